@@ -7,10 +7,11 @@
 
 A folder that has no row here, a use that its row does not allow and an allowance that nobody uses are findings. So is a circle of
 files (each uses a function of the next, the last one of the first) that the folder's header does not name, by a line
-"Circle: a b c: reason". Prints one line a finding; exit status 1 if there are any."""
+"Circle: a b c: reason", and what a file offers and nobody else uses. Prints one line a finding; exit status 1 if there are any."""
 
 import argparse
 import collections
+import functools
 import re
 import subprocess
 import sys
@@ -83,6 +84,7 @@ class Symbols:
         if not defined:
             sys.exit(f"rooms.py: {library} has no object of these sources")
         self.uses = {p: {defined[s] for s in needed[p] if s in defined} - {p} for p in files.values()}
+        self.alone = sorted((path, s) for s, path in defined.items() if not any(s in symbols for symbols in needed.values()))
 
     def circles(self, room):
         """Of files of one folder: the strongly connected components (Tarjan, 1972) that have more than one."""
@@ -107,6 +109,22 @@ class Symbols:
             if path not in index:
                 visit(path)
         return found
+
+
+def words_elsewhere(path):
+    """All words of the API, of the other files (which another platform may build), and of tests: what somebody may use of this one."""
+    found = set()
+    for folder in ("src", "include", "tests", "bench", "python"):
+        for other in (ROOT / folder).rglob("*"):
+            is_code = other.suffix in (".c", ".def", ".cpp") or (other.suffix == ".h" and folder != "src")
+            if is_code and other != path:
+                found |= words_of(other)
+    return found
+
+
+@functools.cache
+def words_of(path):
+    return set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
 
 
 def named_circles(room):
@@ -136,6 +154,9 @@ def check(symbols):
     if symbols:
         for room, used in sorted(unused):
             yield f"tools/rooms.py: {room} does not use {used}: take it away"
+        for path, symbol in symbols.alone:
+            if symbol not in words_elsewhere(path):
+                yield f"{path.relative_to(ROOT)}: nobody else uses {symbol}: make it static, or take it away"
         for room in ROOMS:
             named = list(named_circles(room))
             for circle in symbols.circles(room):

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-enum { MAGIC_BYTES = 8, HEADER_BYTES = 24, CRC_OFFSET = 20, SECTION_BYTES = 8, CRITICAL = 1 };
+enum { MAGIC_BYTES = 8, HEADER_BYTES = 24, CRC_OFFSET = 20, CRITICAL = 1 };
 
 /* As in PNG: a byte that is no text, and a line end that a transfer as text would change. */
 static const uint8_t magic[MAGIC_BYTES] = {0x89, 'A', 'T', 'L', 'A', 'S', '\r', '\n'};

@@ -12,17 +12,19 @@
 
 enum { LOOK_AHEAD = 256 }; /* values behind the last collective of a row, so that the search stays linear */
 
-hg_collective_kind hg_collective_kind_of(const ssa_insn *insn) {
+typedef enum collective_kind { NO_COLLECTIVE, REDUCTION, SCAN, VOTE } collective_kind;
+
+static collective_kind kind_of(const ssa_insn *insn) {
   switch (insn->op) {
   case ATLAS_OP_reduce_add:
   case ATLAS_OP_reduce_mul:
   case ATLAS_OP_reduce_min:
-  case ATLAS_OP_reduce_max: return HG_REDUCTION;
+  case ATLAS_OP_reduce_max: return REDUCTION;
   case ATLAS_OP_scan_incl:
-  case ATLAS_OP_scan_excl: return HG_SCAN;
+  case ATLAS_OP_scan_excl: return SCAN;
   case ATLAS_OP_vote_any:
-  case ATLAS_OP_vote_all: return HG_VOTE;
-  default: return HG_NO_COLLECTIVE;
+  case ATLAS_OP_vote_all: return VOTE;
+  default: return NO_COLLECTIVE;
   }
 }
 
@@ -53,16 +55,16 @@ static int depends(const gatherer *m, uint32_t value) {
 static uint32_t find_row(gatherer *m, uint32_t start) {
   const uint32_t *list = m->list.data;
   uint32_t end = start + 1;
-  hg_collective_kind kind = hg_collective_kind_of(ssa_insn_at(m->unit, list[start]));
+  collective_kind kind = kind_of(ssa_insn_at(m->unit, list[start]));
   m->mark[list[start]] = 3 * ++m->stamp + MEMBER;
   int loads_stay = 0; /* one is behind: later ones must be, too */
   for (uint32_t i = start + 1; i < m->list.count && i < end + LOOK_AHEAD; i++) {
     const ssa_insn *insn = ssa_insn_at(m->unit, list[i]);
-    hg_collective_kind other = hg_collective_kind_of(insn);
+    collective_kind other = kind_of(insn);
     int is_load =
         m->past_loads && (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_ATOMIC | ATLAS_STORE)) == ATLAS_LOAD;
-    if (other == HG_NO_COLLECTIVE && !is_load && !hg_is_pure(insn)) break;
-    int is_behind = depends(m, list[i]) || (is_load && loads_stay) || (other != HG_NO_COLLECTIVE && other != kind);
+    if (other == NO_COLLECTIVE && !is_load && !hg_is_pure(insn)) break;
+    int is_behind = depends(m, list[i]) || (is_load && loads_stay) || (other != NO_COLLECTIVE && other != kind);
     loads_stay |= is_load && is_behind;
     if (is_behind) m->mark[list[i]] = 3 * m->stamp + BEHIND;
     else if (other == kind) {
@@ -95,13 +97,13 @@ static hg_status gather_block(gatherer *m, uint32_t number) {
   uint32_t collectives = 0;
   m->list.count = 0;
   for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(m->unit, e)->next) {
-    collectives += hg_collective_kind_of(ssa_insn_at(m->unit, e)) != HG_NO_COLLECTIVE;
+    collectives += kind_of(ssa_insn_at(m->unit, e)) != NO_COLLECTIVE;
     if (!hg_array_push(&m->unit->allocator, &m->list, e)) return out_of_memory();
   }
   if (collectives < 2) return HG_OK;
   for (uint32_t i = 0, next; i < m->list.count; i = next) {
     next = i + 1;
-    if (hg_collective_kind_of(ssa_insn_at(m->unit, ((uint32_t *)m->list.data)[i])) == HG_NO_COLLECTIVE) continue;
+    if (kind_of(ssa_insn_at(m->unit, ((uint32_t *)m->list.data)[i])) == NO_COLLECTIVE) continue;
     HG_TRY(bring_together(m, i, find_row(m, i), &next));
   }
   block->first_effect = block->last_effect = SSA_NONE;
@@ -116,7 +118,7 @@ hg_status hg_gather_collectives(ssa_unit *unit, int past_loads) {
                 .rest.element_size = sizeof(uint32_t)};
   uint32_t collectives = 0;
   for (uint32_t v = 0; v < unit->insns.count; v++)
-    collectives += hg_collective_kind_of(ssa_insn_at(unit, v)) != HG_NO_COLLECTIVE;
+    collectives += kind_of(ssa_insn_at(unit, v)) != NO_COLLECTIVE;
   if (collectives < 2) return HG_OK;
   hg_status status = HG_OK;
   m.mark = hg_allocate(&unit->allocator, unit->insns.count, sizeof *m.mark);

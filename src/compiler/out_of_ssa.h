@@ -67,7 +67,4 @@ static inline int hg_class_of(const ssa_insn *insn) {
 hg_status hg_assign_registers(const ssa_unit *unit, const ssa_order *order, hg_registers *registers);
 void hg_registers_release(const ssa_unit *unit, hg_registers *registers);
 
-/* 1 if the instruction has a result. */
-int hg_defines_value(const ssa_insn *insn);
-
 #endif

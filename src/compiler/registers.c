@@ -32,7 +32,8 @@ static hg_status out_of_memory(void) { return hg_fail_memory("registers", sizeof
 static const ssa_insn *insn_at(const register_allocator *a, uint32_t value) { return ssa_insn_at(a->unit, value); }
 static const ssa_block *block_at(const register_allocator *a, uint32_t b) { return ssa_block_at(a->unit, b); }
 
-int hg_defines_value(const ssa_insn *insn) {
+/* 1 if the instruction has a result. */
+static int defines_value(const ssa_insn *insn) {
   if (insn->op == SSA_PHI) return 1;
   const char *letters = atlas_op_lookup(insn->op)->operands;
   return letters[0] == 'd' || letters[0] == 'o' || letters[0] == 'p';
@@ -180,8 +181,8 @@ static void allocate_block(const register_allocator *a, uint32_t b) {
   find_last_uses(a, b);
   for (uint32_t v = block_at(a, b)->first_effect; v != SSA_NONE; v = insn_at(a, v)->next) {
     free_last_uses(a, v);
-    int optional = hg_defines_value(insn_at(a, v)) && atlas_op_lookup(insn_at(a, v)->op)->operands[0] == 'o';
-    if (!hg_defines_value(insn_at(a, v)) || (optional && !is_used(a, v))) continue;
+    int optional = defines_value(insn_at(a, v)) && atlas_op_lookup(insn_at(a, v)->op)->operands[0] == 'o';
+    if (!defines_value(insn_at(a, v)) || (optional && !is_used(a, v))) continue;
     assign_register(a, v);
     if (!is_used(a, v)) set_busy(a, v, 0);
   }

@@ -80,7 +80,9 @@ static uint64_t trips_of_branch(const loop *l, uint32_t b) {
   return UINT64_MAX;
 }
 
-uint64_t hg_most_trips(const hg_analysis *analysis, const ssa_unit *unit, const ssa_order *order, uint32_t header) {
+/* The greatest trip count of a loop, each time it is entered: how often its header is come to. UINT64_MAX: not known.
+ */
+static uint64_t most_trips(const hg_analysis *analysis, const ssa_unit *unit, const ssa_order *order, uint32_t header) {
   const loop l = {analysis, unit, order, header};
   uint64_t rounds = analysis->guarded[header].most_rounds, fewest = rounds == UINT64_MAX ? rounds : rounds + 1;
   uint32_t latch = SSA_NONE;
@@ -105,10 +107,10 @@ uint64_t hg_most_steps(const hg_analysis *analysis, const ssa_unit *unit, const 
   for (uint32_t k = 0; k < order->count; k++) {
     uint32_t b = order->block[k];
     if (analysis->loops.loop[b] != b || ssa_block_at(unit, b)->library) continue;
-    uint64_t product = hg_most_trips(analysis, unit, order, b) - 1, each = counted != NULL ? counted[b] : 1;
+    uint64_t product = most_trips(analysis, unit, order, b) - 1, each = counted != NULL ? counted[b] : 1;
     product = product > HG_DEFAULT_STEP_LIMIT / each ? UINT64_MAX : product * each;
     for (uint32_t h = analysis->loops.parent[b]; h != SSA_NONE && product > 0; h = analysis->loops.parent[h]) {
-      uint64_t trips = hg_most_trips(analysis, unit, order, h);
+      uint64_t trips = most_trips(analysis, unit, order, h);
       if (trips > HG_DEFAULT_STEP_LIMIT / product) return UINT64_MAX;
       product *= trips;
     }

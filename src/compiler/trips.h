@@ -4,10 +4,6 @@
 
 #include "compiler/analyse.h"
 
-/* The greatest trip count of a loop, each time it is entered: how often its header is come to. UINT64_MAX: not known.
- */
-uint64_t hg_most_trips(const hg_analysis *analysis, const ssa_unit *unit, const ssa_order *order, uint32_t header);
-
 /* Of the whole program, how many back edges a lane takes at most, loops of the function library not counted.
  * UINT64_MAX: not known, or above the default step limit. `counted`: per block, for how many the back edges of the loop
  * that begins there stand; NULL: for one. */

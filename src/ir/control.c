@@ -15,7 +15,7 @@ void ir_control_begin(ir_control *c, const ir_graph *graph, uint32_t *words, uin
   }
 }
 
-void ir_control_raise(ir_control *c, uint32_t block, uint8_t level, ir_control_raised raised, void *user) {
+static void raise_level(ir_control *c, uint32_t block, uint8_t level, ir_control_raised raised, void *user) {
   if (c->level[block] >= level) return;
   c->level[block] = level;
   raised(user, block);
@@ -38,13 +38,13 @@ static void spread(ir_control *c, uint32_t block, uint32_t successor, uint8_t le
                    void *user) {
   const ir_graph *g = c->graph;
   if (g->doomed[successor]) { /* doomed blocks are not in the post-dominator tree */
-    ir_control_raise(c, successor, level, raised, user);
+    raise_level(c, successor, level, raised, user);
     return;
   }
   uint32_t stop = g->doomed[block] ? g->block_count : g->post_dominator[block];
   for (uint32_t b = next_below(c, successor, level); g->post_depth[b] > g->post_depth[stop];
        b = next_below(c, b, level))
-    ir_control_raise(c, b, level, raised, user);
+    raise_level(c, b, level, raised, user);
 }
 
 void ir_control_branch(ir_control *c, uint32_t block, uint8_t level, ir_control_raised raised, void *user) {
@@ -52,7 +52,7 @@ void ir_control_branch(ir_control *c, uint32_t block, uint8_t level, ir_control_
   uint32_t next = g->next[block], taken = g->taken[block];
   if (level == 0 || next == IR_NONE) return;
   if (taken == IR_NONE) { /* no branch here, but doomed code has the level of the control that leads there */
-    if (g->doomed[next]) ir_control_raise(c, next, level, raised, user);
+    if (g->doomed[next]) raise_level(c, next, level, raised, user);
     return;
   }
   /* No block that is not doomed depends on a branch with one doomed side. */

@@ -24,8 +24,6 @@ typedef void (*ir_control_raised)(void *user, uint32_t block);
  * elements. */
 void ir_control_begin(ir_control *control, const ir_graph *graph, uint32_t *words, uint8_t *bytes);
 
-void ir_control_raise(ir_control *control, uint32_t block, uint8_t level, ir_control_raised raised, void *user);
-
 /* The branch at the end of `block` has this level: raises all blocks that depend on it. Of a doomed side only the first
  * block is raised; the caller passes the level on from there, by a call for that block. */
 void ir_control_branch(ir_control *control, uint32_t block, uint8_t level, ir_control_raised raised, void *user);

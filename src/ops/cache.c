@@ -16,7 +16,8 @@ static void close_attachment(hg_executor *executor, void *data) {
   hg_release(&executor->allocator, a);
 }
 
-ops_attachment *ops_attachment_locked(hg_executor *executor) {
+/* NULL: there is no memory for it. */
+static ops_attachment *attachment_locked(hg_executor *executor) {
   if (executor->attachment == NULL) {
     ops_attachment *a = hg_allocate(&executor->allocator, 1, sizeof *a);
     if (a == NULL) return NULL;
@@ -102,7 +103,7 @@ static void sweep(hg_executable *garbage) {
 /* ---- finding and adding ------------------------------------------------------------------------------------------ */
 
 static hg_status find_locked(hg_executor *executor, const ops_key *key, hg_executable **out) {
-  ops_attachment *a = ops_attachment_locked(executor);
+  ops_attachment *a = attachment_locked(executor);
   if (a == NULL) return hg_fail_memory("the cache of executables", sizeof *a);
   hg_executable *e = find(a, key->hash, key->bytes.data, key->bytes.count);
   *out = e;
@@ -195,7 +196,7 @@ hg_status hg_executables_limit(hg_executor *executor, uint64_t byte_cap) {
   if (executor == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_executables_limit: the executor is NULL");
   hg_executable *garbage = NULL;
   hg_lock(executor);
-  ops_attachment *a = ops_attachment_locked(executor);
+  ops_attachment *a = attachment_locked(executor);
   if (a != NULL) {
     a->byte_cap = byte_cap;
     shrink_locked(a, &garbage);

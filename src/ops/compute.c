@@ -88,7 +88,7 @@ static int take_inputs(ops_request *request, const value_id *inputs, size_t coun
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-uint32_t ops_make(const ops_request *request, value_id *results) {
+static uint32_t make(const ops_request *request, value_id *results) {
   static value_id (*const makers[])(const ops_request *) = {
       [OPS_KIND_pointwise] = ops_make_pointwise, [OPS_KIND_view] = ops_make_view,
       [OPS_KIND_reduce] = ops_make_reduce,       [OPS_KIND_contract] = ops_make_contract,
@@ -122,7 +122,7 @@ static int record(const ops_request *request, const value_id *results, uint32_t 
 uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count, value_id *results) {
   value_id own[HG_MAX_RANK] = {0};
   uint32_t first_node = (uint32_t)request->c->nodes.count;
-  uint32_t made = take_inputs(request, inputs, count, own) ? ops_make(request, results) : 0;
+  uint32_t made = take_inputs(request, inputs, count, own) ? make(request, results) : 0;
   if (made > 0 && !record(request, results, made, first_node)) made = 0;
   request->inputs = NULL; /* they were this function's */
   return made;

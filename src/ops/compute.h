@@ -53,10 +53,9 @@ int ops_fit_argument(ops_word preset, ops_item *item);
 /* What the argument should be, for a sentence. */
 const char *ops_argument_wish(ops_word preset);
 
-/* Checks the inputs of a request whose arguments are set, and makes nodes: see ops_make. */
+/* Checks the inputs of a request whose arguments are set, and makes nodes; up to OPS_MAX_RESULTS values. Returns how
+ * many; 0: failed. */
 uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count, value_id *results);
-/* Makes nodes for a request whose arguments are set; up to OPS_MAX_RESULTS values. Returns how many; 0: failed. */
-uint32_t ops_make(const ops_request *request, value_id *results);
 
 /* The makers of each kind. */
 value_id ops_make_pointwise(const ops_request *request);

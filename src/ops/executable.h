@@ -89,7 +89,6 @@ typedef struct ops_key {
   uint64_t hash;
 } ops_key;
 hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key);
-uint64_t ops_hash(const void *bytes, size_t byte_count);
 
 /* Written for the report at the end of a compilation. */
 hg_status ops_note_operations(hg_executable *executable, const hg_computation *computation);
@@ -130,9 +129,6 @@ typedef struct ops_attachment {
   hg_executable *newest, *oldest;
   uint64_t byte_cap, bytes, count, hits, misses, evictions;
 } ops_attachment;
-
-/* NULL: there is no memory for it. */
-ops_attachment *ops_attachment_locked(hg_executor *executor);
 
 /* The executor's executable with that key, with a reference; NULL: there is none. Counts a hit or a miss. */
 hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executable **out);

@@ -71,8 +71,6 @@ ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type) {
   return fold;
 }
 
-uint64_t ops_fold_of_nothing(ops_reduce reduce, atlas_type type) { return reduce == OPS_PRODUCT ? one_of(type) : 0; }
-
 /* ---- registers ------------------------------------------------------------------------------------------------- */
 
 void ops_give_back(ops_code *code, ops_held value) {
@@ -126,15 +124,6 @@ ops_held ops_fold_lanes(const ops_fold *fold, ops_held value) {
 /* ---- rows laid over a block ------------------------------------------------------------------------------------ */
 
 static uint32_t loads_of_chunk(const ops_layout *layout) { return OPS_CHUNK / (layout->lanes * layout->wide); }
-
-static uint32_t chunks_of(const ops_layout *layout) {
-  uint32_t loads = loads_of_chunk(layout);
-  return (layout->loads + loads - 1) / loads;
-}
-
-uint32_t ops_part_count(const ops_fold *fold, const ops_layout *layout) {
-  return fold->is_ordered ? chunks_of(layout) * layout->wide : 1;
-}
 
 void ops_fold_own(const ops_fold *fold, const ops_layout *layout, ops_leaf leaf, void *context, ops_parts *parts) {
   parts->count = 0;

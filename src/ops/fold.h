@@ -29,8 +29,6 @@ typedef ops_held (*ops_leaf)(void *context, uint32_t number);
 
 /* `reduce` of values of the type, in it: argmin and argmax by their values, as min and max. */
 ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type);
-/* Bits of the result of nothing: sum +0, product 1. Not for min and max. */
-uint64_t ops_fold_of_nothing(ops_reduce reduce, atlas_type type);
 uint64_t ops_bits_of(atlas_type type, double value); /* of a small integer or 0, inf */
 
 /* left op right, in a register of its own; gives back what is its own of both. */
@@ -72,9 +70,8 @@ typedef struct ops_parts {
   uint32_t count;
 } ops_parts;
 
-/* How many parts a row has: chunks times neighbours; 1 where order does not matter. */
-uint32_t ops_part_count(const ops_fold *fold, const ops_layout *layout);
-/* The leaves are the lane's elements; those beyond the row's end are the identity. */
+/* Parts are chunks times neighbours, or one where order does not matter. The leaves are the lane's elements; those
+ * beyond the row's end are the identity. */
 void ops_fold_own(const ops_fold *fold, const ops_layout *layout, ops_leaf leaf, void *context, ops_parts *parts);
 /* Of parts that have been folded over lanes. */
 ops_held ops_fold_parts(const ops_fold *fold, const ops_layout *layout, ops_parts *parts);

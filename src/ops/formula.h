@@ -63,7 +63,6 @@ value_id ops_number_of(ops_formula *f, const char *at, const ops_item *item, atl
 /* Begins with names of inputs; the types of those that are widened decide about rounding. */
 void ops_formula_begin(ops_formula *f, hg_computation *c, const char *text);
 void ops_formula_input(ops_formula *f, ops_word name, value_id value, int widens);
-void ops_formula_pack(ops_formula *f, ops_word name, const value_id *values, uint32_t count);
 /* Reads all: statements and results, of which those with a bit in `wanted` are built. Returns how many there are; 0:
  * failed. Releases what the formula holds. */
 uint32_t ops_formula_finish(ops_formula *f, uint32_t wanted, value_id *results);

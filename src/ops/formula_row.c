@@ -35,7 +35,7 @@ void ops_formula_input(ops_formula *f, ops_word name, value_id value, int widens
   ops_set_name(f, f->text, name, item, type);
 }
 
-void ops_formula_pack(ops_formula *f, ops_word name, const value_id *values, uint32_t count) {
+static void name_pack(ops_formula *f, ops_word name, const value_id *values, uint32_t count) {
   value_id *wide = hg_allocate(&f->c->allocator, count, sizeof *wide);
   if (wide == NULL || hg_array_append(&f->c->allocator, &f->packs, &wide, 1) == NULL) {
     hg_release(&f->c->allocator, wide);
@@ -140,7 +140,7 @@ static int set_names(ops_formula *f, const ops_request *request) {
   const char *at = request->row->inputs;
   ops_input_spec input;
   for (uint32_t i = 0; ops_next_input(&at, &input); i++) {
-    if (input.is_variadic) ops_formula_pack(f, input.name, request->inputs + i, request->input_count - i);
+    if (input.is_variadic) name_pack(f, input.name, request->inputs + i, request->input_count - i);
     else
       ops_formula_input(f, input.name, request->inputs[i], !ops_word_is(ops_types_part(request->row->types, i), "any"));
   }

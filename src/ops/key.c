@@ -16,7 +16,7 @@ typedef struct walk {
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-uint64_t ops_hash(const void *bytes, size_t byte_count) {
+static uint64_t hash_of(const void *bytes, size_t byte_count) {
   const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
   const uint8_t *at = bytes;
   uint64_t hash = byte_count * factor, word;
@@ -161,6 +161,6 @@ hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *comput
   hg_release(allocator, w.numbers);
   hg_array_release(allocator, &w.stack);
   if (status != HG_OK) hg_array_release(allocator, &key->bytes);
-  else key->hash = ops_hash(key->bytes.data, key->bytes.count);
+  else key->hash = hash_of(key->bytes.data, key->bytes.count);
   return status;
 }

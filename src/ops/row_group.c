@@ -442,7 +442,8 @@ void ops_row_set_tested_column(const row_group *g, ops_code *code, uint16_t colu
   ops_row_set_column(g, code, column, element % wide);
 }
 
-int ops_row_derived_varies(const row_group *g, uint32_t variable) {
+/* Along columns. */
+static int derived_varies(const row_group *g, uint32_t variable) {
   return (ops_varies(&g->terms, &g->terms.derived[variable].of) & column_bits(g)) != 0;
 }
 
@@ -457,7 +458,7 @@ void ops_row_forget(const row_group *g, ops_code *code) {
 void ops_row_hoist(const row_group *g, ops_code *code, uint32_t stage) {
   const ops_terms *t = &g->terms;
   for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
-    if (ops_row_derived_varies(g, i)) continue;
+    if (derived_varies(g, i)) continue;
     ops_form form = {.constant = 0};
     int owned;
     form.factor[i] = 1;

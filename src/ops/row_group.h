@@ -106,7 +106,6 @@ void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64
 void ops_row_set_tested_column(const row_group *g, ops_code *code, uint16_t column, uint16_t base,
                                const ops_layout *layout, uint32_t element);
 void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
-int ops_row_derived_varies(const row_group *g, uint32_t variable); /* along columns */
 /* What varies along columns is not known any more. */
 void ops_row_forget(const row_group *g, ops_code *code);
 /* Computes what a stage reads that is the same in the whole row: in front of a loop over it. */

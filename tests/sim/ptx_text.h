@@ -124,7 +124,6 @@ struct ptx_module {
 };
 
 enum { PTX_CLUSTER_BLOCKS = 8 }; /* more only with a permission that nobody asks for */
-enum { PTX_CONST_BASE_SHIFT = 48 }; /* addresses that the machine makes up carry their space from this bit on */
 
 const ptx_function *ptx_find(const ptx_module *module, const char *name);
 

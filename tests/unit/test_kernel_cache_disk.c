@@ -448,7 +448,7 @@ static void set_time(const char *path, time_t seconds) {
 
 /* Twenty entries of one tenth of the cap each: the ones used last stay. */
 static void test_disk_eviction(void) {
-  enum { COUNT = 20, EACH = 1000, CAP = 10 * EACH };
+  enum { COUNT = 20, EACH = 1000 };
   static sample samples[COUNT];
   char folder[FOLDER_BYTES], path[HG_PATH_BYTES], leftover[HG_PATH_BYTES], fresh[HG_PATH_BYTES];
   make_folder(folder, "evict");

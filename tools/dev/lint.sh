@@ -4,7 +4,7 @@ LINT_TIDY_PACKAGE=clang-tidy
 
 lint_layout() { python3 tools/lint.py; }
 
-# Which folder uses which, and circles of files; of the release build.
+# Which folder uses which, circles of files, and what nobody uses; of the release build.
 lint_rooms() { python3 tools/rooms.py --library "$BUILD/release/libhologram.a"; }
 
 # clang-tidy over every C file of the release build, and of the Python package (tools/tidy.py), that the cache does not know to be

@@ -261,11 +261,6 @@ hg_status hg_cuda_graph_submit(void *device, void *stream, void *graph, uint64_t
 
 /* ---- staging.c --------------------------------------------------------------------------------------------------- */
 
-/* The next slot, no longer in use by the device. HG_OUT_OF_MEMORY where no pinned memory is left. */
-hg_status hg_cuda_slot_take(cuda_device *d, cuda_slot **slot);
-/* The slot is in use until the work that the own stream has now is done. */
-hg_status hg_cuda_slot_lend(cuda_device *d, cuda_slot *slot);
-hg_status hg_cuda_slot_wait(cuda_device *d, cuda_slot *slot);
 void hg_cuda_slots_close_within(cuda_device *d);
 /* Transfers through the slots, while the host copies the next part. */
 hg_status hg_cuda_stage_in(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);

@@ -19,22 +19,24 @@ static hg_status slot_open(cuda_device *d, cuda_slot *slot) {
   return status;
 }
 
-hg_status hg_cuda_slot_wait(cuda_device *d, cuda_slot *slot) {
+static hg_status slot_wait(cuda_device *d, cuda_slot *slot) {
   if (!slot->busy) return HG_OK;
   slot->busy = 0;
   return hg_cuda_check(d, d->driver.cuEventSynchronize(slot->done), "a transfer, or a kernel before it, failed");
 }
 
-hg_status hg_cuda_slot_take(cuda_device *d, cuda_slot **slot) {
+/* The next slot, no longer in use by the device. HG_OUT_OF_MEMORY where no pinned memory is left. */
+static hg_status slot_take(cuda_device *d, cuda_slot **slot) {
   cuda_slot *next = &d->slots[d->next_slot];
   if (next->memory == NULL) HG_TRY(slot_open(d, next));
-  HG_TRY(hg_cuda_slot_wait(d, next));
+  HG_TRY(slot_wait(d, next));
   d->next_slot = (d->next_slot + 1) % CUDA_SLOT_COUNT;
   *slot = next;
   return HG_OK;
 }
 
-hg_status hg_cuda_slot_lend(cuda_device *d, cuda_slot *slot) {
+/* The slot is in use until the work that the own stream has now is done. */
+static hg_status slot_lend(cuda_device *d, cuda_slot *slot) {
   CUDA_TRY(d, cuEventRecord(slot->done, d->stream), "could not record an event");
   slot->busy = 1;
   return HG_OK;
@@ -67,7 +69,7 @@ static hg_status batch_take(cuda_device *d, batch *b, const uint8_t *host, uint6
   uint64_t most = (uint64_t)BATCH * CUDA_SLOT_BYTES;
   *b = (batch){.host = (uint8_t *)(uintptr_t)host, .byte_count = byte_count < most ? byte_count : most};
   for (uint64_t done = 0; done < b->byte_count; done += CUDA_SLOT_BYTES)
-    HG_TRY(hg_cuda_slot_take(d, &b->slot[b->count++]));
+    HG_TRY(slot_take(d, &b->slot[b->count++]));
   return HG_OK;
 }
 
@@ -99,7 +101,7 @@ hg_status hg_cuda_stage_in(cuda_device *d, uint8_t *destination, const uint8_t *
       cuda_address to = cuda_address_of(destination) + done + (uint64_t)i * CUDA_SLOT_BYTES;
       CUDA_TRY(d, cuMemcpyHtoDAsync_v2(to, b.slot[i]->memory, (size_t)part_bytes(&b, i), d->stream),
                "could not copy to the GPU");
-      HG_TRY(hg_cuda_slot_lend(d, b.slot[i]));
+      HG_TRY(slot_lend(d, b.slot[i]));
     }
   }
   return HG_OK;
@@ -112,7 +114,7 @@ static hg_status batch_request(cuda_device *d, batch *b, uint8_t *host, const ui
     cuda_address from = cuda_address_of(source) + (uint64_t)i * CUDA_SLOT_BYTES;
     CUDA_TRY(d, cuMemcpyDtoHAsync_v2(b->slot[i]->memory, from, (size_t)part_bytes(b, i), d->stream),
              "could not copy from the GPU");
-    HG_TRY(hg_cuda_slot_lend(d, b->slot[i]));
+    HG_TRY(slot_lend(d, b->slot[i]));
   }
   return HG_OK;
 }
@@ -124,7 +126,7 @@ hg_status hg_cuda_stage_out(cuda_device *d, uint8_t *destination, const uint8_t 
     uint64_t ahead = done + current.byte_count;
     if (ahead < byte_count)
       HG_TRY(batch_request(d, &next, destination + ahead, source + ahead, byte_count - ahead));
-    for (uint32_t i = 0; i < current.count; i++) HG_TRY(hg_cuda_slot_wait(d, current.slot[i]));
+    for (uint32_t i = 0; i < current.count; i++) HG_TRY(slot_wait(d, current.slot[i]));
     for_each_part(&current, copy_from_slot);
   }
   return HG_OK;

@@ -384,8 +384,6 @@ typedef struct gpu_place {
 gpu_place hg_gpu_place(const gpu_plan *g, gpu_part_kind part, uint32_t value);
 /* Of GPU_PHI_BYTES: the bytes that the constant arguments add up to, with which the sum begins. */
 uint32_t hg_gpu_phi_offset(const gpu_plan *g, uint32_t value);
-/* 1 if the access is [x + lane + #k] with 0 <= k <= INT32_MAX, as the vector part takes it. */
-int hg_gpu_is_element(const gpu_plan *g, uint32_t value);
 /* In bytes, within the one array that holds the function library's tables: look-ups with the same index share an
  * address. */
 uint32_t hg_gpu_library_offset(const gpu_plan *g, uint32_t symbol);

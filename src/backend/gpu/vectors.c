@@ -23,7 +23,8 @@ typedef struct planner {
   uint32_t instructions;
 } planner;
 
-int hg_gpu_is_element(const gpu_plan *g, uint32_t value) {
+/* 1 if the access is [x + lane + #k] with 0 <= k <= INT32_MAX, as the vector part takes it. */
+static int is_element(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || (int64_t)insn->bits < 0 ||
       insn->bits > INT32_MAX)
@@ -54,9 +55,9 @@ static void plan_access(planner *w, uint32_t value, uint32_t block) {
   w->instructions++;
   if (!is_access(flags)) return;
   uint32_t group = w->group[hg_location_of(g->program, insn)], size = atlas_bytes((atlas_type)insn->type);
-  int is_candidate = !(flags & ATLAS_ATOMIC) && hg_gpu_is_element(g, value) && is_run_once(g, block) &&
+  int is_candidate = !(flags & ATLAS_ATOMIC) && is_element(g, value) && is_run_once(g, block) &&
                      insn->bits * size % GPU_VECTOR_BYTES == 0;
-  if (hg_gpu_is_element(g, value) && !(flags & ATLAS_ATOMIC)) g->access[value] = GPU_PLAIN;
+  if (is_element(g, value) && !(flags & ATLAS_ATOMIC)) g->access[value] = GPU_PLAIN;
   if (flags & ATLAS_LOAD) {
     if (is_candidate && !w->has_store[group]) g->access[value] = GPU_VECTOR;
     else w->plain_load[group] = 1;

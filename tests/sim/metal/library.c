@@ -13,7 +13,7 @@
 
 extern const char sim_functions[]; /* fibres.c */
 
-enum { MOST_KERNELS = 64, MOST_PARAMETERS = 8 };
+enum { MOST_KERNELS = 64 };
 
 typedef struct text {
   char *bytes;

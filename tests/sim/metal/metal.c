@@ -128,7 +128,7 @@ typedef struct commands {
   command *first, **last;
   buffer **used;
   size_t used_count;
-  int state, has_open, was_encoded;
+  int state, has_open;
   void *error;
   double began, ended;
 } commands;

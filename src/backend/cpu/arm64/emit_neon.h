@@ -105,8 +105,6 @@ int hg_neon_mask(neon_emit *e, uint32_t copy, unsigned scratch);
 unsigned hg_neon_mask_part(neon_emit *e, unsigned mask, uint32_t part, unsigned scratch);
 /* x0 is not zero if s0 & mask has a lane. */
 void hg_neon_test_any(neon_emit *e);
-/* x `general` is not zero if the vector is not; scratch: may be the vector. */
-void hg_neon_any(neon_emit *e, unsigned general, unsigned vector, unsigned scratch);
 void hg_neon_begin_alive(neon_emit *e);
 
 /* ---- what is not written here ------------------------------------------------------------------------------------ */

@@ -121,7 +121,8 @@ int hg_neon_compare(neon_emit *e) {
 
 /* ---- does any lane? ---------------------------------------------------------------------------------------------- */
 
-void hg_neon_any(neon_emit *e, unsigned general, unsigned vector, unsigned scratch) {
+/* x `general` is not zero if the vector is not; scratch: may be the vector. */
+static void any_of(neon_emit *e, unsigned general, unsigned vector, unsigned scratch) {
   hg_a64(&e->a, A64_umaxp, A64_32B, scratch, vector, vector);
   hg_a64_extract(&e->a, A64_64B, general, scratch, 0);
 }
@@ -146,7 +147,7 @@ void hg_neon_test_any(neon_emit *e) {
     else if (c > 0) hg_a64(&e->a, A64_orr, 0, sum, sum, now);
     last = e->copies > 1 ? sum : now;
   }
-  hg_neon_any(e, 0, last, sum);
+  any_of(e, 0, last, sum);
 }
 
 /* ---- steps and traps --------------------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ typedef struct contract_tile {
 
 typedef void contract_micro(size_t count, const void *a, const void *b, const contract_tile *tile);
 
-enum { CONTRACT_MICROS = 5, CONTRACT_MAX_ROWS = 14, CONTRACT_MAX_COLUMNS = 32 };
+enum { CONTRACT_MICROS = 5, CONTRACT_MAX_COLUMNS = 32 };
 
 /* The kernels of a type of sum: micro[i] for panels of A of rows[i], ascending, up to the last; of B always `columns`.
  */

@@ -25,7 +25,7 @@ enum {
   NATIVE_MOST_REGISTERS = 32,
   NATIVE_MOST_FRAME_BYTES = 96 * 1024,
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
-  NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see hg_native_is_offset, hg_native_is_operand */
+  NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see is_offset, plan.c; hg_native_is_operand */
   NATIVE_MOST_ROW_STARTS = 5, /* in registers at once, */
   NATIVE_MOST_ROWS = 16,      /* and in all */
   NATIVE_STAYS = 3, /* vector_reg.bits of a register that is short-lived, and read more often than others; wide.h has
@@ -298,10 +298,6 @@ int hg_native_needs_no_code(const hg_vector *v, uint32_t insn);
  * if nothing else reads the comparison and a target with mask registers can do both at once; else NULL. The comparison
  * has no location then. */
 const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comparison);
-
-/* 1 if a register is blane + a constant or parameter, and only the index of elements of 32 or 64 bits: the access folds
- * it into its address, and it has no location. */
-int hg_native_is_offset(const native_build *build, uint32_t reg);
 
 /* Per register: the only instruction that writes it; VECTOR_NONE: none, VECTOR_ALL: several. */
 void hg_native_find_writers(const hg_vector *vector, uint32_t *writer);

@@ -77,7 +77,9 @@ static int is_index_of(const vector_insn *insn, uint32_t r) {
   return insn->mask != r && atlas_bytes((atlas_type)insn->type) >= 4;
 }
 
-int hg_native_is_offset(const native_build *b, uint32_t r) {
+/* 1 if a register is blane + a constant or parameter, and only the index of elements of 32 or 64 bits: the access folds
+ * it into its address, and it has no location. */
+static int is_offset(const native_build *b, uint32_t r) {
   const hg_vector *v = b->vector;
   const vector_reg *reg = vector_reg_at(v, r);
   const vector_insn *made = vector_insn_at(v, reg->first);
@@ -183,7 +185,7 @@ static void find_location(native_plan *p, uint32_t r, const vector_reg *reg) {
   int is_made = r < p->v->regs.count && vector_insn_at(p->v, reg->first)->d == r;
   if (hg_native_is_index_sum(p->v, r)) return;
   if (is_made && (hg_native_needs_no_code(p->v, reg->first) || hg_native_masked_use(p->b, reg->first) != NULL)) return;
-  if (is_made && (hg_native_is_offset(p->b, r) || hg_native_is_operand(p->b, r) || is_unread_index(p, r))) return;
+  if (is_made && (is_offset(p->b, r) || hg_native_is_operand(p->b, r) || is_unread_index(p, r))) return;
   int is_across = step != p->step_of[reg->last] || steps[step].kind != NATIVE_REGION;
   location->kind = is_across ? NATIVE_ROW : NATIVE_REGISTERS;
   location->parts = reg->type != SSA_PREDICATE && atlas_bytes((atlas_type)reg->type) == 8 ? 2 : 1;
