@@ -1,6 +1,6 @@
 /* launch_plan.h - what a computation becomes: launches over storages.
  *
- * plan_computation cuts the graph into groups, each of which one launch computes; plan_map, plan_row, ... write a
+ * ops_plan_computation cuts the graph into groups, each of which one launch computes; ops_write_map and others write a
  * group's program. A plan knows no device memory: values live in storages, which hg_run binds. */
 #ifndef HG_OPS_LAUNCH_PLAN_H
 #define HG_OPS_LAUNCH_PLAN_H

@@ -70,6 +70,8 @@ hg_status hg_metal_prepare(void *device, void *kernel);
 hg_status hg_metal_describe(void *device, void *kernel, hg_kernel_facts *facts);
 void hg_metal_release(void *device, void *kernel);
 
+/* ---- launch.c ---------------------------------------------------------------------------------------------------- */
+
 hg_status hg_metal_launch(void *device, void *kernel, atlas_launch *launch);
 /* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
 hg_status hg_metal_check_ready(metal_kernel *kernel, const atlas_launch *launch);

@@ -68,7 +68,7 @@ typedef struct cpu_kernels {
 uint32_t hg_kernel_of(const vector_insn *insn);
 uint32_t hg_kernel_convert(uint8_t to, uint8_t from);
 
-/* The variants; those that the build has are in hg_kernels_for. */
+/* The variants: see hg_cpu_kernels. */
 extern const cpu_kernels hg_kernels_baseline, hg_kernels_avx2, hg_kernels_avx512;
 
 #endif

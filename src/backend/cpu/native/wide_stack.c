@@ -114,7 +114,7 @@ static int is_allowed_access(const stack *s, const vector_insn *insn) {
   unsigned flags = atlas_op_flags(insn->op);
   if (flags & (ATLAS_SPACE_POOL | ATLAS_SPACE_LOCAL) || insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
   if (insn->flags & VECTOR_LANE) return 0;
-  if (is_of_kind(s, insn, ATLAS_SYMBOL_SHARED)) return (insn->flags & VECTOR_IN_BOUNDS) != 0; /* see at_block */
+  if (is_of_kind(s, insn, ATLAS_SYMBOL_SHARED)) return (insn->flags & VECTOR_IN_BOUNDS) != 0; /* see append_for_block */
   return insn->symbol & SSA_LIBRARY || is_of_kind(s, insn, ATLAS_SYMBOL_BUFFER) ||
          is_of_kind(s, insn, ATLAS_SYMBOL_CONST);
 }

@@ -140,8 +140,8 @@ static ptx_name narrow_address(ptx *p, uint32_t value, const gpu_place *plan, pt
   return hg_ptx_plus(address, bytes);
 }
 
-/* Where the elements of a symbol begin, those of a library's table library_offset further on, and how many there are.
- */
+/* Where the elements of a symbol begin, those of a library's table hg_gpu_library_offset further on, and how many there
+ * are. */
 ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
   const atlas_symbol *symbol = gpu_symbol_of(p->plan, insn);
   if (symbol->kind == ATLAS_SYMBOL_BUFFER) {
