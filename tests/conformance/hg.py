@@ -24,7 +24,8 @@ CLASS_COUNT = 96
 BOUNDARY_BYTES = 1179648
 UNITY_NEUTRAL = 1
 STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
-BACKEND = {"": 0, "cpu": 1, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
+CPU = 1
+BACKEND = {"": 0, "cpu": CPU, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
 RECORDER = replay.Recorder(os.environ["HOLOGRAM_TEST_RECORD"]) if "HOLOGRAM_TEST_RECORD" in os.environ else None
 ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()  # set by tests/conftest.py
 FAULTS = "none out_of_bounds misaligned trap step_limit class pool unity".split()
@@ -239,12 +240,12 @@ class Result:
 
 
 class Engine:
-    """An executor on one engine."""
+    """An executor on one engine; its launches are recorded, if any are, but where it only judges."""
 
-    def __init__(self, name: str):
-        self.handle, self.name = c.c_void_p(), name
+    def __init__(self, name: str, backend: int = BACKEND, recorder: replay.Recorder | None = RECORDER):
+        self.handle, self.name, self.recorder = c.c_void_p(), name, recorder
         with engines.chosen(name):
-            check(lib.hg_executor_create(c.byref(ExecutorDesc(backend=BACKEND)), c.byref(self.handle)))
+            check(lib.hg_executor_create(c.byref(ExecutorDesc(backend=backend)), c.byref(self.handle)))
 
     def __del__(self):
         lib.hg_executor_release(self.handle)
@@ -260,8 +261,8 @@ class Engine:
         return value.value
 
     def set_phase(self, phase: int) -> None:
-        if RECORDER:
-            RECORDER.add("set_phase", phase)
+        if self.recorder:
+            self.recorder.add("set_phase", phase)
         check(lib.hg_executor_set_phase(self.handle, phase))
 
     def boundary(self) -> np.ndarray:
@@ -270,8 +271,8 @@ class Engine:
         return data
 
     def write_boundary(self, data: np.ndarray) -> None:
-        if RECORDER:
-            RECORDER.add("write_boundary", data)
+        if self.recorder:
+            self.recorder.add("write_boundary", data)
         check(lib.hg_boundary_write(self.handle, 0, data.ctypes.data, data.nbytes))
 
     def run(self, program: Program, *, lanes: int = 0, grid: tuple = (), block: tuple = (), buffers: dict = {},
@@ -286,10 +287,10 @@ class Engine:
             assert any_engine or engines.is_report_of(self.name, ran), f"{ran} ran, not {self.name}"
         finally:
             lib.hg_kernel_release(kernel)
-        if RECORDER:
+        if self.recorder:
             launch = dict(lanes=lanes, grid=grid, block=block, buffers=buffers, scalars=scalars, tables=tables,
                           step_limit=step_limit, flags=flags)
-            RECORDER.add("run", program.encode(), launch, None if many_answers else result.buffers, result.fault)
+            self.recorder.add("run", program.encode(), launch, None if many_answers else result.buffers, result.fault)
         return result
 
     def _launch(self, kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags) -> Result:
@@ -340,10 +341,11 @@ class Executor:
 
     def __init__(self):
         self.engines = [Engine(name) for name in ENGINES]
+        self.judge, self.names = None, [*ENGINES, "the reference machine"]
 
     def _agreed(self, what: str, values: list):
-        for engine, value in zip(self.engines, values):
-            assert value == values[0], f"{what}: {engine.name} says {value}, {ENGINES[0]} {values[0]}"
+        for name, value in zip(self.names, values):
+            assert value == values[0], f"{what}: {name} says {value}, {self.names[0]} {values[0]}"
         return values[0]
 
     def resonance(self) -> list[int]:
@@ -373,9 +375,16 @@ class Executor:
         """Launch: lanes, or grid and block; buffers: name -> array; scalars: name -> (type code, bits); tables: name -> list of
         arrays or None; step_limit; flags. A fault is not an error here: it stands in the result.
         """
-        results = self.run_each(program, many_answers=False, **launch)
+        return self._same(self.run_each(program, many_answers=False, **launch))
+
+    def run_judged(self, program: str, **launch) -> Result:
+        """A launch of which the test itself does not know what is right: the reference machine must leave the same."""
+        self.judge = self.judge or Engine("interp", CPU, None)
+        return self._same([*self.run_each(program, many_answers=False, **launch), self.judge.run(parse(program), **launch)])
+
+    def _same(self, results: list[Result]) -> Result:
         self._agreed("fault", [fault_of(r) for r in results])
-        for engine, result in zip(self.engines, results):
-            name = same_arrays(results[0].buffers, result.buffers)
-            assert name is None, f"{name}: {engine.name} and {ENGINES[0]} differ"
+        for name, result in zip(self.names, results):
+            array = same_arrays(results[0].buffers, result.buffers)
+            assert array is None, f"{array}: {name} and {self.names[0]} differ"
         return results[0]

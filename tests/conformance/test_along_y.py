@@ -7,7 +7,7 @@ import pytest
 import model
 from harness import UINT, array_of, compare
 from tables import OPS, bits_of
-from values import SEED, generator, random_bits, specials
+from values import SEED, foldable, generator, random_bits, specials
 
 pytestmark = pytest.mark.engine
 
@@ -34,16 +34,18 @@ def by_lane(values: list[int], size: tuple[int, int]) -> list[int]:
     return [values[x * size[1] + y] for y in range(size[1]) for x in range(size[0])]
 
 
-def some(t: str, count: int, *names: str) -> list[int]:
-    rng = generator("along y", t, *names)
-    return [v if rng.random() < 0.9 else rng.choice(specials(t)) for v in random_bits(t, count, rng)]
+def some(op: str, t: str, count: int, *names: str) -> list[int]:
+    """A block of any bits and special values, others of values that show the order."""
+    rng = generator("along y", t, op, *names)
+    any_bits = [v if rng.random() < 0.9 else rng.choice(specials(t)) for v in random_bits(t, count, rng)]
+    return any_bits + foldable(op, t, (BLOCKS - 1) * count, rng)
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("op, t", [(name, t) for name in NAMES for t in OPS[name].types])
 def test_reductions(executor, op, t, size):
     per_block = size[0] * size[1]
-    flat = some(t, BLOCKS * per_block, op, str(size))
+    flat = some(op, t, per_block, str(size))
     text = begin(size, f"x {t} in", f"result {t} out") + f"""    ldg.{t} r4, [x + r3]
     {op}.{t} r5, r4
     stg.{t} [result + r3], r5
@@ -76,8 +78,8 @@ def run_held(executor, size: tuple[int, int], each: int, t: str, missing: int = 
     count = BLOCKS * size[0] * size[1] * each
     values = np.random.default_rng(each + size[0]).standard_normal(count) * 3
     x = values.astype(np.float32).view(np.uint32) if t == "f32" else values.astype(np.int32).view(np.uint32)
-    return executor.run(held_program(size, each, t), grid=(BLOCKS,), block=size,
-                        buffers={"x": x[: count - missing], "result": np.zeros(count, UINT[bits_of(t)])})
+    return executor.run_judged(held_program(size, each, t), grid=(BLOCKS,), block=size,
+                               buffers={"x": x[: count - missing], "result": np.zeros(count, UINT[bits_of(t)])})
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -112,7 +114,8 @@ again:
     exit
 """
     x = np.random.default_rng(9).standard_normal(BLOCKS * 1024).astype(np.float32).view(np.uint32)
-    assert executor.run(text, grid=(BLOCKS,), block=(32, 32), buffers={"x": x, "result": np.zeros_like(x)}).fault is None
+    launch = {"grid": (BLOCKS,), "block": (32, 32), "buffers": {"x": x, "result": np.zeros_like(x)}}
+    assert executor.run_judged(text, **launch).fault is None
 
 
 class Draft:
@@ -187,7 +190,7 @@ class Draft:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_drafts(executor, seed):
-    """The engines agree, on faults, too: of one draft in four both buffers are too short, by any number of elements."""
+    """All agree with the reference machine, on faults, too: of one draft in four both buffers are too short, by any number of elements."""
     draft = Draft(seed)
     count = BLOCKS * draft.size[0] * draft.size[1] * draft.each
     some, known = np.random.default_rng(seed), array_of(draft.t, specials(draft.t))
@@ -196,5 +199,5 @@ def test_drafts(executor, seed):
     result = np.zeros_like(x)
     if seed % 4 == 0:
         x, result = x[: draft.rng.randint(0, count)], result[: draft.rng.randint(0, count)]
-    ran = executor.run(draft.text(), grid=(BLOCKS,), block=draft.size, buffers={"x": x, "result": result})
+    ran = executor.run_judged(draft.text(), grid=(BLOCKS,), block=draft.size, buffers={"x": x, "result": result})
     assert (ran.fault is None) == (seed % 4 != 0 or min(len(x), len(result)) == count)

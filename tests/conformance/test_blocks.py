@@ -137,4 +137,4 @@ def test_random_fold(executor, seed):
     scalars = {"start": (u32, fold.start), "n": (u32, fold.random.choice([1, 2, 7, 40]))}
     buffers = fold.buffers(fold.size * fold.blocks)
     for step_limit in (0, 2, 5):
-        executor.run(text, **launch, buffers=buffers, scalars=scalars, step_limit=step_limit)
+        executor.run_judged(text, **launch, buffers=buffers, scalars=scalars, step_limit=step_limit)

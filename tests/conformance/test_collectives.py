@@ -5,7 +5,7 @@ import pytest
 import model
 from harness import UINT, array_of, compare
 from tables import OPS, bits_of
-from values import SEED, generator, random_bits, specials
+from values import SEED, foldable, generator, random_bits, specials
 
 pytestmark = pytest.mark.engine
 
@@ -19,10 +19,9 @@ def expected(op, t, values):
 
 
 def block_values(op, t, n, rng):
-    """Three blocks of n: random bits; values near each other with some special ones; special values only."""
-    mixed = random_bits(t, 2 * n, rng)
-    mixed = [v if rng.random() < 0.95 else rng.choice(specials(t)[:9]) for v in mixed]
-    return [mixed[:n], mixed[n:], [rng.choice(specials(t)) for _ in range(n)]]
+    """Three blocks of n: random bits with some special values; values that show the order; special values only."""
+    mixed = [v if rng.random() < 0.95 else rng.choice(specials(t)[:9]) for v in random_bits(t, n, rng)]
+    return [mixed, foldable(op, t, n, rng), [rng.choice(specials(t)) for _ in range(n)]]
 
 
 @pytest.mark.parametrize("op, t, n", CASES, ids=[f"{op}.{t}-{n}" for op, t, n in CASES])
@@ -48,8 +47,7 @@ def test_full_blocks(executor, op, t, n):
 def test_partial_block_and_trapped_lanes(executor, op, t):
     """A linear launch whose last block is partial; every lane divisible by 7 traps before the collective."""
     lanes = 256 + 77
-    rng = generator("partial", op, t)
-    values = random_bits(t, lanes, rng)
+    values = foldable(op, t, lanes, generator("partial", op, t))
     text = f""".buffer x {t} in
 .buffer result {t} out
     ldg.{t} r0, [x + lane]
@@ -95,8 +93,7 @@ def test_three_dimensional_block(executor, op, t):
     """Lanes are in the order of their linear lane in the block, x fastest."""
     size, grid = (5, 3, 2), (2, 2, 1)
     total = 30 * 4
-    rng = generator("3d", op, t)
-    values = random_bits(t, total, rng)
+    values = foldable(op, t, total, generator("3d", op, t))
     text = f""".buffer x {t} in
 .buffer result {t} out
     ldg.{t} r0, [x + lane]

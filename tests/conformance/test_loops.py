@@ -128,4 +128,4 @@ def test_random_loop(executor, seed):
     if loop.block:
         shape = {"grid": (loop.lanes // (loop.block[0] * loop.block[1]),), "block": loop.block}
     for step_limit in (0, max(loop.rounds // 2, 1)):
-        executor.run(text, **shape, buffers=loop.buffers(), scalars=scalars, step_limit=step_limit)
+        executor.run_judged(text, **shape, buffers=loop.buffers(), scalars=scalars, step_limit=step_limit)

@@ -88,3 +88,12 @@ def random_bits(t: str, count: int, rng: random.Random) -> list[int]:
         out += [from_exact(t, rng.uniform(-1, 1) * 2.0 ** rng.randint(-spread, spread)) for _ in range(count - len(out))]
     rng.shuffle(out)
     return out
+
+
+def foldable(op: str, t: str, count: int, rng: random.Random) -> list[int]:
+    """What a block folds or scans by op: of floats ordinary numbers, whose last bits show the order, where any bits soon make NaN or
+    infinity of all."""
+    if t in INT:
+        return random_bits(t, count, rng)
+    spread = 0.1 if op.endswith("mul") else 0.9  # a product of a thousand stays a number
+    return [from_exact(t, rng.uniform(1 - spread, 1 + spread) * rng.choice((-1, 1))) for _ in range(count)]
