@@ -105,8 +105,8 @@ int main(void) {
 #else
 
 int main(void) {
-  printf("SKIP: no machine code is written on this machine\n");
-  return check_report();
+  printf("SKIP: no machine code is written on this machine\n0 passed, 0 failed\n");
+  return 0;
 }
 
 #endif
