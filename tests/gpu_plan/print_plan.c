@@ -151,7 +151,7 @@ static hg_status print_program(const atlas_program *program, const hg_gpu_target
 }
 
 int main(int count, char **words) {
-  static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 8, 48 << 10};
+  static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 8, 48 << 10, 1};
   hg_allocator allocator;
   atlas_program *program = NULL;
   uint8_t *bytes = NULL;

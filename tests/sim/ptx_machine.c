@@ -204,6 +204,7 @@ static int execute(ptx_machine *m, ptx_thread *t, const ptx_insn *i) {
   case OP_mov:
   case OP_cvta: ptx_answer(m, t, i, ptx_input(m, t, i, 1)); return 1;
   case OP_mapa: ptx_map_address(m, t, i); return 1;
+  case OP_cp: ptx_prefetch(m, t, i); return 1;
   case OP_setp: compare(m, t, i); return 1;
   case OP_fence:
   case OP_membar: return 1;

@@ -68,6 +68,20 @@ static uint8_t *locate(ptx_machine *m, ptx_thread *t, const ptx_insn *i, const p
   return bytes;
 }
 
+void ptx_prefetch(ptx_machine *m, ptx_thread *t, const ptx_insn *i) {
+  const ptx_operand *at = &i->operand[0];
+  uint64_t byte_count = i->operand[1].bits;
+  if (i->operand_count != 2 || at->kind != O_ADDRESS || at->base != O_REG || i->operand[1].kind != O_IMM)
+    ptx_fail(m, t, "a prefetch of another form");
+  uint64_t address = t->frame[t->depth].registers[at->reg[0]] + at->bits;
+  if (address % 16 != 0 || byte_count % 16 != 0 || byte_count == 0)
+    ptx_fail(m, t, "a prefetch of %llu bytes at 0x%llx: not aligned", (unsigned long long)byte_count,
+             (unsigned long long)address);
+  if (m->launch->reach(m->launch->user, address, byte_count) == NULL)
+    ptx_fail(m, t, "a prefetch of %llu bytes at 0x%llx is out of reach", (unsigned long long)byte_count,
+             (unsigned long long)address);
+}
+
 /* ---- races ------------------------------------------------------------------------------------------------------- */
 
 /* Whether a barrier lies between an access and what a thread does now: one of the block of both, or one of the cluster

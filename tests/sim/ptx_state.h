@@ -91,6 +91,7 @@ void ptx_load(ptx_machine *m, ptx_thread *t, const ptx_insn *i);
 void ptx_store(ptx_machine *m, ptx_thread *t, const ptx_insn *i);
 void ptx_atomic(ptx_machine *m, ptx_thread *t, const ptx_insn *i);
 void ptx_map_address(ptx_machine *m, ptx_thread *t, const ptx_insn *i);
+void ptx_prefetch(ptx_machine *m, ptx_thread *t, const ptx_insn *i); /* must be in reach, as nothing else of it shows */
 void ptx_find_watched(ptx_machine *m); /* fills `watched` and watched_end */
 
 #endif

@@ -448,6 +448,7 @@ static void modifier(parser *p, ptx_insn *insn, const char *name) {
   else if (one_of(name, "xorsign abs") && (insn->op == OP_min || insn->op == OP_max)) w->by_size = 1;
   else if (strcmp(name, "v2") == 0) w->vector = 2;
   else if (strcmp(name, "v4") == 0) w->vector = 4;
+  else if (insn->op == OP_cp && one_of(name, "async bulk prefetch L2")) return; /* see mnemonic */
   else if (!one_of(name, "uni sync relaxed acquire release acq_rel sc weak volatile gpu sys cluster cta gl warp "
                          "aligned to nc ca cg cs lu cv wb wt") &&
            !one_of(name, "L1::no_allocate L1::evict_last L1::evict_first L2::128B L2::256B evict_first"))
@@ -455,10 +456,12 @@ static void modifier(parser *p, ptx_insn *insn, const char *name) {
 }
 
 static void mnemonic(parser *p, ptx_insn *insn, char *words) {
+  int is_prefetch = strcmp(words, "cp.async.bulk.prefetch.L2.global") == 0;
   char *part = strtok(words, ".");
   for (int i = 0; i < OP_COUNT; i++)
     if (strcmp(op_names[i], part) == 0) insn->op = (ptx_op)i;
   if (strcmp(op_names[insn->op], part) != 0) fail(p, "there is no instruction %s", part);
+  if (insn->op == OP_cp && (!is_prefetch || p->target < 90)) fail(p, "a copy that is no prefetch for sm_90");
   insn->words.vector = 1;
   while ((part = strtok(NULL, ".")) != NULL) modifier(p, insn, part);
 }

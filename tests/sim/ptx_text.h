@@ -28,12 +28,13 @@ extern const struct ptx_type_info {
 } ptx_types[T_COUNT];
 
 typedef enum ptx_op {
-#define OPS                                                                                                            \
-  OP(abs) OP(activemask) OP(add) OP(addc) OP(and) OP(atom) OP(bar) OP(barrier) OP(bfe) OP(bfi) OP(bfind)               \
-      OP(bra) OP(brev) OP(call) OP(clz) OP(copysign) OP(cvt) OP(cvta) OP(div) OP(dp4a) OP(exit) OP(fence)              \
-      OP(fma) OP(ld) OP(lop3) OP(mad) OP(mapa) OP(max) OP(membar) OP(min) OP(mov) OP(mul) OP(neg) OP(not )             \
-      OP(or) OP(popc) OP(prmt) OP(rcp) OP(red) OP(rem) OP(ret) OP(selp) OP(set) OP(setp) OP(shf) OP(shfl) OP(shl)      \
-      OP(shr) OP(sqrt) OP(st) OP(sub) OP(subc) OP(testp) OP(trap) OP(vote) OP(xor)
+#define OPS                                                                                                       \
+  OP(abs)                                                                                                         \
+  OP(activemask) OP(add) OP(addc) OP(and) OP(atom) OP(bar) OP(barrier) OP(bfe) OP(bfi) OP(bfind) OP(bra) OP(brev) \
+      OP(call) OP(clz) OP(copysign) OP(cp) OP(cvt) OP(cvta) OP(div) OP(dp4a) OP(exit) OP(fence) OP(fma) OP(ld)    \
+          OP(lop3) OP(mad) OP(mapa) OP(max) OP(membar) OP(min) OP(mov) OP(mul) OP(neg) OP(not ) OP(or) OP(popc)   \
+              OP(prmt) OP(rcp) OP(red) OP(rem) OP(ret) OP(selp) OP(set) OP(setp) OP(shf) OP(shfl) OP(shl) OP(shr) \
+                  OP(sqrt) OP(st) OP(sub) OP(subc) OP(testp) OP(trap) OP(vote) OP(xor)
 #define OP(name) OP_##name,
   OPS
 #undef OP

@@ -11,7 +11,7 @@ static const int nests[] = {
 #undef STEP
 };
 
-static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 8, 48 << 10};
+static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 8, 48 << 10, 1};
 
 #define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
 
@@ -237,6 +237,54 @@ static void test_groups(void) {
 }
 
 /* Where the order is free: one test for both buffers' loads; in shared memory no test, each pair near its use. */
+/* What the loads of a block's row are asked for ahead, `columns` a lane, by an index that code makes of the block's
+ * number, r0. Some of the columns are stored. */
+static gpu_run ahead_of(const char *index, int columns, int stored, int in_loop) {
+  static char text[8192];
+  int used =
+      snprintf(text, sizeof text, ".block 512\n.scalar n u32\n" BUFFERS "mov.u32 r0, r253\n%smovi.f32 r9, #0\n%s",
+               index, in_loop ? "movi.u32 r3, #0\nround:\n" : "");
+  for (int i = 0; i < columns; i++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "ldg.f32 r%d, [x + r2 + #%d]\n", 10 + i, 512 * i);
+  for (int i = 0; i < columns; i++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "add.f32 r9, r9, r%d\n", 10 + i);
+  for (int i = 0; i < stored; i++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "stg.f32 [y + r2 + #%d], r9\n", 512 * i);
+  snprintf(text + used, sizeof text - (size_t)used, "%sexit\n",
+           in_loop ? "add.u32 r2, r2, n\nadd.u32 r3, r3, #1\nset.lt.u32 p0, r3, n\n@p0 bra round\n" : "");
+  made m;
+  make(text, &rich, 0, &m);
+  gpu_run found = {0};
+  int groups = 0;
+  for (uint32_t k = 0; k < m.plan.groups_outside; k++) {
+    const gpu_group *group = gpu_group_at(&m.plan, k);
+    if (group->is_store) continue;
+    groups++;
+    if (found.ahead_bytes == 0) found = group->run[0];
+  }
+  CHECK(groups > 0);
+  release(&m);
+  return found;
+}
+
+static void test_ahead(void) {
+  const char *const row = "mul.u32 r1, r0, n\nadd.u32 r2, r1, blane\n";
+  gpu_run run = ahead_of(row, 8, 8, 0);
+  CHECK_EQ_U64(run.ahead_bytes, 512 * 8 * 4);
+  CHECK_EQ_U64(run.ahead_by, (4 << 20) / run.ahead_bytes);
+  CHECK(run.ahead_scalar != SSA_NONE);
+  run = ahead_of("mul.u32 r1, r0, #8192\nshl.u32 r2, blane, #1\nadd.u32 r2, r2, r1\n", 8, 8, 0); /* every other one */
+  CHECK_EQ_U64(run.ahead_bytes, (512 * 7 + 2 * 511 + 1) * 4);
+  CHECK_EQ_U64(run.ahead_by, 8192 * ((4 << 20) / run.ahead_bytes));
+  CHECK_EQ_U64(run.ahead_scalar, SSA_NONE);
+  CHECK_EQ_U64(ahead_of(row, 8, 1, 0).ahead_bytes, 0); /* blocks that hardly store */
+  CHECK_EQ_U64(ahead_of(row, 3, 3, 0).ahead_bytes, 0); /* that are short */
+  CHECK_EQ_U64(ahead_of(row, 8, 8, 1).ahead_bytes, 0); /* a loop's */
+  CHECK_EQ_U64(ahead_of("add.u32 r2, blane, n\n", 8, 8, 0).ahead_bytes, 0); /* all blocks read the same */
+  CHECK_EQ_U64(ahead_of("mul.u32 r1, blane, #64\nadd.u32 r2, r1, r0\n", 8, 8, 0).ahead_bytes, 0); /* lanes far apart */
+  CHECK_EQ_U64(ahead_of("xor.u32 r1, r0, #1\nadd.u32 r2, r1, blane\n", 8, 8, 0).ahead_bytes, 0);  /* to and fro */
+}
+
 static void test_order(void) {
   made m;
   make(tile, &plain, 0, &m);
@@ -602,6 +650,7 @@ int main(void) {
   test_all();
   test_targets();
   test_groups();
+  test_ahead();
   test_order();
   test_products();
   test_registers();

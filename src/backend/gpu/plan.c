@@ -85,6 +85,7 @@ static hg_status order_instructions(gpu_plan *g) {
   HG_TRY(hg_gpu_find_groups(g));
   g->groups_outside = (uint32_t)g->group.count;
   HG_TRY(hg_gpu_foresee(g));
+  hg_gpu_look_ahead(g);
   if (g->info.observes_block) HG_TRY(hg_gpu_find_extremes(g));
   HG_TRY(hg_gpu_order(g));
   HG_TRY(hg_gather_collectives(g->unit, 0));

@@ -35,6 +35,7 @@ typedef struct hg_gpu_target {
                                     neighbouring numbers, too (along_y.c) */
   uint32_t declared_shared;      /* bytes of shared memory that a text may declare; a kernel that needs more is given
                                     all of it at the launch */
+  uint8_t can_ask_ahead;         /* memory can be asked for before it is read, and a large cache keeps it (ahead.c) */
 } hg_gpu_target;
 
 /* What bits a NaN of a value may have: the canonical ones; those of a positive NaN; any, without a meaning; the ISA's,
@@ -78,6 +79,9 @@ typedef struct gpu_run {
   uint8_t checks_least;  /* the least displacement may be out of bounds where the largest is in bounds */
   uint8_t is_aligned;    /* a wide access is aligned where the memory begins at a multiple of its bytes */
   uint8_t is_shared, is_read_only;
+  uint32_t ahead_bytes;  /* what a later block reads at the same place, which is asked for; 0: nothing (ahead.c) */
+  uint64_t ahead_by;     /* its index is greater than this one's by that */
+  uint32_t ahead_scalar; /* times this value; SSA_NONE: 1 */
 } gpu_run;
 
 /* Loads or stores that are done at once. One test serves all of them; a lane for which it fails (an access is out of
@@ -476,6 +480,7 @@ static inline int gpu_is_of_words(const ssa_insn *insn) {
   return (insn->op == ATLAS_OP_min || insn->op == ATLAS_OP_max) && insn->arg_count > 2;
 }
 hg_status hg_gpu_foresee(gpu_plan *g); /* when groups are complete */
+void hg_gpu_look_ahead(gpu_plan *g);   /* the same */
 hg_status hg_gpu_find_homes(gpu_plan *g); /* when all blocks have their order */
 void hg_gpu_find_late(gpu_plan *g);       /* after that */
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);

@@ -119,7 +119,8 @@ static hg_gpu_target gpu_target_of(uint32_t capability) {
                          .parts = capability >= 90 ? MOST_PARTS : 0,
                          .declared_shared = 48 << 10,
                          .registers_all = is_large ? 32 : 0,
-                         .registers_most = capability >= 80 ? 40 : 0};
+                         .registers_most = capability >= 80 ? 40 : 0,
+                         .can_ask_ahead = capability >= 90};
 }
 
 static hg_status emit_plan(const hg_allocator *allocator, const gpu_plan *plan, const hg_ptx_options *options,

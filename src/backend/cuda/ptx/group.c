@@ -294,6 +294,26 @@ static void access_run(ptx *p, group *g, const gpu_run *run) {
   }
 }
 
+/* The block's first lane asks for what a later block will load by the run, if that is in bounds. */
+static void ask_ahead(ptx *p, const group *g, uint32_t r) {
+  const gpu_run *run = &g->plan->run[r];
+  int64_t least = displacement_of(p, g->plan->value[run->first]), bytes = run->element_bytes;
+  ptx_name thread = hg_ptx_new(p, PTX_32), asks = hg_ptx_new(p, PTX_PREDICATE), at = hg_ptx_new(p, PTX_64),
+           end = hg_ptx_new(p, PTX_64), by = hg_ptx_number(run->ahead_by);
+  if (run->ahead_bytes < 16) return;
+  PTX(p, "mov.u32", thread, hg_ptx_name("%%tid.x"));
+  PTX(p, "setp.eq.u32", asks, thread, hg_ptx_number(0));
+  if (run->ahead_scalar == SSA_NONE) PTX(p, "add.s64", at, hg_ptx_wide(p, ptx_index_of(p, g, r)), by);
+  else PTX(p, "mad.lo.s64", at, hg_ptx_wide(p, run->ahead_scalar), by, hg_ptx_wide(p, ptx_index_of(p, g, r)));
+  if (least != 0) PTX(p, "add.s64", at, at, hg_ptx_number((uint64_t)least));
+  PTX(p, "add.s64", end, at, hg_ptx_number(run->ahead_bytes / (uint64_t)bytes));
+  PTX(p, "setp.le.and.u64", asks, end, g->extent[r], asks);
+  PTX(p, "mad.lo.s64", at, at, hg_ptx_number((uint64_t)bytes), g->base[r]);
+  PTX(p, "and.b64", at, at, hg_ptx_name("-16")); /* both are multiples of 16 */
+  hg_ptx_put(p, "\t@%s cp.async.bulk.prefetch.L2.global [%s], %u;\n", asks.text, at.text,
+             (unsigned)(run->ahead_bytes & ~15u));
+}
+
 static void take_words_apart(ptx *p, const group *g, const gpu_run *run) {
   uint32_t elements = gpu_word_elements(run);
   for (uint32_t i = run->first; elements > 1 && i < run->first + (uint32_t)run->count; i++) {
@@ -450,6 +470,8 @@ void hg_ptx_group(ptx *p, const gpu_step *step) {
     if (is_foreseen) hg_ptx_place(p, fast);
   }
   for (uint32_t r = 0; r < g.plan->run_count; r++) access_run(p, &g, &g.plan->run[r]);
+  for (uint32_t r = 0; r < g.plan->run_count; r++)
+    if (g.plan->run[r].ahead_bytes > 0) ask_ahead(p, &g, r);
   if (g.plan->is_tested) hg_ptx_place(p, back);
   for (uint32_t r = 0; r < g.plan->run_count && !g.plan->is_store; r++) take_words_apart(p, &g, &g.plan->run[r]);
   if (g.plan->is_tested) access_slowly(p, &g, slow, fast, back);
