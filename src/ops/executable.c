@@ -133,8 +133,9 @@ static hg_status describe_launches(hg_executable *e) {
   return HG_OK;
 }
 
-static int is_same_contraction(const hg_contraction *a, const hg_contraction *b) {
-  return a == b || (a != NULL && b != NULL && memcmp(a, b, sizeof *a) == 0);
+/* By their bytes, of which padding is 0. */
+static int is_same_contraction(const void *a, const void *b) {
+  return a == b || (a != NULL && b != NULL && memcmp(a, b, sizeof(hg_contraction)) == 0);
 }
 
 /* The kernel of an earlier launch that does the same; NULL: there is none. */
