@@ -184,9 +184,15 @@ static hg_status build_wide(native_build *b, const hg_vector *vector, hg_vector 
   if (hg_cpu_local_bytes(b->program, vector) > 0) return HG_UNSUPPORTED;
   b->vector = own;
   b->slices = block[0] * block[1] * block[2] / lanes;
-  HG_TRY(hg_native_wide(b->program, vector, b->target, plain, &b->known));
-  if (plain->insns.count == 0) return HG_UNSUPPORTED;
-  return emit_whole(b, plain, own);
+  hg_status status = HG_UNSUPPORTED;
+  for (int may = 1, has = 1; status == HG_UNSUPPORTED && has && own->insns.count == 0; may = 0) {
+    hg_vector_release(plain);
+    b->known.count = 0;
+    has = may;
+    HG_TRY(hg_native_wide(b->program, vector, b->target, &has, plain, &b->known));
+    if (plain->insns.count > 0) status = emit_whole(b, plain, own);
+  }
+  return status;
 }
 
 /* The same for several blocks at once, from what build_wide has left in `single` and `plain`. */

@@ -119,11 +119,15 @@ enum {
   NATIVE_RARE, /* if s0, a predicate, holds in any lane, the block, of which nothing is stored, is left to other code */
   NATIVE_WITHIN /* of `symbol`: the elements up to `bits` from s0 on, which is uniform, or from 0 on, are in bounds; or
                    the block, of which nothing is stored, is left to other code. VECTOR_CONTIGUOUS: it accesses all of
-                   them; NATIVE_STORED: it stores some */
+                   them; NATIVE_STORED: it stores some. With s1, a scalar: up to `bits` and s1, and s2 is s1 + 1, of
+                   NATIVE_TAILs */
 };
 
 enum { NATIVE_OUT_OF_BOUNDS = 1, NATIVE_IS_RARE = 2 }; /* by a NATIVE_WITHIN, a NATIVE_RARE: native_context.has_left */
 enum { NATIVE_STORED = 1 << 15 }; /* a flag of NATIVE_WITHIN */
+/* A flag of an access by the lane's number plus the same, under a mask that no lane from s3 on has; s2 and s3 are u32
+ * scalars. It may be done only where s3 is s2 + 1, and in bounds up to lane s2. */
+enum { NATIVE_TAIL = 1 << 14 };
 
 /* vector_reg.uniform in a program that hg_native_split has made: the same value in the whole block, whichever group of
  * lanes computes it. */
@@ -248,10 +252,10 @@ hg_status hg_native_sums(const hg_vector *vector, hg_vector *out);
  * of values of the block in a region of their own. Release `out` whatever the result. */
 hg_status hg_native_hoist(const hg_vector *vector, hg_vector *out);
 /* wide.c: `vector` as straight-line code without barriers for a block that has all its lanes, in slices of a vector's
- * lanes; no instructions: that cannot be done. Release `out` and `known` (uint64_t, for native_build.known) whatever
- * the result. */
+ * lanes; no instructions: that cannot be done. *has_tails: 1: it may have NATIVE_TAILs; then, if it has. Release `out`
+ * and `known` (uint64_t, for native_build.known) whatever the result. */
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, const native_target *target,
-                         hg_vector *out, hg_array *known);
+                         int *has_tails, hg_vector *out, hg_array *known);
 /* quotient.c: `vector` with NATIVE_QUOTIENTs; no instructions: there is nothing to gain. Release `out` whatever the
  * result. */
 hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out);
@@ -270,7 +274,8 @@ typedef struct native_stack_shape { uint32_t x, y; } native_stack_shape; /* bloc
  * does its shared memory. Release `out` whatever the result. */
 hg_status hg_native_stack(const native_build *build, const hg_vector *single, hg_vector *out,
                           native_stack_shape *shape);
-/* wide_bounds.c: what either has made, with NATIVE_WITHINs, and the row starts. Release `out` whatever the result. */
+/* wide_bounds.c: what either has made, with NATIVE_WITHINs, and the row starts; HG_UNSUPPORTED where a NATIVE_TAIL can
+ * have none. Release `out` whatever the result. */
 hg_status hg_native_bounds(native_build *build, const hg_vector *whole, hg_vector *out);
 uint32_t hg_native_row_start(const native_build *build, uint32_t added); /* its number; NATIVE_MOST_ROW_STARTS: none */
 /* 1 if a register is loaded from elements that are in bounds, side by side, at an address that general registers have,

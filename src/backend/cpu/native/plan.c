@@ -109,13 +109,19 @@ static int is_shared_element(const native_build *b, const vector_insn *insn) {
          atlas_symbol_at(b->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
 }
 
+/* 1 if an access to neighbouring elements is written as one: without a mask, or with one for its type. */
+static int has_runs(const plan *p, const vector_insn *insn) {
+  if (insn->mask == VECTOR_ALL) return 1;
+  return insn->flags & NATIVE_TAIL && (p->b->target->mask_count > 0 || atlas_bytes((atlas_type)insn->type) >= 4);
+}
+
 /* In a block's straight-line code, blane + u needs no location where it is only the index of accesses without checks.
  */
 static void find_indices(native_plan *p) {
   memset(p->is_read, p->b->slices == 0, p->reg_count);
   for (uint32_t i = 0; i < p->insn_count && p->b->slices > 0; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
-    int is_unchecked = insn->flags & VECTOR_IN_BOUNDS && !(insn->flags & VECTOR_LANE) && insn->mask == VECTOR_ALL;
+    int is_unchecked = insn->flags & VECTOR_IN_BOUNDS && !(insn->flags & VECTOR_LANE) && has_runs(p, insn);
     if (insn->mask < VECTOR_ALL) p->is_read[insn->mask] = 1;
     for (int k = 0; k < 4; k++)
       if (insn->s[k] < VECTOR_ALL && !(k == 0 && is_unchecked && is_index_of(insn, insn->s[0])))

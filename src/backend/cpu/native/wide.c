@@ -148,11 +148,13 @@ static void count_round(wide *w, uint32_t i, uint32_t slice) {
   w->round++;
 }
 
-/* Copy propagation: 1 if the result is the source in all lanes. */
+/* Copy propagation: 1 if the result is a source in all lanes. */
 static int propagate_copy(wide *w, const vector_insn *insn, uint32_t slice) {
-  if (insn->op != VECTOR_MOVE || hg_wide_mask(w, insn->mask, slice) != WIDE_ALL) return 0;
-  if (hg_wide_bits(w, insn->s[0], slice) != NULL) hg_wide_set_known(w, insn->d, insn->s[0], slice);
-  else hg_wide_set(w, insn->d, slice, hg_wide_register(w, insn->s[0], slice));
+  int is_and = insn->op == VECTOR_AND && hg_wide_mask(w, insn->s[0], slice) == WIDE_ALL;
+  if ((insn->op != VECTOR_MOVE && !is_and) || hg_wide_mask(w, insn->mask, slice) != WIDE_ALL) return 0;
+  uint32_t source = insn->s[is_and];
+  if (hg_wide_bits(w, source, slice) != NULL) hg_wide_set_known(w, insn->d, source, slice);
+  else hg_wide_set(w, insn->d, slice, hg_wide_register(w, source, slice));
   return 1;
 }
 
@@ -380,9 +382,11 @@ static void find_alike(const hg_vector *v, uint8_t *alike) {
 
 /* The old program, of whose registers those that are alike in the block, as reductions are and what follows from them,
  * count as uniform: they are computed once. */
-static hg_status mark_alike(const hg_vector *vector, const hg_allocator *allocator, hg_vector *marked) {
+static hg_status mark_alike(const hg_vector *vector, const atlas_program *program, int *has_tails,
+                            const hg_allocator *allocator, hg_vector *marked) {
   marked->allocator = *allocator;
   HG_TRY(hg_native_sums(vector, marked));
+  if (*has_tails) HG_TRY(hg_wide_tails(program, marked, has_tails));
   uint64_t regs = marked->regs.count;
   uint8_t *alike = hg_allocate(allocator, regs, sizeof *alike);
   if (alike == NULL) return hg_fail_memory("machine code", regs);
@@ -415,7 +419,7 @@ static hg_status write_whole(wide *w) {
 }
 
 hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, const native_target *target,
-                         hg_vector *out, hg_array *known) {
+                         int *has_tails, hg_vector *out, hg_array *known) {
   const uint32_t *block = native_block(program), size = block[0] * block[1] * block[2], lanes = target->lanes;
   hg_vector marked;
   wide w = {.program = program, .shape = block, .from = &marked, .to = out, .lanes = lanes, .slices = size / lanes,
@@ -432,7 +436,7 @@ hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, 
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
   if (block[0] % lanes != 0 || !vector->has_block_ops || vector->insns.count > WIDE_MOST_INSNS) return HG_OK;
-  hg_status status = mark_alike(vector, &allocator, &marked);
+  hg_status status = mark_alike(vector, program, has_tails, &allocator, &marked);
   if (status == HG_OK) status = write_whole(&w);
   hg_array_release(&allocator, &marked.insns);
   hg_array_release(&allocator, &marked.regs);

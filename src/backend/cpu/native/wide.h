@@ -1,7 +1,7 @@
 /* wide.h - the state of hg_native_wide, shared by its files: wide.c (control), wide_values.c (values), wide_collect.c
  * (reductions), wide_known.c (constant folding lane by lane), wide_loop.c (loops that stay), wide_memory.c (shared
- * memory in registers), wide_tidy.c (dead code), wide_coalesce.c (moves in loops), wide_again.c (values computed
- * twice).
+ * memory in registers), wide_tidy.c (dead code), wide_coalesce.c (moves in loops), wide_tails.c (rows' last columns),
+ * wide_again.c (values computed twice).
  *
  * A block is `slices` vectors of `lanes` lanes. In a slice a register of the old program is a register of the new
  * program, or bits that are known of each lane. */
@@ -96,6 +96,11 @@ typedef struct wide {
 static inline wide_value *hg_wide_value(const wide *w, uint32_t r, uint32_t slice) {
   return &w->value[r * w->slices + slice];
 }
+
+/* ---- wide_tails.c ----------------------------------------------------------------------------------------- */
+
+/* Writes the program, which is that of hg_native_sums, anew with NATIVE_TAILs, if it has any. */
+hg_status hg_wide_tails(const atlas_program *program, hg_vector *v, int *has_tails);
 
 /* ---- wide_values.c ---------------------------------------------------------------------------------------- */
 

@@ -21,9 +21,11 @@ typedef struct bound {
   uint32_t symbol;
   uint32_t part;   /* its first instruction: see bounds.part */
   uint32_t added;  /* register: what is added to the lane's number; VECTOR_NONE: nothing */
+  uint32_t tail, end; /* of NATIVE_TAILs: their s2, s3; VECTOR_NONE */
   uint32_t before; /* the instruction of the old program that the comparison stands before */
-  uint64_t last;   /* the greatest index, less what is added */
+  uint64_t last;   /* the greatest index, less what is added, and the lane's number of a NATIVE_TAIL */
   uint64_t loads, stores; /* elements that are, by lanes side by side */
+  uint8_t is_absorbed;    /* 1: another, of the same row's tail, does */
 } bound;
 
 typedef struct bounds {
@@ -103,14 +105,16 @@ static int is_by_row(const bounds *s, const vector_insn *insn, bound *found) {
   if (insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
   if (insn->flags & (VECTOR_LANE | VECTOR_IN_BOUNDS) || insn->bits > NATIVE_GREATEST_DISPLACEMENT) return 0;
   if (atlas_symbol_at(s->b->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
-  uint32_t lanes = lanes_of(s, insn);
-  *found = (bound){.symbol = insn->symbol, .last = insn->bits};
+  int is_tail = (insn->flags & NATIVE_TAIL) != 0;
+  uint32_t lanes = is_tail ? s->b->target->lanes : lanes_of(s, insn);
+  *found = (bound){.symbol = insn->symbol, .tail = VECTOR_NONE, .end = VECTOR_NONE, .last = insn->bits};
   if (lanes == 0) return 0;
   if (insn->flags & VECTOR_SAME) return find_same(s, insn, &found->added);
   if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->mode != ATLAS_ADDRESS_INDEXED) return 0;
   uint64_t *accessed = flags & ATLAS_STORE ? &found->stores : &found->loads;
   *accessed = lanes;
-  found->last += (uint64_t)(insn->slice % s->b->slices) * s->b->target->lanes + lanes - 1;
+  if (is_tail) found->tail = insn->s[2], found->end = insn->s[3];
+  else found->last += (uint64_t)(insn->slice % s->b->slices) * s->b->target->lanes + lanes - 1;
   return find_added(s, insn->s[0], &found->added, &found->last);
 }
 
@@ -124,6 +128,7 @@ static uint32_t place_of(const bounds *s, uint32_t added) {
 static bound *bound_of(bounds *s, const bound *like) {
   for (uint32_t k = 0; k < s->count; k++)
     if (s->bound[k].part == s->part && s->bound[k].symbol == like->symbol && s->bound[k].added == like->added &&
+        s->bound[k].tail == like->tail && s->bound[k].end == like->end &&
         s->bound[k].before >= place_of(s, like->added))
       return &s->bound[k];
   return NULL;
@@ -149,6 +154,19 @@ static void scan(bounds *s, uint32_t i) {
   const vector_insn *insn = vector_insn_at(s->from, i);
   if (insn->d < VECTOR_ALL) s->latest[insn->d] = i;
   if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) s->part = i + 1;
+}
+
+/* A row's elements in front of its tail are in bounds where that is. */
+static void absorb(bounds *s) {
+  for (uint32_t k = 0; k < s->count; k++)
+    for (uint32_t other = 0; s->bound[k].tail != VECTOR_NONE && other < s->count; other++) {
+      bound *row = &s->bound[other], *tail = &s->bound[k];
+      if (row->tail != VECTOR_NONE || row->symbol != tail->symbol || row->added != tail->added) continue;
+      if (row->part != tail->part || row->before < tail->before || row->last > tail->last) continue;
+      row->is_absorbed = 1;
+      tail->loads += row->loads;
+      tail->stores += row->stores;
+    }
 }
 
 /* Before the first jump, where nothing has an effect before the comparison; behind it, where the block may restart. */
@@ -223,9 +241,10 @@ uint32_t hg_native_row_start(const native_build *b, uint32_t added) {
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* Each element is accessed once, or loaded once and stored once. */
-static int is_dense(const bound *b) {
+static int is_dense(const bounds *s, const bound *b) {
+  uint64_t count = b->last + (b->tail == VECTOR_NONE ? 1 : (uint64_t)s->b->slices * s->b->target->lanes);
   if (b->loads + b->stores == 0) return 0;
-  return (b->loads == 0 || b->loads == b->last + 1) && (b->stores == 0 || b->stores == b->last + 1);
+  return (b->loads == 0 || b->loads == count) && (b->stores == 0 || b->stores == count);
 }
 
 static void append(hg_vector *v, const vector_insn *insn) { /* there is room */
@@ -235,29 +254,35 @@ static void append(hg_vector *v, const vector_insn *insn) { /* there is room */
 /* Comparisons that stand before an instruction of the old program, or before one in front of it. */
 static uint32_t comparisons_before(const bounds *s, uint32_t i) {
   uint32_t count = 0;
-  while (count < s->count && s->bound[count].before <= i) count++;
+  for (uint32_t k = 0; k < s->count && s->bound[k].before <= i; k++) count += !s->bound[k].is_absorbed;
   return count;
 }
 
-static void write_program(bounds *s) {
+/* Returns 0 if a NATIVE_TAIL has no comparison. */
+static int write_program(bounds *s) {
   begin_scan(s);
   for (uint32_t i = 0, next = 0; i < s->from->insns.count; scan(s, i++)) {
     vector_insn insn = *vector_insn_at(s->from, i);
     bound now;
     for (; next < s->count && s->bound[next].before == i; next++) {
+      if (s->bound[next].is_absorbed) continue;
       vector_insn within = vector_insn_of(NATIVE_WITHIN, VECTOR_ALL);
       within.symbol = (uint16_t)s->bound[next].symbol;
       within.s[0] = s->bound[next].added;
+      within.s[1] = s->bound[next].tail;
+      within.s[2] = s->bound[next].end;
       within.bits = s->bound[next].last;
-      if (is_dense(&s->bound[next])) within.flags |= VECTOR_CONTIGUOUS;
+      if (is_dense(s, &s->bound[next])) within.flags |= VECTOR_CONTIGUOUS;
       if (s->bound[next].stores > 0) within.flags |= NATIVE_STORED;
       append(s->to, &within);
     }
     const bound *known = is_by_row(s, &insn, &now) ? bound_of(s, &now) : NULL;
     if (known != NULL && now.last <= known->last && i >= known->before) insn.flags |= VECTOR_IN_BOUNDS;
+    else if (insn.flags & NATIVE_TAIL && vector_is_primitive(insn.op)) return 0;
     if (insn.target != VECTOR_NONE) insn.target += comparisons_before(s, insn.target);
     append(s->to, &insn);
   }
+  return 1;
 }
 
 hg_status hg_native_bounds(native_build *b, const hg_vector *whole, hg_vector *out) {
@@ -267,16 +292,19 @@ hg_status hg_native_bounds(native_build *b, const hg_vector *whole, hg_vector *o
   out->insns = (hg_array){.element_size = sizeof(vector_insn)};
   out->regs = (hg_array){.element_size = sizeof(vector_reg)};
   s.writer = hg_allocate(&out->allocator, 2 * regs, sizeof *s.writer);
-  int has_memory = s.writer != NULL && hg_array_append(&out->allocator, &out->regs, whole->regs.data, regs) != NULL &&
-                   hg_array_reserve(&out->allocator, &out->insns, n + MOST_BOUNDS);
+  int is_done = 1, has_memory = s.writer != NULL &&
+                                hg_array_append(&out->allocator, &out->regs, whole->regs.data, regs) != NULL &&
+                                hg_array_reserve(&out->allocator, &out->insns, n + MOST_BOUNDS);
   if (has_memory) {
     s.latest = s.writer + regs;
     hg_native_find_writers(whole, s.writer);
     find_bounds(&s);
+    absorb(&s);
     find_row_starts(&s);
-    write_program(&s);
+    is_done = write_program(&s);
   }
   hg_release(&out->allocator, s.writer);
+  if (!is_done) return HG_UNSUPPORTED;
   return has_memory ? HG_OK : hg_fail_memory("machine code", n * sizeof(vector_insn));
 }
 

@@ -243,7 +243,8 @@ static void plan_row(x86_emit *e, uint32_t i) {
   uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(e->b->program, within->symbol)->type), log_bytes = 0;
   while (UINT32_C(1) << log_bytes < bytes) log_bytes++;
   uint32_t until = end_of_part(e, i), first = i >= e->b->first_part ? i : 0;
-  uint64_t row_bytes = (within->bits + 1) * bytes, insns = until - first;
+  uint32_t lanes = within->s[1] != VECTOR_NONE ? e->b->slices * e->lanes : 1; /* of the last element or the tail */
+  uint64_t row_bytes = (within->bits + lanes) * bytes, insns = until - first;
   x86_coming row = {.symbol = within->symbol,
                     .from = i,
                     .until = until,

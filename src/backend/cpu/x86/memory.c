@@ -350,15 +350,16 @@ static unsigned find_first_lane(x86_emit *e, const x86_access *m, uint32_t added
 
 /* An access that a NATIVE_WITHIN covers: 1 if a general register has the row start. What is read where it lies needs no
  * load; what is the same for all blocks none of it ahead. */
-static int row_access(x86_emit *e, const x86_access *m) {
+static int row_access(x86_emit *e, const x86_access *m, int is_masked) {
   unsigned lane;
   int64_t more;
-  if (e->b->slices == 0 || x86_is_checked(e) || e->insn->mask != VECTOR_ALL) return 0;
+  if (e->b->slices == 0 || x86_is_checked(e)) return 0;
   if (!hg_x86_find_row(e, m->index, &lane, &more)) return 0;
   x86_rm at = x86_indexed(hg_x86_base(e), lane, m->log_bytes,
                           (int32_t)(m->offset + (more + hg_x86_first_lane(e, 0)) * m->bytes));
   if (lane != X86_TILE_LANE) hg_x86_prefetch_next_block(e, m, at);
-  if (m->is_store || native_location_of(e->b, e->insn->d)->kind != NATIVE_ELEMENTS) access_run(e, m, at, 0, -1);
+  int mask = is_masked ? hg_x86_mask(e, 0, (unsigned)x86_mask_scratch(e)) : -1;
+  if (m->is_store || native_location_of(e->b, e->insn->d)->kind != NATIVE_ELEMENTS) access_run(e, m, at, 0, mask);
   return 1;
 }
 
@@ -465,7 +466,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
   }
   uint32_t added = hg_x86_added_to_tile_lane(e, m->index);
   if (added != VECTOR_NONE || is_block_lane(e, m->index)) {
-    if (row_access(e, m)) return 1;
+    if (row_access(e, m, is_masked)) return 1;
     tile_lane_access(e, m, added, is_masked);
     return 1;
   }

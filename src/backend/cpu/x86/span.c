@@ -86,6 +86,15 @@ uint32_t hg_x86_leave_label(x86_emit *e, uint32_t why) {
   return e->leave[why] - 1;
 }
 
+/* rcx: the last lane that a NATIVE_TAIL has; 64 bits do not wrap. */
+static void write_last_lane(x86_emit *e) {
+  hg_x86_load_block_uniform(e, X86_RCX, e->insn->s[1]);
+  hg_x86_load_block_uniform(e, X86_RDX, e->insn->s[2]);
+  hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RDX), 1);
+  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RDX, x86_reg(X86_RCX));
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, hg_x86_leave_label(e, NATIVE_OUT_OF_BOUNDS));
+}
+
 /* Row starts get their registers with the first comparison. 32 bits do not wrap where 64 are below the limit. */
 int hg_x86_within(x86_emit *e) {
   const vector_insn *insn = e->insn;
@@ -97,7 +106,10 @@ int hg_x86_within(x86_emit *e) {
     hg_x86_load_block_uniform(e, first, insn->s[0]);
     hg_x86_alu_rm(a, X86_ADD, 1, first, x86_reg(X86_TILE_LANE));
   }
-  hg_x86_lea(a, X86_RCX, x86_at(first, (int32_t)insn->bits));
+  if (insn->s[1] != VECTOR_NONE) write_last_lane(e);
+  hg_x86_lea(a, X86_RCX,
+             insn->s[1] != VECTOR_NONE ? x86_indexed(first, X86_RCX, 0, (int32_t)insn->bits)
+                                       : x86_at(first, (int32_t)insn->bits));
   hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX,
                 x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, limit))));
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, hg_x86_leave_label(e, NATIVE_OUT_OF_BOUNDS));
