@@ -237,8 +237,18 @@ static void note_use(native_plan *p, uint32_t r, uint32_t i, int is_write) {
   p->loop_uses[r] = is_write ? MANY : (uint8_t)(p->loop_uses[r] + 1);
 }
 
-/* Spill costs. 1 if there are loops. In the long code of a whole block the next use counts, loops or not, but what can
- * be loaded again costs less than a store and a load. */
+/* In the long code of a whole block the next use counts, loops or not, but what can be loaded again costs less than a
+ * store and a load, and what all vectors read, as a row's mean, more. */
+static void find_costs_of_whole(native_plan *p) {
+  enum { OFTEN = 24 };
+  for (uint32_t i = 0; i < p->insn_count; i++)
+    for (int s = 0; s < 4; s++)
+      if (vector_insn_at(p->v, i)->s[s] < p->v->regs.count) p->spill_cost[vector_insn_at(p->v, i)->s[s]]++;
+  for (uint32_t r = 0; r < p->v->regs.count; r++)
+    p->spill_cost[r] = hg_native_is_element(p->b, r) ? 0 : p->spill_cost[r] < OFTEN ? 1 : 2;
+}
+
+/* Spill costs. 1 if there are loops. */
 static int find_uses(native_plan *p) {
   int has_loops = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -251,8 +261,10 @@ static int find_uses(native_plan *p) {
   }
   memset(p->spill_cost, 0, p->reg_count * sizeof *p->spill_cost);
   memset(p->loop_uses, 0, p->reg_count);
-  for (uint32_t r = 0; r < p->v->regs.count && p->b->slices > 0; r++) p->spill_cost[r] = !hg_native_is_element(p->b, r);
-  if (p->b->slices > 0) return 0;
+  if (p->b->slices > 0) {
+    find_costs_of_whole(p);
+    return 0;
+  }
   for (uint32_t i = 0; i < p->insn_count && has_loops; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     for (int s = 0; s < 4; s++) note_use(p, insn->s[s], i, 0);
