@@ -38,7 +38,8 @@ static void keep_loop(wide *w, uint32_t i) {
 
 /* ---- rare cases -------------------------------------------------------------------------------------------------- */
 
-/* 1 if a jump leads around a side that computes nothing, to one that does. */
+/* 1 if a jump leads around a side that computes nothing, to one that does, or the other way round: that is behind a
+ * JUMP_ANY, as what a block does with a row that there may be. */
 static int is_around_little(const wide *w, uint32_t i) {
   enum { LITTLE = 2 };
   const vector_insn *jump = vector_insn_at(w->from, i);
@@ -80,12 +81,13 @@ static void append_rare(wide *w, uint32_t predicate, int holds, uint32_t slice) 
 static uint32_t leave_where_rare(wide *w, uint32_t i, uint32_t slice, int is_alike) {
   const uint64_t none[WIDE_MOST_LANES] = {0};
   const vector_insn *insn = vector_insn_at(w->from, i);
-  if (insn->op != VECTOR_JUMP_NONE || insn->mask != VECTOR_ALL || insn->s[0] >= VECTOR_ALL) return NOT_TOGETHER;
+  if (insn->mask != VECTOR_ALL || insn->s[0] >= VECTOR_ALL) return NOT_TOGETHER;
   if (insn->target <= i || w->depth > 0 || (w->has_stored && !w->may_restart)) return NOT_TOGETHER;
-  int is_into = is_alike && is_around_little(w, i);
+  int is_into = is_alike && is_around_little(w, i), is_any = insn->op == VECTOR_JUMP_ANY;
+  if (is_any && !is_into) return NOT_TOGETHER;
   if (!is_into && (insn->target <= i + MOST_SKIPPED || has_effects(w, i, insn->target))) return NOT_TOGETHER;
   if (!is_alike || slice == 0) append_rare(w, insn->s[0], !is_into, slice);
-  if (is_into) return i + 1;
+  if (is_into) return is_any ? insn->target : i + 1;
   *hg_wide_value(w, insn->s[0], slice) = (wide_value){VECTOR_NONE, hg_wide_add_bits(w, none)};
   return insn->target;
 }
