@@ -590,7 +590,7 @@ static void shape_for_gpu(const row_group *g, ops_layout *layout) {
  * code anyway, for its length or for functions of the row's results. Zen 4, us at 512K f32, with four and sixteen:
  * layer norm of rows of 300 214 and 118, of 1000 112 and 98, of 3000 196 and 105; softmax of 300 418 and 242. */
 static void shape_for_processor(const row_group *g, ops_layout *layout) {
-  enum { FEWEST_LANES = 64, MOST_LOADS = 16, MOST_OF_FUNCTIONS = 1536 };
+  enum { FEWEST_LANES = 64, MOST_LOADS = 16, MOST_OF_FUNCTIONS = 2048 };
   uint64_t columns = g->columns, words = g->most_held == 0 ? 1 : g->most_held, loads = MOST_LOADS / words;
   layout->rows = layout->wide = 1;
   layout->lanes = 16;
