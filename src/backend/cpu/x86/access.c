@@ -88,6 +88,23 @@ void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy,
   }
 }
 
+/* Masked stores of AVX2 take as long as a dozen others on some processors. Of a row's tail most vectors have all of
+ * their lanes, or none, and the same in each row. */
+static void store_tail(x86_emit *e, uint16_t op, unsigned from, unsigned mask, x86_rm to) {
+  enum { ALL = 0xff };
+  uint32_t is_all = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
+  hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(mask));
+  hg_x86_alu_imm(&e->a, X86_CMP, 0, x86_reg(X86_RCX), ALL);
+  hg_x86_jump_if(&e->a, X86_EQUAL, is_all);
+  hg_x86_test(&e->a, 0, X86_RCX, X86_RCX);
+  hg_x86_jump_if(&e->a, X86_EQUAL, done);
+  hg_x86_v(e, op, from, mask, to);
+  hg_x86_jump(&e->a, done);
+  hg_x86_place(&e->a, is_all);
+  hg_x86_v(e, X86_vstore, from, 0, to);
+  hg_x86_place(&e->a, done);
+}
+
 void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
   uint32_t parts = m->bytes == 8 ? 2 : 1;
   for (uint32_t p = 0; p < parts; p++) {
@@ -100,6 +117,8 @@ void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy
     if (e->exact < e->lanes) move_exactly(e, 1, from, to);
     else if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
       hg_x86_v(e, X86_vstream, from, 0, to);
+    else if (mask >= 0 && e->width == 1 && e->insn->flags & NATIVE_TAIL)
+      store_tail(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
     else if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
     else hg_x86_store_elements(e, m->type, to, from, part, hg_x86_scratch(e, 1));
   }
