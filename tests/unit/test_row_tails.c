@@ -88,12 +88,20 @@ static const char longs[] =
     HEAD("64", "u64") LOADS("u64") "sel.u64 r5, p0, r4, #1\nreduce.add.u64 r6, r5\nadd.u64 r3, r3, r6\nmul.u64 r4, r4, "
                                    "r6\n" STORES("u64");
 
+/* Tails of rows in a loop, and what the next round reads of lanes beyond. */
+static const char rounds[] = HEAD(
+    "64", "u32") "movi.u32 r8, #0\nmovi.u32 r7, #0\nand.u32 r9, last, #3\nadd.u32 r9, r9, #1\ntop:\nadd.u32 r2, blane, "
+                 "r1\nadd.u32 r12, r1, r10\n" LOADS("u32") "sel.u32 r5, p0, r4, r7\nmov.u32 r7, r4\nadd.u32 r5, r5, "
+                                                           "r3\nreduce.add.u32 r6, r5\nadd.u32 r8, r8, r6\nadd.u32 r1, "
+                                                           "r1, #9\nloop r9, top\nadd.u32 r3, r3, "
+                                                           "r8\nxor.u32 r4, r4, r8\n" STORES("u32");
+
 static const struct {
   const char *text;
   uint32_t tails; /* accesses that become NATIVE_TAILs, in each vector of lanes; NOT_STRAIGHT: it has no such code */
 } texts[] = {{sums, 2},   {seen, 2},       {seen_sel, 2}, {two, 5},     {in_place, 2},
              {behind, 0}, {other_mask, 1}, {two_ends, 0}, {crowded, 2}, {rare, 2},
-             {narrow, 2}, {bytes, 2},      {longs, 2},    {may_be, 2},  {may_be_in_place, NOT_STRAIGHT}};
+             {narrow, 2}, {bytes, 2},      {longs, 2},    {may_be, 2},  {may_be_in_place, NOT_STRAIGHT}, {rounds, 2}};
 
 static void check(const trial *t) {
   static uint32_t words[2 * ELEMENTS];

@@ -112,7 +112,7 @@ static void find_seen(tails *s) {
     changed = 0;
     for (uint32_t i = (uint32_t)s->v->insns.count; i-- > 0;) {
       const vector_insn *insn = vector_insn_at(s->v, i);
-      if (insn->mask < s->old_regs) s->is_seen[insn->mask] = 1;
+      if (insn->mask < s->old_regs && !s->is_seen[insn->mask]) s->is_seen[insn->mask] = 1, changed = 1;
       for (int k = 0; k < 4; k++) {
         if (insn->s[k] >= s->old_regs || s->is_seen[insn->s[k]] || is_source_below_end(s, insn, k)) continue;
         s->is_seen[insn->s[k]] = 1;
