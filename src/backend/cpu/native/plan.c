@@ -110,7 +110,7 @@ static int is_shared_element(const native_build *b, const vector_insn *insn) {
 }
 
 /* 1 if an access to neighbouring elements is written as one: without a mask, or with one for its type. */
-static int has_runs(const plan *p, const vector_insn *insn) {
+static int has_runs(const native_plan *p, const vector_insn *insn) {
   if (insn->mask == VECTOR_ALL) return 1;
   return insn->flags & NATIVE_TAIL && (p->b->target->mask_count > 0 || atlas_bytes((atlas_type)insn->type) >= 4);
 }
