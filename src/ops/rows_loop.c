@@ -359,13 +359,19 @@ hg_status ops_row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64
   return HG_OK;
 }
 
-/* The block's number is row * chunks + chunk. */
+/* The block's number is row * chunks + chunk. On a processor, where it takes a fair part of a block's time to divide,
+ * one row has a program of its own. */
 static uint16_t begin_part(loop_row *l, uint64_t chunks) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
   uint16_t block = ops_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code), chunk = ops_register(code);
-  atlas_emit(b, ATLAS_OP_div, code->index_type, 3, atlas_reg(row), atlas_reg(block), index_scalar(l, chunks));
-  atlas_emit(b, ATLAS_OP_rem, code->index_type, 3, atlas_reg(chunk), atlas_reg(block), index_scalar(l, chunks));
+  if (l->g->rows == 1 && !l->g->group->plan->for_gpu) {
+    atlas_emit(b, ATLAS_OP_movi, code->index_type, 2, atlas_reg(row), atlas_bits(0));
+    atlas_emit(b, ATLAS_OP_mov, code->index_type, 2, atlas_reg(chunk), atlas_reg(block));
+  } else {
+    atlas_emit(b, ATLAS_OP_div, code->index_type, 3, atlas_reg(row), atlas_reg(block), index_scalar(l, chunks));
+    atlas_emit(b, ATLAS_OP_rem, code->index_type, 3, atlas_reg(chunk), atlas_reg(block), index_scalar(l, chunks));
+  }
   ops_row_coordinates(l->g, code, row);
   l->base = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(l->base), atlas_reg(l->base), atlas_bits(l->layout.wide));
