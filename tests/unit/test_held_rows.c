@@ -84,6 +84,25 @@ static const char several[] =
     HEAD("64") LOADS "reduce.max.u32 r6, r3\nreduce.min.u32 r7, r4\nset.eq.u32 p1, blane, #1\nsel.u32 r6, p1, r7, r6\n"
                      "set.ge.u32 p0, blane, #3\n@p0 bra done\nstg.u32 [y + r2 + #3], r6\ndone:\nexit\n";
 
+/* Rows that are read in the order of addresses, since little is done with them; a multiply-add finds where they begin.
+ * `kept`: what a lane has is read again, and an element of another row. */
+#define LONG_HEAD(type) \
+  ".program p\n.block 1024\n.buffer x " type " in\n.buffer y " type " inout\n.scalar first u32\n.scalar seven u32\n"
+#define LONG_ROW(type) \
+  "mad.u32 r2, r253, seven, blane\nadd.u32 r2, r2, first\nldg." type " r3, [x + r2]\nldg." type \
+  " r4, [x + r2 + #1024]\n"
+#define LONG_END(type) "set.ne.u32 p0, blane, #0\n@p0 bra done\nstg." type " [y + r253], r6\ndone:\nexit\n"
+static const char long_sum[] =
+    LONG_HEAD("f32") LONG_ROW("f32") "add.f32 r6, r3, r4\nreduce.add.f32 r6, r6\n" LONG_END("f32");
+static const char long_extreme[] =
+    LONG_HEAD("f32") LONG_ROW("f32") "max.f32 r6, r4, r3\nreduce.max.f32 r6, r6\n" LONG_END("f32");
+static const char long_kept[] =
+    LONG_HEAD("u32") LONG_ROW("u32") "xor.u32 r5, r3, r4\nreduce.add.u32 r6, r5\nldg.u32 r7, [x + r253 + #3]\n"
+                                     "add.u32 r6, r6, r7\n" LONG_END("u32");
+static const char long_twice[] =
+    LONG_HEAD("u32") LONG_ROW("u32") "mul.u32 r5, r3, #3\nadd.u32 r5, r5, r4\nreduce.add.u32 r6, r5\n"
+                                     "reduce.max.u32 r7, r4\nadd.u32 r6, r6, r7\n" LONG_END("u32");
+
 /* More vectors than there are registers, of rows that begin at several places and of what all blocks read; C code asks
  * for what lies in memory still, where an index is out of bounds. */
 #define WIDE_HEAD \
@@ -199,7 +218,8 @@ static void check_text(const char *text) {
 int main(void) {
   static const char *const texts[] = {held, odd,      diverging, rounds, folded,  many,    turns,
                                       busy, busy_odd, alike,     single, several, crowded, crowded_gather,
-                                      parts, again, rare, rare_behind, rare_again, less};
+                                      parts, again, rare, rare_behind, rare_again, less,
+                                      long_sum, long_extreme, long_kept, long_twice};
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
     set("HOLOGRAM_CPU_ISA", hg_cpu_isa_name((cpu_isa)isa));
     open_both();

@@ -165,6 +165,7 @@ static hg_status place_code(hg_native *native, native_build *b) {
 static hg_status emit_whole(native_build *b, const hg_vector *whole, hg_vector *own) {
   hg_vector bounded = {.allocator = b->allocator};
   hg_status status = hg_native_bounds(b, whole, &bounded);
+  if (status == HG_OK) status = hg_native_order(b, &bounded);
   if (status == HG_OK) status = hg_native_indices(b->program, &bounded, own);
   hg_vector_release(&bounded);
   HG_TRY(status);

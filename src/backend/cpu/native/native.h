@@ -117,6 +117,9 @@ enum {
   NATIVE_SPAN, /* of loads of `symbol` that follow, with an index sum of s1, which is uniform: none has a first lane
                  with a higher sum than that of s0's and s1, and a displacement above `bits` */
   NATIVE_RARE, /* if s0, a predicate, holds in any lane, the block, of which nothing is stored, is left to other code */
+  NATIVE_FETCH, /* behind the NATIVE_WITHIN of this symbol and s0: reads the first `bits` elements from s0 on, for
+                   nothing but that they are in the cache then, and what follows on its way there; nothing else asks
+                   for elements of this row ahead */
   NATIVE_WITHIN /* of `symbol`: the elements up to `bits` from s0 on, which is uniform, or from 0 on, are in bounds; or
                    the block, of which nothing is stored, is left to other code. VECTOR_CONTIGUOUS: it accesses all of
                    them; NATIVE_STORED: it stores some. With s1, a scalar: up to `bits` and s1, and s2 is s1 + 1, of
@@ -281,6 +284,8 @@ uint32_t hg_native_row_start(const native_build *build, uint32_t added); /* its 
 /* 1 if a register is loaded from elements that are in bounds, side by side, at an address that general registers have,
  * and that nothing writes: rather than spilled it may be read there again. */
 int hg_native_is_element(const native_build *build, uint32_t reg);
+/* wide_order.c: the same program, whose rows are read in the order of addresses where that pays. */
+hg_status hg_native_order(native_build *build, hg_vector *whole);
 /* wide_indices.c: what that has made, which has no live ranges, with live ranges and with sums for the indices of
  * loops. Release `out` whatever the result. */
 hg_status hg_native_indices(const atlas_program *program, const hg_vector *whole, hg_vector *out);

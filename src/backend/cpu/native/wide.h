@@ -1,7 +1,7 @@
 /* wide.h - the state of hg_native_wide, shared by its files: wide.c (control), wide_values.c (values), wide_collect.c
  * (reductions), wide_known.c (constant folding lane by lane), wide_loop.c (loops that stay), wide_memory.c (shared
  * memory in registers), wide_tidy.c (dead code), wide_coalesce.c (moves in loops), wide_tails.c (rows' last columns),
- * wide_again.c (values computed twice).
+ * wide_again.c (values computed twice), wide_order.c (rows read in order).
  *
  * A block is `slices` vectors of `lanes` lanes. In a slice a register of the old program is a register of the new
  * program, or bits that are known of each lane. */

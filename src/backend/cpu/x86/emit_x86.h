@@ -245,6 +245,7 @@ void hg_x86_write_cold(x86_emit *e);
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
 /* The current NATIVE_WITHIN; behind the code, where they leave the block. */
 int hg_x86_within(x86_emit *e);
+int hg_x86_fetch(x86_emit *e); /* the current NATIVE_FETCH */
 uint32_t hg_x86_leave_label(x86_emit *e, uint32_t why); /* see native_context.has_left */
 void hg_x86_write_leave(x86_emit *e);
 /* At spans_end or later; `i`: the instruction where that is. */

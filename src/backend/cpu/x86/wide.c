@@ -121,6 +121,7 @@ int hg_x86_wide(x86_emit *e) {
   switch (e->insn->op) {
   case NATIVE_COUNT: return write_count(e);
   case NATIVE_WITHIN: return hg_x86_within(e);
+  case NATIVE_FETCH: return hg_x86_fetch(e);
   case NATIVE_RARE: return write_rare(e);
   case NATIVE_KNOWN: return write_known(e);
   case NATIVE_PERMUTE: return write_permutation(e);
