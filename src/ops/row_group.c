@@ -206,8 +206,7 @@ static void form_row_number(row_group *g, const space_map *map) {
   }
 }
 
-/* When all terms are there. */
-static hg_status finish_group(row_group *g, uint32_t kept) {
+hg_status ops_row_group_finish(row_group *g, uint32_t kept) {
   HG_TRY(find_bounds(g));
   ops_form *more[ROWS_MOST_RESULTS + 1];
   uint32_t count = 0;
@@ -242,7 +241,7 @@ hg_status ops_row_group_begin(row_group *g, const ops_group *group) {
   form_row_number(g, &map);
   HG_TRY(add_reductions(g, &map));
   HG_TRY(add_results(g, &map));
-  return finish_group(g, map.kept);
+  return ops_row_group_finish(g, map.kept);
 }
 
 /* The results of a stage are its reductions'. */
@@ -306,7 +305,7 @@ hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t 
   g->reduction_count = count;
   g->between = between;
   if (!is_last) HG_TRY(add_between(g, &map));
-  return finish_group(g, map.kept);
+  return ops_row_group_finish(g, map.kept);
 }
 
 hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts) {
@@ -334,7 +333,7 @@ hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row
   g->between = whole->between;
   memcpy(g->of_whole, whole->of_whole, sizeof g->of_whole);
   HG_TRY(g->between != NULL ? add_between(g, &map) : add_results(g, &map));
-  return finish_group(g, map.kept);
+  return ops_row_group_finish(g, map.kept);
 }
 
 void ops_row_group_end(row_group *g) { ops_terms_release(&g->terms); }

@@ -74,6 +74,8 @@ struct row_between {
 };
 hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between);
 hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
+/* When a group has all of its terms, and so many coordinates before the column's. */
+hg_status ops_row_group_finish(row_group *g, uint32_t kept);
 
 /* Bits of the space's coordinates that make up the column. */
 static inline uint32_t column_bits(const row_group *g) {
@@ -162,5 +164,8 @@ hg_status ops_rows_map(row_group *g, ops_step *step, int full);
 int ops_columns_lie_apart(const row_group *g); /* and neighbouring rows side by side */
 int ops_columns_can(const row_group *g);
 hg_status ops_columns_write(row_group *g, ops_step *step, row_parts *parts);
+/* The top bits of long columns in a step of their own, on a processor. */
+int ops_columns_top_can(const row_group *g);
+hg_status ops_columns_top(row_group *g, ops_step *step, row_parts *parts);
 
 #endif

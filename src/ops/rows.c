@@ -27,12 +27,14 @@ static void drop_step(ops_step *step, const hg_allocator *allocator) {
   memset(step, 0, sizeof *step);
 }
 
+typedef hg_status parts_writer(row_group *g, ops_step *step, row_parts *parts);
+
 /* A step for parts of rows, and the steps that fold those. */
-static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count, int across) {
+static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count, parts_writer *write) {
   row_parts parts;
   memset(&parts, 0, sizeof parts);
   if (step_count < 2) return hg_fail(HG_UNSUPPORTED, "a reduction that takes more than %d launches", OPS_MOST_STEPS);
-  HG_TRY(across ? ops_columns_write(g, &steps[0], &parts) : ops_rows_parts(g, &steps[0], &parts));
+  HG_TRY(write(g, &steps[0], &parts));
   if (parts.count == 0) return HG_OK;
   row_group *rest = hg_allocate(&g->group->plan->allocator, 1, sizeof *rest);
   if (rest == NULL) return hg_fail_memory("a group that reduces", sizeof *rest);
@@ -112,13 +114,14 @@ static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) 
   if (fits && layout.lanes == 1) status = ops_rows_held(g, &steps[0], &layout);
   if (status == HG_UNSUPPORTED && !fits && ops_rows_shared_can(g)) status = ops_rows_shared(g, &steps[0]);
   if (status == HG_UNSUPPORTED && has_stages_apart(g, fits)) return write_stages(g, steps, step_count);
-  if (status == HG_UNSUPPORTED && ops_columns_can(g)) status = write_parts(g, steps, step_count, 1);
+  if (status == HG_UNSUPPORTED && ops_columns_top_can(g)) status = write_parts(g, steps, step_count, ops_columns_top);
+  if (status == HG_UNSUPPORTED && ops_columns_can(g)) status = write_parts(g, steps, step_count, ops_columns_write);
   if (status == HG_UNSUPPORTED && has_few_blocks(g, &layout) && step_count > 1 && ops_rows_parts_can(g))
-    return write_parts(g, steps, step_count, 0);
+    return write_parts(g, steps, step_count, ops_rows_parts);
   if (status == HG_UNSUPPORTED && loops) status = ops_rows_loop(g, &steps[0]);
   if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = ops_rows_held(g, &steps[0], &layout);
   if (status == HG_UNSUPPORTED && ops_rows_loop_can(g)) status = ops_rows_loop(g, &steps[0]);
-  if (status == HG_UNSUPPORTED && ops_rows_parts_can(g)) status = write_parts(g, steps, step_count, 0);
+  if (status == HG_UNSUPPORTED && ops_rows_parts_can(g)) status = write_parts(g, steps, step_count, ops_rows_parts);
   if (status != HG_UNSUPPORTED) return status;
   return hg_fail(HG_UNSUPPORTED, "reductions in one launch: rows of %llu elements", (unsigned long long)g->columns);
 }
