@@ -106,11 +106,9 @@ static hg_status check_branch(const checker *c, uint32_t b) {
   const ssa_block *block = ssa_block_at(c->unit, b);
   if (block->end != SSA_TRAP && block->trap_code != 0)
     return fail_broken("a block that is no trap has a trap's code", b);
-  if (block->end != SSA_BRANCH && block->condition != SSA_NONE)
-    return fail_broken("a block without a branch has a condition", b);
+  if (block->condition != SSA_NONE) HG_TRY(check_use(c, block->condition, b, b));
   if (block->end != SSA_BRANCH) return HG_OK;
   if (block->condition == SSA_NONE) return fail_broken("a branch has no condition", b);
-  HG_TRY(check_use(c, block->condition, b, b));
   return ssa_insn_at(c->unit, block->condition)->type == SSA_PREDICATE
              ? HG_OK
              : fail_broken("a branch is not on a predicate", b);
