@@ -1,7 +1,8 @@
 /* hoist.c - computations that stand behind a barrier, though all they read is there before it, and more values live
  * across it for that than they have results: they are done before it. The canonical order has loads as early and the
  * rest as late as it may be, so that the elements of a tile would go through rows in memory to the products of the next
- * region. They neither fault nor see memory, so the place makes no difference to any bit. */
+ * region. They neither fault nor see memory, so the place makes no difference to any bit. For the same reason divisions
+ * of values of the block may stand in front of everything, in a region that runs once. */
 #include "backend/cpu/native/native.h"
 
 #include "base/error.h"
