@@ -131,18 +131,27 @@ def program(name: str, lanes: int, declarations: list, lines: list, grid: str) -
 ROWS, LANES, BATCH = 4096, 256, 16                                      # of a chunk; of a block; rows on their way
 
 
+def fold_neighbours(registers: list) -> list:
+    """The lines that add up registers, a power of two of them, in pairs; the sum is in the first."""
+    lines, step = [], 1
+    while step < len(registers):
+        lines += [f"add.f32 {registers[i]}, {registers[i]}, {registers[i + step]}" for i in range(0, len(registers), 2 * step)]
+        step *= 2
+    return lines
+
+
 def across(wide: int, groups: int) -> int:
     """Columns of a block."""
     return LANES * wide // groups
 
 
 def column_sum(rows: int = ROWS, wide: int = 4, groups: int = 8, batch: int = BATCH) -> str:
-    """y[c, j] = the sum of rows `rows` c to `rows` (c + 1) - 1 of column j, folded by halves; rows: a power of two, at least a batch for
-    each group.
+    """y[c, j] = the sum of rows `rows` c to `rows` (c + 1) - 1 of column j, folded by neighbours: pairs of rows, pairs of these sums, and
+    so on; rows: a power of two, at least a batch for each group.
 
-    A lane has `wide` neighbouring columns; groups of lanes share the rows: i, i + groups, ... are a group's, the fold's upper index bits.
-    Of these the upper ones are between the loads of a batch; the lower ones number the batches, which come in bit-reversed order, so
-    that a binary counter of sums folds them as they come. The groups' bits fold last, in shared memory. One answer, whatever the split."""
+    A lane has `wide` neighbouring columns; groups of lanes share the rows, each an equal part of them. A group reads its rows one after
+    the other, a batch at a time, and a binary counter of sums folds the batches as they come. The groups' sums fold last, in shared
+    memory. One answer, whatever the split."""
     e, columns = [], across(wide, groups)
     levels, neighbours = (rows // (groups * batch)).bit_length() - 1, range(wide)
     value = [[f"r{wide * i + c}" for c in neighbours] for i in range(batch)]
@@ -151,18 +160,14 @@ def column_sum(rows: int = ROWS, wide: int = 4, groups: int = 8, batch: int = BA
     e += [f"and.u32 r100, blane, #{lanes - 1}", f"mul.u32 r100, r100, #{wide}",                                # column
           f"shr.u32 r101, blane, #{lanes.bit_length() - 1}",                                                   # group
           "sreg.u32 r102, block.x", f"mad.u32 r102, r102, #{columns}, r100",
-          "sreg.u32 r103, block.y", f"mad.u32 r103, r103, #{rows}, r101", "mad.u32 r102, r103, columns, r102",  # first element
-          f"mul.u32 r103, columns, #{rows // batch}", "movi.u32 r104, #0",                                      # from load to load
-          *(f"movi.f32 {register}, #0" for level in counter for register in level), *(["next:"] if levels else []),
-          # the batch's number, its bits reversed, times the rows between batches
-          *(["brev.u32 r105, r104", f"shr.u32 r105, r105, #{32 - levels}"] if levels else ["mov.u32 r105, r104"]),
-          f"mul.u32 r105, r105, #{groups}", "mad.u32 r105, r105, columns, r102"]
+          f"mul.u32 r104, r101, #{rows // groups}",
+          "sreg.u32 r103, block.y", f"mad.u32 r103, r103, #{rows}, r104", "mad.u32 r105, r103, columns, r102",  # element that comes next
+          "movi.u32 r104, #0",                                                                                  # batches
+          *(f"movi.f32 {register}, #0" for level in counter for register in level), *(["next:"] if levels else [])]
     for i in range(batch):
-        e += [f"ldg.f32 {value[i][c]}, [x + r105 + #{c}]" for c in neighbours] + ["add.u32 r105, r105, r103"] * (i < batch - 1)
-    half = batch // 2
-    while half:
-        e += [f"add.f32 {value[i][c]}, {value[i][c]}, {value[i + half][c]}" for i in range(half) for c in neighbours]
-        half //= 2
+        e += [f"ldg.f32 {value[i][c]}, [x + r105 + #{c}]" for c in neighbours] + ["add.u32 r105, r105, columns"]
+    for c in neighbours:
+        e += fold_neighbours([row[c] for row in value])
     for level in range(levels):
         e += [f"and.u32 r106, r104, #{1 << level}", "set.ne.u32 p0, r106, #0", f"@p0 bra carry{level}",
               *(f"mov.f32 {counter[level][c]}, {value[0][c]}" for c in neighbours), "bra counted", f"carry{level}:",
@@ -178,23 +183,17 @@ def column_sum(rows: int = ROWS, wide: int = 4, groups: int = 8, batch: int = BA
         e += [f"mad.u32 r106, r101, #{columns}, r100", *(f"sts.f32 [part + r106 + #{c}], {value[0][c]}" for c in neighbours), "bar.sync",
               f"set.ge.u32 p0, blane, #{columns}", "@p0 bra done",
               *(f"lds.f32 r{g}, [part + blane + #{g * columns}]" for g in range(groups))]
-        half = groups // 2
-        while half:
-            e += [f"add.f32 r{g}, r{g}, r{g + half}" for g in range(half)]
-            half //= 2
+        e += fold_neighbours([f"r{g}" for g in range(groups)])
         e += ["add.u32 r102, r102, blane", "stg.f32 [y + r102], r0", "done:"]
     return program("column_sum", LANES, [".buffer x f32 in", ".buffer y f32 out", ".scalar columns u32", *shared], e,
                    f"columns / {columns},rows / {rows}")
 
 
 def fold_rows(count: int) -> str:
-    """y[j] = the sum of column j of `count` rows, a power of two, folded by halves. A lane a column."""
+    """y[j] = the sum of column j of `count` rows, a power of two, folded by neighbours. A lane a column."""
     e = ["cvt.u32.u64 r99, lane"]
     for i in range(count):
         e += [f"ldg.f32 r{i}, [x + r99]", "add.u32 r99, r99, columns"]
-    half = count // 2
-    while half:
-        e += [f"add.f32 r{i}, r{i}, r{i + half}" for i in range(half)]
-        half //= 2
+    e += fold_neighbours([f"r{i}" for i in range(count)])
     lines = ["; fold_rows. Launch: --lanes columns", ".program fold_rows", ".buffer x f32 in", ".buffer y f32 out", ".scalar columns u32"]
     return "\n".join(lines + ["    " + line for line in [*e, "stg.f32 [y + lane], r0", "exit"]] + [""])

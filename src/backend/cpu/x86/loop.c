@@ -311,25 +311,41 @@ int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride) {
   return 1;
 }
 
-int hg_x86_quick_step(x86_emit *e, unsigned to) {
-  uint32_t index = e->insn->s[0];
-  uint64_t bits;
-  for (uint32_t i = e->loop.found.head + 1; i < e->loop.found.end; i++) {
-    const vector_insn *insn = vector_insn_at(e->b->vector, i);
-    if (insn->d != index || insn->op != ATLAS_OP_add) continue;
-    uint32_t step = insn->s[insn->s[0] == index];
-    if (insn->s[insn->s[0] != index] != index || hg_x86_constant_bits(e, step, &bits)) return 0;
-    hg_x86_load(&e->a, hg_x86_is_64(e, index), to, scalar_operand(e, step, to));
-    return 1;
-  }
-  return 0;
-}
-
 /* The last instruction of the loop that writes a register; NULL: none does. */
 static const vector_insn *writer_of(const x86_emit *e, uint32_t reg) {
   for (uint32_t i = e->loop.found.end; i > e->loop.found.head; i--)
     if (vector_insn_at(e->b->vector, i)->d == reg) return vector_insn_at(e->b->vector, i);
   return NULL;
+}
+
+/* 1 if `reg` is the same in all rounds, but not a constant. */
+static int is_kept(const x86_emit *e, uint32_t reg) {
+  uint64_t bits;
+  return reg < VECTOR_ALL && writer_of(e, reg) == NULL && !hg_x86_constant_bits(e, reg, &bits);
+}
+
+uint32_t hg_x86_quick_steps(const x86_emit *e, uint32_t *step) {
+  enum { MOST_WRITERS = 64 };
+  uint32_t index = e->insn->s[0], at = index, adds = 0;
+  *step = VECTOR_NONE;
+  for (int k = 0; k < MOST_WRITERS; k++) { /* from each sum back to what was added to, until it is the first one again */
+    const vector_insn *made = writer_of(e, at);
+    if (made == NULL || (made->op != ATLAS_OP_add && made->op != VECTOR_MOVE)) return 0;
+    int side = made->op == ATLAS_OP_add && is_kept(e, made->s[0]);
+    if (made->op == ATLAS_OP_add) {
+      if (!is_kept(e, made->s[!side]) || (adds > 0 && made->s[!side] != *step)) return 0;
+      *step = made->s[!side];
+      adds++;
+    }
+    at = made->s[side];
+    if (at == index) return adds;
+    if (at >= VECTOR_ALL) return 0;
+  }
+  return 0;
+}
+
+void hg_x86_load_step(x86_emit *e, uint32_t step, unsigned to) {
+  hg_x86_load(&e->a, hg_x86_is_64(e, e->insn->s[0]), to, scalar_operand(e, step, to));
 }
 
 int hg_x86_is_row_start(const x86_emit *e) {
