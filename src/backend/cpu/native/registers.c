@@ -85,8 +85,18 @@ static uint32_t spill_candidate(const native_plan *p, uint32_t r) {
   return found;
 }
 
+/* 1 if the next instruction alone reads it, which can do so where it is in memory. */
+static int is_operand(const native_plan *p, uint32_t r) {
+  return r < p->v->regs.count && p->b->slices > 0 && hg_native_is_element(p->b, r) &&
+         vector_reg_at(p->v, r)->last == vector_reg_at(p->v, r)->first + 1;
+}
+
 static void begin_value(native_plan *p, uint32_t r) {
   native_location *location = &p->b->locations[r];
+  if (is_operand(p, r)) {
+    spill(p, r);
+    return;
+  }
   uint32_t *set = free_set(p, location), pieces = piece_count(location);
   while (count_bits(*set) < pieces) {
     uint32_t other = spill_candidate(p, r);

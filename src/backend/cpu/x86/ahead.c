@@ -245,7 +245,8 @@ static void plan_row(x86_emit *e, uint32_t i) {
   uint32_t until = end_of_part(e, i), first = i >= e->b->first_part ? i : 0;
   uint32_t lanes = within->s[1] != VECTOR_NONE ? e->b->slices * e->lanes : 1; /* of the last element or the tail */
   uint64_t row_bytes = (within->bits + lanes) * bytes, insns = until - first;
-  int is_fetched = vector_insn_at(e->b->vector, i + 1)->op == NATIVE_FETCH;
+  int is_fetched = 0;
+  for (uint32_t k = i + 1; k < until; k++) is_fetched |= vector_insn_at(e->b->vector, k)->op == NATIVE_FETCH;
   x86_coming row = {.symbol = within->symbol,
                     .from = i,
                     .until = until,
