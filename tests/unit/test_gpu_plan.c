@@ -283,6 +283,8 @@ static void test_ahead(void) {
   CHECK_EQ_U64(ahead_of("add.u32 r2, blane, n\n", 8, 8, 0).ahead_bytes, 0); /* all blocks read the same */
   CHECK_EQ_U64(ahead_of("mul.u32 r1, blane, #64\nadd.u32 r2, r1, r0\n", 8, 8, 0).ahead_bytes, 0); /* lanes far apart */
   CHECK_EQ_U64(ahead_of("xor.u32 r1, r0, #1\nadd.u32 r2, r1, blane\n", 8, 8, 0).ahead_bytes, 0);  /* to and fro */
+  const char *const end = "mul.u32 r1, r0, n\nmin.u32 r2, blane, #300\nadd.u32 r2, r2, r1\n"; /* as far as it goes */
+  CHECK_EQ_U64(ahead_of(end, 8, 8, 0).ahead_bytes, 0);
 }
 
 static void test_order(void) {
@@ -589,6 +591,9 @@ static void test_along_y(void) {
       {"16, 32", by_y, "", 128, 0, 1, 4},
       {"8, 32", by_y, "", 128, 0, 1, 1},
       {"32, 32", by_x, "", 3, 0, 0, 1},
+      {"32, 32", "min.u32 r1, r1, #20\nmad.u32 r2, r0, #4096, r1", "", 3, 0, 1, 1},
+      {"32, 32", "min.u32 r0, r0, #20\nadd.u32 r2, r0, r1", "", 3, 0, 0, 1},
+      {"32, 32", "shl.u32 r0, r0, r0\nmad.u32 r2, r0, #4096, r1", "", 3, 0, 1, 1},
       {"24, 32", by_y, "", 3, 0, 0, 1},
       {"32, 16", by_y, "", 3, 0, 0, 1},
       {"16, 32, 2", by_y, "", 3, 0, 0, 1},

@@ -114,6 +114,7 @@ static hg_status build_plan(gpu_plan *g) {
   g->info.max_threads = most_threads(g);
   hg_gpu_lay_out_parameters(g);
   note_effects(g);
+  HG_TRY(hg_gpu_find_growth(g));
   hg_gpu_lie_along_y(g, room);
   hg_gpu_lay_out_shared(g);
   hg_gpu_lay_out_local(g);
@@ -152,6 +153,7 @@ void hg_gpu_plan_release(gpu_plan *plan) {
   hg_analysis_release(plan->unit, &plan->analysis);
   ir_ssa_order_release(plan->unit, &plan->order);
   hg_release(plan->allocator, plan->numbers);
+  hg_release(plan->allocator, plan->growth[0]);
   hg_release(plan->allocator, plan->vector);
   hg_array_release(plan->allocator, &plan->group);
   hg_array_release(plan->allocator, &plan->exchange);

@@ -183,6 +183,17 @@ typedef struct gpu_unrolled {
   uint32_t times;
 } gpu_unrolled;
 
+/* ---- how values grow (growth.c) ---------------------------------------------------------------------------------- */
+
+/* From a block to the next, from a lane to the next along x, along y. */
+typedef enum gpu_axis { GPU_OF_BLOCK, GPU_OF_X, GPU_OF_Y, GPU_AXES } gpu_axis;
+
+/* A value grows along an axis by factor * scalar. */
+typedef struct gpu_growth {
+  uint32_t factor, scalar;    /* SSA_NONE: 1 */
+  uint8_t is_known, is_exact; /* known, but not exact: up to some bound, which may be anywhere */
+} gpu_growth;
+
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 enum {
@@ -221,6 +232,7 @@ typedef struct gpu_plan {
   uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */
   uint8_t *is_sunk;            /* per value: a rounding whose only uses are vector stores, which do it */
   uint8_t *is_late;            /* per value: a rounding that a group of stores does, outside the vector part */
+  gpu_growth *growth[GPU_AXES]; /* per value; of programs of blocks */
   uint8_t *in_loop;            /* per block */
   uint8_t *steps_at_once;      /* per block: that a back edge of the loop that begins there stands for at most */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2];      /* by hg_location_of */
@@ -406,7 +418,7 @@ uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value);
 
 /* ---- warps along y (along_y.c) ----------------------------------------------------------------------------------- */
 
-/* Decides is_along_y and info.parts. `room`: two numbers for each value. */
+/* Decides is_along_y and info.parts. `room`: a number for each value. */
 void hg_gpu_lie_along_y(gpu_plan *g, uint32_t *room);
 
 /* ---- registers (packs.c) ----------------------------------------------------------------------------------------- */
@@ -444,6 +456,7 @@ static inline int gpu_combines_loosely(uint8_t type) { return type == ATLAS_f32 
 /* ---- between the files of the plan ------------------------------------------------------------------------------- */
 
 hg_status hg_gpu_unroll(gpu_plan *g);
+hg_status hg_gpu_find_growth(gpu_plan *g);
 void hg_gpu_find_loops(gpu_plan *g); /* also bounds the steps that a lane takes */
 /* In instructions, from the entry to an exit. `length`: scratch, a number for each block. */
 uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length);
