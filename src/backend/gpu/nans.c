@@ -18,7 +18,6 @@ static uint8_t nan_of_constant(const ssa_insn *insn) {
 static hg_nan_use nan_use(const void *plan, uint32_t value, unsigned arg) {
   const gpu_plan *g = plan;
   int is_max;
-  if (gpu_insn(g, value)->op == SSA_PHI) return HG_NAN_SHOWN;
   return hg_gpu_is_bound(g, value, &is_max) ? HG_NAN_ALIKE : hg_nan_use_of(gpu_insn(g, value)->op, arg);
 }
 
