@@ -14,6 +14,7 @@ EPSILON = 1e-5
 # barrier; two neighbours have half the reductions of four; of more than 32 columns a lane registers leave room for few warps.
 SHAPES = {(4, 1024): (64, 4), (4, 4096): (128, 4), (4, 16384): (512, 2),
           (2, 1024): (32, 4), (2, 4096): (128, 4), (2, 16384): (512, 2)}
+SOFTMAX_SHAPES = SHAPES | {(2, 16384): (256, 2)}
 LOSS_SHAPES = SHAPES | {(4, 16384): (256, 4), (2, 16384): (256, 4)}
 SIZES = {"f32": 4, "f16": 2, "bf16": 2}
 
@@ -134,7 +135,7 @@ def row(kind: str, columns: int, shape: tuple[int, int] | None, shapes=None) -> 
 
 
 def softmax(kind: str, columns: int, shape=None) -> str:
-    r = row(kind, columns, shape)
+    r = row(kind, columns, shape, SOFTMAX_SHAPES)
     r.load()
     r.each("sub.f32", r.largest())
     r.each("exp.f32")
