@@ -438,8 +438,8 @@ void hg_x86_end_quick(x86_emit *e);
 int hg_x86_quick_insn(x86_emit *e); /* 1 if it has written the current instruction */
 /* Of a quick access: its index in a general register (rcx, if it has none of its own); *stride: of its lanes. */
 int hg_x86_quick_index(x86_emit *e, unsigned *general, uint8_t *stride);
-/* How many times a register that is the same in all rounds, and no constant, is added to the index of a quick access from
- * one round to the next; 0: it does not grow so. */
+/* How many times a register that is the same in all rounds, and no constant, is added to the index of a quick access
+ * from one round to the next; 0: it does not grow so. */
 uint32_t hg_x86_quick_steps(const x86_emit *e, uint32_t *step);
 void hg_x86_load_step(x86_emit *e, uint32_t step, unsigned to);
 /* 1 if that index is a product that the loop computes again in each round: it may be of any row. */

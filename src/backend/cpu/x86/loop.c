@@ -328,7 +328,7 @@ uint32_t hg_x86_quick_steps(const x86_emit *e, uint32_t *step) {
   enum { MOST_WRITERS = 64 };
   uint32_t index = e->insn->s[0], at = index, adds = 0;
   *step = VECTOR_NONE;
-  for (int k = 0; k < MOST_WRITERS; k++) { /* from each sum back to what was added to, until it is the first one again */
+  for (int k = 0; k < MOST_WRITERS; k++) { /* from each sum back to what was added to, until that is the index again */
     const vector_insn *made = writer_of(e, at);
     if (made == NULL || (made->op != ATLAS_OP_add && made->op != VECTOR_MOVE)) return 0;
     int side = made->op == ATLAS_OP_add && is_kept(e, made->s[0]);

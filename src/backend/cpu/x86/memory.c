@@ -617,7 +617,7 @@ static int is_first_access(const x86_emit *e) {
 /* Prefetches what is further along a row, or in the next rows; where the step is not a constant, as in a loop of the
  * whole grid, what is some rounds ahead. A group reads a few lines of each kilobyte, and other groups the others, which
  * no processor foresees. 4M elements in rows of 1024, Zen 5: softmax takes half of the time. A round that reads several
- * rows, as for the sums of columns, asks for those of many rows ahead, in the second level, since rows are often a power
+ * rows, as for the sums of columns, asks for those of many rows ahead, in the second level, for rows are often a power
  * of two apart: 4096 rows of 16384, Zen 4, 8 rows ahead 365 ps an element, 16 310, 32 250, 64 250, none 450. */
 static void prefetch_row(x86_emit *e, const x86_access *m, unsigned index) {
   enum { AHEAD = 4096, LOG_ROUNDS = 3, LOG_ROWS = 6 };
