@@ -119,8 +119,8 @@ enum {
   NATIVE_RARE, /* if s0, a predicate, holds in any lane, the block, of which nothing is stored, is left to other code */
   NATIVE_FETCH, /* behind the NATIVE_WITHIN of this symbol and s0: reads the elements from vector `slice` on up to
                    `bits` from s0 on, for nothing but that they are in the cache then, and what follows on its way
-                   there; nothing else asks for elements of this row ahead. `bits` 0: those of the next row, which are
-                   not read again so when it is that row's turn, if the buffer is large */
+                   there; nothing else asks for elements of this row ahead. With `slice` VECTOR_NONE those of the next
+                   row, if the buffer is large; where it is, one with another `slice` than 0 is left out */
   NATIVE_WITHIN /* of `symbol`: the elements up to `bits` from s0 on, which is uniform, or from 0 on, are in bounds; or
                    the block, of which nothing is stored, is left to other code. VECTOR_CONTIGUOUS: it accesses all of
                    them; NATIVE_STORED: it stores some. With s1, a scalar: up to `bits` and s1, and s2 is s1 + 1, of

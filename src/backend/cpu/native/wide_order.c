@@ -166,7 +166,7 @@ static uint32_t count_late(const orderer *o) {
 }
 
 /* Has the next row fetched, loads the first vectors, and has the others fetched that are read late. Where more are read
- * late than there are registers, their sums need the registers. */
+ * late than there are registers, their sums need the registers, and only they are fetched. */
 static void append_first(orderer *o) {
   const vector_insn *within = vector_insn_at(o->v, o->within);
   vector_insn fetch = vector_insn_of(NATIVE_FETCH, VECTOR_ALL);
@@ -179,11 +179,12 @@ static void append_first(orderer *o) {
   }
   fetch.symbol = within->symbol;
   fetch.s[0] = within->s[0];
-  append(o, &fetch);
+  fetch.slice = VECTOR_NONE;
+  if (kept > 0) append(o, &fetch);
   for (uint32_t k = 1; k <= kept; k++) append_load(o, o->place[k]);
   fetch.slice = kept;
   fetch.bits = (uint64_t)late * o->b->target->lanes;
-  if (kept < late) append(o, &fetch);
+  if (kept < late || late == 0) append(o, &fetch);
 }
 
 static void write_program(orderer *o) {

@@ -130,7 +130,7 @@ static void fetch(x86_emit *e, unsigned lane, uint32_t log_bytes, uint64_t from,
     hg_x86_v(e, X86_vload, hg_x86_scratch(e, 0), 0, x86_indexed(hg_x86_base(e), lane, log_bytes, (int32_t)at));
 }
 
-enum { LARGE_BUFFER = 32 << 20, MOST_OF_NEXT = 8 << 10 /* bytes */ };
+enum { LARGE_BUFFER = 32 << 20 /* bytes */ };
 
 /* Jumps where the row's buffer is larger than caches are (X86_ABOVE_EQUAL), or where it is not (X86_BELOW). */
 static uint32_t jump_by_size(x86_emit *e, x86_rm limit, uint32_t log_bytes, x86_condition when) {
@@ -142,7 +142,8 @@ static uint32_t jump_by_size(x86_emit *e, x86_rm limit, uint32_t log_bytes, x86_
 
 /* The next row, if there is one: of a large buffer alone, whose elements come all the time then. Sums of rows of 1024,
  * Zen 4: from memory 123 ps an element instead of 165, but from the second cache 47 instead of 41. */
-static void fetch_next(x86_emit *e, unsigned lane, uint32_t log_bytes, x86_rm limit, uint64_t row) {
+static void fetch_next(x86_emit *e, unsigned lane, uint32_t log_bytes, x86_rm limit) {
+  uint64_t row = row_of_fetch(e);
   uint32_t none = jump_by_size(e, limit, log_bytes, X86_BELOW);
   hg_x86_lea(&e->a, X86_RCX, x86_at(lane, (int32_t)(2 * row - 1)));
   hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, limit);
@@ -157,13 +158,11 @@ int hg_x86_fetch(x86_emit *e) {
   while (UINT32_C(1) << log_bytes < bytes) log_bytes++;
   unsigned lane = hg_x86_row_start(e, hg_native_row_start(e->b, insn->s[0]));
   x86_rm limit = x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, limit)));
-  uint64_t row = row_of_fetch(e);
-  int is_next_fetched = row << log_bytes <= MOST_OF_NEXT;
-  if (insn->bits == 0) {
-    if (is_next_fetched) fetch_next(e, lane, log_bytes, limit, row);
+  if (insn->slice == VECTOR_NONE) {
+    fetch_next(e, lane, log_bytes, limit);
     return 1;
   }
-  uint32_t has_come = is_next_fetched ? jump_by_size(e, limit, log_bytes, X86_ABOVE_EQUAL) : hg_x86_new_label(&e->a);
+  uint32_t has_come = insn->slice > 0 ? jump_by_size(e, limit, log_bytes, X86_ABOVE_EQUAL) : hg_x86_new_label(&e->a);
   fetch(e, lane, log_bytes, (uint64_t)insn->slice * e->lanes, insn->bits);
   hg_x86_place(&e->a, has_come);
   return 1;
