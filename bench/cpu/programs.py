@@ -490,7 +490,7 @@ def histogram_blocks(k: Case) -> int:
     return min(max(k.count // share, 1), most)
 
 
-COLUMN_BATCH = 8  # rows at a time: fewer, and more of each row, suit a processor
+COLUMN_BATCH = 4  # rows at a time: fewer, and more of each row, suit a processor
 
 
 def column_sum(count: int) -> str:
