@@ -140,11 +140,17 @@ static void append(orderer *o, const vector_insn *insn) {
   if (hg_array_append(&o->v->allocator, &o->insns, insn, 1) == NULL) o->no_memory = 1;
 }
 
+/* The row's load that writes a register; NULL: none does. */
+static const vector_insn *load_of(const orderer *o, uint32_t r) {
+  if (r >= VECTOR_ALL || o->writer[r] <= o->within || o->writer[r] >= o->end) return NULL;
+  const vector_insn *load = vector_insn_at(o->v, o->writer[r]);
+  return is_of_row(o, load) ? load : NULL;
+}
+
 /* A load stands before the first instruction that reads it. */
 static void append_load(orderer *o, uint32_t r) {
-  if (r >= VECTOR_ALL || o->writer[r] <= o->within || o->writer[r] >= o->end) return;
-  const vector_insn *load = vector_insn_at(o->v, o->writer[r]);
-  if (!is_of_row(o, load) || o->needs[r] == NO_PLACE) return;
+  const vector_insn *load = load_of(o, r);
+  if (load == NULL || o->needs[r] == NO_PLACE) return;
   append(o, load);
   o->needs[r] = NO_PLACE;
 }
@@ -155,8 +161,7 @@ static uint32_t count_late(const orderer *o) {
   for (uint32_t i = 0; i < o->computing; i++) {
     const vector_insn *insn = vector_insn_at(o->v, o->order[i]);
     for (int k = 0; k < 4; k++) {
-      if (insn->s[k] >= VECTOR_ALL || o->writer[insn->s[k]] <= o->within || o->writer[insn->s[k]] >= o->end) continue;
-      if (!is_of_row(o, vector_insn_at(o->v, o->writer[insn->s[k]]))) continue;
+      if (load_of(o, insn->s[k]) == NULL) continue;
       uint32_t needs = o->needs[insn->s[k]];
       if (needs < furthest && needs > late) late = needs;
       if (needs > furthest) furthest = needs;
