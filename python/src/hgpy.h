@@ -294,7 +294,7 @@ PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t cou
 PyObject *hgpy_binary(uint32_t number, PyObject *a, PyObject *b);
 PyObject *hgpy_unary(uint32_t number, PyObject *x);
 
-/* ---- arrays (array.c, index.c, exchange.c, dlpack.c) ------------------------------------------------------------- */
+/* ---- arrays (array.c, index.c, assign.c, exchange.c, dlpack.c) --------------------------------------------------- */
 
 typedef struct hgpy_array {
   PyObject_HEAD

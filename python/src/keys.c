@@ -1,0 +1,118 @@
+/* keys.c - keys of numbers, slices, None and ..., which select a view. */
+#include "keys.h"
+
+static bool add_place(selection *s, place p) {
+  if (s->count == 2 * HG_MAX_RANK) return PyErr_SetString(PyExc_IndexError, "the index has too many parts"), false;
+  s->places[s->count++] = p;
+  s->axes += !p.is_new;
+  return true;
+}
+
+static bool add_whole(selection *s, const hg_tensor *tensor) {
+  return add_place(s, (place){.stop = (int64_t)tensor->shape[s->axes], .step = 1});
+}
+
+static bool add_number(selection *s, const hg_tensor *tensor, PyObject *object) {
+  long long size = (long long)tensor->shape[s->axes], index = PyLong_AsLongLong(object);
+  if (index == -1 && PyErr_Occurred()) return false;
+  if (index < -size || index >= size) {
+    PyErr_Format(PyExc_IndexError, "index %lld is out of range of axis %u, which has %lld elements", index,
+                 (unsigned)s->axes, size);
+    return false;
+  }
+  if (index < 0) index += size;
+  return add_place(s, (place){.start = index, .stop = index + 1, .step = 1, .is_dropped = true});
+}
+
+static bool add_slice(selection *s, const hg_tensor *tensor, PyObject *object) {
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(object, &start, &stop, &step) < 0) return false;
+  PySlice_AdjustIndices((Py_ssize_t)tensor->shape[s->axes], &start, &stop, step);
+  if (step > 0 && stop < start) stop = start;
+  if (step < 0 && stop > start) stop = start;
+  return add_place(s, (place){.start = start, .stop = stop, .step = step});
+}
+
+static bool add_part(selection *s, const hg_tensor *tensor, PyObject *object) {
+  if (object == Py_None) return add_place(s, (place){.is_new = true});
+  if (s->axes >= tensor->rank) {
+    PyErr_Format(PyExc_IndexError, "too many indices: the array has %u axes", (unsigned)tensor->rank);
+    return false;
+  }
+  if (PySlice_Check(object)) return add_slice(s, tensor, object);
+  PyObject *number = PyNumber_Index(object);
+  if (number == NULL) {
+    PyErr_Format(PyExc_TypeError, "an index is a number, a slice, None, ... or an array of integers or bool, not %R",
+                 (PyObject *)Py_TYPE(object));
+    return false;
+  }
+  bool is_good = add_number(s, tensor, number);
+  Py_DECREF(number);
+  return is_good;
+}
+
+/* How many axes the parts from `first` on take. */
+static uint32_t axes_after(PyObject *parts, Py_ssize_t first) {
+  uint32_t axes = 0;
+  for (Py_ssize_t i = first; i < PyTuple_Size(parts); i++) axes += PyTuple_GetItem(parts, i) != Py_None;
+  return axes;
+}
+
+static bool read_parts(selection *s, const hg_tensor *tensor, PyObject *parts) {
+  bool has_ellipsis = false;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(parts); i++) {
+    PyObject *part = PyTuple_GetItem(parts, i);
+    if (part != Py_Ellipsis) {
+      if (!add_part(s, tensor, part)) return false;
+      continue;
+    }
+    if (has_ellipsis) return PyErr_SetString(PyExc_IndexError, "an index can have one ... only"), false;
+    has_ellipsis = true;
+    uint32_t rest = axes_after(parts, i + 1);
+    while (s->axes + rest < tensor->rank)
+      if (!add_whole(s, tensor)) return false;
+  }
+  while (s->axes < tensor->rank)
+    if (!add_whole(s, tensor)) return false;
+  return true;
+}
+
+bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key) {
+  *s = (selection){.count = 0};
+  PyObject *parts = PyTuple_Check(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
+  bool is_good = parts != NULL && read_parts(s, tensor, parts);
+  Py_XDECREF(parts);
+  return is_good;
+}
+
+hgpy_node *hgpy_select_from(hgpy_node *node, const selection *s) {
+  uint64_t shape[2 * HG_MAX_RANK];
+  uint32_t rank = 0, axis = 0;
+  bool is_reshaped = false;
+  hgpy_node *at = hgpy_node_retain(node);
+  for (uint32_t i = 0; i < s->count && at != NULL; i++) {
+    const place *p = &s->places[i];
+    is_reshaped = is_reshaped || p->is_new || p->is_dropped;
+    if (p->is_new) {
+      shape[rank++] = 1;
+      continue;
+    }
+    if (p->start != 0 || p->step != 1 || p->stop != (int64_t)at->tensor.shape[axis]) {
+      hgpy_node *next = hgpy_view_slice(at, axis, p->start, p->stop, p->step);
+      hgpy_node_release(at);
+      at = next;
+    }
+    if (at != NULL && !p->is_dropped) shape[rank++] = at->tensor.shape[axis];
+    axis++;
+  }
+  if (at == NULL || !is_reshaped) return at;
+  if (rank > HG_MAX_RANK) {
+    PyErr_Format(PyExc_IndexError, "the result would have %u axes; the highest rank is %d", (unsigned)rank,
+                 HG_MAX_RANK);
+    hgpy_node_release(at);
+    return NULL;
+  }
+  hgpy_node *result = hgpy_view_reshape(at, rank, shape);
+  hgpy_node_release(at);
+  return result;
+}

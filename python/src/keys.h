@@ -1,0 +1,22 @@
+/* keys.h - what a key of numbers, slices, None and ... selects (keys.c): read by x[...] and by x[...] = value. */
+#ifndef HGPY_KEYS_H
+#define HGPY_KEYS_H
+
+#include "hgpy.h"
+
+typedef struct place {
+  int64_t start, stop, step; /* of an axis of the array */
+  bool is_dropped, is_new;   /* by a number; by None */
+} place;
+
+typedef struct selection {
+  place places[2 * HG_MAX_RANK];
+  uint32_t count, axes; /* how many of them are axes of the array */
+} selection;
+
+/* False: raised. */
+bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key);
+/* The view of a node; a new reference. */
+hgpy_node *hgpy_select_from(hgpy_node *node, const selection *s);
+
+#endif
