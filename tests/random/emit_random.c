@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ENTRIES = 16 };
 
@@ -15,6 +16,18 @@ static hg_status compile(const atlas_program *program, uint32_t capability, ssa_
   HG_TRY(hg_canonicalise(program, NULL, unit));
   HG_TRY(hg_ptx_expand(unit, NULL, capability));
   return hg_optimise(program, unit, NULL);
+}
+
+/* The kernel cache gives back what it was given: all of it that a launch needs. */
+static hg_status keep(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_info *info) {
+  const hg_gpu_limits limits = {HG_PTX_MOST_PARTS, UINT32_MAX, HG_PTX_DECLARED_SHARED};
+  hg_gpu_info again;
+  if (!hg_gpu_admit(program, form, &limits, info, &again)) return hg_fail(HG_FORMAT, "its kernel is not kept");
+  return again.argument_bytes == info->argument_bytes && again.threads == info->threads && again.steps == info->steps &&
+                 again.tile_shift == info->tile_shift && again.dynamic_bytes == info->dynamic_bytes &&
+                 again.parts == info->parts && memcmp(again.parameter, info->parameter, sizeof again.parameter) == 0
+             ? HG_OK
+             : hg_fail(HG_FORMAT, "its kernel is kept as another one");
 }
 
 /* One program as an entry; variants take turns. Programs that do not verify are passed over. */
@@ -36,6 +49,7 @@ static hg_status emit(uint64_t seed, uint32_t capability, hg_array *text) {
   if (program != NULL) {
     status = compile(program, capability, &unit);
     if (status == HG_OK) status = hg_ptx_emit(&program->allocator, program, &unit, &options, text, &info);
+    if (status == HG_OK) status = keep(program, &options.form, &info);
     ir_ssa_release(&unit);
   }
   atlas_program_release(program);

@@ -69,14 +69,17 @@ static hg_status check_shared(const cuda_device *d, const cuda_kernel *kernel, c
                  (unsigned)info->max_threads, (unsigned)d->shared_bytes);
 }
 
+static hg_gpu_form form_of(const cuda_device *d, uint32_t form) {
+  uint32_t flags = d->writes_short ? form | HG_GPU_SHORT : form;
+  return (hg_gpu_form){.flags = flags & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
+                       .threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK};
+}
+
 static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
                       const uint32_t *lines, uint32_t form, hg_array *text, hg_gpu_info *info) {
-  uint32_t threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK;
-  uint32_t flags = d->writes_short ? form | HG_GPU_SHORT : form;
   const hg_ptx_options options = {.capability = hg_cuda_text_capability(&d->driver, d->capability),
                                   .lines = lines,
-                                  .form.flags = flags & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
-                                  .form.threads = threads,
+                                  .form = form_of(d, form),
                                   .name = name};
   HG_TRY(hg_ptx_expand(unit, &d->functions, options.capability));
   HG_TRY(hg_optimise(kernel->program, unit, NULL));
@@ -127,11 +130,8 @@ static uint32_t most_dynamic_bytes(const cuda_device *d, const hg_gpu_info *info
   return info->dynamic_bytes;
 }
 
-static hg_status load_image(cuda_device *d, const uint8_t *image, size_t byte_count, const char *name,
-                            cuda_entry *entry) {
-  if (byte_count <= sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is too short");
-  memcpy(&entry->info, image, sizeof entry->info);
-  if (entry->info.size != sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is of another version");
+/* The image's machine code; entry->info is what is known of it. */
+static hg_status load_image(cuda_device *d, const uint8_t *image, const char *name, cuda_entry *entry) {
   note_card(d, &entry->info);
   int result = d->driver.cuModuleLoadData(&entry->module, image + sizeof entry->info);
   if (result == CUDA_OUT_OF_MEMORY) {
@@ -183,13 +183,24 @@ static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t f
 /* With lines a kernel belongs to a text. */
 static int has_cache(const cuda_device *d) { return !d->writes_lines && !d->writes_short; }
 
+/* The driver is told no length of a machine code: it finds that in the code's head. */
+static hg_status load_kept(cuda_device *d, const atlas_program *program, const cuda_key *k, const hg_payload *image,
+                           cuda_entry *entry) {
+  const hg_gpu_limits limits = {HG_PTX_MOST_PARTS, d->shared_bytes, HG_PTX_DECLARED_SHARED};
+  const hg_gpu_form form = form_of(d, k->special.form);
+  if (image->byte_count <= sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is too short");
+  if (!hg_gpu_admit(program, &form, &limits, (const hg_gpu_info *)(const void *)image->bytes, &entry->info))
+    return hg_fail(HG_FORMAT, "a compiled kernel is not of this program");
+  return load_image(d, image->bytes, k->special.name, entry);
+}
+
 /* A cached kernel that does not load counts as not cached. */
 static int load_cached(cuda_device *d, const atlas_program *program, const cuda_key *k, cuda_entry *entry) {
   if (!has_cache(d)) return 0;
   hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
   if (payload == NULL) return 0;
   hg_status status = CUDA_RANGE(d, "load", program->name, 0,
-                                load_image(d, payload->bytes, payload->byte_count, k->special.name, entry));
+                                load_kept(d, program, k, payload, entry));
   hg_payload_release(payload);
   return status == HG_OK;
 }
@@ -199,7 +210,8 @@ static hg_status compile_text(cuda_device *d, const char *program, const cuda_ke
                               int quickly, cuda_entry *entry) {
   hg_array image = {.element_size = 1};
   hg_status status = compile_image(d, program, text, quickly, &image);
-  if (status == HG_OK) status = load_image(d, image.data, image.count, k->special.name, entry);
+  entry->info = text->info;
+  if (status == HG_OK) status = load_image(d, image.data, k->special.name, entry);
   if (status == HG_OK && !quickly && has_cache(d))
     hg_kernel_cache_put(d->cache, &k->key, image.data, image.count);
   hg_array_release(&d->allocator, &image);

@@ -53,8 +53,8 @@
  * STEP LIMIT. info.steps is the number of back-edges a lane takes at most when every loop's trip count is proven (then
  * the kernel does not count them), else UINT64_MAX (then it counts).
  *
- * info is plain data without pointers: store it in front of the machine code in the kernel cache (check info.size ==
- * sizeof). */
+ * info is plain data without pointers: store it in front of the machine code in the kernel cache, and believe of it
+ * what hg_gpu_admit gives back. */
 #ifndef HG_GPU_H
 #define HG_GPU_H
 
@@ -170,6 +170,20 @@ typedef struct hg_gpu_fault {
   uint64_t extent;
 } hg_gpu_fault;
 enum { HG_GPU_FAULT_BYTES = sizeof(hg_gpu_fault) };
+
+/* What a backend and its device can give a kernel. */
+typedef struct hg_gpu_limits {
+  uint32_t parts;           /* blocks that a block of the program is spread over, at most */
+  uint32_t shared_bytes;    /* that a block of the device may have */
+  uint32_t declared_shared; /* that a text may declare: hg_gpu_target */
+} hg_gpu_limits;
+
+/* Of an info that was kept where others than this process may have written: makes `info` from the program and the form,
+ * and takes from `kept` only what the plan decides, if a plan can decide so. Then hg_gpu_pack writes within its block,
+ * reads the arguments that there are and divides by no zero, whatever `kept` is. 0: it is refused. What the device has
+ * (units, ...) is 0 in it. */
+int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_limits *limits,
+                 const hg_gpu_info *kept, hg_gpu_info *info);
 
 /* Fills in the argument block and the grid of a launch; returns 0, or the flags that the entry lacks (VARIANTS). Takes
  * some tens of nanoseconds. */

@@ -45,14 +45,12 @@ static void find_divisors(const gpu_plan *g, uint8_t *divides) {
   }
 }
 
-void hg_gpu_lay_out_parameters(gpu_plan *g) {
-  hg_gpu_info *info = &g->info;
-  uint8_t is_divisor[ATLAS_MAX_SYMBOLS] = {0};
-  find_divisors(g, is_divisor);
+void hg_gpu_list_parameters(const atlas_program *program, const uint8_t *is_divisor, hg_gpu_info *info) {
   info->argument_bytes = sizeof(hg_gpu_header);
   info->table_symbol = HG_GPU_NO_SYMBOL;
-  for (uint32_t s = 0; s < g->program->symbols.count; s++) {
-    const atlas_symbol *symbol = atlas_symbol_at(g->program, s);
+  info->parameter_count = 0;
+  for (uint32_t s = 0; s < program->symbols.count; s++) {
+    const atlas_symbol *symbol = atlas_symbol_at(program, s);
     uint8_t kind = symbol->kind;
     uint8_t divides = kind == ATLAS_SYMBOL_SCALAR && is_divisor[s];
     if (parameter_bytes(kind, divides) == 0) continue;
@@ -63,10 +61,19 @@ void hg_gpu_lay_out_parameters(gpu_plan *g) {
                            .kind = kind,
                            .divides = divides,
                            .element_shift =
-                               kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SCALAR ? element_shift(symbol) : 0,
-                           .again = (uint8_t)gpu_is_in_set(g->swept_again, s)};
-    g->parameter_of[s] = (uint16_t)info->parameter_count;
+                               kind == ATLAS_SYMBOL_BUFFER || kind == ATLAS_SYMBOL_SCALAR ? element_shift(symbol) : 0};
     info->argument_bytes += parameter_bytes(kind, divides);
+  }
+}
+
+void hg_gpu_lay_out_parameters(gpu_plan *g) {
+  uint8_t is_divisor[ATLAS_MAX_SYMBOLS] = {0};
+  find_divisors(g, is_divisor);
+  hg_gpu_list_parameters(g->program, is_divisor, &g->info);
+  for (uint32_t i = 0; i < g->info.parameter_count; i++) {
+    hg_gpu_parameter *parameter = &g->info.parameter[i];
+    parameter->again = (uint8_t)gpu_is_in_set(g->swept_again, parameter->symbol);
+    g->parameter_of[parameter->symbol] = (uint16_t)(i + 1);
   }
 }
 

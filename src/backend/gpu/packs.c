@@ -10,7 +10,6 @@
 enum {
   ONE_PACK_BELOW = 64,     /* intensity */
   TWO_PACKS_UP_TO = 104,   /* intensity */
-  MOST_PACKS = 8,
   MAX_DUPLICATED = 288     /* instructions in all copies of a body that is duplicated for a second pack: see is_short */
 };
 
@@ -25,7 +24,7 @@ enum {
 static uint8_t packs_for(const gpu_plan *g, uint32_t instructions) {
   uint64_t work = (uint64_t)instructions * g->info.lanes_per_thread;
   if (work < (uint64_t)ONE_PACK_BELOW * g->vector_count) return 1;
-  return work <= (uint64_t)TWO_PACKS_UP_TO * g->vector_count ? 2 : MOST_PACKS;
+  return work <= (uint64_t)TWO_PACKS_UP_TO * g->vector_count ? 2 : GPU_MOST_PACKS;
 }
 
 /* A duplicated body costs compile time in the driver: 33 ms rather than 26 for gelu of f32, whose rare paths are long

@@ -9,12 +9,23 @@
 
 enum { LANES_KERNEL_THREADS = 256 }; /* the block of linear launches; vector-only kernels have fewer: vectors.c */
 
-static uint32_t most_threads(const gpu_plan *g) {
-  if (g->form.flags & HG_GPU_TABULATED) return HG_GPU_TABLE_THREADS;
-  if (!g->program->observes_block) return LANES_KERNEL_THREADS;
-  uint64_t product = (uint64_t)g->program->block[0] * g->program->block[1] * g->program->block[2];
-  if (product == 0) product = g->form.threads;
+uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_form *form) {
+  if (form->flags & HG_GPU_TABULATED) return HG_GPU_TABLE_THREADS;
+  if (!program->observes_block) return LANES_KERNEL_THREADS;
+  uint64_t product = (uint64_t)program->block[0] * program->block[1] * program->block[2];
+  if (product == 0) product = form->threads;
   return product == 0 || product > ATLAS_MAX_BLOCK_LANES ? ATLAS_MAX_BLOCK_LANES : (uint32_t)product;
+}
+
+void hg_gpu_set_tile(hg_gpu_info *info) {
+  info->threads = info->observes_block ? 0 : info->max_threads;
+  while (1u << info->tile_shift < info->threads * info->lanes_per_thread) info->tile_shift++;
+}
+
+void hg_gpu_set_dynamic(hg_gpu_info *info, uint32_t declared_shared) {
+  info->dynamic_bytes = info->is_table                          ? (uint32_t)HG_GPU_TABLE_BYTES
+                        : info->shared_bytes > declared_shared ? info->shared_bytes
+                                                                : 0;
 }
 
 static void note_effect(gpu_plan *g, uint32_t value) {
@@ -111,7 +122,7 @@ static hg_status build_plan(gpu_plan *g) {
   uint32_t *per_block = room + 2 * values;
   hg_gpu_find_loops(g);
   g->info.observes_block = (uint8_t)g->program->observes_block;
-  g->info.max_threads = most_threads(g);
+  g->info.max_threads = hg_gpu_most_threads(g->program, &g->form);
   hg_gpu_lay_out_parameters(g);
   note_effects(g);
   HG_TRY(hg_gpu_find_growth(g));
@@ -123,14 +134,12 @@ static hg_status build_plan(gpu_plan *g) {
   hg_gpu_plan_vectors(g, instructions);
   HG_TRY(hg_gpu_list_vectors(g, room, room + values));
   hg_gpu_plan_packs(g, instructions, room);
-  if (!g->info.observes_block) g->info.threads = g->info.max_threads;
-  while (1u << g->info.tile_shift < gpu_tile(g)) g->info.tile_shift++;
+  hg_gpu_set_tile(&g->info);
   HG_TRY(order_instructions(g));
   g->info.is_longer = g->unrolled.count + g->exchange.count > 0;
   HG_TRY(hg_gpu_find_homes(g));
   hg_gpu_find_late(g);
-  if (!g->info.is_table)
-    g->info.dynamic_bytes = g->info.shared_bytes > g->target.declared_shared ? g->info.shared_bytes : 0;
+  hg_gpu_set_dynamic(&g->info, g->target.declared_shared);
   return hg_gpu_list_kernel_steps(g);
 }
 

@@ -48,7 +48,14 @@ typedef enum gpu_access { GPU_CHECKED, GPU_PLAIN, GPU_VECTOR } gpu_access;
 
 /* ---- vectors: one access for all lanes of a thread --------------------------------------------------------------- */
 
-enum { GPU_VECTOR_BYTES = 16, GPU_VECTOR_LANES = 8, GPU_VECTOR_WORDS = 4 };
+enum {
+  GPU_VECTOR_BYTES = 16,
+  GPU_VECTOR_LANES = 8,
+  GPU_VECTOR_WORDS = 4,
+  GPU_VECTOR_THREADS = 128, /* of vector-only kernels: as fast as larger blocks, and faster where arithmetic and memory
+                               take about as long */
+  GPU_MOST_PACKS = 8
+};
 
 /* The lanes_per_thread elements of a pack, in words as they are in memory. */
 typedef struct gpu_vector {
@@ -461,6 +468,13 @@ void hg_gpu_find_loops(gpu_plan *g); /* also bounds the steps that a lane takes 
 /* In instructions, from the entry to an exit. `length`: scratch, a number for each block. */
 uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length);
 void hg_gpu_lay_out_parameters(gpu_plan *g);
+/* Where each parameter lies in the argument block; is_divisor: by symbol, whether something is divided by a scalar. */
+void hg_gpu_list_parameters(const atlas_program *program, const uint8_t *is_divisor, hg_gpu_info *info);
+/* Lanes of the largest block, unless the kernel is a vector-only one, which has GPU_VECTOR_THREADS. */
+uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_form *form);
+/* What follows from max_threads, lanes_per_thread, shared_bytes and is_table. */
+void hg_gpu_set_tile(hg_gpu_info *info);
+void hg_gpu_set_dynamic(hg_gpu_info *info, uint32_t declared_shared);
 void hg_gpu_lay_out_shared(gpu_plan *g);
 void hg_gpu_lay_out_local(gpu_plan *g);
 /* Also gives them places in shared memory, behind the rest. */

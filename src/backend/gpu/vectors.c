@@ -7,7 +7,6 @@
 #include <string.h>
 
 enum {
-  VECTOR_KERNEL_THREADS = 128, /* as fast as larger blocks, and faster where arithmetic and memory take about as long */
   TABLE_LANES = 2,             /* a thread computes two entries of a table at a time: a word */
   MAX_UNROLLED = 1024          /* instructions in all copies of a body: compile time against wider accesses */
 };
@@ -185,6 +184,5 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
   g->needs_lane = !g->info.vector_only || uses_lane(g);
   g->info.table_lanes = hg_gpu_table_lanes(g, instructions);
   g->info.is_table = g->info.table_lanes != 0 && g->form.flags & HG_GPU_TABULATED;
-  if (g->info.is_table) g->info.dynamic_bytes = HG_GPU_TABLE_BYTES;
-  if (g->info.vector_only && !g->info.is_table) g->info.max_threads = VECTOR_KERNEL_THREADS;
+  if (g->info.vector_only && !g->info.is_table) g->info.max_threads = GPU_VECTOR_THREADS;
 }

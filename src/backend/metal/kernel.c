@@ -17,13 +17,14 @@ static hg_status check_shared(const metal_device *d, const atlas_program *progra
                  (unsigned)info->max_threads, (unsigned)d->shared_bytes);
 }
 
+static hg_gpu_form form_of(uint32_t form) {
+  return (hg_gpu_form){.flags = (form & ~(uint32_t)HG_GPU_LARGER_BLOCKS) | HG_GPU_CHECKED,
+                       .threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : METAL_USUAL_BLOCK};
+}
+
 static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *unit, const metal_key *k, hg_array *text,
                       hg_gpu_info *info) {
-  const uint32_t form = k->special.form;
-  const hg_msl_options options = {
-      .form.flags = form & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
-      .form.threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : METAL_USUAL_BLOCK,
-      .name = k->special.name};
+  const hg_msl_options options = {.form = form_of(k->special.form), .name = k->special.name};
   HG_TRY(hg_expand_unplaced(unit, &d->functions));
   HG_TRY(hg_optimise(program, unit, NULL));
   HG_TRY(hg_msl_emit(&d->allocator, program, unit, &options, text, info));
@@ -89,13 +90,15 @@ static hg_status load_image(metal_device *d, const atlas_program *program, const
                             const hg_payload *payload, metal_entry *entry) {
   const metal_image *image = (const metal_image *)(const void *)payload->bytes;
   const char *text = (const char *)(image + 1);
-  if (payload->byte_count <= sizeof *image || image->info.size != sizeof image->info || image->text_bytes == 0 ||
-      image->text_bytes > payload->byte_count - sizeof *image || text[image->text_bytes - 1] != '\0')
-    return hg_fail(HG_FORMAT, "a compiled kernel is of another version");
+  const hg_gpu_limits limits = {.parts = 1, .shared_bytes = d->shared_bytes, .declared_shared = d->shared_bytes};
+  const hg_gpu_form form = form_of(k->special.form);
+  if (payload->byte_count <= sizeof *image || image->text_bytes == 0 ||
+      image->text_bytes > payload->byte_count - sizeof *image || text[image->text_bytes - 1] != '\0' ||
+      !hg_gpu_admit(program, &form, &limits, &image->info, &entry->info))
+    return hg_fail(HG_FORMAT, "a compiled kernel is not of this program");
   char path[HG_PATH_BYTES];
   size_t archive_bytes = payload->byte_count - sizeof *image - (size_t)image->text_bytes;
   int is_there = put_archive(d, k, (const uint8_t *)text + image->text_bytes, archive_bytes, path);
-  entry->info = image->info;
   hg_status status = pipeline_of(d, program, k, text, is_there ? path : NULL, 1, entry);
   if (is_there) (void)hg_file_remove(path);
   return status;

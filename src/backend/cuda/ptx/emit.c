@@ -105,8 +105,6 @@ hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capabi
   return hg_expand_unplaced(unit, functions);
 }
 
-enum { MOST_PARTS = 8 }; /* blocks of a cluster, on every device that has them */
-
 /* A multiprocessor has 65536 registers: 32 for each of 2048 threads, or 40 for each of three quarters of them, which
  * are all that other capabilities have. */
 static hg_gpu_target gpu_target_of(uint32_t capability) {
@@ -116,8 +114,8 @@ static hg_gpu_target gpu_target_of(uint32_t capability) {
                          .bounds = capability >= 90,
                          .positive_nan = 1,
                          .registers = 65536,
-                         .parts = capability >= 90 ? MOST_PARTS : 0,
-                         .declared_shared = 48 << 10,
+                         .parts = capability >= 90 ? HG_PTX_MOST_PARTS : 0,
+                         .declared_shared = HG_PTX_DECLARED_SHARED,
                          .registers_all = is_large ? 32 : 0,
                          .registers_most = capability >= 80 ? 40 : 0,
                          .can_ask_ahead = capability >= 90};

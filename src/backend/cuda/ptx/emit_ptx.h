@@ -33,6 +33,11 @@ typedef struct hg_ptx_options {
                               then is a module of one entry */
 } hg_ptx_options;
 
+enum {
+  HG_PTX_MOST_PARTS = 8,            /* blocks of a cluster, on every device that has them */
+  HG_PTX_DECLARED_SHARED = 48 << 10 /* bytes of shared memory that a text may declare */
+};
+
 /* Once a module, before its entries: version and target. */
 hg_status hg_ptx_module(const hg_allocator *allocator, uint32_t capability, hg_array *text);
 /* Expands a canonical unit for hg_optimise, whose result hg_ptx_emit takes; see compiler/expand.h. */

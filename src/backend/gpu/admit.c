@@ -1,0 +1,92 @@
+/* admit.c - the info of an entry that was kept with its code. The kernel cache is a file, and whoever wrote it also
+ * wrote these numbers, which say where the host writes and what it divides by. To plan the kernel again would show what
+ * is right, but takes as long as half a millisecond. So what the program and the form say is worked out again, as the
+ * plan does it, and what else the plan decides is taken only within the bounds that every plan keeps. */
+#include "backend/gpu/plan.h"
+
+static int is_flag(uint8_t number) { return number <= 1; }
+static int is_power(uint32_t number) { return number != 0 && (number & (number - 1)) == 0; }
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+/* `p` has what the program says. */
+static int admit_parameter(const hg_gpu_parameter *kept, int has_vectors, hg_gpu_parameter *p) {
+  int is_buffer = p->kind == ATLAS_SYMBOL_BUFFER, is_seen = is_buffer && has_vectors;
+  if (kept->vector > is_seen || kept->reach < 0 || (kept->reach > 0 && !is_seen)) return 0;
+  if (kept->again > is_buffer || kept->divides != p->divides) return 0;
+  p->vector = kept->vector;
+  p->again = kept->again;
+  p->reach = kept->reach;
+  return 1;
+}
+
+/* Which scalars are divisors decides where the parameters behind them lie. */
+static int admit_parameters(const atlas_program *program, const hg_gpu_info *kept, hg_gpu_info *info) {
+  uint8_t is_divisor[ATLAS_MAX_SYMBOLS] = {0};
+  hg_gpu_list_parameters(program, is_divisor, info);
+  for (uint32_t i = 0; i < info->parameter_count; i++)
+    is_divisor[info->parameter[i].symbol] = kept->parameter[i].divides == 1;
+  hg_gpu_list_parameters(program, is_divisor, info);
+  for (uint32_t i = 0; i < info->parameter_count; i++)
+    if (!admit_parameter(&kept->parameter[i], info->lanes_per_thread > 1, &info->parameter[i])) return 0;
+  return info->argument_bytes <= HG_GPU_ARGUMENT_BYTES;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
+
+/* Vectors and packs, which only lanes kernels have, and those only where accesses need not be checked. */
+static int admit_lanes(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_info *info) {
+  int may_have_vectors = !info->observes_block && !(form->flags & HG_GPU_CHECKED);
+  uint32_t most_lanes = may_have_vectors ? GPU_VECTOR_LANES : 1;
+  if (!is_power(kept->lanes_per_thread) || kept->lanes_per_thread > most_lanes) return 0;
+  if (kept->vector_only > (kept->lanes_per_thread > 1) || (kept->table_lanes != 0 && !kept->vector_only)) return 0;
+  info->lanes_per_thread = kept->lanes_per_thread;
+  info->vector_only = kept->vector_only;
+  info->table_lanes = kept->table_lanes;
+  info->is_table = kept->table_lanes != 0 && form->flags & HG_GPU_TABULATED;
+  int may_have_packs = info->vector_only && !info->is_table;
+  if (may_have_packs) info->max_threads = GPU_VECTOR_THREADS;
+  info->packs = kept->packs;
+  return kept->packs >= 1 && kept->packs <= (may_have_packs ? GPU_MOST_PACKS : 1);
+}
+
+/* Only blocks of a size that the program sets are spread over several blocks of the device. */
+static int admit_parts(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_limits *limits,
+                       const hg_gpu_info *kept, hg_gpu_info *info) {
+  int may_spread = info->observes_block && form->flags == 0 && program->block[0] != 0;
+  info->parts = kept->parts;
+  return is_power(kept->parts) && kept->parts <= (may_spread ? limits->parts : 1) &&
+         info->max_threads % kept->parts == 0;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+/* A form that counts every step is asked for where another one's launches might need more steps than they may take. */
+static int admit_steps(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_info *info) {
+  info->steps = kept->steps;
+  return !(form->flags & HG_GPU_COUNT_STEPS) || kept->steps == 0 || kept->steps == UINT64_MAX;
+}
+
+/* The host has room for counters and the phase whether or not the program changes them. */
+static int admit_effects(const hg_gpu_info *kept, hg_gpu_info *info) {
+  info->uses_boundary = kept->uses_boundary;
+  info->uses_resonance = kept->uses_resonance;
+  info->uses_phase_advance = kept->uses_phase_advance;
+  info->is_longer = kept->is_longer;
+  return is_flag(kept->uses_boundary) && is_flag(kept->uses_resonance) && is_flag(kept->uses_phase_advance) &&
+         is_flag(kept->is_longer);
+}
+
+int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_limits *limits,
+                 const hg_gpu_info *kept, hg_gpu_info *info) {
+  *info = (hg_gpu_info){.size = sizeof *info, .observes_block = (uint8_t)program->observes_block};
+  info->max_threads = hg_gpu_most_threads(program, form);
+  info->shared_bytes = kept->shared_bytes;
+  if (kept->size != sizeof *kept || kept->shared_bytes > limits->shared_bytes) return 0;
+  if (!admit_effects(kept, info) || !admit_steps(form, kept, info) || !admit_lanes(form, kept, info) ||
+      !admit_parts(program, form, limits, kept, info) || !admit_parameters(program, kept, info))
+    return 0;
+  hg_gpu_set_tile(info);
+  hg_gpu_set_dynamic(info, limits->declared_shared);
+  return info->dynamic_bytes <= limits->shared_bytes;
+}
