@@ -173,6 +173,18 @@ static void flow_pad(ops_gradient *g, const ops_node *node, value_id amount) {
   ops_flow(g, node->input[1], ops_sum(c, around, (1u << node->shape.rank) - 1, 0));
 }
 
+/* What was put over is not seen: there the base's cotangent is 0. */
+static void flow_update(ops_gradient *g, const ops_node *node, value_id amount) {
+  hg_computation *c = g->c;
+  ops_shape box = ops_at(c, node->input[1])->shape;
+  if (g->depends[node->input[0]] != 0)
+    ops_flow(g, node->input[0],
+             ops_update_of(c, amount, ops_full(c, (atlas_type)node->type, 0, &box), &node->view));
+  if (g->depends[node->input[1]] == 0) return;
+  ops_view view = ops_box_view(&node->view, box.rank);
+  ops_flow(g, node->input[1], ops_view_of(c, amount, &view, &box));
+}
+
 /* ---- contractions ------------------------------------------------------------------------------------------------ */
 
 static value_id turned(hg_computation *c, value_id value) { return ops_permute(c, value, (uint32_t[]){0, 2, 1}); }
@@ -285,6 +297,7 @@ void ops_flow_through(ops_gradient *g, value_id of, value_id amount) {
     case OPS_SCATTER: flow_scatter(g, &node, amount); break;
     case OPS_CONCATENATE: flow_concatenate(g, &node, amount); break;
     case OPS_PAD: flow_pad(g, &node, amount); break;
+    case OPS_UPDATE: flow_update(g, &node, amount); break;
     case OPS_INPUT:
     case OPS_CONSTANT:
     case OPS_COORDINATE:

@@ -84,6 +84,10 @@ static hg_status put_node(walk *w, const ops_node *node) {
     at = add(at, node->shape.size, rank * sizeof node->shape.size[0]);
   }
   if (node->kind == OPS_PAD) at = add(at, node->low, rank * sizeof node->low[0]);
+  if (node->kind == OPS_UPDATE) {
+    at = add(at, node->view.step, rank * sizeof node->view.step[0]);
+    at = add(at, node->view.start, rank * sizeof node->view.start[0]);
+  }
   if (node->kind == OPS_VIEW) {
     at = add(at, node->view.axis, rank * sizeof node->view.axis[0]);
     at = add(at, node->view.step, rank * sizeof node->view.step[0]);

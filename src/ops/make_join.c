@@ -92,9 +92,61 @@ static value_id pad(const ops_request *request) {
   return ops_add(c, &node);
 }
 
+/* The box that the lists name: its shape, where it begins, steps up; flipped[i]: they went down. */
+static int box_of(const ops_request *request, ops_shape *shape, ops_view *box, int *flipped) {
+  const ops_shape *own = &ops_at(request->c, request->inputs[0])->shape;
+  const ops_item *lists = request->arguments;
+  for (uint32_t k = 0; k < 3; k++)
+    if (lists[k].count != own->rank && (lists[k].count != 0 || lists[k].is_all))
+      return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s: 'start', 'stop' and 'step' name a number for each axis",
+                        OPS_TEXT(request->c, request->inputs[0])), 0;
+  *shape = *own;
+  for (uint32_t i = 0; i < own->rank; i++) {
+    int64_t step = lists[2].count == 0 ? 1 : lists[2].integers[i], size = (int64_t)own->size[i];
+    int64_t start = lists[0].count != 0 ? lists[0].integers[i] : step < 0 ? size - 1 : 0;
+    int64_t stop = lists[1].count != 0 ? lists[1].integers[i] : step < 0 ? -1 : size;
+    if (!ops_slice_count(own->size[i], start, stop, step, &shape->size[i]))
+      return ops_refuse(
+                 request, HG_INVALID_ARGUMENT,
+                 "elements %lld to %lld by %lld of axis %u of %s: steps up need 0 <= start <= stop <= size, steps "
+                 "down size > start >= stop >= -1",
+                 (long long)start, (long long)stop, (long long)step, (unsigned)i,
+                 OPS_TEXT(request->c, request->inputs[0])),
+             0;
+    flipped[i] = step < 0;
+    box->step[i] = shape->size[i] <= 1 ? 1 : step < 0 ? -step : step;
+    box->start[i] = step < 0 && shape->size[i] > 0 ? start + step * (int64_t)(shape->size[i] - 1) : start;
+  }
+  return 1;
+}
+
+static value_id update(const ops_request *request) {
+  hg_computation *c = request->c;
+  value_id x = request->inputs[0], source = request->inputs[1];
+  ops_shape shape, both;
+  ops_view box = {.start = {0}}, turned = {.start = {0}};
+  int flipped[HG_MAX_RANK];
+  if (!box_of(request, &shape, &box, flipped)) return 0;
+  if (ops_at(c, source)->type != ops_at(c, x)->type)
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s and source %s: they need one type, as of cast(source, %s)",
+                      OPS_TEXT(c, x), OPS_TEXT(c, source), atlas_type_name((atlas_type)ops_at(c, x)->type));
+  if (!ops_broadcast_shapes(&shape, &ops_at(c, source)->shape, &both) || !ops_same_shape(&both, &shape))
+    return ops_refuse(request, HG_INVALID_ARGUMENT,
+                      "source is %s and does not broadcast to %s, the shape of what is named of x",
+                      OPS_TEXT(c, source), OPS_SHAPE(&shape));
+  for (uint32_t i = 0; i < shape.rank; i++) {
+    int is_turned = flipped[i] && shape.size[i] > 1;
+    turned.axis[i] = (int16_t)i;
+    turned.step[i] = is_turned ? -1 : 1;
+    turned.start[i] = is_turned ? (int64_t)shape.size[i] - 1 : 0;
+  }
+  return ops_update_of(c, x, ops_view_of(c, ops_broadcast(c, source, &shape), &turned, &shape), &box);
+}
+
 value_id ops_make_join(const ops_request *request) {
   hg_computation *c = request->c;
   if (request->row->op == HG_OP_pad) return pad(request);
+  if (request->row->op == HG_OP_update) return update(request);
   value_id *values = hg_allocate(&c->allocator, request->input_count, sizeof *values);
   if (values == NULL)
     return ops_failed(c, HG_OUT_OF_MEMORY, "no memory for %u values", (unsigned)request->input_count);

@@ -61,7 +61,9 @@ static ops_node clean(const ops_node *node) {
   for (uint32_t i = 0; i < node->shape.rank; i++) {
     copy.shape.size[i] = node->shape.size[i];
     if (node->kind == OPS_PAD) copy.low[i] = node->low[i];
-    if (node->kind == OPS_VIEW) copy.view.axis[i] = node->view.axis[i], copy.view.step[i] = node->view.step[i];
+    if (node->kind == OPS_VIEW) copy.view.axis[i] = node->view.axis[i];
+    if (node->kind == OPS_VIEW || node->kind == OPS_UPDATE) copy.view.step[i] = node->view.step[i];
+    if (node->kind == OPS_UPDATE) copy.view.start[i] = node->view.start[i];
   }
   if (node->kind == OPS_VIEW) memcpy(copy.view.start, node->view.start, sizeof copy.view.start);
   return copy;
@@ -159,6 +161,77 @@ static int changes_nothing(const ops_view *view, const ops_shape *from, const op
   return 1;
 }
 
+/* Numbers start + step * k, k < count. */
+typedef struct progression {
+  int64_t start, step;
+  uint64_t count;
+} progression;
+
+enum { OUTSIDE, ACROSS, INSIDE };
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b != 0) {
+    int64_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a < 0 ? -a : a;
+}
+
+/* Whether all of `own` are among those of `box`, or none is known to be, or neither. */
+static int place_in(progression own, progression box) {
+  int64_t first = own.start, last = own.start + own.step * (int64_t)(own.count - 1), off = first - box.start;
+  int64_t end = box.start + box.step * (int64_t)(box.count - 1);
+  int64_t low = first < last ? first : last, high = first < last ? last : first;
+  if (high < box.start || low > end || off % common_divisor(box.step, own.count == 1 ? 0 : own.step) != 0)
+    return OUTSIDE;
+  int is_within = low >= box.start && high <= end && off % box.step == 0;
+  return is_within && (own.count == 1 || own.step % box.step == 0) ? INSIDE : ACROSS;
+}
+
+/* The elements along an axis of the input that a view looks at; 0: along two of its own axes. */
+static int looks_at(const ops_node *node, uint32_t axis, progression *out) {
+  int is_met = 0;
+  *out = (progression){.start = node->view.start[axis], .step = 1, .count = 1};
+  for (uint32_t j = 0; j < node->shape.rank; j++) {
+    if (node->view.axis[j] != (int)axis) continue;
+    if (is_met) return 0;
+    is_met = 1;
+    out->step = node->view.step[j];
+    out->count = node->shape.size[j];
+  }
+  return 1;
+}
+
+/* What a view of an updated value looks at may be there without the update, or all be of its source: then neither the
+ * value nor its memory is needed. 1: the view is one of that. */
+static int look_through(const hg_computation *c, ops_node *node, const ops_node *update) {
+  const ops_shape *size = &ops_at(c, update->input[1])->shape;
+  progression own;
+  int is_inside = 1;
+  for (uint32_t d = 0; d < size->rank; d++) {
+    if (!looks_at(node, d, &own)) return 0;
+    int place = place_in(own, (progression){update->view.start[d], update->view.step[d], size->size[d]});
+    if (place == OUTSIDE) {
+      node->input[0] = update->input[0];
+      return 1;
+    }
+    is_inside &= place == INSIDE;
+  }
+  if (!is_inside) return 0;
+  for (uint32_t d = 0; d < size->rank; d++)
+    node->view.start[d] = (node->view.start[d] - update->view.start[d]) / update->view.step[d];
+  for (uint32_t j = 0; j < node->shape.rank; j++)
+    if (node->view.axis[j] >= 0) node->view.step[j] /= update->view.step[node->view.axis[j]];
+  node->input[0] = update->input[1];
+  return 1;
+}
+
+static int has_elements(const ops_shape *shape) {
+  for (uint32_t i = 0; i < shape->rank; i++)
+    if (shape->size[i] == 0) return 0;
+  return 1;
+}
+
 value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, const ops_shape *shape) {
   if (value == 0) return 0;
   const ops_node *input = ops_at(c, value);
@@ -167,10 +240,11 @@ value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, co
   for (uint32_t j = 0; j < shape->rank; j++) /* along one element there is nothing to step */
     if (shape->size[j] == 1) node.view.axis[j] = -1, node.view.step[j] = 0;
     else if (node.view.axis[j] < 0) node.view.step[j] = 0;
-  if (input->kind == OPS_VIEW) {
-    node.view = through(&node.view, input, shape->rank);
-    node.input[0] = input->input[0];
-    input = ops_at(c, node.input[0]);
+  for (;; input = ops_at(c, node.input[0])) {
+    if (input->kind == OPS_VIEW) {
+      node.view = through(&node.view, input, shape->rank);
+      node.input[0] = input->input[0];
+    } else if (input->kind != OPS_UPDATE || !has_elements(shape) || !look_through(c, &node, input)) break;
   }
   for (uint32_t j = 0; j < shape->rank && j < HG_MAX_RANK;
        j++) /* but if the input has one element there too, it is the same axis */
@@ -235,6 +309,35 @@ value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type
   const ops_shape *left = &ops_at(c, a)->shape, *right = &ops_at(c, b)->shape;
   ops_node node = {.kind = OPS_CONTRACT, .type = (uint8_t)type, .input_count = 2, .input = {a, b}};
   node.shape = (ops_shape){.rank = 3, .size = {left->size[0], left->size[1], right->size[2]}};
+  return ops_add(c, &node);
+}
+
+ops_view ops_box_view(const ops_view *box, uint32_t rank) {
+  ops_view view = *box;
+  for (uint32_t i = 0; i < rank; i++) view.axis[i] = (int16_t)i;
+  return view;
+}
+
+static int is_same_box(const hg_computation *c, const ops_node *update, const ops_node *other) {
+  uint32_t rank = update->shape.rank;
+  return same_shape(&ops_at(c, update->input[1])->shape, &ops_at(c, other->input[1])->shape) &&
+         memcmp(update->view.start, other->view.start, rank * sizeof update->view.start[0]) == 0 &&
+         memcmp(update->view.step, other->view.step, rank * sizeof update->view.step[0]) == 0;
+}
+
+value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops_view *box) {
+  if (x == 0 || source == 0) return 0;
+  const ops_node *base = ops_at(c, x), *part = ops_at(c, source);
+  if (!has_elements(&part->shape)) return x;
+  if (same_shape(&base->shape, &part->shape)) return source; /* steps of 1, from 0 on */
+  ops_node node = {
+      .kind = OPS_UPDATE, .type = base->type, .input_count = 2, .input = {x, source}, .shape = base->shape};
+  memcpy(node.view.start, box->start, sizeof box->start);
+  memcpy(node.view.step, box->step, sizeof box->step);
+  for (uint32_t i = 0; i < part->shape.rank; i++)
+    if (part->shape.size[i] == 1) node.view.step[i] = 1;
+  for (; base->kind == OPS_UPDATE && is_same_box(c, &node, base); base = ops_at(c, node.input[0]))
+    node.input[0] = base->input[0]; /* what is put over it is seen by nobody through this */
   return ops_add(c, &node);
 }
 

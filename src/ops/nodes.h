@@ -28,7 +28,8 @@ typedef enum ops_kind {
   OPS_SCATTER,     /* input 0 with input 2 put in at the numbers of input 1 along `axis` */
   OPS_RANDOM,      /* word (linear index) of the Philox sequence; inputs: key u64, counter u64 (rank 0); type u32 */
   OPS_CONCATENATE, /* inputs 0 and 1 one after the other along `axis` */
-  OPS_PAD /* input 0 amid input 1 (rank 0): `low` elements before along each axis, the rest of the shape behind */
+  OPS_PAD, /* input 0 amid input 1 (rank 0): `low` elements before along each axis, the rest of the shape behind */
+  OPS_UPDATE /* input 0, but for a box of it: element j of input 1 stands at view.start + view.step * j, steps >= 1 */
 } ops_kind;
 
 typedef enum ops_reduce { OPS_SUM, OPS_PRODUCT, OPS_MIN, OPS_MAX, OPS_ARGMIN, OPS_ARGMAX } ops_reduce;
@@ -57,7 +58,7 @@ typedef struct ops_node {
   uint64_t bits;  /* CONSTANT */
   ops_shape shape;
   union {
-    ops_view view;
+    ops_view view; /* of VIEW; of UPDATE without `axis` */
     int64_t low[HG_MAX_RANK]; /* PAD */
   };
 } ops_node;
@@ -124,6 +125,10 @@ value_id ops_permute(hg_computation *c, value_id value, const uint32_t *axes);
 value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape);
 value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axes, int keep);
 value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type); /* [B,M,K] x [B,K,N] */
+/* x with the source, of its rank, at box->start + box->step * j along each axis; steps >= 1, all within x's shape. */
+value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops_view *box);
+/* The view of the elements of such a box. */
+ops_view ops_box_view(const ops_view *box, uint32_t rank);
 
 /* Keeps the first error of a computation, with hg_last_error's sentence; returns 0. */
 value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...) HG_PRINTF(3, 4);

@@ -61,7 +61,7 @@ static int must_lie_in_storage(const planner *p, uint32_t index) {
 /* Each element is an expression of elements of its inputs. */
 static int is_element_wise(const ops_node *node) {
   return node->kind == OPS_POINTWISE || node->kind == OPS_GATHER || node->kind == OPS_RANDOM ||
-         node->kind == OPS_CONCATENATE || node->kind == OPS_PAD;
+         node->kind == OPS_CONCATENATE || node->kind == OPS_PAD || node->kind == OPS_UPDATE;
 }
 
 /* Computed anew costs less than a trip through memory: one use, of each element once; or something cheap of one input.

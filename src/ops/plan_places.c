@@ -21,7 +21,8 @@ enum { OWN_PLACE = 1 /* the set of the element's own */ };
 /* Element i of it is element i of its input, or the input's only one along an axis. */
 static int stays(const ops_node *node) {
   int last = -1;
-  if (node->kind != OPS_VIEW) return node->kind != OPS_PAD && node->kind != OPS_CONCATENATE;
+  if (node->kind != OPS_VIEW)
+    return node->kind != OPS_PAD && node->kind != OPS_CONCATENATE && node->kind != OPS_UPDATE;
   for (uint32_t j = 0; j < node->shape.rank; j++) {
     if (node->shape.size[j] == 1 || node->view.axis[j] < 0) continue;
     if (node->view.axis[j] <= last || node->view.step[j] != 1 || node->view.start[node->view.axis[j]] != 0) return 0;
@@ -43,9 +44,10 @@ static uint32_t work_of(const planner *p, uint32_t index, uint32_t number) {
   if (node->kind == OPS_RANDOM) work = 100;
   if (node->kind == OPS_GATHER) work = 10;
   if (node->kind == OPS_CONCATENATE) work = 5;
-  if (node->kind == OPS_PAD)
-    for (uint32_t d = 0; d < node->shape.rank; d++)
-      work += node->shape.size[d] != node_at(p, node->input[0] - 1)->shape.size[d] ? 4 : 0;
+  if (node->kind == OPS_PAD || node->kind == OPS_UPDATE) { /* inside, or amid the rest */
+    const ops_shape *inside = &node_at(p, node->input[node->kind == OPS_PAD ? 0 : 1] - 1)->shape;
+    for (uint32_t d = 0; d < node->shape.rank; d++) work += node->shape.size[d] != inside->size[d] ? 4 : 0;
+  }
   for (uint32_t j = 0; j < node->input_count; j++) work += is_inside(p, node->input[j] - 1, number) ? 0 : OF_A_LOAD;
   return work;
 }

@@ -13,7 +13,7 @@ static const char *kind_names[] = {
     [OPS_INPUT] = "",        [OPS_CONSTANT] = "",       [OPS_COORDINATE] = "index", [OPS_POINTWISE] = "",
     [OPS_VIEW] = "",         [OPS_RESHAPE] = "",        [OPS_REDUCE] = "reduce",    [OPS_CONTRACT] = "contract",
     [OPS_GATHER] = "gather", [OPS_SCATTER] = "scatter", [OPS_RANDOM] = "random",    [OPS_CONCATENATE] = "concatenate",
-    [OPS_PAD] = "pad"};
+    [OPS_PAD] = "pad",       [OPS_UPDATE] = "update"};
 
 static const char *const reduce_names[] = {"sum", "prod", "min", "max", "argmin", "argmax"};
 

@@ -311,6 +311,16 @@ static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_
   return HG_OK;
 }
 
+/* Both conditions; 0: there is none yet. */
+static hg_status and_term(ops_terms *t, term_id next, term_id *condition) {
+  if (*condition == 0) return *condition = next, HG_OK;
+  ops_term both;
+  memset(&both, 0, sizeof both);
+  both.kind = TERM_POINTWISE, both.op = ATLAS_OP_pand, both.type = ATLAS_bool, both.input_count = 2;
+  both.input[0] = *condition, both.input[1] = next;
+  return add_term(t, &both, condition);
+}
+
 static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
   const ops_shape *within = &ops_at(t->group->computation, node->input[0])->shape;
   ops_form inner[HG_MAX_RANK] = {{.constant = 0}}, none[HG_MAX_RANK] = {{.constant = 0}};
@@ -322,15 +332,7 @@ static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *in
     term_id along = 0;
     HG_TRY(range_term(t, &inner[d], within->size[d], &along));
     HG_TRY(clamp(t, &inner[d], within->size[d]));
-    if (condition == 0) {
-      condition = along;
-      continue;
-    }
-    ops_term both;
-    memset(&both, 0, sizeof both);
-    both.kind = TERM_POINTWISE, both.op = ATLAS_OP_pand, both.type = ATLAS_bool, both.input_count = 2;
-    both.input[0] = condition, both.input[1] = along;
-    HG_TRY(add_term(t, &both, &condition));
+    HG_TRY(and_term(t, along, &condition));
   }
   HG_TRY(ops_term_of(t, node->input[0], inner, &value));
   HG_TRY(ops_term_of(t, node->input[1], none, &padding));
@@ -340,6 +342,40 @@ static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *in
   }
   selects(term, condition, value, padding);
   return add_term(t, term, out);
+}
+
+/* The source's number along an axis, and whether there is one, by the number in the whole. What is divided is never
+ * negative: some steps are added before. */
+static hg_status step_back(ops_terms *t, const ops_node *node, uint32_t d, ops_form *index, term_id *condition) {
+  int64_t start = node->view.start[d], step = node->view.step[d], steps = (start + step - 1) / step;
+  ops_form rest;
+  term_id is_whole = 0;
+  index->constant -= start;
+  if (step == 1) return HG_OK;
+  index->constant += steps * step;
+  ops_form of = *index;
+  HG_TRY(divide(t, &of, (uint64_t)step, index, &rest));
+  index->constant -= steps;
+  HG_TRY(range_term(t, &rest, 1, &is_whole));
+  return and_term(t, is_whole, condition);
+}
+
+static hg_status update_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term) {
+  const ops_shape *box = &ops_at(t->group->computation, node->input[1])->shape;
+  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+  term_id condition = 0, along = 0, value = 0, base = 0;
+  memcpy(inner, index, node->shape.rank * sizeof *inner);
+  for (uint32_t d = 0; d < node->shape.rank; d++) {
+    if (box->size[d] == node->shape.size[d]) continue;
+    HG_TRY(step_back(t, node, d, &inner[d], &condition));
+    HG_TRY(range_term(t, &inner[d], box->size[d], &along));
+    HG_TRY(and_term(t, along, &condition));
+    HG_TRY(clamp(t, &inner[d], box->size[d]));
+  }
+  HG_TRY(ops_term_of(t, node->input[1], inner, &value));
+  HG_TRY(ops_term_of(t, node->input[0], index, &base));
+  selects(term, condition, value, base);
+  return HG_OK;
 }
 
 static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
@@ -372,6 +408,7 @@ static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *in
     break;
   case OPS_PAD: return pad_term(t, node, index, term, out);
   case OPS_CONCATENATE: HG_TRY(concatenate_term(t, node, index, term)); break;
+  case OPS_UPDATE: HG_TRY(update_term(t, node, index, term)); break;
   case OPS_GATHER: HG_TRY(gather_term(t, node, index, term)); break;
   case OPS_REDUCE:
   case OPS_CONTRACT:

@@ -93,7 +93,7 @@ class Draft:
     def operation(self):
         self.r.choice((self.simple,) * 6 + (self.reduce,) * 3 + (self.view,) * 3 + (
             self.join, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
-            self.make_new, self.optimiser, self.neighbours) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
+            self.make_new, self.optimiser, self.neighbours, self.assign) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
 
     def simple(self):
         n, v = self.some(lambda v: not v.kind.startswith("f8") or self.r.random() < 0.3)
@@ -177,6 +177,40 @@ class Draft:
         parts = [n] + [self.some(fits)[0] for _ in range(self.r.randint(1, 2))]
         self.r.shuffle(parts)
         self.g.add("concatenate" if kind == 1 else "stack", *parts, axis=axis)
+
+    def assign(self):
+        """Boxes of a value one after another, from a new one, from others, from what it was, or from where it is being looked at."""
+        n, v = self.some(lambda v: v.shape and 0 not in v.shape)
+        if n is None:
+            return
+        if v.kind in types_of("add", 0) and self.r.random() < 0.5:
+            n = self.g.add("add", n, n)
+        for _ in range(self.r.choice((1, 2, 3, 6, 12))):
+            box = {"start": [], "stop": [], "step": []}
+            for size in v.shape:
+                low, high = sorted((self.r.randint(0, size), self.r.randint(0, size))) if self.r.random() < 0.7 else (0, size)
+                low, high = (low, low + 1) if self.r.random() < 0.3 and low < size else (low, high)
+                step = self.r.choice((1, 1, 1, 2, -1))
+                for name, number in zip(box, (low, high, step) if step > 0 else (high - 1, low - 1, step) if high else (0, 0, 1)):
+                    box[name].append(number)
+            part = n
+            for axis, ends in enumerate(zip(*box.values())):
+                part = self.g.add("slice", part, axis=axis, start=ends[0], stop=ends[1], step=ends[2]) if part is not None else None
+            w = self.g.values.get(part)
+            if w is None:
+                return
+            kind = self.r.randrange(4)
+            if kind == 0 and v.kind in types_of("add", 0):
+                part = self.g.add("add", part, self.partner(w))
+            elif kind == 1 and v.kind in types_of("abs", 0):
+                part = self.g.add("abs", self.g.add("flip", part, axes=[0]))
+            elif kind == 2:
+                part = self.input(tuple(1 if self.r.random() < 0.3 else size for size in w.shape), v.kind)
+            if part is None or self.g.values[part].shape != w.shape and kind < 2:
+                return
+            n = self.g.add("update", n, part, **box)
+            if n is None:
+                return
 
     def neighbours(self):
         """Each element with others of its row, which have been computed from others in turn: running sums, blurs."""
@@ -386,11 +420,11 @@ class Draft:
 
     def put_over(self, old, new):
         """An update, if there may be one."""
-        done = {s.inputs[0] for s in self.g.steps if s.name == "update"}
+        done = {s.inputs[0] for s in self.g.steps if s.name == "replace"}
         step = next((s for s in self.g.steps if s.number == old and s.name == "input"), None)
         if step and new is not None and old not in done and step.arguments["layout"] != "repeated" and \
                 (self.g.values[old].shape, self.g.values[old].kind) == (self.g.values[new].shape, self.g.values[new].kind):
-            self.g.add("update", old, new)
+            self.g.add("replace", old, new)
 
     def training(self):
         """Some layers, a loss, gradients of their weights, and what is made of them: products that end in updates."""

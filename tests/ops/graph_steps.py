@@ -14,9 +14,13 @@ LAYOUTS = ("turned", "backwards", "apart", "mixed", "repeated")
 RARE = (0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 1e-40, 6e4)
 
 
+# What a computation is told of its values, by the steps that say it.
+ENDS = {"output": "output", "replace": "update", "over": "over"}
+
+
 @dataclass
 class Step:
-    name: str  # of an operation; or input, gradient, output, update, over
+    name: str  # of an operation; or input, gradient, and the ENDS
     inputs: list = field(default_factory=list)  # numbers of steps; None: absent
     arguments: dict = field(default_factory=dict)
     number: int = 0
@@ -25,8 +29,8 @@ class Step:
         """As a line of Python on hgops."""
         given = ["None" if i is None else f"v{i}" for i in self.inputs]
         more = [f"{k}={v!r}" for k, v in self.arguments.items() if k != "result"]
-        if self.name in ("output", "update", "over"):
-            return f"c.{self.name}({', '.join(given + more)})"
+        if self.name in ENDS:
+            return f"c.{ENDS[self.name]}({', '.join(given + more)})"
         if self.name == "input":
             ahead = f", ahead={self.arguments['ahead']}" if self.arguments.get("ahead") else ""
             return f"v{self.number} = c.input(array_of({', '.join(m for m in more if not m.startswith('ahead='))}){ahead})"
@@ -89,8 +93,8 @@ class Graph:
 
     def _make(self, step):
         c, given = self.c, [None if i is None else self.values[i].value for i in step.inputs]
-        if step.name in ("output", "update", "over"):
-            getattr(c, step.name)(*given, **step.arguments)
+        if step.name in ENDS:
+            getattr(c, ENDS[step.name])(*given, **step.arguments)
             return
         arguments = dict(step.arguments)
         if step.name == "input":
@@ -118,6 +122,6 @@ class Graph:
     def __str__(self):
         lines = ["c = Computation()"]
         for step in self.steps:
-            value = self.values.get(step.number) if step.name not in ("output", "update", "over") else None
+            value = self.values.get(step.number) if step.name not in ENDS else None
             lines.append(f"{step}" + (f"  # {value.kind}{list(value.shape)}" if value else ""))
         return "\n".join("    " + line for line in lines)

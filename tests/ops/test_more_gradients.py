@@ -77,6 +77,12 @@ MOVES = {
     "concatenate": (call("concatenate", axis=1), [X, random(7, 3, 2), X + 1]),
     "stack": (call("stack", axis=1), [X, random(8, 3, 4)]),
     "pad": (call("pad", low=[1, 0], high=[0, 2]), [X, np.array(0.5)]),
+    "update": (call("update", start=[0, 1], stop=[2, 3]), [X, random(9, 2, 1)]),
+    "update of steps": (call("update", start=[2, 3], stop=[-1, -1], step=[-2, -3]), [X, random(9, 2)]),
+    "update twice": (lambda c, x, y: c.op("mul", c.op("update", c.op("update", x, y, start=[0, 0], stop=[3, 2]), c.op("exp", c.op(
+        "slice", x, axis=1, start=0, stop=2)), start=[0, 1], stop=[3, 3]), x), [X, random(9, 2)]),
+    "update of itself": (lambda c, x: c.op("square", c.op("update", c.op("square", x), c.op("slice", c.op(
+        "square", x), axis=0, start=0, stop=1), start=[1, 0], stop=[3, 4])), [X]),
     "triu": (call("triu", k=1), [X]),
     "tril": (call("tril", k=-1), [X]),
     "where": (lambda c, x, y: c.op("where", c.op("greater", x, y), x, y), [X, random(9, 3, 4)]),

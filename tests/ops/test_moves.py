@@ -92,6 +92,47 @@ def test_joins(kind, judge):
                     same(judge, name, own, right)
 
 
+def boxes(rng, shape):
+    """Keys of slices, with what the operation calls them; the last numbers of steps down are below 0."""
+    for steps in ((1, 1, 1, 1), (2, 3, 1, 2), (-1, -2, 1, -3)):
+        start, stop, step = [], [], []
+        for size, by in zip(shape, steps):
+            low, high = sorted(rng.integers(0, size + 1, 2)) if rng.random() < 0.8 else (0, size)
+            ends = (low, high) if by > 0 else (high - 1, low - 1) if high else (0, 0)
+            start, stop, step = start + [int(ends[0])], stop + [int(ends[1])], step + [by]
+        key = tuple(slice(a, b if b >= 0 else None, s) for a, b, s in zip(start, stop, step))
+        yield key, {"start": start, "stop": stop, "step": step}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_updates(kind, judge):
+    """One after another, of what others read before and behind it; sources that are broadcast; updates in one another's place."""
+    rng = np.random.default_rng(hgops.CODES[kind] + 3)
+    for shape in [s for s in SHAPES[:-1] if 0 not in s] * 3:
+        x, keys = odd(rng, kind, shape), list(boxes(rng, shape))
+        c = Computation()
+        value, right = c.input(x), x
+        between = []
+        for key, box in keys + keys[:1]:
+            part = right[key].shape
+            source = odd(rng, kind, tuple(1 if rng.random() < 0.3 else n for n in part))
+            value, right = c.op("update", value, c.input(source), **box), right.copy()
+            right[key] = source
+            if rng.random() < 0.5:
+                between.append((value, right))
+            look = tuple(slice(None, None, -1) if rng.random() < 0.3 else slice(None) for _ in shape)
+            part = value
+            for axis, one in enumerate(look):
+                part = c.op("slice", part, axis=axis, step=-1) if one.step else part
+            between.append((part, right[look]))
+            between.append((c.op("slice", value, axis=0, start=0, stop=1), right[:1]))
+        for number, _ in between:
+            c.output(number)
+        c.output(value)
+        for own, (_, expected) in zip(c.run(), between + [(value, right)]):
+            same(judge, "update", own, expected)
+
+
 def padded(x, filler):
     result = np.empty([n + 3 for n in x.shape], x.dtype)
     result[...] = filler
@@ -261,7 +302,7 @@ def test_from_nothing(kind, judge):
 # Of words of Philox; test_rules.py holds each to the words.
 BY_RULES = {"random_bits", "uniform", "normal", "integers", "dropout"}
 HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broadcast", "expand", "squeeze", "take", "take_along", "scatter",
-        "scatter_add", "concatenate", "stack", "pad", "full", "arange", "eye", "one_hot", "embedding", "triu", "tril"}
+        "scatter_add", "concatenate", "stack", "pad", "update", "full", "arange", "eye", "one_hot", "embedding", "triu", "tril"}
 
 
 def test_every_operation_has_its_values():

@@ -274,6 +274,7 @@ static const formula_case formula_cases[] = {
     {HG_OP_matmul, "34", "?[2, 6, 6]"}, {HG_OP_take, "xi", "?[6, 5]"}, {HG_OP_random_bits, "k", "u32[]"},
     {HG_OP_uniform, "kk", "f32[]"}, {HG_OP_normal, "k", "f32[]"}, {HG_OP_integers, "k", "i64[]"},
     {HG_OP_concatenate, "xxx", "?[18, 5]"}, {HG_OP_stack, "xx", "?[2, 6, 5]"}, {HG_OP_pad, "x", "?[6, 5]"},
+    {HG_OP_update, "xv", "?[6, 5]"}, {HG_OP_update, "xs", "?[6, 5]"}, {HG_OP_update, "vx", ""},
     {HG_OP_full, "", "f32[]"}, {HG_OP_eye, "", "f32[1, 1]"},
 };
 

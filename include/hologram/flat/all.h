@@ -847,6 +847,7 @@ typedef enum hg_op {
   HG_OP_concatenate = 0x0701,
   HG_OP_stack = 0x0702,
   HG_OP_pad = 0x0703,
+  HG_OP_update = 0x0704,
   HG_OP_full = 0x0801,
   HG_OP_arange = 0x0802,
   HG_OP_eye = 0x0803,
