@@ -19,24 +19,34 @@ def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] 
     has the same form. Several: a tuple of gradients. Value and gradients are recorded and computed together."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
+    def check(count: int) -> set[int]:
+        """The numbers counted from 0 on; each stands once."""
+        own = {number + count if number < 0 else number for number in numbers}
+        if len(own) < len(numbers) or any(not 0 <= number < count for number in own):
+            raise ValueError(f"argnums is {argnums}: it names arguments by position, of {count} here, each once")
+        return own
+
     def both(*arguments: Any, **named: Any) -> Any:
         leaves: list[Array] = []
         own = list(arguments)
+        by = check(len(own))
         for number in numbers:
             leaves += _core._arrays_of(arguments[number], True)
         if not _core._is_tracing():
             _core.compute(*leaves)
         leaves = [_core._alias(leaf) for leaf in leaves]
-        rest = iter(leaves)
-        for number in numbers:
-            own[number] = _core._rebuild(arguments[number], rest)
-        _core._trace(1)
+        others = [argument for number, argument in enumerate(own) if number not in by]
+        trace = _core._begin_trace(leaves, _core._arrays_of((others, named), False))
         try:
+            rest = map(_core._twin, leaves)  # the function may assign to what it is given
+            for number in numbers:
+                own[number] = _core._rebuild(arguments[number], rest)
             value = function(*own, **named)
             if not isinstance(value, Array):
                 raise TypeError(f"a function to differentiate returns an Array of one element, not {type(value).__name__}")
+            value = _core._twin(value)
         finally:
-            _core._trace(-1)
+            _core._end_trace(trace)
         value, *gradients = _core._gradients(value, None, tuple(leaves))
         rest = iter(gradients)
         shaped = tuple(_core._rebuild(arguments[number], rest) for number in numbers)

@@ -92,13 +92,13 @@ class _Function(torch.autograd.Function):
 def _pull(function: Arrays, arrays: tuple[hg.Array, ...], wanted: tuple[bool, ...],
           cotangents: tuple[hg.Array, ...]) -> tuple[hg.Array, ...]:  # fmt: skip
     """The gradients by the arrays that are wanted of what the function gives, weighted by the cotangents."""
-    leaves = tuple(_core._alias(array) for array in arrays)
-    _core._trace(1)
+    leaves = [_core._alias(array) for array in arrays]
+    trace = _core._begin_trace(leaves, [])
     try:
-        value: Any = function(*leaves)
+        value: Any = function(*(_core._twin(leaf) for leaf in leaves))
         cotangent: hg.Array | None = cotangents[0]
         if isinstance(value, tuple):
             value, cotangent = reduce(add, (hg.sum(part * weight) for part, weight in zip(value, cotangents))), None
     finally:
-        _core._trace(-1)
+        _core._end_trace(trace)
     return _core._gradients(value, cotangent, tuple(leaf for leaf, one in zip(leaves, wanted) if one))[1:]

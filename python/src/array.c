@@ -15,6 +15,7 @@ PyObject *hgpy_array_of(hgpy_node *node) {
     return NULL;
   }
   array->node = node;
+  array->born = hgpy_trace_now;
   array->shown = NULL;
   node->holders++;
   return (PyObject *)array;

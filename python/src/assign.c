@@ -5,6 +5,11 @@
 static hgpy_node *own_memory(PyObject *self) {
   hgpy_node *node = hgpy_array_node(self);
   if (!hgpy_evaluate(&node, 1)) return NULL;
+  if (node->input_count > 0) { /* they are kept for gradients, which would not see what is written */
+    node = hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor);
+    if (node == NULL) return NULL;
+    hgpy_array_set(self, node);
+  }
   if (node->references == 1 && node->storage->references == 1 && !node->storage->is_foreign) return node;
   if (!hgpy_allows(
           "others see the memory that is assigned to, so all of it would be copied; assign to hologram.array(x)"))
@@ -17,6 +22,45 @@ static hgpy_node *own_memory(PyObject *self) {
   if (copy == NULL || !hgpy_evaluate_into(node, storage, &tensor)) return hgpy_node_release(copy), NULL;
   hgpy_array_set(self, copy);
   return copy;
+}
+
+/* The value as what stands in the box: without the axes that the key adds, and with one of one element for each that a
+ * number drops. The value's sizes fit these of the selection, counted from the last. */
+static hgpy_node *in_box(hgpy_node *value, const selection *s) {
+  uint64_t shape[HG_MAX_RANK];
+  const hg_tensor *tensor = &value->tensor;
+  uint32_t own = tensor->rank, axis = s->axes;
+  for (uint32_t i = s->count; i-- > 0;) {
+    const place *p = &s->places[i];
+    uint64_t size = p->is_dropped || own == 0 ? 1 : tensor->shape[--own];
+    if (!p->is_new) shape[--axis] = size;
+    else if (size != 1) own = UINT32_MAX; /* one element cannot be many */
+    if (own == UINT32_MAX) break;
+  }
+  bool is_good = own != UINT32_MAX;
+  while (is_good && own > 0) is_good = tensor->shape[--own] == 1;
+  if (!is_good)
+    return (hgpy_node *)PyErr_Format(PyExc_ValueError, "the value has other axes than what is assigned to");
+  bool is_same = tensor->rank == s->axes && memcmp(shape, tensor->shape, s->axes * sizeof *shape) == 0;
+  return is_same ? hgpy_node_retain(value) : hgpy_view_reshape(value, s->axes, shape);
+}
+
+/* As part of what is recorded: the array has another value from then on. */
+static int record_update(PyObject *self, const selection *s, hgpy_node *value) {
+  hg_argument lists[3] = {{.count = s->axes}, {.count = s->axes}, {.count = s->axes}};
+  uint32_t axis = 0;
+  for (uint32_t i = 0; i < s->count; i++) {
+    const place *p = &s->places[i];
+    if (p->is_new) continue;
+    lists[0].integers[axis] = p->start, lists[1].integers[axis] = p->stop, lists[2].integers[axis++] = p->step;
+  }
+  hgpy_node *part = in_box(value, s), *result = NULL;
+  if (part != NULL)
+    result = hgpy_record(HGPY_ROW_update, (hgpy_node *[]){hgpy_array_node(self), part}, 2, lists, 3);
+  hgpy_node_release(part);
+  if (result == NULL) return -1;
+  hgpy_array_set(self, result);
+  return 0;
 }
 
 static hgpy_node *value_node(PyObject *value, const hg_tensor *like) {
@@ -75,9 +119,12 @@ int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value) {
   if (!hgpy_read_selection(&s, &hgpy_array_node(self)->tensor, key)) return -1;
   hgpy_node *node = value_node(value, &hgpy_array_node(self)->tensor);
   if (node == NULL) return -1;
-  /* what the value needs of the array is computed before the array changes */
-  bool is_ready = node->kind == HGPY_SCALAR || hgpy_evaluate(&node, 1);
-  int result = is_ready ? set_selected(self, &s, node) : -1;
+  int result = -1;
+  if (hgpy_may_assign(self, node)) {
+    if (hgpy_is_recorded(self)) result = record_update(self, &s, node);
+    /* what the value needs of the array is computed before the array changes */
+    else if (node->kind == HGPY_SCALAR || hgpy_evaluate(&node, 1)) result = set_selected(self, &s, node);
+  }
   hgpy_node_release(node);
   return result;
 }

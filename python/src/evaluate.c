@@ -11,35 +11,35 @@
 
 #include <stdio.h>
 
-static void list_begin(list *l) {
+void hgpy_list_begin(hgpy_list *l) {
   l->nodes = l->few;
   l->count = 0;
   l->capacity = 64;
 }
 
-static void list_end(list *l) {
+void hgpy_list_end(hgpy_list *l) {
   if (l->nodes != l->few) PyMem_Free(l->nodes);
 }
 
-static bool list_grow(list *l) {
+static bool list_grow(hgpy_list *l) {
   hgpy_node **more = PyMem_Malloc(2 * (size_t)l->capacity * sizeof(hgpy_node *));
   if (more == NULL) return PyErr_NoMemory(), false;
   memcpy(more, l->nodes, l->count * sizeof(hgpy_node *));
-  list_end(l);
+  hgpy_list_end(l);
   l->nodes = more;
   l->capacity *= 2;
   return true;
 }
 
-static bool list_add(list *l, hgpy_node *node) {
+bool hgpy_list_add(hgpy_list *l, hgpy_node *node) {
   if (l->count == l->capacity && !list_grow(l)) return false;
   l->nodes[l->count++] = node;
   return true;
 }
 
 static void graph_begin(graph *g) {
-  list_begin(&g->order), list_begin(&g->stack), list_begin(&g->leaves), list_begin(&g->scalars),
-      list_begin(&g->results);
+  hgpy_list_begin(&g->order), hgpy_list_begin(&g->stack), hgpy_list_begin(&g->leaves), hgpy_list_begin(&g->scalars),
+      hgpy_list_begin(&g->results);
   g->words = g->few_words;
   g->word_count = 0;
   g->word_capacity = 256;
@@ -52,7 +52,8 @@ static void graph_begin(graph *g) {
 }
 
 static void graph_end(graph *g) {
-  list_end(&g->order), list_end(&g->stack), list_end(&g->leaves), list_end(&g->scalars), list_end(&g->results);
+  hgpy_list_end(&g->order), hgpy_list_end(&g->stack), hgpy_list_end(&g->leaves), hgpy_list_end(&g->scalars),
+      hgpy_list_end(&g->results);
   if (g->words != g->few_words) PyMem_Free(g->words);
   PyMem_Free(g->home_of); /* and with it what lies behind */
 }
@@ -91,7 +92,7 @@ static bool put_leaf(graph *g, hgpy_node *node) {
     uint64_t *at = hgpy_graph_room(g, 1);
     if (at == NULL) return false;
     *at = HGPY_SCALAR | (uint64_t)t->type << 8 | (uint64_t)node->is_integer << 16;
-    return list_add(&g->scalars, node);
+    return hgpy_list_add(&g->scalars, node);
   }
   uint64_t *at = hgpy_graph_room(g, 1 + 2 * t->rank);
   if (at == NULL) return false;
@@ -100,7 +101,7 @@ static bool put_leaf(graph *g, hgpy_node *node) {
     *at++ = t->shape[d];
     *at++ = (uint64_t)(t->shape[d] > 1 ? t->stride[d] : 0);
   }
-  if (!list_add(&g->leaves, node)) return false;
+  if (!hgpy_list_add(&g->leaves, node)) return false;
   if (g->pair_count > 0) hgpy_note_leaf(g, g->leaves.count - 1);
   return true;
 }
@@ -146,14 +147,14 @@ static bool put_node(graph *g, hgpy_node *node) {
   node->number = g->order.count;
   bool is_new_leaf = is_leaf(g, node) && (node->kind == HGPY_SCALAR || node->kind == HGPY_DATA);
   bool is_result = node->holders > 0 && (node->kind == HGPY_CALL || node->kind == HGPY_RESULT);
-  if (!list_add(&g->order, node) || !(is_new_leaf ? put_leaf(g, node) : put_call(g, node))) return false;
-  return !is_result || list_add(&g->results, node);
+  if (!hgpy_list_add(&g->order, node) || !(is_new_leaf ? put_leaf(g, node) : put_call(g, node))) return false;
+  return !is_result || hgpy_list_add(&g->results, node);
 }
 
 /* A node is written when all that it reads has a number: it stays on the stack until then. `done` and `done - 1` mark
  * nodes of this walk that have one, and that wait. */
 static bool walk(graph *g, hgpy_node *root, uint32_t done) {
-  if (!list_add(&g->stack, root)) return false;
+  if (!hgpy_list_add(&g->stack, root)) return false;
   while (g->stack.count > 0) {
     hgpy_node *node = g->stack.nodes[g->stack.count - 1];
     if (node->epoch == done) {
@@ -166,7 +167,7 @@ static bool walk(graph *g, hgpy_node *root, uint32_t done) {
       for (uint32_t i = node->input_count; i-- > 0;) {
         hgpy_node *input = node->inputs[i];
         if (input == NULL || input->epoch == done) continue;
-        if (!list_add(&g->stack, input)) return false;
+        if (!hgpy_list_add(&g->stack, input)) return false;
         waits = true;
       }
     }
@@ -176,7 +177,7 @@ static bool walk(graph *g, hgpy_node *root, uint32_t done) {
     node->epoch = done;
     for (uint32_t i = 0; i < node->result_count; i++) { /* results of one call are computed together */
       hgpy_node *result = node->results[i];
-      if (result != NULL && result->holders > 0 && result->epoch < done - 1 && !list_add(&g->stack, result))
+      if (result != NULL && result->holders > 0 && result->epoch < done - 1 && !hgpy_list_add(&g->stack, result))
         return false;
     }
   }
@@ -194,7 +195,7 @@ static bool put_roots(graph *g, hgpy_node *const *roots, uint32_t count, const h
   for (uint32_t i = 0; i < count; i++) {
     bool is_found = roots[i]->holders > 0 && (roots[i]->kind == HGPY_CALL || roots[i]->kind == HGPY_RESULT);
     if (into == NULL && (is_found || roots[i]->kind == HGPY_DATA)) continue;
-    if (!list_add(&g->results, roots[i])) return false;
+    if (!hgpy_list_add(&g->results, roots[i])) return false;
   }
   uint64_t *at = hgpy_graph_room(g, g->results.count + 2 + (into != NULL ? into->rank : 0));
   if (at == NULL) return false;
@@ -206,10 +207,14 @@ static bool put_roots(graph *g, hgpy_node *const *roots, uint32_t count, const h
   return true;
 }
 
-static bool walk_all(graph *g, hgpy_node *const *roots, uint32_t count) {
+uint32_t hgpy_next_epoch(void) {
   static uint32_t epoch;
   if (epoch > UINT32_MAX - 4) epoch = 0;
-  epoch += 2;
+  return epoch += 2;
+}
+
+static bool walk_all(graph *g, hgpy_node *const *roots, uint32_t count) {
+  uint32_t epoch = hgpy_next_epoch();
   g->epoch = epoch;
   g->order.count = g->leaves.count = g->scalars.count = g->results.count = g->stack.count = g->word_count = 0;
   for (uint32_t i = 0; i < count; i++)

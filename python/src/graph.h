@@ -6,14 +6,20 @@
 
 enum { HGPY_NONE = UINT32_MAX };
 
-typedef struct list {
+typedef struct hgpy_list {
   hgpy_node **nodes;
   uint32_t count, capacity;
   hgpy_node *few[64];
-} list;
+} hgpy_list;
+
+void hgpy_list_begin(hgpy_list *l);
+void hgpy_list_end(hgpy_list *l);
+bool hgpy_list_add(hgpy_list *l, hgpy_node *node); /* false: raised */
+/* A number for a walk over nodes: those that it has been to have it, or the one below. */
+uint32_t hgpy_next_epoch(void);
 
 typedef struct graph {
-  list order, stack, leaves, scalars, results;
+  hgpy_list order, stack, leaves, scalars, results;
   uint64_t *words, few_words[256];
   uint32_t word_count, word_capacity;
   uint32_t epoch; /* of its nodes */

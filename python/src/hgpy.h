@@ -199,6 +199,7 @@ typedef struct hgpy_node {
   uint32_t input_count;
   uint32_t depth;
   uint32_t epoch, number; /* of the last walk that came by */
+  uint64_t trace;         /* of which it is a leaf; 0: of none */
   union {
     double real;
     int64_t integer;
@@ -241,6 +242,18 @@ bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *co
                            hgpy_node **results);
 /* A result that its call need not know any more. */
 void hgpy_leave_call(hgpy_node *result);
+
+/* ---- gradients that are being recorded (trace.c) ----------------------------------------------------------------- */
+
+extern uint64_t hgpy_trace_now; /* the innermost trace; 0: there is none. Later ones have higher numbers */
+PyObject *hgpy_begin_trace(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_end_trace(PyObject *module, PyObject *number);
+/* 1: a gradient by the leaves of a trace that began after `after` flows to the node; -1: raised. */
+int hgpy_depends(hgpy_node *node, uint64_t after);
+/* Whether the array may be given the value: false: raised. */
+bool hgpy_may_assign(PyObject *self, hgpy_node *value);
+/* Whether what is assigned to the array is part of what is recorded. */
+bool hgpy_is_recorded(PyObject *self);
 
 /* ---- computing (evaluate.c) -------------------------------------------------------------------------------------- */
 
@@ -299,6 +312,7 @@ PyObject *hgpy_unary(uint32_t number, PyObject *x);
 typedef struct hgpy_array {
   PyObject_HEAD
   hgpy_node *node;
+  uint64_t born; /* the innermost trace when it was made; 0: there was none */
   struct hgpy_shown *shown; /* memory whose address was given out: kept as long as the array, and not written to */
 } hgpy_array;
 

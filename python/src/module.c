@@ -141,14 +141,6 @@ static PyObject *set_eager(PyObject *module, PyObject *value) {
   return PyBool_FromLong(was);
 }
 
-static PyObject *trace(PyObject *module, PyObject *value) {
-  long by = PyLong_AsLong(value);
-  (void)module;
-  if (PyErr_Occurred()) return NULL;
-  hgpy_tracing += (uint32_t)by;
-  Py_RETURN_NONE;
-}
-
 /* gradients(value, cotangent or None, (wrt, ...)): (value, gradient, ...) */
 static PyObject *gradients(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
@@ -198,6 +190,14 @@ static PyObject *alias(PyObject *module, PyObject *array) {
   return hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
 }
 
+/* twin(array): another array of the same value, to which gradients flow as to the first; who assigns to one does not
+ * change the other. */
+static PyObject *twin(PyObject *module, PyObject *array) {
+  (void)module;
+  if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "twin takes an Array");
+  return hgpy_array_of(hgpy_node_retain(hgpy_array_node(array)));
+}
+
 static PyObject *is_tracing(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   return PyBool_FromLong(hgpy_tracing > 0);
@@ -235,7 +235,9 @@ static PyMethodDef functions[] = {
     {"_copy", copy, METH_O, NULL},
     {"_own", own, METH_O, NULL},
     {"_set_eager", set_eager, METH_O, NULL},
-    {"_trace", trace, METH_O, NULL},
+    {"_begin_trace", FAST(hgpy_begin_trace), METH_FASTCALL, NULL},
+    {"_end_trace", hgpy_end_trace, METH_O, NULL},
+    {"_twin", twin, METH_O, NULL},
     {"_gradients", FAST(gradients), METH_FASTCALL, NULL},
     {"_alias", alias, METH_O, NULL},
     {"_is_tracing", is_tracing, METH_NOARGS, NULL},

@@ -1,0 +1,220 @@
+"""x[...] = value is part of what gradients see: values beside NumPy's, gradients beside central differences in f64."""
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+
+def overwritten(xp, x):
+    x[0] = 5.0
+    x[1, 1:] = x[0, :3] * 2.0
+    return x
+
+
+def rows_of_zeros(xp, x):
+    y = xp.zeros((3, 4), dtype="float64")
+    for i in range(3):
+        y[i] = x[i] * x[2 - i]
+    return y
+
+
+def recurrence(xp, x):
+    y = xp.zeros(5, dtype="float64")
+    y[0] = x[0, 0]
+    for i in range(1, 5):
+        y[i] = y[i - 1] * x[i % 3, i % 4] + x[0, i % 4]
+    return y
+
+
+def heat(xp, x):
+    for _ in range(3):
+        x[:, 1:-1] = x[:, 1:-1] + 0.25 * (x[:, 2:] - 2 * x[:, 1:-1] + x[:, :-2])
+    return x
+
+
+def added(xp, x):
+    x[1:, ::2] += 3.0
+    x[..., -1] *= x[0, 0]
+    x[::-2, ::-1] -= x[:2] * 0.5
+    return x * x
+
+
+def overlapping(xp, x):
+    y = x * x
+    for i in range(3):
+        y[:, i : i + 2] = xp.exp(y[:, i : i + 2] * 0.1)
+    return y * y
+
+
+def with_views(xp, x):
+    y = x * 1.0
+    view, copy = (y * 1.0)[1:], y * y
+    y[1:] = 2.0
+    return y[:2] * view + copy[1:]
+
+
+def new_axes(xp, x):
+    y = x * 1.0
+    y[1, None, 1:] = x[:1, :3]
+    y[None, 2] = x[0][None, :]
+    y[..., 0] = x[:, 3]
+    return y * y
+
+
+PROGRAMS = (overwritten, rows_of_zeros, recurrence, heat, added, overlapping, with_views, new_axes)
+
+
+def differences(f, data):
+    result = np.zeros_like(data)
+    for i in np.ndindex(*data.shape):
+        step = np.zeros_like(data)
+        step[i] = 1e-6
+        result[i] = (f(data + step) - f(data - step)) / 2e-6
+    return result
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs(program):
+    data = np.random.default_rng(5).standard_normal((3, 4)) + 0.5
+    weights = np.random.default_rng(6).standard_normal(program(np, data.copy()).shape)
+    x, held = hg.array(data), hg.asarray(weights)
+
+    def total(x):
+        return (program(hg, x) * held).sum()
+
+    def plain(data):
+        return float((program(np, data.copy()) * weights).sum())
+
+    for f in (total, hg.jit(total)):
+        given = hg.array(data)
+        np.testing.assert_allclose(float(f(given)), plain(data), rtol=1e-12)
+        changed = data.copy()
+        program(np, changed)
+        np.testing.assert_allclose(given.numpy(), changed, rtol=1e-12)  # the caller's array has changed
+    right = differences(plain, data)
+    with_eager = [False, True]
+    for ways in (hg.value_and_grad(total), hg.jit(hg.value_and_grad(total)), hg.value_and_grad(hg.jit(total))):
+        for is_eager in with_eager:
+            with hg.eager(is_eager):
+                value, gradient = ways(x)
+            np.testing.assert_allclose(float(value), plain(data), rtol=1e-12)
+            np.testing.assert_allclose(gradient.numpy(), right, rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(x.numpy(), data)  # and here it has not
+
+    def first(data):
+        return float((hg.grad(total)(hg.asarray(data)) * hg.sin(hg.arange(12.0, dtype="float64").reshape(3, 4))).sum())
+
+    second = hg.grad(lambda x: (hg.grad(total)(x) * hg.sin(hg.arange(12.0, dtype="float64").reshape(3, 4))).sum())(x)
+    np.testing.assert_allclose(second.numpy(), differences(first, data), rtol=1e-5, atol=1e-6)
+
+
+def test_two_names_and_copies():
+    def f(x):
+        y = x * 1.0
+        other, view, same = y, y[:2], hg.asarray(y)
+        y[0] = 7.0
+        return other[0] + 10.0 * view[0] + 100.0 * same[0]
+
+    value, gradient = hg.value_and_grad(f)(hg.asarray([2.0, 3.0]))
+    assert float(value) == 7.0 + 20.0 + 700.0 and gradient.tolist() == [10.0, 0.0]
+
+
+def test_computed_before_the_assignment():
+    def f(x):
+        y = hg.exp(x)
+        y.compute()
+        y[0] = y[1] * 3.0
+        y.compute()
+        y[1] = 2.0
+        return y.sum()
+
+    value, gradient = hg.value_and_grad(f)(hg.asarray(np.array([0.5, 1.0, 2.0])))
+    e = np.exp([1.0, 2.0])
+    np.testing.assert_allclose(float(value), 3 * e[0] + 2 + e[1], rtol=1e-14)
+    np.testing.assert_allclose(gradient.numpy(), [0, 3 * e[0], e[1]], rtol=1e-14)
+
+
+def test_arguments_are_the_function_s_own():
+    buffer, nest = hg.zeros(3), {"a": [hg.ones(2)]}
+
+    def f(x, buffer, *, nest):
+        buffer[0] = x[0] * x[0]
+        nest["a"][0][:] = x
+        return buffer.sum() + (nest["a"][0] * x).sum()
+
+    value, gradient = hg.value_and_grad(f)(hg.asarray([2.0, 3.0]), buffer, nest=nest)
+    assert float(value) == 4.0 + 13.0 and gradient.tolist() == [8.0, 6.0]
+    assert buffer.tolist() == [0.0, 0.0, 0.0] and nest["a"][0].tolist() == [1.0, 1.0]
+
+    def gives_its_argument(x, buffer):
+        buffer[...] = x.sum()
+        return buffer
+
+    one = hg.zeros(())
+    value, gradient = hg.value_and_grad(gives_its_argument)(hg.asarray([2.0, 3.0]), one)
+    assert float(value) == 5.0 and gradient.tolist() == [1.0, 1.0] and float(one) == 0.0
+
+
+def test_captured_arrays():
+    kept, count = hg.zeros(3), hg.zeros(1)
+
+    def leaks(x):
+        kept[0] = x[0] * 2.0
+        return x.sum()
+
+    with pytest.raises(ValueError, match="stop_gradient"):
+        hg.grad(leaks)(hg.asarray([1.0, 2.0]))
+    assert kept.tolist() == [0.0, 0.0, 0.0]
+
+    def counts(x):
+        count[0] += 1.0
+        return (x * count[0]).sum()
+
+    assert hg.grad(counts)(hg.asarray([1.0, 2.0])).tolist() == [1.0, 1.0]
+    assert hg.grad(counts)(hg.asarray([1.0, 2.0])).tolist() == [2.0, 2.0]
+    assert count.tolist() == [2.0]
+
+    def inner(x, y):
+        held = x * 1.0
+
+        def g(y):
+            held[0] = y[0]
+            return y.sum()
+
+        return hg.grad(g)(y).sum() + held.sum()
+
+    with pytest.raises(ValueError, match="stop_gradient"):
+        hg.grad(inner)(hg.ones(2), hg.ones(2))
+
+    def outer_value(x):
+        held = x * 1.0
+
+        def g(y):
+            held[0] = x[1] * 2.0  # of the outer gradient alone
+            return (y * held[0]).sum()
+
+        return hg.grad(g)(hg.ones(2)).sum() + held.sum()
+
+    assert hg.grad(outer_value)(hg.asarray([1.0, 2.0])).tolist() == [0.0, 2.0 * 2 + 3.0]
+
+
+def test_a_result_of_a_gradient_is_an_array_like_others():
+    made = []
+
+    def f(x):
+        made.append(hg.exp(x))
+        return made[-1].sum()
+
+    hg.grad(f)(hg.asarray([0.0, 0.0]))
+    y = made[0].compute()
+    y[0] = 5.0
+    assert hg.grad(lambda x: (x * y).sum())(hg.ones(2)).tolist() == [5.0, 1.0]
+
+
+def test_arguments_by_number():
+    x = hg.ones(2)
+    for numbers in ((0, 0), (0, -1), (1,), (-2,)):
+        with pytest.raises(ValueError, match="argnums"):
+            hg.grad(lambda a: (a * a).sum(), argnums=numbers)(x)
+    assert hg.grad(lambda a, b: (a * b).sum(), argnums=-1)(x, 3.0 * x).tolist() == [1.0, 1.0]
