@@ -63,30 +63,63 @@ static ops_held leaf(void *context, uint32_t element) {
 
 static int is_of_stage(const loop_row *l, uint32_t i) { return l->g->reductions[i].stage == l->stage; }
 
+static atlas_type place_type(const loop_row *l, const row_reduction *r) {
+  return r->place != 0 ? ATLAS_i64 : l->code.index_type;
+}
+
+static int64_t beyond_all(atlas_type index) { return index == ATLAS_i64 ? INT64_MAX : INT32_MAX; }
+
+/* What a lane begins with. Columns come in their order, so a lane whose values are all the identity has its first one;
+ * the places of parts are not known before they are read. */
+static void begin_place(loop_row *l, uint32_t i, uint16_t first) {
+  const row_reduction *r = &l->g->reductions[i];
+  atlas_type index = place_type(l, r);
+  l->place[i] = ops_register(&l->code);
+  if (r->place != 0)
+    atlas_emit(l->code.builder, ATLAS_OP_movi, index, 2, atlas_reg(l->place[i]),
+               atlas_int_const(index, beyond_all(index)));
+  else atlas_emit(l->code.builder, ATLAS_OP_mov, index, 2, atlas_reg(l->place[i]), atlas_reg(first));
+}
+
+/* The column of an element, or what is stored as the place of a part. */
+static ops_held place_at(loop_row *l, const row_reduction *r, uint32_t element) {
+  if (r->place != 0) return value_at(l, r->place, element);
+  ops_held column = {ops_register(&l->code), 1};
+  atlas_emit(l->code.builder, ATLAS_OP_add, l->code.index_type, 3, atlas_reg(column.reg), atlas_reg(l->base),
+             atlas_bits(ops_column(&l->layout, element)));
+  return column;
+}
+
 /* The first of a lane's columns that has the greatest so far: they come in their order. */
 static void keep_places(loop_row *l, uint32_t i) {
+  enum { IN_FRONT = 3 };
   atlas_builder *b = l->code.builder;
   const row_reduction *r = l->reduction;
-  atlas_type type = (atlas_type)r->type, index = l->code.index_type;
+  atlas_type type = (atlas_type)r->type, index = place_type(l, r);
   int is_float = atlas_kind(type) == ATLAS_KIND_FLOAT;
   atlas_operand found = atlas_pred(ROW_IS_FOUND), nan = atlas_pred(ROW_IS_NAN), kept = atlas_reg(l->kept[i]);
-  uint16_t column = ops_register(&l->code);
+  atlas_operand at = atlas_reg(l->place[i]), in_front = atlas_pred(IN_FRONT);
   for (uint32_t e = 0; e < l->layout.loads * l->layout.wide; e++) {
-    ops_held value = leaf(l, e);
+    ops_held value = leaf(l, e), place = place_at(l, r, e);
     atlas_op better = r->reduce == OPS_ARGMAX ? ATLAS_OP_set_gt : ATLAS_OP_set_lt;
     atlas_emit(b, better, type, 3, found, atlas_reg(value.reg), kept);
+    if (r->place != 0) { /* the identity itself may be what is looked for */
+      atlas_emit(b, ATLAS_OP_set_eq, type, 3, nan, atlas_reg(value.reg), kept);
+      atlas_emit(b, ATLAS_OP_set_lt, index, 3, in_front, atlas_reg(place.reg), at);
+      atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, in_front, in_front, nan);
+      atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, found, found, in_front);
+    }
     if (is_float) {
       atlas_emit(b, ATLAS_OP_set_nan, type, 3, nan, atlas_reg(value.reg), atlas_reg(value.reg));
       atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, found, found, nan);
       atlas_emit(b, ATLAS_OP_set_num, type, 3, nan, kept, kept);
       atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, found, found, nan);
     }
-    atlas_emit(b, ATLAS_OP_add, index, 3, atlas_reg(column), atlas_reg(l->base), atlas_bits(ops_column(&l->layout, e)));
     atlas_emit(b, ATLAS_OP_sel, type, 4, kept, found, atlas_reg(value.reg), kept);
-    atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(l->place[i]), found, atlas_reg(column), atlas_reg(l->place[i]));
+    atlas_emit(b, ATLAS_OP_sel, index, 4, at, found, atlas_reg(place.reg), at);
     ops_give_back(&l->code, value);
+    ops_give_back(&l->code, place);
   }
-  ops_register_free(&l->code, column);
 }
 
 /* Lane `chunk` keeps the chunk's result. */
@@ -208,7 +241,8 @@ static void over_chunks(loop_row *l, void (*body)(void *)) {
 
 /* ---- stages ---------------------------------------------------------------------------------------------------- */
 
-static void begin_kept(loop_row *l) {
+/* `first`: the lane's first column. */
+static void begin_kept(loop_row *l, uint16_t first) {
   for (uint32_t i = 0; i < l->g->reduction_count; i++) {
     if (!is_of_stage(l, i)) continue;
     const row_reduction *r = &l->g->reductions[i];
@@ -216,10 +250,7 @@ static void begin_kept(loop_row *l) {
     l->kept[i] = ops_register(&l->code);
     atlas_emit(l->code.builder, ATLAS_OP_movi, (atlas_type)r->type, 2, atlas_reg(l->kept[i]),
                atlas_bits(fold.identity));
-    if (!row_is_place(r)) continue; /* the lane's first column: that of all its values, where they are the least */
-    l->place[i] = ops_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
-    atlas_emit(l->code.builder, ATLAS_OP_mul, l->code.index_type, 3, atlas_reg(l->place[i]), atlas_reg(l->place[i]),
-               atlas_bits(l->layout.wide));
+    if (row_is_place(r)) begin_place(l, i, first);
   }
 }
 
@@ -227,7 +258,7 @@ static void begin_kept(loop_row *l) {
 static uint16_t place_of(loop_row *l, uint32_t i, uint16_t greatest) {
   const row_reduction *r = &l->g->reductions[i];
   atlas_builder *b = l->code.builder;
-  atlas_type type = (atlas_type)r->type, index = l->code.index_type;
+  atlas_type type = (atlas_type)r->type, index = place_type(l, r);
   atlas_operand found = atlas_pred(ROW_IS_FOUND), nan = atlas_pred(ROW_IS_NAN);
   atlas_emit(b, ATLAS_OP_set_eq, type, 3, found, atlas_reg(l->kept[i]), atlas_reg(greatest));
   if (atlas_kind(type) == ATLAS_KIND_FLOAT) {
@@ -235,7 +266,7 @@ static uint16_t place_of(loop_row *l, uint32_t i, uint16_t greatest) {
     atlas_emit(b, ATLAS_OP_por, ATLAS_NONE, 3, found, found, nan);
   }
   atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(l->place[i]), found, atlas_reg(l->place[i]),
-             atlas_int_const(index, index == ATLAS_i64 ? INT64_MAX : INT32_MAX));
+             atlas_int_const(index, beyond_all(index)));
   atlas_emit(b, ATLAS_OP_reduce_min, index, 2, atlas_reg(l->place[i]), atlas_reg(l->place[i]));
   atlas_type result = (atlas_type)ops_at(l->g->group->computation, r->value)->type;
   if (result != index) atlas_emit2(b, ATLAS_OP_cvt, result, index, atlas_reg(l->place[i]), atlas_reg(l->place[i]));
@@ -263,11 +294,15 @@ static void write_stages(loop_row *l) {
   row_group *g = l->g;
   int stores = 0;
   for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full;
+  uint16_t first = ops_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
+  atlas_emit(l->code.builder, ATLAS_OP_mul, l->code.index_type, 3, atlas_reg(first), atlas_reg(first),
+             atlas_bits(l->layout.wide));
   for (l->stage = 0; l->stage + 1 < g->stage_count; l->stage++) {
-    begin_kept(l);
+    begin_kept(l, first);
     over_chunks(l, reduce_chunk);
     end_kept(l);
   }
+  ops_register_free(&l->code, first);
   if (stores && !g->group->plan->for_gpu) l->layout.loads = LOADS_AND_STORES;
   if (stores) over_chunks(l, store_chunk);
   ops_row_finish(g, &l->code, 1);
@@ -404,10 +439,7 @@ static void over_part(loop_row *l, uint64_t chunks, void (*body)(void *)) {
 
 static void reduce_part(loop_row *l, uint64_t chunks) {
   ops_row_hoist(l->g, &l->code, l->stage);
-  begin_kept(l);
-  for (uint32_t i = 0; i < l->g->reduction_count; i++)
-    if (row_is_place(&l->g->reductions[i]))
-      atlas_emit(l->code.builder, ATLAS_OP_mov, l->code.index_type, 2, atlas_reg(l->place[i]), atlas_reg(l->base));
+  begin_kept(l, l->base);
   over_part(l, chunks, reduce_chunk);
 }
 
