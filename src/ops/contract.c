@@ -52,8 +52,7 @@ static hg_status begin(contract *c) {
   c->batch = node->shape.size[0], c->m = node->shape.size[1], c->n = node->shape.size[2], c->k = a->size[2];
   uint64_t sizes[5] = {c->batch, c->m, c->n, c->k, 1};
   for (int i = 0; i < 4; i++)
-    if (sizes[i] == 0 || sizes[i] >= UINT64_C(1) << 31)
-      return hg_fail(HG_UNSUPPORTED, "a contraction of nothing, or of more than 2^31 elements along one axis");
+    if (sizes[i] == 0) return hg_fail(HG_UNSUPPORTED, "a contraction of nothing");
   c->terms.space.rank = c->terms.variable_count = 5;
   memcpy(c->terms.space.size, sizes, sizeof sizes);
   ops_form of[5], index[3];
@@ -79,8 +78,9 @@ static int is_too_little(const contract *c, uint64_t parts) {
   return blocks_of(c) * parts * contract_lanes(c) < MANY_LANES / 2;
 }
 
-static void choose(contract *c) {
-  uint64_t chains = parts_of(c->k, CONTRACT_CHAIN), most = chains < CONTRACT_MOST_PARTS ? chains : CONTRACT_MOST_PARTS;
+static hg_status choose(contract *c) {
+  uint64_t chains = parts_of(c->k, CONTRACT_CHAIN),
+           most = chains < CONTRACT_MOST_PARTS ? chains : CONTRACT_MOST_PARTS;
   int is_wide = atlas_bytes((atlas_type)c->sum_type) == 8; /* 128 x 128 of them are more than registers hold */
   c->warps_m = 2, c->warps_n = 4;
   c->rows = c->columns = is_wide ? 4 : 8;
@@ -100,6 +100,9 @@ static void choose(contract *c) {
     c->part_chains /= 2;
   }
   c->parts = parts_of(chains, c->part_chains);
+  c->tiles_m = parts_of(c->m, contract_tile_m(c)), c->tiles_n = parts_of(c->n, contract_tile_n(c));
+  return blocks_of(c) * c->parts <= INT32_MAX ? HG_OK
+                                              : hg_fail(HG_UNSUPPORTED, "a contraction of more than 2^31 tiles");
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -117,9 +120,7 @@ static hg_status write_contract(contract *c, ops_step *steps) {
   if (is_done) return HG_OK;
   int is_thin = ops_contract_is_thin(c);
   if (is_thin) c->part_chains = 1, c->parts = parts_of(c->k, CONTRACT_CHAIN);
-  else choose(c);
-  if (!is_thin && (c->batch * c->parts > 65535 || parts_of(c->m, contract_tile_m(c)) > 65535))
-    return hg_fail(HG_UNSUPPORTED, "a contraction with more than 65535 matrices, or rows of tiles");
+  else HG_TRY(choose(c));
   if (c->parts > 1) HG_TRY(ops_contract_partials(c));
   c->terms.space.size[AT_PART] = c->parts;
   HG_TRY(is_thin ? ops_contract_thin(c, &steps[0]) : ops_contract_tiles(c, &steps[0]));

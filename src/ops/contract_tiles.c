@@ -426,14 +426,39 @@ static void declare(tiles *t) {
   atlas_builder_block(t->builder, contract_lanes(c), 1, 1);
 }
 
+/* The block's tile along N, along M, and its matrix. Devices have few blocks along y and z: where there are more tiles,
+ * all of them lie along x. */
+static uint16_t begin_tile(tiles *t) {
+  const contract *c = t->c;
+  ops_code *code = &t->c->code;
+  uint16_t batch;
+  t->first_n = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_X);
+  if (contract_fits_grid(c)) {
+    t->first_m = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_Y);
+    batch = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_Z);
+  } else {
+    atlas_operand along_n = number32(t, c->tiles_n), along_m = number32(t, c->tiles_m);
+    t->first_m = fresh(t), batch = fresh(t);
+    emit3(t, ATLAS_OP_div, ATLAS_u32, batch, atlas_reg(t->first_n), along_n);
+    emit3(t, ATLAS_OP_rem, ATLAS_u32, t->first_n, atlas_reg(t->first_n), along_n);
+    emit3(t, ATLAS_OP_rem, ATLAS_u32, t->first_m, atlas_reg(batch), along_m);
+    emit3(t, ATLAS_OP_div, ATLAS_u32, batch, atlas_reg(batch), along_m);
+  }
+  emit3(t, ATLAS_OP_mul, ATLAS_u32, t->first_m, atlas_reg(t->first_m), constant(contract_tile_m(c)));
+  emit3(t, ATLAS_OP_mul, ATLAS_u32, t->first_n, atlas_reg(t->first_n), constant(contract_tile_n(c)));
+  return batch;
+}
+
+static void lay_grid(const contract *c, ops_step *step) {
+  uint64_t grid[3] = {c->tiles_n, c->tiles_m, c->batch * c->parts};
+  if (!contract_fits_grid(c)) grid[0] *= grid[1] * grid[2], grid[1] = grid[2] = 1;
+  for (int i = 0; i < 3; i++) step->grid[i] = (uint32_t)grid[i];
+}
+
 /* Where the block's tile is, and the lane's sums in it. */
 static void begin_places(tiles *t) {
   const contract *c = t->c;
-  t->first_m = ops_launch_coordinate(&t->c->code, ATLAS_COORD_BLOCK_Y);
-  emit3(t, ATLAS_OP_mul, ATLAS_u32, t->first_m, atlas_reg(t->first_m), constant(contract_tile_m(c)));
-  t->first_n = ops_launch_coordinate(&t->c->code, ATLAS_COORD_BLOCK_X);
-  emit3(t, ATLAS_OP_mul, ATLAS_u32, t->first_n, atlas_reg(t->first_n), constant(contract_tile_n(c)));
-  uint16_t batch = ops_launch_coordinate(&t->c->code, ATLAS_COORD_BLOCK_Z), part = fresh(t);
+  uint16_t batch = begin_tile(t), part = fresh(t);
   set_zero(t, part);
   if (c->parts > 1) {
     emit3(t, ATLAS_OP_rem, ATLAS_u32, part, atlas_reg(batch), number32(t, c->parts));
@@ -500,9 +525,7 @@ hg_status ops_contract_tiles(contract *c, ops_step *step) {
   plan_bringing(&t, &t.b, &c->b, contract_tile_n(c));
   write_program(&t, &results);
   step->lanes = 0;
-  for (uint64_t n = 0; n < c->n; n += contract_tile_n(c)) step->grid[0]++;
-  for (uint64_t m = 0; m < c->m; m += contract_tile_m(c)) step->grid[1]++;
-  step->grid[2] = (uint32_t)(c->batch * c->parts);
+  lay_grid(c, step);
   step->block[0] = contract_lanes(c);
   step->block[1] = step->block[2] = 1;
   return ops_code_end(&c->code);

@@ -33,6 +33,7 @@ typedef struct contract {
   /* how it is cut up */
   uint32_t warps_m, warps_n;   /* of a block */
   uint32_t rows, columns;      /* of a lane: 4 or 8 */
+  uint64_t tiles_m, tiles_n;
   uint64_t part_chains, parts; /* K is split into parts of so many chains, a power of two */
   uint32_t partial;            /* storage of the parts' sums; only where parts > 1 */
 } contract;
@@ -40,6 +41,11 @@ typedef struct contract {
 static inline uint32_t contract_lanes(const contract *c) { return 32 * c->warps_m * c->warps_n; }
 static inline uint32_t contract_tile_m(const contract *c) { return 8 * c->rows * c->warps_m; }
 static inline uint32_t contract_tile_n(const contract *c) { return 4 * c->columns * c->warps_n; }
+/* Tiles of N lie along a grid's x, those of M along y, matrices and parts along z. */
+static inline int contract_fits_grid(const contract *c) {
+  enum { MOST = 65535 }; /* blocks along y and z */
+  return c->tiles_m <= MOST && c->batch * c->parts <= MOST;
+}
 
 /* The group's results as terms of the space, and where they go; the contraction's value is *bound. HG_UNSUPPORTED where
  * a result reads another element of it than its own. */

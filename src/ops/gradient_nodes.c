@@ -238,9 +238,9 @@ static value_id gather(hg_computation *c, const ops_node *like, value_id x, valu
 static value_id scatter(hg_computation *c, const ops_node *like, int is_sum, value_id x, value_id index,
                         value_id source) {
   if (x == 0) return 0;
-  return ops_add(c, &(ops_node){.kind = OPS_SCATTER, .type = ops_at(c, x)->type, .reduce = (uint8_t)is_sum,
-                                .bounds = like->bounds, .axis = like->axis, .input_count = 3,
-                                .input = {x, index, source}, .shape = ops_at(c, x)->shape});
+  return ops_scatter(c, &(ops_node){.kind = OPS_SCATTER, .type = ops_at(c, x)->type, .reduce = (uint8_t)is_sum,
+                                    .bounds = like->bounds, .axis = like->axis, .input_count = 3,
+                                    .input = {x, index, source}, .shape = ops_at(c, x)->shape});
 }
 
 /* Where one element is taken along the axis, it is where its number is met: no scattering. Elsewhere a sum at each

@@ -97,7 +97,7 @@ static value_id scatter(const ops_request *request, int is_sum) {
                       OPS_TEXT(c, values[0]));
   ops_node node = {.kind = OPS_SCATTER, .type = (uint8_t)wide, .reduce = (uint8_t)is_sum, .bounds = bounds_of(request),
                    .axis = (uint8_t)axis, .input_count = 3, .input = {values[0], values[1], values[2]}, .shape = shape};
-  return ops_cast(c, ops_add(c, &node), type);
+  return ops_cast(c, ops_scatter(c, &node), type);
 }
 
 value_id ops_make_gather(const ops_request *request) {

@@ -309,6 +309,12 @@ value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type
   const ops_shape *left = &ops_at(c, a)->shape, *right = &ops_at(c, b)->shape;
   ops_node node = {.kind = OPS_CONTRACT, .type = (uint8_t)type, .input_count = 2, .input = {a, b}};
   node.shape = (ops_shape){.rank = 3, .size = {left->size[0], left->size[1], right->size[2]}};
+  uint64_t sizes[] = {left->size[0], left->size[1], right->size[2], left->size[2]};
+  for (int i = 0; i < 4; i++) /* tiles are numbered in 32 bits */
+    if (sizes[i] > INT32_MAX)
+      return ops_failed(c, HG_UNSUPPORTED,
+                        "a contraction of %llu elements along one axis; it takes at most 2^31 - 1: do it in parts",
+                        (unsigned long long)sizes[i]);
   return ops_add(c, &node);
 }
 
@@ -339,6 +345,21 @@ value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops
   for (; base->kind == OPS_UPDATE && is_same_box(c, &node, base); base = ops_at(c, node.input[0]))
     node.input[0] = base->input[0]; /* what is put over it is seen by nobody through this */
   return ops_add(c, &node);
+}
+
+/* Sources are noted by number in 32 bits; those that are added up fold in chunks of chunks. One axis more than the
+ * tensor's numbers them. */
+value_id ops_scatter(hg_computation *c, const ops_node *node) {
+  uint64_t sources = ops_at(c, node->input[1])->shape.size[node->axis];
+  uint64_t most = node->reduce ? UINT64_C(4096) * 4096 : UINT32_MAX;
+  const char *name = node->reduce ? "scatter_add" : "scatter";
+  if (node->shape.rank == HG_MAX_RANK)
+    return ops_failed(c, HG_UNSUPPORTED, "%s into a tensor of %d axes; it takes at most %d: join two by a reshape",
+                      name, HG_MAX_RANK, HG_MAX_RANK - 1);
+  if (sources > most)
+    return ops_failed(c, HG_UNSUPPORTED, "%s of %llu sources along axis %u; it takes at most %llu: do it in parts",
+                      name, (unsigned long long)sources, (unsigned)node->axis, (unsigned long long)most);
+  return ops_add(c, node);
 }
 
 uint32_t ops_work_of(atlas_op op) {

@@ -129,6 +129,8 @@ value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type
 value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops_view *box);
 /* The view of the elements of such a box. */
 ops_view ops_box_view(const ops_view *box, uint32_t rank);
+/* A SCATTER node; refused where its launches could not number the sources of an axis. */
+value_id ops_scatter(hg_computation *c, const ops_node *node);
 
 /* Keeps the first error of a computation, with hg_last_error's sentence; returns 0. */
 value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...) HG_PRINTF(3, 4);

@@ -281,9 +281,5 @@ hg_status ops_write_scatter(const ops_group *group, ops_step *steps) {
   s.to = s.node->shape;
   s.from = ops_at(group->computation, s.node->input[1])->shape;
   s.sources = s.from.size[s.axis], s.places = s.to.size[s.axis];
-  if (s.rank == HG_MAX_RANK || s.sources > UINT64_C(1) << 2 * CHUNK_BITS)
-    return hg_fail(HG_UNSUPPORTED,
-                   "%llu elements along an axis, at numbers, of a tensor of rank %u: at most 2^24, and rank %d",
-                   (unsigned long long)s.sources, (unsigned)s.rank, HG_MAX_RANK - 1);
   return s.node->reduce ? ops_scatter_add(&s, steps) : put_in(&s, steps);
 }
