@@ -1,5 +1,65 @@
-/* assign.c - x[...] = value. */
+/* assign.c - x[...] = value: a view is written to; arrays, masks and lists name elements in hologram._index. */
 #include "keys.h"
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* Of an array or a number; NULL without an exception: it is neither. */
+static hgpy_node *plain_value(PyObject *value, uint32_t type) {
+  bool is_array = hgpy_is_array(value), is_integer = PyLong_Check(value);
+  if (!is_array && !is_integer && !PyFloat_Check(value)) return NULL;
+  bool is_real = is_array ? hgpy_type_is_float(hgpy_array_node(value)->tensor.type) : !is_integer;
+  if (is_real && (hgpy_type_is_integer(type) || type == ATLAS_bool)) {
+    PyErr_Format(PyExc_TypeError,
+                 "an array of %s takes no floats: cast the value, value.astype('%s'), or the array, "
+                 "x.astype('float32')",
+                 hgpy_type_name(type), hgpy_type_name(type));
+    return NULL;
+  }
+  if (is_array) return hgpy_cast(hgpy_array_node(value), type);
+  if (type == ATLAS_bool) return hgpy_node_integer(type, PyObject_IsTrue(value));
+  return hgpy_node_of_number("x[...] = value", value, type);
+}
+
+/* Lists, NumPy's arrays and scalars become arrays and numbers in Python. */
+hgpy_node *hgpy_value_for(PyObject *self, PyObject *value) {
+  uint32_t type = hgpy_array_node(self)->tensor.type;
+  hgpy_node *node = plain_value(value, type);
+  if (node != NULL || PyErr_Occurred() != NULL) return node;
+  PyObject *module = PyImport_ImportModule("hologram._index");
+  PyObject *plain = module != NULL ? PyObject_CallMethod(module, "as_value", "OO", self, value) : NULL;
+  if (plain != NULL) node = plain_value(plain, type);
+  if (plain != NULL && node == NULL && PyErr_Occurred() == NULL)
+    PyErr_Format(PyExc_TypeError, "an array takes an array, a number or a list of numbers, not %R",
+                 (PyObject *)Py_TYPE(value));
+  Py_XDECREF(plain);
+  Py_XDECREF(module);
+  return node;
+}
+
+/* As many axes and elements as what is assigned to; as in NumPy, leading axes of one element may be too many. */
+hgpy_node *hgpy_value_fit(hgpy_node *value, uint32_t rank, const uint64_t *shape) {
+  const hg_tensor *from = &value->tensor;
+  uint32_t extra = 0;
+  while (from->rank - extra > rank && from->shape[extra] == 1) extra++;
+  bool does_fit = from->rank - extra <= rank;
+  for (uint32_t d = extra; does_fit && d < from->rank; d++)
+    does_fit = from->shape[d] == 1 || from->shape[d] == shape[d + rank - from->rank];
+  if (!does_fit) {
+    PyObject *given = hgpy_shape_object(from->rank, from->shape), *wanted = hgpy_shape_object(rank, shape);
+    if (given != NULL && wanted != NULL)
+      PyErr_Format(PyExc_ValueError, "a value of shape %R does not broadcast to the shape %R that is assigned to",
+                   given, wanted);
+    Py_XDECREF(given);
+    Py_XDECREF(wanted);
+    return NULL;
+  }
+  hgpy_node *flat = extra > 0 ? hgpy_view_reshape(value, from->rank - extra, from->shape + extra) : NULL;
+  hgpy_node *fit = extra > 0 && flat == NULL ? NULL : hgpy_view_broadcast(flat != NULL ? flat : value, rank, shape);
+  hgpy_node_release(flat);
+  return fit;
+}
+
+/* ---- into memory ------------------------------------------------------------------------------------------------- */
 
 /* The memory to write to: the array's own where nobody else can see it, else a copy's, which it has from then on. */
 static hgpy_node *own_memory(PyObject *self) {
@@ -24,6 +84,8 @@ static hgpy_node *own_memory(PyObject *self) {
   return copy;
 }
 
+/* ---- as part of what is recorded --------------------------------------------------------------------------------- */
+
 /* The value as what stands in the box: without the axes that the key adds, and with one of one element for each that a
  * number drops. The value's sizes fit these of the selection, counted from the last. */
 static hgpy_node *in_box(hgpy_node *value, const selection *s) {
@@ -45,7 +107,7 @@ static hgpy_node *in_box(hgpy_node *value, const selection *s) {
   return is_same ? hgpy_node_retain(value) : hgpy_view_reshape(value, s->axes, shape);
 }
 
-/* As part of what is recorded: the array has another value from then on. */
+/* The array has another value from then on. */
 static int record_update(PyObject *self, const selection *s, hgpy_node *value) {
   hg_argument lists[3] = {{.count = s->axes}, {.count = s->axes}, {.count = s->axes}};
   uint32_t axis = 0;
@@ -63,19 +125,6 @@ static int record_update(PyObject *self, const selection *s, hgpy_node *value) {
   return 0;
 }
 
-static hgpy_node *value_node(PyObject *value, const hg_tensor *like) {
-  if (hgpy_is_array(value)) return hgpy_cast(hgpy_array_node(value), like->type);
-  if (PyFloat_Check(value) && hgpy_type_is_float(like->type))
-    return hgpy_node_real(like->type, PyFloat_AsDouble(value));
-  if (PyLong_Check(value)) {
-    long long number = PyLong_AsLongLong(value);
-    return number == -1 && PyErr_Occurred() ? NULL : hgpy_node_integer(like->type, number);
-  }
-  PyErr_Format(PyExc_TypeError, "an array of %s takes an Array or a number of its kind, not %R",
-               hgpy_type_name(like->type), value);
-  return NULL;
-}
-
 static int set_selected(PyObject *self, const selection *s, hgpy_node *value) {
   hgpy_node *node = own_memory(self);
   if (node == NULL) return -1;
@@ -86,45 +135,59 @@ static int set_selected(PyObject *self, const selection *s, hgpy_node *value) {
   int result = -1;
   if (target != NULL && target->kind != HGPY_DATA)
     PyErr_SetString(PyExc_NotImplementedError, "this selection cannot be assigned to");
-  else if (target != NULL && hg_tensor_count(&target->tensor) == 0) result = 0;
-  else if (target != NULL) fit = hgpy_view_broadcast(value, target->tensor.rank, target->tensor.shape);
-  if (fit != NULL && hgpy_evaluate_into(fit, target->storage, &target->tensor)) result = 0;
+  else if (target != NULL) fit = hgpy_value_fit(value, target->tensor.rank, target->tensor.shape);
+  if (fit != NULL && hg_tensor_count(&target->tensor) == 0) result = 0;
+  else if (fit != NULL && hgpy_evaluate_into(fit, target->storage, &target->tensor)) result = 0;
   hgpy_node_release(fit);
   hgpy_node_release(target);
   hgpy_is_eager = was_eager, hgpy_tracing = was_tracing;
   return result;
 }
 
-static int set_by_mask(PyObject *self, PyObject *mask, PyObject *value) {
-  hgpy_node *old = hgpy_array_node(self), *node = value_node(value, &old->tensor), *result = NULL;
-  if (node != NULL) result = hgpy_record(HGPY_ROW_where, (hgpy_node *[]){hgpy_array_node(mask), node, old}, 3, NULL, 0);
-  hgpy_node_release(node);
-  if (result == NULL) return -1;
-  if (result->tensor.rank != old->tensor.rank ||
-      memcmp(result->tensor.shape, old->tensor.shape, old->tensor.rank * sizeof(uint64_t)) != 0) {
-    PyErr_SetString(PyExc_IndexError, "a mask and the value have the array's shape, or broadcast to it");
-    hgpy_node_release(result);
-    return -1;
-  }
-  hgpy_array_set(self, result);
+static int set_by_places(PyObject *self, PyObject *key, hgpy_node *value) {
+  PyObject *module = PyImport_ImportModule("hologram._index");
+  PyObject *plain = module != NULL ? hgpy_array_of(hgpy_node_retain(value)) : NULL;
+  PyObject *made = plain != NULL ? PyObject_CallMethod(module, "put", "OOO", self, key, plain) : NULL;
+  Py_XDECREF(plain);
+  Py_XDECREF(module);
+  if (made == NULL) return -1;
+  hgpy_array_set(self, hgpy_node_retain(hgpy_array_node(made)));
+  Py_DECREF(made);
   return 0;
 }
 
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value) {
   selection s;
   if (value == NULL) return PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted"), -1;
-  if (hgpy_is_array(key) && hgpy_array_node(key)->tensor.type == ATLAS_bool) return set_by_mask(self, key, value);
-  if (hgpy_is_array(key) && hgpy_array_node(key)->tensor.rank > 0)
-    return PyErr_SetString(PyExc_NotImplementedError, "assignment by an array of integers: use scatter()"), -1;
-  if (!hgpy_read_selection(&s, &hgpy_array_node(self)->tensor, key)) return -1;
-  hgpy_node *node = value_node(value, &hgpy_array_node(self)->tensor);
+  bool is_by_places = hgpy_is_by_places(key);
+  if (!is_by_places && !hgpy_read_selection(&s, &hgpy_array_node(self)->tensor, key)) return -1;
+  hgpy_node *node = hgpy_value_for(self, value);
   if (node == NULL) return -1;
   int result = -1;
-  if (hgpy_may_assign(self, node)) {
-    if (hgpy_is_recorded(self)) result = record_update(self, &s, node);
-    /* what the value needs of the array is computed before the array changes */
-    else if (node->kind == HGPY_SCALAR || hgpy_evaluate(&node, 1)) result = set_selected(self, &s, node);
-  }
+  if (!hgpy_may_assign(self, node)) result = -1;
+  else if (is_by_places) result = set_by_places(self, key, node);
+  else if (hgpy_is_recorded(self)) result = record_update(self, &s, node);
+  /* what the value needs of the array is computed before the array changes */
+  else if (node->kind == HGPY_SCALAR || hgpy_evaluate(&node, 1)) result = set_selected(self, &s, node);
   hgpy_node_release(node);
   return result;
+}
+
+/* value_for(x, value): what is assigned to elements of x, as an array of its type. */
+PyObject *hgpy_value_of(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count != 2 || !hgpy_is_array(values[0]))
+    return PyErr_Format(PyExc_TypeError, "value_for takes an Array and a value");
+  return hgpy_array_of(hgpy_value_for(values[0], values[1]));
+}
+
+/* fitted(value, shape): an array broadcast to the shape that it is assigned to. */
+PyObject *hgpy_fitted(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  uint64_t shape[HG_MAX_RANK];
+  uint32_t rank;
+  (void)module;
+  if (count != 2 || !hgpy_is_array(values[0]))
+    return PyErr_Format(PyExc_TypeError, "fitted takes an Array and a shape");
+  if (!hgpy_shape_from(values[1], shape, &rank)) return NULL;
+  return hgpy_array_of(hgpy_value_fit(hgpy_array_node(values[0]), rank, shape));
 }

@@ -306,6 +306,8 @@ PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t cou
 /* An operation on two objects, one of them an array: NotImplemented where the other is nothing it knows. */
 PyObject *hgpy_binary(uint32_t number, PyObject *a, PyObject *b);
 PyObject *hgpy_unary(uint32_t number, PyObject *x);
+/* A Python number beside arrays of a type; `name` says where, in errors. NULL: raised. */
+hgpy_node *hgpy_node_of_number(const char *name, PyObject *object, uint32_t type);
 
 /* ---- arrays (array.c, index.c, assign.c, exchange.c, dlpack.c) --------------------------------------------------- */
 
@@ -329,6 +331,8 @@ PyObject *hgpy_shape_object(uint32_t rank, const uint64_t *shape);
 
 PyObject *hgpy_get_item(PyObject *self, PyObject *key);
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value);
+PyObject *hgpy_value_of(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_fitted(PyObject *module, PyObject *const *values, Py_ssize_t count);
 
 /* What Python may hand over: a node over an object's own memory, without a copy, where it has the buffer protocol or
  * DLPack. may_copy: 0 never, 1 where it must be, 2 always. NULL: raised. */

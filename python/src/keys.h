@@ -18,5 +18,10 @@ typedef struct selection {
 bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key);
 /* The view of a node; a new reference. */
 hgpy_node *hgpy_select_from(hgpy_node *node, const selection *s);
+/* Whether arrays, masks or lists are among its parts, so that hologram._index reads it (index.c). */
+bool hgpy_is_by_places(PyObject *key);
+/* What is assigned to elements of an array (assign.c): a node of its type; and of their shape. NULL: raised. */
+hgpy_node *hgpy_value_for(PyObject *self, PyObject *value);
+hgpy_node *hgpy_value_fit(hgpy_node *value, uint32_t rank, const uint64_t *shape);
 
 #endif

@@ -226,6 +226,8 @@ static PyMethodDef functions[] = {
     {"_run_on_tensors", FAST(hgpy_run_on_tensors), METH_FASTCALL, NULL},
     {"_on_tensors", FAST(hgpy_on_tensors), METH_FASTCALL, NULL},
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
+    {"_value_for", FAST(hgpy_value_of), METH_FASTCALL, NULL},
+    {"_fitted", FAST(hgpy_fitted), METH_FASTCALL, NULL},
     {"_arrays_of", FAST(hgpy_arrays_of), METH_FASTCALL, NULL},
     {"_rebuild", FAST(hgpy_rebuild), METH_FASTCALL, NULL},
     {"_have_one_form", FAST(hgpy_have_one_form), METH_FASTCALL, NULL},

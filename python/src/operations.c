@@ -281,7 +281,7 @@ typedef struct call {
 static bool is_number(PyObject *object) { return PyFloat_Check(object) || PyLong_Check(object); /* bool is an int */ }
 
 /* A Python number beside arrays of a type. */
-static hgpy_node *node_of_number(const char *name, PyObject *object, uint32_t type) {
+hgpy_node *hgpy_node_of_number(const char *name, PyObject *object, uint32_t type) {
   if (PyFloat_Check(object)) {
     if (hgpy_type_is_float(type)) return hgpy_node_real(type, PyFloat_AsDouble(object));
     PyErr_Format(PyExc_TypeError,
@@ -329,7 +329,7 @@ static hgpy_node *node_of(const call *c, uint32_t input) {
   PyObject *object = c->inputs[input];
   if (object == NULL || object == Py_None) return NULL;
   if (hgpy_is_array(object)) return hgpy_node_retain(hgpy_array_node(object));
-  if (is_number(object)) return node_of_number(c->r->name, object, type_beside(c, input, object));
+  if (is_number(object)) return hgpy_node_of_number(c->r->name, object, type_beside(c, input, object));
   PyErr_Format(PyExc_TypeError, "%s: %s takes an Array or a number, not %R; hologram.asarray() makes an Array of it",
                c->r->name, c->r->inputs[input < c->r->input_count ? input : c->r->input_count - 1u].name,
                (PyObject *)Py_TYPE(object));
