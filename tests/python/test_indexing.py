@@ -252,3 +252,26 @@ def test_assigning(mode):
         assert not isinstance(ours, Exception), (shape, own, value, ours)
         assert ours.shape == shape and ours.ravel().tolist() == theirs, (shape, own, value)
         assert np.asarray(x).tolist() == numbers.tolist()
+
+
+def test_gradients_of_assigning():
+    for rng, shape, key in some_cases(6):
+        own, numbers = own_key(rng, key), elements(shape)
+        try:
+            made, _ = select(shape, key)
+            values, value_shape = some_values(rng, made)
+            theirs, stays = assign(numbers.ravel().tolist(), shape, key, value_shape, values)
+        except Refused:
+            continue
+        weights = np.array([rng.randint(-3, 3) for _ in theirs], "f4")
+        loss = lambda x, v: (hg.asarray(weights.reshape(shape)) * assigned(x * 1.0, own, v) ** 2).sum()  # noqa: B023, E731
+        by_x = np.array([0.0 if p in stays else 2 * w * v for p, (w, v) in enumerate(zip(weights, theirs))])
+        by_value = np.zeros(len(values))
+        for p, number in stays.items():
+            by_value[number] += 2 * weights[p] * theirs[p]
+        x, value = hg.asarray(numbers), hg.asarray(np.array(values, "f4").reshape(value_shape))
+        got = hg.grad(loss, (0, 1))(x, value)
+        assert np.asarray(got[0]).ravel().tolist() == by_x.tolist(), (shape, own, value_shape)
+        assert np.asarray(got[1]).ravel().tolist() == by_value.tolist(), (shape, own, value_shape)
+        turned = hg.grad(lambda x: (hg.grad(loss)(x, value) * x).sum())(x)  # noqa: B023
+        assert np.asarray(turned).ravel().tolist() == (2 * by_x).tolist(), (shape, own)
