@@ -128,14 +128,15 @@ static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
-/* AVX2: the limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. */
+/* AVX2: the limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. The limit may
+ * be 0, so that 64 bits are needed of limit - 1 where indices have them. */
 static void check_vex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
   enum { UPPER_HALVES = 0xdd, IN_ORDER = 0xd8 };
   int is_64 = hg_x86_is_64(e, m->index);
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), limit = hg_x86_scratch(e, 3);
   if (!x86_is_checked(e)) return;
   limit_of_index(e, m, slow);
-  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), 1);
+  hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RAX), 1);
   hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RAX));
   hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
   for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {

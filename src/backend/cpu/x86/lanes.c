@@ -206,11 +206,12 @@ static void lanes_misaligned_evex(x86_emit *e, const access *m, uint32_t copy) {
   hg_x86_alu_rm(&e->a, X86_OR, 0, X86_RCX, x86_reg(X86_RDX));
 }
 
-/* The limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. */
+/* The limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. The limit may be 0,
+ * so that 64 bits are needed of limit - 1 where indices have them. */
 static void lanes_above_avx2(x86_emit *e, const access *m, uint32_t copy) {
   int is_64 = hg_x86_is_64(e, m->index);
   unsigned limit = hg_x86_scratch(e, 3), signs = hg_x86_scratch(e, 2), more = hg_x86_scratch(e, 0);
-  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RCX), 1);
+  hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RCX), 1);
   hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RCX));
   hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
   for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
