@@ -140,15 +140,17 @@ static uint32_t jump_by_size(x86_emit *e, x86_rm limit, uint32_t log_bytes, x86_
   return to;
 }
 
-/* The next row, if there is one: of a large buffer alone, whose elements come all the time then. Sums of rows of 1024,
- * Zen 4: from memory 123 ps an element instead of 165, but from the second cache 47 instead of 41. */
+/* The next row, if there is one and what its last whole vector reads behind it: of a large buffer alone, whose elements
+ * come all the time then. Sums of rows of 1024, Zen 4: from memory 123 ps an element instead of 165, but from the
+ * second cache 47 instead of 41. */
 static void fetch_next(x86_emit *e, unsigned lane, uint32_t log_bytes, x86_rm limit) {
-  uint64_t row = row_of_fetch(e);
+  uint64_t row = row_of_fetch(e), of_vector = e->vector_bytes >> log_bytes;
+  uint64_t end = row + (row + of_vector - 1) / of_vector * of_vector;
   uint32_t none = jump_by_size(e, limit, log_bytes, X86_BELOW);
-  hg_x86_lea(&e->a, X86_RCX, x86_at(lane, (int32_t)(2 * row - 1)));
+  hg_x86_lea(&e->a, X86_RCX, x86_at(lane, (int32_t)end - 1));
   hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, limit);
   hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, none);
-  fetch(e, lane, log_bytes, row, 2 * row);
+  fetch(e, lane, log_bytes, row, end);
   hg_x86_place(&e->a, none);
 }
 
