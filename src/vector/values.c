@@ -271,13 +271,14 @@ static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
   if (atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) return flags; /* lanes with one index access different locations */
   if (insn->mode == ATLAS_ADDRESS_UNIFORM) return flags | VECTOR_SAME;
   if (insn->mode != ATLAS_ADDRESS_INDEXED) return flags;
+  int counts_elements = !(atlas_op_flags(insn->op) & ATLAS_SPACE_POOL);
   uint32_t index = ssa_args_of(l->unit, value)[0];
   if (vector_ssa_insn(l, index)->op == SSA_SPECIAL && vector_ssa_insn(l, index)->bits == ATLAS_REG_LANE)
-    return flags | VECTOR_LANE;
+    return counts_elements ? flags | VECTOR_LANE : flags;
   if (hg_is_leaf(vector_ssa_insn(l, index)) ? vector_ssa_insn(l, index)->op != SSA_SPECIAL
                                             : l->analysis.fact[index].level < IR_LANE)
     return flags | VECTOR_SAME;
-  return stride_of_arg(l, value, 0) == VECTOR_STRIDE_1 ? flags | VECTOR_CONTIGUOUS : flags;
+  return counts_elements && stride_of_arg(l, value, 0) == VECTOR_STRIDE_1 ? flags | VECTOR_CONTIGUOUS : flags;
 }
 
 static void note_environment(vector_lowering *l, const ssa_insn *insn) {

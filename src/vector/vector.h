@@ -53,7 +53,8 @@ enum { /* flags of instructions */
   VECTOR_CONTIGUOUS = 4, /* memory: the index of lane i + 1 is that of lane i plus 1 modulo 2^w (w >= 32) along a run of
                             lanes: contiguous if last - first is count - 1 */
   VECTOR_SAME = 8,       /* memory: the index is the same in all lanes of the tile that take part */
-  VECTOR_LANE = 16,      /* memory: the address is [x + lane + bits] itself (bits may be 0) */
+  VECTOR_LANE = 16,      /* memory: the address is [x + lane + bits] itself (bits may be 0). Like CONTIGUOUS it is of
+                            indices that count elements: those of pools count bytes */
   VECTOR_READ_ONLY = 32, /* memory: nothing writes the location during the launch */
   VECTOR_IN_BOUNDS = 64, /* memory: proven for every launch, in the lanes of the mask */
   VECTOR_ENTERS = 128,    /* JUMP_NONE: over the block whose waiting mask s0 is; all of its lanes run it */
