@@ -138,6 +138,16 @@ static uint8_t stride_of_phi(const vector_lowering *l, uint32_t phi, int first) 
   return stride;
 }
 
+/* 1 if a conversion's operand, which counts up, does not begin anew between the lanes of a run that come here: it has
+ * so many numbers of its type above it. */
+static int counts_on(const vector_lowering *l, uint32_t value) {
+  const ssa_insn *insn = vector_ssa_insn(l, value);
+  int is_signed = atlas_kind((atlas_type)insn->type2) == ATLAS_KIND_SINT;
+  const hg_range *range = &l->analysis.range[ssa_args_of(l->unit, value)[0]];
+  if (insn->op != ATLAS_OP_cvt || (insn->type2 != ATLAS_u32 && insn->type2 != ATLAS_i32)) return 0;
+  return range->exact && range->high <= (is_signed ? INT32_MAX : (int64_t)UINT32_MAX) - ATLAS_MAX_BLOCK_LANES;
+}
+
 static uint8_t stride_of_value(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   if (insn->op == ATLAS_OP_sreg)
@@ -150,7 +160,8 @@ static uint8_t stride_of_value(const vector_lowering *l, uint32_t value) {
     if (i < 3) s[i] = stride;
   }
   if (most == VECTOR_STRIDE_0) return VECTOR_STRIDE_0;
-  return vector_is_wide_integer(insn->type) ? vector_stride_of_result(insn->op, insn->type2, s) : VECTOR_STRIDE_OTHER;
+  if (!vector_is_wide_integer(insn->type)) return VECTOR_STRIDE_OTHER;
+  return counts_on(l, value) ? s[0] : vector_stride_of_result(insn->op, insn->type, insn->type2, s);
 }
 
 /* Optimistic: assumed of loops first, then checked; what fails becomes OTHER, to a fixed point. */

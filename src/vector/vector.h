@@ -50,8 +50,9 @@ enum {
 enum { /* flags of instructions */
   VECTOR_KEEP = 1,    /* lanes outside the mask keep d */
   VECTOR_AGREE = 2,   /* jumps: s0 is the same in all lanes of the mask; with no lane there, either way will do */
-  VECTOR_CONTIGUOUS = 4, /* memory: the index of lane i + 1 is that of lane i plus 1 modulo 2^w (w >= 32) along a run of
-                            lanes: contiguous if last - first is count - 1 */
+  VECTOR_CONTIGUOUS = 4, /* memory: the index of lane i + 1 is that of lane i plus 1 modulo 2^w along a run of lanes; w:
+                            the bits of the index, 32 or 64. The elements of a run follow each other if the first and
+                            the last are in bounds and count - 1 apart */
   VECTOR_SAME = 8,       /* memory: the index is the same in all lanes of the tile that take part */
   VECTOR_LANE = 16,      /* memory: the address is [x + lane + bits] itself (bits may be 0). Like CONTIGUOUS it is of
                             indices that count elements: those of pools count bytes */
@@ -95,7 +96,7 @@ typedef struct vector_reg {
   uint32_t first, last; /* live range: from instruction `first`, which writes it, to `last`, extended over loops */
 } vector_reg;
 
-/* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^32 at least. */
+/* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^(its bits). */
 typedef enum vector_stride { VECTOR_STRIDE_0, VECTOR_STRIDE_1, VECTOR_STRIDE_OTHER } vector_stride;
 
 static inline uint8_t vector_stride_sum(uint8_t a, uint8_t b) {
@@ -107,16 +108,25 @@ static inline int vector_is_wide_integer(uint8_t type) {
   return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) >= 4;
 }
 
-/* Of a result of such a type, from those of its operands. Two that change alike may differ by a multiple of 2^32 where
- * one was converted: their difference is not known to be uniform. */
-static inline uint8_t vector_stride_of_result(uint16_t op, uint8_t type2, const uint8_t s[3]) {
+/* Of the conversion of such an integer. Where it gets more bits, one that counts up may begin anew between two lanes.
+ */
+static inline uint8_t vector_stride_of_conversion(uint8_t type, uint8_t type2, uint8_t s) {
+  if (!vector_is_wide_integer(type2)) return VECTOR_STRIDE_OTHER;
+  int gets_more = atlas_bytes((atlas_type)type) > atlas_bytes((atlas_type)type2);
+  return gets_more && s != VECTOR_STRIDE_0 ? VECTOR_STRIDE_OTHER : s;
+}
+
+/* Of a result of such a type, from those of its operands. */
+static inline uint8_t vector_stride_of_result(uint16_t op, uint8_t type, uint8_t type2, const uint8_t s[3]) {
   int is_scaled = s[0] == VECTOR_STRIDE_0 && s[1] == VECTOR_STRIDE_0;
   switch (op) {
   case VECTOR_MOVE: return s[0];
   case ATLAS_OP_cvt:
-  case ATLAS_OP_bitcast: return vector_is_wide_integer(type2) ? s[0] : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_bitcast: return vector_stride_of_conversion(type, type2, s[0]);
   case ATLAS_OP_add: return vector_stride_sum(s[0], s[1]);
-  case ATLAS_OP_sub: return s[1] == VECTOR_STRIDE_0 ? s[0] : VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_sub:
+    if (s[0] == VECTOR_STRIDE_1 && s[1] == VECTOR_STRIDE_1) return VECTOR_STRIDE_0;
+    return s[1] == VECTOR_STRIDE_0 ? s[0] : VECTOR_STRIDE_OTHER;
   case ATLAS_OP_mul: return is_scaled ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
   case ATLAS_OP_mad: return is_scaled ? s[2] : VECTOR_STRIDE_OTHER;
   default: return VECTOR_STRIDE_OTHER;

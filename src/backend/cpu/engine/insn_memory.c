@@ -148,7 +148,8 @@ static stretch next_stretch(const cpu_worker *w, const vector_insn *insn, const 
   if (s.from >= s.to) return s;
   int64_t first = index_of(w, insn, o, 0, s.from, (int64_t)insn->bits);
   int64_t last = index_of(w, insn, o, 0, s.to - 1, (int64_t)insn->bits);
-  if (first >= 0 && last < (int64_t)a->extent && last - first == (int64_t)(s.to - 1 - s.from))
+  int is_in_bounds = (uint64_t)first < a->extent && (uint64_t)last < a->extent;
+  if (is_in_bounds && last - first == (int64_t)(s.to - 1 - s.from)) /* an index of 32 bits may begin anew at 0 */
     s.memory = a->memory + (uint64_t)first * a->bytes;
   return s;
 }

@@ -24,11 +24,6 @@ static int is_constant(const native_build *b, uint32_t r, uint64_t *bits) {
   return 1;
 }
 
-/* 1 if the result has as many bits as its source, or fewer. */
-static int is_narrowing(const vector_insn *insn) {
-  return atlas_bytes((atlas_type)insn->type) <= atlas_bytes((atlas_type)insn->type2);
-}
-
 /* The stride of a result from its sources' strides in the lanes of its mask, if one number can stand for it; else
  * OTHER. */
 static uint8_t stride_in_mask(const native_build *b, const uint8_t *s, const vector_insn *insn) {
@@ -36,10 +31,7 @@ static uint8_t stride_in_mask(const native_build *b, const uint8_t *s, const vec
   if (!vector_is_wide_integer(insn->type)) return VECTOR_STRIDE_OTHER;
   if (insn->op == ATLAS_OP_shl)
     return s[0] == VECTOR_STRIDE_0 && is_constant(b, insn->s[1], &count) ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
-  if (insn->op == ATLAS_OP_cvt && !is_narrowing(insn) && s[0] != VECTOR_STRIDE_0) return VECTOR_STRIDE_OTHER;
-  if (insn->op == ATLAS_OP_sub && s[1] == VECTOR_STRIDE_1) /* exact: a stride here is modulo the type's width */
-    return s[0] == VECTOR_STRIDE_1 ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
-  return vector_stride_of_result(insn->op, insn->type2, s);
+  return vector_stride_of_result(insn->op, insn->type, insn->type2, s);
 }
 
 static void find_source_strides(const native_build *b, const uint8_t *strides, const vector_insn *insn, uint8_t s[3]) {
