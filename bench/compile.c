@@ -13,7 +13,7 @@
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"
 #include "base/error.h"
-#include "base/os.h"
+#include "base/files.h"
 #include "base/sha256.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"

@@ -490,7 +490,8 @@ typedef enum hg_cache_state {
   HG_CACHE_OK,
   HG_CACHE_DAMAGED,    /* it will be removed by whoever wants it */
   HG_CACHE_UNREADABLE,
-  HG_CACHE_NO_ENTRY    /* still being written, or left behind by a process that ended meanwhile */
+  HG_CACHE_NO_ENTRY,   /* still being written, or left behind by a process that ended meanwhile */
+  HG_CACHE_REFUSED     /* a link, no regular file, or one that others may have written: it is never used */
 } hg_cache_state;
 
 /* A file of the kernel cache on disk. `size` is the library's: what lies beyond it is not there. */

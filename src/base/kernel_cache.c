@@ -19,7 +19,8 @@ struct hg_kernel_cache {
   hg_allocator allocator;
   hg_log_callback log;
   void *log_user;
-  atomic_flag has_warned; /* that nothing can be stored on disk: logged once */
+  atomic_flag has_warned;  /* that nothing can be stored on disk: logged once */
+  atomic_flag has_refused; /* to take kernels from there: the same */
   hg_mutex mutex;   /* guards all of the following but `disk` */
   entry **buckets;
   size_t bucket_count; /* a power of two */
@@ -137,6 +138,7 @@ hg_kernel_cache *hg_kernel_cache_create(const hg_allocator *allocator, uint64_t 
   cache->log_user = log_user;
   cache->cap = memory_cap > 0 ? memory_cap : HG_KERNEL_CACHE_MEMORY_CAP;
   atomic_flag_clear(&cache->has_warned);
+  atomic_flag_clear(&cache->has_refused);
   cache->bucket_count = FIRST_BUCKETS;
   cache->buckets = hg_allocate(allocator, FIRST_BUCKETS, sizeof(entry *));
   if (cache->buckets == NULL || hg_mutex_init(&cache->mutex) != 0) {
@@ -159,6 +161,14 @@ void hg_kernel_cache_release(hg_kernel_cache *cache) {
   hg_release(&allocator, cache);
 }
 
+static void warn_of_refusal(hg_kernel_cache *cache) {
+  if (atomic_flag_test_and_set(&cache->has_refused)) return;
+  const char *problem = hg_disk_cache_problem(&cache->disk);
+  if (problem == NULL)
+    problem = "an entry is a link, no regular file, or one that others may have written (see hologram cache ls)";
+  log_message(cache, HG_LOG_WARNING, "the kernel cache on disk is not trusted: %s (%s)", problem, cache->disk.folder);
+}
+
 /* The disk is read without the lock: of two threads that load the same entry, the later one replaces it by an equal. */
 hg_payload *hg_kernel_cache_get(hg_kernel_cache *cache, const hg_cache_key *key) {
   uint8_t digest[HG_SHA256_BYTES];
@@ -178,6 +188,7 @@ hg_payload *hg_kernel_cache_get(hg_kernel_cache *cache, const hg_cache_key *key)
   hg_mutex_unlock(&cache->mutex);
   if (result == HG_DISK_DAMAGED)
     log_message(cache, HG_LOG_WARNING, "ignored a damaged kernel in %s", cache->disk.folder);
+  if (result == HG_DISK_REFUSED) warn_of_refusal(cache);
   return payload;
 }
 

@@ -6,8 +6,8 @@
 #ifndef HG_BASE_KERNEL_CACHE_H
 #define HG_BASE_KERNEL_CACHE_H
 
+#include "base/files.h"
 #include "base/memory.h"
-#include "base/os.h"
 #include "base/sha256.h"
 
 #include <stdatomic.h>
@@ -78,7 +78,10 @@ int hg_kernel_cache_scratch(hg_kernel_cache *cache, const hg_cache_key *key, cha
  *         SHA-256 of everything before
  *
  * A new file is written beside its name and renamed to it, so that a reader sees a whole file or none. A file that does
- * not check out in every byte is removed, never used. The modification time is the time of the last use. */
+ * not check out in every byte is removed, never used. The modification time is the time of the last use.
+ *
+ * The digest shows damage, not intent: it has no key. That an entry is this user's is known from the folder and the
+ * file alone, which nobody else may write to. */
 enum { HG_DISK_CACHE_VERSION = 1 };
 #define HG_DISK_CACHE_CAP (UINT64_C(256) << 20)
 
@@ -99,8 +102,9 @@ const char *hg_disk_cache_problem(const hg_disk_cache *disk);
 
 typedef enum hg_disk_result {
   HG_DISK_HIT,
-  HG_DISK_MISS,   /* also: no memory, or not readable */
-  HG_DISK_DAMAGED /* hg_disk_cache_load has removed it */
+  HG_DISK_MISS,    /* also: no memory, or not readable */
+  HG_DISK_DAMAGED, /* hg_disk_cache_load has removed it */
+  HG_DISK_REFUSED  /* others may have written it (base/files.h), or may write to the folder */
 } hg_disk_result;
 
 /* `digest` is that of the key: hg_cache_key_digest. */
@@ -120,6 +124,7 @@ enum { HG_CACHE_NAME_BYTES = 128 };
 typedef struct hg_disk_file {
   char name[HG_CACHE_NAME_BYTES];
   int is_entry; /* 0: still being written, or left behind by a process that ended meanwhile */
+  int is_refused;
   uint64_t byte_count;
   int64_t modified_ns;
 } hg_disk_file;

@@ -149,11 +149,9 @@ static int join(const hg_disk_cache *disk, const char *name, char path[HG_PATH_B
   return length > 0 && length < HG_PATH_BYTES;
 }
 
-static int entry_path(const hg_disk_cache *disk, const uint8_t *digest, char path[HG_PATH_BYTES]) {
-  char name[HG_SHA256_HEX + sizeof entry_suffix];
+static void entry_name(const uint8_t *digest, char name[HG_CACHE_NAME_BYTES]) {
   hg_sha256_hex(digest, name);
   memcpy(name + NAME_HEX, entry_suffix, sizeof entry_suffix);
-  return join(disk, name, path);
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -165,10 +163,17 @@ static const char *find_folder(char folder[HG_PATH_BYTES]) {
   char text[32];
   if (hg_environment("HOLOGRAM_CACHE", text, sizeof text) && strcmp(text, "0") == 0)
     return "HOLOGRAM_CACHE=0 turns it off";
-  if (hg_environment("HOLOGRAM_CACHE_DIR", folder, FOLDER_BYTES)) return NULL;
+  if (hg_environment_trusted("HOLOGRAM_CACHE_DIR", folder, FOLDER_BYTES)) return NULL;
+  if (hg_environment("HOLOGRAM_CACHE_DIR", folder, FOLDER_BYTES))
+    return "the process has more rights than the user who set HOLOGRAM_CACHE_DIR";
   if (hg_environment_is_set("HOLOGRAM_CACHE_DIR")) return "HOLOGRAM_CACHE_DIR is too long";
   if (hg_user_cache_folder("hologram", folder, FOLDER_BYTES)) return NULL;
   return "the environment names no folder for it: HOLOGRAM_CACHE_DIR is not set, and the home is not set or too long";
+}
+
+/* A link as the last folder is looked at by the name without a slash behind it. */
+static void cut_slashes(char *folder) {
+  for (size_t length = strlen(folder); length > 1 && folder[length - 1] == '/'; length--) folder[length - 1] = '\0';
 }
 
 void hg_disk_cache_open(const hg_allocator *allocator, hg_disk_cache *disk) {
@@ -177,6 +182,7 @@ void hg_disk_cache_open(const hg_allocator *allocator, hg_disk_cache *disk) {
   atomic_init(&disk->budget, 0); /* the first store looks at the folder's size */
   disk->absence = find_folder(disk->folder);
   if (disk->absence != NULL) disk->folder[0] = '\0';
+  cut_slashes(disk->folder);
   disk->remark = hg_setting_number("HOLOGRAM_CACHE_SIZE", 0, UINT64_MAX, &disk->byte_cap) == HG_SETTING_BAD
                      ? "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored"
                      : NULL;
@@ -184,19 +190,25 @@ void hg_disk_cache_open(const hg_allocator *allocator, hg_disk_cache *disk) {
 
 const char *hg_disk_cache_problem(const hg_disk_cache *disk) {
   if (disk->absence != NULL) return disk->absence;
-  switch (hg_directory_check(disk->folder)) {
-  case HG_DIRECTORY_OPEN:
-    return "its folder belongs to another user or everybody may write to it, so that kernels in it are not safe to run";
-  case HG_DIRECTORY_OTHER: return "its path is not a folder";
-  case HG_DIRECTORY_ABSENT: return hg_directory_can_be_made(disk->folder) ? NULL : "its folder cannot be made";
-  case HG_DIRECTORY_PRIVATE: break;
+  hg_folder folder;
+  hg_folder_state state = hg_folder_open(disk->folder, &folder);
+  hg_folder_close(&folder);
+  switch (state) {
+  case HG_FOLDER_SHARED:
+    return "its folder belongs to another user or others may write to it, so that kernels in it are not safe to run";
+  case HG_FOLDER_OTHER: return "its path is not a folder";
+  case HG_FOLDER_UNREADABLE: return "its folder cannot be read";
+  case HG_FOLDER_ABSENT: return hg_directory_can_be_made(disk->folder) ? NULL : "its folder cannot be made";
+  case HG_FOLDER_PRIVATE: break;
   }
   return NULL;
 }
 
-/* The folder can be read from: it is there, and what is in it comes from the user. */
-static int readable(const hg_disk_cache *disk) {
-  return disk->folder[0] != '\0' && hg_directory_check(disk->folder) == HG_DIRECTORY_PRIVATE;
+/* For what runs kernels: a folder that is there and that others may not write to. Close it in any case. */
+static hg_folder_state open_folder(const hg_disk_cache *disk, hg_folder *folder) {
+  *folder = (hg_folder){.state = HG_FOLDER_ABSENT, .handle = -1, .path = disk->folder};
+  if (disk->folder[0] != '\0') hg_folder_open(disk->folder, folder);
+  return folder->state;
 }
 
 typedef struct listing {
@@ -213,6 +225,7 @@ static int list_file(void *user, const hg_file_info *file) {
   if (out == NULL) return l->complete = 0;
   memcpy(out->name, file->name, strlen(file->name) + 1);
   out->is_entry = kind;
+  out->is_refused = file->is_refused;
   out->byte_count = file->byte_count;
   out->modified_ns = file->modified_ns;
   return 1;
@@ -220,13 +233,19 @@ static int list_file(void *user, const hg_file_info *file) {
 
 int hg_disk_cache_list(const hg_disk_cache *disk, hg_array *files) {
   listing l = {&disk->allocator, files, 1};
-  if (disk->folder[0] != '\0') hg_directory_list(disk->folder, list_file, &l);
+  hg_folder folder;
+  open_folder(disk, &folder);
+  hg_folder_list(&folder, list_file, &l);
+  hg_folder_close(&folder);
   return l.complete;
 }
 
 int hg_disk_cache_remove(const hg_disk_cache *disk, const char *name) {
-  char path[HG_PATH_BYTES];
-  return name_kind(name) >= 0 && join(disk, name, path) && hg_file_remove(path);
+  hg_folder folder;
+  open_folder(disk, &folder);
+  int removed = name_kind(name) >= 0 && hg_folder_remove(&folder, name);
+  hg_folder_close(&folder);
+  return removed;
 }
 
 /* ---- eviction ---------------------------------------------------------------------------------------------------- */
@@ -264,14 +283,15 @@ static uint64_t evict(const hg_disk_cache *disk, hg_disk_file *files, size_t cou
 }
 
 /* Files that a process left half written: an hour older than the newest file. Only times of files are compared, because
- * this machine's clock need not be theirs. */
+ * this machine's clock need not be theirs. What is refused is not the cache's, and neither counts nor goes. */
 static void remove_leftovers(const hg_disk_cache *disk, hg_disk_file *files, size_t *count) {
   const int64_t hour_ns = INT64_C(3600) * 1000000000;
   int64_t newest = INT64_MIN;
   size_t kept = 0;
   for (size_t i = 0; i < *count; i++)
-    if (files[i].modified_ns > newest) newest = files[i].modified_ns;
+    if (!files[i].is_refused && files[i].modified_ns > newest) newest = files[i].modified_ns;
   for (size_t i = 0; i < *count; i++) {
+    if (files[i].is_refused) continue;
     int leftover = !files[i].is_entry && files[i].modified_ns < newest - hour_ns;
     if (!leftover || !hg_disk_cache_remove(disk, files[i].name)) files[kept++] = files[i];
   }
@@ -297,57 +317,89 @@ static void keep_below_cap(hg_disk_cache *disk, uint64_t written) {
 
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
-hg_disk_result hg_disk_cache_load(hg_disk_cache *disk, const hg_cache_key *key, const uint8_t *digest,
-                                  hg_payload **out) {
-  char path[HG_PATH_BYTES];
+static hg_disk_result load_from(hg_disk_cache *disk, const hg_folder *folder, const hg_cache_key *key,
+                                const uint8_t *digest, hg_payload **out) {
+  char name[HG_CACHE_NAME_BYTES];
   key_bytes wanted;
   uint8_t *file = NULL;
   size_t count = 0;
   file_view view;
-  *out = NULL;
-  if (!readable(disk) || !key_open(key, &wanted) || !entry_path(disk, digest, path)) return HG_DISK_MISS;
-  if (hg_file_read(&disk->allocator, path, disk->byte_cap, &file, &count) != HG_READ_OK) return HG_DISK_MISS;
+  if (!key_open(key, &wanted)) return HG_DISK_MISS;
+  entry_name(digest, name);
+  hg_read_result read = hg_folder_read(folder, &disk->allocator, name, disk->byte_cap, &file, &count);
+  if (read != HG_READ_OK) return read == HG_READ_REFUSED ? HG_DISK_REFUSED : HG_DISK_MISS;
   hg_disk_result result = HG_DISK_MISS;
   if (!file_check(file, count, &view) || !key_is(&wanted, view.key, view.key_count)) {
-    hg_file_remove(path); /* it may just have been replaced by a good one: no harm but compiling once more */
+    hg_folder_remove(folder, name); /* it may just have been replaced by a good one: no harm but compiling once more */
     result = HG_DISK_DAMAGED;
   } else if ((*out = hg_payload_create(&disk->allocator, view.payload, view.payload_count)) != NULL) {
-    hg_file_touch(path);
+    hg_folder_touch(folder, name);
     result = HG_DISK_HIT;
   }
   hg_release(&disk->allocator, file);
   return result;
 }
 
+hg_disk_result hg_disk_cache_load(hg_disk_cache *disk, const hg_cache_key *key, const uint8_t *digest,
+                                  hg_payload **out) {
+  hg_folder folder;
+  *out = NULL;
+  hg_folder_state state = open_folder(disk, &folder);
+  hg_disk_result result = state == HG_FOLDER_PRIVATE  ? load_from(disk, &folder, key, digest, out)
+                          : state == HG_FOLDER_SHARED ? HG_DISK_REFUSED
+                                                      : HG_DISK_MISS;
+  hg_folder_close(&folder);
+  return result;
+}
+
 /* The entry's name with a suffix that is unique among writers: process, time, and the address of a variable of this
  * thread. Should two be equal after all, creating the second file fails. */
-static int temporary_path(const hg_disk_cache *disk, const uint8_t *digest, char path[HG_PATH_BYTES]) {
-  char name[HG_CACHE_NAME_BYTES], hex[HG_SHA256_HEX];
+static void temporary_name(const uint8_t *digest, char name[HG_CACHE_NAME_BYTES]) {
+  char hex[HG_SHA256_HEX];
   hg_sha256_hex(digest, hex);
   uint64_t thread = (uint64_t)(uintptr_t)hex ^ hg_time_ns();
-  snprintf(name, sizeof name, "%s.%llx-%llx%s", hex, (unsigned long long)hg_process_id(), (unsigned long long)thread,
-           temporary_suffix);
-  return join(disk, name, path);
+  snprintf(name, HG_CACHE_NAME_BYTES, "%s.%llx-%llx%s", hex, (unsigned long long)hg_process_id(),
+           (unsigned long long)thread, temporary_suffix);
+}
+
+/* The folder, made if need be; 1 if kernels may be put there. Close it in any case. */
+static int make_folder(const hg_disk_cache *disk, hg_folder *folder) {
+  if (open_folder(disk, folder) == HG_FOLDER_ABSENT && disk->folder[0] != '\0' && hg_directory_create(disk->folder))
+    open_folder(disk, folder);
+  return folder->state == HG_FOLDER_PRIVATE;
 }
 
 int hg_disk_cache_scratch(const hg_disk_cache *disk, const uint8_t *digest, char path[HG_PATH_BYTES]) {
-  return disk->folder[0] != '\0' && temporary_path(disk, digest, path) && hg_directory_create(disk->folder) &&
-         readable(disk);
+  char name[HG_CACHE_NAME_BYTES];
+  hg_folder folder;
+  int is_there = make_folder(disk, &folder);
+  hg_folder_close(&folder);
+  temporary_name(digest, name);
+  return is_there && join(disk, name, path);
+}
+
+static int store_in(const hg_disk_cache *disk, const hg_folder *folder, const key_bytes *key, const uint8_t *digest,
+                    const void *bytes, size_t byte_count) {
+  char name[HG_CACHE_NAME_BYTES], temporary[HG_CACHE_NAME_BYTES];
+  size_t count;
+  uint8_t *file = file_make(&disk->allocator, key, bytes, byte_count, &count);
+  if (file == NULL) return 0;
+  entry_name(digest, name);
+  temporary_name(digest, temporary);
+  int stored = hg_folder_write(folder, temporary, name, file, count);
+  hg_release(&disk->allocator, file);
+  return stored;
 }
 
 int hg_disk_cache_store(hg_disk_cache *disk, const hg_cache_key *key, const uint8_t *digest, const void *bytes,
                         size_t byte_count) {
-  char path[HG_PATH_BYTES], temporary[HG_PATH_BYTES];
   key_bytes wanted;
+  hg_folder folder;
   if (!key_open(key, &wanted)) return 0;
   uint64_t total = file_bytes(wanted.count, byte_count);
   if (total == 0 || total > evicted_cap(disk)) return 0; /* it would be evicted at once */
-  if (!entry_path(disk, digest, path) || !hg_disk_cache_scratch(disk, digest, temporary)) return 0;
-  size_t count;
-  uint8_t *file = file_make(&disk->allocator, &wanted, bytes, byte_count, &count);
-  if (file == NULL) return 0;
-  int stored = hg_file_write(temporary, path, file, count);
-  hg_release(&disk->allocator, file);
+  int stored = make_folder(disk, &folder) && store_in(disk, &folder, &wanted, digest, bytes, byte_count);
+  hg_folder_close(&folder);
   if (stored) keep_below_cap(disk, total);
   return stored;
 }
@@ -372,13 +424,17 @@ static void describe(const file_view *view, hg_disk_entry *entry) {
 }
 
 hg_disk_result hg_disk_cache_examine(const hg_disk_cache *disk, const char *name, hg_disk_entry *entry) {
-  char path[HG_PATH_BYTES], hex[HG_SHA256_HEX];
+  char hex[HG_SHA256_HEX];
   uint8_t digest[HG_SHA256_BYTES], *file = NULL;
   size_t count = 0;
   file_view view;
+  hg_folder folder;
   memset(entry, 0, sizeof *entry);
-  if (disk->folder[0] == '\0' || name_kind(name) != 1 || !join(disk, name, path)) return HG_DISK_MISS;
-  if (hg_file_read(&disk->allocator, path, SIZE_MAX / 2, &file, &count) != HG_READ_OK) return HG_DISK_MISS;
+  if (name_kind(name) != 1) return HG_DISK_MISS;
+  open_folder(disk, &folder);
+  hg_read_result read = hg_folder_read(&folder, &disk->allocator, name, SIZE_MAX / 2, &file, &count);
+  hg_folder_close(&folder);
+  if (read != HG_READ_OK) return read == HG_READ_REFUSED ? HG_DISK_REFUSED : HG_DISK_MISS;
   hg_disk_result result = HG_DISK_DAMAGED;
   if (file_check(file, count, &view)) {
     hash_bytes(view.key, view.key_count, digest);

@@ -101,11 +101,9 @@ typedef struct hg_pages {
 int hg_pages_map(uint64_t byte_count, hg_pages *pages);
 void hg_pages_unmap(const hg_pages *pages);
 
-/* ---- environment and files --------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------- */
 
-/* For the kernel cache. Paths are UTF-8 on Windows; "/" separates folders everywhere. None of these functions sets the
- * last error: to the cache a failure means "not cached". */
-enum { HG_PATH_BYTES = 4096 }; /* room for any path, with its NUL */
+enum { HG_PATH_BYTES = 4096 }; /* room for any path, with its NUL; "/" separates folders everywhere */
 
 uint64_t hg_process_id(void);
 
@@ -118,50 +116,8 @@ int hg_environment_is_set(const char *name);
  * than the user who started it (set-user-ID). */
 int hg_environment_trusted(const char *name, char *value, size_t value_bytes);
 
-/* The folder for this user's caches, followed by the application's name; 0 where there is none. */
+/* The folder for this user's caches, followed by the application's name; 0 where there is none, or where the process
+ * has more rights than the user who started it. */
 int hg_user_cache_folder(const char *application, char *path, size_t path_bytes);
-
-/* Makes a folder, and those above it, that only the user may enter. 1 if it is there afterwards. */
-int hg_directory_create(const char *path);
-
-/* Whether files of a folder can be trusted not to come from other users. */
-typedef enum hg_directory_state {
-  HG_DIRECTORY_PRIVATE, /* a folder of this user or of the system's, which not everybody may write to */
-  HG_DIRECTORY_ABSENT,
-  HG_DIRECTORY_OPEN, /* another user's, or everybody may write to it */
-  HG_DIRECTORY_OTHER /* no folder, but something else of that name */
-} hg_directory_state;
-hg_directory_state hg_directory_check(const char *path);
-
-/* For a folder that does not exist: 0 where hg_directory_create is sure to fail, because its nearest existing ancestor
- * is no folder or not writable for this user. Creates nothing. */
-int hg_directory_can_be_made(const char *path);
-
-typedef struct hg_file_info {
-  const char *name; /* without the folder; valid during the visit */
-  uint64_t byte_count;
-  int64_t modified_ns; /* since 1970 */
-} hg_file_info;
-
-/* Visits every regular file of a folder, in no order, until `visit` returns 0. Returns 0 if the folder cannot be
- * read. */
-int hg_directory_list(const char *path, int (*visit)(void *user, const hg_file_info *file), void *user);
-
-typedef enum hg_read_result {
-  HG_READ_OK,
-  HG_READ_FAILED, /* absent, not a regular file, not readable, or larger than the limit */
-  HG_READ_NO_MEMORY
-} hg_read_result;
-
-/* Reads a whole file of at most `byte_limit` bytes; hg_release `*bytes`. */
-hg_read_result hg_file_read(const hg_allocator *allocator, const char *path, uint64_t byte_limit, uint8_t **bytes,
-                            size_t *byte_count);
-
-/* Writes a new file, which must not exist yet and which only the user may read, and renames it to `path`: others see
- * what was at `path` before or all of the new bytes, never a part. 1 if done; otherwise nothing is left behind. */
-int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count);
-
-int hg_file_touch(const char *path);  /* sets the modification time to now; 1 if done */
-int hg_file_remove(const char *path); /* 1 if done */
 
 #endif

@@ -285,7 +285,7 @@ int hg_pages_map(uint64_t byte_count, hg_pages *pages) {
 
 void hg_pages_unmap(const hg_pages *pages) { munmap(pages->mapping, (size_t)pages->mapped_bytes); }
 
-/* ---- environment and folders ------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------- */
 
 /* A cache of the process id, because a system call would be a fair part of the time of a launch; 0: not known, as after
  * a fork. As with the worker threads, one of the few mutable globals the design allows. */
@@ -333,157 +333,12 @@ int hg_environment_trusted(const char *name, char *value, size_t value_bytes) {
 int hg_user_cache_folder(const char *application, char *path, size_t path_bytes) {
   char base[HG_PATH_BYTES];
   const char *below = "";
-  int given = hg_environment("XDG_CACHE_HOME", base, sizeof base);
+  int given = hg_environment_trusted("XDG_CACHE_HOME", base, sizeof base);
   if (!given && hg_environment_is_set("XDG_CACHE_HOME")) return 0; /* too long: not replaced by the default */
   if (!given || base[0] != '/') {
-    if (!hg_environment("HOME", base, sizeof base)) return 0;
+    if (!hg_environment_trusted("HOME", base, sizeof base)) return 0;
     below = "/.cache";
   }
   int length = snprintf(path, path_bytes, "%s%s/%s", base, below, application);
   return length > 0 && (size_t)length < path_bytes;
 }
-
-static int is_directory(const char *path) {
-  struct stat info;
-  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-int hg_directory_create(const char *path) {
-  char part[HG_PATH_BYTES];
-  size_t length = strlen(path);
-  if (length == 0 || length >= sizeof part) return 0;
-  if (is_directory(path)) return 1;
-  memcpy(part, path, length + 1);
-  for (size_t i = 1; i <= length; i++) {
-    if (path[i] != '/' && path[i] != '\0') continue;
-    part[i] = '\0';
-    if (mkdir(part, S_IRWXU) != 0 && !is_directory(part)) return 0; /* another process may have been first */
-    part[i] = path[i];
-  }
-  return 1;
-}
-
-hg_directory_state hg_directory_check(const char *path) {
-  struct stat info;
-  if (stat(path, &info) != 0) return HG_DIRECTORY_ABSENT;
-  if (!S_ISDIR(info.st_mode)) return HG_DIRECTORY_OTHER;
-  if ((info.st_uid != geteuid() && info.st_uid != 0) || (info.st_mode & S_IWOTH) != 0) return HG_DIRECTORY_OPEN;
-  return HG_DIRECTORY_PRIVATE;
-}
-
-static int is_writable_directory(const char *path) {
-  return is_directory(path) && faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
-}
-
-int hg_directory_can_be_made(const char *path) {
-  char part[HG_PATH_BYTES];
-  struct stat info;
-  size_t length = strlen(path);
-  if (length == 0 || length >= sizeof part) return 0;
-  memcpy(part, path, length + 1);
-  for (size_t i = length; i > 0; i--) {
-    if (path[i] != '/' && path[i] != '\0') continue;
-    part[i] = '\0';
-    if (lstat(part, &info) == 0) return is_writable_directory(part); /* a dangling link counts as existing */
-    if (errno == ENAMETOOLONG) return 0;
-  }
-  return is_writable_directory(path[0] == '/' ? "/" : ".");
-}
-
-static int64_t modified_ns(const struct stat *info) {
-#ifdef __APPLE__
-  const struct timespec *time = &info->st_mtimespec;
-#else
-  const struct timespec *time = &info->st_mtim;
-#endif
-  return (int64_t)time->tv_sec * 1000000000 + (int64_t)time->tv_nsec;
-}
-
-int hg_directory_list(const char *path, int (*visit)(void *user, const hg_file_info *file), void *user) {
-  DIR *directory = opendir(path);
-  if (directory == NULL) return 0;
-  const struct dirent *entry;
-  while ((entry = readdir(directory)) != NULL) {
-    struct stat info;
-    if (fstatat(dirfd(directory), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
-    hg_file_info file = {entry->d_name, (uint64_t)info.st_size, modified_ns(&info)};
-    if (!visit(user, &file)) break;
-  }
-  closedir(directory);
-  return 1;
-}
-
-/* ---- files ------------------------------------------------------------------------------------------------------- */
-
-/* Reads until `capacity` bytes or the end; -1 on failure. */
-static ssize_t read_all(int file, uint8_t *bytes, size_t capacity) {
-  size_t count = 0;
-  while (count < capacity) {
-    ssize_t got = read(file, bytes + count, capacity - count);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
-    if (got == 0) break;
-    count += (size_t)got;
-  }
-  return (ssize_t)count;
-}
-
-static int write_all(int file, const uint8_t *bytes, size_t byte_count) {
-  while (byte_count > 0) {
-    ssize_t put = write(file, bytes, byte_count);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return 0;
-    bytes += put;
-    byte_count -= (size_t)put;
-  }
-  return 1;
-}
-
-hg_read_result hg_file_read(const hg_allocator *allocator, const char *path, uint64_t byte_limit, uint8_t **bytes,
-                            size_t *byte_count) {
-  *bytes = NULL;
-  *byte_count = 0;
-  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name must not block */
-  if (file < 0) return HG_READ_FAILED;
-  struct stat info;
-  hg_read_result result = HG_READ_FAILED;
-  if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && (uint64_t)info.st_size <= byte_limit) {
-    *bytes = hg_allocate(allocator, (uint64_t)info.st_size, 1);
-    ssize_t count = *bytes != NULL ? read_all(file, *bytes, (size_t)info.st_size) : 0;
-    *byte_count = count > 0 ? (size_t)count : 0;
-    result = *bytes == NULL ? HG_READ_NO_MEMORY : count < 0 ? HG_READ_FAILED : HG_READ_OK;
-  }
-  close(file);
-  if (result == HG_READ_OK) return HG_READ_OK;
-  hg_release(allocator, *bytes);
-  *bytes = NULL;
-  return result;
-}
-
-/* The time is set explicitly, because the file system's own clock may stand still for milliseconds: uses in quick
- * succession would have the same time. */
-static void time_now(struct timespec times[2]) {
-  clock_gettime(CLOCK_REALTIME, &times[0]);
-  times[1] = times[0];
-}
-
-int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count) {
-  int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (file < 0) return 0;
-  struct timespec times[2];
-  time_now(times);
-  int ok = write_all(file, bytes, byte_count);
-  (void)futimens(file, times); /* where it cannot be set, the file system's will do */
-  ok &= close(file) == 0; /* some file systems report a full disk only here */
-  if (ok && rename(temporary, path) == 0) return 1;
-  unlink(temporary);
-  return 0;
-}
-
-int hg_file_touch(const char *path) {
-  struct timespec times[2];
-  time_now(times);
-  return utimensat(AT_FDCWD, path, times, 0) == 0;
-}
-
-int hg_file_remove(const char *path) { return unlink(path) == 0; }

@@ -2,10 +2,11 @@
 #define WIN32_LEAN_AND_MEAN
 #include "base/os.h"
 
+#include "base/utf16.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <windows.h>
 
 static_assert(sizeof(SRWLOCK) <= sizeof(hg_mutex), "hg_mutex is too small for SRWLOCK");
 
@@ -50,16 +51,6 @@ void hg_cpu_name(char *name, size_t name_bytes) {
     snprintf(name, name_bytes, "CPU");
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------------- */
-
-/* UTF-8 to UTF-16 and back; 0 where the text does not fit. */
-static int widen(const char *text, WCHAR *wide, int capacity) {
-  return MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, capacity) > 0;
-}
-static int narrow(const WCHAR *wide, char *text, int capacity) {
-  return WideCharToMultiByte(CP_UTF8, WC_ERR_INVALID_CHARS, wide, -1, text, capacity, NULL, NULL) > 0;
-}
-
 /* ---- shared libraries -------------------------------------------------------------------------------------------- */
 
 void *hg_library_open(const char *name, const char *windows_name) {
@@ -69,7 +60,7 @@ void *hg_library_open(const char *name, const char *windows_name) {
 
 void *hg_library_open_file(const char *path) {
   WCHAR wide[HG_PATH_BYTES];
-  if (!widen(path, wide, HG_PATH_BYTES)) return NULL;
+  if (!hg_widen(path, wide, HG_PATH_BYTES)) return NULL;
   return LoadLibraryExW(wide, NULL, LOAD_WITH_ALTERED_SEARCH_PATH); /* what it needs may lie beside it */
 }
 
@@ -147,24 +138,24 @@ int hg_pages_map(uint64_t byte_count, hg_pages *pages) {
 
 void hg_pages_unmap(const hg_pages *pages) { VirtualFree(pages->mapping, 0, MEM_RELEASE); }
 
-/* ---- environment and folders ------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------- */
 
 uint64_t hg_process_id(void) { return GetCurrentProcessId(); }
 
 int hg_environment(const char *name, char *value, size_t value_bytes) {
   WCHAR wide_name[128], wide[HG_PATH_BYTES];
   value[0] = '\0';
-  if (!widen(name, wide_name, 128)) return 0;
+  if (!hg_widen(name, wide_name, 128)) return 0;
   DWORD length = GetEnvironmentVariableW(wide_name, wide, HG_PATH_BYTES);
   if (length == 0 || length >= HG_PATH_BYTES) return 0;
-  if (narrow(wide, value, (int)value_bytes)) return 1;
+  if (hg_narrow(wide, value, (int)value_bytes)) return 1;
   value[0] = '\0';
   return 0;
 }
 
 int hg_environment_is_set(const char *name) {
   WCHAR wide_name[128];
-  return widen(name, wide_name, 128) && GetEnvironmentVariableW(wide_name, NULL, 0) > 1; /* counts the NUL */
+  return hg_widen(name, wide_name, 128) && GetEnvironmentVariableW(wide_name, NULL, 0) > 1; /* counts the NUL */
 }
 
 int hg_environment_trusted(const char *name, char *value, size_t value_bytes) {
@@ -176,146 +167,4 @@ int hg_user_cache_folder(const char *application, char *path, size_t path_bytes)
   if (!hg_environment("LOCALAPPDATA", base, sizeof base)) return 0;
   int length = snprintf(path, path_bytes, "%s\\%s\\cache", base, application);
   return length > 0 && (size_t)length < path_bytes;
-}
-
-static int is_directory(const WCHAR *path) {
-  DWORD attributes = GetFileAttributesW(path);
-  return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
-}
-
-/* A new folder inherits its access rights; folders below %LOCALAPPDATA% are private to the user. */
-int hg_directory_create(const char *path) {
-  WCHAR wide[HG_PATH_BYTES];
-  if (path[0] == '\0' || !widen(path, wide, HG_PATH_BYTES)) return 0;
-  if (is_directory(wide)) return 1;
-  for (size_t i = 1;; i++) {
-    WCHAR c = wide[i];
-    if (c != L'/' && c != L'\\' && c != L'\0') continue;
-    wide[i] = L'\0';
-    int made = CreateDirectoryW(wide, NULL) || is_directory(wide); /* another process may have been first */
-    wide[i] = c;
-    if (c == L'\0') return made; /* above it, a drive or a share cannot be made, and need not be */
-  }
-}
-
-hg_directory_state hg_directory_check(const char *path) {
-  WCHAR wide[HG_PATH_BYTES];
-  if (!widen(path, wide, HG_PATH_BYTES) || GetFileAttributesW(wide) == INVALID_FILE_ATTRIBUTES)
-    return HG_DIRECTORY_ABSENT;
-  return is_directory(wide) ? HG_DIRECTORY_PRIVATE : HG_DIRECTORY_OTHER;
-}
-
-int hg_directory_can_be_made(const char *path) {
-  WCHAR wide[HG_PATH_BYTES];
-  if (path[0] == '\0' || !widen(path, wide, HG_PATH_BYTES)) return 0;
-  for (size_t i = wcslen(wide); i-- > 1;) {
-    if (wide[i] != L'/' && wide[i] != L'\\') continue;
-    wide[i] = L'\0';
-    if (GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES) return is_directory(wide);
-  }
-  return 1;
-}
-
-/* FILETIME counts 100 ns since 1601. */
-static int64_t unix_ns(FILETIME time) {
-  uint64_t ticks = (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
-  return ((int64_t)ticks - INT64_C(116444736000000000)) * 100;
-}
-
-int hg_directory_list(const char *path, int (*visit)(void *user, const hg_file_info *file), void *user) {
-  char pattern[HG_PATH_BYTES], name[3 * MAX_PATH + 1];
-  WCHAR wide[HG_PATH_BYTES];
-  WIN32_FIND_DATAW found;
-  int length = snprintf(pattern, sizeof pattern, "%s/*", path);
-  if (length < 0 || length >= HG_PATH_BYTES || !widen(pattern, wide, HG_PATH_BYTES)) return 0;
-  HANDLE search = FindFirstFileW(wide, &found);
-  if (search == INVALID_HANDLE_VALUE) return 0;
-  do {
-    if ((found.dwFileAttributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT)) != 0) continue;
-    if (!narrow(found.cFileName, name, (int)sizeof name)) continue;
-    uint64_t byte_count = (uint64_t)found.nFileSizeHigh << 32 | found.nFileSizeLow;
-    hg_file_info file = {name, byte_count, unix_ns(found.ftLastWriteTime)};
-    if (!visit(user, &file)) break;
-  } while (FindNextFileW(search, &found));
-  FindClose(search);
-  return 1;
-}
-
-/* ---- files ------------------------------------------------------------------------------------------------------- */
-
-static HANDLE open_file(const char *path, DWORD access, DWORD disposition) {
-  WCHAR wide[HG_PATH_BYTES];
-  if (!widen(path, wide, HG_PATH_BYTES)) return INVALID_HANDLE_VALUE;
-  return CreateFileW(wide, access, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, disposition,
-                     FILE_ATTRIBUTE_NORMAL, NULL);
-}
-
-/* Reads until `capacity` bytes or the end; 0 on failure. A piece is at most 1 GiB, because a DWORD counts it. */
-static int read_all(HANDLE file, uint8_t *bytes, size_t capacity, size_t *count) {
-  for (*count = 0; *count < capacity;) {
-    size_t wanted = capacity - *count;
-    DWORD got = 0;
-    if (!ReadFile(file, bytes + *count, wanted < 1u << 30 ? (DWORD)wanted : 1u << 30, &got, NULL)) return 0;
-    if (got == 0) break;
-    *count += got;
-  }
-  return 1;
-}
-
-static int write_all(HANDLE file, const uint8_t *bytes, size_t byte_count) {
-  while (byte_count > 0) {
-    DWORD put = 0;
-    if (!WriteFile(file, bytes, byte_count < 1u << 30 ? (DWORD)byte_count : 1u << 30, &put, NULL) || put == 0) return 0;
-    bytes += put;
-    byte_count -= put;
-  }
-  return 1;
-}
-
-hg_read_result hg_file_read(const hg_allocator *allocator, const char *path, uint64_t byte_limit, uint8_t **bytes,
-                            size_t *byte_count) {
-  *bytes = NULL;
-  *byte_count = 0;
-  HANDLE file = open_file(path, GENERIC_READ, OPEN_EXISTING);
-  if (file == INVALID_HANDLE_VALUE) return HG_READ_FAILED;
-  LARGE_INTEGER size;
-  hg_read_result result = HG_READ_FAILED;
-  if (GetFileType(file) == FILE_TYPE_DISK && GetFileSizeEx(file, &size) && (uint64_t)size.QuadPart <= byte_limit) {
-    *bytes = hg_allocate(allocator, (uint64_t)size.QuadPart, 1);
-    if (*bytes == NULL) result = HG_READ_NO_MEMORY;
-    else if (read_all(file, *bytes, (size_t)size.QuadPart, byte_count)) result = HG_READ_OK;
-  }
-  CloseHandle(file);
-  if (result == HG_READ_OK) return HG_READ_OK;
-  hg_release(allocator, *bytes);
-  *bytes = NULL;
-  *byte_count = 0;
-  return result;
-}
-
-int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count) {
-  WCHAR from[HG_PATH_BYTES], to[HG_PATH_BYTES];
-  if (!widen(temporary, from, HG_PATH_BYTES) || !widen(path, to, HG_PATH_BYTES)) return 0;
-  HANDLE file = open_file(temporary, GENERIC_WRITE, CREATE_NEW);
-  if (file == INVALID_HANDLE_VALUE) return 0;
-  int ok = write_all(file, bytes, byte_count);
-  ok &= CloseHandle(file) != 0;
-  if (ok && MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING)) return 1; /* fails while another process reads `path` */
-  DeleteFileW(from);
-  return 0;
-}
-
-int hg_file_touch(const char *path) {
-  HANDLE file = open_file(path, FILE_WRITE_ATTRIBUTES, OPEN_EXISTING);
-  if (file == INVALID_HANDLE_VALUE) return 0;
-  FILETIME now;
-  GetSystemTimeAsFileTime(&now);
-  int ok = SetFileTime(file, NULL, NULL, &now) != 0;
-  CloseHandle(file);
-  return ok;
-}
-
-int hg_file_remove(const char *path) {
-  WCHAR wide[HG_PATH_BYTES];
-  return widen(path, wide, HG_PATH_BYTES) && DeleteFileW(wide);
 }

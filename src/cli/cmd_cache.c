@@ -12,7 +12,7 @@ enum { SECONDS_NS = 1000000000, HASH_HEX = 2 * ATLAS_HASH_BYTES };
 typedef struct listing {
   const hg_cache_info *info;
   int verify, json;
-  uint64_t bytes, entries, damaged, unreadable, removed;
+  uint64_t bytes, entries, damaged, refused, unreadable, removed;
 } listing;
 
 /* ---- an entry ---------------------------------------------------------------------------------------------------- */
@@ -30,7 +30,10 @@ static void print_time(int64_t used_ns) {
 }
 
 static const char *state_name(hg_cache_state state) {
-  return state == HG_CACHE_OK ? "ok" : state == HG_CACHE_DAMAGED ? "damaged" : "unreadable";
+  return state == HG_CACHE_OK        ? "ok"
+         : state == HG_CACHE_DAMAGED ? "damaged"
+         : state == HG_CACHE_REFUSED ? "refused"
+                                     : "unreadable";
 }
 
 static void print_line(const hg_cache_file *file) {
@@ -67,6 +70,7 @@ static void show_file(void *user, const hg_cache_file *file) {
   l->bytes += file->byte_count;
   if (file->state == HG_CACHE_NO_ENTRY) return;
   l->damaged += file->state == HG_CACHE_DAMAGED;
+  l->refused += file->state == HG_CACHE_REFUSED;
   l->unreadable += file->state == HG_CACHE_UNREADABLE;
   if (l->verify && file->state == HG_CACHE_DAMAGED) hg_cache_remove(file->name);
   if (l->json && l->entries > 0) printf(",");
@@ -82,15 +86,25 @@ static void remove_file(void *user, const hg_cache_file *file) {
   l->bytes += file->byte_count;
 }
 
+static void print_sums(const listing *l) {
+  if (l->refused > 0)
+    printf("%" PRIu64
+           " refused: links, no regular files, or such as others may have written; remove them by hand or by "
+           "hologram cache clear\n",
+           l->refused);
+  printf("%" PRIu64 " entr%s, %" PRIu64 " damaged%s, %" PRIu64 " of at most %" PRIu64 " bytes in %s\n", l->entries,
+         l->entries == 1 ? "y" : "ies", l->damaged, l->verify && l->damaged > 0 ? " and removed" : "", l->bytes,
+         l->info->byte_cap, l->info->folder);
+}
+
 static int show(listing *l) {
   if (l->json) printf(",\"entries\":[");
   if (hg_cache_visit(1, show_file, l) != HG_OK) return cli_fail(CLI_BAD_INPUT, "%s", hg_last_error());
-  if (l->json) printf("],\"bytes\":%" PRIu64 ",\"damaged\":%" PRIu64 "}\n", l->bytes, l->damaged);
-  else
-    printf("%" PRIu64 " entr%s, %" PRIu64 " damaged%s, %" PRIu64 " of at most %" PRIu64 " bytes in %s\n", l->entries,
-           l->entries == 1 ? "y" : "ies", l->damaged, l->verify && l->damaged > 0 ? " and removed" : "", l->bytes,
-           l->info->byte_cap, l->info->folder);
-  return l->verify && l->damaged + l->unreadable > 0 ? CLI_BAD_INPUT : CLI_OK;
+  if (l->json)
+    printf("],\"bytes\":%" PRIu64 ",\"damaged\":%" PRIu64 ",\"refused\":%" PRIu64 "}\n", l->bytes, l->damaged,
+           l->refused);
+  else print_sums(l);
+  return l->verify && l->damaged + l->refused + l->unreadable > 0 ? CLI_BAD_INPUT : CLI_OK;
 }
 
 static int clear(listing *l) {

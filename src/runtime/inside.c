@@ -107,6 +107,16 @@ static int compare_files(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
+static hg_cache_state state_of(hg_disk_result result) {
+  switch (result) {
+  case HG_DISK_HIT: return HG_CACHE_OK;
+  case HG_DISK_DAMAGED: return HG_CACHE_DAMAGED;
+  case HG_DISK_REFUSED: return HG_CACHE_REFUSED;
+  case HG_DISK_MISS: break;
+  }
+  return HG_CACHE_UNREADABLE;
+}
+
 static void visit_file(const hg_disk_cache *disk, const hg_disk_file *file, int read,
                     void (*visit)(void *user, const hg_cache_file *file), void *user) {
   hg_disk_entry entry = {.target = ""};
@@ -114,8 +124,7 @@ static void visit_file(const hg_disk_cache *disk, const hg_disk_file *file, int 
                        .used_ns = file->modified_ns, .target = entry.target, .driver = entry.driver};
   out.state = file->is_entry ? HG_CACHE_OK : HG_CACHE_NO_ENTRY;
   if (read && file->is_entry) {
-    hg_disk_result result = hg_disk_cache_examine(disk, file->name, &entry);
-    if (result != HG_DISK_HIT) out.state = result == HG_DISK_DAMAGED ? HG_CACHE_DAMAGED : HG_CACHE_UNREADABLE;
+    out.state = state_of(hg_disk_cache_examine(disk, file->name, &entry));
     memcpy(out.program, entry.program, sizeof out.program);
     out.compiler_version = entry.compiler_version;
     out.specialisation_bytes = entry.specialisation_bytes;

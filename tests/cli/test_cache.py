@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import stat
 import struct
 import subprocess
 
@@ -33,6 +32,7 @@ def folder(tmp_path):
     for i, seconds in enumerate((1_000_000_000, 1_000_000_060, 1_000_000_120)):
         name, data = entry(bytes([i]) * 32, b"sm_90", b'cuda "12"', 7 + i, b"spec", bytes(100 * i))
         (path / name).write_bytes(data[:-1] if i == 1 else data)
+        (path / name).chmod(0o600)
         os.utime(path / name, (seconds, seconds))
     (path / "notes.kernel").write_text("mine")
     return path
@@ -81,6 +81,7 @@ def test_clear_leaves_files_of_others(folder):
 def test_entry_under_a_wrong_name(folder):
     name, data = entry(b"p" * 32, b"", b"", 1, b"", b"")
     (folder / ("f" * 64 + ".kernel")).write_bytes(data)
+    (folder / ("f" * 64 + ".kernel")).chmod(0o600)
     report = json.loads(cache("ls", "--json", HOLOGRAM_CACHE_DIR=str(folder)).stdout)
     assert report["damaged"] == 2
 
@@ -128,10 +129,33 @@ def test_folder_too_long(tmp_path):
 
 
 @pytest.mark.posix  # on Windows a folder inherits who may enter it
-def test_folder_open_to_everybody(folder):
-    folder.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
+def test_folder_open_to_others(folder, mode):
+    folder.chmod(mode)
     result = cache("ls", HOLOGRAM_CACHE_DIR=str(folder))
-    assert result.stdout.startswith("the kernel cache on disk is not used: its folder belongs to another user or everybody may")
+    assert result.stdout.startswith("the kernel cache on disk is not used: its folder belongs to another user or others may write")
+    problem = json.loads(cache("verify", "--json", HOLOGRAM_CACHE_DIR=str(folder)).stdout)["problem"]
+    assert problem.startswith("its folder belongs to another user or others may write")
+
+
+@pytest.mark.posix
+def test_refused_entries(folder):
+    """A link, a pipe, a folder and a file that others may write to: shown, never read; `clear` removes what it can."""
+    names = [entry(bytes([i]) * 32, b"", b"", 1, b"", b"") for i in range(10, 14)]
+    (folder / names[0][0]).symlink_to("/etc/passwd")
+    os.mkfifo(folder / names[1][0])
+    (folder / names[2][0]).mkdir()
+    (folder / names[3][0]).write_bytes(names[3][1])
+    (folder / names[3][0]).chmod(0o666)
+    result = cache("ls", HOLOGRAM_CACHE_DIR=str(folder))
+    assert result.returncode == 0 and result.stdout.count("\nrefused  ") + result.stdout.startswith("refused  ") == 4
+    assert "4 refused: links, no regular files, or such as others may have written" in result.stdout
+    result = cache("verify", "--json", HOLOGRAM_CACHE_DIR=str(folder))
+    report = json.loads(result.stdout)
+    assert result.returncode == 1 and (report["refused"], report["damaged"]) == (4, 1)
+    assert sorted(e["file"] for e in report["entries"] if e["state"] == "refused") == sorted(name for name, _ in names)
+    cache("clear", HOLOGRAM_CACHE_DIR=str(folder))
+    assert sorted(p.name for p in folder.iterdir()) == sorted([names[2][0], "notes.kernel"]) and os.path.exists("/etc/passwd")
 
 
 @pytest.mark.parametrize("sentence, arguments", [

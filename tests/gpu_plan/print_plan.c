@@ -3,7 +3,7 @@
  * nothing at once, or rich, one that can do all of it; FLAGS are those of hg_gpu_form. */
 #include "atlas/program.h"
 #include "backend/gpu/plan.h"
-#include "base/os.h"
+#include "base/files.h"
 #include "compiler/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"

@@ -5,7 +5,7 @@
 #include "atlas/program.h"
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "base/error.h"
-#include "base/os.h"
+#include "base/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -28,12 +28,20 @@ static inline void set_variable(const char *name, const char *value) {
 static inline void remove_folder(const char *path) { rmdir(path); }
 #endif
 
+static inline int list_folder(const char *path, int (*visit)(void *user, const hg_file_info *file), void *user) {
+  hg_folder folder;
+  hg_folder_open(path, &folder);
+  int is_listed = hg_folder_list(&folder, visit, user);
+  hg_folder_close(&folder);
+  return is_listed;
+}
+
 static inline int remove_visited(void *user, const hg_file_info *file) {
   char path[HG_PATH_BYTES];
   snprintf(path, sizeof path, "%s/%s", (const char *)user, file->name);
   return hg_file_remove(path);
 }
-static inline void empty_folder(char *folder) { hg_directory_list(folder, remove_visited, folder); }
+static inline void empty_folder(char *folder) { list_folder(folder, remove_visited, folder); }
 
 static inline int count_visited(void *user, const hg_file_info *file) {
   (void)file;
@@ -42,7 +50,7 @@ static inline int count_visited(void *user, const hg_file_info *file) {
 }
 static inline size_t count_files(const char *folder) {
   size_t count = 0;
-  hg_directory_list(folder, count_visited, &count);
+  list_folder(folder, count_visited, &count);
   return count;
 }
 
@@ -106,7 +114,7 @@ static inline int damage_visited(void *user, const hg_file_info *info) {
 
 static inline void damage_files(const char *folder, damage_function *damage) {
   damaging d = {folder, damage};
-  CHECK(hg_directory_list(folder, damage_visited, &d));
+  CHECK(list_folder(folder, damage_visited, &d));
 }
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */

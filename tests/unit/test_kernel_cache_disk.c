@@ -37,6 +37,13 @@ static int exists(const char *path) {
   return file != NULL;
 }
 
+static hg_folder_state state_of(const char *path) {
+  hg_folder folder;
+  hg_folder_state state = hg_folder_open(path, &folder);
+  hg_folder_close(&folder);
+  return state;
+}
+
 static void write_bytes(const char *path, const void *bytes, size_t count) {
   FILE *file = fopen(path, "wb");
   CHECK(file != NULL && fwrite(bytes, 1, count, file) == count);
@@ -263,9 +270,9 @@ static void test_folders(void) {
   set_variable("HOLOGRAM_CACHE_DIR", below);
   CHECK(!on_disk(&s));
   check_problem("");
-  CHECK_EQ_U64(hg_directory_check(path), HG_DIRECTORY_ABSENT); /* looking makes nothing */
+  CHECK_EQ_U64(state_of(path), HG_FOLDER_ABSENT); /* looking makes nothing */
   put_on_disk(&s);
-  CHECK_EQ_U64(hg_directory_check(below), HG_DIRECTORY_PRIVATE);
+  CHECK_EQ_U64(state_of(below), HG_FOLDER_PRIVATE);
   CHECK(on_disk(&s));
 #if !defined(_WIN32)
   struct stat info;
@@ -439,6 +446,162 @@ static void test_open_folder(void) {
   delete_folder(folder);
 }
 
+/* ---- what others may have written -------------------------------------------------------------------------------- */
+
+/* Looks for a sample twice in a cache of its own: refused, and said once. */
+static void check_refused(const sample *s) {
+  int messages = 0;
+  hg_kernel_cache *cache = hg_kernel_cache_create(&plain, 0, count_message, &messages);
+  for (int i = 0; i < 2; i++) CHECK(!in_cache(cache, s));
+  hg_kernel_cache_release(cache);
+  CHECK_EQ_U64(messages, 1);
+}
+
+static void test_modes(void) {
+  static const struct {
+    mode_t mode;
+    int is_private;
+  } rows[] = {{0700, 1}, {0755, 1}, {0770, 0}, {0775, 0}, {01770, 1}, {01775, 1}, {0777, 0}, {01777, 0}, {0702, 0}};
+  char folder[FOLDER_BYTES];
+  sample s;
+  make_folder(folder, "modes");
+  make_sample(&s, 1, 100);
+  put_on_disk(&s);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    CHECK(chmod(folder, rows[i].mode) == 0);
+    CHECK_EQ_U64(state_of(folder), rows[i].is_private ? HG_FOLDER_PRIVATE : HG_FOLDER_SHARED);
+    if (rows[i].is_private) CHECK(on_disk(&s));
+    else check_refused(&s);
+  }
+  CHECK(chmod(folder, 0700) == 0);
+  delete_folder(folder);
+}
+
+/* A sound entry, but in a file that others may have made: never taken, and replaced by the next store. */
+static void test_foreign_files(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES], other[HG_PATH_BYTES];
+  sample s;
+  make_folder(folder, "foreign");
+  make_sample(&s, 1, 100);
+  path_of(folder, &s, path);
+  snprintf(other, sizeof other, "%s/elsewhere", folder);
+  enum { LINK, SECOND_NAME, GROUP, OTHERS, OWNER, KINDS };
+  for (int kind = 0; kind < KINDS; kind++) {
+    if (kind == OWNER && geteuid() != 0) continue; /* only the superuser can give a file away */
+    put_on_disk(&s);
+    CHECK(on_disk(&s));
+    if (kind == LINK) CHECK(rename(path, other) == 0 && symlink(other, path) == 0);
+    if (kind == SECOND_NAME) CHECK(link(path, other) == 0);
+    if (kind == GROUP) CHECK(chmod(path, 0660) == 0);
+    if (kind == OTHERS) CHECK(chmod(path, 0606) == 0);
+    if (kind == OWNER) CHECK(chown(path, 65534, 65534) == 0);
+    check_refused(&s);
+    put_on_disk(&s);
+    CHECK(on_disk(&s));
+    unlink(other);
+  }
+  delete_folder(folder);
+}
+
+/* `cache ls` shows them, and the cap neither counts nor removes them. */
+static void test_listed(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES];
+  sample s;
+  hg_disk_cache disk;
+  hg_disk_entry entry;
+  hg_array files = {.element_size = sizeof(hg_disk_file)};
+  make_folder(folder, "listed");
+  make_sample(&s, 1, 100);
+  path_of(folder, &s, path);
+  CHECK(symlink("/etc/passwd", path) == 0);
+  hg_disk_cache_open(&plain, &disk);
+  CHECK(hg_disk_cache_list(&disk, &files) && files.count == 1);
+  const hg_disk_file *file = files.data;
+  CHECK(file->is_entry && file->is_refused);
+  CHECK_EQ_U64(hg_disk_cache_examine(&disk, file->name, &entry), HG_DISK_REFUSED);
+  make_sample(&s, 2, 100);
+  put_on_disk(&s); /* the first store looks at the folder */
+  CHECK_EQ_U64(count_files(folder), 2);
+  CHECK(hg_disk_cache_remove(&disk, file->name) && exists("/etc/passwd"));
+  hg_array_release(&plain, &files);
+  delete_folder(folder);
+}
+
+/* The folder's own name may be a link of the user's, but nobody else's. */
+static void test_folder_links(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES], inside[HG_PATH_BYTES];
+  sample s;
+  make_folder(folder, "links");
+  make_sample(&s, 1, 100);
+  snprintf(inside, sizeof inside, "%s/inside", folder);
+  snprintf(path, sizeof path, "%s/link", folder);
+  CHECK(mkdir(inside, 0700) == 0 && symlink(inside, path) == 0);
+  snprintf(path, sizeof path, "%s/link///", folder);
+  set_variable("HOLOGRAM_CACHE_DIR", path);
+  put_on_disk(&s);
+  CHECK(on_disk(&s));
+  CHECK_EQ_U64(count_files(inside), 1);
+  snprintf(path, sizeof path, "%s/link", folder);
+  if (geteuid() == 0) {
+    CHECK(lchown(path, 65534, 65534) == 0);
+    CHECK_EQ_U64(state_of(path), HG_FOLDER_SHARED);
+    check_refused(&s);
+    check_problem("its folder belongs to another user or others may write to it, so that kernels in it are not safe to "
+                  "run");
+  }
+  empty_folder(inside);
+  remove_folder(inside);
+  delete_folder(folder);
+}
+
+/* What was opened is used, whatever its path leads to afterwards. */
+static void test_renamed(void) {
+  char folder[FOLDER_BYTES], inside[HG_PATH_BYTES], moved[HG_PATH_BYTES];
+  hg_folder open;
+  uint8_t *bytes = NULL;
+  size_t count = 0;
+  make_folder(folder, "renamed");
+  snprintf(inside, sizeof inside, "%s/inside", folder);
+  snprintf(moved, sizeof moved, "%s/moved", folder);
+  CHECK(mkdir(inside, 0700) == 0);
+  CHECK_EQ_U64(hg_folder_open(inside, &open), HG_FOLDER_PRIVATE);
+  CHECK(rename(inside, moved) == 0 && mkdir(inside, 0700) == 0);
+  CHECK(hg_folder_write(&open, "new", "name", "bytes", 5));
+  CHECK_EQ_U64(hg_folder_read(&open, &plain, "name", 5, &bytes, &count), HG_READ_OK);
+  CHECK(count == 5 && memcmp(bytes, "bytes", 5) == 0);
+  CHECK(count_files(inside) == 0 && count_files(moved) == 1);
+  CHECK(hg_folder_remove(&open, "name"));
+  hg_folder_close(&open);
+  hg_release(&plain, bytes);
+  remove_folder(inside);
+  remove_folder(moved);
+  delete_folder(folder);
+}
+
+/* As the perf map is written, in a folder that is everybody's. */
+static void test_append(void) {
+  char folder[FOLDER_BYTES], path[HG_PATH_BYTES], victim[HG_PATH_BYTES];
+  uint8_t *bytes = NULL;
+  size_t count = 0;
+  make_folder(folder, "append");
+  snprintf(path, sizeof path, "%s/map", folder);
+  snprintf(victim, sizeof victim, "%s/victim", folder);
+  CHECK(hg_file_append(path, "one ") && hg_file_append(path, "two"));
+  CHECK_EQ_U64(hg_file_read(&plain, path, 100, &bytes, &count), HG_READ_OK);
+  CHECK(count == 7 && memcmp(bytes, "one two", 7) == 0);
+  hg_release(&plain, bytes);
+  write_bytes(victim, "mine", 4);
+  CHECK(unlink(path) == 0 && symlink(victim, path) == 0 && !hg_file_append(path, "x"));
+  CHECK(unlink(path) == 0 && symlink("not there", path) == 0 && !hg_file_append(path, "x"));
+  CHECK(unlink(path) == 0 && link(victim, path) == 0 && !hg_file_append(path, "x"));
+  CHECK(unlink(path) == 0 && mkfifo(path, 0600) == 0 && !hg_file_append(path, "x")); /* and does not wait */
+  CHECK(chmod(victim, 0666) == 0 && !hg_file_append(victim, "x"));
+  CHECK_EQ_U64(hg_file_read(&plain, victim, 100, &bytes, &count), HG_READ_OK);
+  CHECK_EQ_U64(count, 4);
+  hg_release(&plain, bytes);
+  delete_folder(folder);
+}
+
 /* ---- the cap on disk --------------------------------------------------------------------------------------------- */
 
 static void set_time(const char *path, time_t seconds) {
@@ -504,6 +667,9 @@ static void test_disk_eviction(void) {
 
 int main(void) {
   hg_allocator_resolve(NULL, &plain);
+#if !defined(_WIN32)
+  umask(022); /* files that these tests write themselves are the user's alone */
+#endif
   test_damaged();
   test_wrong_numbers();
   test_examine();
@@ -515,6 +681,12 @@ int main(void) {
   test_odd_files();
   test_impossible_folders();
   test_open_folder();
+  test_modes();
+  test_foreign_files();
+  test_listed();
+  test_folder_links();
+  test_renamed();
+  test_append();
   test_disk_eviction();
 #endif
   return check_report();

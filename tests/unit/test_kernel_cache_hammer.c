@@ -93,7 +93,7 @@ static void swap_in(const char *from, const char *to, int by_rename) {
 static void sabotage(char *folder, uint32_t *random) {
   names n = {.random = random};
   char path[HG_PATH_BYTES], other[HG_PATH_BYTES];
-  hg_directory_list(folder, choose_name, &n);
+  list_folder(folder, choose_name, &n);
   if (n.seen == 0) return;
   snprintf(path, sizeof path, "%s/%s", folder, n.name[0]);
   snprintf(other, sizeof other, "%s/%s", folder, n.name[1]);

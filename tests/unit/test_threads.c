@@ -4,8 +4,8 @@
 #  define _GNU_SOURCE
 #endif
 #include "base/cgroup.h"
+#include "base/files.h"
 #include "base/fp.h"
-#include "base/os.h"
 #include "base/threads.h"
 #include "check.h"
 

@@ -683,7 +683,8 @@ typedef enum hg_cache_state {
   HG_CACHE_OK,
   HG_CACHE_DAMAGED,
   HG_CACHE_UNREADABLE,
-  HG_CACHE_NO_ENTRY
+  HG_CACHE_NO_ENTRY,
+  HG_CACHE_REFUSED
 } hg_cache_state;
 
 typedef struct hg_cache_file {

@@ -6,7 +6,7 @@
 #include "backend/cpu/native/code_pages.h"
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -145,12 +145,12 @@ void hg_code_close(hg_code_pages *pages) {
 
 #endif
 
+/* Everybody may write to the folder in which perf looks: a file or link that was there before is another user's. */
 void hg_code_announce(const uint8_t *code, size_t byte_count, const char *name) {
-  char value[8], path[64];
-  if (!hg_environment("HOLOGRAM_PERF_MAP", value, sizeof value) || strcmp(value, "1") != 0) return;
+  char value[8], path[64], line[160];
+  if (!hg_environment_trusted("HOLOGRAM_PERF_MAP", value, sizeof value) || strcmp(value, "1") != 0) return;
   snprintf(path, sizeof path, "/tmp/perf-%llu.map", (unsigned long long)hg_process_id());
-  FILE *file = fopen(path, "a");
-  if (file == NULL) return;
-  fprintf(file, "%llx %llx hologram:%s\n", (unsigned long long)(uintptr_t)code, (unsigned long long)byte_count, name);
-  fclose(file);
+  snprintf(line, sizeof line, "%llx %llx hologram:%s\n", (unsigned long long)(uintptr_t)code,
+           (unsigned long long)byte_count, name);
+  (void)hg_file_append(path, line);
 }
