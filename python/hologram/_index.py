@@ -145,7 +145,7 @@ class Key:
             good = [isinstance(part, _Numbers) and part.is_mask for part, _, _ in self.named]
             number, bounds = _joined(list(zip(numbers, [_count(sizes) for _, _, sizes in self.named], good, strict=True))), "fault"
         else:
-            number, bounds = numbers[0], "fault" if numbers[0].dtype.name.startswith("u") else "wrap"
+            number, bounds = numbers[0], "wrap"
         return number.broadcast_to(shape).reshape(-1), shape, bounds
 
 

@@ -7,6 +7,7 @@ from builtins import slice as _slice
 from collections import namedtuple
 
 from hologram import _core
+from hologram._axes import axis_of
 from hologram._create import _count, asarray, full, zeros
 
 TYPE_CHECKING = False
@@ -18,15 +19,13 @@ _FEW = 128  # are sorted by counting
 _SIDE = 128  # numbers that lie side by side where they are compared with others
 
 
-def _at_end(x: Any, axis: Any) -> Any:
+def _at_end(name: str, x: Any, axis: Any) -> Any:
     """x with an axis moved to the end; None: its only one."""
     if axis is None:
         if x.ndim != 1:
-            raise ValueError(f"axis has to be given for an array of {x.ndim} axes")
+            raise ValueError(f"{name}: axis has to be given for an array of {x.ndim} axes")
         axis = 0
-    if not -x.ndim <= axis < x.ndim:
-        raise IndexError(f"axis {axis} is out of range of an array of {x.ndim} axes")
-    axis %= x.ndim
+    axis = axis_of(name, x.ndim, axis)
     order = [d for d in range(x.ndim) if d != axis] + [axis]
     return x.transpose(tuple(order)) if axis != x.ndim - 1 else x
 
@@ -71,7 +70,7 @@ def _scan(x: Any, combine: Any) -> Any:
 
 
 def _cumulative(x: Any, axis: Any, dtype: Any, include_initial: Any, reduce: Any, combine: Any, first: int) -> Any:
-    x = _at_end(x if dtype is None else x.astype(dtype), axis)
+    x = _at_end(f"cumulative_{reduce.__name__}", x if dtype is None else x.astype(dtype), axis)
     dtype = x.dtype if dtype is not None or x.dtype.kind == "float" else reduce(_core._scalar(0, x.dtype)).dtype
     wide = reduce(_core._scalar(0, dtype)).dtype if dtype.kind != "float" else "float32" if dtype.itemsize < 4 else dtype
     flat = x.astype(wide).reshape((_count(x.shape[:-1]), x.shape[-1]))
@@ -199,12 +198,12 @@ def _order(x: Any, descending: Any) -> Any:
 
 def argsort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
     """The numbers of the elements along an axis in their order; equal ones stay in theirs."""
-    return _back(_order(_at_end(x, axis), descending), axis)
+    return _back(_order(_at_end("argsort", x, axis), descending), axis)
 
 
 def sort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
     """The elements along an axis in their order."""
-    x = _at_end(x, axis)
+    x = _at_end("sort", x, axis)
     return _back(_core.take_along(x, _order(x, descending), -1) if x.size else x, axis)
 
 

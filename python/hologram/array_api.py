@@ -8,9 +8,12 @@ from builtins import bool as _bool
 from builtins import max as _max
 from builtins import min as _min
 from builtins import slice as _slice
+from builtins import sum as _sum
 
 from hologram import _core
 from hologram._core import *  # noqa: F403  # pyright: ignore[reportAssignmentType]
+from hologram._axes import axes_of as _axes_of
+from hologram._axes import axis_of as _axis_of
 from hologram._core import add as add
 from hologram._create import _count
 from hologram._create import array as _array  # noqa: F401
@@ -100,6 +103,8 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     if not isinstance(kind, str):
         return dtype == kind
     kinds = {"integer": {"integral", "numeric"}, "float": {"real floating", "numeric"}, "bool": {"bool"}, "storage": set()}
+    if kind not in {"signed integer", "unsigned integer", "complex floating"}.union(*kinds.values()):
+        raise ValueError(f"isdtype: {kind!r} is no kind of types")
     own = set(kinds[dtype.kind])
     if dtype.kind == "integer":
         own.add("unsigned integer" if dtype.name.startswith("u") else "signed integer")
@@ -275,12 +280,8 @@ def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:  # type: ignore[
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     """One axis more, of one element, at this place; of several, these places of the result."""
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    rank = x.ndim + len(axes)
-    for d in axes:
-        if not -rank <= d < rank:
-            raise IndexError(f"expand_dims: axis {d} is out of range of {rank} axes")
-    for d in sorted(d % rank for d in axes):
+    axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
+    for d in sorted(_axes_of("expand_dims", x.ndim + len(axes), axes)):
         x = _core.expand(x, d)
     return x
 
@@ -289,6 +290,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
     """Each element along an axis so many times; None: of all, in C order."""
     if axis is None:
         x, axis = x.reshape(-1), 0
+    axis = _axis_of("repeat", x.ndim, axis)
     if not isinstance(repeats, _core.Array):
         index = arange(x.shape[axis] * repeats) // repeats if repeats else asarray([], "int64")
         return take(x, index, axis=axis)
@@ -297,28 +299,23 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
     return take(x, searchsorted(ends, arange(count), side="right"), axis=axis)
 
 
-def _from_start(indices: Any, size: Any) -> Any:
-    """Numbers of which negative ones count from the end."""
-    return indices if indices.dtype.name.startswith("u") else _core.where(indices < 0, indices + size, indices)
-
-
 def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:  # type: ignore[no-redef]
     """Elements of x by their numbers along an axis."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: axis has to be given for an array of {x.ndim} axes")
-    axis = 0 if axis is None else axis
-    return _core.take(x, _from_start(indices, x.shape[axis]), axis)
+    return _core.take(x, indices, _axis_of("take", x.ndim, 0 if axis is None else axis), "wrap")
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: Any = -1) -> Any:
     """x's elements whose number along an axis is the index at that place."""
-    return _core.take_along(x, _from_start(indices, x.shape[axis]), axis)
+    return _core.take_along(x, indices, _axis_of("take_along_axis", x.ndim, axis), "wrap")
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """x with axes at other places."""
-    from_ = [d % x.ndim for d in ((source,) if isinstance(source, int) else source)]
-    to = [d % x.ndim for d in ((destination,) if isinstance(destination, int) else destination)]
+    from_, to = _axes_of("moveaxis", x.ndim, source), _axes_of("moveaxis", x.ndim, destination)
+    if len(from_) != len(to):
+        raise ValueError(f"moveaxis: {len(from_)} axes cannot be moved to {len(to)} places")
     order = [d for d in range(x.ndim) if d not in from_]
     for place, axis in sorted(zip(to, from_, strict=True)):
         order.insert(place, axis)
@@ -327,17 +324,22 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
 def unstack(x: Any, /, *, axis: Any = 0) -> Any:
     """The parts of x along an axis, which they lack: a tuple."""
-    moved = moveaxis(x, axis, 0)
+    moved = moveaxis(x, _axis_of("unstack", x.ndim, axis), 0)
     return tuple(moved[i] for i in range(moved.shape[0]))
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """x with elements moved along axes, and at its ends around."""
+    """x with elements moved along axes, and at its ends around; None: of all, in C order. An axis may come twice."""
+    shifts = (shift,) if hasattr(shift, "__index__") else tuple(shift)
     if axis is None:
-        return roll(x.reshape(-1), shift, axis=0).reshape(x.shape)
-    shifts, axes = ((v,) if isinstance(v, int) else tuple(v) for v in (shift, axis))
-    for by, d in zip(shifts * (len(axes) if len(shifts) == 1 else 1), axes, strict=True):
-        size, d = x.shape[d], d % x.ndim
+        return roll(x.reshape(-1), _sum(shifts), axis=0).reshape(x.shape)
+    axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
+    if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes")
+    count = _max(len(shifts), len(axes)) if shifts and axes else 0
+    for by, d in zip(shifts * (count if len(shifts) == 1 else 1), axes * (count if len(axes) == 1 else 1), strict=False):
+        d = _axis_of("roll", x.ndim, d)
+        size = x.shape[d]
         by = by % size if size else 0
         if by:
             before = (_slice(None),) * d
@@ -347,24 +349,26 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 def tile(x: Any, repetitions: Any, /) -> Any:
     """x side by side with itself, so many times along each axis."""
-    counts = (1,) * (x.ndim - len(repetitions)) + tuple(repetitions)
+    counts = (repetitions,) if hasattr(repetitions, "__index__") else tuple(repetitions)
+    counts = (1,) * (x.ndim - len(counts)) + counts
     shape = (1,) * (len(counts) - x.ndim) + tuple(x.shape)
-    parts, wide, last = [], [], []
-    for count, size in zip(counts, shape, strict=True):
-        parts += [1, size]
-        wide += [count, size]
-        last.append(count * size)
-    if len(parts) > 8:
-        raise NotImplementedError("tile of more than four axes")
-    return x.reshape(tuple(parts)).broadcast_to(tuple(wide)).reshape(tuple(last))
+    for d, count in reversed(tuple(enumerate(counts))):
+        if count != 1:  # one axis at a time: a view of all of them would have twice as many
+            rows, rest = _count(shape[:d]), _count(shape[d:])
+            shape = (*shape[:d], count * shape[d], *shape[d + 1 :])
+            x = x.reshape((rows, 1, rest)).broadcast_to((rows, count, rest))
+    return x.reshape(shape)
 
 
 def diff(x: Any, /, *, axis: Any = -1, n: Any = 1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours along an axis, n times."""
+    axis = _axis_of("diff", x.ndim, axis)
+    if n < 0:
+        raise ValueError(f"diff: n is {n}; differences are taken 0 times or more")
     parts = [part for part in (prepend, x, append) if part is not None]
-    if len(parts) > 1:
+    if len(parts) > 1 and n > 0:
         x = concat(parts, axis=axis)
-    before = (_slice(None),) * (axis % x.ndim)
+    before = (_slice(None),) * axis
     for _ in range(n):
         x = x[(*before, _slice(1, None))] - x[(*before, _slice(None, -1))]
     return x
@@ -395,7 +399,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Products, summed along the last axes of x1 and the first of x2 (so many), or along the axes of two lists."""
     if isinstance(axes, int):
         axes = tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
-    left, right = ([d % x.ndim for d in chosen] for x, chosen in zip((x1, x2), axes, strict=True))
+    left, right = (_axes_of("tensordot", x.ndim, chosen) for x, chosen in zip((x1, x2), axes, strict=True))
     if [x1.shape[d] for d in left] != [x2.shape[d] for d in right]:
         raise ValueError(f"tensordot: axes {left} of {x1.shape} and {right} of {x2.shape} differ in size")
     rows = [d for d in range(x1.ndim) if d not in left]

@@ -65,6 +65,8 @@ def gelu(input: Tensor, approximate: str = "none", *, executor: hg.Executor | No
 def _along(name: str) -> Callable[..., Tensor]:
     @_executor_first
     def call(input: Tensor, dim: int = -1, *, executor: hg.Executor | None = None) -> Tensor:
+        if input.ndim == 0 and dim in (0, -1):  # a row of one element
+            return _call(name, executor, input.reshape(1), 0).reshape(())
         return _call(name, executor, input, dim)
 
     call.__name__ = call.__qualname__ = name

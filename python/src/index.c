@@ -39,10 +39,9 @@ static PyObject *take_in_python(PyObject *self, PyObject *key) {
 
 /* Along the first axis; negative numbers count from the end. */
 static PyObject *take_by(PyObject *self, PyObject *index) {
-  enum { FAULT, WRAP };
+  enum { WRAP = 1 };
   hgpy_node *inputs[2] = {hgpy_array_node(self), hgpy_array_node(index)};
-  bool is_signed = inputs[1]->tensor.type <= ATLAS_i64;
-  hg_argument arguments[2] = {{.count = 1, .integers = {0}}, {.count = 1, .integers = {is_signed ? WRAP : FAULT}}};
+  hg_argument arguments[2] = {{.count = 1, .integers = {0}}, {.count = 1, .integers = {WRAP}}};
   return hgpy_array_of(hgpy_record(HGPY_ROW_take, inputs, 2, arguments, 2));
 }
 

@@ -246,6 +246,10 @@ static bool choice_from(const row *r, const argument_spec *spec, PyObject *value
 
 /* None is the default. */
 static bool argument_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
+  if (value == Py_None && spec->preset == PRESET_INTEGER && strcmp(spec->name, "axis") == 0) {
+    PyErr_Format(PyExc_TypeError, "%s: axis is one axis, not None; of all elements in C order: x.reshape(-1)", r->name);
+    return false;
+  }
   if (value == Py_None) return true;
   switch ((preset)spec->preset) {
   case PRESET_LIST: return list_from(r, spec, value, to);

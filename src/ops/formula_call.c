@@ -213,8 +213,14 @@ typedef struct build_call {
 /* An axis of x by the item at `index`; -1 and a complaint. */
 static int axis_of(const build_call *b, const ops_node *x, uint32_t index) {
   const ops_item *item = &b->items[index];
-  int axis = item->kind == OPS_ITEM_NUMBER && item->is_integer ? ops_axis(item->integers[0], x->shape.rank) : -1;
-  if (axis < 0) ops_complain(b->f, b->at, "there is no such axis of a tensor of rank %u", (unsigned)x->shape.rank);
+  if (item->kind != OPS_ITEM_NUMBER || !item->is_integer) {
+    ops_complain(b->f, b->at, "an axis is an integer");
+    return -1;
+  }
+  int axis = ops_axis(item->integers[0], x->shape.rank);
+  if (axis < 0)
+    ops_complain(b->f, b->at, "there is no axis %lld of a tensor of rank %u", (long long)item->integers[0],
+                 (unsigned)x->shape.rank);
   return axis;
 }
 

@@ -243,6 +243,15 @@ static value_id scatter(hg_computation *c, const ops_node *like, int is_sum, val
                                     .input = {x, index, source}, .shape = ops_at(c, x)->shape});
 }
 
+/* Numbers of which negative ones count from the end, as such from the start. */
+static value_id from_start(hg_computation *c, value_id number, uint64_t size) {
+  if (number == 0) return 0;
+  ops_shape shape = ops_at(c, number)->shape;
+  value_id is_below = ops_binary(c, ATLAS_OP_set_lt, number, ops_full(c, ATLAS_i64, 0, &shape));
+  value_id sum = ops_binary(c, ATLAS_OP_add, number, ops_full(c, ATLAS_i64, size, &shape));
+  return ops_pointwise(c, ATLAS_OP_sel, (value_id[]){is_below, sum, number}, 3);
+}
+
 /* Where one element is taken along the axis, it is where its number is met: no scattering. Elsewhere a sum at each
  * place, in f32 of 16-bit floats. */
 static void flow_gather(ops_gradient *g, const ops_node *node, value_id amount) {
@@ -250,8 +259,9 @@ static void flow_gather(ops_gradient *g, const ops_node *node, value_id amount) 
   value_id index = node->input[1];
   ops_shape shape = ops_at(c, node->input[0])->shape;
   atlas_type type = (atlas_type)node->type, wide = type == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32;
-  if (node->shape.size[node->axis] == 1 && node->bounds == OPS_FAULT) {
+  if (node->shape.size[node->axis] == 1 && node->bounds != OPS_CLAMP) {
     value_id number = ops_cast(c, ops_broadcast(c, index, &shape), ATLAS_i64);
+    if (node->bounds == OPS_WRAP) number = from_start(c, number, shape.size[node->axis]);
     value_id is_there = ops_binary(c, ATLAS_OP_set_eq, ops_coordinate(c, &shape, node->axis), number);
     value_id sides[] = {is_there, ops_broadcast(c, amount, &shape), ops_full(c, type, 0, &shape)};
     ops_flow(g, node->input[0], ops_pointwise(c, ATLAS_OP_sel, sides, 3));

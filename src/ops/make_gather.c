@@ -3,7 +3,11 @@
 
 static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
 
-static uint8_t bounds_of(const ops_request *request) { return (uint8_t)request->arguments[1].integers[0]; }
+/* No unsigned number counts from the end, as large as it is. */
+static uint8_t bounds_of(const ops_request *request, value_id index) {
+  uint8_t bounds = (uint8_t)request->arguments[1].integers[0];
+  return bounds == OPS_WRAP && type_of(request->c, index) > ATLAS_i64 ? OPS_FAULT : bounds;
+}
 
 static value_id gather(const ops_request *request, value_id x, value_id index, int axis) {
   hg_computation *c = request->c;
@@ -14,7 +18,7 @@ static value_id gather(const ops_request *request, value_id x, value_id index, i
   if (from->shape.size[axis] == 0 && ops_count(&ops_at(c, index)->shape) > 0)
     return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s: along axis %d there is nothing to take", OPS_TEXT(c, x),
                       axis);
-  return ops_add(c, &(ops_node){.kind = OPS_GATHER, .type = from->type, .bounds = bounds_of(request),
+  return ops_add(c, &(ops_node){.kind = OPS_GATHER, .type = from->type, .bounds = bounds_of(request, index),
                                 .axis = (uint8_t)axis, .input_count = 2, .input = {x, index},
                                 .shape = ops_at(c, index)->shape});
 }
@@ -95,8 +99,14 @@ static value_id scatter(const ops_request *request, int is_sum) {
   if (ops_count(&shape) == 0)
     return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s: there is no place to put anything",
                       OPS_TEXT(c, values[0]));
-  ops_node node = {.kind = OPS_SCATTER, .type = (uint8_t)wide, .reduce = (uint8_t)is_sum, .bounds = bounds_of(request),
-                   .axis = (uint8_t)axis, .input_count = 3, .input = {values[0], values[1], values[2]}, .shape = shape};
+  ops_node node = {.kind = OPS_SCATTER,
+                   .type = (uint8_t)wide,
+                   .reduce = (uint8_t)is_sum,
+                   .bounds = bounds_of(request, values[1]),
+                   .axis = (uint8_t)axis,
+                   .input_count = 3,
+                   .input = {values[0], values[1], values[2]},
+                   .shape = shape};
   return ops_cast(c, ops_scatter(c, &node), type);
 }
 

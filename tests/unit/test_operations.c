@@ -220,7 +220,7 @@ static void test_formula_errors(void) {
       {"softmax(x, axis=2)", "formula:1:1: softmax(f32[3, 4]): max: there is no axis 2 of a tensor of rank 2"},
       {"sum(x, 0, 1, 2)", "formula:1:14: sum takes (x, axes=all, keep=0)"},
       {"sum(x, x)", "formula:1:8: 'axes' of sum takes integers"},
-      {"size(x, 3)", "formula:1:1: there is no such axis of a tensor of rank 2"},
+      {"size(x, 3)", "formula:1:1: there is no axis 3 of a tensor of rank 2"},
       {"x, x", "formula:1:1: 2 results where one is wanted"},
       {"none", "formula:1:1: there is no 'none' here"},
       {"1..2", "formula:1:1: '1..2' is no number"},

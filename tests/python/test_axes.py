@@ -1,0 +1,124 @@
+"""Axes as arguments: whatever takes one refuses what no axis is, in words that name it; and functions of array_api that move elements
+along axes beside NumPy's."""
+
+import inspect
+import itertools
+
+import hologram as hg
+import hologram.array_api as xp
+import numpy as np
+import pytest
+
+X = np.arange(24, dtype="f4").reshape(2, 3, 4)
+INDEX = np.zeros((2, 3, 4), "i8")
+MORE = {  # what a function takes besides x
+    "repeat": (2,), "take": (np.array([0]),), "take_along_axis": (INDEX,), "take_along": (INDEX,), "scatter": (INDEX, X),
+    "scatter_add": (INDEX, X), "roll": (1,), "nll": (np.zeros((2, 3), "i8"),), "logit_nll": (INDEX[..., :1],), "cross_entropy": (np.zeros((2, 3), "i8"),),
+    "cross_entropy_of_classes": (np.zeros((2, 3), "i8"),), "cross_entropy_of_shares": (X,), "vecdot": (X,), "slice": (), "expand": (),
+}  # fmt: skip
+
+
+def same(ours, theirs):
+    ours = np.asarray(ours)
+    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+
+
+def functions_of_axes():
+    """Of all public names these that have an argument `axis`."""
+    for space, name in itertools.product((xp, hg), sorted({*dir(xp), *dir(hg)})):
+        function = getattr(space, name, None)
+        if not callable(function) or name.startswith("_") or inspect.isclass(function):
+            continue
+        try:
+            words = inspect.signature(function).parameters
+        except ValueError:
+            continue
+        if "axis" in words:
+            yield pytest.param(function, id=f"{space.__name__}.{name}")
+
+
+@pytest.mark.parametrize("function", [*functions_of_axes()])
+@pytest.mark.parametrize("axis", [7, -9])
+def test_what_no_axis_is(function, axis):
+    name = function.__name__
+    takes_list = name in ("concat", "concatenate", "stack")
+    inputs = [[hg.asarray(X)] * 2] if takes_list else [hg.asarray(X)]
+    with pytest.raises((IndexError, ValueError)) as caught:
+        np.asarray(function(*inputs, *map(hg.asarray, MORE.get(name, ())), axis=axis))
+    assert "axis" in str(caught.value) and str(axis) in str(caught.value), caught.value
+
+
+def test_unstack():
+    for axis in (-3, 0, 1, 2):
+        for ours, theirs in zip(xp.unstack(hg.asarray(X), axis=axis), np.unstack(X, axis=axis), strict=True):
+            same(ours, theirs)
+    with pytest.raises(IndexError, match="unstack: axis 0 .* 0 axes"):
+        xp.unstack(hg.ones(()))
+
+
+def test_moveaxis():
+    for source, to in [(0, 2), (-1, 0), ((0, 1), (2, 0)), ((2, 0, 1), (0, 1, 2)), ((), ())]:
+        same(xp.moveaxis(hg.asarray(X), source, to), np.moveaxis(X, source, to))
+    wrong = [(5, 0, "axis 5"), (0, -4, "axis -4"), ((0, 1), (1, 1), "twice"), ((0, -3), (0, 1), "twice"), ((0, 1), (1,), "2 axes")]
+    for source, to, words in wrong:
+        with pytest.raises((IndexError, ValueError), match=words):
+            xp.moveaxis(hg.asarray(X), source, to)
+
+
+def test_diff():
+    for n, axis in itertools.product(range(4), (-1, 0, 1)):
+        same(xp.diff(hg.asarray(X), n=n, axis=axis), np.diff(X, n=n, axis=axis))
+        same(xp.diff(hg.asarray(X), n=n, axis=axis, prepend=hg.asarray(X)), np.diff(X, n=n, axis=axis, prepend=X))
+    for call in (lambda: xp.diff(hg.arange(3), n=-1), lambda: xp.diff(hg.ones(()))):
+        with pytest.raises((ValueError, IndexError), match="diff: "):
+            call()
+
+
+def test_roll():
+    cases = [(1, None), (-5, None), ((1, 2), None), (1, 0), ((1, 2), (0, 2)), (1, (0, 2)), ((1, 2), 1), ((1, 5), (2, 2)), (0, 0), (100, -1)]
+    for shift, axis in cases:
+        same(xp.roll(hg.asarray(X), shift, axis=axis), np.roll(X, shift, axis))
+    with pytest.raises(ValueError, match="roll: 2 shifts do not go with 3 axes"):
+        xp.roll(hg.asarray(X), (1, 2), axis=(0, 1, 2))
+
+
+def test_tile():
+    for counts in (2, (), (3,), (2, 1), (1, 2, 3), (2, 1, 2, 1, 2), (0,), (2, 0, 1), (1, 2, 1, 1, 2, 1, 1, 2)):
+        same(xp.tile(hg.asarray(X), counts), np.tile(X, counts))
+    five = X.reshape(1, 2, 3, 2, 2)
+    same(xp.tile(hg.asarray(five), (2, 1, 3, 1, 2)), np.tile(five, (2, 1, 3, 1, 2)))
+    got = hg.grad(lambda x: (xp.tile(x, (2, 1, 3)) * hg.asarray(np.tile(X, (2, 1, 3)))).sum())(hg.asarray(X))
+    same(got, 6 * X)
+
+
+def test_kinds_of_types():
+    for kind in ("float", "foo", "float32", "complex"):
+        with pytest.raises(ValueError, match="no kind"):
+            xp.isdtype(hg.float32, kind)
+    assert not xp.isdtype(hg.float32, "complex floating") and xp.isdtype(hg.float32, ("bool", "real floating"))
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "stack", "take_along"])
+def test_one_axis_is_not_none(name):
+    x = hg.asarray(X)
+    inputs = {"stack": [[x, x]], "take_along": [x, hg.asarray(INDEX)]}.get(name, [x])
+    with pytest.raises(TypeError, match="axis is one axis"):
+        getattr(hg, name)(*inputs, axis=None)
+
+
+@pytest.mark.parametrize("shape", [-1, (-1, 2, 3), (2, -3, 4), (2**63 - 1, -1)])
+def test_no_size_is_negative(shape):
+    for call in (lambda: xp.broadcast_to(hg.asarray(X), shape), lambda: hg.asarray(X).broadcast_to(shape)):
+        with pytest.raises(ValueError, match="negative"):
+            call()
+
+
+def test_numbers_from_the_end():
+    index = np.array([[-1, 0], [2, -3]])
+    same(xp.take(hg.asarray(X), hg.asarray(index), axis=1), np.take(X, index, axis=1))
+    along = np.array([[[-1]], [[2]]])
+    same(xp.take_along_axis(hg.asarray(X), hg.asarray(along), axis=1), np.take_along_axis(X, np.broadcast_to(along, (2, 1, 4)), axis=1))
+    for wrong in (np.array([3]), np.array([-4]), np.array([2**64 - 1], "u8"), np.array([-(2**63)])):
+        for call in (lambda: xp.take(hg.asarray(X), hg.asarray(wrong), axis=1), lambda: hg.asarray(X[0])[hg.asarray(wrong)]):  # noqa: B023
+            with pytest.raises((hg.Fault, IndexError)):
+                np.asarray(call())
