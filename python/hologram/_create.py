@@ -25,8 +25,7 @@ def _flatten(value: Any, numbers: list[Any], depth: int = 0) -> tuple[int, ...]:
         numbers.append(value)
         return ()
     if isinstance(value, Array):
-        value = value.tolist()
-        return _flatten(value, numbers, depth)
+        return _flatten(value.tolist(), numbers, depth)
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         numbers.append(value.item())
         return ()
@@ -38,6 +37,48 @@ def _flatten(value: Any, numbers: list[Any], depth: int = 0) -> tuple[int, ...]:
     if len(shapes) > 1:
         raise ValueError("lists of different lengths make no array")
     return (len(value), *(shapes.pop() if shapes else ()))
+
+
+def _leaves(value: Any, depth: int = 0) -> list[Any]:
+    """What nested lists hold."""
+    if not isinstance(value, (list, tuple)) or depth > 8:
+        return [value]
+    return [leaf for part in value for leaf in _leaves(part, depth + 1)]
+
+
+_AT_ONCE = 32  # arrays that are joined in one operation
+
+
+def _stacked(value: Any, kind: DType) -> Array:
+    """Nested lists of arrays and numbers as one array, through which gradients flow to the arrays."""
+    if isinstance(value, Array):
+        return value.astype(kind)
+    if not isinstance(value, (list, tuple)):
+        return asarray(value, kind)
+    if not any(isinstance(leaf, Array) for leaf in _leaves(value)):
+        return asarray(value, kind)
+    parts = [_stacked(part, kind) for part in value]
+    if len({part.shape for part in parts}) > 1:
+        raise ValueError("lists of different lengths make no array")
+    made = [_core.stack(*parts[i : i + _AT_ONCE], axis=0) for i in range(0, len(parts), _AT_ONCE)]
+    while len(made) > 1:
+        made = [_core.concatenate(*made[i : i + _AT_ONCE], axis=0) for i in range(0, len(made), _AT_ONCE)]
+    return made[0]
+
+
+def _from_parts(value: Any, dtype: Any, device: Executor | None) -> Array | None:
+    """An array of lists in which there are arrays; None: there are none. Its type is theirs, unless one is given."""
+    leaves = _leaves(value)
+    arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
+    if not arrays:
+        return None
+    if dtype is None:
+        from hologram.array_api import result_type
+
+        dtype = result_type(*arrays)
+    if _core._is_tracing():
+        return _placed(_stacked(value, _core._scalar(0, dtype).dtype), device)
+    return _from_numbers(value, dtype, device)
 
 
 def _from_numbers(value: Any, dtype: Any, device: Executor | None) -> Array:
@@ -157,7 +198,8 @@ def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, co
     if isinstance(value, (bool, int, float, list, tuple, range)):
         if copy is False:
             raise ValueError("Python numbers cannot be shared, and copy is False")
-        return _from_numbers(value, dtype, device)
+        made = _from_parts(value, dtype, device) if isinstance(value, (list, tuple)) else None
+        return made if made is not None else _from_numbers(value, dtype, device)
     made = _shared(value, device, may_copy)
     if made is None:
         if copy is False:
@@ -187,11 +229,22 @@ def _placed(value: Array, device: Executor | None) -> Array:
     return value if device is None else value.to_device(device)
 
 
+def _one(value: Array, dtype: Any) -> Array:
+    """The element of an array that has one, as an array without axes."""
+    if value.size != 1:
+        raise ValueError(f"an array of shape {value.shape} is not one number")
+    to = _core._scalar(0, dtype).dtype
+    if value.dtype.kind == "float" and to.kind not in ("float", "storage"):
+        raise TypeError(f"an element of {value.dtype} is no number of {to}; cast it: x.astype({str(to)!r})")
+    return value.reshape(()).astype(to)
+
+
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Executor | None = None) -> Array:
     """An Array of a shape that is one number everywhere."""
     if isinstance(fill_value, Array):
-        fill_value = fill_value.item()
-    number = _core._scalar(fill_value, dtype if dtype is not None else _type_of([fill_value]))
+        number = _one(fill_value, dtype if dtype is not None else fill_value.dtype)
+    else:
+        number = _core._scalar(fill_value, dtype if dtype is not None else _type_of([fill_value]))
     return _placed(number.broadcast_to((shape,) if isinstance(shape, int) else tuple(shape)), device)
 
 
@@ -225,14 +278,15 @@ def ones_like(x: Array, /, dtype: Any = None, *, device: Executor | None = None)
     return full_like(x, 1, dtype, device=device)
 
 
-def linspace(start: float, stop: float, num: int, dtype: Any = "float32", *, endpoint: bool = True,
+def linspace(start: float | Array, stop: float | Array, num: int, dtype: Any = "float32", *, endpoint: bool = True,
              device: Executor | None = None) -> Array:
     """num numbers from start to stop at equal distances, computed in float64 and rounded once."""
     if num < 0:
         raise ValueError(f"linspace: {num} numbers")
     steps = num - 1 if endpoint else num
     index = _core.arange(0.0, float(num), 1.0, "float64")
-    made = index * ((float(stop) - float(start)) / steps if steps > 0 else 0.0) + float(start)
+    first, last = (_one(end, "float64") if isinstance(end, Array) else float(end) for end in (start, stop))
+    made = index * ((last - first) / steps if steps > 0 else 0.0) + first
     if endpoint and num > 1:
-        made = _core.where(index == float(num - 1), _core._scalar(float(stop), "float64"), made)
+        made = _core.where(index == float(num - 1), last if isinstance(last, Array) else _core._scalar(last, "float64"), made)
     return _placed(made.astype(dtype if dtype is not None else "float32"), device)

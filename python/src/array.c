@@ -150,7 +150,7 @@ static bool read_element(PyObject *self, uint64_t *bits, uint32_t *type) {
                  (unsigned long long)hg_tensor_count(&node->tensor));
     return false;
   }
-  if (!hgpy_evaluate(&node, 1)) return false;
+  if (!hgpy_expose(node, HGPY_AS_NUMBERS)) return false;
   bool is_narrow = hgpy_type_is_float(node->tensor.type) && hgpy_type_bytes(node->tensor.type) < 4;
   if (is_narrow || node->tensor.type == ATLAS_f8e4m3 || node->tensor.type == ATLAS_f8e5m2) {
     wide = hgpy_cast(node, ATLAS_f32);
@@ -250,7 +250,7 @@ static PyObject *array_iter(PyObject *self) {
 static PyObject *host_view(PyObject *self, bool is_asked_for) {
   hgpy_node *node = hgpy_array_node(self);
   const hg_tensor *tensor = &node->tensor;
-  if (!hgpy_evaluate(&node, 1)) return NULL;
+  if (!hgpy_expose(node, HGPY_AS_MEMORY)) return NULL;
   if (node->storage->address != NULL || hg_tensor_count(tensor) == 0 || node->device->backend == HG_BACKEND_CPU)
     return PyMemoryView_FromObject(self);
   if (!is_asked_for && !hgpy_allows("memory of a GPU would be copied; to_device(executor) of the CPU copies it"))
@@ -275,17 +275,22 @@ static PyObject *host_view(PyObject *self, bool is_asked_for) {
 
 static PyObject *array_tolist(PyObject *self, PyObject *unused) {
   const hg_tensor *tensor = tensor_of(self);
-  PyObject *wide = NULL;
+  hgpy_node *node = hgpy_node_retain(hgpy_array_node(self));
   (void)unused;
-  if (tensor->rank == 0) return array_item(self, NULL);
+  if (tensor->rank == 0) return hgpy_node_release(node), array_item(self, NULL);
   if (hgpy_type_format(tensor->type) == NULL || tensor->type == ATLAS_f16) { /* memoryview does not read them */
-    wide = hgpy_array_of(hgpy_cast(hgpy_array_node(self), ATLAS_f32));
-    if (wide == NULL) return NULL;
+    hgpy_node *wide = hgpy_cast(node, ATLAS_f32);
+    hgpy_node_release(node);
+    node = wide;
   }
-  PyObject *view = host_view(wide != NULL ? wide : self, true);
+  PyObject *plain = NULL; /* an array of the numbers alone, through which no gradient flows */
+  if (node != NULL && hgpy_expose(node, HGPY_AS_NUMBERS))
+    plain = hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
+  PyObject *view = plain != NULL ? host_view(plain, true) : NULL;
   PyObject *list = view != NULL ? PyObject_CallMethod(view, "tolist", NULL) : NULL;
   Py_XDECREF(view);
-  Py_XDECREF(wide);
+  Py_XDECREF(plain);
+  hgpy_node_release(node);
   return list;
 }
 
@@ -406,7 +411,8 @@ static PyObject *array_to_device(PyObject *self, PyObject *arguments, PyObject *
   hgpy_device *device = hgpy_device_of(object);
   if (device == NULL) return NULL;
   hgpy_node *node = hgpy_array_node(self);
-  return node->device == device ? Py_NewRef(self) : hgpy_array_of(hgpy_node_on(node, device));
+  if (node->device == device) return Py_NewRef(self);
+  return hgpy_expose(node, HGPY_AS_MEMORY) ? hgpy_array_of(hgpy_node_on(node, device)) : NULL;
 }
 
 static PyObject *array_compute(PyObject *self, PyObject *unused) {
@@ -505,7 +511,7 @@ static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulus) {
   return result;
 }
 
-static PyObject *array_positive(PyObject *self) { return Py_NewRef(self); }
+static PyObject *array_positive(PyObject *self) { return hgpy_array_of(hgpy_node_retain(hgpy_array_node(self))); }
 
 static PyObject *array_compare(PyObject *self, PyObject *other, int how) {
   static const uint32_t row_of[] = {

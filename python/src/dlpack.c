@@ -350,7 +350,8 @@ static bool is_expressible(const hgpy_node *node, const request *r) {
 PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
   request r;
   hgpy_node *node = hgpy_array_node(self);
-  if (!read_request(&r, arguments, count, names) || !is_expressible(node, &r) || !hgpy_evaluate(&node, 1)) return NULL;
+  if (!read_request(&r, arguments, count, names) || !is_expressible(node, &r)) return NULL;
+  if (!hgpy_expose(node, HGPY_AS_MEMORY)) return NULL;
   hgpy_node *given = node_to_give(node, &r);
   bool is_versioned = r.version[0] >= DL_MAJOR, is_on_default = !r.has_stream || r.stream == 1;
   package *p = NULL;
@@ -386,7 +387,7 @@ static hgpy_node *node_of_object(void *object) {
   if (!hgpy_is_array(object)) return PyErr_Format(PyExc_TypeError, "an Array was expected, not %R", object), NULL;
   hgpy_node *node = hgpy_array_node(object);
   request r = {.copy = -1};
-  return hgpy_evaluate(&node, 1) && hand_over(node, &r) ? node : NULL;
+  return hgpy_expose(node, HGPY_AS_MEMORY) && hand_over(node, &r) ? node : NULL;
 }
 
 static int export_owned(void *object, dl_managed_versioned **out) {
@@ -488,7 +489,7 @@ PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own)
   hgpy_node *node = hgpy_array_node(array);
   void *object = NULL;
   if (table == NULL || table->import_owned == NULL) Py_RETURN_NONE;
-  if (!hgpy_evaluate(&node, 1)) return NULL;
+  if (!hgpy_expose(node, HGPY_AS_MEMORY)) return NULL;
   if (node->device->backend != HG_BACKEND_CPU) Py_RETURN_NONE;
   node = is_own ? hgpy_own(node) : hgpy_node_retain(node);
   package *p = node != NULL ? new_package(node, true, 0, false) : NULL;

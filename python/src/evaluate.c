@@ -687,11 +687,9 @@ bool hgpy_evaluate_onto(hgpy_node *const *nodes, uint32_t count, const hgpy_pair
 bool hgpy_evaluate_into(hgpy_node *node, hgpy_storage *storage, const hg_tensor *like) {
   hgpy_node *copy = NULL;
   if (node->kind == HGPY_DATA || node->kind == HGPY_SCALAR) { /* a copy is an operation, too */
-    hg_argument argument = {.count = like->rank};
-    for (uint32_t d = 0; d < like->rank; d++) argument.integers[d] = (int64_t)like->shape[d];
     bool was_eager = hgpy_is_eager;
     hgpy_is_eager = false;
-    copy = hgpy_record(HGPY_ROW_broadcast, &node, 1, &argument, 1);
+    copy = hgpy_same(node);
     hgpy_is_eager = was_eager;
     if (copy == NULL) return false;
     node = copy;
@@ -716,9 +714,7 @@ hgpy_node *hgpy_dense(hgpy_node *node, bool is_asked_for) {
   if (!is_asked_for &&
       !hgpy_allows("elements that do not lie in C order would be copied; hologram.array(x) copies them"))
     return NULL;
-  hg_argument argument = {.count = node->tensor.rank};
-  for (uint32_t d = 0; d < node->tensor.rank; d++) argument.integers[d] = (int64_t)node->tensor.shape[d];
-  hgpy_node *copy = hgpy_record(HGPY_ROW_broadcast, &node, 1, &argument, 1);
+  hgpy_node *copy = hgpy_same(node);
   if (copy != NULL && hgpy_evaluate(&copy, 1)) return copy;
   hgpy_node_release(copy);
   return NULL;

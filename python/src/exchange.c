@@ -76,7 +76,7 @@ int hgpy_fill_view(Py_buffer *view, PyObject *object, hgpy_storage *storage, con
 int hgpy_array_get_buffer(PyObject *self, Py_buffer *view, int flags) {
   hgpy_node *node = hgpy_array_node(self), *dense = NULL;
   view->obj = NULL;
-  if (!hgpy_evaluate(&node, 1)) return -1;
+  if (!hgpy_expose(node, HGPY_AS_MEMORY)) return -1;
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS)
     dense = hgpy_dense(node, false);
   else dense = hgpy_node_retain(node);
@@ -260,7 +260,7 @@ PyObject *hgpy_array_interface(PyObject *self, void *of_cuda) {
   if (device->backend != (is_gpu ? HG_BACKEND_CUDA : HG_BACKEND_CPU) || hgpy_type_format(node->tensor.type) == NULL)
     return PyErr_Format(PyExc_AttributeError, "an array of %s on %s has no such interface",
                         hgpy_type_name(node->tensor.type), device->backend == HG_BACKEND_CPU ? "the CPU" : "a GPU");
-  if (!hgpy_evaluate(&node, 1) || !show((hgpy_array *)self)) return NULL;
+  if (!hgpy_expose(node, HGPY_AS_MEMORY) || !show((hgpy_array *)self)) return NULL;
   return hgpy_order_before(device, HGPY_DEFAULT_STREAM) ? describe(node, is_gpu) : NULL;
 }
 

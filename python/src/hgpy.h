@@ -233,6 +233,7 @@ hgpy_node *hgpy_view_reshape(hgpy_node *node, uint32_t rank, const uint64_t *sha
 hgpy_node *hgpy_view_permute(hgpy_node *node, const int64_t *axes);
 hgpy_node *hgpy_view_broadcast(hgpy_node *node, uint32_t rank, const uint64_t *shape);
 hgpy_node *hgpy_cast(hgpy_node *node, uint32_t type);
+hgpy_node *hgpy_same(hgpy_node *node); /* recorded: when it is computed it has memory of its own */
 /* Tracing for gradients: what is recorded meanwhile keeps its inputs when it is computed. */
 extern uint32_t hgpy_tracing;
 extern bool hgpy_is_eager;
@@ -254,6 +255,13 @@ int hgpy_depends(hgpy_node *node, uint64_t after);
 bool hgpy_may_assign(PyObject *self, hgpy_node *value);
 /* Whether what is assigned to the array is part of what is recorded. */
 bool hgpy_is_recorded(PyObject *self);
+
+/* ---- from arrays to memory (door.c) ------------------------------------------------------------------------------ */
+
+/* Python numbers drop a gradient; memory that others read and may write must not. */
+typedef enum hgpy_purpose { HGPY_AS_NUMBERS, HGPY_AS_MEMORY } hgpy_purpose;
+/* Makes DATA of a node whose elements are to be read or shared from now on; false: raised. Nothing else does that. */
+bool hgpy_expose(hgpy_node *node, hgpy_purpose purpose);
 
 /* ---- computing (evaluate.c) -------------------------------------------------------------------------------------- */
 

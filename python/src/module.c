@@ -123,7 +123,10 @@ static PyObject *report(PyObject *module, PyObject *const *values, Py_ssize_t co
 static PyObject *copy(PyObject *module, PyObject *array) {
   (void)module;
   if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "copy takes an Array");
-  return hgpy_array_of(hgpy_copy(hgpy_array_node(array)));
+  hgpy_node *node = hgpy_array_node(array);
+  bool is_plain = node->kind == HGPY_SCALAR || (node->kind == HGPY_DATA && node->input_count == 0 && node->trace == 0);
+  if (hgpy_tracing == 0 || is_plain) return hgpy_array_of(hgpy_copy(node));
+  return hgpy_array_of(hgpy_same(node)); /* part of what is recorded */
 }
 
 static PyObject *own(PyObject *module, PyObject *array) {

@@ -446,6 +446,11 @@ hgpy_node *hgpy_view_broadcast(hgpy_node *node, uint32_t rank, const uint64_t *s
   return hgpy_record(HGPY_ROW_broadcast, &node, 1, &argument, 1);
 }
 
+hgpy_node *hgpy_same(hgpy_node *node) {
+  hg_argument argument = shape_argument(node->tensor.rank, node->tensor.shape);
+  return hgpy_record(HGPY_ROW_broadcast, &node, 1, &argument, 1);
+}
+
 hgpy_node *hgpy_cast(hgpy_node *node, uint32_t type) {
   int64_t code = (int64_t)type;
   hg_argument argument = integers_argument(1, &code);

@@ -259,6 +259,14 @@ static bool argument_from(const row *r, const argument_spec *spec, PyObject *val
     to->integers[0] = hgpy_type_from(value);
     return to->integers[0] != ATLAS_NONE;
   case PRESET_REAL:
+    if (hgpy_is_array(value) && hgpy_depends(hgpy_array_node(value), 0) != 0) {
+      if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError,
+                     "%s: no gradient flows to %s, which is a number: write it with operations on arrays, or give "
+                     "float(%s), which has no gradient",
+                     r->name, spec->name, spec->name);
+      return false;
+    }
     to->has_number = 1;
     to->number = PyFloat_AsDouble(value);
     return !(to->number == -1.0 && PyErr_Occurred()) || fail_argument(r, spec, value, "a number");

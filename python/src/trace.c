@@ -101,8 +101,10 @@ PyObject *hgpy_end_trace(PyObject *module, PyObject *number) {
 
 /* ---- what depends on the leaves ---------------------------------------------------------------------------------- */
 
-/* What gradients flow to through a node: its inputs, but where the node is of no float type or stops them. */
+/* Gradients flow through it to its inputs. */
 static bool passes_on(const hgpy_node *node) {
+  bool is_stop = node->input_count > 0 && node->row == HGPY_ROW_stop_gradient;
+  if (is_stop && (node->kind == HGPY_CALL || node->kind == HGPY_DATA)) return false;
   if (node->kind == HGPY_MANY || node->kind == HGPY_GRADIENT) return true;
   return hgpy_type_is_float(node->tensor.type);
 }

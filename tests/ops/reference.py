@@ -215,7 +215,7 @@ REFERENCE = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _c_quotient,
     "minimum": np.minimum, "maximum": np.maximum, "abs": np.abs, "neg": np.negative, "sign": np.sign, "copysign": np.copysign,
     "reciprocal": lambda x: 1 / x, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "floor": np.floor,
-    "ceil": np.ceil, "trunc": np.trunc, "round": np.round, "fmod": np.fmod, "fma": lambda a, b, c: a * b + c,
+    "stop_gradient": lambda x: x, "ceil": np.ceil, "trunc": np.trunc, "round": np.round, "fmod": np.fmod, "fma": lambda a, b, c: a * b + c,
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),

@@ -768,6 +768,7 @@ typedef enum hg_op {
   HG_OP_ceil = 0x0115,
   HG_OP_trunc = 0x0116,
   HG_OP_round = 0x0117,
+  HG_OP_stop_gradient = 0x0118,
   HG_OP_exp = 0x0120,
   HG_OP_exp2 = 0x0121,
   HG_OP_expm1 = 0x0122,
