@@ -159,6 +159,30 @@ static void check_taken(uint8_t type, uint8_t index_type, uint64_t count, uint64
   unbind(&b);
 }
 
+/* Rows that lie within what is bound only modulo 2^64. */
+static void check_far(void) {
+  enum { ROWS = 3, LENGTH = 8 };
+  const uint64_t half = UINT64_C(1) << 63; /* twice that is nothing */
+  for (int which = 0; which < 8; which++) {
+    bound b = {.rows = {.kind = HG_ROWS_TAKEN, .type = ATLAS_u32, .index_type = ATLAS_i32, .count = ROWS,
+                        .length = LENGTH, .groups = ROWS, .extent = ROWS}};
+    hg_rows *r = &b.rows;
+    r->x = bind_rows(&b, X, ROWS, 0);
+    r->stride = r->x.step;
+    r->x.step = 0;
+    r->y = bind_rows(&b, Y, ROWS, 0);
+    bind_index(&b, ROWS, 0);
+    CHECK(run_on(&b, hg_cpu_isa_best(), 1, UINT64_MAX));
+    uint64_t *const far[] = {&r->x.outer, &r->x.step, &r->stride, &r->y.outer, &r->y.step, &r->index.outer,
+                             &r->index.step};
+    if (which < 7) *far[which] += half;
+    else r->y.first -= LENGTH;
+    CHECK(!run_on(&b, hg_cpu_isa_best(), 1, UINT64_MAX));
+    b.wanted = NULL;
+    unbind(&b);
+  }
+}
+
 /* ---- listed, and added ------------------------------------------------------------------------------------------- */
 
 static uint64_t sum_of_two(uint8_t type, uint64_t a, uint64_t b) {
@@ -292,6 +316,7 @@ int main(int argc, char **argv) {
   if (argc > 1) state = strtoull(argv[1], NULL, 0);
   set("HOLOGRAM_NUM_THREADS", "3");
   check_counts();
+  check_far();
   check_cases(argc > 1 ? 3000 : 150);
   return check_report();
 }

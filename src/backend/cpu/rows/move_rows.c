@@ -55,13 +55,21 @@ static rows_type sum_of(uint8_t type) {
 
 /* ---- what is bound ----------------------------------------------------------------------------------------------- */
 
+/* Adds count - 1 steps to an element's number. 0: that is not below the end. */
+static int go_on(uint64_t *at, uint64_t count, uint64_t step, uint64_t end) {
+  if (*at >= end || (step > 0 && count - 1 > (end - 1 - *at) / step)) return 0;
+  *at += (count - 1) * step;
+  return 1;
+}
+
 /* Row 0 of groups of `count` rows of so many elements; NULL: they do not lie within what is bound. */
 static uint8_t *find_rows(const job *j, const atlas_launch *launch, const hg_rows_of *rows, uint64_t count,
                           uint64_t length, uint64_t size) {
   const atlas_span *span = &launch->arguments[rows->slot].span;
-  uint64_t last = rows->first + (j->of->groups - 1) * rows->outer + (count - 1) * rows->step;
-  if (count > 0 && j->of->groups > 0 && last + length > span->byte_count / size) return NULL;
-  return span->memory + rows->first * size;
+  uint64_t last = rows->first, end = span->byte_count / size;
+  if (count == 0 || j->of->groups == 0 || length == 0) return span->memory; /* nobody reads it */
+  if (!go_on(&last, j->of->groups, rows->outer, end) || !go_on(&last, count, rows->step, end)) return NULL;
+  return length <= end - last ? span->memory + rows->first * size : NULL;
 }
 
 static uint32_t *find_list(const job *j, const atlas_launch *launch, uint64_t slot, uint64_t count) {
@@ -95,7 +103,7 @@ static void fill_constant(job *j) {
 static int finds_taken(job *j, const atlas_launch *launch) {
   const hg_rows *r = j->of;
   hg_rows_of all = r->x; /* of the numbers' rows; a step for each row of y comes to that */
-  all.first += r->count > 0 ? (r->count - 1) * r->x.step : 0;
+  if (r->count > 0 && !go_on(&all.first, r->count, r->x.step, UINT64_MAX)) return 0;
   all.step = r->stride;
   if (find_rows(j, launch, &all, r->extent, r->length, j->size) == NULL) return 0;
   j->x = find_rows(j, launch, &r->x, 1, r->length, j->size);
