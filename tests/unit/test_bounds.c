@@ -15,7 +15,7 @@
 #  include <unistd.h>
 #endif
 
-enum { MOST_ENGINES = 10, MOST_LANES = 70, MARK = 0xa5, ONE_IN = 41 /* programs runs on a GPU */ };
+enum { MOST_ENGINES = 10, MOST_LANES = 150, MARK = 0xa5, ONE_IN = 41 /* programs runs on a GPU */ };
 
 typedef struct engine {
   char name[32];
@@ -28,7 +28,7 @@ static engine engines[MOST_ENGINES]; /* the reference machine is the first */
 static size_t engine_count;
 static uint8_t *memory; /* of x, on a processor; else NULL */
 static uint64_t page = 4096;
-static unsigned tried; /* so many places: each has every second scalar */
+static unsigned tried; /* so many places: each has every third scalar */
 
 /* ---- engines ----------------------------------------------------------------------------------------------------- */
 
@@ -87,6 +87,7 @@ typedef struct trial {
   uint64_t scalar;
   hg_launch_desc shape;
   atlas_type index;
+  uint8_t has_no_x;
 } trial;
 
 typedef struct result {
@@ -106,7 +107,7 @@ static void run(engine *e, const trial *t, result *r) {
   hg_launch_desc desc = t->shape;
   hg_launch_report report = {0};
   desc.bindings = bindings;
-  desc.binding_count = COUNT(bindings);
+  desc.binding_count = t->has_no_x ? 1 : 2;
   desc.scalars = &scalar;
   desc.scalar_count = 1;
   r->status = hg_launch(e->kernel, &desc, &report);
@@ -172,6 +173,11 @@ static const char *const accesses[] = {
     "pool.store.T [x + A], r3\n"};
 enum { ATOMICS = 2, ORDERED = 3 /* sees the order of lanes */, BRANCHES = 4, POOLS = 6 };
 
+static int is_chosen(void) {
+  static unsigned number;
+  return test_backend() == HG_BACKEND_CPU || number++ % ONE_IN == 0;
+}
+
 static void create_kernels(const char *text) {
   for (size_t i = 0; i < engine_count; i++) {
     executor = engines[i].executor;
@@ -193,20 +199,20 @@ static void place(trial *t, uint64_t byte_count, uint64_t alignment, int at_end)
 static void try_scalars(const char *text, trial *t, uint64_t extent, int is_wide) {
   tried++;
   const uint64_t bases[] = {0, extent, UINT64_C(1) << 31, UINT64_C(1) << 32, UINT64_C(1) << 63};
-  static const int64_t deltas[] = {0, -1, 5, -4, -17, -37};
-  static const uint64_t lanes[] = {40, 9};
+  static const int64_t deltas[] = {0, -1, 5, -4, -17, -100};
+  static const uint64_t lanes[] = {40, 9, MOST_LANES};
   for (size_t b = 0; b < COUNT(bases); b++)
     for (size_t d = 0; d < COUNT(deltas); d++) {
-      if ((!is_wide && b > 3) || (b + d + tried) % 2 == 0) continue;
+      if ((!is_wide && b > 3) || (b + d + tried) % 3 != 0) continue;
       t->scalar = bases[b] + (uint64_t)deltas[d];
       if (!is_wide) t->scalar &= UINT32_MAX;
-      t->shape.lanes = lanes[(b + d) % COUNT(lanes)];
+      if (t->shape.grid[0] == 0) t->shape.lanes = lanes[(b + d) / 3 % COUNT(lanes)];
       check_trial(text, t);
     }
 }
 
 static void try_program(const char *text, atlas_type index, uint64_t size, int is_pool) {
-  const uint64_t lengths[] = {0, size - 1, size, 8 * size - 1, 16 * size, 41 * size + size / 2};
+  const uint64_t lengths[] = {0, size - 1, size, 8 * size - 1, 16 * size, 131 * size + size / 2};
   trial t = {.index = index};
   create_kernels(text);
   for (size_t i = 0; i < COUNT(lengths); i++)
@@ -237,16 +243,82 @@ static void accesses_of_memory(void) {
   static const atlas_type elements[] = {ATLAS_u8, ATLAS_i16, ATLAS_u32, ATLAS_i64};
   static const atlas_type indices[] = {ATLAS_u32, ATLAS_i32, ATLAS_u64, ATLAS_i64};
   static const char *const displacements[] = {"", " + #8", " + #-8"}; /* a multiple of an element, for pools */
-  unsigned number = 0;
   for (size_t f = 0; f < COUNT(forms); f++)
     for (size_t i = 0; i < COUNT(indices); i++)
       for (size_t e = 0; e < COUNT(elements); e++)
         for (size_t d = 0; d < COUNT(displacements); d++)
           for (size_t a = 0; a < COUNT(accesses); a++) {
             if (forms[f].type != ATLAS_NONE && forms[f].type != indices[i]) continue;
-            if (test_backend() != HG_BACKEND_CPU && number++ % ONE_IN != 0) continue;
-            if (in_shard()) try_form(&forms[f], indices[i], elements[e], a, displacements[d]);
+            if (is_chosen() && in_shard()) try_form(&forms[f], indices[i], elements[e], a, displacements[d]);
           }
+}
+
+/* ---- what is no buffer, loops, and blocks ------------------------------------------------------------------------ */
+
+#define MAKE_INDEX "movi.T r3, #7\ncvt.I.u64 r0, lane\nmul.I r0, r0, #N\nadd.I r1, r0, s\n"
+#define LOAD_INTO_W "r4, [m + r1D]\nstg.T [w + lane], r4\n"
+enum { EXTENT = 23 };
+
+static const struct {
+  const char *text;
+  uint64_t extent;
+  uint8_t has_x; /* 1: of so many elements, at the end of the page */
+  uint8_t is_grid;
+} others[] = {
+    {".shared m T 23\n" MAKE_INDEX "sts.T [m + r1D], r3\nbar.sync\nlds.T " LOAD_INTO_W, EXTENT, 0, 0},
+    {".shared m T 23\n" MAKE_INDEX "set.ge.u64 p0, lane, #7\n@!p0 bra L\nsts.T [m + r1D], r3\nL:\nbar.sync\n"
+     "lds.T " LOAD_INTO_W,
+     EXTENT, 0, 0},
+    {".const m T { #1, #2, #3, #4, #5, #6, #7, #8, #9, #10, #11, #12, #13, #14, #15, #16, #17, #18, #19, #20, #21, "
+     "#22, "
+     "#23 }\n" MAKE_INDEX "ldc.T " LOAD_INTO_W,
+     EXTENT, 0, 0},
+    {".local m T 23\n" MAKE_INDEX "stl.T [m + r1D], r3\nadd.I r2, r1, #1\nldl.T " LOAD_INTO_W, EXTENT, 0, 0},
+    {".table m 2 inout\n" MAKE_INDEX "and.I r2, r1, #1\nldg.T r4, [r2 : r1]\nstg.T [w + lane], r4\n"
+     "stg.T [r1 : r0], r3\n",
+     2, 0, 0},
+    {".buffer x T inout\n" MAKE_INDEX "movi.u32 r9, #3\nmovi.T r5, #0\nL:\nldg.T r4, [x + r1D]\nadd.T r5, r5, r4\n"
+     "add.I r1, r1, #13\nloop r9, L\nstg.T [w + lane], r5\n",
+     2 * EXTENT, 1, 0},
+    {".buffer x T inout\n" MAKE_INDEX "movi.u32 r9, #3\nL:\nstg.T [x + r1D], r3\nadd.I r1, r1, #13\nloop r9, L\n",
+     2 * EXTENT, 1, 0},
+    /* Blocks of 8 by 4: runs of lanes are shorter than a vector, or as long. */
+    {".buffer x T inout\nsreg.u32 r0, global.x\ncvt.I.u32 r0, r0\nadd.I r1, r0, s\nldg.T r4, [x + r1D]\n"
+     "stg.T [w + lane], r4\n", 19, 1, 1},
+    {".buffer x T inout\nmovi.T r3, #7\nsreg.u32 r0, global.x\ncvt.I.u32 r0, r0\nadd.I r1, r0, s\n"
+     "stg.T [x + r1D], r3\n", 19, 1, 1},
+    {".buffer x T inout\ncvt.I.u32 r0, blane\nadd.I r1, r0, s\nldg.T r4, [x + r1D]\nbar.sync\n"
+     "stg.T [w + lane], r4\n", 31, 1, 1},
+    {".buffer x T inout\nmovi.T r3, #7\ncvt.u32.I r1, s\nadd.u32 r1, r1, blane\nbar.sync\nstg.T [x + r1D], r3\n", 31,
+     1, 1},
+    {".buffer x T inout\ncvt.u32.I r1, s\nadd.u32 r1, r1, blane\nldg.T r4, [x + r1D]\nbar.sync\n"
+     "stg.T [w + lane], r4\n", 31, 1, 1},
+};
+
+static void try_other(size_t which, atlas_type index, atlas_type element, const char *displacement, const char *step) {
+  char head[1024], text[2048];
+  trial t = {.index = index, .has_no_x = !others[which].has_x};
+  snprintf(head, sizeof head, ".program p\n%s.buffer w T inout\n.scalar s I\n%sexit\n",
+           others[which].is_grid ? ".block 8, 4\n" : "", others[which].text);
+  fill_in(head, "TIDN", (const char *const[]){atlas_type_name(element), atlas_type_name(index), displacement, step},
+          text, sizeof text);
+  if (others[which].is_grid) t.shape = (hg_launch_desc){.grid = {2, 1, 1}, .block = {8, 4, 1}};
+  if (others[which].has_x) place(&t, others[which].extent * atlas_bytes(element), atlas_bytes(element), 1);
+  create_kernels(text);
+  try_scalars(text, &t, others[which].extent, atlas_bytes(index) == 8);
+  release_kernels();
+}
+
+static void other_accesses(void) {
+  static const atlas_type elements[] = {ATLAS_u8, ATLAS_u32, ATLAS_i64};
+  static const atlas_type indices[] = {ATLAS_u32, ATLAS_i32, ATLAS_u64, ATLAS_i64};
+  static const char *const displacements[] = {"", " + #8", " + #-8"}, *const steps[] = {"1", "0", "3"};
+  for (size_t o = 0; o < COUNT(others); o++)
+    for (size_t i = 0; i < COUNT(indices); i++)
+      for (size_t e = 0; e < COUNT(elements); e++)
+        for (size_t d = 0; d < COUNT(displacements); d++)
+          for (size_t n = 0; n < COUNT(steps) && (n == 0 || !others[o].is_grid); n++)
+            if (is_chosen() && in_shard()) try_other(o, indices[i], elements[e], displacements[d], steps[n]);
 }
 
 int main(int argc, char **argv) {
@@ -254,6 +326,7 @@ int main(int argc, char **argv) {
   set("HOLOGRAM_NUM_THREADS", "1");
   open_engines();
   accesses_of_memory();
+  other_accesses();
   close_engines();
   return check_report();
 }
