@@ -8,7 +8,7 @@
 
 static uint16_t declare(generator *g, uint8_t kind, atlas_type type, uint8_t access, uint32_t count, enum role role) {
   static const char *const names[] = {"s",    "in",   "el",  "pl", "out", "at", "sl",
-                                      "hist", "pool", "tab", "c",  "loc", "sp", "far"};
+                                      "hist", "pool", "tab", "c",  "loc", "sp", "far", "edge"};
   draft *d = g->d;
   if (d->symbol_count == DRAFT_SYMBOLS) return UINT16_MAX;
   uint16_t index = (uint16_t)d->symbol_count++;
@@ -132,6 +132,13 @@ static void declare_far(generator *g) {
   g->stride[s] = stride;
 }
 
+static void declare_edge(generator *g) {
+  uint32_t lanes = g->l->lane_count;
+  declare_buffer(g, ROLE_EDGE, random_type(g, mask_of(chance(g, 40) ? "a" : "n")), ATLAS_INOUT,
+                 1 + below(g, lanes + 8));
+  g->edge_back = chance(g, 50) ? below(g, 5) : below(g, lanes + 1);
+}
+
 /* What the shapes need beside the rest. */
 static void declare_for_shapes(generator *g) {
   declare_planes(g, ROLE_OUT, ATLAS_u32, ATLAS_OUT, 4);
@@ -146,6 +153,7 @@ static void declare_for_shapes(generator *g) {
     declare(g, ATLAS_SYMBOL_SHARED, random_type(g, mask_of("a")), ATLAS_INOUT, 1 + lanes % 16, ROLE_HIST);
   if (chance(g, 30)) declare_far(g);
   if (chance(g, 30)) declare_local(g);
+  if (has_edges(g)) declare_edge(g);
   for (uint32_t i = 0; i < g->d->symbol_count; i++) choose_exchange(g, i);
 }
 
@@ -205,6 +213,26 @@ void choose_shape(generator *g) {
   }
   l->step_limit = chance(g, 10) ? 1 + below(g, 40) : 5000;
   l->phase = below(g, ATLAS_PHASE_COUNT);
+}
+
+static uint64_t short_bytes(generator *g, uint64_t size) {
+  static const uint8_t elements[] = {0, 0, 1, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65};
+  uint64_t bytes = elements[below(g, sizeof elements)] * size;
+  return chance(g, 40) && bytes > 0 ? bytes - 1 - below(g, (uint32_t)size) : bytes;
+}
+
+void shorten(generator *g) {
+  enum { PROGRAMS = 20, SYMBOLS = 40 }; /* percent */
+  if (!has_edges(g) || !chance(g, PROGRAMS)) return;
+  for (uint32_t i = 0; i < g->d->symbol_count; i++) {
+    const atlas_symbol *s = &g->d->symbols[i];
+    int is_memory = s->kind == ATLAS_SYMBOL_BUFFER || s->kind == ATLAS_SYMBOL_POOL;
+    uint64_t now = short_bytes(g, s->kind == ATLAS_SYMBOL_BUFFER ? atlas_bytes((atlas_type)s->type) : 8);
+    if (!chance(g, SYMBOLS)) continue;
+    if (is_memory && now < g->l->bytes[i]) g->l->bytes[i] = now;
+    for (uint32_t k = 0; s->kind == ATLAS_SYMBOL_TABLE && k < s->count; k++)
+      if (g->l->entry_bytes[i][k] != UINT64_MAX && chance(g, 50)) g->l->entry_bytes[i][k] = now;
+  }
 }
 
 void bind_in_place(generator *g) {

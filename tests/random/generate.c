@@ -516,6 +516,7 @@ void generate(uint64_t seed, uint32_t size, int generation, draft *d, test_launc
   while (count_of(g) < end) statement(g, end);
   store_all(g);
   emit_ops(g, ATLAS_OP_exit, ATLAS_NONE, 0, NULL);
+  shorten(g);
   bind_in_place(g);
   l->seed = rng_next(&g->r);
   free(g);

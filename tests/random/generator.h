@@ -60,6 +60,7 @@ typedef struct generator {
                                     * first lane's */
   uint32_t stride[DRAFT_SYMBOLS];  /* of spread elements: from one lane's to the next one's */
   uint8_t stored[DRAFT_SYMBOLS];   /* local arrays: may hold something */
+  uint32_t edge_back;              /* see ROLE_EDGE */
   int may_have_left;               /* lanes have ended, their block has not */
   int has_callee[MAX_CALLEES];
   uint32_t callee_label[MAX_CALLEES];
@@ -81,7 +82,8 @@ enum role {
   ROLE_CONST,
   ROLE_LOCAL,
   ROLE_SPREAD, /* of a buffer: lane * stride + planes */
-  ROLE_FAR     /* of shared memory: lane in the block * stride + planes */
+  ROLE_FAR,    /* of shared memory: lane in the block * stride + planes */
+  ROLE_EDGE    /* of a buffer: element lane - edge_back, if there is one, by indices that pass a type's end */
 };
 
 static inline uint32_t below(generator *g, uint32_t count) { return rng_below(&g->r, count); }
@@ -89,6 +91,7 @@ static inline int chance(generator *g, uint32_t percent) { return rng_chance(&g-
 static inline int can_collect(const generator *g) { return g->collectives && g->level <= BLOCK; }
 
 static inline int has_shapes(const generator *g) { return g->r.generation >= WITH_SHAPES; }
+static inline int has_edges(const generator *g) { return g->r.generation >= WITH_EDGES; }
 static inline void mark(generator *g, enum shape shape) { g->d->shapes |= UINT64_C(1) << shape; }
 
 /* ---- declare.c --------------------------------------------------------------------------------------------------- */
@@ -97,6 +100,8 @@ void choose_shape(generator *g);
 void declare_all(generator *g);
 void declare_planes(generator *g, enum role role, atlas_type type, uint8_t access, uint32_t planes);
 
+/* Now and then something is bound to fewer bytes: none, a part of an element, about a vector. */
+void shorten(generator *g);
 /* Buffers that are reached only as [x + lane] may be bound to one range. */
 void bind_in_place(generator *g);
 

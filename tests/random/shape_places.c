@@ -200,6 +200,55 @@ static void scatter_loop(generator *g) {
   if (r.trips > 1) mark(g, SHAPE_scatter_loop);
 }
 
+/* ---- indices that pass the end of their type --------------------------------------------------------------------- */
+
+/* Zero that no analysis knows of, or a constant. */
+static atlas_operand nothing(generator *g, atlas_type type, uint16_t buffer) {
+  atlas_operand d;
+  if (chance(g, 30) || !destination(g, ATLAS_u64, &d)) return atlas_bits(0);
+  EMIT(g, len, ATLAS_u64, d, atlas_buffer(buffer));
+  EMIT(g, shr, ATLAS_u64, d, d, atlas_bits(40));
+  if (type != ATLAS_u64) emit_cvt(g, type, ATLAS_u64, d, d);
+  return d;
+}
+
+/* The lane less edge_back, and less what is added in the address, from a power of two on: in bounds where nothing is
+ * left of that. UINT32_MAX: no register is left. */
+static uint32_t edge_index(generator *g, uint16_t buffer, int64_t added) {
+  static const uint8_t powers[] = {31, 32, 63, 64};
+  atlas_type type = index_types[below(g, 5)];
+  uint32_t power = powers[below(g, 4)], i = lane_index(g, type, 0, 1, 0);
+  uint64_t from = (power < 64 ? UINT64_C(1) << power : 0) - g->edge_back - (uint64_t)added;
+  if (i == UINT32_MAX) return i;
+  atlas_operand at = atlas_reg(i), zero = nothing(g, type, buffer);
+  EMIT(g, add, type, at, at, zero);
+  EMIT(g, add, type, at, at, atlas_bits(from & atlas_mask(type)));
+  if (atlas_bytes(type) == 4 && chance(g, 40)) emit_cvt(g, type == ATLAS_u32 ? ATLAS_u64 : ATLAS_i64, type, at, at);
+  return i;
+}
+
+static void edge(generator *g) {
+  static const int64_t displacements[] = {0, 0, 0, 1, -1, 8, -8, 100};
+  uint16_t s = symbol_with_role(g, ROLE_EDGE, ATLAS_NONE);
+  if (s == UINT16_MAX) return;
+  atlas_type type = type_of(g, s);
+  int64_t added = displacements[below(g, 8)];
+  uint32_t i = edge_index(g, s, added);
+  if (i == UINT32_MAX) return;
+  side masked;
+  int p = chance(g, 30) ? divergent(g) : -1;
+  if (p >= 0) open_side(g, (uint32_t)p, chance(g, 50), &masked);
+  atlas_operand d, address = atlas_mem_reg(s, i, added), value = register_source(g, type);
+  if (chance(g, 60)) EMIT(g, stg, type, address, value);
+  if (is_atomic_type((uint8_t)type) && chance(g, 50)) EMIT(g, atom_add, type, atlas_discard(), address, value);
+  if (chance(g, 70) && destination(g, type, &d)) {
+    EMIT(g, ldg, type, d, address);
+    keep(g, type, d.reg);
+  }
+  if (p >= 0) close_side(g, &masked);
+  mark(g, SHAPE_edge);
+}
+
 /* ---- elements at a distance -------------------------------------------------------------------------------------- */
 
 /* Loads and stores of a lane's few neighbouring elements; of f16 and bf16 two values at a time, rounded. */
@@ -470,7 +519,8 @@ static void local_filled(generator *g) {
 
 void shape_of_places(generator *g) {
   static void (*const shapes[])(generator *) = {
-      masked_atomic, masked_atomic, atomic_loop, gather_loop, gather_loop,          scatter_loop, spread,
-      spread,        far_exchange,  block_loop,  leave_early, collectives_in_a_row, local_filled, local_filled};
-  shapes[below(g, sizeof shapes / sizeof *shapes)](g);
+      masked_atomic, masked_atomic, atomic_loop, gather_loop, gather_loop,          scatter_loop, spread,       spread,
+      far_exchange,  block_loop,    leave_early, collectives_in_a_row, local_filled, local_filled, edge};
+  uint32_t count = sizeof shapes / sizeof *shapes;
+  shapes[below(g, has_edges(g) ? count : count - 1)](g);
 }
