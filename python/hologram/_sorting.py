@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
 
 _CHUNK = 256  # of a running sum
 _FEW = 128  # are sorted by counting
+_MOST = 1 << 24  # elements that a set is made of: more take minutes to sort
 _SIDE = 128  # numbers that lie side by side where they are compared with others
 
 
@@ -242,6 +243,8 @@ unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indi
 def unique_all(x: Any, /) -> Any:
     """The values of x, each once and sorted, where each stands first, which of them each element is, and how often each occurs."""
     flat = x.reshape(-1)
+    if flat.size > _MOST:
+        raise _core.Unsupported(f"unique of {flat.size} elements: it takes at most 2^24; do it in parts, and once more of their values")
     if flat.size == 0:
         none = zeros((0,), "int64")
         return unique_all_result(flat, none, zeros(x.shape, "int64"), none)

@@ -367,15 +367,16 @@ static hg_status call_new(const call *c) {
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
-static hg_status check_counts(const char *caller, const hg_tensor *inputs, size_t input_count,
+static hg_status check_counts(const char *caller, hg_op op, const hg_tensor *inputs, size_t input_count,
                               const hg_argument *arguments, size_t argument_count, const hg_tensor *outputs,
                               size_t output_count) {
+  const ops_row *row = ops_row_of(op);
   if ((inputs == NULL && input_count > 0) || (arguments == NULL && argument_count > 0) ||
       (outputs == NULL && output_count > 0))
     return hg_fail(HG_INVALID_ARGUMENT, "%s: an argument is NULL", caller);
   if (input_count > MOST_TENSORS || output_count > MOST_TENSORS || input_count + output_count > MOST_TENSORS - 1)
-    return hg_fail(HG_UNSUPPORTED, "%s: %zu inputs and %zu outputs; at most %d tensors can be given to one call",
-                   caller, input_count, output_count, MOST_TENSORS - 1);
+    return hg_fail(HG_UNSUPPORTED, "%s of %zu tensors: one call takes at most %d; do it in parts",
+                   row != NULL ? row->name : caller, input_count + output_count, MOST_TENSORS - 1);
   if (argument_count > MOST_ARGUMENTS)
     return hg_fail(HG_INVALID_ARGUMENT, "%s: %zu arguments; no operation has more than %d", caller, argument_count,
                    MOST_ARGUMENTS);
@@ -410,7 +411,7 @@ static hg_status apply_many(call *c) {
 
 hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
                    size_t argument_count, const hg_tensor *outputs, size_t output_count, hg_stream *stream) {
-  HG_TRY(check_counts("hg_apply", inputs, input_count, arguments, argument_count, outputs, output_count));
+  HG_TRY(check_counts("hg_apply", op, inputs, input_count, arguments, argument_count, outputs, output_count));
   call c = {.op = op, .inputs = inputs, .outputs = outputs, .arguments = arguments, .stream = stream};
   c.input_count = (uint32_t)input_count;
   c.output_count = (uint32_t)output_count;
@@ -442,7 +443,7 @@ static hg_status infer(hg_computation *computation, hg_op op, const hg_tensor *i
 
 hg_status hg_apply_shape(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
                          size_t argument_count, hg_tensor *outputs, size_t output_count) {
-  HG_TRY(check_counts("hg_apply_shape", inputs, input_count, arguments, argument_count, NULL, 0));
+  HG_TRY(check_counts("hg_apply_shape", op, inputs, input_count, arguments, argument_count, NULL, 0));
   if ((outputs == NULL && output_count > 0) || output_count >= MOST_TENSORS)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_apply_shape: 'outputs' is NULL, or more than any operation has");
   hg_computation *computation = NULL;

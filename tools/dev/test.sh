@@ -101,12 +101,12 @@ stage_quick() {
   run_jobs
 }
 
-stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo --ignore=tests/python; }
+stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo --ignore=tests/python --ignore=tests/large; }
 
 # Tests of a GPU's memory run on the release build's double of libcuda, where there is one.
 stage_package() {
   check "build" build_package || return 0
-  PYTHONPATH=$BUILD/package/stage HOLOGRAM_DOUBLE=$ROOT/$BUILD/release/tests/sim run_pytest package tests/python
+  PYTHONPATH=$BUILD/package/stage HOLOGRAM_DOUBLE=$ROOT/$BUILD/release/tests/sim run_pytest package tests/python tests/large
 }
 
 stage_torch() {
@@ -147,7 +147,7 @@ stage_engines() {
   mapfile -t engines < <(engines_here)
   say "engines: ${engines[*]}"
   for engine in "${engines[@]}"; do options+=(--engine "$engine"); done
-  job "conformance" run_pytest release tests -m engine --ignore=tests/python "${options[@]}"
+  job "conformance" run_pytest release tests -m engine --ignore=tests/python --ignore=tests/large "${options[@]}"
   for engine in "${engines[@]}"; do
     unit_jobs_suffix=" on $engine"
     unit_jobs release --suite engines -- \
