@@ -1,7 +1,7 @@
 """Makes the fuzzers' seeds: python tests/fuzz/seeds.py HOLOGRAM (the command).
 
-text and run: the programs of the tree, small ones only; binary and run: their binary forms; and the dictionary. Run it again
-after a change of the text or binary form.
+text and run: the programs of the tree, small ones only; binary and run: their binary forms; entry: changes of one field of a kernel
+cache's entry each; and the dictionary. Run it again after a change of the text or binary form or of hg_gpu_info.
 """
 
 import subprocess
@@ -47,8 +47,26 @@ def dictionary() -> str:
     return "# Words of the Atlas text form, for -dict=.\n" + "\n".join(lines) + "\n"
 
 
+# Of hg_gpu_info (backend/gpu/gpu.h): where a field begins, its bytes, and values that no plan has.
+FIELDS = {"size": (0, 4, 0), "argument_bytes": (4, 4, 1 << 20), "threads": (8, 4, 0), "lanes_per_thread": (12, 4, 3),
+          "max_threads": (16, 4, 0), "parts": (20, 4, 0), "shared_bytes": (24, 4, 0xffffffff), "observes_block": (48, 1, 1),
+          "vector_only": (52, 1, 1), "packs": (54, 1, 0), "tile_shift": (56, 1, 200), "dynamic_bytes": (60, 4, 0x7fffffff),
+          "table_lanes": (64, 8, 1), "steps": (72, 8, 0), "table_symbol": (80, 4, 200), "parameter_count": (84, 4, 100000),
+          "symbol": (88, 2, 0xffff), "offset": (90, 2, 0xfff8), "vector": (92, 1, 9), "kind": (93, 1, 7),
+          "element_shift": (94, 1, 99), "divides": (95, 1, 1), "again": (96, 1, 1), "reach": (104, 8, 1 << 63)}
+
+
+def entry_seeds() -> dict[str, bytes]:
+    """Inputs of fuzz_entry: an entry's number, flags, then changes of a byte each."""
+    seeds = {"nothing": b"\0\0", "cut": b"\0\1\x40\0", "whole": b"\0\4HGKERNEL", "damaged": b"\0\2\0\0\1"}
+    for number, (name, (offset, size, value)) in enumerate(FIELDS.items()):
+        changes = b"".join(bytes((offset + i & 255, offset + i >> 8, value >> 8 * i & 255)) for i in range(size))
+        seeds[name] = bytes((number % 8, 0)) + changes
+    return seeds
+
+
 def main(command: str) -> None:
-    for kind in ("text", "binary", "run"):
+    for kind in ("text", "binary", "run", "entry"):
         (CORPUS / kind).mkdir(parents=True, exist_ok=True)
         for old in (CORPUS / kind).iterdir():
             old.unlink()
@@ -63,6 +81,8 @@ def main(command: str) -> None:
     for source in programs("tests/conformance/bad")[::5]:
         (CORPUS / "text" / f"bad_{source.name}").write_bytes(source.read_bytes())
     (CORPUS / "text" / "every_instruction.atlas").write_text(every_instruction())
+    for name, data in entry_seeds().items():
+        (CORPUS / "entry" / name).write_bytes(data)
     (HERE / "atlas.dict").write_text(dictionary())
 
 

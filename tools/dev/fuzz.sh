@@ -19,7 +19,9 @@ build_fuzz() {
 fuzz_one() {
   local corpus=$BUILD/fuzz/corpus/$1 findings=$BUILD/fuzz/findings seeds=tests/fuzz/corpus/${1/canon/text}
   mkdir -p "$corpus" "$findings" "$seeds"
-  "$BUILD/fuzz/tests/fuzz/fuzz_$1" "$corpus" "$seeds" -dict=tests/fuzz/atlas.dict -max_total_time="$2" \
+  LD_LIBRARY_PATH=$ROOT/$BUILD/fuzz/tests/sim:$ROOT/$BUILD/fuzz/tests/sim/metal \
+    SIMMETAL_CACHE=$ROOT/$BUILD/fuzz/metal-kernels \
+    "$BUILD/fuzz/tests/fuzz/fuzz_$1" "$corpus" "$seeds" -dict=tests/fuzz/atlas.dict -max_total_time="$2" \
     -timeout=20 -rss_limit_mb=2048 -artifact_prefix="$findings/$1-" -print_final_stats=1
 }
 
