@@ -94,6 +94,8 @@ typedef struct hg_op_info {
 } hg_op_info;
 HG_API hg_status hg_op_query(size_t index, hg_op_info *info);
 HG_API hg_op hg_op_by_name(const char *name); /* HG_OP_none: there is none */
+/* The type that two become in one operation; ATLAS_NONE: they do not mix. */
+HG_API atlas_type hg_promote_types(atlas_type a, atlas_type b);
 
 /* ---- computations ------------------------------------------------------------------------------------------------ */
 
@@ -114,7 +116,9 @@ HG_API hg_value hg_computation_input(hg_computation *computation, const char *na
 HG_API hg_value hg_computation_number(hg_computation *computation, atlas_type type, double value);
 HG_API hg_value hg_computation_integer(hg_computation *computation, atlas_type type, int64_t value);
 
-/* An operation's only result, or its first. Types must agree as the array API promotes them; shapes broadcast. */
+/* An operation's only result, or its first. Types are promoted (bool < integers < floats, of two kinds the higher one's
+ * type, within a kind as in the array API; u64 and a signed type do not mix, and 8-bit floats do with none); shapes
+ * broadcast. */
 HG_API hg_value hg_compute(hg_computation *computation, hg_op op, const hg_value *inputs, size_t input_count,
                            const hg_argument *arguments, size_t argument_count);
 /* All results of an operation that has several. */
@@ -145,7 +149,8 @@ typedef struct hg_executable hg_executable;
 
 enum {
   HG_NUMERICS_FAST = 1, /* contractions may use the vendor's library or tensor cores: other bits; the report says so */
-  HG_NO_FUSION = 2      /* each operation by itself: for comparisons */
+  HG_NO_FUSION = 2,     /* each operation by itself: for comparisons */
+  HG_STRICT_TYPES = 4   /* HG_INVALID_ARGUMENT where bools, integers and floats meet in a call of hg_compute */
 };
 
 typedef struct hg_compile_desc {

@@ -29,9 +29,11 @@ hg_status hg_compile(hg_executor *executor, hg_computation *computation, const h
   if (executor == NULL || computation == NULL || out == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: an argument is NULL");
   HG_TRY(HG_READ(hg_compile_desc, &own, desc));
-  if ((own.flags & ~(uint32_t)(HG_NUMERICS_FAST | HG_NO_FUSION)) != 0 || own.reserved != 0)
+  if ((own.flags & ~(uint32_t)(HG_NUMERICS_FAST | HG_NO_FUSION | HG_STRICT_TYPES)) != 0 || own.reserved != 0)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_compile_desc.flags 0x%x and .reserved %u: a bit that means nothing",
                    (unsigned)own.flags, (unsigned)own.reserved);
   HG_TRY(check_computation(computation));
-  return ops_compile(executor, computation, own.flags, out);
+  if ((own.flags & HG_STRICT_TYPES) != 0 && computation->mix[0] != '\0')
+    return hg_fail(HG_INVALID_ARGUMENT, "%s", computation->mix);
+  return ops_compile(executor, computation, own.flags & ~(uint32_t)HG_STRICT_TYPES, out);
 }

@@ -2,6 +2,8 @@
  * the nodes. */
 #include "ops/compute.h"
 
+#include <stdio.h>
+
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 static ops_item item_of(const hg_argument *argument, ops_word preset) {
@@ -13,7 +15,7 @@ static ops_item item_of(const hg_argument *argument, ops_word preset) {
   }
   if (!ops_is_real(preset)) { /* an integer that was given as a number */
     double value = argument->number;
-    if (value >= -0x1p62 && value <= 0x1p62 && (double)(int64_t)value == value) return ops_integer_item((int64_t)value);
+    if (ops_is_whole(value)) return ops_integer_item((int64_t)value);
   }
   return ops_real_item(argument->number);
 }
@@ -43,47 +45,80 @@ static int take_arguments(ops_request *request, const hg_argument *arguments, si
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
-static int check_input(const ops_request *request, const ops_input_spec *spec, size_t index, value_id value) {
-  hg_computation *c = request->c;
+static int check_value(const ops_request *request, const ops_input_spec *spec, size_t index, value_id value) {
+  (void)index;
+  if (value == 0 && spec->is_optional) return 1;
   char *name = (char[HG_WORD_BYTES]){0};
   hg_clip(spec->name.text, spec->name.length, name, HG_WORD_BYTES);
-  if (value == 0 && spec->is_optional) return 1;
   if (value == 0) return ops_refuse(request, HG_INVALID_ARGUMENT, "its input '%s' is missing", name), 0;
-  if (!ops_is_value(c, value))
-    return ops_refuse(request, HG_INVALID_ARGUMENT, "%s: %u is no value of this computation", name, (unsigned)value), 0;
-  atlas_type type = (atlas_type)ops_at(c, value)->type;
+  if (ops_is_value(request->c, value)) return 1;
+  return ops_refuse(request, HG_INVALID_ARGUMENT, "%s: %u is no value of this computation", name, (unsigned)value), 0;
+}
+
+/* What to write instead, where the type is none that the row takes. */
+static void advise(ops_word types, const char *name, char *text, size_t bytes) {
+  static const atlas_type kinds[] = {ATLAS_bool, ATLAS_i32, ATLAS_f32};
+  size_t used = 0;
+  int is_all = ops_type_is_of(ATLAS_f32, types.text, types.length); /* whatever has floats is made of floats */
+  for (size_t i = is_all ? 2 : 0; i < 3 && used < bytes; i++)
+    if (ops_type_is_of(kinds[i], types.text, types.length))
+      used += (size_t)snprintf(text + used, bytes - used, "%scast(%s, %s)", used > 0 ? " or " : "", name,
+                               atlas_type_name(kinds[i]));
+}
+
+static int check_type(const ops_request *request, const ops_input_spec *spec, size_t index, value_id value) {
   ops_word types = ops_types_part(request->row->types, index);
-  if (ops_type_is_of(type, types.text, types.length)) return 1;
-  int wants_bool = types.length == 4 && memcmp(types.text, "bool", 4) == 0;
-  int wants_integer = types.length == 7 && memcmp(types.text, "integer", 7) == 0;
-  ops_refuse(request, HG_INVALID_ARGUMENT, "%s is %s; it takes %s: cast(%s, %s) makes it one", name, OPS_TEXT(c, value),
-             HG_WORD(types.text, types.length), name, wants_bool ? "bool" : wants_integer ? "i32" : "f32");
+  if (value == 0 || ops_type_is_of((atlas_type)ops_at(request->c, value)->type, types.text, types.length)) return 1;
+  char name[HG_WORD_BYTES], advice[3 * HG_WORD_BYTES];
+  hg_clip(spec->name.text, spec->name.length, name, sizeof name);
+  advise(types, name, advice, sizeof advice);
+  ops_refuse(request, HG_INVALID_ARGUMENT, "%s is %s; it takes %s: %s makes it one", name, OPS_TEXT(request->c, value),
+             HG_WORD(types.text, types.length), advice);
   return 0;
 }
 
+/* Each input beside its name, those of the last name again and again where that may stand for many. */
+static int check_inputs(const ops_request *request,
+                        int (*check)(const ops_request *, const ops_input_spec *, size_t, value_id)) {
+  const char *at = request->row->inputs;
+  ops_input_spec spec;
+  for (uint32_t i = 0; ops_next_input(&at, &spec); i++) {
+    do
+      if (!check(request, &spec, i, request->inputs[i])) return 0;
+    while (spec.is_variadic && ++i < request->input_count);
+  }
+  return 1;
+}
+
 /* Fills in absent ones behind those that are given. */
-static int take_inputs(ops_request *request, const value_id *inputs, size_t count, value_id own[HG_MAX_RANK]) {
+static int place_inputs(ops_request *request, const value_id *inputs, size_t count, value_id own[HG_MAX_RANK],
+                        int *is_variadic) {
   const char *at = request->row->inputs;
   ops_input_spec spec;
   size_t known = 0;
   request->inputs = own;
+  *is_variadic = 0;
   while (ops_next_input(&at, &spec)) {
     if (spec.is_variadic) {
-      for (size_t i = known; i < count; i++)
-        if (!check_input(request, &spec, i, inputs[i])) return 0;
       if (count == known) return ops_refuse(request, HG_INVALID_ARGUMENT, "it takes at least one input"), 0;
       request->inputs = inputs;
+      *is_variadic = 1;
       known = count;
       break;
     }
     own[known] = known < count ? inputs[known] : 0;
-    if (!check_input(request, &spec, known, own[known])) return 0;
     known++;
   }
   request->input_count = (uint32_t)known;
   if (count <= known) return 1;
   ops_refuse(request, HG_INVALID_ARGUMENT, "%zu inputs are given, of %zu (%s)", count, known, request->row->inputs);
   return 0;
+}
+
+static int take_inputs(ops_request *request, const value_id *inputs, size_t count, value_id own[HG_MAX_RANK]) {
+  int is_variadic;
+  return place_inputs(request, inputs, count, own, &is_variadic) && check_inputs(request, check_value) &&
+         ops_promote_inputs(request, is_variadic ? NULL : own) && check_inputs(request, check_type);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -131,7 +166,7 @@ uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count
 static uint32_t compute(hg_computation *c, hg_op op, const hg_value *inputs, size_t input_count,
                         const hg_argument *arguments, size_t argument_count, value_id *results) {
   if (c->status != HG_OK) return 0;
-  ops_request request = {.c = c, .row = ops_row_of((uint32_t)op)};
+  ops_request request = {.c = c, .row = ops_row_of((uint32_t)op), .is_users = 1};
   if (request.row == NULL)
     return ops_failed(c, HG_INVALID_ARGUMENT, "hg_compute: there is no operation %#x", (unsigned)op);
   if ((inputs == NULL && input_count > 0) || (arguments == NULL && argument_count > 0))

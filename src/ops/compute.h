@@ -36,6 +36,7 @@ typedef struct ops_request {
   uint32_t input_count;
   ops_item arguments[OPS_MAX_ARGUMENTS];
   uint32_t depth; /* of formulas in formulas */
+  int is_users;   /* the user wrote it: by itself, or in a formula */
 } ops_request;
 
 int ops_is_value(const hg_computation *c, value_id value);
@@ -45,6 +46,8 @@ value_id ops_refuse(const ops_request *request, hg_status status, const char *fo
 
 ops_item ops_integer_item(int64_t value);
 ops_item ops_real_item(double value);
+int ops_holds(atlas_type type, int64_t value); /* an integer type, or bool */
+int ops_is_whole(double value); /* an i64 of at most 2^62 */
 /* An argument's default. */
 ops_item ops_preset(ops_word preset);
 int ops_is_real(ops_word preset); /* it takes a number that need not be whole */
@@ -56,6 +59,10 @@ const char *ops_argument_wish(ops_word preset);
 /* Checks the inputs of a request whose arguments are set, and makes nodes; up to OPS_MAX_RESULTS values. Returns how
  * many; 0: failed. */
 uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count, value_id *results);
+
+/* Casts inputs of a lower kind to the type of those beside them, in place; 0: failed. `own` is NULL or what
+ * request->inputs points at: with NULL a mix is only noted. */
+int ops_promote_inputs(ops_request *request, value_id *own);
 
 /* The makers of each kind. */
 value_id ops_make_pointwise(const ops_request *request);
@@ -77,6 +84,8 @@ int ops_shape_of(const ops_request *request, const ops_item *sizes, ops_shape *s
 /* Casts to one type and broadcasts to one shape all of them, in place; 0 and refused where they do not. */
 int ops_agree_types(const ops_request *request, value_id *values, uint32_t count);
 int ops_agree_shapes(const ops_request *request, value_id *values, uint32_t count);
+/* A comparison of an integer and a float (in either order) of one shape, exact. */
+value_id ops_compare_kinds(hg_computation *c, atlas_op op, value_id a, value_id b);
 /* An operation by its code on values of one shape and type: for makers. */
 value_id ops_binary(hg_computation *c, atlas_op op, value_id a, value_id b);
 value_id ops_unary(hg_computation *c, atlas_op op, value_id a);

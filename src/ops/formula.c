@@ -167,13 +167,11 @@ static ops_item read_number(ops_formula *f) {
 value_id ops_number_of(ops_formula *f, const char *at, const ops_item *item, atlas_type type) {
   if (atlas_is_float(type) || atlas_kind(type) == ATLAS_KIND_STORAGE) return ops_number(f->c, type, item->number);
   double number = item->number;
-  int is_whole = item->is_integer || (number >= -0x1p62 && number <= 0x1p62 && (double)(int64_t)number == number);
+  int is_whole = item->is_integer || ops_is_whole(number);
   int64_t whole = item->is_integer ? item->integers[0] : is_whole ? (int64_t)number : 0;
-  uint64_t bits = atlas_convert(type, ATLAS_i64, (uint64_t)whole);
-  if (type == ATLAS_bool ? whole == 0 || whole == 1
-                         : atlas_is_integer(type) && atlas_convert(ATLAS_i64, type, bits) == (uint64_t)whole)
-    if (is_whole) return ops_constant(f->c, type, bits);
-  ops_complain(f, at, "%.9g is no %s, which the number meets here", number, atlas_type_name(type));
+  if (is_whole && ops_holds(type, whole))
+    return ops_constant(f->c, type, atlas_convert(type, ATLAS_i64, (uint64_t)whole));
+  ops_complain(f, at, "%s is no %s, which the number meets here", OPS_NUMBER(number), atlas_type_name(type));
   return 0;
 }
 

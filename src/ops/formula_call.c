@@ -35,7 +35,18 @@ static void read_parts(ops_formula *f, call_parts *parts) {
 
 /* ---- numbers become values --------------------------------------------------------------------------------------- */
 
-/* The type that a number at an input takes: of the values at inputs that are promoted with it. */
+/* A number's type beside values of one: theirs, but of a fraction beside integers and bools f32, and of a whole number
+ * beside bools i64. In rows of the table, whose arguments are all of one kind, it is the number's value that counts. */
+static atlas_type type_beside(const ops_formula *f, const ops_item *number, atlas_type type) {
+  double value = number->number;
+  int is_whole = number->is_integer, rank = ops_kind_rank(type);
+  if (f->row != NULL && !is_whole) is_whole = ops_is_whole(value);
+  if (f->row != NULL && rank == 0 && is_whole && (value == 0 || value == 1)) return type;
+  if (rank >= (is_whole ? 1 : 2)) return type;
+  return is_whole ? ATLAS_i64 : ATLAS_f32;
+}
+
+/* The type that a number at an input takes: by the values at inputs that are promoted with it. */
 static atlas_type type_of_number(const ops_formula *f, const ops_row *row, const ops_item *items, uint32_t count,
                                  uint32_t index) {
   atlas_type type = ATLAS_NONE;
@@ -46,7 +57,7 @@ static atlas_type type_of_number(const ops_formula *f, const ops_row *row, const
     atlas_type both = type == ATLAS_NONE ? next : ops_promote(type, next);
     if (both != ATLAS_NONE) type = both;
   }
-  if (type != ATLAS_NONE) return type;
+  if (type != ATLAS_NONE) return type_beside(f, &items[index], type);
   if (ops_word_is(own, "integer")) return ATLAS_i64;
   return ops_word_is(own, "bool") ? ATLAS_bool : f->type;
 }
@@ -180,8 +191,13 @@ static void place_arguments(ops_formula *f, const call_parts *parts, uint32_t *t
   }
 }
 
+static ops_request request_in(const ops_formula *f, const ops_row *row) {
+  int is_users = f->row == NULL && f->nesting == 0;
+  return (ops_request){.c = f->c, .row = row, .depth = f->nesting + 1, .is_users = is_users};
+}
+
 static ops_item call_operation(ops_formula *f, const ops_row *row, const char *at, const call_parts *parts) {
-  row_call call = {.request = {.c = f->c, .row = row, .depth = f->nesting + 1}};
+  row_call call = {.request = request_in(f, row)};
   uint32_t taken = 0;
   place_inputs(parts, &taken, &call);
   place_arguments(f, parts, &taken, &call);
@@ -193,7 +209,7 @@ static ops_item call_operation(ops_formula *f, const ops_row *row, const char *a
 }
 
 ops_item ops_operate(ops_formula *f, const char *at, hg_op op, const ops_item *items, uint32_t count) {
-  row_call call = {.request = {.c = f->c, .row = ops_row_of(op), .depth = f->nesting + 1}, .input_count = count};
+  row_call call = {.request = request_in(f, ops_row_of(op)), .input_count = count};
   for (uint32_t i = 0; i < count; i++) {
     if (items[i].kind == OPS_ITEM_ABSENT) return ops_complain(f, at, "one side of this is not given");
     call.inputs[i] = items[i];

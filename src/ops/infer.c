@@ -20,6 +20,20 @@ const char *ops_value_text(const hg_computation *c, value_id value, char *text, 
   return text;
 }
 
+/* What printf puts between whole and fraction is the locale's, and may be several bytes. */
+const char *ops_number_text(double number, char text[OPS_NUMBER_BYTES]) {
+  char local[OPS_NUMBER_BYTES];
+  size_t used = 0;
+  snprintf(local, sizeof local, "%.9g", number);
+  for (const char *at = local; *at != '\0'; at++) {
+    int is_plain = *at == '+' || *at == '-' || (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z');
+    if (is_plain) text[used++] = *at;
+    else if (used > 0 && text[used - 1] != '.') text[used++] = '.';
+  }
+  text[used] = '\0';
+  return text;
+}
+
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
 static atlas_type wider(atlas_type a, atlas_type b) { return atlas_bytes(a) >= atlas_bytes(b) ? a : b; }
@@ -35,23 +49,28 @@ static atlas_type promote_signs(atlas_type sint, atlas_type uint) {
   }
 }
 
+int ops_kind_rank(atlas_type type) {
+  if (type == ATLAS_bool) return 0;
+  return atlas_is_integer(type) ? 1 : atlas_is_float(type) ? 2 : 3;
+}
+
 atlas_type ops_promote(atlas_type a, atlas_type b) {
   if (a == b) return a;
-  atlas_type_kind left = atlas_kind(a), right = atlas_kind(b);
-  if (left == ATLAS_KIND_FLOAT && right == ATLAS_KIND_FLOAT)
-    return atlas_bytes(a) == 2 && atlas_bytes(b) == 2 ? ATLAS_f32 : wider(a, b);
-  if (left == right && left != ATLAS_KIND_STORAGE) return wider(a, b);
-  if (left == ATLAS_KIND_SINT && right == ATLAS_KIND_UINT) return promote_signs(a, b);
-  if (left == ATLAS_KIND_UINT && right == ATLAS_KIND_SINT) return promote_signs(b, a);
-  return ATLAS_NONE;
+  int left = ops_kind_rank(a), right = ops_kind_rank(b);
+  if (left == 3 || right == 3) return ATLAS_NONE;
+  if (left != right) return left > right ? a : b;
+  if (left == 2) return atlas_bytes(a) == 2 && atlas_bytes(b) == 2 ? ATLAS_f32 : wider(a, b);
+  if (atlas_kind(a) == atlas_kind(b)) return wider(a, b);
+  return atlas_kind(a) == ATLAS_KIND_SINT ? promote_signs(a, b) : promote_signs(b, a);
+}
+
+atlas_type hg_promote_types(atlas_type a, atlas_type b) {
+  return atlas_bytes(a) > 0 && atlas_bytes(b) > 0 ? ops_promote(a, b) : ATLAS_NONE;
 }
 
 const char *ops_promote_rule(atlas_type a, atlas_type b) {
-  if (a == ATLAS_bool || b == ATLAS_bool) return "bool and numbers do not mix";
-  if (atlas_is_integer(a) && atlas_is_integer(b)) return "no integer type holds both";
-  if (atlas_kind(a) == ATLAS_KIND_STORAGE || atlas_kind(b) == ATLAS_KIND_STORAGE)
-    return "8-bit floats are storage only";
-  return "integers and floats do not mix";
+  if (ops_kind_rank(a) == 3 || ops_kind_rank(b) == 3) return "8-bit floats are storage only";
+  return "no integer type holds both";
 }
 
 int ops_type_is_of(atlas_type type, const char *types, size_t length) {

@@ -1,4 +1,4 @@
-/* infer.h - types and shapes of results: promotion and broadcasting as the array API has them, and their errors. */
+/* infer.h - types and shapes of results: promotion, broadcasting as the array API has it, and their errors. */
 #ifndef HG_OPS_INFER_H
 #define HG_OPS_INFER_H
 
@@ -10,15 +10,20 @@
 /* No tensor has more elements: a launch has fewer than 2^40 lanes. */
 #define OPS_MAX_ELEMENTS (UINT64_C(1) << 40)
 
-enum { OPS_TEXT_BYTES = 224 };
+enum { OPS_TEXT_BYTES = 224, OPS_NUMBER_BYTES = 40 };
 
 /* "f32[2, 3]"; returns the text. */
 const char *ops_shape_text(const ops_shape *shape, char *text, size_t bytes);
 const char *ops_value_text(const hg_computation *c, value_id value, char *text, size_t bytes);
+/* "0.5", in every locale; returns the text. */
+const char *ops_number_text(double number, char text[OPS_NUMBER_BYTES]);
+#define OPS_NUMBER(number) ops_number_text(number, (char[OPS_NUMBER_BYTES]){0})
 #define OPS_TEXT(c, value) ops_value_text(c, value, (char[OPS_TEXT_BYTES]){0}, OPS_TEXT_BYTES)
 #define OPS_SHAPE(shape) ops_shape_text(shape, (char[OPS_TEXT_BYTES]){0}, OPS_TEXT_BYTES)
 
-/* The type that both become in one operation; ATLAS_NONE: they do not mix. */
+/* 0 of bool, 1 of integers, 2 of floats, 3 of 8-bit floats, which do not mix with others. */
+int ops_kind_rank(atlas_type type);
+/* The type that both become in one operation: of two kinds the higher one's; ATLAS_NONE: they do not mix. */
 atlas_type ops_promote(atlas_type a, atlas_type b);
 /* Why not, and what to do: for a sentence. */
 const char *ops_promote_rule(atlas_type a, atlas_type b);

@@ -24,6 +24,16 @@ ops_item ops_integer_item(int64_t value) {
 
 ops_item ops_real_item(double value) { return (ops_item){.kind = OPS_ITEM_NUMBER, .number = value}; }
 
+int ops_holds(atlas_type type, int64_t value) {
+  if (type == ATLAS_bool) return value == 0 || value == 1;
+  if (!atlas_is_integer(type) || (value < 0 && atlas_kind(type) == ATLAS_KIND_UINT)) return 0;
+  return (int64_t)atlas_convert(ATLAS_i64, type, atlas_convert(type, ATLAS_i64, (uint64_t)value)) == value;
+}
+
+int ops_is_whole(double value) {
+  return value >= -0x1p62 && value <= 0x1p62 && (double)(int64_t)value == value;
+}
+
 static int is_list(ops_word preset) {
   return preset.length > 0 && (preset.text[0] == '[' || ops_word_is(preset, "all"));
 }
@@ -120,7 +130,7 @@ int ops_agree_types(const ops_request *request, value_id *values, uint32_t count
     if (both == ATLAS_NONE) {
       ops_refuse(request, HG_INVALID_ARGUMENT, "%s and %s: %s; cast one of them, as in cast(x, %s)",
                  OPS_TEXT(c, values[0]), OPS_TEXT(c, values[i]), ops_promote_rule(type, next),
-                 atlas_type_name(atlas_is_float(next) ? next : type));
+                 atlas_is_integer(type) && atlas_is_integer(next) ? "i64" : "f32");
       return 0;
     }
     type = both;

@@ -1,6 +1,7 @@
 /* make_join.c - rows of the kinds join and create: tensors one after another, amid a constant, and from nothing. */
 #include "ops/compute.h"
 
+#include "atlas/number.h"
 #include "atlas/value.h"
 
 int ops_shape_of(const ops_request *request, const ops_item *sizes, ops_shape *shape) {
@@ -169,7 +170,12 @@ static value_id full(const ops_request *request) {
   ops_shape shape;
   atlas_type type = (atlas_type)request->arguments[2].integers[0];
   if (!ops_shape_of(request, &request->arguments[0], &shape)) return 0;
-  return ops_full(request->c, type, bits_of(type, &request->arguments[1]), &shape);
+  const ops_item *value = &request->arguments[1];
+  int is_whole = value->is_integer || ops_is_whole(value->number);
+  int64_t whole = value->is_integer ? value->integers[0] : is_whole ? (int64_t)value->number : 0;
+  if ((atlas_is_integer(type) || type == ATLAS_bool) && !(is_whole && ops_holds(type, whole)))
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "%s is no %s", OPS_NUMBER(value->number), atlas_type_name(type));
+  return ops_full(request->c, type, bits_of(type, value), &shape);
 }
 
 static int is_whole_number(double value) {
@@ -180,14 +186,26 @@ static int is_whole_number(double value) {
 static int count_steps(const ops_request *request, uint64_t *count) {
   double start = request->arguments[0].number, stop = request->arguments[1].number, step = request->arguments[2].number;
   double steps = (stop - start) / step;
-  if (!(steps <= (double)OPS_MAX_ELEMENTS) || !(step < 0 || step > 0)) {
-    ops_refuse(request, HG_INVALID_ARGUMENT, "from %.9g to before %.9g by %.9g is no number of steps", start, stop,
-               step);
+  int are_finite = start - start == 0 && stop - stop == 0 && step - step == 0;
+  if (!are_finite || !(steps <= (double)OPS_MAX_ELEMENTS) || !(step < 0 || step > 0)) {
+    ops_refuse(request, HG_INVALID_ARGUMENT, "from %s to before %s by %s is no number of steps", OPS_NUMBER(start),
+               OPS_NUMBER(stop), OPS_NUMBER(step));
     return 0;
   }
   *count = steps <= 0 ? 0 : (uint64_t)steps;
   if (steps > (double)*count) *count += 1;
   return 1;
+}
+
+/* 1 if the first or the last element is none of the integer type. */
+static int reaches_beyond(atlas_type type, int64_t start, int64_t step, uint64_t count) {
+  if (count == 0) return 0;
+  if (!ops_holds(type, start)) return 1;
+  uint64_t room = step > 0 ? atlas_integer_max(type) : atlas_integer_min(type), each = (uint64_t)step;
+  if (atlas_kind(type) == ATLAS_KIND_SINT) room = atlas_convert(ATLAS_i64, type, room);
+  room = step > 0 ? room - (uint64_t)start : (uint64_t)start - room;
+  if (step < 0) each = 0 - each;
+  return count > 1 && each > room / (count - 1);
 }
 
 /* start + i * step: of whole numbers in i64, of others in f64, each rounded once. */
@@ -199,7 +217,11 @@ static value_id arange(const ops_request *request) {
   if (!count_steps(request, &shape.size[0])) return 0;
   int is_whole = is_whole_number(start->number) && is_whole_number(step->number);
   if (!atlas_is_float(type) && (!atlas_is_integer(type) || !is_whole))
-    return ops_refuse(request, HG_INVALID_ARGUMENT, "from %.9g by %.9g gives no %s", start->number, step->number,
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "from %s by %s gives no %s", OPS_NUMBER(start->number),
+                      OPS_NUMBER(step->number), atlas_type_name(type));
+  if (atlas_is_integer(type) && reaches_beyond(type, (int64_t)start->number, (int64_t)step->number, shape.size[0]))
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "%llu numbers from %s by %s are not all %s",
+                      (unsigned long long)shape.size[0], OPS_NUMBER(start->number), OPS_NUMBER(step->number),
                       atlas_type_name(type));
   value_id i = ops_coordinate(c, &shape, 0);
   atlas_type wide = is_whole ? ATLAS_i64 : ATLAS_f64;

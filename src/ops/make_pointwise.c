@@ -9,6 +9,12 @@ static value_id compare_bools(hg_computation *c, atlas_op op, value_id a, value_
   return op == ATLAS_OP_set_eq ? ops_unary(c, ATLAS_OP_pnot, differ) : differ;
 }
 
+static int is_mixed_comparison(const ops_request *request) {
+  if (strncmp(request->row->formula, "set.", 4) != 0) return 0;
+  atlas_type a = type_of(request->c, request->inputs[0]), b = type_of(request->c, request->inputs[1]);
+  return (atlas_is_integer(a) && atlas_is_float(b)) || (atlas_is_float(a) && atlas_is_integer(b));
+}
+
 /* The instruction on predicates that stands for one on integers. */
 static atlas_op on_bools(atlas_op op) {
   switch (op) {
@@ -18,6 +24,10 @@ static atlas_op on_bools(atlas_op op) {
     case ATLAS_OP_not: return ATLAS_OP_pnot;
     default: return op;
   }
+}
+
+static int is_rounding(atlas_op op) {
+  return op == ATLAS_OP_floor || op == ATLAS_OP_ceil || op == ATLAS_OP_trunc || op == ATLAS_OP_round;
 }
 
 static value_id unsigned_sign(hg_computation *c, value_id x) {
@@ -72,12 +82,16 @@ static value_id plain(const ops_request *request, atlas_op op) {
   value_id values[3] = {0};
   uint32_t count = request->input_count;
   memcpy(values, request->inputs, count * sizeof *values);
+  if (is_mixed_comparison(request))
+    return ops_agree_shapes(request, values, 2) ? ops_compare_kinds(c, op, values[0], values[1]) : 0;
   if (!ops_agree_types(request, values, count) || !ops_agree_shapes(request, values, count)) return 0;
   atlas_type type = type_of(c, values[0]);
   if (type == ATLAS_bool) {
     if (op == ATLAS_OP_set_eq || op == ATLAS_OP_set_ne) return compare_bools(c, op, values[0], values[1]);
     return ops_pointwise(c, on_bools(op), values, count);
   }
+  if (atlas_is_integer(type) && is_rounding(op)) return values[0];
+  if (atlas_is_integer(type) && op == ATLAS_OP_fmod) op = ATLAS_OP_rem;
   if (atlas_kind(type) == ATLAS_KIND_UINT && op == ATLAS_OP_abs) return values[0];
   if (atlas_kind(type) == ATLAS_KIND_UINT && op == ATLAS_OP_sign) return unsigned_sign(c, values[0]);
   if (atlas_op_lookup(op)->types != 0 && !atlas_op_has_type(op, type))

@@ -141,6 +141,9 @@ static value_id integers(const ops_request *request, const ops_shape *shape) {
     return ops_refuse(request, HG_INVALID_ARGUMENT,
                       "integers from %lld to below %lld as %s: there must be 1 to 2^32 - 1 of them, of an integer type",
                       (long long)low, (long long)high, atlas_type_name(type));
+  if (!ops_holds(type, low) || (type != ATLAS_u64 && !ops_holds(type, high - 1)))
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "integers from %lld to below %lld are not all %s", (long long)low,
+                      (long long)high, atlas_type_name(type));
   value_id word = words(request, shape);
   if (word == 0) return 0;
   value_id chosen = ops_binary(c, ATLAS_OP_mulhi, word, ops_full(c, ATLAS_u32, range, shape));

@@ -97,9 +97,8 @@ static value_id flip(const ops_request *request) {
 static value_id broadcast(const ops_request *request) {
   hg_computation *c = request->c;
   ops_shape shape, both;
-  if (!sizes_of(request, &request->arguments[0], 0, &shape)) return 0;
-  if (!ops_broadcast_shapes(&shape, shape_of(request), &both) || !ops_same_shape(&both, &shape) ||
-      !ops_is_countable(&shape))
+  if (!ops_shape_of(request, &request->arguments[0], &shape)) return 0;
+  if (!ops_broadcast_shapes(&shape, shape_of(request), &both) || !ops_same_shape(&both, &shape))
     return ops_refuse(
         request, HG_INVALID_ARGUMENT,
         "x is %s and does not broadcast to %s: counted from the last axis, its sizes must be the same or 1",

@@ -97,6 +97,7 @@ struct hg_computation {
   hg_array buckets; /* uint32_t: of the table that finds equal nodes */
   hg_status status;
   char sentence[512];
+  char mix[512]; /* of the first call whose inputs are of several kinds; "": there is none */
 };
 
 static inline const ops_node *ops_at(const hg_computation *c, value_id value) {

@@ -81,6 +81,13 @@ def _c_quotient(a, b):
     return _by_element(lambda p, q: 0 if q == 0 else (abs(p) // abs(q)) * (1 if (p < 0) == (q < 0) else -1))(a, b)
 
 
+def _c_remainder(a, b):
+    """What that leaves: x rem 0 = x of integers."""
+    if a.dtype.kind == "f":
+        return np.fmod(a, b)
+    return _by_element(lambda p, q: (abs(p) % abs(q)) * (-1 if p < 0 else 1) if q else p)(a, b)
+
+
 def _by_element(function):
     """Of Python's integers, one after another; whoever compares takes them modulo the type's size."""
     def apply(*arrays):
@@ -215,7 +222,7 @@ REFERENCE = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _c_quotient,
     "minimum": np.minimum, "maximum": np.maximum, "abs": np.abs, "neg": np.negative, "sign": np.sign, "copysign": np.copysign,
     "reciprocal": lambda x: 1 / x, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "floor": np.floor,
-    "stop_gradient": lambda x: x, "ceil": np.ceil, "trunc": np.trunc, "round": np.round, "fmod": np.fmod, "fma": lambda a, b, c: a * b + c,
+    "stop_gradient": lambda x: x, "ceil": np.ceil, "trunc": np.trunc, "round": np.round, "fmod": _c_remainder, "fma": lambda a, b, c: a * b + c,
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
@@ -239,7 +246,7 @@ REFERENCE = {
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "mish": lambda x: x * np.tanh(softplus(x)),
     "clip": lambda x, low=None, high=None: x if low is high is None else np.clip(x, low, high),
     "matmul": np.matmul, "linear": lambda x, weight, bias=None: x @ np.swapaxes(weight, -1, -2) + (0 if bias is None else bias),
-    "rem": lambda a, b: _by_element(lambda p, q: (abs(p) % abs(q)) * (-1 if p < 0 else 1) if q else p)(a, b),
+    "rem": _c_remainder,
     "mulhi": lambda a, b: _by_element(lambda p, q: p * q >> a.dtype.itemsize * 8)(a, b),
     "mad": lambda a, b, c: a * b + c if a.dtype.kind == "f" else _by_element(lambda p, q, r: p * q + r)(a, b, c),
     "shift_left": _shift(True), "shift_right": _shift(False), "popcount": _of_bits(sum),

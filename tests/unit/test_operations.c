@@ -106,15 +106,22 @@ static void test_promotion(void) {
   IS(call(HG_OP_where, 3, input(ATLAS_bool, 1, 2, 0, 0), input(ATLAS_i8, 0, 0, 0, 0), input(ATLAS_i32, 2, 5, 1, 0)),
      "i32[5, 2]");
   IS(call(HG_OP_add, 2, input(ATLAS_f32, 2, 0, 1, 0), input(ATLAS_f32, 1, 4, 0, 0), 0), "f32[0, 4]");
-  REFUSED(call(HG_OP_add, 2, input(ATLAS_f32, 2, 2, 3, 0), input(ATLAS_i32, 1, 3, 0, 0), 0),
-          "add: f32[2, 3] and i32[3]: integers and floats do not mix; cast one of them, as in cast(x, f32)");
   REFUSED(
       call(HG_OP_add, 2, input(ATLAS_f32, 2, 2, 3, 0), input(ATLAS_f32, 1, 2, 0, 0), 0),
       "add: f32[2, 3] and f32[2] do not broadcast: counted from the last axis, sizes must be equal or one of them 1");
   REFUSED(call(HG_OP_mul, 2, input(ATLAS_u64, 0, 0, 0, 0), input(ATLAS_i8, 0, 0, 0, 0), 0),
-          "mul: u64[] and i8[]: no integer type holds both; cast one of them, as in cast(x, u64)");
-  REFUSED(call(HG_OP_exp, 1, input(ATLAS_i32, 1, 3, 0, 0), 0, 0),
-          "exp: x is i32[3]; it takes float: cast(x, f32) makes it one");
+          "mul: u64[] and i8[]: no integer type holds both; cast one of them, as in cast(x, i64)");
+  REFUSED(call(HG_OP_bitwise_and, 2, input(ATLAS_f32, 1, 3, 0, 0), input(ATLAS_i32, 1, 3, 0, 0), 0),
+          "bitwise_and: a is f32[3]; it takes integer bool: cast(a, bool) or cast(a, i32) makes it one");
+  REFUSED(call(HG_OP_popcount, 1, input(ATLAS_bool, 1, 3, 0, 0), 0, 0),
+          "popcount: x is bool[3]; it takes integer: cast(x, i32) makes it one");
+  REFUSED(call(HG_OP_add, 2, input(ATLAS_bool, 0, 0, 0, 0), input(ATLAS_bool, 0, 0, 0, 0), 0),
+          "add: a is bool[]; it takes number: cast(a, f32) makes it one");
+  REFUSED(call(HG_OP_exp, 1, input(ATLAS_f8e4m3, 0, 0, 0, 0), 0, 0),
+          "exp: x is f8e4m3[]; it takes float: cast(x, f32) makes it one");
+  REFUSED(call(HG_OP_where, 3, input(ATLAS_bool, 0, 0, 0, 0), input(ATLAS_f8e4m3, 0, 0, 0, 0),
+               input(ATLAS_f32, 0, 0, 0, 0)),
+          "where: f8e4m3[] and f32[]: 8-bit floats are storage only; cast one of them, as in cast(x, f32)");
   REFUSED(call(HG_OP_add, 1, input(ATLAS_f32, 0, 0, 0, 0), 0, 0), "add: its input 'b' is missing");
   REFUSED(call(HG_OP_exp, 2, input(ATLAS_f32, 0, 0, 0, 0), input(ATLAS_f32, 0, 0, 0, 0), 0),
           "exp: 2 inputs are given, of 1 (x)");
@@ -122,13 +129,97 @@ static void test_promotion(void) {
   REFUSED(hg_compute(c, (hg_op)9, NULL, 0, NULL, 0), "hg_compute: there is no operation 0x9");
 }
 
+/* Every pair of types, by a table that is written from the rule's words: bool < integers < floats. */
+static void test_all_pairs(void) {
+  static const atlas_type order[] = {ATLAS_bool, ATLAS_i8,  ATLAS_i16, ATLAS_i32,  ATLAS_i64, ATLAS_u8, ATLAS_u16,
+                                     ATLAS_u32,  ATLAS_u64, ATLAS_f16, ATLAS_bf16, ATLAS_f32, ATLAS_f64};
+  static const char *const rows[] = {
+      "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64", "i8 i8 i16 i32 i64 i16 i32 i64 - f16 bf16 f32 f64",
+      "i16 i16 i16 i32 i64 i16 i32 i64 - f16 bf16 f32 f64",  "i32 i32 i32 i32 i64 i32 i32 i64 - f16 bf16 f32 f64",
+      "i64 i64 i64 i64 i64 i64 i64 i64 - f16 bf16 f32 f64",  "u8 i16 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64",
+      "u16 i32 i32 i32 i64 u16 u16 u32 u64 f16 bf16 f32 f64", "u32 i64 i64 i64 i64 u32 u32 u32 u64 f16 bf16 f32 f64",
+      "u64 - - - - u64 u64 u64 u64 f16 bf16 f32 f64",        "f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f32 f32 f64",
+      "bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 f32 bf16 f32 f64",
+      "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f64", "f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64"};
+  enum { COUNT = sizeof order / sizeof order[0] };
+  for (int a = 0; a < COUNT; a++) {
+    const char *at = rows[a];
+    for (int b = 0; b < COUNT; b++) {
+      size_t length = strcspn(at, " ");
+      atlas_type right = atlas_type_lookup_name(at, length);
+      at += length + (at[length] == ' ');
+      CHECK_EQ_U64(hg_promote_types(order[a], order[b]), right);
+      begin();
+      hg_value x = input(order[a], 0, 0, 0, 0), y = input(order[b], 0, 0, 0, 0);
+      hg_value made = call(HG_OP_where, 3, input(ATLAS_bool, 0, 0, 0, 0), x, y);
+      CHECK_EQ_U64(made == 0 ? (unsigned)ATLAS_NONE : ops_at(c, made)->type, right);
+      if (a == 0 && b == 0) continue; /* bools are no numbers */
+      begin();
+      made = call(HG_OP_mul, 2, input(order[a], 0, 0, 0, 0), input(order[b], 0, 0, 0, 0), 0);
+      CHECK_EQ_U64(made == 0 ? (unsigned)ATLAS_NONE : ops_at(c, made)->type, right);
+    }
+  }
+  CHECK_EQ_U64(hg_promote_types(ATLAS_f8e5m2, ATLAS_f8e5m2), ATLAS_f8e5m2);
+  CHECK_EQ_U64(hg_promote_types(ATLAS_f8e5m2, ATLAS_f32), ATLAS_NONE);
+  CHECK_EQ_U64(hg_promote_types((atlas_type)99, ATLAS_f32), ATLAS_NONE);
+}
+
+/* What takes floats makes f32 of integers and bools; beside a float they take its type; some take integers as they are.
+ */
+static void test_functions_of_integers(void) {
+  begin();
+  IS(call(HG_OP_exp, 1, input(ATLAS_i32, 1, 3, 0, 0), 0, 0), "f32[3]");
+  IS(call(HG_OP_sqrt, 1, input(ATLAS_bool, 0, 0, 0, 0), 0, 0), "f32[]");
+  IS(call(HG_OP_pow, 2, input(ATLAS_f16, 0, 0, 0, 0), input(ATLAS_u64, 0, 0, 0, 0), 0), "f16[]");
+  IS(call(HG_OP_softmax, 1, input(ATLAS_i8, 1, 3, 0, 0), 0, 0), "f32[3]");
+  IS(call(HG_OP_mse, 2, input(ATLAS_f64, 1, 3, 0, 0), input(ATLAS_i64, 1, 3, 0, 0), 0), "f64[]");
+  IS(call(HG_OP_mean, 1, input(ATLAS_i64, 1, 3, 0, 0), 0, 0), "f32[]");
+  IS(call(HG_OP_sum, 1, input(ATLAS_bool, 1, 3, 0, 0), 0, 0), "i64[]");
+  IS(call(HG_OP_floor_divide, 2, input(ATLAS_i64, 0, 0, 0, 0), input(ATLAS_f32, 0, 0, 0, 0), 0), "f32[]");
+  IS(call(HG_OP_less, 2, input(ATLAS_i64, 2, 2, 1, 0), input(ATLAS_f16, 1, 3, 0, 0), 0), "bool[2, 3]");
+  IS(call(HG_OP_equal, 2, input(ATLAS_bool, 0, 0, 0, 0), input(ATLAS_f64, 0, 0, 0, 0), 0), "bool[]");
+  IS(call(HG_OP_stack, 3, input(ATLAS_bool, 0, 0, 0, 0), input(ATLAS_i16, 0, 0, 0, 0), input(ATLAS_bf16, 0, 0, 0, 0)),
+     "bf16[3]");
+  hg_value whole = input(ATLAS_i64, 1, 3, 0, 0);
+  CHECK_EQ_U64(call(HG_OP_floor, 1, whole, 0, 0), whole);
+  IS(call(HG_OP_fmod, 2, whole, input(ATLAS_i8, 0, 0, 0, 0), 0), "i64[3]");
+}
+
+/* hg_compile with HG_STRICT_TYPES refuses the first call in which kinds meet, in a user's formula too. */
+static void test_strict_types(void) {
+  hg_executor *executor = NULL;
+  hg_executable *made = NULL;
+  hg_compile_desc desc = {.size = sizeof desc, .flags = HG_STRICT_TYPES};
+  CHECK_EQ_U64(hg_executor_create(NULL, &executor), HG_OK);
+  for (int i = 0; i < 6; i++) {
+    begin();
+    hg_value x = input(ATLAS_f32, 1, 3, 0, 0), k = input(ATLAS_i32, 1, 3, 0, 0), m = input(ATLAS_bool, 1, 3, 0, 0),
+             y = 0;
+    if (i == 0) y = call(HG_OP_mul, 2, x, k, 0);
+    if (i == 1) y = call(HG_OP_where, 3, m, x, k);
+    if (i == 2) y = call(HG_OP_mse, 2, x, k, 0);
+    if (i == 3) y = hg_compute_formula(c, "exp(x) + k", (const char *[]){"x", "k"}, (hg_value[]){x, k}, 2);
+    if (i == 4) y = call(HG_OP_exp, 1, k, 0, 0);
+    if (i == 5) y = call(HG_OP_where, 3, m, x, x);
+    CHECK_EQ_U64(hg_computation_output(c, "y", y, NULL), HG_OK);
+    CHECK_EQ_U64(hg_compile(executor, c, &desc, &made), i < 4 ? HG_INVALID_ARGUMENT : HG_OK);
+    if (i == 0)
+      CHECK_STR(hg_last_error(),
+                "mul: i32[3] meets f32[3], which is of another kind; cast it first, as in cast(x, f32)");
+    hg_executable_release(made);
+    CHECK_EQ_U64(hg_compile(executor, c, NULL, &made), HG_OK);
+    hg_executable_release(made);
+  }
+  hg_executor_release(executor);
+}
+
 static void test_first_error_stays(void) {
   begin();
-  hg_value x = input(ATLAS_i32, 0, 0, 0, 0), y = call(HG_OP_exp, 1, x, 0, 0);
+  hg_value x = input(ATLAS_bool, 0, 0, 0, 0), y = call(HG_OP_popcount, 1, x, 0, 0);
   CHECK_EQ_U64(call(HG_OP_add, 2, y, y, 0), 0);
   CHECK_EQ_U64(hg_computation_output(c, "y", y, NULL), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_computation_status(c), HG_INVALID_ARGUMENT);
-  CHECK_STR(hg_last_error(), "exp: x is i32[]; it takes float: cast(x, f32) makes it one");
+  CHECK_STR(hg_last_error(), "popcount: x is bool[]; it takes integer: cast(x, i32) makes it one");
 }
 
 /* ---- views and reductions ---------------------------------------------------------------------------------------- */
@@ -213,10 +304,8 @@ static void test_formula_errors(void) {
       {"", "formula:1:1: a value is expected here, not its end"},
       {"x ? 1 : 2",
        "formula:1:1: what stands before '?' is decided when the formula is built: a number, not a tensor (see where)"},
-      {"i + 0.5", "formula:1:3: 0.5 is no i32, which the number meets here"},
-      {"exp(i)", "formula:1:1: exp: x is i32[4]; it takes float: cast(x, f32) makes it one"},
-      {"2 * exp(x + i)",
-       "formula:1:11: add: f32[3, 4] and i32[4]: integers and floats do not mix; cast one of them, as in cast(x, f32)"},
+      {"i + 5000000000", "formula:1:3: 5e+09 is no i32, which the number meets here"},
+      {"popcount(x)", "formula:1:1: popcount: x is f32[3, 4]; it takes integer: cast(x, i32) makes it one"},
       {"softmax(x, axis=2)", "formula:1:1: softmax(f32[3, 4]): max: there is no axis 2 of a tensor of rank 2"},
       {"sum(x, 0, 1, 2)", "formula:1:14: sum takes (x, axes=all, keep=0)"},
       {"sum(x, x)", "formula:1:8: 'axes' of sum takes integers"},
@@ -440,6 +529,9 @@ int main(void) {
   test_table();
   test_tensors();
   test_promotion();
+  test_all_pairs();
+  test_functions_of_integers();
+  test_strict_types();
   test_first_error_stays();
   test_views();
   test_reductions();

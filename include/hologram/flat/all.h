@@ -930,6 +930,7 @@ typedef struct hg_op_info {
 
 hg_status hg_op_query(size_t index, hg_op_info *info);
 hg_op hg_op_by_name(const char *name);
+atlas_type hg_promote_types(atlas_type a, atlas_type b);
 typedef struct hg_computation hg_computation;
 typedef uint32_t hg_value;
 hg_status hg_computation_create(const hg_allocator *allocator, hg_computation **out);
@@ -953,7 +954,8 @@ typedef struct hg_executable hg_executable;
 
 enum {
   HG_NUMERICS_FAST = 1,
-  HG_NO_FUSION = 2
+  HG_NO_FUSION = 2,
+  HG_STRICT_TYPES = 4
 };
 
 typedef struct hg_compile_desc {
