@@ -10,6 +10,33 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
 
+def integers_of(value: Any) -> tuple[int, ...]:
+    """One integer or several, Python's or NumPy's, as a tuple of ints."""
+    from operator import index
+
+    try:
+        parts = tuple(value)
+    except TypeError:
+        parts = (value,)
+    return tuple(index(part) for part in parts)
+
+
+def plain(number: Any) -> Any:
+    """Python's number of NumPy's, or of an array of one element; anything else as it is."""
+    if isinstance(number, (int, float)) or not hasattr(number, "item"):
+        return number
+    return number.item()
+
+
+def need_held(who: str, kind: DType, *numbers: int) -> None:
+    """OverflowError where an integer type does not hold one of the numbers."""
+    bits, is_signed = 8 * kind.itemsize, not kind.name.startswith("u")
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if is_signed else (0, 2**bits)
+    for number in numbers:
+        if not low <= number < high:
+            raise OverflowError(f"{who}: {number} is out of range of {kind}")
+
+
 def _type_of(numbers: list[Any]) -> DType:
     """The type of Python numbers: bool, int64 where all are whole, else float32."""
     if all(isinstance(v, bool) for v in numbers) and numbers:
@@ -94,10 +121,7 @@ def _from_numbers(value: Any, dtype: Any, device: Executor | None) -> Array:
         storage, code = (_core.uint64, "Q") if kind == "uint64" else (_core.int64, "q")
         if any(isinstance(v, float) for v in numbers):
             raise TypeError(f"floats make no array of {kind}; convert them with int() first")
-        bits = 8 * kind.itemsize
-        low, high = (0, 2**bits) if kind.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-        if any(not low <= v < high for v in numbers):
-            raise OverflowError(f"a number is out of range of {kind}")
+        need_held("asarray", kind, *numbers)
     import struct
 
     data: Any = memoryview(struct.pack(f"={max(len(numbers), 1)}{code}", *(numbers or [0])))
@@ -244,8 +268,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Executor | N
     if isinstance(fill_value, Array):
         number = _one(fill_value, dtype if dtype is not None else fill_value.dtype)
     else:
+        fill_value = plain(fill_value)
         number = _core._scalar(fill_value, dtype if dtype is not None else _type_of([fill_value]))
-    return _placed(number.broadcast_to((shape,) if isinstance(shape, int) else tuple(shape)), device)
+    return _placed(number.broadcast_to(shape), device)
 
 
 def zeros(shape: Any, dtype: Any = "float32", *, device: Executor | None = None) -> Array:

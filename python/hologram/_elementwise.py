@@ -31,9 +31,8 @@ def _pair(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _in_f64(name: str, function: Any, *arrays: Any) -> Any:
-    """Of narrower types the f64 result, rounded once more."""
-    for x in arrays:
-        _need_float(name, x)
+    """Of narrower types the f64 result, rounded once more; of integers and bools float32."""
+    arrays = tuple(x if x.dtype.kind == "float" else x.astype("float32") for x in arrays)
     return function(*(x.astype("float64") for x in arrays)).astype(arrays[0].dtype)
 
 

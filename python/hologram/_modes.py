@@ -41,7 +41,8 @@ class strict(_Switch):
     - a change of backend: 'auto' goes past a backend that has a device here;
     - a fallback: an operation or a program that the executor's engine leaves to a slower one;
     - a hidden copy: `asarray` of memory that cannot be shared, `numpy()` of a GPU's, a view of elements that do not lie
-      in C order, an assignment to elements that others see."""
+      in C order, an assignment to elements that others see;
+    - a mix of kinds: bools, integers and floats in one operation, a Python float beside integers among them."""
 
     _set = staticmethod(_core._set_strict)
 

@@ -22,9 +22,12 @@ from hologram._create import empty as empty
 from hologram._create import from_dlpack as from_dlpack
 from hologram._create import full as full
 from hologram._create import full_like as full_like
+from hologram._create import integers_of as _integers_of
 from hologram._create import linspace as linspace
+from hologram._create import need_held as _need_held
 from hologram._create import ones as ones
 from hologram._create import ones_like as ones_like
+from hologram._create import plain as _plain
 from hologram._create import zeros as zeros
 from hologram._create import zeros_like as zeros_like
 from hologram._elementwise import acosh as acosh
@@ -121,10 +124,14 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     """start + i * step to before stop; with one number from 0 to before it. Of floats float32, else int64."""
     if stop is None:
         start, stop = 0, start
+    start, stop, step = _plain(start), _plain(stop), _plain(step)
     is_whole = not _any(isinstance(v, float) for v in (start, stop, step))
     kind = _type_of(dtype if dtype is not None else _core.int64 if is_whole else _core.float32)
-    if is_whole and kind.kind == "integer" and _max(_abs(start), _abs(step)) > 2**53:  # the table's numbers are f64
-        index = _core.arange(0, len(range(start, stop, step)), 1, "uint64")
+    numbers = range(start, stop, step) if is_whole and kind.kind == "integer" else ()
+    if numbers:
+        _need_held("arange", kind, numbers[0], numbers[-1])
+    if numbers and _max(_abs(start), _abs(stop), _abs(step)) > 2**53:  # the table's numbers are f64
+        index = _core.arange(0, len(numbers), 1, "uint64")
         made = (index * (step % 2**64) + start % 2**64).astype(kind)
     else:
         made = _core.arange(start, stop, step, kind)
@@ -179,6 +186,8 @@ def _promoted(a: Any, b: Any) -> Any:
     """The type that both become; None: there is none."""
     if a == b:
         return a
+    if a.kind != b.kind:  # the standard mixes no kinds
+        return None
     try:
         return (_core._scalar(0, a) + _core._scalar(0, b)).dtype
     except (TypeError, _core.Error):
@@ -292,8 +301,13 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
         x, axis = x.reshape(-1), 0
     axis = _axis_of("repeat", x.ndim, axis)
     if not isinstance(repeats, _core.Array):
+        repeats = _integers_of(repeats)[0]
+        if repeats < 0:
+            raise ValueError(f"repeat: an element is repeated at least 0 times, not {repeats}")
         index = arange(x.shape[axis] * repeats) // repeats if repeats else asarray([], "int64")
         return take(x, index, axis=axis)
+    if repeats.size and int(_core.min(repeats)) < 0:
+        raise ValueError("repeat: an element is repeated at least 0 times, not fewer")
     ends = cumulative_sum(repeats.reshape(-1).broadcast_to((x.shape[axis],)), dtype=_core.int64)
     count = int(ends[-1]) if ends.size else 0
     return take(x, searchsorted(ends, arange(count), side="right"), axis=axis)
@@ -397,6 +411,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Products, summed along the last axes of x1 and the first of x2 (so many), or along the axes of two lists."""
+    axes = _plain(axes)
     if isinstance(axes, int):
         axes = tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
     left, right = (_axes_of("tensordot", x.ndim, chosen) for x, chosen in zip((x1, x2), axes, strict=True))

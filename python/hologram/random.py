@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hologram import _core
 from hologram._core import Array
+from hologram._create import integers_of, need_held, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
 
 def key(seed: int) -> Array:
     """A key of a number from 0 to 2^64 - 1."""
+    seed = plain(seed)
     if not 0 <= seed < 2**64:
         raise ValueError(f"a seed is from 0 to 2^64 - 1, not {seed}")
     return _core._scalar(seed, "uint64")
@@ -26,10 +28,6 @@ def split(key: Array, count: int = 2) -> Array:
     """New keys, which share no numbers with this one or each other: an array of count keys."""
     words = _core.random_bits(key, _core._scalar(2**63, "uint64"), (count, 2)).astype("uint64")
     return (words[:, 0] << 32) | words[:, 1]
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
 def bits(key: Array, shape: Any = ()) -> Array:
@@ -48,7 +46,10 @@ def normal(key: Array, shape: Any = (), mean: float = 0.0, deviation: float = 1.
 
 
 def integers(key: Array, shape: Any = (), low: int = 0, high: int = 2, dtype: Any = "int64") -> Array:
-    """Whole numbers in [low, high)."""
+    """Whole numbers in [low, high), all of which the type has."""
+    low, high, kind = plain(low), plain(high), _core._scalar(0, dtype).dtype
+    if kind.kind == "integer" and low < high:
+        need_held("integers", kind, low, high - 1)
     return _made(_core.integers(key, None, _sized(shape), low, high, dtype), shape)
 
 
@@ -59,8 +60,8 @@ def bernoulli(key: Array, shape: Any = (), p: float = 0.5) -> Array:
 
 def _sized(shape: Any) -> tuple[int, ...]:
     """A shape as the table takes it; its empty list is the default, which has one element."""
-    return _shape(shape) or (1,)
+    return integers_of(shape) or (1,)
 
 
 def _made(x: Array, shape: Any) -> Array:
-    return x if _shape(shape) else x.reshape(())
+    return x if integers_of(shape) else x.reshape(())

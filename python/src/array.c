@@ -49,28 +49,46 @@ PyObject *hgpy_shape_object(uint32_t rank, const uint64_t *shape) {
   return tuple;
 }
 
-static bool size_from(PyObject *object, uint64_t *size) {
+static bool integer_from(PyObject *object, int64_t *integer) {
   PyObject *number = PyNumber_Index(object);
   if (number == NULL) return false;
-  long long value = PyLong_AsLongLong(number);
+  *integer = PyLong_AsLongLong(number);
   Py_DECREF(number);
-  if (value == -1 && PyErr_Occurred()) return false;
-  *size = (uint64_t)value;
-  return true;
+  return *integer != -1 || !PyErr_Occurred();
+}
+
+bool hgpy_integers_from(PyObject *object, int64_t *numbers, uint32_t *count) {
+  *count = 1;
+  if (PyLong_Check(object)) {
+    *numbers = PyLong_AsLongLong(object);
+    return *numbers != -1 || !PyErr_Occurred();
+  }
+  PyObject *one = PyTuple_Check(object) || PyList_Check(object) ? NULL : hgpy_plain_number(object);
+  if (one != NULL) {
+    bool is_good = integer_from(one, numbers);
+    Py_DECREF(one);
+    return is_good;
+  }
+  PyObject *parts = PySequence_Tuple(object);
+  if (parts == NULL) return false;
+  Py_ssize_t size = PyTuple_Size(parts);
+  bool is_good = size <= HG_MAX_RANK;
+  if (!is_good) PyErr_Format(PyExc_ValueError, "arrays have at most %d axes, not %zd", HG_MAX_RANK, size);
+  for (Py_ssize_t i = 0; is_good && i < size; i++) is_good = integer_from(PyTuple_GetItem(parts, i), &numbers[i]);
+  Py_DECREF(parts);
+  *count = (uint32_t)size;
+  return is_good;
 }
 
 bool hgpy_shape_from(PyObject *object, uint64_t *shape, uint32_t *rank) {
-  *rank = 1;
-  if (PyLong_Check(object)) return size_from(object, &shape[0]);
-  PyObject *sizes = PySequence_Tuple(object);
-  if (sizes == NULL) return false;
-  Py_ssize_t count = PyTuple_Size(sizes);
-  bool is_good = count <= HG_MAX_RANK;
-  if (!is_good) PyErr_Format(PyExc_ValueError, "a shape has at most %d sizes, not %zd", HG_MAX_RANK, count);
-  for (Py_ssize_t i = 0; is_good && i < count; i++) is_good = size_from(PyTuple_GetItem(sizes, i), &shape[i]);
-  Py_DECREF(sizes);
-  *rank = (uint32_t)count;
-  return is_good;
+  int64_t sizes[HG_MAX_RANK];
+  if (!hgpy_integers_from(object, sizes, rank)) return false;
+  for (uint32_t d = 0; d < *rank; d++) {
+    if (sizes[d] < 0)
+      return PyErr_Format(PyExc_ValueError, "a size is at least 0, not %lld", (long long)sizes[d]), false;
+    shape[d] = (uint64_t)sizes[d];
+  }
+  return true;
 }
 
 /* ---- what it is -------------------------------------------------------------------------------------------------- */
@@ -333,15 +351,19 @@ static PyObject *array_str(PyObject *self) { return format_by(self, "array_str")
 /* ---- methods ----------------------------------------------------------------------------------------------------- */
 
 static PyObject *array_reshape(PyObject *self, PyObject *arguments) {
+  int64_t sizes[HG_MAX_RANK];
   uint64_t shape[HG_MAX_RANK];
   uint32_t rank;
   bool is_one = PyTuple_Size(arguments) == 1;
-  if (!hgpy_shape_from(is_one ? PyTuple_GetItem(arguments, 0) : arguments, shape, &rank)) return NULL;
+  if (!hgpy_integers_from(is_one ? PyTuple_GetItem(arguments, 0) : arguments, sizes, &rank)) return NULL;
   hgpy_node *node = hgpy_array_node(self);
   uint64_t known = 1, count = hg_tensor_count(&node->tensor);
   int rest = -1;
   for (uint32_t d = 0; d < rank; d++) {
-    if (shape[d] != UINT64_MAX) known *= shape[d];
+    shape[d] = (uint64_t)sizes[d];
+    if (sizes[d] < -1)
+      return PyErr_Format(PyExc_ValueError, "reshape: a size is at least 0, or -1 once, not %lld", (long long)sizes[d]);
+    if (sizes[d] >= 0) known *= shape[d];
     else if (rest >= 0) return PyErr_Format(PyExc_ValueError, "reshape: only one size can be -1");
     else rest = (int)d;
   }
@@ -353,16 +375,14 @@ static PyObject *array_reshape(PyObject *self, PyObject *arguments) {
 }
 
 static PyObject *array_transpose(PyObject *self, PyObject *arguments) {
-  uint64_t given[HG_MAX_RANK];
   int64_t axes[HG_MAX_RANK];
   uint32_t rank;
   Py_ssize_t count = PyTuple_Size(arguments);
   if (count == 0) return get_transposed(self, NULL);
-  if (!hgpy_shape_from(count == 1 ? PyTuple_GetItem(arguments, 0) : arguments, given, &rank)) return NULL;
+  if (!hgpy_integers_from(count == 1 ? PyTuple_GetItem(arguments, 0) : arguments, axes, &rank)) return NULL;
   if (rank != tensor_of(self)->rank)
     return PyErr_Format(PyExc_ValueError, "transpose: %u axes are given; the array has %u", (unsigned)rank,
                         (unsigned)tensor_of(self)->rank);
-  for (uint32_t d = 0; d < rank; d++) axes[d] = (int64_t)given[d];
   return hgpy_array_of(hgpy_view_permute(hgpy_array_node(self), axes));
 }
 
@@ -483,25 +503,33 @@ UNARY(array_invert, bitwise_not)
 
 static bool is_integral(PyObject *object) {
   if (hgpy_is_array(object)) return !hgpy_type_is_float(tensor_of(object)->type);
-  return PyLong_Check(object);
+  PyObject *number = hgpy_plain_number(object);
+  bool is_whole = number != NULL && PyLong_Check(number);
+  Py_XDECREF(number);
+  return is_whole;
 }
 
+static PyObject *in_float32(PyObject *object) {
+  return hgpy_is_array(object) ? hgpy_array_of(hgpy_cast(hgpy_array_node(object), ATLAS_f32)) : Py_NewRef(object);
+}
+
+/* Of integers and bools the table's `div` is rounded towards zero: here they are made float32 first. */
 static PyObject *array_divide(PyObject *a, PyObject *b) {
-  if (is_integral(a) && is_integral(b)) {
-    PyErr_SetString(PyExc_TypeError, "/ is of floats: cast one of them, x.astype('float32') / y, or use // or div()");
-    return NULL;
-  }
-  return hgpy_binary(HGPY_ROW_div, a, b);
+  if (!is_integral(a) || !is_integral(b)) return hgpy_binary(HGPY_ROW_div, a, b);
+  PyObject *left = in_float32(a), *right = in_float32(b), *result = NULL;
+  if (left != NULL && right != NULL) result = hgpy_binary(HGPY_ROW_div, left, right);
+  Py_XDECREF(left), Py_XDECREF(right);
+  return result;
 }
 
 /* x ** 2 is x * x; of integers other powers are products, too. */
 static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   bool is_square = false;
-  if (hgpy_is_array(a) && (PyFloat_Check(b) || PyLong_Check(b)) && !PyBool_Check(b)) {
+  if (hgpy_is_array(a) && hgpy_is_number(b) && !PyBool_Check(b)) {
     double exponent = PyFloat_AsDouble(b);
     if (exponent == -1.0 && PyErr_Occurred()) PyErr_Clear();
-    is_square = exponent == 2.0 && (PyLong_Check(b) || hgpy_type_is_float(tensor_of(a)->type));
+    is_square = exponent == 2.0 && (!hgpy_is_float(b) || hgpy_type_is_float(tensor_of(a)->type));
   }
   if (is_square) return hgpy_unary(HGPY_ROW_square, a);
   if (!is_integral(a) || !is_integral(b)) return hgpy_binary(HGPY_ROW_pow, a, b);

@@ -16,8 +16,7 @@ static hgpy_node *plain_value(PyObject *value, uint32_t type) {
     return NULL;
   }
   if (is_array) return hgpy_cast(hgpy_array_node(value), type);
-  if (type == ATLAS_bool) return hgpy_node_integer(type, PyObject_IsTrue(value));
-  return hgpy_node_of_number("x[...] = value", value, type);
+  return hgpy_number_node("x[...] = value", value, type);
 }
 
 /* Lists, NumPy's arrays and scalars become arrays and numbers in Python. */

@@ -172,18 +172,9 @@ static bool assign(hgpy_buffer *buffer, hgpy_node *node, uint64_t count) {
   return is_good;
 }
 
-static hgpy_node *number_node(PyObject *value, uint32_t type) {
-  if (PyLong_Check(value) && !hgpy_type_is_float(type)) {
-    long long number = PyLong_AsLongLong(value);
-    return number == -1 && PyErr_Occurred() ? NULL : hgpy_node_integer(type, number);
-  }
-  double number = PyFloat_AsDouble(value);
-  return number == -1.0 && PyErr_Occurred() ? NULL : hgpy_node_real(type, number);
-}
-
 static PyObject *buffer_fill(PyObject *self, PyObject *value) {
   hgpy_buffer *buffer = own(self);
-  hgpy_node *node = buffer != NULL ? number_node(value, buffer->type) : NULL;
+  hgpy_node *node = buffer != NULL ? hgpy_number_node("fill", value, buffer->type) : NULL;
   bool is_good = node != NULL && assign(buffer, node, buffer->count);
   hgpy_node_release(node);
   return is_good ? Py_NewRef(Py_None) : NULL;

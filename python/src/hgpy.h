@@ -289,6 +289,32 @@ hgpy_node *hgpy_dense(hgpy_node *node, bool is_asked_for);
 /* Forgets the executables of a device. */
 void hgpy_forget(const hgpy_device *device);
 
+/* ---- numbers (number.c) ------------------------------------------------------------------------------------------ */
+
+/* What most numbers are is seen by their type; the limited API's checks are calls. */
+static inline bool hgpy_is_float(PyObject *object) {
+  if (Py_TYPE(object) == &PyFloat_Type) return true;
+  return Py_TYPE(object) != &PyLong_Type && Py_TYPE(object) != &PyBool_Type && PyFloat_Check(object);
+}
+static inline bool hgpy_is_number(PyObject *object) { /* an int (so a bool, too) or a float */
+  return hgpy_is_float(object) || Py_TYPE(object) == &PyLong_Type || PyLong_Check(object);
+}
+/* Python's number of a number, NumPy's scalars among them: a new reference; NULL without an exception: it is none. */
+PyObject *hgpy_plain_number(PyObject *object);
+/* Whether an integer type, or bool, holds the int; the second raises OverflowError where not. `value`: its bits. */
+bool hgpy_integer_fits(PyObject *number, uint32_t type, int64_t *value);
+bool hgpy_integer_as(const char *who, PyObject *number, uint32_t type, int64_t *value);
+/* A number, NumPy's too, as one of a type. NULL: OverflowError, or TypeError of what is none, and of floats where the
+ * type has integers. `who` begins the sentence. */
+hgpy_node *hgpy_number_node(const char *who, PyObject *object, uint32_t type);
+uint32_t hgpy_kind_rank(uint32_t type); /* 0 of bool, 1 of integers, 2 of floats, 3 of 8-bit floats */
+/* The type of a number of Python beside arrays of a type, and the number as one of it. */
+uint32_t hgpy_type_beside(PyObject *number, uint32_t type);
+hgpy_node *hgpy_operand_node(const char *who, PyObject *number, uint32_t type);
+/* The same in a comparison, which is exact: where no float is the int, the nearest above or below, or none. */
+typedef enum hgpy_bound { HGPY_ABOVE, HGPY_BELOW, HGPY_SAME, HGPY_UNCOMPARED } hgpy_bound;
+hgpy_node *hgpy_compared_node(const char *who, PyObject *number, uint32_t type, hgpy_bound bound);
+
 /* ---- operations (operations.c) ----------------------------------------------------------------------------------- */
 
 enum {
@@ -305,6 +331,11 @@ hg_op hgpy_row_op(uint32_t number);
 const char *hgpy_row_name(uint32_t number);
 /* The input whose array the scalar in place `input` takes its type from must have the same words. */
 bool hgpy_row_same_types(uint32_t row, uint32_t input, uint32_t other);
+/* Whether arrays among an operation's inputs, of which `count` are given by position, are of several types that must
+ * become one; or of integers that are divided. */
+bool hgpy_row_mixes(uint32_t row, PyObject *const *values, Py_ssize_t count, Py_ssize_t total);
+/* row_inputs(name): each input's name, and a number that inputs of one type share. */
+PyObject *hgpy_row_inputs(PyObject *module, PyObject *name);
 /* The table's methods of arrays, ended by a NULL name; `room` functions fit. */
 uint32_t hgpy_operations_methods(PyMethodDef *methods, uint32_t room);
 int hgpy_row_find(const char *name);        /* -1: there is none */
@@ -314,8 +345,6 @@ PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t cou
 /* An operation on two objects, one of them an array: NotImplemented where the other is nothing it knows. */
 PyObject *hgpy_binary(uint32_t number, PyObject *a, PyObject *b);
 PyObject *hgpy_unary(uint32_t number, PyObject *x);
-/* A Python number beside arrays of a type; `name` says where, in errors. NULL: raised. */
-hgpy_node *hgpy_node_of_number(const char *name, PyObject *object, uint32_t type);
 
 /* ---- arrays (array.c, index.c, assign.c, exchange.c, dlpack.c) --------------------------------------------------- */
 
@@ -333,8 +362,10 @@ bool hgpy_is_array(PyObject *object);
 PyObject *hgpy_array_of(hgpy_node *node);
 hgpy_node *hgpy_array_node(PyObject *array); /* borrowed */
 void hgpy_array_set(PyObject *self, hgpy_node *node); /* takes the node */
-/* A shape of Python: an int, or a sequence of ints; false: raised. */
+/* A shape of Python: an int, or a sequence of ints, none below 0; false: raised. */
 bool hgpy_shape_from(PyObject *object, uint64_t *shape, uint32_t *rank);
+/* Such numbers of any sign: axes, and shapes of which a size is to be found out. */
+bool hgpy_integers_from(PyObject *object, int64_t *numbers, uint32_t *count);
 PyObject *hgpy_shape_object(uint32_t rank, const uint64_t *shape);
 
 PyObject *hgpy_get_item(PyObject *self, PyObject *key);

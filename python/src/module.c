@@ -87,14 +87,7 @@ static PyObject *scalar(PyObject *module, PyObject *const *values, Py_ssize_t co
   uint32_t type = count == 2 ? hgpy_type_from(values[1]) : (uint32_t)ATLAS_NONE;
   if (count != 2) return PyErr_Format(PyExc_TypeError, "scalar takes a number and a type");
   if (type == ATLAS_NONE) return NULL;
-  if (hgpy_type_is_float(type) || type == ATLAS_f8e4m3 || type == ATLAS_f8e5m2) {
-    double real = PyFloat_AsDouble(values[0]);
-    return real == -1.0 && PyErr_Occurred() ? NULL : hgpy_array_of(hgpy_node_real(type, real));
-  }
-  if (!PyLong_Check(values[0]))
-    return PyErr_Format(PyExc_TypeError, "%R is no number of %s", values[0], hgpy_type_name(type));
-  uint64_t bits = PyLong_AsUnsignedLongLongMask(values[0]);
-  return PyErr_Occurred() ? NULL : hgpy_array_of(hgpy_node_integer(type, (int64_t)bits));
+  return hgpy_array_of(hgpy_number_node("the number", values[0], type));
 }
 
 /* compute(*arrays): all of them as one computation. */
@@ -231,6 +224,7 @@ static PyMethodDef functions[] = {
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
     {"_value_for", FAST(hgpy_value_of), METH_FASTCALL, NULL},
     {"_fitted", FAST(hgpy_fitted), METH_FASTCALL, NULL},
+    {"_row_inputs", hgpy_row_inputs, METH_O, NULL},
     {"_arrays_of", FAST(hgpy_arrays_of), METH_FASTCALL, NULL},
     {"_rebuild", FAST(hgpy_rebuild), METH_FASTCALL, NULL},
     {"_have_one_form", FAST(hgpy_have_one_form), METH_FASTCALL, NULL},

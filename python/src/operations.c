@@ -48,6 +48,33 @@ bool hgpy_row_same_types(uint32_t number, uint32_t input, uint32_t other) {
   return input < r->input_count && other < r->input_count && r->kinds[input] == r->kinds[other];
 }
 
+bool hgpy_row_mixes(uint32_t number, PyObject *const *values, Py_ssize_t count, Py_ssize_t total) {
+  for (Py_ssize_t i = 0; i < total; i++) {
+    if (!hgpy_is_array(values[i])) continue;
+    uint32_t type = hgpy_array_node(values[i])->tensor.type;
+    if (number == HGPY_ROW_div && !hgpy_type_is_float(type)) return true;
+    for (Py_ssize_t k = 0; k < i; k++) {
+      if (!hgpy_is_array(values[k]) || hgpy_array_node(values[k])->tensor.type == type) continue;
+      if (i >= count || hgpy_row_same_types(number, (uint32_t)i, (uint32_t)k)) return true;
+    }
+  }
+  return false;
+}
+
+PyObject *hgpy_row_inputs(PyObject *module, PyObject *name) {
+  (void)module;
+  const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+  int number = text != NULL ? hgpy_row_find(text) : -1;
+  if (number < 0) return PyErr_Format(PyExc_AttributeError, "no operation of the table is %R", name);
+  const row *r = &rows[number];
+  PyObject *inputs = PyTuple_New(r->input_count);
+  for (uint32_t i = 0; inputs != NULL && i < r->input_count; i++) {
+    PyObject *input = Py_BuildValue("(si)", r->inputs[i].name, (int)r->kinds[i]);
+    if (input == NULL || PyTuple_SetItem(inputs, (Py_ssize_t)i, input) < 0) Py_CLEAR(inputs);
+  }
+  return inputs;
+}
+
 /* ---- reading a row ----------------------------------------------------------------------------------------------- */
 
 static const char *copy_word(const char *at, char *to) {
@@ -208,22 +235,9 @@ static bool fail_argument(const row *r, const argument_spec *spec, PyObject *val
 }
 
 static bool list_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
-  if (PyLong_Check(value)) {
-    to->count = 1;
-    to->integers[0] = PyLong_AsLongLong(value);
-    return to->integers[0] != -1 || !PyErr_Occurred();
-  }
-  PyObject *items = PySequence_Tuple(value);
-  if (items == NULL) return fail_argument(r, spec, value, "an int or a sequence of ints");
-  Py_ssize_t count = PyTuple_Size(items);
-  if (count > HG_MAX_RANK)
-    PyErr_Format(PyExc_ValueError, "%s: %s has %zd numbers; the highest rank is %d", r->name, spec->name, count,
-                 HG_MAX_RANK);
-  for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++)
-    to->integers[i] = PyLong_AsLongLong(PyTuple_GetItem(items, i));
-  to->count = (uint32_t)count;
-  Py_DECREF(items);
-  return !PyErr_Occurred() || fail_argument(r, spec, value, "an int or a sequence of ints");
+  if (hgpy_integers_from(value, to->integers, &to->count)) return true;
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+  return fail_argument(r, spec, value, "an int or a sequence of ints");
 }
 
 static bool choice_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
@@ -290,50 +304,52 @@ typedef struct call {
   bool is_over_none;       /* axis=(): along no axis */
 } call;
 
-static bool is_number(PyObject *object) { return PyFloat_Check(object) || PyLong_Check(object); /* bool is an int */ }
-
-/* A Python number beside arrays of a type. */
-hgpy_node *hgpy_node_of_number(const char *name, PyObject *object, uint32_t type) {
-  if (PyFloat_Check(object)) {
-    if (hgpy_type_is_float(type)) return hgpy_node_real(type, PyFloat_AsDouble(object));
-    PyErr_Format(PyExc_TypeError,
-                 "%s: the number %R meets an array of %s; cast the array to a float type first: x.cast('float32')",
-                 name, object, hgpy_type_name(type));
-    return NULL;
+/* How a comparison takes an int in place `input` that no float is: x < 2^53 + 1 is x < 2^53 + 2. */
+static hgpy_bound bound_of(const call *c, uint32_t input) {
+  switch (c->number) {
+  case HGPY_ROW_less:
+  case HGPY_ROW_greater_equal: return input == 1 ? HGPY_ABOVE : HGPY_BELOW;
+  case HGPY_ROW_less_equal:
+  case HGPY_ROW_greater: return input == 1 ? HGPY_BELOW : HGPY_ABOVE;
+  case HGPY_ROW_equal:
+  case HGPY_ROW_not_equal: return HGPY_SAME;
+  default: return HGPY_UNCOMPARED;
   }
-  if (type == ATLAS_bool && !PyBool_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "%s: the number %R meets an array of bool; cast the array first", name, object);
-    return NULL;
-  }
-  if (hgpy_type_is_float(type)) {
-    double value = PyLong_AsDouble(object);
-    return value == -1.0 && PyErr_Occurred() ? NULL : hgpy_node_real(type, value);
-  }
-  int overflow = 0;
-  long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-  if (overflow > 0 && type == ATLAS_u64) value = (long long)PyLong_AsUnsignedLongLong(object), overflow = 0;
-  if (PyErr_Occurred()) return NULL;
-  uint32_t bits = 8 * hgpy_type_bytes(type);
-  bool is_signed = type <= ATLAS_i64;
-  long long lowest = is_signed ? (bits < 64 ? -(1LL << (bits - 1)) : INT64_MIN) : 0;
-  long long highest = bits == 64 ? INT64_MAX : (1LL << (is_signed ? bits - 1 : bits)) - 1;
-  if (type != ATLAS_bool && type != ATLAS_u64 && (overflow != 0 || value < lowest || value > highest)) {
-    PyErr_Format(PyExc_OverflowError, "%s: %R is out of range of %s", name, object, hgpy_type_name(type));
-    return NULL;
-  }
-  return hgpy_node_integer(type, value);
 }
 
-/* The type that numbers in place `input` take: of the first array beside it that is of the same kind of input. */
-static uint32_t type_beside(const call *c, uint32_t input, PyObject *object) {
-  for (uint32_t i = 0; i < c->input_count; i++)
-    if (i != input && c->inputs[i] != NULL && hgpy_is_array(c->inputs[i]) && hgpy_row_same_types(c->number, input, i))
-      return hgpy_array_node(c->inputs[i])->tensor.type;
-  bool is_real = false;
-  for (uint32_t i = 0; i < c->input_count; i++)
-    if (c->inputs[i] != NULL && PyFloat_Check(c->inputs[i]) && hgpy_row_same_types(c->number, input, i)) is_real = true;
-  if (is_real || PyFloat_Check(object)) return ATLAS_f32;
-  return PyBool_Check(object) ? ATLAS_bool : ATLAS_i64;
+/* The type of the arrays that share one with place `input`; ATLAS_NONE: there is no array. */
+static uint32_t type_of_arrays(const call *c, uint32_t input) {
+  uint32_t type = ATLAS_NONE;
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    if (i == input || c->inputs[i] == NULL || !hgpy_is_array(c->inputs[i])) continue;
+    if (!hgpy_row_same_types(c->number, input, i)) continue;
+    uint32_t next = hgpy_array_node(c->inputs[i])->tensor.type;
+    if (type != ATLAS_NONE && next != type) next = (uint32_t)hg_promote_types((atlas_type)type, (atlas_type)next);
+    if (next != ATLAS_NONE) type = next; /* else the library says why not */
+  }
+  return type;
+}
+
+/* The type of a number that no array is beside, with the numbers that are. */
+static uint32_t type_of_numbers(const call *c, uint32_t input, PyObject *number) {
+  bool are_bools = PyBool_Check(number);
+  if (hgpy_is_float(number)) return ATLAS_f32;
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    PyObject *object = c->inputs[i];
+    if (object == NULL || !hgpy_is_number(object) || !hgpy_row_same_types(c->number, input, i)) continue;
+    if (hgpy_is_float(object)) return ATLAS_f32;
+    are_bools = are_bools && PyBool_Check(object);
+  }
+  return are_bools ? ATLAS_bool : ATLAS_i64;
+}
+
+static hgpy_node *node_of_number(const call *c, uint32_t input, PyObject *number) {
+  uint32_t type = type_of_arrays(c, input);
+  if (hgpy_type_is_float(type) && hgpy_is_float(number)) return hgpy_node_real(type, PyFloat_AsDouble(number));
+  if (type == ATLAS_NONE) return hgpy_number_node(c->r->name, number, type_of_numbers(c, input, number));
+  hgpy_bound bound = bound_of(c, input);
+  return bound == HGPY_UNCOMPARED ? hgpy_operand_node(c->r->name, number, type)
+                                  : hgpy_compared_node(c->r->name, number, type, bound);
 }
 
 /* A new reference; NULL without an exception: absent. */
@@ -341,11 +357,39 @@ static hgpy_node *node_of(const call *c, uint32_t input) {
   PyObject *object = c->inputs[input];
   if (object == NULL || object == Py_None) return NULL;
   if (hgpy_is_array(object)) return hgpy_node_retain(hgpy_array_node(object));
-  if (is_number(object)) return hgpy_node_of_number(c->r->name, object, type_beside(c, input, object));
+  if (hgpy_is_number(object)) return node_of_number(c, input, object);
+  PyObject *number = hgpy_plain_number(object);
+  if (number != NULL) {
+    hgpy_node *node = node_of_number(c, input, number);
+    Py_DECREF(number);
+    return node;
+  }
   PyErr_Format(PyExc_TypeError, "%s: %s takes an Array or a number, not %R; hologram.asarray() makes an Array of it",
                c->r->name, c->r->inputs[input < c->r->input_count ? input : c->r->input_count - 1u].name,
                (PyObject *)Py_TYPE(object));
   return NULL;
+}
+
+/* The type that an input has beside arrays of a type. */
+static uint32_t own_type(PyObject *object, uint32_t type) {
+  if (hgpy_is_array(object)) return hgpy_array_node(object)->tensor.type;
+  PyObject *number = hgpy_plain_number(object);
+  if (number != NULL && !PyBool_Check(number)) type = hgpy_type_beside(number, type);
+  Py_XDECREF(number);
+  return type;
+}
+
+/* Inside hg.strict() kinds do not mix: an int beside floats is no mix, nor is a bool beside numbers. */
+static bool allows_types(const call *c) {
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    uint32_t type = c->inputs[i] != NULL && c->inputs[i] != Py_None ? type_of_arrays(c, i) : (uint32_t)ATLAS_NONE;
+    uint32_t own = type != ATLAS_NONE ? own_type(c->inputs[i], type) : type;
+    if (hgpy_kind_rank(own) == hgpy_kind_rank(type)) continue;
+    bool is_higher = hgpy_kind_rank(own) > hgpy_kind_rank(type);
+    return hgpy_allows("%s: %s and %s would mix; cast one of them, as in x.astype('%s')", c->r->name,
+                       hgpy_type_name(type), hgpy_type_name(own), hgpy_type_name(is_higher ? own : type));
+  }
+  return true;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -386,6 +430,7 @@ static bool take_no_axes(call *c) {
 static PyObject *record(call *c) {
   hgpy_node *results[HGPY_MOST_RESULTS];
   uint32_t made = 0;
+  if (hgpy_is_strict && !allows_types(c)) return NULL;
   for (; made < c->input_count; made++) {
     c->nodes[made] = node_of(c, made);
     if (c->nodes[made] == NULL && PyErr_Occurred()) break;
@@ -534,12 +579,17 @@ PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t cou
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
 
-static bool is_operand(PyObject *object) { return hgpy_is_array(object) || is_number(object); }
+static bool is_operand(PyObject *object) { return hgpy_is_array(object) || hgpy_is_number(object); }
 
 /* NumPy's scalars are numbers, its arrays are not operands: whether their memory is shared or copied is to be said. */
 static PyObject *binary_with(uint32_t number, PyObject *a, PyObject *b) {
-  PyObject *other = is_operand(a) ? b : a;
-  PyObject *rank = PyObject_GetAttrString(other, "ndim"), *item = NULL, *result = NULL;
+  PyObject *other = is_operand(a) ? b : a, *item = hgpy_plain_number(other), *result = NULL;
+  if (item != NULL) {
+    result = other == b ? hgpy_binary(number, a, item) : hgpy_binary(number, item, b);
+    Py_DECREF(item);
+    return result;
+  }
+  PyObject *rank = PyObject_GetAttrString(other, "ndim");
   if (rank == NULL) {
     PyErr_Clear();
     Py_RETURN_NOTIMPLEMENTED;
@@ -552,7 +602,7 @@ static PyObject *binary_with(uint32_t number, PyObject *a, PyObject *b) {
     return NULL;
   }
   item = PyObject_CallMethod(other, "item", NULL);
-  if (item != NULL && is_number(item))
+  if (item != NULL && hgpy_is_number(item))
     result = other == b ? hgpy_binary(number, a, item) : hgpy_binary(number, item, b);
   else if (item != NULL) result = Py_NewRef(Py_NotImplemented);
   Py_XDECREF(item);

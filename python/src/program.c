@@ -111,6 +111,7 @@ typedef struct launch {
 
 static bool scalar_bits(PyObject *value, const hg_parameter_info *parameter, uint64_t *bits) {
   uint32_t type = parameter->type;
+  int64_t integer = 0;
   *bits = 0;
   if (type == ATLAS_f32 || type == ATLAS_f64) {
     double real = PyFloat_AsDouble(value);
@@ -118,8 +119,10 @@ static bool scalar_bits(PyObject *value, const hg_parameter_info *parameter, uin
     if (type == ATLAS_f32) memcpy(bits, &single, sizeof single);
     else memcpy(bits, &real, sizeof real);
   } else if (hgpy_type_is_integer(type) || type == ATLAS_bool) {
-    *bits = PyLong_AsUnsignedLongLongMask(value);
+    PyObject *number = hgpy_plain_number(value), *whole = PyNumber_Index(number != NULL ? number : value);
+    if (whole != NULL && hgpy_integer_as(parameter->name, whole, type, &integer)) *bits = (uint64_t)integer;
     if (hgpy_type_bytes(type) < 8) *bits &= (UINT64_C(1) << (8 * hgpy_type_bytes(type))) - 1;
+    Py_XDECREF(number), Py_XDECREF(whole);
   } else
     PyErr_Format(PyExc_TypeError, "parameter '%s' is a scalar of %s, which Python has no number for; use f32",
                  parameter->name, hgpy_type_name(type));

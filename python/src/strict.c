@@ -1,5 +1,5 @@
-/* strict.c - hg.strict(): what otherwise goes on silently with more work than was asked for is an error, which says
- * what to write instead. */
+/* strict.c - hg.strict(): what otherwise goes on silently, with more work or another type than was asked for, is an
+ * error, which says what to write instead. */
 #include "hgpy.h"
 
 #include <stdarg.h>

@@ -163,6 +163,10 @@ static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count,
   bool is_elsewhere = total > MOST_VALUES || names_executor(values, count, names);
   int is_here = is_elsewhere ? 0 : borrow_all(f, values, total, own);
   if (is_here < 0) return NULL;
+  if (is_here > 0 && hgpy_row_mixes(f->row, own, count, total)) { /* whose types promote is not ours to say */
+    drop_all(own, total);
+    is_here = 0;
+  }
   if (is_here == 0) return call_otherwise(f, values, count, names);
   PyObject *tensors = hand_over(hgpy_call_row(f->row, own, count, names), first_of(f->types));
   drop_all(own, total);

@@ -70,8 +70,7 @@ def test_division_of_integers(name, shape, seed):
     x, y = hg.asarray(a), hg.asarray(b)
     same(x // y, a // b)
     same(x % y, a % b)
-    with pytest.raises(TypeError, match="astype"):
-        x / y
+    same(x / y, a.astype("f4") / b.astype("f4"))
 
 
 @pytest.mark.parametrize("name", ["bool", *INTEGERS])
@@ -103,8 +102,7 @@ def test_python_numbers_take_the_array_s_type(name, number):
         same(x**2, a * a)
         same(x**2.0, a * a)
     else:
-        with pytest.raises(TypeError, match="cast"):
-            x + 0.5
+        same(x + 0.5, a.astype("f4") + np.float32(0.5))
         same(x**2, a * a)
 
 
@@ -113,13 +111,10 @@ def test_numbers_out_of_range():
         hg.asarray([1], dtype="uint8") + 256
     with pytest.raises(OverflowError):
         hg.asarray([1], dtype="uint8") - (-1)
-    with pytest.raises(TypeError):
-        hg.asarray([True]) + 2
 
 
-def test_types_that_do_not_meet():
-    with pytest.raises(hg.Error, match="cast"):
-        hg.ones(3) + hg.arange(3)
+def test_types_that_meet():
+    assert (hg.ones(3) + hg.arange(3)).dtype == "float32"
     assert (hg.asarray([1], dtype="int8") + hg.asarray([1], dtype="int32")).dtype == "int32"
     assert (hg.asarray([1.0], dtype="float32") + hg.asarray([1.0], dtype="float64")).dtype == "float64"
     with pytest.raises(ValueError, match="broadcast"):

@@ -90,3 +90,25 @@ def test_a_slower_engine():
             "e = hg.Executor('cpu', engine='tile')\nhg.strict()\np.run(e, 3, x=np.ones(3, 'f4'))\n"
             "print((hg.asarray(np.ones(3), device=e) + 1).tolist())\n")
     assert run(code) == "[2.0, 2.0, 2.0]\n"  # asked for by name
+
+
+MIXED = {
+    "arrays": lambda x, k, m: x * k, "a bool": lambda x, k, m: m + x, "a comparison": lambda x, k, m: k < x, "a choice": lambda x, k, m: hg.where(m, x, k),
+    "a float": lambda x, k, m: k * 0.5, "NumPy's float": lambda x, k, m: k * np.float32(2), "an int beside bools": lambda x, k, m: m * 2,
+    "parts": lambda x, k, m: hg.stack([x, k]), "inputs of a function": lambda x, k, m: hg.mse(x, k),
+}
+
+
+@pytest.mark.parametrize("what", MIXED)
+def test_kinds_that_mix(what):
+    x, k, m = hg.ones(3), hg.arange(3), hg.asarray([True, False, True])
+    MIXED[what](x, k, m)
+    with hg.strict(), pytest.raises(hg.StrictError, match=r"cast one of them, as in x\.astype\('(float32|int64)'\)"):
+        MIXED[what](x, k, m)
+
+
+def test_what_is_no_mix_of_kinds():
+    x, k, m = hg.ones(3), hg.arange(3), hg.asarray([True, False, True])
+    with hg.strict():
+        for made in (x * 2, x < 2**70, k / k, k / 2, hg.sqrt(k), hg.where(m, k, 1), k.astype("int8") + k, hg.sum(m), k == True):  # noqa: E712
+            made.compute()
