@@ -28,9 +28,50 @@ def on_tensors(name: str) -> Callable[..., Any]:
     def call(*arguments: Any, executor: hg.Executor | None = None, **named: Any) -> Any:
         if arguments and isinstance(arguments[0], hg.Executor):
             executor, arguments = arguments[0], arguments[1:]
+        arguments, named = _of_one_type(name, arguments, named)
         return _call(operation, executor, arguments, named)
 
     return _core._on_tensors(name, _TYPES, torch.is_grad_enabled, call)
+
+
+def _of_one_type(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Tensors that an operation makes of one type, cast to the one that torch makes of them."""
+    inputs = _core._row_inputs(name)
+    groups: dict[int, list[Any]] = {}  # of places
+    for place, (key, group) in enumerate(inputs):
+        groups.setdefault(group, []).extend(at for at in (place, key) if isinstance(_at(at, arguments, named), torch.Tensor))
+    own, words = list(arguments), dict(named)
+    for places in groups.values():
+        tensors = [_at(place, arguments, named) for place in places]
+        if not tensors:
+            continue
+        dtype = _together(tensors)
+        if name == "div" and not dtype.is_floating_point:
+            dtype = torch.get_default_dtype()
+        for place, tensor in zip(places, tensors):
+            if isinstance(place, int):
+                own[place] = tensor.to(dtype)
+            else:
+                words[place] = tensor.to(dtype)
+    return tuple(own), words
+
+
+def _at(place: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """An argument by its number or its name; None: it is not given."""
+    if isinstance(place, int):
+        return arguments[place] if place < len(arguments) else None
+    return named.get(place)
+
+
+def _together(tensors: list[torch.Tensor]) -> torch.dtype:
+    """torch's result_type of any number of tensors."""
+    made = tensors[0]
+    for tensor in tensors[1:]:
+        if tensor.dtype != made.dtype:
+            made = torch.empty((0,) if made.ndim or tensor.ndim else (), dtype=torch.result_type(made, tensor))
+        elif tensor.ndim:
+            made = tensor
+    return made.dtype
 
 
 def _call(operation: Arrays, executor: hg.Executor | None, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Any:
