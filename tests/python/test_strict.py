@@ -93,10 +93,11 @@ def test_a_slower_engine():
 
 
 MIXED = {
-    "arrays": lambda x, k, m: x * k, "a bool": lambda x, k, m: m + x, "a comparison": lambda x, k, m: k < x, "a choice": lambda x, k, m: hg.where(m, x, k),
-    "a float": lambda x, k, m: k * 0.5, "NumPy's float": lambda x, k, m: k * np.float32(2), "an int beside bools": lambda x, k, m: m * 2,
+    "arrays": lambda x, k, m: x * k, "a bool": lambda x, k, m: m + x, "a comparison": lambda x, k, m: k < x,
+    "a choice": lambda x, k, m: hg.where(m, x, k), "a float": lambda x, k, m: k * 0.5,
+    "NumPy's float": lambda x, k, m: k * np.float32(2), "an int beside bools": lambda x, k, m: m * 2,
     "parts": lambda x, k, m: hg.stack([x, k]), "inputs of a function": lambda x, k, m: hg.mse(x, k),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", MIXED)
@@ -110,5 +111,5 @@ def test_kinds_that_mix(what):
 def test_what_is_no_mix_of_kinds():
     x, k, m = hg.ones(3), hg.arange(3), hg.asarray([True, False, True])
     with hg.strict():
-        for made in (x * 2, x < 2**70, k / k, k / 2, hg.sqrt(k), hg.where(m, k, 1), k.astype("int8") + k, hg.sum(m), k == True):  # noqa: E712
+        for made in (x * 2, x < 2**70, k / k, k / 2, hg.sqrt(k), hg.where(m, k, 1), k.astype("int8") + k, hg.sum(m), k + True):
             made.compute()

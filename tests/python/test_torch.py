@@ -360,7 +360,7 @@ def test_the_page(tmp_path, monkeypatch):
         exec(compile(block, "docs/pytorch.md", "exec"), names)
 
 
-TYPES = [torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64]
+TYPES = [getattr(torch, name) for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64")]
 PAIRS = {"maximum": torch.maximum, "less": torch.lt, "div": torch.div, "mul": torch.mul}
 
 
