@@ -8,6 +8,7 @@ from builtins import bool as _bool
 from builtins import max as _max
 from builtins import min as _min
 from builtins import slice as _slice
+from operator import index as _index
 from builtins import sum as _sum
 
 from hologram import _core
@@ -22,7 +23,6 @@ from hologram._create import empty as empty
 from hologram._create import from_dlpack as from_dlpack
 from hologram._create import full as full
 from hologram._create import full_like as full_like
-from hologram._create import integers_of as _integers_of
 from hologram._create import linspace as linspace
 from hologram._create import need_held as _need_held
 from hologram._create import ones as ones
@@ -301,7 +301,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
         x, axis = x.reshape(-1), 0
     axis = _axis_of("repeat", x.ndim, axis)
     if not isinstance(repeats, _core.Array):
-        repeats = _integers_of(repeats)[0]
+        repeats = _index(repeats)
         if repeats < 0:
             raise ValueError(f"repeat: an element is repeated at least 0 times, not {repeats}")
         index = arange(x.shape[axis] * repeats) // repeats if repeats else asarray([], "int64")

@@ -165,7 +165,7 @@ static bool assign(hgpy_buffer *buffer, hgpy_node *node, uint64_t count) {
   else flat = hgpy_view_reshape(node, has == 1 && count != 1 ? 0 : 1, shape);
   cast = flat != NULL ? hgpy_cast(flat, buffer->type) : NULL;
   hgpy_node_release(flat);
-  flat = cast != NULL && has != count ? hgpy_view_broadcast(cast, 1, shape) : hgpy_node_retain(cast);
+  flat = cast != NULL && cast->tensor.rank == 0 ? hgpy_view_broadcast(cast, 1, shape) : hgpy_node_retain(cast);
   hgpy_node_release(cast);
   bool is_good = flat != NULL && hgpy_evaluate_into(flat, buffer->storage, &tensor);
   hgpy_node_release(flat);
