@@ -180,7 +180,7 @@ static void test_remarks(void) {
                 "HOLOGRAM_QUICK is neither 0, 1 nor 2 and is ignored; "
                 "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored; "
                 "HOLOGRAM_CACHE_SIZE is not a number of bytes and is ignored; kernel cache on disk: its folder belongs "
-                "to another user or everybody may write to it, so that kernels in it are not safe to run");
+                "to another user or others may write to it, so that kernels in it are not safe to run");
   set("HOLOGRAM_LINES", NULL);
   set("HOLOGRAM_QUICK", NULL);
   set("HOLOGRAM_TABLE_LANES", NULL);
