@@ -137,6 +137,14 @@ static PyObject *get_device(PyObject *self, void *unused) {
   return hgpy_executor_for(device != NULL ? device : hgpy_default_device());
 }
 
+static PyObject *get_at(PyObject *self, void *unused) {
+  (void)unused;
+  PyObject *module = PyImport_ImportModule("hologram._at");
+  PyObject *made = module != NULL ? PyObject_CallMethod(module, "At", "O", self) : NULL;
+  Py_XDECREF(module);
+  return made;
+}
+
 static PyObject *get_pending(PyObject *self, void *unused) {
   (void)unused;
   return PyBool_FromLong(hgpy_array_node(self)->kind != HGPY_DATA);
@@ -151,6 +159,10 @@ static PyGetSetDef array_getset[] = {
     {"T", get_transposed, NULL, "Its axes the other way round.", NULL},
     {"mT", get_transposed, NULL, "Its last two axes exchanged.", (void *)"mT"},
     {"device", get_device, NULL, "The executor that it is on.", NULL},
+    {"at", get_at, NULL,
+     "x.at[key].set(value), add, subtract, multiply, min, max: new arrays, in which an element that is named several "
+     "times takes part so often; get().",
+     NULL},
     {"__array_interface__", hgpy_array_interface, NULL, "NumPy's description of memory of the CPU.", NULL},
     {"__cuda_array_interface__", hgpy_array_interface, NULL, "Version 3 of Numba's description of memory of a GPU.",
      (void *)"cuda"},

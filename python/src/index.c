@@ -28,6 +28,11 @@ bool hgpy_is_by_places(PyObject *key) {
   return false;
 }
 
+PyObject *hgpy_key_is_by_places(PyObject *module, PyObject *key) {
+  (void)module;
+  return PyBool_FromLong(hgpy_is_by_places(key));
+}
+
 /* ---- x[...] ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *take_in_python(PyObject *self, PyObject *key) {

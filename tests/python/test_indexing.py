@@ -229,7 +229,7 @@ def assigned(x, key, value):
     return x
 
 
-@pytest.mark.parametrize("mode", ["eager", "lazy", "jit"])
+@pytest.mark.parametrize("mode", ["eager", "lazy", "jit", "at"])
 def test_assigning(mode):
     for rng, shape, key in some_cases(5):
         own, numbers = own_key(rng, key), elements(shape)
@@ -242,6 +242,8 @@ def test_assigning(mode):
         with hg.eager(mode == "eager"):
             if mode == "jit":
                 ours = result(lambda: hg.jit(lambda x, value: assigned(x * 1.0, own, value))(x, value))
+            elif mode == "at":
+                ours = result(lambda: x.at[own].set(value))
             else:
                 ours = result(lambda: assigned(x * 1.0 if mode == "lazy" else hg.array(x), own, value))
         try:

@@ -180,6 +180,16 @@ def test_names_and_docstrings():
     assert F.add.__name__ == "add" and F.logsumexp.__doc__ == hg.logsumexp.__doc__ and F.softmax.__doc__ == hg.softmax.__doc__
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_rows_of_tensors_without_axes(name, dim):
+    x = torch.tensor(3.0, requires_grad=True)
+    y = getattr(F, name)(x, dim)
+    assert torch.equal(y, getattr(torch, name)(x, dim)) and torch.equal(torch.autograd.grad(y, x)[0], torch.tensor(0.0))
+    with pytest.raises((IndexError, ValueError)):
+        getattr(F, name)(x, 1)
+
+
 def test_executor_first():
     x, y = tensor(1024, kind=torch.float32), tensor(1024, seed=1, kind=torch.float32)
     with hg.Executor(backend="cpu") as executor:
