@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #if !defined(_WIN32)
+#  include <pthread.h>
 #  include <sys/mman.h>
 #  include <unistd.h>
 #endif
@@ -321,12 +322,65 @@ static void other_accesses(void) {
             if (is_chosen() && in_shard()) try_other(o, indices[i], elements[e], displacements[d], steps[n]);
 }
 
+/* ---- indices that change meanwhile ------------------------------------------------------------------------------- */
+
+#if !defined(_WIN32)
+enum { SAMPLES = 1 << 14, LAUNCHES = 100, BINS = 16 };
+
+static uint8_t samples[SAMPLES];
+static volatile int has_ended;
+
+static void *change_samples(void *unused) {
+  for (unsigned round = 0; !has_ended; round++)
+    for (unsigned i = 0; i < SAMPLES; i++) ((volatile uint8_t *)samples)[i] = round % 2 ? 250 : 3;
+  return unused;
+}
+
+/* An index is in bounds as it was compared, whatever lies there by then. */
+static void changing_indices(engine *e) {
+  static const char text[] =
+      ".program p\n.block 256\n.buffer a u8 in\n.buffer x u32 inout\n.scalar n u64\nmov.u64 r0, lane\n"
+      "sreg.u64 r1, grid_size.x\nshl.u64 r1, r1, #8\nL:\nset.ge.u64 p0, r0, n\n@p0 bra M\nldg.u8 r2, [a + r0]\n"
+      "atom.add.u32 _, [x + r2], #1\nadd.u64 r0, r0, r1\nbra L\nM:\nexit\n";
+  hg_buffer *a = NULL;
+  executor = e->executor;
+  hg_kernel *kernel = kernel_of(text);
+  CHECK_EQ_U64(hg_buffer_import(executor, samples, SAMPLES, &a), HG_OK);
+  memset(memory, MARK, page);
+  hg_binding bindings[] = {{.name = "a", .buffer = a},
+                           {.name = "x", .buffer = e->x, .offset = page - BINS * sizeof(uint32_t)}};
+  hg_scalar n = {.name = "n", .type = ATLAS_u64, .bits = SAMPLES};
+  hg_launch_desc desc = {.grid = {2, 1, 1}, .block = {256, 1, 1}, .bindings = bindings, .binding_count = 2,
+                         .scalars = &n, .scalar_count = 1};
+  for (int i = 0; i < LAUNCHES; i++) {
+    hg_status status = hg_launch(kernel, &desc, NULL);
+    CHECK(status == HG_OK || status == HG_FAULT);
+  }
+  for (uint64_t i = 0; i < page - BINS * sizeof(uint32_t); i++) CHECK_EQ_U64(memory[i], MARK);
+  hg_buffer_release(a);
+  hg_kernel_release(kernel);
+}
+
+static void change_meanwhile(void) {
+  pthread_t other;
+  if (memory == NULL || !in_shard()) return;
+  has_ended = 0;
+  CHECK_EQ_U64(pthread_create(&other, NULL, change_samples, NULL), 0);
+  for (size_t i = 1; i < engine_count; i++) changing_indices(&engines[i]);
+  has_ended = 1;
+  CHECK_EQ_U64(pthread_join(other, NULL), 0);
+}
+#endif
+
 int main(int argc, char **argv) {
   if (!choose_shard(argc, argv)) return 2;
   set("HOLOGRAM_NUM_THREADS", "1");
   open_engines();
   accesses_of_memory();
   other_accesses();
+#if !defined(_WIN32)
+  change_meanwhile();
+#endif
   close_engines();
   return check_report();
 }

@@ -308,6 +308,19 @@ hg_status hg_native_bounds(native_build *b, const hg_vector *whole, hg_vector *o
   return has_memory ? HG_OK : hg_fail_memory("machine code", n * sizeof(vector_insn));
 }
 
+/* 1 if a register is an index: it must not be loaded once more behind its comparison, since others than
+ * this launch may write it meanwhile. */
+static int is_an_index(const hg_vector *v, uint32_t r) {
+  const vector_reg *reg = vector_reg_at(v, r);
+  for (uint32_t i = reg->first + 1; i <= reg->last; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : 0;
+    if (insn->s[0] == r && insn->mode == ATLAS_ADDRESS_INDEXED && flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))
+      return 1;
+  }
+  return 0;
+}
+
 /* 1 if a row start is what it was until the register is read last. */
 static int is_there(const native_build *b, const vector_reg *reg, uint32_t added) {
   for (uint32_t i = reg->first; i <= reg->last && reg->first >= b->first_part; i++) {
@@ -329,6 +342,7 @@ int hg_native_is_element(const native_build *b, uint32_t r) {
   if ((load->flags & (needs | VECTOR_LANE | VECTOR_SAME)) != needs || load->bits > NATIVE_GREATEST_DISPLACEMENT)
     return 0;
   if (load->type != ATLAS_f32 && load->type != ATLAS_u32 && load->type != ATLAS_i32) return 0;
+  if (load->type != ATLAS_f32 && is_an_index(v, r)) return 0;
   if (atlas_symbol_at(b->program, load->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
   const vector_reg *index = vector_reg_at(v, load->s[0]);
   if (index->kind == VECTOR_SPECIAL) return index->bits == ATLAS_REG_BLOCK_LANE;

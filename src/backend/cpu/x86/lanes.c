@@ -451,14 +451,15 @@ static void write_positions(x86_emit *e, access *m, uint32_t copy) {
   m->displacement = x86_local_element(e, m->displacement, copy);
 }
 
-/* Where a loop over a row has loaded the copy's indices from, if they are bytes or words that nothing writes: from
- * there they come without a detour by the frame. */
+/* Where a loop over a row has loaded the copy's indices from, if they are bytes or words that this launch does not
+ * write: from there they come without a detour by the frame. Others may write them meanwhile: see write_loaded. */
 static void find_loaded(x86_emit *e, access *m, uint32_t copy) {
   const vector_insn *insn = e->insn, *load = NULL;
   uint32_t index = e->index, at = index;
   unsigned general;
   uint8_t stride;
   m->is_loaded = 0;
+  if (m->displacement < 0 || e->insn->symbol & SSA_LIBRARY) return;
   while (load == NULL && at-- > e->region_first && index - at <= NATIVE_MOST_OFFSET_LIFE) {
     const vector_insn *before = vector_insn_at(e->b->vector, at);
     if (before->op == VECTOR_LABEL || vector_is_jump(before->op)) return;
@@ -480,6 +481,33 @@ static void find_loaded(x86_emit *e, access *m, uint32_t copy) {
   e->index = index;
 }
 
+static void access_lanes(x86_emit *e, access *m, uint32_t c, int is_once) {
+  if (m->is_local) write_positions(e, m, c);
+  else if (m->index != VECTOR_NONE && !m->is_loaded) write_vectors(e, INDICES, m->index, c);
+  if (!m->is_immediate && !m->is_load) write_vectors(e, VALUES, m->value, c);
+  if (m->compared != VECTOR_NONE) write_vectors(e, COMPARANDS, m->compared, c);
+  if (!m->is_immediate) hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, lane)), X86_LANE);
+  unsigned base = m->is_local ? hg_x86_local_base(e, m->log_bytes) : hg_x86_base(e);
+  if (is_once) update_once(e, m, base);
+  else update_lanes(e, m, base);
+  restore_registers(e, m);
+  if (e->insn->d != VECTOR_NONE) load_results(e, m, c);
+}
+
+/* Indices that are loaded once more are not those that a comparison has seen, where somebody else writes them
+ * meanwhile: that may be done only if all numbers of their type are in bounds. */
+static void write_loaded(x86_emit *e, access *m, uint32_t c, uint32_t done) {
+  int32_t greatest = (int32_t)((1u << 8 * m->loaded_bytes) - 1), limit = (int32_t)offsetof(native_place, limit);
+  uint32_t otherwise = hg_x86_new_label(&e->a);
+  hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_at(X86_CONTEXT, hg_x86_place_offset(e->insn->symbol, (size_t)limit)),
+                 greatest + m->displacement);
+  hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, otherwise);
+  access_lanes(e, m, c, 0);
+  hg_x86_jump(&e->a, done);
+  hg_x86_place(&e->a, otherwise);
+  m->is_loaded = 0;
+}
+
 /* `described` is the access in all copies. */
 static void write_copy(x86_emit *e, const access *described, uint32_t c) {
   access now = *described, *m = &now;
@@ -491,17 +519,9 @@ static void write_copy(x86_emit *e, const access *described, uint32_t c) {
   m->is_whole = !is_once && m->mask == X86_RAX && (is_whole_in_loop || has_all);
   if (m->is_whole && is_whole_in_loop && m->index != VECTOR_NONE && !m->is_local) find_loaded(e, m, c);
   if (!m->is_whole) load_mask(e, c, none);
+  if (m->is_loaded) write_loaded(e, m, c, none);
   check_bounds(e, m, c, slow);
-  if (m->is_local) write_positions(e, m, c);
-  else if (m->index != VECTOR_NONE && !m->is_loaded) write_vectors(e, INDICES, m->index, c);
-  if (!m->is_immediate && !m->is_load) write_vectors(e, VALUES, m->value, c);
-  if (m->compared != VECTOR_NONE) write_vectors(e, COMPARANDS, m->compared, c);
-  if (!m->is_immediate) hg_x86_store(&e->a, 1, x86_at(X86_FRAME, offsetof(native_frame, lane)), X86_LANE);
-  unsigned base = m->is_local ? hg_x86_local_base(e, m->log_bytes) : hg_x86_base(e);
-  if (is_once) update_once(e, m, base);
-  else update_lanes(e, m, base);
-  restore_registers(e, m);
-  if (e->insn->d != VECTOR_NONE) load_results(e, m, c);
+  access_lanes(e, m, c, is_once);
   hg_x86_place(&e->a, none);
   hg_x86_slow_back(e);
 }
