@@ -21,6 +21,7 @@ hgpy_device *hgpy_device_retain(hgpy_device *device) {
 
 void hgpy_device_release(hgpy_device *device) {
   if (device == NULL || --device->references > 0) return;
+  hgpy_forget(device); /* another one may get its address */
   hgpy_storage_forget(device);
   HGPY_BEGIN_CALL /* it may wait for work */
   hgpy_order_end(device);

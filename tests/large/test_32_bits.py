@@ -32,7 +32,7 @@ def sums(given, columns):
     """Of rows of so many bytes, a part at a time: NumPy would widen all of them."""
     wide = given[: given.size // columns * columns].reshape(-1, columns)
     step = max(1, (1 << 26) // columns)
-    return np.concatenate([wide[i : i + step].sum(axis=1, dtype="i8") for i in range(0, len(wide), step)])
+    return np.concatenate([wide[i : i + step].sum(axis=1, dtype="u8") for i in range(0, len(wide), step)])
 
 
 # ---- maps ----------------------------------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_update(size, given, x):
 # ---- reductions ----------------------------------------------------------------------------------------------------------------------
 
 def test_of_all(size, given, x):
-    same(x.sum(), np.int64(sums(given, 1 << 20).sum() + given[size >> 20 << 20 :].sum(dtype="i8")))
+    same(x.sum(), np.uint64(sums(given, 1 << 20).sum() + given[size >> 20 << 20 :].sum(dtype="u8")))
     same(x.max(), given.max())
     last = x + 0
     last[size - 2] = 255
@@ -93,7 +93,7 @@ def test_of_all(size, given, x):
 def test_of_one_number(size, x):
     """A view that repeats one element has no memory of its own."""
     one = hg.asarray(np.ones(1, "f4")).to_device(x.device)
-    same(hg.broadcast(one.astype("uint8"), (size,)).sum(), np.int64(size))
+    same(hg.broadcast(one.astype("uint8"), (size,)).sum(), np.uint64(size))
     same(hg.broadcast(one, (size,)).mean(), np.float32(1))
     same(hg.logsumexp(hg.broadcast(one * 0, (size,))), host(hg.log(hg.asarray(np.float32(size)))))
 
@@ -102,7 +102,7 @@ def test_of_few_long_rows(size, given, x):
     third = size // 3
     y = x[: 3 * third].reshape((3, third))
     same(y.sum(axis=1), np.array([sums(given[i * third : (i + 1) * third], 1 << 20).sum() +
-                                  given[i * third + (third >> 20 << 20) : (i + 1) * third].sum(dtype="i8") for i in range(3)]))
+                                  given[i * third + (third >> 20 << 20) : (i + 1) * third].sum(dtype="u8") for i in range(3)]))
     same(y.max(axis=0)[-5:], given[: 3 * third].reshape(3, third)[:, -5:].max(axis=0))
 
 
@@ -112,7 +112,7 @@ def test_of_many_short_rows(size, given, x):
     y, where = x[: 3 * third].reshape((third, 3)), places(third)
     same(at(y.max(axis=1), where), given[: 3 * third].reshape(third, 3)[where].max(axis=1))
     same(y.argmax(axis=0).max() < third, np.True_)
-    totals = np.array([int(given[i : 3 * third : 3].sum(dtype="i8")) for i in range(3)])
+    totals = np.array([given[i : 3 * third : 3].sum(dtype="u8") for i in range(3)])
     same(y.sum(axis=0), totals)
 
 
@@ -122,7 +122,7 @@ def test_of_a_matrix(size, given, x):
     y = x[: rows * 65536].reshape((rows, 65536))
     same(y.sum(axis=1), sums(given, 65536))
     few = given[: rows * 65536].reshape(rows, 65536)
-    same(y.sum(axis=0)[::997], few[:, ::997].sum(axis=0, dtype="i8"))
+    same(y.sum(axis=0)[::997], few[:, ::997].sum(axis=0, dtype="u8"))
     same(y.argmax(axis=0)[::997], few[:, ::997].argmax(axis=0))
 
 

@@ -128,6 +128,16 @@ def test_wrong_use_is_an_exception(executor):
             use()
 
 
+def test_what_one_executor_compiled_is_not_another_one_s():
+    """Executors that are gone leave nothing behind for one that gets their place in memory."""
+    numbers = np.arange(100, dtype="u1")
+    for _ in range(20):
+        executor = hg.Executor(backend="cpu")
+        x = hg.asarray(numbers).to_device(executor)
+        assert x.sum().item() == 4950 and (x[50:] * 2).max().item() == 198
+        del x, executor
+
+
 def test_a_closed_executor_is_refused():
     executor = hg.Executor("cpu")
     a, b = executor.allocate(4), executor.allocate(4)
