@@ -173,16 +173,16 @@ static void flow_pad(ops_gradient *g, const ops_node *node, value_id amount) {
   ops_flow(g, node->input[1], ops_sum(c, around, (1u << node->shape.rank) - 1, 0));
 }
 
-/* What was put over is not seen: there the base's cotangent is 0. */
+/* What was put over is not seen: there the base's cotangent is 0. The source's is taken first, so that the base's can
+ * be written where the whole lies. */
 static void flow_update(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   ops_shape box = ops_at(c, node->input[1])->shape;
-  if (g->depends[node->input[0]] != 0)
-    ops_flow(g, node->input[0],
-             ops_update_of(c, amount, ops_full(c, (atlas_type)node->type, 0, &box), &node->view));
-  if (g->depends[node->input[1]] == 0) return;
   ops_view view = ops_box_view(&node->view, box.rank);
-  ops_flow(g, node->input[1], ops_view_of(c, amount, &view, &box));
+  if (g->depends[node->input[1]] != 0) ops_flow(g, node->input[1], ops_view_of(c, amount, &view, &box));
+  if (g->depends[node->input[0]] == 0) return;
+  value_id zeros = ops_full(c, (atlas_type)node->type, 0, &box);
+  ops_flow(g, node->input[0], ops_update_of(c, amount, zeros, &node->view));
 }
 
 /* ---- contractions ------------------------------------------------------------------------------------------------ */

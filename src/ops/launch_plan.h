@@ -49,6 +49,7 @@ typedef struct ops_step {
   uint32_t scalar_count;
   uint8_t reads_first;        /* 1: each lane has read all that it reads before it writes: where operand and result are
                                  accessed as [x + lane] alone, they may be the very same view */
+  uint64_t box_elements;      /* of the storage that it writes, where that is not all of it; 0 */
   uint8_t is_fast;            /* its bits are not the canonical ones */
   const char *kind;           /* "map", "rows", "columns", "contract", ...: for the report */
   uint32_t first_value, value_count; /* of plan->values: which it computes */
@@ -107,6 +108,7 @@ hg_status ops_add_temporary(ops_plan *plan, uint8_t type, uint64_t count, uint32
  * shape, and the planner cuts it differently. */
 enum { OPS_MOST_STEPS = 8 };
 hg_status ops_write_map(const ops_group *group, ops_step *steps);      /* pointwise over one shape, any views */
+hg_status ops_write_update(const ops_group *group, ops_step *step);    /* an update: its box where the base lies */
 hg_status ops_write_maps(const ops_group *groups, uint32_t count, ops_step *step); /* several of them in one launch */
 hg_status ops_write_rows(const ops_group *group,
                          ops_step *steps); /* reductions along one set of axes, and around them */

@@ -125,6 +125,40 @@ hg_status ops_write_map(const ops_group *group, ops_step *step) {
   return status;
 }
 
+/* The box alone, written to the storage that holds the rest already. */
+static hg_status write_box(const ops_group *group, ops_step *step, ops_terms *terms) {
+  const ops_node *node = ops_at(group->computation, group->results[0]);
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, at[HG_MAX_RANK] = {{.constant = 0}}, place, *more[1] = {&place};
+  term_id root;
+  ops_identity(&terms->space, identity);
+  for (uint32_t d = 0; d < node->shape.rank; d++) {
+    at[d].constant = node->view.start[d];
+    at[d].factor[d] = node->view.step[d];
+  }
+  HG_TRY(ops_term_of(terms, node->input[1], identity, &root));
+  place = ops_address(storage_of(group, group->results[0]), at);
+  uint32_t boundary = 0;
+  ops_collapse(terms, more, 1, &boundary);
+  ops_code code;
+  HG_TRY(ops_code_begin(&code, terms, step, "update"));
+  write_results(&code, 1, &root, &place);
+  return ops_code_end(&code);
+}
+
+hg_status ops_write_update(const ops_group *group, ops_step *step) {
+  const ops_node *node = ops_at(group->computation, group->results[0]);
+  if (group->storage_of[node->input[0] - 1] != group->storage_of[group->results[0] - 1])
+    return ops_write_map(group, step);
+  const ops_shape *box = &ops_at(group->computation, node->input[1])->shape;
+  ops_terms terms;
+  ops_terms_begin(&terms, group, box);
+  hg_status status = write_box(group, step, &terms);
+  ops_terms_release(&terms);
+  step->kind = "update";
+  step->box_elements = ops_count(box);
+  return status;
+}
+
 hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step) {
   const ops_storage *storages = plan->storages.data;
   hg_computation copied; /* of one input, which is put out */

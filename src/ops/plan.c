@@ -39,6 +39,7 @@ static hg_status write_group(const planner *p, const ops_group *group, ops_step 
   if (kind == ROWS) return ops_write_rows(group, steps);
   if (kind == CONTRACTION) return ops_write_contract(group, steps);
   if (first->kind == OPS_SCATTER) return ops_write_scatter(group, steps);
+  if (first->kind == OPS_UPDATE) return ops_write_update(group, steps);
   return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
 }
 
@@ -49,6 +50,7 @@ static void count_bytes(const ops_plan *plan, ops_step *step) {
     const ops_storage *storage = (const ops_storage *)plan->storages.data + step->bindings[i].storage;
     uint64_t bytes = (uint64_t)storage->extent * atlas_type_bits((atlas_type)storage->type) / 8;
     if (symbols[step->bindings[i].slot].access & ATLAS_IN) step->bytes_read += bytes;
+    if (step->box_elements != 0) bytes = step->box_elements * atlas_type_bits((atlas_type)storage->type) / 8;
     if (symbols[step->bindings[i].slot].access & ATLAS_OUT) step->bytes_written += bytes;
   }
 }
@@ -272,6 +274,7 @@ static hg_status make_planner(planner *p) {
   p->row_words = p->node_count / 64 + 1;
   p->live = hg_allocate(allocator, n, 1);
   p->is_inline = hg_allocate(allocator, n, 1);
+  p->boxes = hg_allocate(allocator, n, 1);
   p->ends = hg_allocate(allocator, n, 1);
   p->uses = hg_allocate(allocator, n, sizeof *p->uses);
   p->reads = hg_allocate(allocator, n, sizeof *p->reads);
@@ -285,10 +288,9 @@ static hg_status make_planner(planner *p) {
   p->users = hg_allocate(allocator, count_inputs(p) + 1, sizeof *p->users);
   p->kept = hg_allocate(allocator, p->c->inputs.count, sizeof *p->kept);
   p->clusters.element_size = sizeof(cluster);
-  if (p->live == NULL || p->is_inline == NULL || p->ends == NULL || p->first_user == NULL || p->users == NULL ||
-      p->uses == NULL || p->reads == NULL || p->cluster_of == NULL ||
-      p->places == NULL || p->copies == NULL || p->storage_of == NULL || p->before == NULL || p->stamp == NULL ||
-      p->kept == NULL)
+  if (p->live == NULL || p->is_inline == NULL || p->boxes == NULL || p->ends == NULL || p->first_user == NULL ||
+      p->users == NULL || p->uses == NULL || p->reads == NULL || p->cluster_of == NULL || p->places == NULL ||
+      p->copies == NULL || p->storage_of == NULL || p->before == NULL || p->stamp == NULL || p->kept == NULL)
     return hg_fail_memory("a plan", n);
   list_users(p);
   return HG_OK;
@@ -298,6 +300,7 @@ static void drop_planner(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
   hg_release(allocator, p->live);
   hg_release(allocator, p->is_inline);
+  hg_release(allocator, p->boxes);
   hg_release(allocator, p->ends);
   hg_release(allocator, p->first_user);
   hg_release(allocator, p->users);
@@ -316,7 +319,7 @@ static void drop_planner(planner *p) {
 
 static hg_status plan_all(planner *p) {
   HG_TRY(make_planner(p));
-  hg_plan_choose_inline(p);
+  HG_TRY(hg_plan_choose_inline(p));
   HG_TRY(hg_plan_clusters(p));
   HG_TRY(hg_plan_storages(p));
   HG_TRY(hg_plan_join(p));

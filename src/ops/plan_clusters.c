@@ -5,7 +5,7 @@
 
 enum {
   MOST_INLINE_USES = 4,
-  DEMANDED = 2 /* is_inline of what must lie in a storage, while that is being found out */
+  MOST_SCALARS = 32 /* that are computed anew wherever the last one made of them is read */
 };
 
 /* ---- what is there ----------------------------------------------------------------------------------------------- */
@@ -55,11 +55,10 @@ static int is_cheap(atlas_op op) {
 
 /* Outputs, and what an operation reads by numbers of its own. */
 static int must_lie_in_storage(const planner *p, uint32_t index) {
-  return p->ends[index] != 0 || p->is_inline[index] == DEMANDED;
+  return p->ends[index] != 0 || p->is_inline[index] == PLAN_DEMANDED;
 }
 
-/* Each element is an expression of elements of its inputs. */
-static int is_element_wise(const ops_node *node) {
+int hg_plan_is_element_wise(const ops_node *node) {
   return node->kind == OPS_POINTWISE || node->kind == OPS_GATHER || node->kind == OPS_RANDOM ||
          node->kind == OPS_CONCATENATE || node->kind == OPS_PAD || node->kind == OPS_UPDATE;
 }
@@ -68,7 +67,7 @@ static int is_element_wise(const ops_node *node) {
  */
 static int is_worth_inlining(const planner *p, uint32_t i) {
   const ops_node *node = node_at(p, i);
-  if (!is_element_wise(node)) return 0;
+  if (!hg_plan_is_element_wise(node)) return 0;
   if (must_lie_in_storage(p, i)) return 0;
   uint64_t own = ops_count(&node->shape);
   if (p->uses[i] <= 1 && p->reads[i] <= own) return 1;
@@ -87,7 +86,7 @@ static void demand_operand(planner *p, value_id value) {
     if (node->kind != OPS_VIEW && node->kind != OPS_RESHAPE && !is_widening) break;
     value = node->input[0];
   }
-  p->is_inline[value - 1] = DEMANDED;
+  p->is_inline[value - 1] = PLAN_DEMANDED;
 }
 
 static void demand_storage(planner *p) {
@@ -97,7 +96,7 @@ static void demand_storage(planner *p) {
     if (node->kind == OPS_CONTRACT)
       for (uint32_t j = 0; j < 2; j++) demand_operand(p, node->input[j]);
     if (node->kind == OPS_GATHER)
-      p->is_inline[node->input[0] - 1] = DEMANDED;
+      p->is_inline[node->input[0] - 1] = PLAN_DEMANDED;
   }
 }
 
@@ -115,9 +114,34 @@ static void take_along(planner *p, uint32_t i) {
   }
 }
 
-void hg_plan_choose_inline(planner *p) {
+static int is_scalar_work(const ops_node *node) {
+  return node->kind == OPS_POINTWISE && node->shape.rank == 0 && is_cheap((atlas_op)node->op);
+}
+
+/* Numbers that are made of each other, each of which others read, too: a recurrence. Some lie in a storage, so that not
+ * all of them are computed anew for every one. */
+static hg_status cut_scalars(planner *p) {
+  uint8_t *behind = hg_allocate(&p->plan->allocator, p->node_count + 1u, 1); /* by node: how many it is made of */
+  if (behind == NULL) return hg_fail_memory("a plan", p->node_count);
+  for (uint32_t i = 0; i < p->node_count; i++) {
+    const ops_node *node = node_at(p, i);
+    uint32_t sum = is_scalar_work(node) ? 1 : 0;
+    if (!p->live[i] || (!sum && (!is_virtual(node) || node->input_count == 0))) continue;
+    for (uint32_t j = 0; j < node->input_count; j++) sum += behind[node->input[j] - 1];
+    behind[i] = (uint8_t)(sum > MOST_SCALARS ? MOST_SCALARS + 1 : sum);
+    if (sum <= MOST_SCALARS || p->uses[i] <= 1 || is_virtual(node)) continue;
+    p->is_inline[i] = PLAN_DEMANDED;
+    behind[i] = 0;
+  }
+  hg_release(&p->plan->allocator, behind);
+  return HG_OK;
+}
+
+hg_status hg_plan_choose_inline(planner *p) {
   mark_live(p);
   demand_storage(p);
+  HG_TRY(cut_scalars(p));
+  if ((p->flags & HG_NO_FUSION) == 0) HG_TRY(hg_plan_choose_boxes(p));
   for (uint32_t i = p->node_count; i-- > 0;) {
     const ops_node *node = node_at(p, i);
     int demanded = must_lie_in_storage(p, i);
@@ -128,6 +152,7 @@ void hg_plan_choose_inline(planner *p) {
     else if ((p->flags & HG_NO_FUSION) == 0) p->is_inline[i] = (uint8_t)is_worth_inlining(p, i);
     if (p->is_inline[i]) take_along(p, i);
   }
+  return HG_OK;
 }
 
 /* ---- clusters ---------------------------------------------------------------------------------------------------- */
@@ -221,8 +246,9 @@ static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wa
   }
   if (to->kind == ROWS) {
     const ops_node *own = renamed(p, node);
-    if ((!is_element_wise(own) && own->kind != OPS_REDUCE) || !same_but_ones(&own->shape, &node->shape)) return 0;
-  } else if (!is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
+    if ((!hg_plan_is_element_wise(own) && own->kind != OPS_REDUCE) || !same_but_ones(&own->shape, &node->shape))
+      return 0;
+  } else if (!hg_plan_is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
   if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
   if (same(&node->shape, &to->space)) return to->kind == MAP || (p->ends[index] & UPDATES) == 0;
   if (to->kind != ROWS) return 0;
@@ -345,9 +371,11 @@ static void join_maps(planner *p, uint32_t index, uint32_t into, const reading *
   }
 }
 
-static cluster cluster_of_one(const planner *p, const ops_node *node) {
+static cluster cluster_of_one(const planner *p, uint32_t index) {
+  const ops_node *node = node_at(p, index);
   cluster one = {.kind = ALONE, .space = node->shape};
-  if (is_element_wise(node) || is_virtual(node)) one.kind = MAP;
+  if ((p->boxes[index] & PLAN_BOX) != 0) return one;
+  if (hg_plan_is_element_wise(node) || is_virtual(node)) one.kind = MAP;
   if (node->kind == OPS_CONTRACT) one.kind = CONTRACTION;
   if (node->kind == OPS_REDUCE) {
     one.kind = ROWS;
@@ -358,13 +386,14 @@ static cluster cluster_of_one(const planner *p, const ops_node *node) {
 }
 
 static hg_status put_in_cluster(planner *p, uint32_t index) {
-  const ops_node *node = node_at(p, index);
   reading r;
   reading_of(p, index, &r);
+  if ((p->boxes[index] & PLAN_BOX) != 0) hg_plan_read_before(p, index, &r);
   hg_status status = r.status;
-  cluster wanted = cluster_of_one(p, node);
+  cluster wanted = cluster_of_one(p, index);
   uint32_t into = UINT32_MAX;
-  if ((p->flags & HG_NO_FUSION) == 0) into = cluster_to_join(p, index, &r, &wanted);
+  int may_join = (p->flags & HG_NO_FUSION) == 0 && (p->boxes[index] & PLAN_BOX) == 0;
+  if (may_join) into = cluster_to_join(p, index, &r, &wanted);
   if (into == UINT32_MAX && status == HG_OK) {
     into = (uint32_t)p->clusters.count;
     if (hg_array_append(&p->plan->allocator, &p->clusters, NULL, 1) == NULL) status = hg_fail_memory("a plan", 1);
@@ -374,7 +403,7 @@ static hg_status put_in_cluster(planner *p, uint32_t index) {
     wanted.updates |= (p->ends[index] & UPDATES) != 0;
     ((cluster *)p->clusters.data)[into] = wanted;
     p->cluster_of[index] = into + 1;
-    if ((p->flags & HG_NO_FUSION) == 0) join_maps(p, index, into, &r);
+    if (may_join) join_maps(p, index, into, &r);
     hg_plan_wait_for(p, into, &r);
   }
   hg_array_release(&p->plan->allocator, &r.numbers);
@@ -400,6 +429,7 @@ hg_status hg_plan_clusters(planner *p) {
   for (uint32_t i = 0; i < p->node_count; i++) {
     if (!p->live[i] || p->is_inline[i] || node_at(p, i)->kind == OPS_INPUT) continue;
     HG_TRY(put_in_cluster(p, i));
+    HG_TRY(hg_plan_come_before(p, i));
     HG_TRY(hg_patience_ask(p->plan->target.patience));
   }
   join_beside(p);

@@ -1,4 +1,7 @@
-/* planner.h - what the parts of the planner share: see plan.c. */
+/* planner.h - what the parts of the planner share: see plan.c.
+ *
+ * Circle: plan_boxes plan_clusters plan_storages: an update in place is a cluster that comes after others, and a
+ * storage of two values. */
 #ifndef HG_OPS_PLANNER_H
 #define HG_OPS_PLANNER_H
 
@@ -35,6 +38,7 @@ typedef struct planner {
   ops_plan *plan;
   uint32_t flags, node_count;
   uint8_t *live, *is_inline;
+  uint8_t *boxes;        /* by node: bits, PLAN_BOX: an update that may be written where its base lies, and PLAN_BASE */
   uint8_t *ends;         /* by node: bits, PUT_OUT and UPDATES */
   uint32_t *stamp, epoch; /* by node: the walk that has been there last */
   uint32_t *uses;        /* by node: how many nodes that do work read it, directly or through views */
@@ -84,7 +88,15 @@ typedef struct plan_listing {
 /* Keys of the numbers from 0 to `count`, less than `key_count`. */
 void hg_plan_sort(const uint32_t *keys, uint32_t count, uint32_t key_count, plan_listing *out);
 
-void hg_plan_choose_inline(planner *p);
+enum { PLAN_BOX = 1, PLAN_BASE = 2 /* of such an update */ };
+enum { PLAN_DEMANDED = 2 /* is_inline of what must lie in a storage, while that is being found out */ };
+int hg_plan_is_element_wise(const ops_node *node); /* each element is an expression of elements of its inputs */
+hg_status hg_plan_choose_inline(planner *p);
+hg_status hg_plan_choose_boxes(planner *p);
+/* Adds the clusters that read an update's base: they come before it, if it is written there. */
+void hg_plan_read_before(planner *p, uint32_t update, reading *r);
+hg_status hg_plan_come_before(planner *p, uint32_t index); /* the node is in a cluster: so does that, where it can */
+hg_status hg_plan_place_boxes(planner *p); /* gives storages to those that are, and to their bases */
 hg_status hg_plan_clusters(planner *p);
 /* 1: what the cluster would have to compute at more places than one for a node that joins it costs less than to write
  * it, and read it in another launch. */

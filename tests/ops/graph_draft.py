@@ -185,7 +185,7 @@ class Draft:
             return
         if v.kind in types_of("add", 0) and self.r.random() < 0.5:
             n = self.g.add("add", n, n)
-        for _ in range(self.r.choice((1, 2, 3, 6, 12))):
+        for _ in range(self.r.choice((1, 2, 3, 6, 12, 20))):
             box = {"start": [], "stop": [], "step": []}
             for size in v.shape:
                 low, high = sorted((self.r.randint(0, size), self.r.randint(0, size))) if self.r.random() < 0.7 else (0, size)

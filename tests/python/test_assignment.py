@@ -218,3 +218,55 @@ def test_arguments_by_number():
         with pytest.raises(ValueError, match="argnums"):
             hg.grad(lambda a: (a * a).sum(), argnums=numbers)(x)
     assert hg.grad(lambda a, b: (a * b).sum(), argnums=-1)(x, 3.0 * x).tolist() == [1.0, 1.0]
+
+
+def launches_of(f, x):
+    """What computing f(x) inside a gradient launches."""
+    trace = hg._core._begin_trace([x], [])
+    try:
+        return hg.explain(f(x), json=True)["launches"]
+    finally:
+        hg._core._end_trace(trace)
+
+
+SIZE, TIMES = 10000, 150
+
+
+def filled(x):
+    y = hg.zeros(SIZE)
+    for i in range(TIMES):
+        y[i : i + 2] = x[i : i + 2] * x[i]
+    return y
+
+
+def from_the_one_before(x):
+    y = hg.zeros(SIZE)
+    for i in range(1, TIMES):
+        y[i] = y[i - 1] * x[i] + x[i]
+    return y
+
+
+def read_meanwhile(x):
+    y, seen = hg.exp(x), []
+    for i in range(TIMES):
+        seen.append(y[i : i + 8])
+        y[i + 4] = x[i]
+    return y[:8] * sum(seen[1:], seen[0])
+
+
+@pytest.mark.parametrize("f", [filled, from_the_one_before, read_meanwhile])
+def test_a_loop_costs_what_it_assigns(f):
+    """A box is written where the array lies: so many bytes for an assignment, and the array once or twice."""
+    x = hg.asarray(np.linspace(0.0, 1.0, SIZE).astype(np.float32))
+    np.testing.assert_allclose(hg.value_and_grad(lambda x: (f(x) * f(x)).sum())(x)[0].item(), float((f(x) * f(x)).sum()), rtol=1e-6)
+    launches = launches_of(f, x)
+    assert sum(launch["bytes_written"] for launch in launches) < 3 * 4 * SIZE + 200 * TIMES
+    assert sum(launch["lanes"] for launch in launches) < 3 * SIZE + 50 * TIMES
+
+
+@pytest.mark.parametrize("f", [filled, from_the_one_before])
+def test_so_does_its_gradient(f):
+    x = hg.asarray(np.linspace(0.0, 1.0, SIZE).astype(np.float32))
+    launches = launches_of(lambda x: hg.grad(lambda x: (f(x) * f(x)).sum())(x), x)
+    copies = sum(launch["bytes_written"] for launch in launches) / (4 * SIZE)
+    assert copies < TIMES / 3
