@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Random small Python programs: their values beside NumPy's and their gradients, of first and second order, beside PyTorch's.
+
+    PYTHONPATH=build/package/stage python tests/python/random_programs.py --count 100000 --seed 1
+
+A program (program_draft.py) is a function of its seed. It is run recorded, eagerly and under jit; the arrays that it is given are
+compared afterwards, since it may assign to them. Without PyTorch gradients are compared with central differences along a
+direction. One that fails is made short and printed."""
+
+import argparse
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+
+import hologram as hg
+import hologram.array_api as api
+from program_draft import Draft
+from program_models import PLAIN, Array, torch_arrays
+
+NAMES = ("sin", "tanh", "exp", "square", "abs", "maximum", "where", "concat", "stack", "asarray")
+OURS = SimpleNamespace(copy=hg.array, zeros=lambda shape: api.zeros(shape, dtype=api.float64),
+                       **{name: getattr(api, name) for name in NAMES})  # fmt: skip
+
+
+class Program:
+    def __init__(self, source, inputs):
+        self.source, self.inputs = source, inputs
+        names = {}
+        exec(source, names)
+        self.function = names["program"]
+
+    def values(self, xp, arrays):
+        return self.function(xp, *arrays)
+
+    def weight(self, number, shape):
+        return np.sin(np.arange(float(np.prod(shape))) * 0.7 + number + 1).reshape(shape)
+
+    def total(self, xp, arrays, constant):
+        """One number that all results are part of."""
+        parts = [(value * constant(self.weight(i, value.shape))).sum() for i, value in enumerate(self.values(xp, arrays))]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+
+def difference(name, got, right, rtol, atol):
+    try:
+        np.testing.assert_allclose(got, right, rtol=rtol, atol=atol * max(1.0, float(np.max(np.abs(right), initial=0.0))))
+    except AssertionError as error:
+        return f"{name}: {error}"
+    return ""
+
+
+def check_values(program, mode):
+    right = [Array(value.copy()) for value in program.inputs]
+    expected = program.values(PLAIN, right)
+    given = [hg.array(value) for value in program.inputs]
+    names = {"results": lambda arrays: program.values(OURS, arrays)}
+    call = hg.jit(names["results"]) if mode == "jit" else names["results"]
+    with hg.eager(mode == "eager"):
+        results = call(given)
+    pairs = [*zip(results, expected), *zip(given, right)]
+    wrong = [difference(f"value {i}, {mode}", own.numpy(), one.v, 1e-11, 1e-11) for i, (own, one) in enumerate(pairs)]
+    return next((sentence for sentence in wrong if sentence), "")
+
+
+def direction(shape, number):
+    return np.cos(np.arange(float(np.prod(shape))) * 1.3 + number).reshape(shape)
+
+
+def torch_gradients(program, is_second):
+    import torch
+
+    kind, names = torch_arrays()
+    leaves = [torch.tensor(value, requires_grad=True) for value in program.inputs]
+    total = program.total(names, [kind(leaf) for leaf in leaves], lambda w: kind(torch.as_tensor(w))).v
+    first = torch.autograd.grad(total, leaves, create_graph=is_second, materialize_grads=True)
+    if not is_second:
+        return [g.numpy(force=True) for g in first]
+    along = sum((g * torch.as_tensor(direction(tuple(g.shape), i))).sum() for i, g in enumerate(first))
+    if not along.requires_grad:
+        return [np.zeros(value.shape) for value in program.inputs]
+    return [g.numpy(force=True) for g in torch.autograd.grad(along, leaves, materialize_grads=True)]
+
+
+def our_gradient(program, is_second):
+    def total(*arrays):
+        return program.total(OURS, arrays, hg.asarray)
+
+    by = tuple(range(len(program.inputs)))
+    if not is_second:
+        return hg.grad(total, by)
+
+    def along(*arrays):
+        parts = [(g * hg.asarray(direction(g.shape, i))).sum() for i, g in enumerate(hg.grad(total, by)(*arrays))]
+        return sum(parts[1:], parts[0])
+
+    return hg.grad(along, by)
+
+
+def check_gradients(program, mode, is_second, has_torch):
+    given = [hg.array(value) for value in program.inputs]
+    function = our_gradient(program, is_second)
+    with hg.eager(mode == "eager"):
+        gradients = [g.numpy() for g in (hg.jit(function) if mode == "jit" else function)(*given)]
+    name = f"{'second' if is_second else 'first'} gradient, {mode}"
+    for i, (array, value) in enumerate(zip(given, program.inputs)):
+        if not (array.numpy() == value).all():
+            return f"{name}: argument {i} has changed"
+    if has_torch:
+        right = torch_gradients(program, is_second)
+        wrong = [difference(f"{name} {i}", own, one, 1e-7, 1e-9) for i, (own, one) in enumerate(zip(gradients, right))]
+        return next((sentence for sentence in wrong if sentence), "")
+    if is_second:
+        return ""
+    step, ends = 1e-6, []
+    for sign in (1, -1):
+        moved = [Array(value + sign * step * direction(value.shape, i)) for i, value in enumerate(program.inputs)]
+        ends.append(float(program.total(PLAIN, moved, Array).v))
+    own = sum(float((g * direction(g.shape, i)).sum()) for i, g in enumerate(gradients))
+    return difference(name, own, (ends[0] - ends[1]) / (2 * step), 1e-4, 1e-4)
+
+
+def failure_of(program, seed, has_torch):
+    """What is wrong with a program, "" if nothing: its values in two of three ways, gradients in one each."""
+    modes = ("recorded", "eager", "jit")
+    try:
+        wrong = check_values(program, modes[seed % 3]) or check_values(program, modes[(seed + 1) % 3])
+        wrong = wrong or check_gradients(program, modes[seed // 3 % 3], False, has_torch)
+        return wrong or (check_gradients(program, modes[(seed // 3 + 1) % 3], True, has_torch) if seed % 2 else "")
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def shortened(draft, seed, has_torch):
+    """The program without the lines that the failure does not need."""
+    lines = list(draft.lines)
+    at = 0
+    while at < len(lines):
+        fewer = Draft.of(draft.inputs, lines[:at] + lines[at + 1 :])
+        if fewer is not None and failure_of(Program(fewer.source(), list(draft.inputs.values())), seed, has_torch):
+            lines = list(fewer.lines)
+        else:
+            at += 1
+    return Draft.of(draft.inputs, lines).source()
+
+
+def check(seed, has_torch):
+    """A sentence and the program, or nothing."""
+    draft = Draft(seed)
+    wrong = failure_of(Program(draft.source(), list(draft.inputs.values())), seed, has_torch)
+    return wrong and f"seed {seed}: {wrong}\n{shortened(draft, seed, has_torch)}"
+
+
+def has_torch():
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    given, failed, begun = parser.parse_args(), 0, time.monotonic()
+    beside = has_torch()
+    for seed in range(given.seed, given.seed + given.count):
+        if wrong := check(seed, beside):
+            failed += 1
+            print(wrong, flush=True)
+        if failed == 10:
+            break
+    took = time.monotonic() - begun
+    print(f"{given.count} programs in {took:.0f} s, gradients beside {'PyTorch' if beside else 'differences'}: {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
