@@ -19,7 +19,8 @@
  * docs/operations.md, which is made of it. Bits: an operation's result is defined element by element, so that a
  * computation has the bits of its operations one by one, on every backend.
  *
- * Threads: a computation belongs to one thread at a time; everything else here may be called by any number at once. */
+ * Threads: a computation belongs to one thread at a time; everything else here may be called by any number at once. A
+ * call needs up to 256 KiB of the stack of the thread that makes it. */
 #ifndef HOLOGRAM_OPS_H
 #define HOLOGRAM_OPS_H
 
@@ -46,7 +47,8 @@ typedef struct hg_tensor {
   uint64_t reserved[2]; /* 0 */
 } hg_tensor;
 
-/* All elements of a shape, the last dimension's side by side (C order), from the buffer's first on. */
+/* All elements of a shape, the last dimension's side by side (C order), from the buffer's first on. Whatever takes the
+ * tensor refuses it where the shape is NULL, of a rank that is not 0. */
 HG_API hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const uint64_t *shape);
 
 /* Views of views. They return HG_OK and write *out (which may be the tensor itself), or HG_INVALID_ARGUMENT with a
@@ -58,7 +60,11 @@ HG_API hg_status hg_tensor_slice(const hg_tensor *tensor, int64_t axis, int64_t 
 HG_API hg_status hg_tensor_broadcast(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
 /* HG_UNSUPPORTED where strides cannot say it, and a copy is needed (HG_OP_reshape makes it). */
 HG_API hg_status hg_tensor_reshape(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
-HG_API uint64_t hg_tensor_count(const hg_tensor *tensor); /* elements; 1 of rank 0 */
+HG_API uint64_t hg_tensor_count(const hg_tensor *tensor); /* elements; 1 of rank 0; UINT64_MAX where there are more */
+/* Where a tensor's elements lie in its buffer: from number offset + *lowest on, which is 0 or below, *count of them,
+ * both ends inclusive (0: the tensor has no elements). HG_INVALID_ARGUMENT, and *count is 0, where no memory can hold
+ * it: a size is below 0 (2^63 or more), there are more than 2^40 elements, or strides lead further than any memory. */
+HG_API hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint64_t *count);
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 

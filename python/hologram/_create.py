@@ -184,28 +184,40 @@ def _imported(value: Any, device: Executor | None, may_copy: int) -> Array:
         return _moved(_core._from_dlpack(value), device, may_copy)
 
 
-_KINDS = {"i": "int", "u": "uint", "f": "float", "b": "bool"}
-_CODES: dict[str, Any] = {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "f8": "d",
-                          "b1": "?"}  # fmt: skip
+# By the code of an array interface the type, and the code of struct.
+_CODES = {"i1": ("int8", "b"), "i2": ("int16", "h"), "i4": ("int32", "i"), "i8": ("int64", "q"), "u1": ("uint8", "B"),
+          "u2": ("uint16", "H"), "u4": ("uint32", "I"), "u8": ("uint64", "Q"), "f2": ("float16", "e"), "f4": ("float32", "f"),
+          "f8": ("float64", "d"), "b1": ("bool", "?")}  # fmt: skip
 
 
 def _adopted(value: Any, interface: Any, is_gpu: bool, device: Executor | None, may_copy: int) -> Array:
     """The memory that an array interface describes."""
-    order, kind, size = interface["typestr"][0], interface["typestr"][1], int(interface["typestr"][2:])
-    if kind not in _KINDS or (order == ">" and size > 1) or interface.get("mask") is not None:
-        raise TypeError(f"an array interface of '{interface['typestr']}' is of no type that arrays have, or has a mask")
-    shape, strides, data = tuple(interface["shape"]), interface.get("strides"), interface.get("data")
-    if not isinstance(data, tuple):  # bytes, or another object's memory
-        view = memoryview(value if data is None else data).cast("B")[interface.get("offset", 0) :]
-        if strides is not None or kind + str(size) not in _CODES:
-            raise TypeError("an array interface over another object's memory has no strides here")
-        flat = view[: size * _count(shape)].cast(_CODES[kind + str(size)])
-        return _core._share(flat, device, may_copy).reshape(shape)
-    name = "bool" if kind == "b" else f"{_KINDS[kind]}{8 * size}"
+    word, shape = interface.get("typestr"), interface.get("shape")
+    kind = _CODES.get(word[1:]) if isinstance(word, str) and word[:1] in ("<", "=", "|") else None
+    if kind is None or interface.get("mask") is not None:
+        raise TypeError(f"an array interface of {word!r} is of no type that arrays have, or has a mask")
+    if not isinstance(shape, tuple):
+        raise TypeError(f"an array interface whose shape is {shape!r}, not a tuple")
+    strides, data = interface.get("strides"), interface.get("data")
+    if not isinstance(data, tuple):
+        return _within(value if data is None else data, interface.get("offset", 0), kind, shape, strides, device, may_copy)
+    name = _core._scalar(0, kind[0]).dtype
     backend = "cuda" if is_gpu else "cpu"
     own = device if device is not None and device.backend == backend else None
     made = _core._adopt(value, data[0] or 0, name, shape, strides, bool(data[1]), own, interface.get("stream"), is_gpu)
     return made if device is None or own is not None else _moved(made, device, may_copy)
+
+
+def _within(memory: Any, offset: Any, kind: tuple[str, str], shape: tuple[Any, ...], strides: Any, device: Executor | None,
+            may_copy: int) -> Array:  # fmt: skip
+    """Elements in C order from a byte of another object's memory on."""
+    view, size = memoryview(memory).cast("B"), _core._scalar(0, kind[0]).dtype.itemsize
+    if strides is not None:
+        raise TypeError("an array interface over another object's memory has no strides here")
+    if any(not isinstance(n, int) or n < 0 for n in (offset, *shape)) or offset + size * _count(shape) > view.nbytes:
+        raise ValueError(f"an array interface of shape {shape} from byte {offset} on of {view.nbytes} bytes")
+    flat = view[offset : offset + size * _count(shape)].cast(kind[1])
+    return _core._share(flat, device, may_copy).reshape(shape)
 
 
 def _count(shape: tuple[int, ...]) -> int:

@@ -16,7 +16,7 @@ def as_array(tensor: torch.Tensor, executor: hg.Executor | None = None) -> hg.Ar
     array = _core._import_by_table(tensor, executor)
     if array is not None:
         return array
-    tensor = tensor.detach()
+    tensor = tensor.detach().resolve_neg()
     return hg.asarray(tensor) if executor is None else hg.asarray(tensor, device=executor)
 
 

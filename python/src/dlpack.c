@@ -80,51 +80,44 @@ static void release_managed(void *owner) {
   if (m->release != NULL) m->release(m);
 }
 
-/* NULL: what has no elements may lie nowhere. */
-static char *first_of_dl(const dl_tensor *t) {
-  return t->data != NULL ? (char *)t->data + t->byte_offset : NULL;
-}
-
 static const char *refuse_dl(const dl_tensor *t, uint32_t type, const hgpy_device *device) {
   bool is_there = device->backend == HG_BACKEND_CPU ? is_host(t->device)
                   : device->backend == HG_BACKEND_CUDA
                       ? is_gpu(t->device) && t->device.number == (int32_t)device->number
                       : false;
   if (type == ATLAS_NONE) return "its elements are of no type that arrays have";
-  if (t->rank < 0 || t->rank > HG_MAX_RANK) return "it has more axes than arrays can have";
+  if (t->rank < 0 || t->rank > HG_MAX_RANK) return "it has fewer axes than none, or more than arrays can have";
+  if (t->rank > 0 && t->shape == NULL) return "it has axes, and its shape is NULL";
   if (!is_there) return "its memory is not the executor's; give an executor of its device, or copy it there";
-  if ((uintptr_t)first_of_dl(t) % hgpy_type_bytes(type) != 0)
-    return "its first element does not lie at a multiple of its size";
+  if (t->byte_offset >> 56 != 0 || (t->data == NULL && t->byte_offset > 0) ||
+      t->byte_offset > UINTPTR_MAX - (uintptr_t)t->data)
+    return "its offset leads beyond any memory";
   return NULL;
 }
 
+/* NULL strides: C order. */
 static bool tensor_of_dl(const dl_tensor *t, const hgpy_device *device, hg_tensor *tensor) {
   uint32_t type = type_of_dl(t);
   const char *why = refuse_dl(t, type, device);
   if (why != NULL) return PyErr_Format(PyExc_BufferError, "from_dlpack: %s", why), false;
-  *tensor = (hg_tensor){.type = type, .rank = (uint32_t)t->rank};
-  int64_t stride = 1;
-  for (int32_t d = t->rank; d-- > 0;) {
-    tensor->shape[d] = (uint64_t)t->shape[d];
-    tensor->stride[d] = t->strides != NULL ? t->strides[d] : stride;
-    stride *= t->shape[d];
-  }
+  *tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)t->rank, (const uint64_t *)t->shape);
+  for (int32_t d = 0; d < t->rank && t->strides != NULL; d++) tensor->stride[d] = t->strides[d];
   return true;
 }
 
-static hgpy_node *node_of_dl(dl_tensor *t, hgpy_device *device, bool is_read_only, void *owner,
+static hgpy_node *node_of_dl(const dl_tensor *t, hgpy_device *device, bool is_read_only, void *owner,
                              void (*release)(void *)) {
   hg_tensor tensor;
   if (tensor_of_dl(t, device, &tensor))
-    return hgpy_node_over(device, first_of_dl(t), &tensor, is_read_only, owner, release);
-  release(owner);
+    return hgpy_node_over(device, (char *)t->data + t->byte_offset, &tensor, is_read_only, owner, release);
+  hgpy_give_back(owner, release);
   return NULL;
 }
 
 static hgpy_node *node_of_versioned(dl_managed_versioned *m, hgpy_device *device) {
   if (device == NULL) device = device_at(m->tensor.device);
   if (device != NULL) return node_of_dl(&m->tensor, device, (m->flags & DL_READ_ONLY) != 0, m, release_versioned);
-  release_versioned(m);
+  hgpy_give_back(m, release_versioned);
   return NULL;
 }
 
@@ -179,7 +172,9 @@ static bool place_of(PyObject *object, dl_device *place) {
   if (method == NULL) return PyErr_Clear(), true;
   PyObject *pair = PyObject_CallNoArgs(method), *type = NULL;
   Py_DECREF(method);
-  if (pair != NULL && PyTuple_Check(pair) && PyTuple_Size(pair) == 2) { /* the type may be an enum */
+  if (pair != NULL && (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2))
+    PyErr_Format(PyExc_TypeError, "from_dlpack: __dlpack_device__ gave %R, not a pair of numbers", pair);
+  else if (pair != NULL) { /* the type may be an enum */
     type = PyNumber_Long(PyTuple_GetItem(pair, 0));
     values[0] = type != NULL ? PyLong_AsLong(type) : -1;
     values[1] = PyErr_Occurred() ? 0 : PyLong_AsLong(PyTuple_GetItem(pair, 1));
@@ -189,7 +184,25 @@ static bool place_of(PyObject *object, dl_device *place) {
   return !PyErr_Occurred();
 }
 
-PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device) {
+/* A tensor of PyTorch whose memory has its elements with the other sign, or as their conjugates, gives a copy of itself
+ * that has them as they are read; others themselves. */
+static PyObject *resolved(PyObject *object) {
+  static const char *const names[] = {"resolve_neg", "resolve_conj"};
+  Py_INCREF(object);
+  for (int i = 0; i < 2 && object != NULL; i++) {
+    PyObject *method = PyObject_GetAttrString(object, names[i]);
+    if (method == NULL) {
+      PyErr_Clear();
+      continue;
+    }
+    PyObject *next = PyObject_CallNoArgs(method);
+    Py_DECREF(method), Py_DECREF(object);
+    object = next;
+  }
+  return object;
+}
+
+static PyObject *from_dlpack(PyObject *object, hgpy_device *device) {
   dl_device place = {.type = DL_CPU};
   bool is_capsule = PyCapsule_CheckExact(object);
   if (!is_capsule && !place_of(object, &place)) return NULL;
@@ -202,6 +215,13 @@ PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device) {
   if (node == NULL || hgpy_order_after(node->device, HGPY_DEFAULT_STREAM)) return hgpy_array_of(node);
   hgpy_node_release(node);
   return NULL;
+}
+
+PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device) {
+  PyObject *plain = resolved(object);
+  PyObject *array = plain != NULL ? from_dlpack(plain, device) : NULL;
+  Py_XDECREF(plain);
+  return array;
 }
 
 /* ---- outwards ---------------------------------------------------------------------------------------------------- */
@@ -304,11 +324,24 @@ static bool read_request(request *r, PyObject *const *arguments, Py_ssize_t coun
   return true;
 }
 
-/* The node, or a copy where one is asked for, or needed on another device: a new reference. */
+/* PyTorch ends the process where it is given a stride below 0: such an array is given as a copy. */
+static bool has_negative_strides(const hg_tensor *tensor) {
+  for (uint32_t d = 0; d < tensor->rank; d++)
+    if (tensor->stride[d] < 0) return true;
+  return false;
+}
+
+/* The node, or a copy where one is asked for, or needed: a new reference. */
 static hgpy_node *node_to_give(hgpy_node *node, request *r) {
   dl_device here = dl_device_of(node->device);
-  if (!r->has_place || (r->place[0] == here.type && r->place[1] == here.number))
+  if (!r->has_place || (r->place[0] == here.type && r->place[1] == here.number)) {
+    if (has_negative_strides(&node->tensor) && r->copy != 0) r->copy = 1;
+    if (has_negative_strides(&node->tensor) && r->copy == 0)
+      return PyErr_Format(PyExc_BufferError,
+                          "the array goes backwards along an axis, which not every library can share; copy is False"),
+             NULL;
     return r->copy == 1 ? hgpy_copy(node) : hgpy_node_retain(node);
+  }
   if (r->place[0] != DL_CPU || r->copy == 0) {
     PyErr_SetString(PyExc_BufferError, r->copy == 0 ? "the array is on another device, and copy is False"
                                                     : "the array is not on the device that is asked for");
@@ -392,7 +425,10 @@ static hgpy_node *node_of_object(void *object) {
 
 static int export_owned(void *object, dl_managed_versioned **out) {
   hgpy_node *node = node_of_object(object);
-  package *p = node != NULL ? new_package(node, true, DL_READ_ONLY, true) : NULL;
+  request r = {.copy = -1};
+  hgpy_node *given = node != NULL ? node_to_give(node, &r) : NULL;
+  package *p = given != NULL ? new_package(given, true, r.copy == 1 ? DL_IS_COPIED : DL_READ_ONLY, true) : NULL;
+  hgpy_node_release(given);
   if (p == NULL) return -1;
   *out = &p->as.versioned;
   return 0;
@@ -401,6 +437,8 @@ static int export_owned(void *object, dl_managed_versioned **out) {
 static int export_borrowed(void *object, dl_tensor *out) {
   hgpy_node *node = node_of_object(object);
   if (node == NULL) return -1;
+  if (has_negative_strides(&node->tensor)) /* the caller asks for one that it owns */
+    return PyErr_SetString(PyExc_BufferError, "an array that goes backwards along an axis is shared by a copy"), -1;
   /* the shape lies in the node as DLPack has it: sizes are below 2^63 */
   describe(out, node, (int64_t *)node->tensor.shape, node->tensor.stride);
   return 0;
@@ -419,16 +457,16 @@ static int import_owned(dl_managed_versioned *tensor, void **object) {
 
 static package *allocate(const dl_tensor *like) {
   uint32_t type = type_of_dl(like);
-  uint64_t shape[HG_MAX_RANK];
+  int64_t lowest;
+  uint64_t count;
   if (type == ATLAS_NONE || like->rank < 0 || like->rank > HG_MAX_RANK) {
     PyErr_SetString(PyExc_BufferError, "arrays have no such type or rank");
     return NULL;
   }
+  hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)like->rank, (const uint64_t *)like->shape);
+  if (!hgpy_ok(hg_tensor_extent(&tensor, &lowest, &count))) return NULL;
   hgpy_device *device = device_at(like->device);
-  for (int32_t d = 0; d < like->rank; d++) shape[d] = (uint64_t)like->shape[d];
-  hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)like->rank, shape);
-  hgpy_storage *storage =
-      device != NULL ? hgpy_storage_create(device, hg_tensor_count(&tensor) * hgpy_type_bytes(type), false) : NULL;
+  hgpy_storage *storage = device != NULL ? hgpy_storage_create(device, count * hgpy_type_bytes(type), false) : NULL;
   hgpy_node *node = storage != NULL ? hgpy_node_data(storage, &tensor) : NULL;
   package *p = NULL;
   if (node != NULL && hgpy_order_before(node->device, HGPY_DEFAULT_STREAM)) p = new_package(node, true, 0, true);
@@ -457,11 +495,17 @@ PyObject *hgpy_dlpack_table(void) {
   return PyCapsule_New(&table, "dlpack_exchange_api", NULL);
 }
 
-/* The table of an object's type, of which the last one is remembered; NULL: it has none, and nothing is raised. */
-static const dl_exchange *table_of(PyTypeObject *type) {
-  static PyTypeObject *last; /* kept alive; under the GIL */
-  static const dl_exchange *table;
-  if (type == last) return table;
+/* What a type of tensors has, of which the last one is remembered. */
+typedef struct family {
+  PyTypeObject *type;       /* kept alive; under the GIL */
+  const dl_exchange *table; /* NULL: it has none */
+  PyObject *is_negative;    /* of PyTorch: whether the memory has the elements with the other sign. NULL: never */
+} family;
+
+/* Nothing is raised. */
+static const family *family_of(PyTypeObject *type) {
+  static family last;
+  if (type == last.type) return &last;
   PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
   const dl_exchange *found = NULL;
   if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
@@ -469,29 +513,43 @@ static const dl_exchange *table_of(PyTypeObject *type) {
   Py_XDECREF(capsule);
   PyErr_Clear();
   if (found != NULL && found->header.major != DL_MAJOR) found = NULL;
-  Py_XDECREF((PyObject *)last);
-  last = (PyTypeObject *)Py_NewRef((PyObject *)type), table = found;
-  return table;
+  Py_XDECREF((PyObject *)last.type), Py_XDECREF(last.is_negative);
+  last = (family){(PyTypeObject *)Py_NewRef((PyObject *)type), found,
+                  PyObject_GetAttrString((PyObject *)type, "is_neg")};
+  PyErr_Clear();
+  return &last;
+}
+
+/* 0: it has no table, or its memory does not have its elements as they are read: resolved it has. -1: raised. */
+static int can_use_table(const family *f, PyObject *object) {
+  if (f->table == NULL || f->is_negative == NULL) return f->table != NULL;
+  PyObject *answer = PyObject_CallFunctionObjArgs(f->is_negative, object, NULL);
+  int is_negative = answer != NULL ? PyObject_IsTrue(answer) : -1;
+  Py_XDECREF(answer);
+  return is_negative < 0 ? -1 : !is_negative;
 }
 
 PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device) {
-  const dl_exchange *table = device == NULL || device->backend == HG_BACKEND_CPU ? table_of(Py_TYPE(object)) : NULL;
+  const family *f = family_of(Py_TYPE(object));
+  int can = device == NULL || device->backend == HG_BACKEND_CPU ? can_use_table(f, object) : 0;
   dl_managed_versioned *m = NULL;
-  if (table == NULL) Py_RETURN_NONE;
-  if (table->export_owned(object, &m) != 0) return NULL;
+  if (can < 0) return NULL;
+  if (can == 0) Py_RETURN_NONE;
+  if (f->table->export_owned(object, &m) != 0) return NULL;
   if (is_host(m->tensor.device)) return hgpy_array_of(node_of_versioned(m, device));
-  release_versioned(m);
+  hgpy_give_back(m, release_versioned);
   Py_RETURN_NONE;
 }
 
 PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own) {
-  const dl_exchange *table = table_of(type);
+  const dl_exchange *table = family_of(type)->table;
   hgpy_node *node = hgpy_array_node(array);
   void *object = NULL;
   if (table == NULL || table->import_owned == NULL) Py_RETURN_NONE;
   if (!hgpy_expose(node, HGPY_AS_MEMORY)) return NULL;
   if (node->device->backend != HG_BACKEND_CPU) Py_RETURN_NONE;
-  node = is_own ? hgpy_own(node) : hgpy_node_retain(node);
+  if (has_negative_strides(&node->tensor)) node = hgpy_copy(node);
+  else node = is_own ? hgpy_own(node) : hgpy_node_retain(node);
   package *p = node != NULL ? new_package(node, true, 0, false) : NULL;
   hgpy_node_release(node);
   return p != NULL && table->import_owned(&p->as.versioned, &object) == 0 ? object : NULL;
@@ -499,25 +557,12 @@ PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own)
 
 /* ---- borrowed, by the table -------------------------------------------------------------------------------------- */
 
-/* What is small needs no buffer of its own. */
-static hgpy_node *borrow(dl_tensor *t, hgpy_device *device, PyObject *object) {
-  enum { SMALL_COUNT = 65536 };
-  hg_tensor tensor;
-  if (!tensor_of_dl(t, device, &tensor)) return NULL;
-  uint64_t count = hg_tensor_count(&tensor);
-  char *first = (char *)t->data + t->byte_offset;
-  if (count == 0 || count > SMALL_COUNT)
-    return hgpy_node_over(device, first, &tensor, false, Py_NewRef(object), hgpy_release_object);
-  hgpy_storage *storage = hgpy_storage_borrow(device, Py_NewRef(object), hgpy_release_object);
-  if (storage == NULL) return NULL;
-  tensor.offset = (first - (char *)storage->address) / (int64_t)hgpy_type_bytes(tensor.type);
-  return hgpy_node_data(storage, &tensor);
-}
-
 PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type) {
-  const dl_exchange *table = table_of(type);
+  const family *f = family_of(type);
   dl_tensor t;
-  if (table == NULL || table->export_borrowed == NULL || table->export_borrowed(object, &t) != 0) return NULL;
+  if (can_use_table(f, object) <= 0 || f->table->export_borrowed == NULL) return NULL;
+  if (f->table->export_borrowed(object, &t) != 0) return NULL;
   hgpy_device *device = is_host(t.device) ? device_at(t.device) : NULL;
-  return device != NULL ? hgpy_array_of(borrow(&t, device, object)) : NULL;
+  if (device == NULL) return NULL;
+  return hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object));
 }

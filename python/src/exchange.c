@@ -95,27 +95,33 @@ void hgpy_array_release_buffer(PyObject *self, Py_buffer *view) {
 
 /* ---- inwards ----------------------------------------------------------------------------------------------------- */
 
-/* Where the elements of a tensor with these strides lie, relative to the first: in elements. */
-static void find_reach(const hg_tensor *tensor, int64_t *lowest, int64_t *highest) {
-  *lowest = *highest = 0;
-  for (uint32_t d = 0; d < tensor->rank; d++) {
-    if (tensor->shape[d] == 0) {
-      *lowest = 0, *highest = -1;
-      return;
-    }
-    int64_t reach = tensor->stride[d] * (int64_t)(tensor->shape[d] - 1);
-    if (reach < 0) *lowest += reach;
-    else *highest += reach;
-  }
+/* What others say of their memory is measured here, whatever they say it by: sizes, strides and the first address give
+ * the range of bytes that is used. Whether that range is theirs only they know. */
+static bool find_range(const hg_tensor *tensor, const char *first, char **memory, uint64_t *byte_count) {
+  int64_t lowest, bytes = hgpy_type_bytes(tensor->type);
+  uint64_t count;
+  const char *why = NULL;
+  if (hg_tensor_extent(tensor, &lowest, &count) != HG_OK) why = hg_last_error();
+  else if ((uintptr_t)first % (uintptr_t)bytes != 0) why = "its first element does not lie at a multiple of its size";
+  else if (count > 0 && first == NULL) why = "its elements would lie at address 0";
+  else if (count > 0 && (uintptr_t)first <= (uint64_t)(-lowest * bytes)) why = "its strides lead below address 0";
+  else if (count > 0 && (uint64_t)((int64_t)count + lowest) * (uint64_t)bytes > UINTPTR_MAX - (uintptr_t)first)
+    why = "it reaches beyond the last address";
+  if (why != NULL) return PyErr_Format(PyExc_BufferError, "memory that cannot be shared: %s", why), false;
+  *memory = count > 0 ? (char *)(uintptr_t)first + lowest * bytes : NULL;
+  *byte_count = count * (uint64_t)bytes;
+  return true;
 }
 
 hgpy_node *hgpy_node_over(hgpy_device *device, void *first, hg_tensor *tensor, bool is_read_only, void *owner,
                           void (*release)(void *)) {
-  int64_t lowest, highest, bytes = hgpy_type_bytes(tensor->type);
-  find_reach(tensor, &lowest, &highest);
-  tensor->offset = -lowest;
-  void *memory = lowest < 0 ? (char *)first + lowest * bytes : first; /* NULL may be where nothing lies */
-  uint64_t byte_count = (uint64_t)((highest - lowest + 1) * bytes);
+  char *memory;
+  uint64_t byte_count;
+  if (!find_range(tensor, first, &memory, &byte_count)) {
+    hgpy_give_back(owner, release);
+    return NULL;
+  }
+  tensor->offset = byte_count > 0 ? ((char *)first - memory) / (int64_t)hgpy_type_bytes(tensor->type) : 0;
   hgpy_storage *storage = hgpy_storage_import(device, memory, byte_count, owner, release);
   if (storage == NULL) return NULL;
   storage->is_read_only = is_read_only;
@@ -129,25 +135,23 @@ static void release_view(void *owner) {
 
 /* A tensor as the view lies; false: only a copy of it can be used. */
 static bool tensor_of_view(const Py_buffer *view, uint32_t type, hg_tensor *tensor) {
-  Py_ssize_t bytes = view->itemsize, stride = bytes;
-  *tensor = (hg_tensor){.type = type, .rank = (uint32_t)view->ndim};
-  if ((uintptr_t)view->buf % (size_t)bytes != 0) return false;
-  for (int d = view->ndim - 1; d >= 0; d--) {
-    Py_ssize_t has = view->strides != NULL ? view->strides[d] : stride;
-    tensor->shape[d] = view->shape != NULL ? (uint64_t)view->shape[d] : (uint64_t)(view->len / bytes);
-    if (has % bytes != 0) return false;
-    tensor->stride[d] = has / bytes;
-    stride *= (Py_ssize_t)tensor->shape[d];
+  Py_ssize_t bytes = view->itemsize;
+  bool is_whole = (uintptr_t)view->buf % (size_t)bytes == 0;
+  *tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)view->ndim, (const uint64_t *)view->shape);
+  for (int d = 0; d < view->ndim && view->strides != NULL; d++) {
+    is_whole = is_whole && view->strides[d] % bytes == 0;
+    tensor->stride[d] = view->strides[d] / bytes;
   }
-  return true;
+  return is_whole;
 }
 
 /* A copy in C order. */
 static hgpy_node *copy_view(Py_buffer *view, uint32_t type, hgpy_device *device) {
-  hg_tensor tensor;
-  (void)tensor_of_view(view, type, &tensor);
-  for (int d = 0; d < view->ndim && view->shape != NULL; d++) tensor.shape[d] = (uint64_t)view->shape[d];
-  tensor = hg_tensor_of(NULL, (atlas_type)type, tensor.rank, tensor.shape);
+  hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)view->ndim, (const uint64_t *)view->shape);
+  int64_t lowest;
+  uint64_t count;
+  if (hg_tensor_extent(&tensor, &lowest, &count) != HG_OK || count * hgpy_type_bytes(type) != (uint64_t)view->len)
+    return PyErr_Format(PyExc_BufferError, "a buffer of %zd bytes whose shape is of another size", view->len), NULL;
   hgpy_storage *storage = hgpy_storage_create(device, (uint64_t)view->len, false);
   if (storage == NULL || view->len == 0) return hgpy_node_data(storage, &tensor);
   bool is_good;
@@ -169,7 +173,8 @@ static hgpy_node *share_view(Py_buffer *view, hgpy_device *device, int may_copy)
   uint32_t type = hgpy_type_from_format(view->format, view->itemsize);
   hgpy_node *node = NULL;
   if (type == ATLAS_NONE)
-    PyErr_Format(PyExc_TypeError, "elements of format '%s' are of no type that arrays have", view->format);
+    PyErr_Format(PyExc_TypeError, "elements of format '%s' are of no type that arrays have",
+                 view->format != NULL ? view->format : "");
   else if (view->ndim > HG_MAX_RANK)
     PyErr_Format(PyExc_ValueError, "%d axes; the highest rank is %d", view->ndim, HG_MAX_RANK);
   else if (may_copy < 2 && device->backend == HG_BACKEND_CPU && tensor_of_view(view, type, &tensor))
@@ -181,7 +186,7 @@ static hgpy_node *share_view(Py_buffer *view, hgpy_device *device, int may_copy)
     node = copy_view(view, type, device);
   else if (may_copy == 1) node = NULL;
   else PyErr_SetString(PyExc_ValueError, "its memory cannot be shared as it lies, and copy is False");
-  release_view(view);
+  hgpy_give_back(view, release_view);
   return node;
 }
 
@@ -296,13 +301,13 @@ PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count
   hgpy_device *device = values[6] != Py_None ? hgpy_device_of(values[6])
                         : is_gpu             ? hgpy_device_at(HG_BACKEND_CUDA, 0)
                                              : hgpy_device_at(HG_BACKEND_CPU, 0);
-  char *first = PyLong_AsVoidPtr(values[1]);
+  void *first = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(values[1]); /* raises below 0 */
   uint32_t type = hgpy_type_from(values[2]);
   hg_tensor tensor = {.type = type};
   if (device == NULL || type == ATLAS_NONE || PyErr_Occurred()) return NULL;
   if (!hgpy_shape_from(values[3], tensor.shape, &tensor.rank) || !read_strides(values[4], &tensor)) return NULL;
-  if (device->backend != (is_gpu ? HG_BACKEND_CUDA : HG_BACKEND_CPU) || (uintptr_t)first % hgpy_type_bytes(type) != 0)
-    return PyErr_Format(PyExc_BufferError, "its memory is not the executor's, or its elements are not aligned");
+  if (device->backend != (is_gpu ? HG_BACKEND_CUDA : HG_BACKEND_CPU))
+    return PyErr_Format(PyExc_BufferError, "its memory is not the executor's");
   if (values[7] != Py_None) {
     long long stream = PyLong_AsLongLong(values[7]);
     if (stream <= 0) return PyErr_Format(PyExc_ValueError, "an array interface with no stream of CUDA: %R", values[7]);

@@ -27,7 +27,6 @@ void hgpy_device_release(hgpy_device *device) {
   hgpy_order_end(device);
   hg_stream_release(device->stream);
   hg_stream_release(device->queue);
-  hg_buffer_release(device->host);
   hg_executor_release(device->executor);
   HGPY_END_CALL
   PyMem_Free(device);

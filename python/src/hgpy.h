@@ -78,7 +78,6 @@ typedef struct hgpy_device {
   hg_event *mark;    /* order.c: a place in a stream that another is to come after; NULL: none so far */
   hgpy_foreign foreign[HGPY_FOREIGN]; /* streams of other libraries, the last ones */
   uint32_t next_foreign;
-  hg_buffer *host;   /* of the CPU: all memory of the process, for what is borrowed for a call; NULL: none so far */
   hgpy_storage *kept[HGPY_KEPT_LISTS]; /* of the CPU: small memory that nobody uses, by size (storage.c) */
   uint32_t kept_count;
   hg_stream *queue;  /* for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
@@ -165,8 +164,8 @@ hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t by
                                   void (*release)(void *owner));
 /* A range of the executor's boundary pool. */
 hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uint64_t byte_count);
-/* Likewise, but for a call, and without a buffer of its own: the memory of all is one, which begins at `address`. */
-hgpy_storage *hgpy_storage_borrow(hgpy_device *device, void *owner, void (*release)(void *owner));
+/* What was taken is given back to its owner; the exception of a refusal stays as it is. */
+void hgpy_give_back(void *owner, void (*release)(void *owner));
 hgpy_storage *hgpy_storage_retain(hgpy_storage *storage);
 void hgpy_storage_release(hgpy_storage *storage);
 /* Gives back what a device keeps. */
@@ -390,7 +389,8 @@ PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own)
  * is meanwhile. NULL with nothing raised: there is no table, or the memory is not the CPU's. */
 PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type);
 PyObject *hgpy_dlpack_table(void); /* a capsule: __dlpack_c_exchange_api__ */
-/* A node over memory of others whose first element is at `first`; it takes the owner. */
+/* A node over memory of others: element 0 is at `first`, strides are in elements. It takes the owner, and raises a
+ * BufferError where no memory can hold such a tensor. */
 hgpy_node *hgpy_node_over(hgpy_device *device, void *first, hg_tensor *tensor, bool is_read_only, void *owner,
                           void (*release)(void *));
 void hgpy_release_object(void *object); /* of memory whose owner is an object of Python */

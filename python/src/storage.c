@@ -83,11 +83,18 @@ hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool
   return NULL;
 }
 
+void hgpy_give_back(void *owner, void (*release)(void *owner)) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback); /* of why it is given back, maybe: what owners do may be Python, too */
+  release(owner);
+  PyErr_Restore(type, value, traceback);
+}
+
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner)) {
   hgpy_storage *storage = make_storage(device, byte_count);
   if (storage == NULL) {
-    release(owner);
+    hgpy_give_back(owner, release);
     return NULL;
   }
   storage->owner = owner;
@@ -115,27 +122,6 @@ hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uin
   return NULL;
 }
 
-/* Where no memory of anybody begins, at a multiple of every element's size. */
-enum { HOST_FIRST = 4096 };
-
-hgpy_storage *hgpy_storage_borrow(hgpy_device *device, void *owner, void (*release)(void *owner)) {
-  void *first = (void *)(uintptr_t)HOST_FIRST;
-  hgpy_storage *storage = NULL;
-  hg_status status = HG_OK;
-  if (device->host == NULL) status = hg_buffer_import(device->executor, first, INTPTR_MAX, &device->host);
-  if (hgpy_ok(status)) storage = make_storage(device, INTPTR_MAX);
-  if (storage == NULL) {
-    release(owner);
-    return NULL;
-  }
-  storage->is_foreign = true;
-  storage->owner = owner;
-  storage->release = release;
-  storage->address = first;
-  storage->buffer = hg_buffer_retain(device->host);
-  return storage;
-}
-
 hgpy_storage *hgpy_storage_retain(hgpy_storage *storage) {
   if (storage != NULL) storage->references++;
   return storage;
@@ -152,6 +138,6 @@ void hgpy_storage_release(hgpy_storage *storage) {
   void *owner = storage->owner;
   void (*release)(void *) = storage->release;
   destroy(storage);
-  if (release != NULL) release(owner);
+  if (release != NULL) hgpy_give_back(owner, release);
   hgpy_device_release(device);
 }

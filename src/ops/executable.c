@@ -5,27 +5,6 @@
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-#define MOST_REACH (INT64_MAX / 16)
-
-/* How far the elements of a tensor lie apart; 0: further than memory is large. */
-static int measure(ops_place *place) {
-  int64_t lowest = 0, highest = 0;
-  int is_empty = 0;
-  for (uint32_t d = 0; d < place->rank; d++) {
-    if (place->shape[d] == 0) is_empty = 1;
-    if (place->shape[d] <= 1 || place->stride[d] == 0) continue;
-    uint64_t stride = place->stride[d] < 0 ? 0 - (uint64_t)place->stride[d] : (uint64_t)place->stride[d];
-    if (stride > (uint64_t)MOST_REACH / (place->shape[d] - 1)) return is_empty;
-    int64_t reach = (int64_t)(stride * (place->shape[d] - 1));
-    if (place->stride[d] < 0) lowest -= reach;
-    else highest += reach;
-    if (lowest < -MOST_REACH || highest > MOST_REACH) return is_empty;
-  }
-  place->lowest = is_empty ? 0 : lowest;
-  place->extent = is_empty ? 0 : (uint64_t)(highest - lowest) + 1;
-  return 1;
-}
-
 /* Dimensions in ascending order of their strides, each of which must pass all that the smaller ones reach. */
 static int overlaps_itself(const ops_place *place) {
   uint64_t strides[HG_MAX_RANK], sizes[HG_MAX_RANK], reach = 0;
@@ -56,7 +35,7 @@ static hg_status declare(ops_place *place, const char *name, const hg_tensor *li
   place->rank = like->rank;
   memcpy(place->shape, like->shape, like->rank * sizeof place->shape[0]);
   memcpy(place->stride, like->stride, like->rank * sizeof place->stride[0]);
-  if (!measure(place))
+  if (ops_measure(place->rank, place->shape, place->stride, &place->lowest, &place->extent) != NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "%s '%s' has strides with which its elements lie further apart than any memory",
                    what, place->name);
   if (is_written && overlaps_itself(place))

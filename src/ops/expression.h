@@ -15,7 +15,7 @@
 enum {
   OPS_MAX_VARIABLES = 24, /* coordinates of the space, then quotients and remainders of forms */
   OPS_MAX_TERMS = 1024,
-  OPS_MAX_TERM_DEPTH = 64 /* one made of the other: 5 KB of stack each, and threads may have half a megabyte */
+  OPS_MAX_TERM_DEPTH = 64 /* one made of the other: up to 2 KB of stack each, and threads may have 256 KB */
 };
 
 /* constant + the sum of factor[i] * variable i */

@@ -8,7 +8,7 @@
 
 #include "ops/compute.h"
 
-enum { OPS_MAX_NAMES = 40, OPS_MAX_PARTS = 12, OPS_MAX_DEPTH = 96, OPS_MAX_NESTING = 12 };
+enum { OPS_MAX_NAMES = 40, OPS_MAX_PARTS = 12, OPS_MAX_DEPTH = 64, OPS_MAX_NESTING = 12 };
 
 typedef struct ops_name {
   ops_word word;

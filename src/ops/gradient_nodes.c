@@ -192,6 +192,7 @@ static value_id turned(hg_computation *c, value_id value) { return ops_permute(c
 /* a b in the node's type; 16-bit operands as they are where both are of one type. */
 static value_id contract(hg_computation *c, const ops_node *node, value_id a, value_id b) {
   atlas_type type = (atlas_type)node->type;
+  if (a == 0 || b == 0) return 0;
   value_id left = ops_before_widening(c, a), right = ops_before_widening(c, b);
   if (ops_at(c, left)->type != ops_at(c, right)->type) left = ops_cast(c, a, type), right = ops_cast(c, b, type);
   if (left == 0 || right == 0) return 0;
@@ -211,8 +212,7 @@ static int reads_turned(const hg_computation *c, value_id value) {
  * products: what is behind the view is then written as it lies. */
 static value_id contract_for(hg_computation *c, const ops_node *node, value_id to, value_id a, value_id b) {
   if (!reads_turned(c, to)) return contract(c, node, a, b);
-  value_id product = contract(c, node, turned(c, b), turned(c, a));
-  return product == 0 ? 0 : turned(c, product);
+  return turned(c, contract(c, node, turned(c, b), turned(c, a)));
 }
 
 static void flow_contract(ops_gradient *g, const ops_node *node, value_id amount) {

@@ -110,14 +110,40 @@ int ops_broadcast_shapes(const ops_shape *a, const ops_shape *b, ops_shape *out)
 }
 
 int ops_is_countable(const ops_shape *shape) {
-  uint64_t count = 1;
-  for (uint32_t i = 0; i < shape->rank; i++)
-    if (shape->size[i] == 0) return 1;
-  for (uint32_t i = 0; i < shape->rank; i++) {
-    if (shape->size[i] > OPS_MAX_ELEMENTS / count) return 0;
-    count *= shape->size[i];
+  static const int64_t nowhere[HG_MAX_RANK];
+  int64_t lowest;
+  uint64_t extent;
+  return ops_measure(shape->rank, shape->size, nowhere, &lowest, &extent) == NULL;
+}
+
+/* Products are checked by a division, which takes long, only where an operand is large. */
+static int product_passes(uint64_t a, uint64_t b, uint64_t most, int half_of_its_bits) {
+  return (a | b) >> half_of_its_bits != 0 && b != 0 && a > most / b;
+}
+
+const char *ops_measure(uint32_t rank, const uint64_t *shape, const int64_t *stride, int64_t *lowest,
+                        uint64_t *extent) {
+  uint64_t count = 1, beyond = 0, below = 0;
+  int is_empty = 0;
+  *lowest = 0;
+  *extent = 0;
+  if (rank > HG_MAX_RANK) return "it has a rank beyond 8";
+  for (uint32_t d = 0; d < rank; d++) {
+    if (shape[d] > INT64_MAX) return "a size is below 0";
+    is_empty |= shape[d] == 0;
   }
-  return 1;
+  for (uint32_t d = 0; d < rank && !is_empty; d++) {
+    uint64_t steps = shape[d] - 1, step = stride[d] < 0 ? 0 - (uint64_t)stride[d] : (uint64_t)stride[d];
+    if (product_passes(count, shape[d], OPS_MAX_ELEMENTS, 20)) return "it has more than 2^40 elements";
+    if (product_passes(step, steps, OPS_MOST_REACH, 28)) return "its elements lie further apart than in any memory";
+    count *= shape[d];
+    if (stride[d] < 0) below += step * steps;
+    else beyond += step * steps;
+  }
+  if (below + beyond > OPS_MOST_REACH) return "its elements lie further apart than in any memory";
+  *lowest = -(int64_t)below;
+  *extent = is_empty ? 0 : below + beyond + 1;
+  return NULL;
 }
 
 int ops_axis(int64_t axis, uint32_t rank) {

@@ -10,6 +10,9 @@
 /* No tensor has more elements: a launch has fewer than 2^40 lanes. */
 #define OPS_MAX_ELEMENTS (UINT64_C(1) << 40)
 
+/* No elements of one tensor lie further apart: no machine has as many addresses. */
+#define OPS_MOST_REACH (UINT64_C(1) << 56)
+
 enum { OPS_TEXT_BYTES = 224, OPS_NUMBER_BYTES = 40 };
 
 /* "f32[2, 3]"; returns the text. */
@@ -32,8 +35,13 @@ const char *ops_promote_rule(atlas_type a, atlas_type b);
 int ops_broadcast_shapes(const ops_shape *a, const ops_shape *b, ops_shape *out);
 int ops_same_shape(const ops_shape *a, const ops_shape *b);
 
-/* 1 if there are at most OPS_MAX_ELEMENTS elements. */
+/* 1 if there are at most OPS_MAX_ELEMENTS elements, and no size is below 0: 2^63 or more. */
 int ops_is_countable(const ops_shape *shape);
+
+/* Where the elements of a tensor lie: the lowest one relative to element 0 (0 or below), and how many there are from
+ * there to the last, both inclusive (0: the tensor has none). Else why no memory can hold it. */
+const char *ops_measure(uint32_t rank, const uint64_t *shape, const int64_t *stride, int64_t *lowest,
+                        uint64_t *extent);
 
 /* An axis counted from either end, as 0 to rank - 1; -1: there is no such axis. */
 int ops_axis(int64_t axis, uint32_t rank);

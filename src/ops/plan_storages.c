@@ -3,19 +3,15 @@
 #include "ops/planner.h"
 
 #include "atlas/tables.h"
+#include "ops/infer.h"
 
 /* ---- storages ---------------------------------------------------------------------------------------------------- */
 
+/* Of a tensor that was measured before, or of a temporary. */
 static void measure(ops_storage *s) {
-  int64_t lowest = 0, highest = 0;
-  for (uint32_t d = 0; d < s->shape.rank; d++) {
-    if (s->shape.size[d] == 0) continue;
-    int64_t reach = s->stride[d] * (int64_t)(s->shape.size[d] - 1);
-    if (reach < 0) lowest += reach;
-    else highest += reach;
-  }
-  s->lowest = lowest;
-  s->extent = ops_count(&s->shape) == 0 ? 0 : highest - lowest + 1;
+  uint64_t extent = 0;
+  (void)ops_measure(s->shape.rank, s->shape.size, s->stride, &s->lowest, &extent);
+  s->extent = (int64_t)extent;
 }
 
 static hg_status add_storage(ops_plan *plan, ops_storage storage, uint32_t *number) {

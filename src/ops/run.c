@@ -102,7 +102,7 @@ static hg_status check_tensor(const run *r, const ops_place *place, const hg_ten
   if (storage->executor != r->e->executor)
     return hg_fail(HG_BINDING, "the buffer of %s '%s' belongs to another executor", what_of(place), place->name);
   uint64_t elements = buffer->byte_count / place->element_bytes;
-  /* lowest is 0 or less and no less than INT64_MIN / 16 */
+  /* lowest is 0 or less and no less than -OPS_MOST_REACH */
   if (tensor->offset < -place->lowest || (uint64_t)(tensor->offset + place->lowest) > elements ||
       place->extent > elements - (uint64_t)(tensor->offset + place->lowest))
     return fail_bounds(place, tensor);

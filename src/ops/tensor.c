@@ -7,13 +7,28 @@ static ops_shape shape_of(const hg_tensor *tensor) {
   return shape;
 }
 
-static hg_status check(const char *function, const hg_tensor *tensor, const hg_tensor *out) {
-  if (tensor == NULL || out == NULL)
-    return hg_fail(HG_INVALID_ARGUMENT, "%s: '%s' is NULL", function, tensor == NULL ? "tensor" : "out");
+/* Every function here measures the tensor that it is given first, so that no arithmetic on its sizes, strides and
+ * offset overflows. */
+static hg_status measure(const char *function, const hg_tensor *tensor, int64_t *lowest, uint64_t *extent) {
+  const char *why = ops_measure(tensor->rank, tensor->shape, tensor->stride, lowest, extent);
+  if (tensor->offset > (int64_t)OPS_MOST_REACH || tensor->offset < -(int64_t)OPS_MOST_REACH)
+    why = "its offset leads beyond any memory";
+  if (why == NULL) return HG_OK;
+  *extent = 0;
   if (tensor->rank > HG_MAX_RANK)
     return hg_fail(HG_INVALID_ARGUMENT, "%s: the tensor has rank %u; the highest is %d", function,
                    (unsigned)tensor->rank, HG_MAX_RANK);
-  return HG_OK;
+  ops_shape shape = shape_of(tensor);
+  return hg_fail(HG_INVALID_ARGUMENT, "%s: there is no tensor of shape %s with these strides: %s", function,
+                 OPS_SHAPE(&shape), why);
+}
+
+static hg_status check(const char *function, const hg_tensor *tensor, const hg_tensor *out) {
+  int64_t lowest;
+  uint64_t extent;
+  if (tensor == NULL || out == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "%s: '%s' is NULL", function, tensor == NULL ? "tensor" : "out");
+  return measure(function, tensor, &lowest, &extent);
 }
 
 static hg_status check_shape(const char *function, uint32_t rank, const uint64_t *shape) {
@@ -34,16 +49,44 @@ static void dense_strides(hg_tensor *tensor) {
 
 hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const uint64_t *shape) {
   hg_tensor tensor = {.buffer = buffer, .type = (uint32_t)type, .rank = rank};
-  if (rank > HG_MAX_RANK) return tensor; /* whatever takes it refuses it */
+  if (shape == NULL && rank > 0) tensor.rank = UINT32_MAX;
+  if (tensor.rank > HG_MAX_RANK) return tensor; /* whatever takes it refuses it */
   for (uint32_t i = 0; i < rank; i++) tensor.shape[i] = shape[i];
   dense_strides(&tensor);
   return tensor;
 }
 
-uint64_t hg_tensor_count(const hg_tensor *tensor) {
-  uint64_t count = tensor->rank <= HG_MAX_RANK;
-  for (uint32_t i = 0; i < tensor->rank && count > 0; i++) count *= tensor->shape[i];
+static uint64_t count_of_many(const hg_tensor *tensor) {
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < tensor->rank; i++)
+    if (tensor->shape[i] == 0) return 0;
+  for (uint32_t i = 0; i < tensor->rank; i++) {
+    if (tensor->shape[i] > UINT64_MAX / count) return UINT64_MAX;
+    count *= tensor->shape[i];
+  }
   return count;
+}
+
+uint64_t hg_tensor_count(const hg_tensor *tensor) {
+  static const uint8_t bits_of_a_size[HG_MAX_RANK + 1] = {63, 63, 32, 21, 16, 12, 10, 9, 8};
+  uint64_t count = 1, all = 0;
+  if (tensor->rank > HG_MAX_RANK) return 0;
+  for (uint32_t i = 0; i < tensor->rank && count > 0; i++) {
+    all |= tensor->shape[i];
+    count *= tensor->shape[i];
+  }
+  return all >> bits_of_a_size[tensor->rank] == 0 ? count : count_of_many(tensor);
+}
+
+hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint64_t *count) {
+  if (tensor == NULL || lowest == NULL || count == NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_tensor_extent: '%s' is NULL",
+                   tensor == NULL   ? "tensor"
+                   : lowest == NULL ? "lowest"
+                                    : "count");
+  *lowest = 0;
+  *count = 0;
+  return measure("hg_tensor_extent", tensor, lowest, count);
 }
 
 hg_status hg_tensor_permute(const hg_tensor *tensor, const int64_t *axes, hg_tensor *out) {
@@ -68,21 +111,22 @@ hg_status hg_tensor_permute(const hg_tensor *tensor, const int64_t *axes, hg_ten
 hg_status hg_tensor_slice(const hg_tensor *tensor, int64_t axis, int64_t start, int64_t stop, int64_t step,
                           hg_tensor *out) {
   HG_TRY(check("hg_tensor_slice", tensor, out));
-  ops_shape shape = shape_of(tensor);
   int at = ops_axis(axis, tensor->rank);
-  if (at < 0)
+  if (at < 0) {
+    ops_shape shape = shape_of(tensor);
     return hg_fail(HG_INVALID_ARGUMENT, "hg_tensor_slice: %s has no axis %lld", OPS_SHAPE(&shape), (long long)axis);
+  }
   uint64_t count = 0;
-  if (!ops_slice_count(shape.size[at], start, stop, step, &count))
+  if (!ops_slice_count(tensor->shape[at], start, stop, step, &count))
     return hg_fail(
         HG_INVALID_ARGUMENT,
         "hg_tensor_slice: elements %lld to %lld by %lld of an axis of %llu; steps up need 0 <= start <= stop "
         "<= size, steps down -1 <= stop <= start < size, and 0 is no step",
-        (long long)start, (long long)stop, (long long)step, (unsigned long long)shape.size[at]);
+        (long long)start, (long long)stop, (long long)step, (unsigned long long)tensor->shape[at]);
   hg_tensor result = *tensor;
   if (count > 0) result.offset += start * tensor->stride[at];
   result.shape[at] = count;
-  result.stride[at] = step * tensor->stride[at];
+  if (count > 1) result.stride[at] = step * tensor->stride[at]; /* else nothing is stepped over */
   *out = result;
   return HG_OK;
 }

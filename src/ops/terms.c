@@ -232,8 +232,13 @@ static int is_loaded(const ops_group *group, value_id value) {
   return group->storage_of[value - 1] != 0 && !is_in_group(group, value);
 }
 
+/* The index of the only element of what has no axes. */
+static const ops_form nowhere[HG_MAX_RANK];
+
 /* Under another shape: of what lies densely, the same number, in that shape, is the place. */
-static hg_status reshape_term(ops_terms *t, const ops_node *node, const ops_form *index, term_id *out) {
+static hg_status reshape_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+                              term_id *out) {
+  (void)term;
   const ops_group *group = t->group;
   value_id from = node->input[0];
   while (!is_loaded(group, from) && ops_at(group->computation, from)->kind == OPS_RESHAPE)
@@ -257,7 +262,8 @@ static void view_index(const ops_node *node, uint32_t input_rank, const ops_form
 }
 
 /* Input 0 of a gather: at the index, but along `axis` where input 1 says, which has the result's shape. */
-static hg_status gather_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term) {
+static hg_status gather_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+                             term_id *out) {
   uint32_t storage = t->group->storage_of[node->input[0] - 1];
   if (storage == 0) return hg_fail(HG_UNSUPPORTED, "a gather from what no storage holds");
   const ops_node *source = ops_at(t->group->computation, node->input[0]);
@@ -272,7 +278,8 @@ static hg_status gather_term(ops_terms *t, const ops_node *node, const ops_form 
   term->stride = memory->stride[node->axis];
   term->extent = source->shape.size[node->axis];
   term->input_count = 1;
-  return ops_term_of(t, node->input[1], index, &term->input[0]);
+  HG_TRY(ops_term_of(t, node->input[1], index, &term->input[0]));
+  return add_term(t, term, out);
 }
 
 /* condition ? a : b as a term in the place of `value`. */
@@ -294,7 +301,8 @@ static hg_status range_term(ops_terms *t, const ops_form *form, uint64_t extent,
 }
 
 /* Both sides are read, each no further than its ends, and one is taken. */
-static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term) {
+static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+                                  term_id *out) {
   const ops_shape *first = &ops_at(t->group->computation, node->input[0])->shape;
   uint32_t axis = node->axis;
   term_id condition = 0, sides[2] = {0};
@@ -308,7 +316,7 @@ static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_
     HG_TRY(ops_term_of(t, node->input[side], inner, &sides[side]));
   }
   selects(term, condition, sides[0], sides[1]);
-  return HG_OK;
+  return add_term(t, term, out);
 }
 
 /* Both conditions; 0: there is none yet. */
@@ -323,7 +331,7 @@ static hg_status and_term(ops_terms *t, term_id next, term_id *condition) {
 
 static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
   const ops_shape *within = &ops_at(t->group->computation, node->input[0])->shape;
-  ops_form inner[HG_MAX_RANK] = {{.constant = 0}}, none[HG_MAX_RANK] = {{.constant = 0}};
+  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
   term_id condition = 0, value = 0, padding = 0;
   memcpy(inner, index, node->shape.rank * sizeof *inner);
   for (uint32_t d = 0; d < node->shape.rank; d++) {
@@ -335,7 +343,7 @@ static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *in
     HG_TRY(and_term(t, along, &condition));
   }
   HG_TRY(ops_term_of(t, node->input[0], inner, &value));
-  HG_TRY(ops_term_of(t, node->input[1], none, &padding));
+  HG_TRY(ops_term_of(t, node->input[1], nowhere, &padding));
   if (condition == 0) {
     *out = value;
     return HG_OK;
@@ -360,7 +368,8 @@ static hg_status step_back(ops_terms *t, const ops_node *node, uint32_t d, ops_f
   return and_term(t, is_whole, condition);
 }
 
-static hg_status update_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term) {
+static hg_status update_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+                             term_id *out) {
   const ops_shape *box = &ops_at(t->group->computation, node->input[1])->shape;
   ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
   term_id condition = 0, along = 0, value = 0, base = 0;
@@ -375,49 +384,73 @@ static hg_status update_term(ops_terms *t, const ops_node *node, const ops_form 
   HG_TRY(ops_term_of(t, node->input[1], inner, &value));
   HG_TRY(ops_term_of(t, node->input[0], index, &base));
   selects(term, condition, value, base);
-  return HG_OK;
+  return add_term(t, term, out);
 }
 
-static hg_status computed(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
-  const hg_computation *c = t->group->computation;
-  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
-  switch (node->kind) {
-  case OPS_VIEW:
-    view_index(node, ops_at(c, node->input[0])->shape.rank, index, inner);
-    return ops_term_of(t, node->input[0], inner, out);
-  case OPS_RESHAPE: return reshape_term(t, node, index, out);
-  case OPS_CONSTANT:
-    term->kind = TERM_CONSTANT;
-    term->bits = node->bits;
-    break;
-  case OPS_COORDINATE:
-    term->kind = TERM_COORDINATE;
-    term->form = index[node->axis];
-    break;
-  case OPS_POINTWISE:
-    term->kind = TERM_POINTWISE;
-    term->op = node->op;
-    term->input_count = node->input_count;
-    for (uint32_t i = 0; i < node->input_count; i++) HG_TRY(ops_term_of(t, node->input[i], index, &term->input[i]));
-    break;
-  case OPS_RANDOM:
-    term->kind = TERM_RANDOM;
-    term->form = dense(&node->shape, index);
-    term->input_count = 2;
-    for (uint32_t i = 0; i < 2; i++) HG_TRY(ops_term_of(t, node->input[i], inner, &term->input[i]));
-    break;
-  case OPS_PAD: return pad_term(t, node, index, term, out);
-  case OPS_CONCATENATE: HG_TRY(concatenate_term(t, node, index, term)); break;
-  case OPS_UPDATE: HG_TRY(update_term(t, node, index, term)); break;
-  case OPS_GATHER: HG_TRY(gather_term(t, node, index, term)); break;
-  case OPS_REDUCE:
-  case OPS_CONTRACT:
-    term->kind = TERM_BOUND;
-    term->form = dense(&node->shape, index);
-    break;
-  default: return hg_fail(HG_UNSUPPORTED, "node kind %d within a launch", node->kind);
-  }
+static hg_status view_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+  ops_form inner[HG_MAX_RANK];
+  (void)term;
+  view_index(node, ops_at(t->group->computation, node->input[0])->shape.rank, index, inner);
+  return ops_term_of(t, node->input[0], inner, out);
+}
+
+static hg_status constant_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+                               term_id *out) {
+  (void)index;
+  term->kind = TERM_CONSTANT;
+  term->bits = node->bits;
   return add_term(t, term, out);
+}
+
+static hg_status coordinate_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+                                 term_id *out) {
+  term->kind = TERM_COORDINATE;
+  term->form = index[node->axis];
+  return add_term(t, term, out);
+}
+
+static hg_status pointwise_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+                                term_id *out) {
+  term->kind = TERM_POINTWISE;
+  term->op = node->op;
+  term->input_count = node->input_count;
+  for (uint32_t i = 0; i < node->input_count; i++) HG_TRY(ops_term_of(t, node->input[i], index, &term->input[i]));
+  return add_term(t, term, out);
+}
+
+static hg_status random_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+  term->kind = TERM_RANDOM;
+  term->form = dense(&node->shape, index);
+  term->input_count = 2;
+  for (uint32_t i = 0; i < 2; i++) HG_TRY(ops_term_of(t, node->input[i], nowhere, &term->input[i]));
+  return add_term(t, term, out);
+}
+
+static hg_status bound_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+  term->kind = TERM_BOUND;
+  term->form = dense(&node->shape, index);
+  return add_term(t, term, out);
+}
+
+static hg_status load_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+  (void)node;
+  term->kind = TERM_LOAD;
+  term->storage = t->group->storage_of[term->value - 1] - 1;
+  term->form = ops_address((const ops_storage *)t->group->plan->storages.data + term->storage, index);
+  return add_term(t, term, out);
+}
+
+/* They are called by pointers, so that a term within terms takes the stack of its own kind alone. */
+typedef hg_status (*maker)(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out);
+static const maker makers[] = {[OPS_VIEW] = view_term, [OPS_RESHAPE] = reshape_term,
+                               [OPS_CONSTANT] = constant_term, [OPS_COORDINATE] = coordinate_term,
+                               [OPS_POINTWISE] = pointwise_term, [OPS_RANDOM] = random_term,
+                               [OPS_PAD] = pad_term, [OPS_CONCATENATE] = concatenate_term,
+                               [OPS_UPDATE] = update_term, [OPS_GATHER] = gather_term,
+                               [OPS_REDUCE] = bound_term, [OPS_CONTRACT] = bound_term};
+
+static maker maker_of(const ops_node *node) {
+  return node->kind < sizeof makers / sizeof makers[0] ? makers[node->kind] : NULL;
 }
 
 /* Where a node is read several times by nodes that are, all of it would be gone through again each time. */
@@ -445,18 +478,15 @@ hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_
   memset(&term, 0, sizeof term);
   term.type = node->type;
   term.value = value;
-  if (is_loaded(t->group, value)) {
-    term.kind = TERM_LOAD;
-    term.storage = t->group->storage_of[value - 1] - 1;
-    term.form = ops_address((const ops_storage *)t->group->plan->storages.data + term.storage, index);
-    return add_term(t, &term, out);
-  }
+  maker make = is_loaded(t->group, value) ? load_term : maker_of(node);
+  if (make == NULL) return hg_fail(HG_UNSUPPORTED, "node kind %d within a launch", node->kind);
+  if (make == load_term) return make(t, node, index, &term, out);
   uint32_t rank = node->shape.rank;
   int is_kept = node->input_count > 1;
   if (is_kept && (*out = seen_before(t, value, index, rank)) != 0) return HG_OK;
   if (++t->depth > OPS_MAX_TERM_DEPTH)
     return hg_fail(HG_UNSUPPORTED, "more than %d values in a launch, one made of the other", OPS_MAX_TERM_DEPTH);
-  hg_status status = computed(t, node, index, &term, out);
+  hg_status status = make(t, node, index, &term, out);
   t->depth--;
   return status == HG_OK && is_kept ? remember(t, value, index, rank, *out) : status;
 }

@@ -248,3 +248,20 @@ def test_a_forked_process_has_no_gpu():
             "status = os.waitpid(pid, 0)[1]; print(status, y.tolist(), z.tolist(), b.to_list())")
     done = run(code, LD_LIBRARY_PATH=DOUBLE, HOLOGRAM_CACHE="0")
     assert done.stdout.endswith("0 [2.0, 3.0] [3.0, 6.0] [0.0, 0.0, 0.0, 0.0]\n"), done.stdout + done.stderr
+
+
+# ---- stack -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["(y + y) * 0.5 if i % 2 else y * y", "hg.sin(y[::-1])", "hg.softmax(y @ w, -1)",
+                                  "hg.concatenate((y[2:], hg.exp(-y[:2])))", "hg.take(y, index) + w", "y.T.reshape(4, 4) * w"])
+def test_a_gradient_in_a_thread_with_little_stack(step):
+    """Of 1,000 steps, in 256 KiB: in a process of its own, which it would end."""
+    done = run("import threading\nimport numpy as np\nimport hologram as hg\n"
+               "w, index = hg.asarray(np.full((4, 4), 0.5, 'f4')), hg.asarray(np.array([3, 1, 2, 0]))\n"
+               "def f(y):\n"
+               f"  for i in range(1000): y = {step}\n"
+               "  return y.sum()\n"
+               "threading.stack_size(256 * 1024)\n"
+               "t = threading.Thread(target=lambda: print(hg.grad(f)(w).tolist()))\nt.start(); t.join()\n")
+    assert done.returncode == 0 and done.stdout.startswith("[["), done.stderr

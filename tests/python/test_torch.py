@@ -394,3 +394,32 @@ def test_gradients_go_through_casts():
     half, wide = tensor(3, kind=torch.float16), tensor(3, kind=torch.float64)
     F.mul(half, wide).sum().backward()
     assert half.grad.dtype == torch.float16 and torch.equal(half.grad, wide.detach().half())
+
+
+@pytest.mark.parametrize("array", [
+    lambda: hg.asarray(np.arange(6.0))[::-1], lambda: (hg.asarray(np.arange(6.0)) + 1).compute()[::-2],
+    lambda: hg.asarray(np.arange(12.0).reshape(3, 4)[:, ::-1]), lambda: hg.asarray(np.arange(6.0)[::-1])])
+def test_arrays_that_go_backwards(array):
+    """torch has no strides below 0, and ends the process where it is given one: each way out is a copy."""
+    x = array()
+    right = np.asarray(x)
+    for tensor in (hg_torch.as_tensor(x), torch.from_dlpack(x), torch.from_dlpack(x.__dlpack__(max_version=(1, 0)))):
+        assert np.array_equal(tensor.numpy(), right)
+    with pytest.raises(BufferError, match="backwards"):
+        x.__dlpack__(copy=False)
+    assert np.array_equal(np.from_dlpack(x), right)
+
+
+def test_tensors_that_are_negated_when_they_are_read():
+    """The memory of z.conj().imag has the other sign; so has a negative view's."""
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    for t in (z.conj().imag, torch._neg_view(torch.tensor([1.0, -2.0])), z.conj().real):
+        right = t.resolve_neg().tolist()
+        functional = hg_torch.functional
+        for x in (hg_torch.as_array(t), hg.from_dlpack(t), hg.asarray(t), hg.array(t), hg_torch.tensor_to_buffer(t).array()):
+            assert x.tolist() == right
+        assert functional.mul(t, 2.0).tolist() == [2 * v for v in right] and functional.add(t, t).tolist() == [2 * v for v in right]
+        assert functional.layer_norm(t, (2,)).tolist() == functional.layer_norm(t.resolve_neg(), (2,)).tolist()
+    t = torch._neg_view(torch.tensor([1.0, -2.0])).requires_grad_()
+    hg_torch.functional.mul(t, t).sum().backward()
+    assert t.grad.tolist() == [-2, 4]

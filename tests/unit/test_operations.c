@@ -94,6 +94,52 @@ static void test_tensors(void) {
   CHECK_STR(hg_last_error(), "hg_tensor_reshape: [2, 3, 4] has another number of elements than [23]");
 }
 
+/* Shapes and strides that no memory has: no arithmetic on them wraps, and each is refused. */
+static void test_impossible_tensors(void) {
+  static const struct {
+    uint64_t size;
+    int64_t stride, offset;
+    const char *why;
+  } cases[] = {{UINT64_MAX, 1, 0, "a size is below 0"},
+               {UINT64_C(1) << 63, 0, 0, "a size is below 0"},
+               {(UINT64_C(1) << 40) + 1, 0, 0, "it has more than 2^40 elements"},
+               {INT64_MAX, 1, 0, "it has more than 2^40 elements"},
+               {2, INT64_C(1) << 62, 0, "its elements lie further apart than in any memory"},
+               {5, INT64_C(1) << 62, 0, "its elements lie further apart than in any memory"},
+               {2, INT64_MIN, 0, "its elements lie further apart than in any memory"},
+               {3, 1, INT64_MAX, "its offset leads beyond any memory"},
+               {3, 1, INT64_MIN, "its offset leads beyond any memory"}};
+  int64_t lowest;
+  uint64_t count;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    hg_tensor x = {.type = ATLAS_f32, .rank = 1, .offset = cases[i].offset, .shape = {cases[i].size},
+                   .stride = {cases[i].stride}}, y;
+    CHECK_EQ_U64(hg_tensor_extent(&x, &lowest, &count), HG_INVALID_ARGUMENT);
+    CHECK(strstr(hg_last_error(), cases[i].why) != NULL && count == 0);
+    CHECK_EQ_U64(hg_tensor_permute(&x, (int64_t[]){0}, &y), HG_INVALID_ARGUMENT);
+    CHECK_EQ_U64(hg_tensor_slice(&x, 0, 0, 1, 1, &y), HG_INVALID_ARGUMENT);
+    CHECK_EQ_U64(hg_tensor_broadcast(&x, 1, x.shape, &y), HG_INVALID_ARGUMENT);
+    CHECK_EQ_U64(hg_tensor_reshape(&x, 1, x.shape, &y), HG_INVALID_ARGUMENT);
+  }
+  hg_tensor x = hg_tensor_of(NULL, ATLAS_f32, 2, (uint64_t[]){UINT64_C(1) << 33, UINT64_C(1) << 33}), y;
+  CHECK_EQ_U64(hg_tensor_count(&x), UINT64_MAX);
+  CHECK_EQ_U64(hg_tensor_extent(&x, &lowest, &count), HG_INVALID_ARGUMENT);
+  x = hg_tensor_of(NULL, ATLAS_f32, 3, (uint64_t[]){UINT64_C(1) << 40, 0, UINT64_C(1) << 40});
+  CHECK_EQ_U64(hg_tensor_count(&x), 0);
+  CHECK_EQ_U64(hg_tensor_extent(&x, &lowest, &count), HG_OK);
+  CHECK(lowest == 0 && count == 0);
+  x = (hg_tensor){.type = ATLAS_f32, .rank = 2, .shape = {3, 4}, .stride = {-10, 2}};
+  CHECK_EQ_U64(hg_tensor_extent(&x, &lowest, &count), HG_OK);
+  CHECK(lowest == -20 && count == 27);
+  x = hg_tensor_of(NULL, ATLAS_f32, 2, NULL); /* refused by whatever takes it */
+  CHECK_EQ_U64(hg_tensor_count(&x), 0);
+  CHECK_EQ_U64(hg_tensor_permute(&x, (int64_t[]){1, 0}, &y), HG_INVALID_ARGUMENT);
+  CHECK_EQ_U64(hg_apply_shape(HG_OP_neg, &x, 1, NULL, 0, &y, 1), HG_INVALID_ARGUMENT);
+  begin();
+  CHECK_EQ_U64(hg_computation_input(c, "x", &x), 0);
+  CHECK_EQ_U64(hg_computation_status(c), HG_INVALID_ARGUMENT);
+}
+
 /* ---- types and shapes -------------------------------------------------------------------------------------------- */
 
 static void test_promotion(void) {
@@ -327,7 +373,7 @@ static void test_formula_errors(void) {
   char deep[400] = {0};
   memset(deep, '(', 200);
   hg_value x = input(ATLAS_f32, 0, 0, 0, 0);
-  REFUSED(formula(deep, x, x), "formula:1:49: a formula is at most 48 parentheses deep");
+  REFUSED(formula(deep, x, x), "formula:1:33: a formula is at most 32 parentheses deep");
 }
 
 /* Every row that is a formula, of ordinary inputs, in every float type: the type and shape of its results. */
@@ -504,6 +550,57 @@ static void scarce_release(void *user, void *memory) {
   free(memory);
 }
 
+/* Before the memory lies what is no node: whoever takes a value that is not there for one reads it. */
+enum { BEFORE = 1024 };
+
+static void *guarded_allocate(void *user, size_t size) {
+  char *memory = scarce_allocate(user, BEFORE + size);
+  if (memory == NULL) return NULL;
+  memset(memory, 0xff, BEFORE);
+  return memory + BEFORE;
+}
+
+static void guarded_release(void *user, void *memory) {
+  (void)user;
+  if (memory != NULL) free((char *)memory - BEFORE);
+}
+
+/* The list of nodes grows where `first` constants before move it to: there is no memory for it then. */
+static hg_status gradient_without_memory(const char *formula_text, uint32_t first, size_t limit) {
+  hg_allocator scarce = {.size = sizeof scarce, .allocate = guarded_allocate, .release = guarded_release};
+  hg_computation *computation = NULL;
+  allocations_left = SIZE_MAX;
+  CHECK_EQ_U64(hg_computation_create(&scarce, &computation), HG_OK);
+  hg_tensor matrix = hg_tensor_of(NULL, ATLAS_f32, 2, (uint64_t[]){4, 4});
+  hg_tensor numbers = hg_tensor_of(NULL, ATLAS_i64, 2, (uint64_t[]){4, 4});
+  hg_value x = hg_computation_input(computation, "x", &matrix), w = hg_computation_input(computation, "w", &matrix);
+  hg_value i = hg_computation_input(computation, "i", &numbers), by[2];
+  for (uint32_t k = 0; k < first; k++) hg_computation_number(computation, ATLAS_f64, k + 0.5);
+  hg_value y = hg_compute_formula(computation, formula_text, (const char *[]){"x", "w", "i"}, (hg_value[]){x, w, i}, 3);
+  hg_value sum = hg_compute(computation, HG_OP_sum, &y, 1, NULL, 0);
+  CHECK_EQ_U64(hg_computation_status(computation), HG_OK);
+  allocations_left = limit;
+  hg_status status = hg_gradient(computation, sum, 0, (hg_value[]){x, w}, 2, by);
+  hg_computation_release(computation);
+  return status;
+}
+
+static void test_gradients_without_memory(void) {
+  static const char *const formulas[] = {
+      "matmul(x * w, w + x)", "linear(x, w)", "matmul(cast(x, f16), cast(w, f16), transpose_b=1)",
+      "prod(x * w, -1)", "max(x * w, 0) + min(w, 1)", "pad(x, sum(w, all, keep=0), low=[1, 1], high=[2, 0])",
+      "slice(x * w, axis=0, start=3, stop=-1, step=-2)", "concatenate(x, w, axis=0)", "take_along(x * w, i, axis=0)",
+      "scatter(x, i, w, axis=0)", "scatter_add(x, i, w, axis=0)", "softmax(x) * layer_norm(w)"};
+  for (size_t k = 0; k < sizeof formulas / sizeof formulas[0]; k++) {
+    for (uint32_t first = 0; first < 130; first++)
+      for (size_t limit = 0; limit < 6; limit++) {
+        hg_status status = gradient_without_memory(formulas[k], first, limit);
+        CHECK(status == HG_OK || status == HG_OUT_OF_MEMORY);
+      }
+    CHECK_EQ_U64(gradient_without_memory(formulas[k], 0, SIZE_MAX), HG_OK);
+  }
+}
+
 static void test_failed_allocations(void) {
   hg_allocator scarce = {.size = sizeof scarce, .allocate = scarce_allocate, .release = scarce_release};
   for (size_t limit = 0, done = 0; !done && limit < 1000; limit++) {
@@ -528,6 +625,7 @@ static void test_failed_allocations(void) {
 int main(void) {
   test_table();
   test_tensors();
+  test_impossible_tensors();
   test_promotion();
   test_all_pairs();
   test_functions_of_integers();
@@ -541,6 +639,7 @@ int main(void) {
   test_gradients();
   test_gradient_rows();
   test_failed_allocations();
+  test_gradients_without_memory();
   hg_computation_release(c);
   return check_report();
 }
