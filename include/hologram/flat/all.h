@@ -742,6 +742,7 @@ hg_status hg_tensor_slice(const hg_tensor *tensor, int64_t axis, int64_t start, 
 hg_status hg_tensor_broadcast(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
 hg_status hg_tensor_reshape(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
 uint64_t hg_tensor_count(const hg_tensor *tensor);
+hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint64_t *count);
 
 typedef enum hg_op {
   HG_OP_none = 0,
