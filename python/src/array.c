@@ -402,10 +402,6 @@ static PyObject *array_broadcast_to(PyObject *self, PyObject *object) {
   uint64_t shape[HG_MAX_RANK];
   uint32_t rank;
   if (!hgpy_shape_from(object, shape, &rank)) return NULL;
-  for (uint32_t d = 0; d < rank; d++)
-    if ((int64_t)shape[d] < 0)
-      return PyErr_Format(PyExc_ValueError, "broadcast_to: the size %lld of axis %u is negative", (long long)shape[d],
-                          (unsigned)d);
   return hgpy_array_of(hgpy_view_broadcast(hgpy_array_node(self), rank, shape));
 }
 
