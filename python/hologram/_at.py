@@ -51,7 +51,7 @@ class Elements:
 
     def subtract(self, value: Any) -> Array:
         """The array less a value there."""
-        return self._changed("subtract", value, _core.sub, lambda x, index, value, bounds: _sums(x, index, -value, bounds))
+        return self._changed("subtract", value, _core.sub, lambda x, index, value: _sums(x, index, -value))
 
     def multiply(self, value: Any) -> Array:
         """The array times a value there."""
@@ -74,54 +74,54 @@ class Elements:
             part = x[key]
             return self.set(once(part, _core._fitted(value, part.shape)))
         read = Key(x, key)
-        number, shape, bounds = read.numbers()
+        number, shape = read.numbers()
         split = Split(x, read)
         fit = _core._fitted(value, (*split.before, *shape, *split.after))
         if fit.size == 0:
             return _core._twin(x)
         wide = "float32" if x.dtype.kind == "float" and x.dtype.itemsize < 4 else x.dtype
         rows = fit.reshape((split.flat.shape[0], -1, split.flat.shape[2])).astype(wide)
-        return update(x, read, split.back(often(split.flat.astype(wide), number, rows, bounds).astype(x.dtype)))
+        return update(x, read, split.back(often(split.flat.astype(wide), number, rows).astype(x.dtype)))
 
 
 # Of x as [before, elements, after] the contributions [before, sources, after] go to the elements with these numbers.
 
-def _sums(x: Array, number: Array, value: Array, bounds: str) -> Array:
-    return _core.scatter_add(x, number[None, :, None], value, 1, bounds)
+def _sums(x: Array, number: Array, value: Array) -> Array:
+    return _core.scatter_add(x, number[None, :, None], value, 1)
 
 
-def _products(x: Array, number: Array, value: Array, bounds: str) -> Array:
-    to, value = _folded(x, number, value, bounds, _core.mul, lambda value: 1)
+def _products(x: Array, number: Array, value: Array) -> Array:
+    to, value = _folded(x, number, value, _core.mul, lambda value: 1)
     return _core.scatter(x, to[None, :, None], _core.take(x, to, 1) * value, 1)
 
 
-def _minima(x: Array, number: Array, value: Array, bounds: str) -> Array:
+def _minima(x: Array, number: Array, value: Array) -> Array:
     if x.dtype.kind == "integer":
-        return _extremes(x, number, value, bounds, _core.minimum)
-    return -_maxima(-x, number, -value, bounds)
+        return _extremes(x, number, value, _core.minimum)
+    return -_maxima(-x, number, -value)
 
 
-def _maxima(x: Array, number: Array, value: Array, bounds: str) -> Array:
+def _maxima(x: Array, number: Array, value: Array) -> Array:
     """The largest are found without gradients, y, and then written as what those of the same value make up, whose gradients are
     right: y - sum((y - v) / n), in which all terms are 0, or sum(v / n) of infinite ones and of zeros with their signs."""
     if x.dtype.kind == "integer":
-        return _extremes(x, number, value, bounds, _core.maximum)
+        return _extremes(x, number, value, _core.maximum)
     index = number[None, :, None]
-    y = _bits_of(_extremes(_bits_of(x), number, _bits_of(value), bounds, _core.maximum))
-    is_here = _core.scatter(_like(x, False, "bool"), index, _like(value, True, "bool"), 1, bounds)
+    y = _bits_of(_extremes(_bits_of(x), number, _bits_of(value), _core.maximum))
+    is_here = _core.scatter(_like(x, False, "bool"), index, _like(value, True, "bool"), 1)
     is_plain = _core.logical_and(_core.abs(y) < float("inf"), y != 0)
-    own, at = x == y, [_core.take(part, number, 1, bounds) for part in (y, is_plain)]
+    own, at = x == y, [_core.take(part, number, 1) for part in (y, is_plain)]
     other = value == at[0]
-    ties = _core.maximum(_core.scatter_add(own.astype(x.dtype), index, other.astype(x.dtype), 1, bounds), 1)
+    ties = _core.maximum(_core.scatter_add(own.astype(x.dtype), index, other.astype(x.dtype), 1), 1)
     share = _core.where(own, _core.where(is_plain, y - x, x) / ties, -0.0)
-    shares = _core.where(other, _core.where(at[1], at[0] - value, value) / _core.take(ties, number, 1, bounds), -0.0)
-    made = _core.scatter_add(share, index, shares, 1, bounds)
+    shares = _core.where(other, _core.where(at[1], at[0] - value, value) / _core.take(ties, number, 1), -0.0)
+    made = _core.scatter_add(share, index, shares, 1)
     made = _core.where(y != y, y, _core.where(is_plain, y - made, made))
     return _core.where(is_here, made, x)
 
 
-def _extremes(x: Array, number: Array, value: Array, bounds: str, either: Callable[..., Array]) -> Array:
-    to, value = _folded(x, number, value, bounds, either, lambda value: value)
+def _extremes(x: Array, number: Array, value: Array, either: Callable[..., Array]) -> Array:
+    to, value = _folded(x, number, value, either, lambda value: value)
     return _core.scatter(x, to[None, :, None], either(_core.take(x, to, 1), value), 1)
 
 
@@ -134,13 +134,13 @@ def _like(x: Array, value: Any, dtype: str) -> Array:
     return _core._scalar(value, dtype).broadcast_to(x.shape)
 
 
-def _folded(x: Array, number: Array, value: Array, bounds: str, combine: Callable[..., Array],
+def _folded(x: Array, number: Array, value: Array, combine: Callable[..., Array],
             neutral: Callable[[Array], Any]) -> tuple[Array, Array]:
     """The contributions in the order of their elements' numbers, which come first, each as F of all for that element."""
     from hologram._sorting import argsort, searchsorted
 
     size = x.shape[1]
-    if bounds == "wrap" and not number.dtype.name.startswith("u"):
+    if not number.dtype.name.startswith("u"):
         number = _core.where(number < 0, number.astype("int64") + size, number.astype("int64"))
     order = argsort(number)
     to, value = _core.take(number, order), _core.take(value, order, 1)

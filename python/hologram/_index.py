@@ -131,9 +131,9 @@ class Key:
                     if length not in (0, size):  # 0: of nothing, as in NumPy
                         raise IndexError(f"a mask of {length} elements lies along axis {d}, which has {size}")
 
-    def numbers(self) -> tuple[Array, tuple[int, ...], str]:
-        """Which elements of the named axes, as one, are named: a vector, the shape that it stands for, and the bounds of take. How
-        many elements a mask has is read."""
+    def numbers(self) -> tuple[Array, tuple[int, ...]]:
+        """Which elements of the named axes, as one, are named: a vector, and the shape that it stands for. How many elements a mask
+        has is read."""
         numbers = [_number_of(part) for part, _, _ in self.named]
         shape = _broadcast([number.shape for number in numbers if isinstance(number, Array)])
         for part, axis, sizes in self.named:
@@ -141,12 +141,11 @@ class Key:
                 continue
             for number in part.ends or (0,):  # not known: at least there is one
                 _check_number(number, axis, sizes[0])
+        number = numbers[0]
         if len(numbers) > 1:
             good = [isinstance(part, _Numbers) and part.is_mask for part, _, _ in self.named]
-            number, bounds = _joined(list(zip(numbers, [_count(sizes) for _, _, sizes in self.named], good, strict=True))), "fault"
-        else:
-            number, bounds = numbers[0], "wrap"
-        return number.broadcast_to(shape).reshape(-1), shape, bounds
+            number = _joined(list(zip(numbers, [_count(sizes) for _, _, sizes in self.named], good, strict=True)))
+        return number.broadcast_to(shape).reshape(-1), shape
 
 
 def _check_number(number: int, axis: int, size: int) -> None:
@@ -217,12 +216,12 @@ class Split:
 def take(x: Array, key: Any) -> Array:
     """x[key]."""
     read = Key(x, key)
-    number, shape, bounds = read.numbers()
+    number, shape = read.numbers()
     split = Split(x, read)
     made = (*split.before, *shape, *split.after)
     if 0 in made:
         return zeros(made, x.dtype, device=x.device)
-    return _core.take(split.flat, number, 1, bounds).reshape(made)
+    return _core.take(split.flat, number, 1).reshape(made)
 
 
 def put(x: Array, key: Any, value: Array) -> Array:
@@ -230,13 +229,13 @@ def put(x: Array, key: Any, value: Array) -> Array:
     read = Key(x, key)
     made = _put_by_mask(x, read, value) if read.mask is not None else None
     if made is None:
-        number, shape, bounds = read.numbers()
+        number, shape = read.numbers()
         split = Split(x, read)
         fit = _core._fitted(value, (*split.before, *shape, *split.after))
         if fit.size == 0:
             return x
         rows = fit.reshape((split.flat.shape[0], -1, split.flat.shape[2]))
-        made = split.back(_core.scatter(split.flat, number[None, :, None], rows, 1, bounds))
+        made = split.back(_core.scatter(split.flat, number[None, :, None], rows, 1))
     return update(x, read, made)
 
 

@@ -317,12 +317,12 @@ def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:  # type: ignore[n
     """Elements of x by their numbers along an axis."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: axis has to be given for an array of {x.ndim} axes")
-    return _core.take(x, indices, _axis_of("take", x.ndim, 0 if axis is None else axis), "wrap")
+    return _core.take(x, indices, _axis_of("take", x.ndim, 0 if axis is None else axis))
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: Any = -1) -> Any:
     """x's elements whose number along an axis is the index at that place."""
-    return _core.take_along(x, indices, _axis_of("take_along_axis", x.ndim, axis), "wrap")
+    return _core.take_along(x, indices, _axis_of("take_along_axis", x.ndim, axis))
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:

@@ -27,6 +27,7 @@ typedef struct row {
   argument_spec arguments[HGPY_MOST_ARGUMENTS];
   uint8_t input_count, argument_count, kinds[MOST_INPUTS];
   bool is_variadic;
+  uint8_t bounds; /* the place of the argument of that name, from 1; 0: it has none */
   char *text, *method_text; /* the docstrings */
 } row;
 
@@ -132,6 +133,7 @@ static void read_arguments(row *r, const char *at) {
     argument->choices = first;
     const char *name = python_name(r, argument->name);
     if (name != argument->name) snprintf(argument->name, NAME_BYTES, "%s", name);
+    if (strcmp(name, "bounds") == 0) r->bounds = (uint8_t)(r->argument_count + 1);
     r->argument_count++;
   }
 }
@@ -159,6 +161,7 @@ static void read_kinds(row *r, const char *types) {
 /* ---- docstrings -------------------------------------------------------------------------------------------------- */
 
 static const char *python_default(const argument_spec *argument, char *text, size_t bytes) {
+  if (strcmp(argument->name, "bounds") == 0) return "'wrap'";
   size_t length = strcspn(argument->choices, argument->preset == PRESET_LIST ? "" : ",");
   if (argument->preset == PRESET_LIST) {
     const char *end = argument->choices[0] == '[' ? strchr(argument->choices, ']') : NULL;
@@ -532,6 +535,15 @@ static bool add_sequence(call *c, PyObject *sequence, PyObject **kept) {
   return true;
 }
 
+/* In Python numbers of elements count from the end where they are negative, as an index does, unless a call says what
+ * they do. */
+static void count_from_the_end(call *c) {
+  enum { WRAP = 1 };
+  uint32_t place = c->r->bounds - 1u;
+  while (c->argument_count <= place) c->arguments[c->argument_count++] = (hg_argument){.count = 0};
+  if (c->arguments[place].count == 0) c->arguments[place] = (hg_argument){.count = 1, .integers = {WRAP}};
+}
+
 /* Inputs first, then arguments, by position; then by name. `kept`: a tuple that inputs are borrowed from. */
 static bool read_call(call *c, PyObject *self, PyObject *const *values, Py_ssize_t count, PyObject *names,
                       PyObject **kept) {
@@ -560,6 +572,7 @@ static bool read_call(call *c, PyObject *self, PyObject *const *values, Py_ssize
     PyErr_Format(PyExc_TypeError, "%s: its input '%s' is missing", r->name, r->inputs[i].name);
     return false;
   }
+  if (r->bounds > 0) count_from_the_end(c);
   return true;
 }
 

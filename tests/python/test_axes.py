@@ -118,6 +118,21 @@ def test_numbers_from_the_end():
     same(xp.take(hg.asarray(X), hg.asarray(index), axis=1), np.take(X, index, axis=1))
     along = np.array([[[-1]], [[2]]])
     same(xp.take_along_axis(hg.asarray(X), hg.asarray(along), axis=1), np.take_along_axis(X, np.broadcast_to(along, (2, 1, 4)), axis=1))
+    for index in (np.array([-1, 0]), np.array([-1, 0], "i1")):
+        x, along, right = hg.asarray(X), hg.asarray(index.reshape(1, 2, 1)), X.copy()
+        same(hg.take(x, hg.asarray(index), axis=1), X[:, index])
+        same(x.take_along(along, axis=1), X[:, index])
+        right[:, index] = X[:, :2]
+        same(hg.scatter(x, along, hg.asarray(X[:, :2]), axis=1), right)
+        same(hg.scatter_add(hg.zeros(X.shape), along, hg.asarray(X[:, :2]), axis=1, bounds=None)[:, -1], X[:, 0])
+    for call in (
+        lambda: hg.take(x, hg.asarray([-1]), bounds="fault"),
+        lambda: hg.embedding(x, hg.asarray([-1])),
+        lambda: hg.cross_entropy(x[0], hg.asarray([0, 1, -1])),
+        lambda: hg.nll(x[0], hg.asarray([0, 1, -1])),
+    ):
+        with pytest.raises(hg.Fault):
+            np.asarray(call())
     for wrong in (np.array([3]), np.array([-4]), np.array([2**64 - 1], "u8"), np.array([-(2**63)])):
         for call in (lambda: xp.take(hg.asarray(X), hg.asarray(wrong), axis=1), lambda: hg.asarray(X[0])[hg.asarray(wrong)]):  # noqa: B023
             with pytest.raises((hg.Fault, IndexError)):
