@@ -78,7 +78,8 @@ typedef enum hg_op {
 /* One argument of an operation besides its inputs, in the order of its row. A zeroed one, or none, is the default. */
 typedef struct hg_argument {
   uint32_t count;                 /* of integers that are given; 0: the default, where `number` is 0 too */
-  uint32_t has_number;            /* 1: `number` is given */
+  uint32_t has_number;            /* 1: `number` is given; with `count` 1 it is an integer beyond i64, whose low 64 bits
+                                   * integers[0] has: above 2^64 where no u64 holds it */
   int64_t integers[HG_MAX_RANK];  /* axes, shapes, pads, flags, choices, types */
   double number;
 } hg_argument;

@@ -37,6 +37,7 @@ from hologram._modes import explain as explain
 from hologram._modes import jit as jit
 from hologram._modes import strict as strict
 from hologram.array_api import arange as arange
+from hologram.array_api import pad as pad
 from hologram.backend import BackendType as BackendType
 from hologram.backend import get_default_backend as get_default_backend
 from hologram.backend import is_cuda_available as is_cuda_available

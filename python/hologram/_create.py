@@ -317,13 +317,34 @@ def ones_like(x: Array, /, dtype: Any = None, *, device: Executor | None = None)
 
 def linspace(start: float | Array, stop: float | Array, num: int, dtype: Any = "float32", *, endpoint: bool = True,
              device: Executor | None = None) -> Array:
-    """num numbers from start to stop at equal distances, computed in float64 and rounded once."""
+    """num numbers from start to stop at equal distances, computed in float64 and rounded once, to integers down; the first is
+    start and the last, unless endpoint is false, stop."""
     if num < 0:
         raise ValueError(f"linspace: {num} numbers")
     steps = num - 1 if endpoint else num
+    kind = _core._scalar(0, dtype if dtype is not None else "float32").dtype
     index = _core.arange(0.0, float(num), 1.0, "float64")
     first, last = (_one(end, "float64") if isinstance(end, Array) else float(end) for end in (start, stop))
-    made = index * ((last - first) / steps if steps > 0 else 0.0) + first
-    if endpoint and num > 1:
-        made = _core.where(index == float(num - 1), last if isinstance(last, Array) else _core._scalar(last, "float64"), made)
-    return _placed(made.astype(dtype if dtype is not None else "float32"), device)
+    made = _between(index, first, last, max(steps, 1))
+    ends = {num - 1: last} if endpoint and num > 1 else {}
+    if kind.kind == "integer":  # which float64 does not hold all of
+        made = _core.floor(made)
+        ends = {place: _rounded_down(stop) for place in ends} | {0: _rounded_down(start)}
+    made = made.astype(kind)
+    for place, end in ends.items():
+        made = _core.where(index == float(place), end.astype(kind) if isinstance(end, Array) else _core._scalar(end, kind), made)
+    return _placed(made, device)
+
+
+def _between(index: Array, start: Any, stop: Any, steps: int) -> Array:
+    """start + index * (stop - start) / steps; of halves where the difference of numbers overflows."""
+    step = (stop - start) / steps
+    if isinstance(step, float) and abs(step) == float("inf"):
+        return (index * (stop / 2 / steps - start / 2 / steps) + start / 2) * 2.0
+    return index * step + start
+
+
+def _rounded_down(number: Any) -> Any:
+    if isinstance(number, (int, Array)):
+        return number if isinstance(number, int) else _core.floor(number)
+    return int(number // 1)

@@ -30,19 +30,14 @@ from hologram._create import ones_like as ones_like
 from hologram._create import plain as _plain
 from hologram._create import zeros as zeros
 from hologram._create import zeros_like as zeros_like
-from hologram._elementwise import acosh as acosh
-from hologram._elementwise import asinh as asinh
-from hologram._elementwise import atanh as atanh
 from hologram._elementwise import bitwise_left_shift as bitwise_left_shift
 from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
 from hologram._elementwise import ceil as ceil
 from hologram._elementwise import clip as clip  # type: ignore[assignment]
 from hologram._elementwise import floor as floor
-from hologram._elementwise import hypot as hypot
 from hologram._elementwise import isfinite as isfinite
 from hologram._elementwise import isinf as isinf
 from hologram._elementwise import isnan as isnan
-from hologram._elementwise import nextafter as nextafter
 from hologram._elementwise import pow as pow  # type: ignore[assignment]
 from hologram._elementwise import round as round
 from hologram._elementwise import trunc as trunc
@@ -372,6 +367,25 @@ def tile(x: Any, repetitions: Any, /) -> Any:
             shape = (*shape[:d], count * shape[d], *shape[d + 1 :])
             x = x.reshape((rows, 1, rest)).broadcast_to((rows, count, rest))
     return x.reshape(shape)
+
+
+def pad(x: Any, pad_width: Any = None, mode: Any = "constant", *, constant_values: Any = 0,  # type: ignore[no-redef]
+        value: Any = None, low: Any = (), high: Any = ()) -> Any:  # fmt: skip
+    """x amid a number: so many before and behind along each axis. pad_width as NumPy's: one width for all, (before, behind), or
+    a pair for each axis; or in the table's words value, low and high."""
+    if mode != "constant":
+        raise ValueError(f"pad: mode is 'constant', not {mode!r}")
+    if pad_width is None:
+        return _core.pad(x, value, low, high)
+    pairs = pad_width.tolist() if hasattr(pad_width, "tolist") else pad_width
+    pairs = [pairs, pairs] if isinstance(pairs, int) else list(pairs)
+    if len(pairs) == 2 and isinstance(pairs[0], int):
+        pairs = [pairs]
+    pairs = pairs * x.ndim if len(pairs) == 1 else pairs
+    if len(pairs) != x.ndim or _any(len(pair) != 2 for pair in pairs) or low or high or value is not None:
+        raise ValueError(f"pad: pad_width {pad_width!r} of an array of {x.ndim} axes; it is a width, (before, behind), or such a pair "
+                         "for each axis, and low, high and value do not go with it")
+    return _core.pad(x, constant_values, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
 
 def diff(x: Any, /, *, axis: Any = -1, n: Any = 1, prepend: Any = None, append: Any = None) -> Any:

@@ -82,8 +82,8 @@ class Dropout(Layer):
     """0 with probability p, else x / (1 - p); x itself where no key is given."""
 
     def __init__(self, p: float = 0.5) -> None:
-        if not 0 <= p < 1:
-            raise ValueError(f"dropout with probability {p}")
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout: the probability p is from 0 to 1, not {p}")
         self.p = p
 
     def __call__(self, parameters: Any, x: Array, key: Array | None = None) -> Array:

@@ -60,7 +60,8 @@ class SGD:
         """The state before the first step."""
         if self.momentum == 0:
             return {}
-        return {"buffer": _core._rebuild(parameters, iter([zeros_like(p) for p in _arrays(parameters)]))}
+        state = {"buffer": _core._rebuild(parameters, iter([zeros_like(p) for p in _arrays(parameters)]))}
+        return state if self.dampening == 0 else {"step": ones((), "float32"), **state}
 
     def update(self, parameters: Any, gradients: Any, state: Any, rate: float | Array | None = None) -> tuple[Any, Any]:
         """New parameters and state; rate: another one for this step."""
@@ -68,10 +69,11 @@ class SGD:
         if self.momentum == 0:
             made = [_core.sgd(p, g, rate, decay=self.decay)[:1] for p, g in _rows(parameters, gradients)]
             return _trees(parameters, made, 1)[0], state
-        both = [_core.sgd(p, g, rate, b, momentum=self.momentum, dampening=self.dampening, nesterov=self.nesterov, decay=self.decay)
+        step = state.get("step")  # where there is dampening, which begins with the second
+        both = [_core.sgd(p, g, rate, b, step, momentum=self.momentum, dampening=self.dampening, nesterov=self.nesterov, decay=self.decay)
                 for p, g, b in _rows(parameters, gradients, state["buffer"])]
         new, buffer = _trees(parameters, both, 2)
-        return new, {"buffer": buffer}
+        return new, {"buffer": buffer} if step is None else {"step": step + 1, "buffer": buffer}
 
 
 class Adam:

@@ -36,7 +36,7 @@ def bits(key: Array, shape: Any = ()) -> Array:
 
 
 def uniform(key: Array, shape: Any = (), low: float = 0.0, high: float = 1.0, dtype: Any = "float32") -> Array:
-    """Numbers in [low, high)."""
+    """Numbers in [low, high); low and what is computed are rounded to the type."""
     return _made(_core.uniform(key, None, _sized(shape), low, high, dtype), shape)
 
 

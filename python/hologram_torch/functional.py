@@ -183,8 +183,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 @_executor_first
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, executor: hg.Executor | None = None) -> Tensor:
     """0 with probability p, else x / (1 - p). The key is drawn from torch's generator: torch.manual_seed repeats it."""
-    if not 0 <= p < 1:
-        raise ValueError(f"dropout: p is at least 0 and below 1, not {p}")
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: the probability p is from 0 to 1, not {p}")
     if not training or p == 0:
         return input
     key = torch.empty((), dtype=torch.int64).random_().item()

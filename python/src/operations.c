@@ -2,6 +2,7 @@
  * operations.def, with names, signatures and docstrings made of it. */
 #include "hgpy.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -261,6 +262,37 @@ static bool choice_from(const row *r, const argument_spec *spec, PyObject *value
   return false;
 }
 
+/* An int stays one, whatever its size: bounds of integers are exact. */
+static bool real_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
+  if (hgpy_is_array(value) && hgpy_depends(hgpy_array_node(value), 0) != 0) {
+    if (!PyErr_Occurred())
+      PyErr_Format(PyExc_TypeError,
+                   "%s: no gradient flows to %s, which is a number: write it with operations on arrays, or give "
+                   "float(%s), which has no gradient",
+                   r->name, spec->name, spec->name);
+    return false;
+  }
+  if (!PyLong_Check(value) || PyBool_Check(value)) {
+    to->has_number = 1;
+    to->number = PyFloat_AsDouble(value);
+    return !(to->number == -1.0 && PyErr_Occurred()) || fail_argument(r, spec, value, "a number");
+  }
+  int overflow = 0;
+  to->count = 1;
+  to->integers[0] = PyLong_AsLongLongAndOverflow(value, &overflow);
+  if (overflow == 0) return !(to->integers[0] == -1 && PyErr_Occurred());
+  to->has_number = 1;
+  to->number = PyLong_AsDouble(value);
+  if (PyErr_Occurred()) to->number = overflow * DBL_MAX;
+  PyErr_Clear();
+  if (overflow > 0) to->integers[0] = (int64_t)PyLong_AsUnsignedLongLong(value);
+  bool is_beyond = overflow < 0 || PyErr_Occurred();
+  PyErr_Clear();
+  if (is_beyond && overflow < 0 && to->number >= -0x1p63) to->number = -0x1.0000000000001p63;
+  if (is_beyond && overflow > 0 && to->number <= 0x1p64) to->number = 0x1.0000000000001p64;
+  return true;
+}
+
 /* None is the default. */
 static bool argument_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
   if (value == Py_None && spec->preset == PRESET_INTEGER && strcmp(spec->name, "axis") == 0) {
@@ -275,18 +307,7 @@ static bool argument_from(const row *r, const argument_spec *spec, PyObject *val
     to->count = 1;
     to->integers[0] = hgpy_type_from(value);
     return to->integers[0] != ATLAS_NONE;
-  case PRESET_REAL:
-    if (hgpy_is_array(value) && hgpy_depends(hgpy_array_node(value), 0) != 0) {
-      if (!PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError,
-                     "%s: no gradient flows to %s, which is a number: write it with operations on arrays, or give "
-                     "float(%s), which has no gradient",
-                     r->name, spec->name, spec->name);
-      return false;
-    }
-    to->has_number = 1;
-    to->number = PyFloat_AsDouble(value);
-    return !(to->number == -1.0 && PyErr_Occurred()) || fail_argument(r, spec, value, "a number");
+  case PRESET_REAL: return real_from(r, spec, value, to);
   default:
     to->count = 1;
     to->integers[0] = PyLong_AsLongLong(value);

@@ -8,6 +8,11 @@
 
 static ops_item item_of(const hg_argument *argument, ops_word preset) {
   if (argument->count > HG_MAX_RANK) return (ops_item){.kind = OPS_ITEM_PACK}; /* fits nowhere */
+  if (argument->count == 1 && argument->has_number) { /* an integer beyond i64 */
+    ops_item number = ops_integer_item(argument->integers[0]);
+    number.number = argument->number;
+    return number;
+  }
   if (argument->count > 0) {
     ops_item list = {.kind = OPS_ITEM_LIST, .count = argument->count};
     memcpy(list.integers, argument->integers, sizeof list.integers);

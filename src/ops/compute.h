@@ -13,7 +13,8 @@ enum { OPS_MAX_ARGUMENTS = 8, OPS_MAX_RESULTS = 8 };
 typedef enum ops_item_kind {
   OPS_ITEM_ABSENT,  /* an optional input that is not given; "end" */
   OPS_ITEM_VALUE,   /* value */
-  OPS_ITEM_NUMBER,  /* number, and integers[0] where is_integer; it takes the type of what it meets */
+  OPS_ITEM_NUMBER,  /* number, and integers[0] where is_integer; it takes the type of what it meets. See
+                     * ops_is_unsigned and ops_is_beyond */
   OPS_ITEM_LIST,    /* count integers; is_all: every axis */
   OPS_ITEM_PACK     /* values[count]: an input that may be given any number of times */
 } ops_item_kind;
@@ -45,6 +46,9 @@ int ops_is_value(const hg_computation *c, value_id value);
 value_id ops_refuse(const ops_request *request, hg_status status, const char *format, ...) HG_PRINTF(3, 4);
 
 ops_item ops_integer_item(int64_t value);
+ops_item ops_unsigned_item(uint64_t value);
+int ops_is_unsigned(const ops_item *number); /* an integer near 2^63 or above: integers[0] has its bits as a u64 */
+int ops_is_beyond(const ops_item *number);   /* an integer that no type holds: only its `number` counts */
 ops_item ops_real_item(double value);
 int ops_holds(atlas_type type, int64_t value); /* an integer type, or bool */
 int ops_is_whole(double value); /* an i64 of at most 2^62 */

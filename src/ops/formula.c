@@ -32,12 +32,12 @@ ops_item ops_complain(ops_formula *f, const char *at, const char *format, ...) {
   if (f->failed) return nothing;
   f->failed = 1;
   if (f->c->status != HG_OK) return nothing;
-  char place[HG_WORD_BYTES], sentence[400];
+  char place[HG_WORD_BYTES] = {0}, sentence[400];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(sentence, sizeof sentence, format, arguments);
   va_end(arguments);
-  ops_place_text(f, at, place, sizeof place);
+  if (at != NULL) ops_place_text(f, at, place, sizeof place);
   ops_failed(f->c, f->row == NULL ? HG_PARSE : HG_INVALID_ARGUMENT, "%s%s", place, sentence);
   return nothing;
 }
@@ -164,14 +164,21 @@ static ops_item read_number(ops_formula *f) {
   return ops_complain(f, begin, "'%s' is no number", HG_WORD(begin, length));
 }
 
+/* The bits of an integer of a type; 0: it has no such number. */
+static int whole_bits(const ops_item *item, atlas_type type, uint64_t *bits) {
+  if (ops_is_beyond(item) || (!item->is_integer && !ops_is_whole(item->number))) return 0;
+  *bits = item->is_integer ? (uint64_t)item->integers[0] : (uint64_t)(int64_t)item->number;
+  if (type == ATLAS_u64 && ops_is_unsigned(item)) return 1;
+  if ((ops_is_unsigned(item) && *bits > INT64_MAX) || !ops_holds(type, (int64_t)*bits)) return 0;
+  *bits = atlas_convert(type, ATLAS_i64, *bits);
+  return 1;
+}
+
 value_id ops_number_of(ops_formula *f, const char *at, const ops_item *item, atlas_type type) {
   if (atlas_is_float(type) || atlas_kind(type) == ATLAS_KIND_STORAGE) return ops_number(f->c, type, item->number);
-  double number = item->number;
-  int is_whole = item->is_integer || ops_is_whole(number);
-  int64_t whole = item->is_integer ? item->integers[0] : is_whole ? (int64_t)number : 0;
-  if (is_whole && ops_holds(type, whole))
-    return ops_constant(f->c, type, atlas_convert(type, ATLAS_i64, (uint64_t)whole));
-  ops_complain(f, at, "%s is no %s, which the number meets here", OPS_NUMBER(number), atlas_type_name(type));
+  uint64_t bits;
+  if (whole_bits(item, type, &bits)) return ops_constant(f->c, type, bits);
+  ops_complain(f, at, "%s is no %s, which the number meets here", OPS_NUMBER(item->number), atlas_type_name(type));
   return 0;
 }
 
@@ -198,20 +205,34 @@ static hg_op take_operator(ops_formula *f, const operator_row *rows) {
   return HG_OP_none;
 }
 
+/* -1, 0 or 1 where a is below, equal to or above b; 2: one of them is NaN. Integers are compared as such. */
+static int order_of(const ops_item *a, const ops_item *b) {
+  int are_exact = a->is_integer && b->is_integer && !ops_is_beyond(a) && !ops_is_beyond(b);
+  if (are_exact && ops_is_unsigned(a) && ops_is_unsigned(b)) {
+    uint64_t p = (uint64_t)a->integers[0], q = (uint64_t)b->integers[0];
+    return (p > q) - (p < q);
+  }
+  if (are_exact && !ops_is_unsigned(a) && !ops_is_unsigned(b))
+    return (a->integers[0] > b->integers[0]) - (a->integers[0] < b->integers[0]);
+  double x = a->number, y = b->number;
+  return x != x || y != y ? 2 : (x > y) - (x < y);
+}
+
 /* Of two numbers when the formula is built, in f64. Whole numbers stay whole. */
 static ops_item operate_on_numbers(hg_op op, const ops_item *a, const ops_item *b) {
   double x = a->number, y = b->number, z;
+  int order = order_of(a, b);
   switch (op) {
     case HG_OP_add: z = x + y; break;
     case HG_OP_sub: z = x - y; break;
     case HG_OP_mul: z = x * y; break;
     case HG_OP_div: return ops_real_item(x / y);
-    case HG_OP_less: return ops_integer_item(x < y);
-    case HG_OP_less_equal: return ops_integer_item(x <= y);
-    case HG_OP_greater: return ops_integer_item(x > y);
-    case HG_OP_greater_equal: return ops_integer_item(x >= y);
-    case HG_OP_equal: return ops_integer_item(x <= y && x >= y);
-    default: return ops_integer_item(!(x <= y && x >= y));
+    case HG_OP_less: return ops_integer_item(order == -1);
+    case HG_OP_less_equal: return ops_integer_item(order == -1 || order == 0);
+    case HG_OP_greater: return ops_integer_item(order == 1);
+    case HG_OP_greater_equal: return ops_integer_item(order == 1 || order == 0);
+    case HG_OP_equal: return ops_integer_item(order == 0);
+    default: return ops_integer_item(order != 0);
   }
   int is_whole = a->is_integer && b->is_integer && z >= -0x1p53 && z <= 0x1p53;
   return is_whole ? ops_integer_item((int64_t)z) : ops_real_item(z);

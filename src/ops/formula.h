@@ -21,6 +21,7 @@ typedef struct ops_formula {
   const ops_row *row; /* whose formula it is; NULL: a user's */
   const char *text, *at;
   atlas_type type;    /* of numbers that meet no value */
+  atlas_type promoted; /* what float inputs promote to; ATLAS_NONE: there is none */
   atlas_type rounded; /* to which f32 results are rounded once; ATLAS_NONE: they are not */
   ops_name names[OPS_MAX_NAMES];
   uint32_t name_count;
@@ -46,7 +47,8 @@ void ops_expect(ops_formula *f, char wanted);   /* fails if it does not */
 ops_word ops_take_word(ops_formula *f);         /* of length 0: no name comes next */
 int ops_takes_assignment(ops_formula *f, ops_word *name); /* `name =` comes next, and is taken */
 
-/* Remembers the first failure, with line and column of a user's formula; returns an absent item. */
+/* Remembers the first failure, with line and column of a user's formula; returns an absent item. at NULL: what is given
+ * does not fit, wherever that is found. */
 ops_item ops_complain(ops_formula *f, const char *at, const char *format, ...) HG_PRINTF(3, 4);
 /* "formula:1:12: " of a user's formula; of the table's it names the row. */
 void ops_place_text(const ops_formula *f, const char *at, char *text, size_t bytes);

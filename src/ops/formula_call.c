@@ -2,6 +2,7 @@
  * of the functions that are decided when the formula is built. */
 #include "ops/formula.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const ops_item nothing = {.kind = OPS_ITEM_ABSENT};
@@ -221,9 +222,9 @@ ops_item ops_operate(ops_formula *f, const char *at, hg_op op, const ops_item *i
 
 typedef struct build_call {
   ops_formula *f;
-  const char *at;
+  const char *at, *text; /* of the call, of its first part */
   const ops_item *items;
-  const ops_node *x; /* of items[0], where that is a value */
+  const ops_node *x;     /* of items[0], where that is a value */
 } build_call;
 
 /* An axis of x by the item at `index`; -1 and a complaint. */
@@ -277,16 +278,102 @@ static ops_item index_of(const build_call *b) {
   return axis < 0 ? nothing : ops_value_item(ops_coordinate(b->f->c, &shape, (uint32_t)axis));
 }
 
+/* What the complaint calls the first item: its name in the formula. */
+static const char *own_name(const build_call *b, char *text) {
+  size_t length = 0;
+  while (b->text[length] != '\0' && strchr(",() ", b->text[length]) == NULL) length++;
+  hg_clip(b->text, length, text, HG_WORD_BYTES);
+  return text;
+}
+
+/* The axis of x along which the vector lies; -1 and a complaint where it has not a number for each place. */
+static int axis_of_vector(const build_call *b) {
+  const ops_node *x = b->items[1].kind == OPS_ITEM_VALUE ? ops_at(b->f->c, b->items[1].value) : NULL;
+  int axis = x != NULL ? axis_of(b, x, 2) : -1;
+  if (axis < 0 || (b->x->shape.rank == 1 && b->x->shape.size[0] == x->shape.size[axis])) return axis;
+  ops_complain(b->f, NULL, "%s is %s; it is a vector with a number for each of %llu places along axis %d",
+               own_name(b, (char[HG_WORD_BYTES]){0}), OPS_TEXT(b->f->c, b->items[0].value),
+               (unsigned long long)x->shape.size[axis], axis);
+  return -1;
+}
+
+static ops_item per(const build_call *b) { return axis_of_vector(b) < 0 ? nothing : b->items[0]; }
+
 static ops_item along(const build_call *b) {
-  if (b->items[1].kind != OPS_ITEM_VALUE || b->x->shape.rank > 1)
-    return ops_complain(b->f, b->at, "along takes (vector, x, axis)");
-  const ops_node *x = ops_at(b->f->c, b->items[1].value);
-  int axis = axis_of(b, x, 2);
-  ops_shape shape = {.rank = x->shape.rank};
-  for (uint32_t i = 0; i < shape.rank; i++) shape.size[i] = 1;
+  int axis = axis_of_vector(b);
   if (axis < 0) return nothing;
+  ops_shape shape = {.rank = ops_at(b->f->c, b->items[1].value)->shape.rank};
+  for (uint32_t i = 0; i < shape.rank; i++) shape.size[i] = 1;
   shape.size[axis] = ops_count(&b->x->shape);
   return ops_value_item(ops_reshape(b->f->c, b->items[0].value, &shape));
+}
+
+/* ---- what has to fit --------------------------------------------------------------------------------------------- */
+
+static ops_item of_shape(const build_call *b, const ops_shape *shape) {
+  if (ops_same_shape(&b->x->shape, shape)) return b->items[0];
+  return ops_complain(b->f, NULL, "%s is %s; its shape has to be %s", own_name(b, (char[HG_WORD_BYTES]){0}),
+                      OPS_TEXT(b->f->c, b->items[0].value), OPS_SHAPE(shape));
+}
+
+static ops_item like(const build_call *b) {
+  if (b->items[1].kind != OPS_ITEM_VALUE) return ops_complain(b->f, b->at, "like takes (v, x)");
+  ops_shape shape = ops_at(b->f->c, b->items[1].value)->shape;
+  return of_shape(b, &shape);
+}
+
+static ops_item without(const build_call *b) {
+  const ops_node *x = b->items[1].kind == OPS_ITEM_VALUE ? ops_at(b->f->c, b->items[1].value) : NULL;
+  int axis = x != NULL ? axis_of(b, x, 2) : -1;
+  if (axis < 0) return ops_complain(b->f, b->at, "without takes (v, x, axis)");
+  ops_shape shape = {.rank = 0};
+  for (uint32_t i = 0; i < x->shape.rank; i++)
+    if ((int)i != axis) shape.size[shape.rank++] = x->shape.size[i];
+  return of_shape(b, &shape);
+}
+
+static ops_item within(const build_call *b) {
+  const ops_item *number = &b->items[0], *low = &b->items[1], *high = &b->items[2];
+  if (number->number >= low->number && number->number <= high->number) return *number;
+  return ops_complain(b->f, NULL, "%s is %s; it has to lie from %s to %s", own_name(b, (char[HG_WORD_BYTES]){0}),
+                      OPS_NUMBER(number->number), OPS_NUMBER(low->number), OPS_NUMBER(high->number));
+}
+
+static ops_item above(const build_call *b) {
+  const ops_item *number = &b->items[0], *low = &b->items[1];
+  if (number->number > low->number) return *number;
+  return ops_complain(b->f, NULL, "%s is %s; it has to be above %s", own_name(b, (char[HG_WORD_BYTES]){0}),
+                      OPS_NUMBER(number->number), OPS_NUMBER(low->number));
+}
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+static ops_item limit_of(const build_call *b, int is_highest) {
+  atlas_type type = (atlas_type)b->x->type;
+  uint32_t bits = atlas_type_bits(type);
+  if (!atlas_is_integer(type)) return ops_real_item(is_highest ? HUGE_VAL : -HUGE_VAL);
+  if (atlas_kind(type) == ATLAS_KIND_UINT)
+    return is_highest ? ops_unsigned_item(UINT64_MAX >> (64 - bits)) : ops_integer_item(0);
+  return ops_integer_item(is_highest ? INT64_MAX >> (64 - bits) : INT64_MIN >> (64 - bits));
+}
+
+static ops_item lowest(const build_call *b) { return limit_of(b, 0); }
+static ops_item highest(const build_call *b) { return limit_of(b, 1); }
+
+static ops_item beside(const build_call *b) {
+  const ops_item *number = &b->items[1];
+  int is_fraction = !number->is_integer && number->number > -HUGE_VAL && number->number < HUGE_VAL;
+  if (!is_fraction || !atlas_is_integer((atlas_type)b->x->type)) return b->items[0];
+  return ops_value_item(ops_cast(b->f->c, b->items[0].value, ATLAS_f32));
+}
+
+static ops_item integer_of(const build_call *b) {
+  switch (atlas_bytes((atlas_type)b->x->type)) {
+    case 1: return ops_integer_item(ATLAS_i8);
+    case 2: return ops_integer_item(ATLAS_i16);
+    case 4: return ops_integer_item(ATLAS_i32);
+    default: return ops_integer_item(ATLAS_i64);
+  }
 }
 
 static ops_item size_of(const build_call *b) {
@@ -302,9 +389,19 @@ static const struct {
   const char *name;
   uint32_t parts;
   ops_item (*decide)(const build_call *);
-} functions[] = {{"count", 2, count_of}, {"size", 2, size_of},         {"rank", 1, rank_of},
-                 {"shape", 1, shape_of}, {"others", 2, others_of},     {"index", 2, index_of},
-                 {"along", 3, along},    {"is_float", 1, is_float},    {"is_integer", 1, is_integer}};
+  const char *takes; /* t: a tensor, n: a number, for each part; the rest is looked at by the function */
+} functions[] = {{"count", 2, count_of, "t"},  {"size", 2, size_of, "t"},      {"rank", 1, rank_of, "t"},
+                 {"shape", 1, shape_of, "t"},  {"others", 2, others_of, "t"},  {"index", 2, index_of, "t"},
+                 {"along", 3, along, "t"},     {"is_float", 1, is_float, "t"}, {"is_integer", 1, is_integer, "t"},
+                 {"per", 3, per, "t"},         {"like", 2, like, "t"},         {"without", 3, without, "t"},
+                 {"within", 3, within, "nnn"}, {"above", 2, above, "nn"},      {"lowest", 1, lowest, "t"},
+                 {"highest", 1, highest, "t"}, {"beside", 2, beside, "tn"},    {"integer_of", 1, integer_of, "t"}};
+
+static int parts_fit(const call_parts *parts, const char *takes) {
+  for (uint32_t i = 0; takes[i] != '\0'; i++)
+    if (parts->items[i].kind != (takes[i] == 't' ? OPS_ITEM_VALUE : OPS_ITEM_NUMBER)) return 0;
+  return 1;
+}
 
 /* 1 if there is such a function; its result in *result. */
 static int call_function(ops_formula *f, ops_word name, const call_parts *parts, ops_item *result) {
@@ -315,14 +412,14 @@ static int call_function(ops_formula *f, ops_word name, const call_parts *parts,
   }
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     if (!ops_word_is(name, functions[i].name)) continue;
-    build_call b = {.f = f, .at = name.text, .items = parts->items};
+    build_call b = {.f = f, .at = name.text, .text = parts->at[0], .items = parts->items};
     *result = nothing;
-    if (parts->count != functions[i].parts || parts->items[0].kind != OPS_ITEM_VALUE) {
-      ops_complain(f, name.text, "%s takes %u part%s, a tensor first", functions[i].name, (unsigned)functions[i].parts,
-                   functions[i].parts == 1 ? "" : "s");
+    if (parts->count != functions[i].parts || !parts_fit(parts, functions[i].takes)) {
+      ops_complain(f, name.text, "%s takes %u part%s, a %s first", functions[i].name, (unsigned)functions[i].parts,
+                   functions[i].parts == 1 ? "" : "s", functions[i].takes[0] == 't' ? "tensor" : "number");
       return 1;
     }
-    b.x = ops_at(f->c, parts->items[0].value);
+    if (functions[i].takes[0] == 't') b.x = ops_at(f->c, parts->items[0].value);
     *result = functions[i].decide(&b);
     if (result->kind == OPS_ITEM_VALUE && result->value == 0) f->failed = 1;
     return 1;

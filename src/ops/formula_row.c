@@ -50,6 +50,7 @@ static void name_pack(ops_formula *f, ops_word name, const value_id *values, uin
 
 static void settle_types(ops_formula *f) {
   f->type = f->rounded == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32;
+  f->promoted = f->rounded;
   if (!is_narrow(f->rounded) || f->is_wide) f->rounded = ATLAS_NONE;
 }
 
@@ -76,6 +77,9 @@ static value_id result_of(ops_formula *f, const char *at, const ops_item *item, 
   if (item->kind == OPS_ITEM_LIST || item->kind == OPS_ITEM_PACK) ops_complain(f, at, "a result is one tensor");
   if (value == 0) return 0;
   if (type != ATLAS_NONE) return ops_cast(f->c, value, type);
+  int is_wider = f->type == ATLAS_f32 && ops_at(f->c, value)->type == ATLAS_f64;
+  if (is_wider && f->row != NULL && !f->is_wide && f->promoted != ATLAS_NONE)
+    return ops_cast(f->c, value, f->promoted);
   return f->rounded != ATLAS_NONE && ops_at(f->c, value)->type == ATLAS_f32 ? ops_cast(f->c, value, f->rounded) : value;
 }
 

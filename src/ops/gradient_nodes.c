@@ -30,10 +30,17 @@ static void flow_pointwise(ops_gradient *g, value_id of, const ops_node *node, v
 static void flow_reduce(ops_gradient *g, value_id of, const ops_node *node, value_id amount) {
   static const char *const rules[] = {
       [OPS_SUM] = "", /* below */
-      [OPS_PRODUCT] = ("z = x == 0; n = sum(where(z, 1, 0), axes); p = prod(where(z, 1, x), axes); "
-                      "where(n == 0, g * (y / x), where(z, where(n == 1, g * p, 0), 0))"),
-      [OPS_MIN] = "where(x == y, g / sum(where(x == y, 1, 0), axes), 0)",
-      [OPS_MAX] = "where(x == y, g / sum(where(x == y, 1, 0), axes), 0)"};
+      /* p is the product of what is not 0, q that of the zeros, by sums of their powers, and r that of the other zeros:
+       * so their derivatives are right, too; beyond three zeros they are 0, as they are up to the third order. */
+      [OPS_PRODUCT] =
+          ("z = x == 0; n = sum(where(z, 1, 0), axes); w = where(z, 1, x); p = prod(w, axes); t = where(z, x, 0); "
+           "s = sum(t, axes); u = 0.5 * (s * s - sum(t * t, axes)); v = (s * s * s - 3 * s * sum(t * t, axes) + "
+           "2 * sum(t * t * t, axes)) / 6; "
+           "q = where(n == 1, s, where(n == 2, u, where(n == 3, v, 0))); "
+           "r = where(n == 1, 1, where(n == 2, s - t, where(n == 3, u - t * (s - t), 0))); "
+           "where(n == 0, g * (y / w), g * where(z, p * r, p * q / w))"),
+      [OPS_MIN] = "where(x == y, g / sum(where(x == y, 1, 0), axes), where(y == y, 0, y))",
+      [OPS_MAX] = "where(x == y, g / sum(where(x == y, 1, 0), axes), where(y == y, 0, y))"};
   if (node->reduce >= sizeof rules / sizeof rules[0]) return;
   hg_computation *c = g->c;
   ops_shape shape = ops_at(c, node->input[0])->shape, kept = shape;

@@ -22,6 +22,20 @@ ops_item ops_integer_item(int64_t value) {
   return (ops_item){.kind = OPS_ITEM_NUMBER, .is_integer = 1, .count = 1, .number = (double)value, .integers = {value}};
 }
 
+ops_item ops_unsigned_item(uint64_t value) {
+  ops_item item = ops_integer_item((int64_t)value);
+  item.number = (double)value;
+  return item;
+}
+
+int ops_is_unsigned(const ops_item *number) {
+  return number->is_integer && number->number >= 0x1p63 && number->number <= 0x1p64;
+}
+
+int ops_is_beyond(const ops_item *number) {
+  return number->is_integer && (number->number < -0x1p63 || number->number > 0x1p64);
+}
+
 ops_item ops_real_item(double value) { return (ops_item){.kind = OPS_ITEM_NUMBER, .number = value}; }
 
 int ops_holds(atlas_type type, int64_t value) {

@@ -74,43 +74,84 @@ static value_id moved(hg_computation *c, value_id x, double scale, double shift)
                        3);
 }
 
-static int float_type(const ops_request *request, uint32_t argument, atlas_type *type) {
-  *type = (atlas_type)request->arguments[argument].integers[0];
-  if (atlas_is_wide_float(*type)) return 1;
-  ops_refuse(request, HG_INVALID_ARGUMENT, "its numbers are f32 or f64, not %s: cast them", atlas_type_name(*type));
+/* The type of the numbers, and the one that they are computed in: f32 of 16-bit floats. */
+static int float_type(const ops_request *request, atlas_type *type, atlas_type *wide) {
+  *type = (atlas_type)request->arguments[3].integers[0];
+  *wide = *type == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32;
+  if (atlas_is_float(*type)) return 1;
+  ops_refuse(request, HG_INVALID_ARGUMENT, "its numbers are floats, not %s: cast them", atlas_type_name(*type));
   return 0;
 }
 
-/* The greatest number of the type below one that is not -inf. */
-static value_id below(hg_computation *c, atlas_type type, double x, const ops_shape *shape) {
-  uint64_t bits, sign = 1ull << (atlas_type_bits(type) - 1);
-  double nearest;
-  memcpy(&bits, &x, sizeof bits);
-  bits = atlas_convert(type, ATLAS_f64, bits);
+static double value_of(atlas_type type, uint64_t bits) {
+  double value;
   uint64_t wide = atlas_convert(ATLAS_f64, type, bits);
-  memcpy(&nearest, &wide, sizeof nearest);
-  if (nearest >= x) bits = (bits & ~sign) == 0 ? sign | 1 : (bits & sign) != 0 ? bits + 1 : bits - 1;
-  return ops_full(c, type, bits, shape);
+  memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+static uint64_t nearest(atlas_type type, double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return atlas_convert(type, ATLAS_f64, bits);
+}
+
+/* The bits of the greatest number of the type below one that is not -inf. */
+static uint64_t below(atlas_type type, double x) {
+  uint64_t bits = nearest(type, x), sign = 1ull << (atlas_type_bits(type) - 1);
+  if (value_of(type, bits) >= x) bits = (bits & ~sign) == 0 ? sign | 1 : (bits & sign) != 0 ? bits + 1 : bits - 1;
+  return bits;
+}
+
+/* Numbers lie from low, rounded to the type, to below high. */
+static int bounds_fit(const ops_request *request, atlas_type type, double low, double high) {
+  double first = value_of(type, nearest(type, low)), end = value_of(type, nearest(type, high));
+  if (!(low <= high) || first - first != 0 || end - end != 0)
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "from %s to below %s: bounds are finite %s, the lower one first",
+                      OPS_NUMBER(low), OPS_NUMBER(high), atlas_type_name(type)),
+           0;
+  if (low < high && value_of(type, below(type, high)) < first)
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "there is no %s from %s to below %s: take a wider type",
+                      atlas_type_name(type), OPS_NUMBER(low), OPS_NUMBER(high)),
+           0;
+  return 1;
+}
+
+/* unit * (high - low) + low. A width that the type does not have is halved, and the result doubled. */
+static value_id spread(hg_computation *c, value_id unit, double low, double high) {
+  if (unit == 0) return 0;
+  atlas_type type = (atlas_type)ops_at(c, unit)->type;
+  double width = value_of(type, nearest(type, high - low));
+  if (width - width == 0) return moved(c, unit, high - low, low);
+  value_id half = moved(c, unit, high / 2 - low / 2, low / 2);
+  ops_shape shape = ops_at(c, unit)->shape;
+  return ops_binary(c, ATLAS_OP_mul, half, number(c, type, 2, &shape));
 }
 
 static value_id uniform(const ops_request *request, const ops_shape *shape) {
   hg_computation *c = request->c;
-  atlas_type type;
-  if (!float_type(request, 3, &type)) return 0;
+  atlas_type type, wide;
   double low = request->arguments[1].number, high = request->arguments[2].number;
-  value_id unit = type == ATLAS_f32 ? unit_f32(c, words(request, shape))
-                                    : ops_reshape(c, units(request, type, ops_count(shape), 0, 1), shape);
-  value_id result = moved(c, unit, high - low, low);
-  if (result == unit || !(low < high)) return result; /* rounding may have led to high */
-  return ops_binary(c, ATLAS_OP_min, result, below(c, type, high, shape));
+  if (!float_type(request, &type, &wide) || !bounds_fit(request, type, low, high)) return 0;
+  value_id unit = wide == ATLAS_f32 ? unit_f32(c, words(request, shape))
+                                    : ops_reshape(c, units(request, wide, ops_count(shape), 0, 1), shape);
+  value_id result = spread(c, unit, low, high);
+  if (result == 0 || low >= high || (result == unit && type == wide)) return ops_cast(c, result, type);
+  value_id last = ops_full(c, type, below(type, high), shape); /* rounding may have led to high */
+  return ops_binary(c, ATLAS_OP_min, ops_cast(c, result, type), last);
 }
 
 /* Box and Muller 1958: elements 2i and 2i + 1 are r cos and r sin, r = sqrt(-2 log(1 - u)), of an angle 2 pi v, where u
  * and v are elements 2i and 2i + 1 of the uniform sequence. */
 static value_id normal(const ops_request *request, const ops_shape *shape) {
   hg_computation *c = request->c;
-  atlas_type type;
-  if (!float_type(request, 3, &type)) return 0;
+  atlas_type own, type;
+  double mean = request->arguments[1].number, deviation = request->arguments[2].number;
+  if (!float_type(request, &own, &type)) return 0;
+  if (mean - mean != 0 || !(deviation >= 0) || deviation - deviation != 0)
+    return ops_refuse(request, HG_INVALID_ARGUMENT,
+                      "mean is %s and deviation %s: they are finite, the latter not below 0", OPS_NUMBER(mean),
+                      OPS_NUMBER(deviation));
   uint64_t count = ops_count(shape), rows = count / 2 + count % 2;
   value_id u = units(request, type, rows, 0, 2), v = units(request, type, rows, 1, 2);
   if (u == 0 || v == 0) return 0;
@@ -127,7 +168,7 @@ static value_id normal(const ops_request *request, const ops_shape *shape) {
   value_id is_first = ops_binary(c, ATLAS_OP_set_eq, ops_coordinate(c, &pairs, 1), ops_full(c, ATLAS_i64, 0, &pairs));
   value_id sides[3] = {is_first, ops_unary(c, ATLAS_OP_cos, angle), ops_unary(c, ATLAS_OP_sin, angle)};
   value_id result = ops_binary(c, ATLAS_OP_mul, radius, ops_pointwise(c, ATLAS_OP_sel, sides, 3));
-  result = moved(c, result, request->arguments[2].number, request->arguments[1].number);
+  result = ops_cast(c, moved(c, result, deviation, mean), own);
   return ops_reshape(c, ops_view_of(c, ops_reshape(c, result, &all), &front, &cut), shape);
 }
 

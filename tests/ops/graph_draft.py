@@ -16,14 +16,14 @@ BOUNDS = ("fault", "wrap", "clamp")
 
 # Element by element, by the table: pointwise rows, and formulas of their section.
 SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast") and row["output_count"] == 1 and
-          (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name == "bce_of")]
+          (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name in ("bce_of", "bce_logit_of"))]
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
 REDUCTIONS = "sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total".split()
 
 
 def types_of(name, place):
     """What an input may be."""
-    parts = TABLE[name]["types"].split(";")
+    parts = TABLE[name]["types"].split(";") if name != "nextafter" else ["float"]
     return [kind for word in parts[min(place, len(parts) - 1)].split() for kind in SETS[word]]
 
 

@@ -107,10 +107,10 @@ def _of_bits(function):
 
 
 def _floor_quotient(a, b):
-    """Integers: of the quotient towards zero, one less where signs differ and something is left; x // 0 = 0 less that."""
+    """Rounded down; integers: x // 0 = 0."""
     if a.dtype.kind == "f":
         return np.floor(a / b)
-    return _by_element(lambda p, q: p // q if q else (-1 if p < 0 else 0))(a, b)
+    return _by_element(lambda p, q: p // q if q else 0)(a, b)
 
 
 def _remainder(a, b):
@@ -171,8 +171,12 @@ def bce_of(x, t):
         return -(t * np.maximum(np.log(x), -100) + (1 - t) * np.maximum(np.log1p(-x), -100))
 
 
+def bce_logit_of(x, t, positive=None):
+    return (1 - t) * x + (1 + (0 if positive is None else positive - 1) * t) * softplus(-x)
+
+
 def bce_with_logits(x, t, weight=None, positive=None, reduction="mean"):
-    values = (1 - t) * x + (1 + (0 if positive is None else positive - 1) * t) * softplus(-x)
+    values = bce_logit_of(x, t, positive)
     return _total(values * (1 if weight is None else weight), reduction)
 
 
@@ -197,8 +201,9 @@ def batch_norm(x, weight=None, bias=None, mean=None, var=None, axis=1, training=
     return (y, m if mean is None else mean + momentum * (m - mean), unbiased if var is None else var + momentum * (unbiased - var))
 
 
-def sgd(param, gradient, lr, buffer=None, momentum=0.0, dampening=0.0, nesterov=0, decay=0.0):
+def sgd(param, gradient, lr, buffer=None, step=None, momentum=0.0, dampening=0.0, nesterov=0, decay=0.0):
     d = gradient + decay * param
+    dampening = 0 if step is not None and step == 1 else dampening
     b = d if buffer is None or momentum == 0 else momentum * buffer + (1 - dampening) * d
     return param - lr * (d + momentum * b if nesterov else b), b
 
@@ -255,6 +260,8 @@ REFERENCE = {
     "reverse_bits": _of_bits(lambda bits: sum(bit << i for i, bit in enumerate(bits[::-1]))),
     "dot4_ss": _dot4(np.int8, np.int8), "dot4_uu": _dot4(np.uint8, np.uint8), "dot4_us": _dot4(np.uint8, np.int8),
     "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "floor_divide": _floor_quotient, "remainder": _remainder,
+    "floor_of_quotient": _floor_quotient, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "hypot": np.hypot,
+    "clamp": lambda x, low=None, high=None: np.minimum(np.maximum(x, -np.inf if low is None else low), np.inf if high is None else high),
     "logaddexp": np.logaddexp, "dot": np.dot, "matvec": lambda a, b: (a @ b[..., None])[..., 0],
     "total": lambda x, reduction="mean": _total(x, reduction),
     "mse": lambda a, b, reduction="mean": _total((a - b) ** 2, reduction),
@@ -265,7 +272,7 @@ REFERENCE = {
     "cross_entropy_of_classes": cross_entropy_of_classes, "cross_entropy_of_shares": cross_entropy_of_shares,
     "cross_entropy": lambda x, target, *rest, **more: (
         cross_entropy_of_shares if target.dtype.kind == "f" else cross_entropy_of_classes)(x, target, *rest, **more),
-    "bce_of": bce_of,
+    "bce_of": bce_of, "bce_logit_of": bce_logit_of,
     "bce": lambda x, t, weight=None, reduction="mean": _total(bce_of(x, t) * (1 if weight is None else weight), reduction),
     "bce_with_logits": bce_with_logits, "kl_div": kl_div, "batch_norm": batch_norm, "gemm": gemm, "sgd": sgd, "adam": adam, "adamw": adamw,
     "clip_norm": lambda x, norm, max_norm=1.0: x * np.minimum(max_norm / (norm + 1e-6), 1),
@@ -306,5 +313,6 @@ SCALE = {
     "gemm": lambda a, b, c=None, alpha=1.0, beta=1.0, **k: gemm(
         np.abs(a), np.abs(b), None if c is None else np.abs(c), abs(alpha), abs(beta), **k),
     "nll": _nll_terms, "bce_with_logits": _bce_terms, "kl_div": _kl_terms,
+    "bce_logit_of": lambda x, t, positive=None: _bce_terms(x, t, None, positive, "none"),
     "sgd": _of_magnitudes(sgd, 2), "adam": _of_magnitudes(adam, 4), "adamw": _of_magnitudes(adamw, 4),
 }

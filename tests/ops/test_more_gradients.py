@@ -111,6 +111,8 @@ LAYERS = {
     "fmod": (call("fmod"), [X, np.full((3, 4), 0.75)]),
     "remainder": (call("remainder"), [X, np.full((3, 4), 0.75)]),
     "sum of columns": (call("sum", axes=[0]), [X]),
+    "clamp": (call("clamp"), [X, random(36, 3, 4, high=0.0), random(37, 3, 4, low=0.0)]),
+    "bce_logit_of": (call("bce_logit_of"), [X, random(28, 3, 4, low=0.1, high=0.9), random(30, 4, low=0.5)]),
     "prod of columns": (call("prod", axes=[0]), [random(34, 3, 4, low=0.5)]),
     "max of rows": (call("max", axes=[-1], keep=1), [X]),
     "mean of columns": (call("mean", axes=[0]), [X]),
@@ -169,6 +171,7 @@ def test_second_gradients_of_the_rest(name):
 # Whose gradient is no finite difference: none, zero everywhere, or of a type that differences are too coarse for.
 OTHERS = {"any", "all", "argmin", "argmax", "random_bits", "uniform", "normal", "integers", "full", "arange", "eye", "one_hot",
           "global_norm",  # f32 by definition; tests/ops/test_optimisers.py
+          "nextafter",  # tests/python/test_special_points.py
           "clip_norm", "logit_nll", "cross_entropy_of_classes", "batch_norm"}  # within those of LAYERS
 
 

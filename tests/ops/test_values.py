@@ -16,7 +16,8 @@ INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 SHAPES = [(), (1,), (7,), (300,), (3, 5), (1, 4, 3), (4, 1, 70), (0, 3), (2, 0), (2, 0, 3, 1)]
 LARGE = (3, 23341)  # more than one block of anything
 # What is out of an operation's domain gives NaN, which compares too; these ranges keep most inputs inside.
-RANGES = {"asin": (-1, 1), "acos": (-1, 1), "log1p": (-0.9, 9), "pow": (0.1, 4), "exp2": (-9, 9), "exp": (-9, 9), "bce_of": (0.01, 0.99)}
+RANGES = {"asin": (-1, 1), "acos": (-1, 1), "log1p": (-0.9, 9), "pow": (0.1, 4), "exp2": (-9, 9), "exp": (-9, 9), "bce_of": (0.01, 0.99),
+          "acosh": (1, 9), "atanh": (-1, 1)}
 WORDS = ("dot4_ss", "dot4_uu", "dot4_us")
 
 

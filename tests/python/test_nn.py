@@ -99,7 +99,7 @@ def test_state_dicts():
 
 
 def test_mistakes():
-    for make in (lambda: hg.nn.Linear(0, 3), lambda: hg.nn.Embedding(3, 0), lambda: hg.nn.Dropout(1.0),
+    for make in (lambda: hg.nn.Linear(0, 3), lambda: hg.nn.Embedding(3, 0), lambda: hg.nn.Dropout(1.5),
                  lambda: hg.nn.Sequential(hg.relu)([], hg.ones(3)), lambda: hg.optim.SGD(0.1, nesterov=True)):
         with pytest.raises(ValueError):
             make()
@@ -114,10 +114,10 @@ def test_mistakes():
 # ---- optimisers, in f64 against their papers ------------------------------------------------------------------------------
 
 def sgd(p, gradients, rate, momentum=0.0, dampening=0.0, nesterov=False, decay=0.0):
-    b = np.zeros_like(p)
+    b = None
     for g in gradients:
         d = g + decay * p
-        b = momentum * b + (1 - dampening) * d if momentum else d
+        b = momentum * b + (1 - dampening) * d if momentum and b is not None else d
         p = p - rate * (d + momentum * b if nesterov else b)
     return p
 

@@ -282,8 +282,10 @@ def test_dropout():
     assert torch.equal(F.dropout(x, 0.25), first)
     layer = NN.Dropout(0.25).eval()
     assert layer(x) is x
-    with pytest.raises(ValueError, match="below 1"):
-        F.dropout(x, 1.0)
+    assert not F.dropout(x, 1.0).any()
+    for p in (1.5, -0.5, math.nan):
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            F.dropout(x, p)
 
 
 def test_memory_is_shared():
