@@ -35,23 +35,29 @@ hgpy_node *hgpy_value_for(PyObject *self, PyObject *value) {
   return node;
 }
 
+/* Whether a value broadcasts to the shape that is assigned to, but for `extra` leading axes of one element; false:
+ * raised. */
+static bool fits(const hg_tensor *from, uint32_t rank, const uint64_t *shape, uint32_t *extra) {
+  *extra = 0;
+  while (from->rank - *extra > rank && from->shape[*extra] == 1) ++*extra;
+  bool does_fit = from->rank - *extra <= rank;
+  for (uint32_t d = *extra; does_fit && d < from->rank; d++)
+    does_fit = from->shape[d] == 1 || from->shape[d] == shape[d + rank - from->rank];
+  if (does_fit) return true;
+  PyObject *given = hgpy_shape_object(from->rank, from->shape), *wanted = hgpy_shape_object(rank, shape);
+  if (given != NULL && wanted != NULL)
+    PyErr_Format(PyExc_ValueError, "a value of shape %R does not broadcast to the shape %R that is assigned to", given,
+                 wanted);
+  Py_XDECREF(given);
+  Py_XDECREF(wanted);
+  return false;
+}
+
 /* As many axes and elements as what is assigned to; as in NumPy, leading axes of one element may be too many. */
 hgpy_node *hgpy_value_fit(hgpy_node *value, uint32_t rank, const uint64_t *shape) {
   const hg_tensor *from = &value->tensor;
-  uint32_t extra = 0;
-  while (from->rank - extra > rank && from->shape[extra] == 1) extra++;
-  bool does_fit = from->rank - extra <= rank;
-  for (uint32_t d = extra; does_fit && d < from->rank; d++)
-    does_fit = from->shape[d] == 1 || from->shape[d] == shape[d + rank - from->rank];
-  if (!does_fit) {
-    PyObject *given = hgpy_shape_object(from->rank, from->shape), *wanted = hgpy_shape_object(rank, shape);
-    if (given != NULL && wanted != NULL)
-      PyErr_Format(PyExc_ValueError, "a value of shape %R does not broadcast to the shape %R that is assigned to",
-                   given, wanted);
-    Py_XDECREF(given);
-    Py_XDECREF(wanted);
-    return NULL;
-  }
+  uint32_t extra;
+  if (!fits(from, rank, shape, &extra)) return NULL;
   hgpy_node *flat = extra > 0 ? hgpy_view_reshape(value, from->rank - extra, from->shape + extra) : NULL;
   hgpy_node *fit = extra > 0 && flat == NULL ? NULL : hgpy_view_broadcast(flat != NULL ? flat : value, rank, shape);
   hgpy_node_release(flat);
@@ -85,23 +91,26 @@ static hgpy_node *own_memory(PyObject *self) {
 
 /* ---- as part of what is recorded --------------------------------------------------------------------------------- */
 
+static uint64_t count_of(const place *p) {
+  if (p->is_new) return 1;
+  return (uint64_t)(p->step > 0 ? (p->stop - p->start + p->step - 1) / p->step
+                                : (p->start - p->stop - p->step - 1) / -p->step);
+}
+
 /* The value as what stands in the box: without the axes that the key adds, and with one of one element for each that a
- * number drops. The value's sizes fit these of the selection, counted from the last. */
+ * number drops. */
 static hgpy_node *in_box(hgpy_node *value, const selection *s) {
-  uint64_t shape[HG_MAX_RANK];
+  uint64_t shape[2 * HG_MAX_RANK];
   const hg_tensor *tensor = &value->tensor;
-  uint32_t own = tensor->rank, axis = s->axes;
+  uint32_t rank = 0, extra, own = tensor->rank, axis = s->axes;
+  for (uint32_t i = 0; i < s->count; i++)
+    if (!s->places[i].is_dropped) shape[rank++] = count_of(&s->places[i]);
+  if (!fits(tensor, rank, shape, &extra)) return NULL;
   for (uint32_t i = s->count; i-- > 0;) {
     const place *p = &s->places[i];
-    uint64_t size = p->is_dropped || own == 0 ? 1 : tensor->shape[--own];
+    uint64_t size = p->is_dropped || own == extra ? 1 : tensor->shape[--own];
     if (!p->is_new) shape[--axis] = size;
-    else if (size != 1) own = UINT32_MAX; /* one element cannot be many */
-    if (own == UINT32_MAX) break;
   }
-  bool is_good = own != UINT32_MAX;
-  while (is_good && own > 0) is_good = tensor->shape[--own] == 1;
-  if (!is_good)
-    return (hgpy_node *)PyErr_Format(PyExc_ValueError, "the value has other axes than what is assigned to");
   bool is_same = tensor->rank == s->axes && memcmp(shape, tensor->shape, s->axes * sizeof *shape) == 0;
   return is_same ? hgpy_node_retain(value) : hgpy_view_reshape(value, s->axes, shape);
 }
@@ -144,11 +153,14 @@ static int set_selected(PyObject *self, const selection *s, hgpy_node *value) {
 }
 
 static int set_by_places(PyObject *self, PyObject *key, hgpy_node *value) {
+  uint32_t was_tracing = hgpy_tracing;
+  if (!hgpy_is_recorded(self)) hgpy_tracing = 0; /* the array outlives the gradient, whose nodes it must not keep */
   PyObject *module = PyImport_ImportModule("hologram._index");
   PyObject *plain = module != NULL ? hgpy_array_of(hgpy_node_retain(value)) : NULL;
   PyObject *made = plain != NULL ? PyObject_CallMethod(module, "put", "OOO", self, key, plain) : NULL;
   Py_XDECREF(plain);
   Py_XDECREF(module);
+  hgpy_tracing = was_tracing;
   if (made == NULL) return -1;
   hgpy_array_set(self, hgpy_node_retain(hgpy_array_node(made)));
   Py_DECREF(made);

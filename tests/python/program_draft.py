@@ -258,3 +258,35 @@ def smoothing(d):
 def rows(d):
     name = d.name(lambda v: v.ndim > 1)
     return name and f"{d.new()} = xp.stack([row * row[0] for row in {name}], axis=0)"
+
+
+def numbers(d, size):
+    return str([d.r.randint(-size, size - 1) for _ in range(d.r.randint(1, 4))])
+
+
+@form(3)
+def by_numbers(d):
+    """Elements by lists of numbers, alone or beside other parts; of one that comes twice the last value stays."""
+    name = d.name(lambda v: v.ndim and v.size)
+    if name is None:
+        return None
+    value = d.values[name].v
+    axis, parts = d.r.randrange(value.ndim), [d.part(size) for size in value.shape]
+    parts[axis] = numbers(d, value.shape[axis])
+    if value.ndim > 1 and d.r.random() < 0.2:
+        parts[axis - 1] = numbers(d, value.shape[axis - 1])
+    key = ", ".join(parts[: d.r.randint(axis + 1, value.ndim)])
+    shape = d.selected(value, key)
+    if shape is None or d.r.random() < 0.4:
+        return f"{d.new()} = {name}[{key}]"
+    return f"{name}[{key}] {d.r.choice(('=', '+=', '*='))} {d.term(shape)}"
+
+
+@form(2)
+def by_mask(d):
+    name = d.name(lambda v: v.ndim)
+    if name is None:
+        return None
+    mask = d.r.choice((f"{name} > 0.21", f"{name} < 0.37", f"{name}[..., 0] > 0.11" if d.values[name].v.ndim == 2 else f"{name} > 0.0"))
+    return d.r.choice((f"{d.new()} = {name}[{mask}]", f"{name}[{mask}] = {d.number()}", f"{name}[{mask}] *= {d.number()}",
+                       f"{name}[{mask}] = {name}[{mask}] * {name}[{mask}]"))  # fmt: skip

@@ -199,6 +199,35 @@ def test_captured_arrays():
     assert hg.grad(outer_value)(hg.asarray([1.0, 2.0])).tolist() == [0.0, 2.0 * 2 + 3.0]
 
 
+def test_values_that_do_not_fit():
+    """In the same words inside a gradient and outside."""
+    for key, value in (((slice(1, 3), 0), hg.ones(3)), ((None, 0), hg.ones((2, 4))), (0, hg.ones((2, 4))), (Ellipsis, hg.ones((1, 2, 3, 4)))):
+        words = []
+
+        def put(x, key=key, value=value):
+            x[key] = value
+            return x.sum()
+
+        for call in (put, hg.grad(put)):
+            with pytest.raises(ValueError, match="does not broadcast to the shape") as raised:
+                call(hg.zeros((3, 4)))
+            words.append(str(raised.value))
+        assert words[0] == words[1]
+
+
+def test_a_captured_array_by_a_mask():
+    held = hg.zeros(3)
+
+    def f(x):
+        held[held == 0.0] = 2.0
+        held[hg.asarray([1])] = 3.0
+        return (x * held).sum()
+
+    assert hg.grad(f)(hg.ones(3)).tolist() == [2.0, 3.0, 2.0]
+    held[0] = 7.0
+    assert held.tolist() == [7.0, 3.0, 2.0]
+
+
 def test_a_result_of_a_gradient_is_an_array_like_others():
     made = []
 
