@@ -38,9 +38,9 @@ def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] 
         others = [argument for number, argument in enumerate(own) if number not in by]
         trace = _core._begin_trace(leaves, _core._arrays_of((others, named), False))
         try:
-            rest = map(_core._twin, leaves)  # the function may assign to what it is given
+            twins = map(_core._twin, leaves)  # the function may assign to what it is given
             for number in numbers:
-                own[number] = _core._rebuild(arguments[number], rest)
+                own[number] = _core._rebuild(arguments[number], twins)
             value = function(*own, **named)
             if not isinstance(value, Array):
                 raise TypeError(f"a function to differentiate returns an Array of one element, not {type(value).__name__}")
