@@ -67,7 +67,6 @@ bool = _core.bool_  # noqa: A001
 
 subtract = _core.sub
 multiply = _core.mul
-divide = _core.div
 negative = _core.neg
 permute_dims = _core.permute
 matrix_transpose = _core.swap
@@ -77,6 +76,11 @@ bitwise_invert = _core.bitwise_not
 def broadcast_to(x: Any, /, shape: Any) -> Any:
     """x repeated along axes that are missing or have one element."""
     return x.broadcast_to(shape)
+
+
+def divide(x1: Any, x2: Any, /) -> Any:
+    """x1 / x2; of integers and bools in float32."""
+    return x1 / x2
 
 
 def positive(x: Any, /) -> Any:

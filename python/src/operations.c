@@ -293,6 +293,15 @@ static bool real_from(const row *r, const argument_spec *spec, PyObject *value, 
   return true;
 }
 
+/* NumPy's bools are numbers, though no indices as Python's are. */
+static bool integer_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
+  PyObject *number = PyLong_Check(value) ? NULL : hgpy_plain_number(value);
+  to->count = 1;
+  to->integers[0] = PyLong_AsLongLong(number != NULL ? number : value);
+  Py_XDECREF(number);
+  return !(to->integers[0] == -1 && PyErr_Occurred()) || fail_argument(r, spec, value, "an int");
+}
+
 /* None is the default. */
 static bool argument_from(const row *r, const argument_spec *spec, PyObject *value, hg_argument *to) {
   if (value == Py_None && spec->preset == PRESET_INTEGER && strcmp(spec->name, "axis") == 0) {
@@ -307,11 +316,13 @@ static bool argument_from(const row *r, const argument_spec *spec, PyObject *val
     to->count = 1;
     to->integers[0] = hgpy_type_from(value);
     return to->integers[0] != ATLAS_NONE;
-  case PRESET_REAL: return real_from(r, spec, value, to);
-  default:
-    to->count = 1;
-    to->integers[0] = PyLong_AsLongLong(value);
-    return !(to->integers[0] == -1 && PyErr_Occurred()) || fail_argument(r, spec, value, "an int");
+  case PRESET_REAL: {
+    PyObject *number = hgpy_is_array(value) ? NULL : hgpy_plain_number(value); /* NumPy's ints are exact, too */
+    bool is_good = real_from(r, spec, number != NULL ? number : value, to);
+    Py_XDECREF(number);
+    return is_good;
+  }
+  default: return integer_from(r, spec, value, to);
   }
 }
 

@@ -185,7 +185,8 @@ def test_numpy_s_numbers_are_numbers():
                  xp.roll(x, np.int64(1), axis=np.int64(0))[0],
                  xp.repeat(hg.ones(1), two), xp.tile(hg.ones(1), (two,)), hg.arange(two), hg.sum(x, axis=(np.int64(0),))):  # fmt: skip
         assert made.shape == (2,)
-    assert hg.sum(x, axis=np.int64(1), keepdims=True).shape == (2, 1) and xp.expand_dims(x, np.int64(0)).shape == (1, 2, 2)
+    assert xp.divide(hg.arange(3), two).tolist() == [0, 0.5, 1]
+    assert hg.sum(x, axis=np.int64(1), keepdims=np.True_).shape == (2, 1) and xp.expand_dims(x, np.int64(0)).shape == (1, 2, 2)
     assert hg.all(hg.random.key(np.int64(7)) == hg.random.key(7)).item()
     for number in (np.int64(3), np.uint8(3), np.int32(3)):
         assert hg.full((2,), number).dtype == "int64" and (hg.arange(3) * number).tolist() == [0, 3, 6]
