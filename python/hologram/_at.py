@@ -92,7 +92,7 @@ def _sums(x: Array, number: Array, value: Array) -> Array:
 
 def _products(x: Array, number: Array, value: Array) -> Array:
     to, value = _folded(x, number, value, _core.mul, lambda value: 1)
-    return _core.scatter(x, to[None, :, None], _core.take(x, to, 1) * value, 1)
+    return _core.scatter(x, to[None, :, None], _core.take(x, to, 1, "fault") * value, 1, "fault")
 
 
 def _minima(x: Array, number: Array, value: Array) -> Array:
@@ -122,7 +122,7 @@ def _maxima(x: Array, number: Array, value: Array) -> Array:
 
 def _extremes(x: Array, number: Array, value: Array, either: Callable[..., Array]) -> Array:
     to, value = _folded(x, number, value, either, lambda value: value)
-    return _core.scatter(x, to[None, :, None], either(_core.take(x, to, 1), value), 1)
+    return _core.scatter(x, to[None, :, None], either(_core.take(x, to, 1, "fault"), value), 1, "fault")
 
 
 def _bits_of(x: Array) -> Array:
@@ -136,7 +136,8 @@ def _like(x: Array, value: Any, dtype: str) -> Array:
 
 def _folded(x: Array, number: Array, value: Array, combine: Callable[..., Array],
             neutral: Callable[[Array], Any]) -> tuple[Array, Array]:
-    """The contributions in the order of their elements' numbers, which come first, each as F of all for that element."""
+    """The contributions in the order of their elements' numbers, which come first and count from the start, each as F of all for
+    that element."""
     from hologram._sorting import argsort, searchsorted
 
     size = x.shape[1]

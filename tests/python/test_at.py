@@ -57,7 +57,7 @@ def some_calls(seed):
 
 def close(ours, right):
     ours = np.asarray(ours).ravel()
-    assert np.allclose(ours, np.array(right, "f8"), rtol=1e-6, atol=0), (ours, right)
+    assert np.allclose(ours, np.array(right, "f8"), rtol=1e-6, atol=1e-6), (ours, right)
 
 
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "min", "max"])
@@ -73,7 +73,7 @@ def test_values(name, mode):
         try:
             parts = contributions(shape, key, value_shape)
         except Refused:
-            assert isinstance(ours, Exception) or ours.size == 0, (shape, own)
+            assert isinstance(ours, Exception) or np.array_equal(ours, numbers), (shape, own)
             continue
         assert not isinstance(ours, Exception), (shape, own, value, ours)
         given = np.asarray(value, "f4").ravel()  # integers of a value that people write so
@@ -176,3 +176,7 @@ def test_the_array_stays():
     assert np.asarray(x).tolist() == [1, 2, 3]
     with pytest.raises(IndexError, match="index 3 is out of range of axis 0"):
         x.at[[3]].add(1.0)
+    for name in ("add", "subtract", "multiply", "min", "max", "set"):
+        for wrong in (3, -4, -6, 2**62, -(2**62)):
+            with pytest.raises(hg.Fault):
+                np.asarray(getattr(x.at[hg.asarray([0, wrong])], name)(5.0))
