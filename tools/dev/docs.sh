@@ -12,6 +12,7 @@ TEXT
   need python3=python3 gcc=gcc
   python3 tools/gen_isa.py "$@"
   python3 tools/gen_operations.py "$@"
+  python3 tools/gen_semantics.py "$@"
   python3 tools/gen_measured.py "$@"
   python3 tools/gen_flat.py "$@"
   python3 tools/gen_python.py "$@"

@@ -301,6 +301,7 @@ check_floating_point() {
 stage_docs() {
   check "docs/isa.md" python3 tools/gen_isa.py --check || true
   check "docs/operations.md" python3 tools/gen_operations.py --check || true
+  check "docs/semantics.md" python3 tools/gen_semantics.py --check || true
   check "docs/measured.md" python3 tools/gen_measured.py --check || true
   check "stubs of the Python package" python3 tools/gen_python.py --check || true
 }

@@ -1,0 +1,45 @@
+"""The table of semantics (docs/semantics.toml): every expression has the value that stands beside it."""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+ROWS = tomllib.loads((Path(__file__).parents[2] / "docs/semantics.toml").read_text(encoding="utf-8"))["row"]
+
+
+def slopes_of_hologram(f, *numbers):
+    return [float(g) for g in hg.grad(f, argnums=tuple(range(len(numbers))))(*(hg.asarray(np.array(v)) for v in numbers))]
+
+
+def names_of(library):
+    names = {"np": np, "hg": hg, "inf": float("inf"), "nan": float("nan"), "A": lambda v: hg.asarray(np.array(v))}
+    if library == "hologram":
+        return names | {"s": slopes_of_hologram, "row": lambda f, numbers: hg.grad(f)(hg.asarray(np.array(numbers))).tolist()}
+    if library != "torch":
+        return names
+    torch = pytest.importorskip("torch")
+
+    def slopes(f, *numbers):
+        given = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in numbers]
+        return [float(g) for g in torch.autograd.grad(f(*given), given)]
+
+    def row(f, numbers):
+        x = torch.tensor(numbers, dtype=torch.float64, requires_grad=True)
+        return torch.autograd.grad(f(x), x)[0].tolist()
+
+    return names | {"torch": torch, "T": lambda v: torch.tensor(v, dtype=torch.float64), "s": slopes, "row": row}
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "hologram"])
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['operation']}: {row['about']}" for row in ROWS])
+def test_row(row, library):
+    if library not in row:
+        return
+    expression, value = row[library]
+    with np.errstate(all="ignore"):
+        found = np.ravel(np.asarray(eval(expression, names_of(library)), float))  # noqa: S307  the table is ours
+    np.testing.assert_allclose(found, [float(v) for v in value.split(",")], rtol=1e-12)
