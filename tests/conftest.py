@@ -6,6 +6,7 @@ leave the same behind (hg.Executor). Of the command line, a test with the fixtur
 
 import os
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ import engines  # noqa: E402
 
 def pytest_addoption(parser):
     parser.addoption("--engine", action="append", help="interp, tile[:ISA] or native[:ISA]; may be given several times")
+    parser.addoption("--one-in", type=int, default=1, help="runs one test in so many, others with each --draw")
+    parser.addoption("--draw", type=int, default=1, help="which")
 
 
 def pytest_configure(config):
@@ -25,6 +28,11 @@ def pytest_configure(config):
     config.engines = config.getoption("--engine") or [engines.of_environment()]
     os.environ["HOLOGRAM_TEST_ENGINES"] = " ".join(config.engines)
     config.pluginmanager.register(Counted())
+
+
+def pytest_collection_modifyitems(config, items):
+    one_in, draw = config.getoption("--one-in"), config.getoption("--draw")
+    items[:] = [item for item in items if zlib.crc32(f"{draw} {item.nodeid}".encode()) % one_in == 0]
 
 
 def pytest_report_header(config):

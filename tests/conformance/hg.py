@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import engines
-import replay
+import recorder
 
 CLASS_COUNT = 96
 BOUNDARY_BYTES = 1179648
@@ -26,7 +26,7 @@ UNITY_NEUTRAL = 1
 STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
 CPU = 1
 BACKEND = {"": 0, "cpu": CPU, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
-RECORDER = replay.Recorder(os.environ["HOLOGRAM_TEST_RECORD"]) if "HOLOGRAM_TEST_RECORD" in os.environ else None
+RECORDER = recorder.Recorder(os.environ["HOLOGRAM_TEST_RECORD"]) if "HOLOGRAM_TEST_RECORD" in os.environ else None
 ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()  # set by tests/conftest.py
 FAULTS = "none out_of_bounds misaligned trap step_limit class pool unity".split()
 
@@ -242,8 +242,8 @@ class Result:
 class Engine:
     """An executor on one engine; its launches are recorded, if any are, but where it only judges."""
 
-    def __init__(self, name: str, backend: int = BACKEND, recorder: replay.Recorder | None = RECORDER):
-        self.handle, self.name, self.recorder = c.c_void_p(), name, recorder
+    def __init__(self, name: str, backend: int = BACKEND, record: recorder.Recorder | None = RECORDER):
+        self.handle, self.name, self.recorder = c.c_void_p(), name, record
         with engines.chosen(name):
             check(lib.hg_executor_create(c.byref(ExecutorDesc(backend=backend)), c.byref(self.handle)))
 
@@ -262,7 +262,7 @@ class Engine:
 
     def set_phase(self, phase: int) -> None:
         if self.recorder:
-            self.recorder.add("set_phase", phase)
+            self.recorder.set_phase(phase)
         check(lib.hg_executor_set_phase(self.handle, phase))
 
     def boundary(self) -> np.ndarray:
@@ -272,7 +272,7 @@ class Engine:
 
     def write_boundary(self, data: np.ndarray) -> None:
         if self.recorder:
-            self.recorder.add("write_boundary", data)
+            self.recorder.write_boundary(data)
         check(lib.hg_boundary_write(self.handle, 0, data.ctypes.data, data.nbytes))
 
     def run(self, program: Program, *, lanes: int = 0, grid: tuple = (), block: tuple = (), buffers: dict = {},
@@ -290,7 +290,7 @@ class Engine:
         if self.recorder:
             launch = dict(lanes=lanes, grid=grid, block=block, buffers=buffers, scalars=scalars, tables=tables,
                           step_limit=step_limit, flags=flags)
-            self.recorder.add("run", program.encode(), launch, None if many_answers else result.buffers, result.fault)
+            self.recorder.run(program.encode(), launch, None if many_answers else result.buffers, result.fault)
         return result
 
     def _launch(self, kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags) -> Result:

@@ -17,8 +17,8 @@ gpu_test() {
 sanitized() {
   local tool=$1 folder=$2 processes=4 part pids=() status=0
   for ((part = 0; part < processes; part++)); do
-    PYTHONPATH=tests compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 1 \
-      "$VENV/bin/python" tests/conformance/replay.py "$folder" "$part" "$processes" >"$folder/$tool-$part.log" 2>&1 &
+    compute-sanitizer --tool "$tool" --error-exitcode 1 \
+      "$BUILD/release/tests/conformance/replay" "$folder" "$part" "$processes" >"$folder/$tool-$part.log" 2>&1 &
     pids+=($!)
   done
   for part in "${pids[@]}"; do wait "$part" || status=1; done
@@ -32,10 +32,10 @@ main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev test-gpu [PYTEST OPTION]...
 
-Runs the tests of launches, HOLOGRAM_GPU_RANDOM_PROGRAMS random programs (5000), the conformance tests and those of operations (each
-result beside the reference machine's) on the NVIDIA GPU of this machine, each with kernels compiled anew; where compute-sanitizer
-is installed, the tests of launches and the conformance tests again under its memcheck and racecheck; where CUPTI is, what profilers
-hear. Without a GPU it says why there is none and fails.
+Runs the tests of launches, HOLOGRAM_GPU_RANDOM_PROGRAMS random programs (5000), a tenth of the sweep of memory accesses, the
+conformance tests and those of operations (each result beside the reference machine's) on the NVIDIA GPU of this machine, each with
+kernels compiled anew; where compute-sanitizer is installed, the tests of launches and the conformance tests again under its
+memcheck and racecheck; where CUPTI is, what profilers hear. Without a GPU it says why there is none and fails.
 TEXT
   need_build_tools
   need_python
@@ -55,6 +55,8 @@ TEXT
   gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
   gpu_test "random programs" "$release/tests/random/test_random" --backend cuda --seed 100000001 --processes "$JOBS" \
     --count "${HOLOGRAM_GPU_RANDOM_PROGRAMS:-5000}"
+  gpu_test "sweep of memory accesses" "$release/tests/sweep/test_sweep" --backend cuda --one-in 10 --launches 16 \
+    --processes "$JOBS"
   rm -rf "$LOGS/gpu-launches"
   HOLOGRAM_TEST_RECORD=$LOGS/gpu-launches \
     gpu_test "conformance" "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" tests/conformance "$@"

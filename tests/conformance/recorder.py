@@ -1,0 +1,72 @@
+"""Records launches and what they left, for replay.c, which repeats them without the model that judged them: where there is no
+Python, or where it would take too long.
+
+    HOLOGRAM_TEST_RECORD=FOLDER pytest tests/conformance        # every process writes what it launched to a file of its own
+    build/release/tests/conformance/replay FOLDER
+
+A file is a sequence of records, little-endian, each with a letter in front; replay.c reads them in the same order."""
+
+import os
+import struct
+from pathlib import Path
+
+FAULTS = "none out_of_bounds misaligned trap step_limit class pool unity".split()
+
+
+def number(value: int, size: str = "I") -> bytes:
+    return struct.pack("<" + size, value)
+
+
+def block(data: bytes) -> bytes:
+    return number(len(data), "Q") + data
+
+
+def fault_record(fault: dict | None) -> bytes:
+    if fault is None:
+        return number(0)
+    values = [FAULTS.index(fault["kind"]), fault["instruction"], fault["code"], fault["lane"], fault["index"], fault["extent"]]
+    return struct.pack("<IIIQqq", *values) + block(fault["buffer"].encode())
+
+
+def bindings(buffers: dict, tables: dict, left: dict | None):
+    """What was bound: its name, which entry of a table it is, what it held before and after."""
+    for name, array in buffers.items():
+        yield name, 0, array, None if left is None else left[name]
+    for name, arrays in tables.items():
+        for entry, array in enumerate(arrays):
+            if array is not None:
+                yield name, entry, array, None if left is None else left[name][entry]
+
+
+class Recorder:
+    """Writes calls of one engine to a file of this process."""
+
+    def __init__(self, folder: str):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self.folder, self.file = folder, None
+
+    def _write(self, record: bytes) -> None:
+        if self.file is None:
+            self.file = open(Path(self.folder) / f"{os.getpid()}.calls", "wb")
+        self.file.write(record)
+        self.file.flush()
+
+    def set_phase(self, phase: int) -> None:
+        self._write(b"p" + number(phase))
+
+    def write_boundary(self, data) -> None:
+        self._write(b"b" + block(data.tobytes()))
+
+    def run(self, program: bytes, launch: dict, left: dict | None, fault: dict | None) -> None:
+        """`left`: the buffers and tables after the launch; None: more than one outcome is right, and this was one."""
+        three = [tuple(launch[name]) + (0,) * (3 - len(launch[name])) for name in ("grid", "block")]
+        rows = list(bindings(launch["buffers"], launch["tables"], left))
+        record = b"r" + block(program) + struct.pack("<Q3I3IQII", launch["lanes"], *three[0], *three[1], launch["step_limit"],
+                                                     launch["flags"], left is not None) + fault_record(fault)
+        record += number(len(launch["scalars"]))
+        for name, (type_code, bits) in launch["scalars"].items():
+            record += block(name.encode()) + struct.pack("<IQ", type_code, bits)
+        record += number(len(rows))
+        for name, entry, before, after in rows:
+            record += block(name.encode()) + number(entry) + block(before.tobytes()) + block(b"" if after is None else after.tobytes())
+        self._write(record)
