@@ -155,6 +155,11 @@ need_release() {
   }
 }
 
+# What runs on the double of libcuda, with kernels compiled in full each time, and on simulated Metal.
+ON_DOUBLE=(env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0 HOLOGRAM_QUICK=0)
+has_metal() { [[ -e $BUILD/release/tests/sim/metal/libobjc.A.dylib ]]; }
+ON_METAL=(env LD_LIBRARY_PATH="$BUILD/release/tests/sim/metal" SIMMETAL_CACHE="$BUILD/metal-kernels" HOLOGRAM_CACHE=0)
+
 # use_metal: what runs from here on finds Apple's Metal, or on Linux the simulated one, and says which.
 use_metal() {
   if [[ $(uname) != Darwin ]]; then

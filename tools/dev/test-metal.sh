@@ -27,6 +27,8 @@ report() {
   done
   metal_test "random programs" env SIMMETAL_THREADGROUP_BYTES=262144 "$release/tests/random/test_random" \
     --backend metal --seed 100000001 --processes "$JOBS" --count "${HOLOGRAM_METAL_RANDOM_PROGRAMS:-20000}"
+  metal_test "sweep of memory accesses" "$release/tests/sweep/test_sweep" --backend metal --one-in 10 --launches 16 \
+    --processes "$JOBS"
   metal_test "conformance" "${python[@]}" tests/conformance "$@"
   metal_test "operations" "${python[@]}" tests/ops "$@"
   metal_test "demo" "${demo[@]}"

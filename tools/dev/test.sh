@@ -6,6 +6,7 @@ source tools/dev/lint.sh
 source tools/dev/fuzz.sh
 source tools/dev/accuracy.sh
 source tools/dev/stress.sh
+source tools/dev/sweep.sh
 source tools/dev/wheel.sh
 
 STAGES=(release python package torch types wheel engines random accuracy demo asan fuzz tsan lint headers abi symbols docs
@@ -18,7 +19,7 @@ declare -A TITLE=(
   [torch]="hologram_torch beside PyTorch"
   [types]="types of the Python packages: mypy, pyright, the stubs beside the extension"
   [wheel]="the Python package's wheel, in an empty environment"
-  [engines]="conformance on every engine and instruction set of this machine"
+  [engines]="conformance and the sweep of memory accesses on every engine"
   [random]="random programs through the compiler, ${HOLOGRAM_RANDOM_PROGRAMS:-8400} of them"
   [accuracy]="functions judged by MPFR, ${HOLOGRAM_ACCURACY_SAMPLES:-50000} inputs each"
   [demo]="demo on photographs, examples in Python, digits: bit for bit"
@@ -32,7 +33,7 @@ declare -A TITLE=(
   [docs]="documentation is up to date"
   [install]="install, pkg-config and CMake"
   [mingw]="Windows cross build (mingw-w64), run by wine: unit and command-line tests"
-  [aarch64]="aarch64 under qemu: unit tests, ${HOLOGRAM_AARCH64_PROGRAMS:-6000} random programs"
+  [aarch64]="aarch64 under qemu: unit tests, conformance, sweep, ${HOLOGRAM_AARCH64_PROGRAMS:-6000} random programs"
 )
 
 # The engines that the build has and the machine can run, as tests/engines.py names them: an engine that is asked for says
@@ -156,9 +157,6 @@ stage_engines() {
   run_jobs
 }
 
-has_metal() { [[ -e $BUILD/release/tests/sim/metal/libobjc.A.dylib ]]; }
-ON_METAL=(env LD_LIBRARY_PATH="$BUILD/release/tests/sim/metal" SIMMETAL_CACHE="$BUILD/metal-kernels" HOLOGRAM_CACHE=0)
-
 # Programs that an engine once got wrong.
 WRONG_ONCE="40005436 30027160 30098005 30100470 30131663 30180212 30255647 30262152 30340892 30460352 30566770 \
   30568591 30848054 50029307 50033967 50067794 61900297 61950393 62002496 66000556 67044189 67055345 68030401 68038211 \
@@ -190,7 +188,7 @@ stage_random() {
   job "on the CPU" run_counted "$random" --processes "$JOBS" --seed 100000001 --count $((count * 2 / 3))
   job "of the first generation" run_counted "$random" --processes "$JOBS" --count $((count / 3))
   # the CUDA backend's PTX, run by the double of libcuda
-  local on_double=(run_counted env LD_LIBRARY_PATH="$BUILD/release/tests/sim" HOLOGRAM_CACHE=0 HOLOGRAM_QUICK=0)
+  local on_double=(run_counted "${ON_DOUBLE[@]}")
   job "PTX" "${on_double[@]}" "$random" --processes "$JOBS" --seed 100000001 --count 1500 --backend cuda
   job "short PTX" "${on_double[@]}" HOLOGRAM_QUICK=2 "$random" --processes "$JOBS" --seed 100004001 --count 1500 --backend cuda
   job "PTX of the first generation" "${on_double[@]}" "$random" --processes "$JOBS" --count 800 --backend cuda
@@ -230,6 +228,7 @@ stage_asan() {
   check "build" build asan clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
     -Dc_args="-fno-sanitize-recover=all -gline-tables-only" -Dpython=true || return 0
   unit_jobs asan --without release-only
+  job "sweep" run_counted "$BUILD/asan/tests/sweep/test_sweep" --seed 4 --one-in 80 --launches 12
   job "Python package" package_on_asan
   job "command line" run_pytest asan tests/cli
   run_jobs
@@ -403,6 +402,15 @@ compare_assemblers() {
     od -An -v -t x4 -w4 "$work.bin" | tr -d ' ' | diff "$work.words" -
 }
 
+# A tenth of the conformance tests: this machine runs them and records their launches, which another then repeats: COMMAND.
+repeat_conformance() {
+  local recorded=$LOGS/recorded-launches
+  rm -rf "$recorded"
+  HOLOGRAM_TEST_RECORD=$recorded run_pytest release tests/conformance -m engine --one-in 10 --draw 1
+  run_counted "$@" --processes "$JOBS" "$recorded"
+  rm -rf "$recorded"
+}
+
 # qemu is many times slower than the machine: small programs, and few of them with all that concerns the compiler.
 stage_aarch64() {
   local folder=$BUILD/aarch64 run=(qemu-aarch64 -L /usr/aarch64-linux-gnu) random
@@ -414,6 +422,8 @@ stage_aarch64() {
   job "random programs on the engines" "${random[@]}" \
     --seed 102000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-6000}"
   job "random programs" "${random[@]}" --seed 1000001 --count 200
+  job "conformance" repeat_conformance "${run[@]}" "$folder/tests/conformance/replay"
+  job "sweep" run_counted "${run[@]}" "$folder/tests/sweep/test_sweep" --seed 5 --one-in 60 --launches 16
   unit_jobs aarch64 --without release-only --without no-qemu -- "${run[@]}"
   job "our assembler and GNU as" check "our assembler and GNU as" compare_assemblers aarch64 "${run[@]}"
   run_jobs
