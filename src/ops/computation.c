@@ -17,6 +17,7 @@ hg_status hg_computation_create(const hg_allocator *allocator, hg_computation **
   c->inputs.element_size = sizeof(ops_input);
   c->outputs.element_size = sizeof(ops_output);
   c->buckets.element_size = sizeof(uint32_t);
+  c->checks.element_size = sizeof(value_id);
   *out = c;
   return HG_OK;
 }
@@ -30,6 +31,7 @@ void hg_computation_release(hg_computation *computation) {
   hg_array_release(&allocator, &computation->inputs);
   hg_array_release(&allocator, &computation->outputs);
   hg_array_release(&allocator, &computation->buckets);
+  hg_array_release(&allocator, &computation->checks);
   hg_release(&allocator, computation);
 }
 

@@ -104,6 +104,18 @@ static void walk(ops_gradient *g) {
   }
 }
 
+/* Where one element is taken along an axis, its cotangent goes where its number is met, and nowhere if that is wrong:
+ * the gather itself has the fault, also where nobody reads the value. */
+static void keep_checks(const ops_gradient *g) {
+  for (value_id value = 1; value <= g->value && g->c->status == HG_OK; value++) {
+    const ops_node *node = at(g, value);
+    if (node->kind != OPS_GATHER || node->bounds == OPS_CLAMP || g->depends[value] == 0) continue;
+    if (node->shape.size[node->axis] != 1) continue;
+    if (hg_array_append(&g->c->allocator, &g->c->checks, &value, 1) == NULL)
+      ops_failed(g->c, HG_OUT_OF_MEMORY, "no memory for the gradients of %u values", (unsigned)g->value);
+  }
+}
+
 static value_id first_adjoint(hg_computation *c, value_id value, value_id cotangent) {
   ops_shape shape = ops_at(c, value)->shape;
   atlas_type type = (atlas_type)ops_at(c, value)->type;
@@ -155,6 +167,7 @@ hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cota
     find_calls(&g);
     g.adjoint[value] = first;
     walk(&g);
+    keep_checks(&g);
     take_gradients(&g, wrt, count, gradients);
   }
   hg_release(&c->allocator, g.adjoint);

@@ -140,7 +140,7 @@ static hg_status put_tensor(walk *w, const char *name, const hg_tensor *like) {
 static hg_status put_all(walk *w, uint32_t flags) {
   const ops_input *inputs = w->c->inputs.data;
   const ops_output *outputs = w->c->outputs.data;
-  uint32_t head[3] = {flags, (uint32_t)w->c->inputs.count, (uint32_t)w->c->outputs.count};
+  uint32_t head[4] = {flags, (uint32_t)w->c->inputs.count, (uint32_t)w->c->outputs.count, (uint32_t)w->c->checks.count};
   HG_TRY(put(w, head, sizeof head));
   for (size_t i = 0; i < w->c->inputs.count; i++) HG_TRY(put_tensor(w, inputs[i].name, &inputs[i].like));
   for (size_t i = 0; i < w->c->outputs.count; i++) {
@@ -152,6 +152,7 @@ static hg_status put_all(walk *w, uint32_t flags) {
     HG_TRY(put(w, &i, sizeof i));
     HG_TRY(put_value(w, inputs[i].update));
   }
+  for (size_t i = 0; i < w->c->checks.count; i++) HG_TRY(put_value(w, ((const value_id *)w->c->checks.data)[i]));
   return HG_OK;
 }
 

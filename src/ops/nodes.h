@@ -95,6 +95,7 @@ struct hg_computation {
   hg_array inputs;  /* ops_input */
   hg_array outputs; /* ops_output */
   hg_array buckets; /* uint32_t: of the table that finds equal nodes */
+  hg_array checks;  /* value_id: gathers whose numbers are looked at although nobody may read what they give */
   hg_status status;
   char sentence[512];
   char mix[512]; /* of the first call whose inputs are of several kinds; "": there is none */

@@ -16,6 +16,7 @@ static void mark_roots(planner *p) {
   for (size_t i = 0; i < p->c->outputs.count; i++) p->ends[outputs[i].value - 1] |= PUT_OUT;
   for (size_t i = 0; i < p->c->inputs.count; i++)
     if (inputs[i].update != 0) p->ends[inputs[i].update - 1] |= UPDATES;
+  for (size_t i = 0; i < p->c->checks.count; i++) p->ends[((const value_id *)p->c->checks.data)[i] - 1] |= CHECKS;
   for (uint32_t i = 0; i < p->node_count; i++) p->live[i] = p->ends[i] != 0;
 }
 

@@ -144,6 +144,8 @@ hg_status hg_plan_storages(planner *p) {
   for (uint32_t i = 0; i < p->c->inputs.count; i++)
     if (inputs[i].update != 0) HG_TRY(hg_plan_give_storage(p, inputs[i].update - 1));
   HG_TRY(hg_plan_place_boxes(p));
+  for (uint32_t i = 0; i < p->node_count; i++)
+    if ((p->ends[i] & CHECKS) != 0) HG_TRY(hg_plan_give_storage(p, i));
   for (uint32_t i = 0; i < p->node_count; i++) {
     if (p->cluster_of[i] == NONE) continue;
     p->epoch++;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { PUT_OUT = 1, UPDATES = 2 /* an input */ };
+enum { PUT_OUT = 1, UPDATES = 2 /* an input */, CHECKS = 4 /* its numbers */ };
 enum { NONE = 0, PLAN_WAYS = 4 /* that a node can be reached, of one walk */, MOST_NODES = 256 /* of a cluster */ };
 
 typedef struct cluster {

@@ -158,3 +158,25 @@ def test_types_of_arrays_of_arrays():
         assert float(look(lambda: hg.full(2, third[0]))[1]) == 1 / 3
     with pytest.raises(TypeError, match="astype"):
         hg.full(2, third[0], dtype="int32")
+
+
+WRONG = {
+    "rows": lambda x: x[hg.asarray([7, 0])].sum(),
+    "one row": lambda x: x[hg.asarray([7])].sum(),
+    "take": lambda x: hg.take(x, hg.asarray([7]), 0).sum(),
+    "take_along": lambda x: hg.take_along(x, hg.asarray([[7, 0, 0, 0]]), 0).sum(),
+    "embedding": lambda x: hg.embedding(x, hg.asarray([7])).sum(),
+    "nll": lambda x: hg.nll(x, hg.asarray([0, 1, 7])),
+    "cross_entropy": lambda x: hg.cross_entropy(x, hg.asarray([0, 1, 7])),
+    "scatter": lambda x: hg.scatter(x, hg.asarray([[7, 1, 1, 1]]), x[:1], 0).sum(),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_index_faults_in_a_gradient(name):
+    """Also where nobody reads the value."""
+    f, x = WRONG[name], hg.ones((3, 4))
+    second = hg.grad(lambda x: hg.grad(lambda y: f(y * y))(x).sum())
+    for call in (f, hg.grad(f), lambda x: hg.value_and_grad(f)(x)[1], second):
+        with pytest.raises(hg.Fault):
+            call(x).compute()
