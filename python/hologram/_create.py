@@ -66,6 +66,19 @@ def _flatten(value: Any, numbers: list[Any], depth: int = 0) -> tuple[int, ...]:
     return (len(value), *(shapes.pop() if shapes else ()))
 
 
+def _is_foreign(leaf: Any) -> bool:
+    """Whether it is an array of somebody else's, and no number."""
+    return not isinstance(leaf, (bool, int, float, Array, range)) and (hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__")) and bool(
+        getattr(leaf, "shape", True))  # fmt: skip
+
+
+def _with_arrays(value: Any) -> Any:
+    """Nested lists with arrays in place of others' arrays."""
+    if isinstance(value, (list, tuple)):
+        return [_with_arrays(part) for part in value]
+    return asarray(value) if _is_foreign(value) else value
+
+
 def _leaves(value: Any, depth: int = 0) -> list[Any]:
     """What nested lists hold."""
     if not isinstance(value, (list, tuple)) or depth > 8:
@@ -96,6 +109,9 @@ def _stacked(value: Any, kind: DType) -> Array:
 def _from_parts(value: Any, dtype: Any, device: Executor | None) -> Array | None:
     """An array of lists in which there are arrays; None: there are none. Its type is theirs, unless one is given."""
     leaves = _leaves(value)
+    if any(_is_foreign(leaf) for leaf in leaves):
+        value = _with_arrays(value)
+        leaves = _leaves(value)
     arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
     if not arrays:
         return None
@@ -137,11 +153,23 @@ def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
     if isinstance(value, Buffer):
         return value.array()
     if _has_memory(value):
-        return _core._share(value, device, may_copy)
+        return _core._share(_in_own_order(value, may_copy), device, may_copy)
     made = _described(value, device, may_copy)
+    if made is None and hasattr(value, "__array__"):
+        return asarray(value.__array__(), device=device, copy=None if may_copy == 1 else may_copy == 2)
     if made is None or device is not None or made.device.backend != "cpu" or _core.default_executor().backend == "cpu":
         return _core._copy(made) if made is not None and may_copy == 2 else made
     return _moved(made, _core.default_executor(), may_copy)
+
+
+def _in_own_order(value: Any, may_copy: int) -> Any:
+    """NumPy's array, with the bytes of its elements in the machine's order."""
+    order = getattr(getattr(value, "dtype", None), "newbyteorder", None)
+    if order is None or value.dtype.isnative:
+        return value
+    if may_copy == 0:
+        raise ValueError("the bytes of its elements are in another order than the machine's, and copy is False")
+    return value.astype(order("="))
 
 
 def _has_memory(value: Any) -> bool:

@@ -1,6 +1,9 @@
 /* array.c - hologram.Array: a value with a shape and a type; reading it computes it. */
 #include "hgpy.h"
 
+#include <stddef.h>
+#include <structmember.h>
+
 PyTypeObject *hgpy_array_type;
 
 bool hgpy_is_array(PyObject *object) { return Py_TYPE(object) == hgpy_array_type; }
@@ -17,6 +20,7 @@ PyObject *hgpy_array_of(hgpy_node *node) {
   array->node = node;
   array->born = hgpy_trace_now;
   array->shown = NULL;
+  array->weak = NULL;
   node->holders++;
   return (PyObject *)array;
 }
@@ -31,6 +35,7 @@ void hgpy_array_set(PyObject *self, hgpy_node *node) {
 }
 
 static void array_dealloc(PyObject *self) {
+  if (((hgpy_array *)self)->weak != NULL) PyObject_ClearWeakRefs(self);
   hgpy_node *node = hgpy_array_node(self);
   node->holders--;
   hgpy_node_release(node);
@@ -475,6 +480,16 @@ static const PyMethodDef own_methods[] = {
      "compute($self)\n--\n\nComputes it now, if it is pending. Returns the array."},
     {"__complex__", array_complex, METH_NOARGS,
      "__complex__($self)\n--\n\nThe only element, for complex()."},
+    {"__copy__", (PyCFunction)(void *)hgpy_array_copied, METH_VARARGS | METH_KEYWORDS,
+     "__copy__($self, /)\n--\n\nA copy."},
+    {"__deepcopy__", (PyCFunction)(void *)hgpy_array_copied, METH_VARARGS | METH_KEYWORDS,
+     "__deepcopy__($self, memo=None, /)\n--\n\nA copy."},
+    {"__reduce_ex__", (PyCFunction)(void *)hgpy_array_reduced, METH_VARARGS | METH_KEYWORDS,
+     "__reduce_ex__($self, protocol, /)\n--\n\nFor pickle."},
+    {"__format__", (PyCFunction)(void *)hgpy_array_formatted, METH_VARARGS | METH_KEYWORDS,
+     "__format__($self, format_spec, /)\n--\n\nOf one element as of its number."},
+    {"__array_ufunc__", (PyCFunction)(void *)hgpy_array_ufunc, METH_VARARGS | METH_KEYWORDS,
+     "__array_ufunc__($self, function, method, /, *inputs, **settings)\n--\n\nNumPy's functions of arrays."},
     {"__array__", (PyCFunction)(void *)array_array, METH_VARARGS | METH_KEYWORDS,
      "__array__($self, dtype=None, copy=None)\n--\n\nFor NumPy."},
     {"__array_namespace__", (PyCFunction)(void *)array_namespace, METH_VARARGS | METH_KEYWORDS,
@@ -558,6 +573,11 @@ static PyObject *array_compare(PyObject *self, PyObject *other, int how) {
 
 static PyMethodDef methods[HGPY_ROW_COUNT + 32];
 
+static PyMemberDef array_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(hgpy_array, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot array_slots[] = {
     {Py_tp_doc,
      "An n-dimensional array of numbers: a value.\n\nOperations on arrays are recorded, fused and run when an array is "
@@ -570,6 +590,7 @@ static PyType_Slot array_slots[] = {
     {Py_tp_richcompare, array_compare},
     {Py_tp_getset, array_getset},
     {Py_tp_methods, methods},
+    {Py_tp_members, array_members},
     {Py_tp_iter, array_iter},
     {Py_sq_item, array_row},
     {Py_mp_length, array_length},
@@ -628,7 +649,5 @@ int hgpy_array_add(PyObject *module) {
   int status =
       table != NULL ? PyObject_SetAttrString((PyObject *)hgpy_array_type, "__dlpack_c_exchange_api__", table) : -1;
   Py_XDECREF(table);
-  if (status < 0) return -1;
-  return PyObject_SetAttrString((PyObject *)hgpy_array_type, "__array_ufunc__",
-                                Py_None); /* NumPy's operators leave it to ours */
+  return status;
 }

@@ -352,6 +352,7 @@ typedef struct hgpy_array {
   hgpy_node *node;
   uint64_t born; /* the innermost trace when it was made; 0: there was none */
   struct hgpy_shown *shown; /* memory whose address was given out: kept as long as the array, and not written to */
+  PyObject *weak; /* references to it */
 } hgpy_array;
 
 extern PyTypeObject *hgpy_array_type;
@@ -366,6 +367,15 @@ bool hgpy_shape_from(PyObject *object, uint64_t *shape, uint32_t *rank);
 /* Such numbers of any sign: axes, and shapes of which a size is to be found out. */
 bool hgpy_integers_from(PyObject *object, int64_t *numbers, uint32_t *count);
 PyObject *hgpy_shape_object(uint32_t rank, const uint64_t *shape);
+
+/* objects.c: methods that are written in Python, with a tuple and a dict of arguments. */
+PyObject *hgpy_array_copied(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_reduced(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_formatted(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_ufunc(PyObject *self, PyObject *arguments, PyObject *names);
+/* A new Array of one of NumPy's arrays or a list: a copy, since what is recorded is read later. NULL: it is neither, or
+ * raised. */
+PyObject *hgpy_array_from(PyObject *object);
 
 PyObject *hgpy_get_item(PyObject *self, PyObject *key);
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value);

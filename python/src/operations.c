@@ -462,7 +462,26 @@ static bool take_no_axes(call *c) {
   return true;
 }
 
-static PyObject *record(call *c) {
+/* NumPy's arrays and lists among the inputs become arrays, which `own` holds; false: raised. */
+static bool take_objects(call *c, PyObject **own) {
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    PyObject *object = c->inputs[i];
+    if (object == NULL || object == Py_None || hgpy_is_array(object) || hgpy_is_number(object)) continue;
+    PyObject *number = PyList_Check(object) || PyTuple_Check(object) ? NULL : hgpy_plain_number(object);
+    Py_XDECREF(number);
+    PyObject *array = number == NULL ? hgpy_array_from(object) : NULL;
+    if (array == NULL && PyErr_Occurred()) return false;
+    if (array == NULL) continue;
+    if (*own == NULL) *own = PyList_New(0);
+    bool is_held = *own != NULL && PyList_Append(*own, array) == 0;
+    Py_DECREF(array);
+    if (!is_held) return false;
+    c->inputs[i] = array;
+  }
+  return true;
+}
+
+static PyObject *record_operands(call *c) {
   hgpy_node *results[HGPY_MOST_RESULTS];
   uint32_t made = 0;
   if (hgpy_is_strict && !allows_types(c)) return NULL;
@@ -477,6 +496,13 @@ static PyObject *record(call *c) {
     count = hgpy_record_all(c->number, c->nodes, c->input_count, c->arguments, c->argument_count, results);
   while (made-- > 0) hgpy_node_release(c->nodes[made]);
   return results_object(results, count);
+}
+
+static PyObject *record(call *c) {
+  PyObject *own = NULL;
+  PyObject *result = take_objects(c, &own) ? record_operands(c) : NULL;
+  Py_XDECREF(own);
+  return result;
 }
 
 static void call_begin(call *c, uint32_t number) {
@@ -626,9 +652,16 @@ PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t cou
 
 static bool is_operand(PyObject *object) { return hgpy_is_array(object) || hgpy_is_number(object); }
 
-/* NumPy's scalars are numbers, its arrays are not operands: whether their memory is shared or copied is to be said. */
+/* NumPy's scalars are numbers; its arrays, and lists, are copied: what is recorded is read later. */
 static PyObject *binary_with(uint32_t number, PyObject *a, PyObject *b) {
   PyObject *other = is_operand(a) ? b : a, *item = hgpy_plain_number(other), *result = NULL;
+  if (item != NULL) {
+    result = other == b ? hgpy_binary(number, a, item) : hgpy_binary(number, item, b);
+    Py_DECREF(item);
+    return result;
+  }
+  item = hgpy_array_from(other);
+  if (item == NULL && PyErr_Occurred()) return NULL;
   if (item != NULL) {
     result = other == b ? hgpy_binary(number, a, item) : hgpy_binary(number, item, b);
     Py_DECREF(item);

@@ -121,8 +121,8 @@ def test_what_cannot_be_shared():
         hg.asarray([1, 2], copy=False)
     with pytest.raises(TypeError):
         hg.asarray(np.zeros(3, "c8"))
-    with pytest.raises(TypeError):
-        hg.asarray(np.zeros(3, ">f4"))
+    with pytest.raises(ValueError):
+        hg.asarray(np.zeros(3, ">f4"), copy=False)
     with pytest.raises(TypeError):
         hg.asarray(object())
     with pytest.raises(ValueError):
@@ -162,14 +162,6 @@ def test_others_writes_are_seen_when_read():
     x = hg.asarray(source)
     source[0] = 5
     assert x.tolist() == [5, 0, 0, 0]
-
-
-def test_numpy_leaves_operators_to_arrays():
-    x = hg.ones(3)
-    with pytest.raises(TypeError, match="asarray"):
-        np.ones(3, "f4") + x
-    assert (np.asarray(x) + 1).tolist() == [2, 2, 2]
-    assert (x * np.float32(2)).tolist() == (np.float64(2) * x).tolist() == (np.int8(2) * x).tolist() == [2, 2, 2]
 
 
 def test_the_array_interface_outwards():

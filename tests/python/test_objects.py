@@ -1,0 +1,166 @@
+"""Arrays as ordinary objects: pickle, copy, weak references, text, iteration; beside NumPy's arrays and lists."""
+
+import copy
+import gc
+import multiprocessing
+import operator
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
+         "float8_e4m3fn", "float8_e5m2"]
+
+
+def same(x, y):
+    return x.dtype == y.dtype and x.shape == y.shape and x.tolist() == y.tolist()
+
+
+# ---- copies and pickles ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles(name, protocol):
+    x = hg.asarray([[0, 1, 1], [1, 0, 1]]).astype("float32").astype(name)
+    for y in (x, x[:, ::-1], x[1], x[0, 0], x[:0], x.reshape(3, 2).T):
+        assert same(pickle.loads(pickle.dumps(y, protocol)), y)
+
+
+def test_pickles_beside_their_elements():
+    x, buffers = hg.asarray(np.arange(1000, dtype="f4")), []
+    text = pickle.dumps(x, protocol=5, buffer_callback=buffers.append)
+    assert len(text) < 500 and len(buffers) == 1 and buffers[0].raw().nbytes == 4000
+    again = pickle.loads(text, buffers=buffers)
+    assert same(again, x) and np.shares_memory(np.asarray(again), np.asarray(x))
+
+
+def test_pickles_keep_bits():
+    bits = np.array([0x7FC1, 0xFF81, 0x0001, 0x8000], "u2")
+    for name in ("bfloat16", "float16"):
+        x = hg.bitcast(hg.asarray(bits), name)
+        assert np.array_equal(np.asarray(hg.bitcast(pickle.loads(pickle.dumps(x)), "uint16")), bits)
+
+
+def test_copies():
+    x = hg.asarray(np.array([1.0, 2.0], "f4"))
+    weights = {"w": [x, x * 2]}
+    for make in (copy.copy, copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree))):
+        again = make(weights)
+        assert again["w"][0].tolist() == [1, 2] and again["w"][1].tolist() == [2, 4]
+    y = copy.copy(x)
+    y[0] = 5
+    assert x.tolist() == [1, 2] and y.tolist() == [5, 2]
+    for make in (copy.copy, copy.deepcopy):
+        assert hg.grad(lambda v, make=make: (make(v) * v).sum())(x).tolist() == [2, 4]
+    with pytest.raises(TypeError, match="stop_gradient"):
+        hg.grad(lambda v: pickle.loads(pickle.dumps(v)).sum())(x)
+
+
+def double(x):
+    return x * 2
+
+
+def test_processes_send_arrays():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert [x.tolist() for x in pool.map(double, [hg.asarray([1.0, 2.0]), hg.ones(2)])] == [[2, 4], [2, 2]]
+
+
+def test_weak_references():
+    x = hg.ones(3)
+    reference, gone = weakref.ref(x), []
+    weakref.finalize(x, gone.append, True)
+    assert reference() is x
+    del x
+    gc.collect()
+    assert reference() is None and gone == [True]
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------------
+
+
+def test_format():
+    x = hg.asarray(np.float32(0.12345))
+    assert f"{x:.3f}" == f"{x.reshape(1, 1):.3f}" == "0.123" and f"{x}" == str(x) and f"{hg.asarray(5):4d}" == "   5"
+    with pytest.raises(TypeError, match="2 elements"):
+        f"{hg.ones(2):.3f}"
+
+
+# ---- beside NumPy ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "ne", "lt", "le", "gt", "ge"])
+@pytest.mark.parametrize("make", [lambda a: a, lambda a: a.tolist(), lambda a: tuple(a.tolist())])
+def test_operators_with_arrays_and_lists(name, make):
+    a, b = np.array([[1.5, 2.0], [4.0, 3.0]], "f4"), np.array([[2.0, 2.0], [0.5, 1.0]], "f4")
+    own = getattr(operator, name)
+    for left, right in ((hg.asarray(a), make(b)), (make(a), hg.asarray(b))):
+        made = own(left, right)
+        assert isinstance(made, hg.Array) and made.tolist() == own(hg.asarray(a), hg.asarray(b)).tolist()
+
+
+def test_comparing_with_what_is_none():
+    x = hg.ones(2)
+    assert (x == [1, 2]).tolist() == [True, False] and (x != [1, 2]).tolist() == [False, True]
+    assert (x == None) is False and (x != "one") is True and (x == object()) is False  # noqa: E711
+    with pytest.raises(TypeError):
+        hash(x)
+
+
+def test_operands_are_read_when_they_are_given():
+    a = np.ones(3, "f4")
+    y, z = hg.ones(3) + a, hg.exp(a)
+    a[:] = 100
+    assert y.tolist() == [2, 2, 2] and z.tolist() == pytest.approx([2.7182817] * 3)
+
+
+def test_functions_take_arrays_lists_and_numbers():
+    a = np.array([1.0, 4.0])
+    assert hg.sqrt(a).dtype == "float64" and hg.sqrt([1.0, 4.0]).tolist() == [1, 2] and hg.add(a, 0.1).tolist() == (a + 0.1).tolist()
+    assert hg.maximum([1.0, 5.0], a).tolist() == [1, 5] and hg.stack([a, [0.0, 1.0]]).tolist() == [[1, 4], [0, 1]]
+    assert hg.matmul(a, a).tolist() == 17 and hg.where([True, False], a, hg.asarray(a) * 2).tolist() == [1, 8]
+    with pytest.raises(TypeError):
+        hg.sqrt(np.array([1j]))
+
+
+def test_functions_of_numpy():
+    a = np.array([0.5, 1.5], "f4")
+    x = hg.asarray(a)
+    for made in (np.exp(x), np.add(a, x), a + x, a * x, np.maximum(a, x), np.arctan2(x, a), -x, np.negative(x), np.float32(2) * x):
+        assert isinstance(made, hg.Array)
+    assert (a - x).tolist() == [0, 0] and np.exp(x).tolist() == hg.exp(x).tolist() and (a < x).tolist() == [False, False]
+    assert np.power(x, 2).tolist() == (x**2).tolist()
+    assert isinstance(np.heaviside(x, 0.5), np.ndarray) and isinstance(np.add.reduce(x), np.float32)  # the table has none of them
+    b = a.copy()
+    b += x
+    assert isinstance(b, np.ndarray) and b.tolist() == [1, 3]
+    np.multiply(x, x, out=b)
+    assert b.tolist() == [0.25, 2.25]
+    with pytest.raises(TypeError, match="out="):
+        np.add(a, a, out=x)
+    with pytest.raises(TypeError):
+        whole = np.array([1, 2])
+        whole += x
+    assert hg.grad(lambda v: (np.exp(v) * a).sum())(x).tolist() == (hg.exp(x) * x).tolist()
+    with pytest.raises(TypeError, match="stop_gradient"):
+        hg.grad(lambda v: hg.asarray(np.heaviside(v, 0.5)).sum())(x)
+
+
+def test_what_asarray_takes():
+    class Series:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(3.0)
+
+    assert hg.asarray(Series()).tolist() == hg.array(Series()).tolist() == [0, 1, 2] and hg.asarray(Series(), dtype="float32").dtype == "float32"
+    assert hg.asarray([np.ones(2, "f4"), np.zeros(2, "f4")]).dtype == "float32"
+    assert hg.asarray([np.ones(2), hg.zeros(2, "float64"), [3, 4]]).tolist() == [[1, 1], [0, 0], [3, 4]]
+    big = np.arange(6, dtype=">i4").reshape(2, 3)[:, ::2]
+    assert hg.asarray(big).tolist() == big.tolist() and hg.asarray(big).dtype == "int32" and hg.asarray(np.arange(2, dtype=">f8")).dtype == "float64"
+    with pytest.raises(ValueError, match="order"):
+        hg.asarray(big, copy=False)
+    with pytest.raises(ValueError, match="lengths"):
+        hg.asarray([np.ones(2), np.ones(3)])
