@@ -337,6 +337,7 @@ typedef struct call {
   hg_argument arguments[HGPY_MOST_ARGUMENTS];
   uint32_t argument_count; /* given */
   bool is_over_none;       /* axis=(): along no axis */
+  uint32_t as_type;        /* of a reduction: dtype=, the type that it is made in; ATLAS_NONE: its own */
 } call;
 
 /* How a comparison takes an int in place `input` that no float is: x < 2^53 + 1 is x < 2^53 + 2. */
@@ -481,6 +482,16 @@ static bool take_objects(call *c, PyObject **own) {
   return true;
 }
 
+/* In place of *node itself as a type; false: raised. */
+static bool become(hgpy_node **node, uint32_t type) {
+  if (type == ATLAS_NONE) return true;
+  hgpy_node *made = hgpy_cast(*node, type);
+  if (made == NULL) return false;
+  hgpy_node_release(*node);
+  *node = made;
+  return true;
+}
+
 static PyObject *record_operands(call *c) {
   hgpy_node *results[HGPY_MOST_RESULTS];
   uint32_t made = 0;
@@ -490,12 +501,14 @@ static PyObject *record_operands(call *c) {
     if (c->nodes[made] == NULL && PyErr_Occurred()) break;
   }
   int count = -1;
-  bool is_ready = made == c->input_count;
+  bool is_ready = made == c->input_count && become(&c->nodes[0], c->as_type);
   if (is_ready && c->is_over_none && c->number == HGPY_ROW_flip) results[0] = hgpy_node_retain(c->nodes[0]), count = 1;
   else if (is_ready && (!c->is_over_none || take_no_axes(c)))
     count = hgpy_record_all(c->number, c->nodes, c->input_count, c->arguments, c->argument_count, results);
   while (made-- > 0) hgpy_node_release(c->nodes[made]);
-  return results_object(results, count);
+  if (count != 1 || become(&results[0], c->as_type)) return results_object(results, count);
+  hgpy_node_release(results[0]);
+  return NULL;
 }
 
 static PyObject *record(call *c) {
@@ -513,6 +526,7 @@ static void call_begin(call *c, uint32_t number) {
   c->input_count = c->argument_count = 0;
   c->room = 16;
   c->is_over_none = false;
+  c->as_type = ATLAS_NONE;
 }
 
 static void call_end(call *c) {
@@ -574,10 +588,21 @@ static bool set_named(call *c, const char *name, PyObject *value) {
   return false;
 }
 
+/* What numpy.sum(x) and its like say besides: dtype=, and out=None. */
+static bool set_of_reduction(call *c, const char *name, PyObject *value) {
+  bool is_reduction = c->r->argument_count > 1 && strcmp(c->r->arguments[0].name, "axis") == 0 &&
+                      strcmp(c->r->arguments[1].name, "keepdims") == 0;
+  if (!is_reduction || (value != Py_None && strcmp(name, "dtype") != 0)) return false;
+  if (value == Py_None) return strcmp(name, "out") == 0 || strcmp(name, "dtype") == 0;
+  return (c->as_type = hgpy_type_from(value)) != ATLAS_NONE;
+}
+
 static bool add_named(call *c, PyObject *key, PyObject *value) {
   const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
   if (name == NULL) return false;
   if (set_named(c, name, value)) return true;
+  if (PyErr_Occurred()) return false;
+  if (set_of_reduction(c, name, value)) return true;
   if (PyErr_Occurred()) return false;
   const char *other = other_name(name);
   if (other[0] != '\0' && set_named(c, other, value)) return true;

@@ -327,7 +327,7 @@ def test_creation():
 
 def test_printing():
     assert str(hg.asarray([1, 2, 30])) == "[ 1,  2, 30]"
-    assert repr(hg.asarray([[1.5], [2.0]])) == "Array([[1.5],\n       [2.]], dtype=float32)"
+    assert repr(hg.asarray([[1.5], [2.0]])) == "Array([[1.5],\n       [2. ]], dtype=float32)"
     assert repr(hg.asarray(True)) == "Array(True, dtype=bool)"
     assert "..." in str(hg.ones(2000)) and len(str(hg.ones((100, 100, 100)))) < 4000
     assert str(hg.ones((2, 0))) == "[[],\n []]" and str(hg.asarray([float("nan"), float("inf")])) == "[nan, inf]"
@@ -339,7 +339,7 @@ def test_calls_that_are_wrong():
     x = hg.ones((2, 3))
     for call, words in ((lambda: hg.exp(), "missing"), (lambda: hg.exp(x, 1), "arguments"), (lambda: hg.exp("a"), "asarray"),
                         (lambda: hg.sum(x, along=1), "along"), (lambda: hg.exp(x, x=x), "twice"), (lambda: hg.sum(x, axis="a"), "axis"),
-                        (lambda: hg.add(x, None), "missing"), (lambda: hg.exp(np.ones(3)), "asarray")):
+                        (lambda: hg.add(x, None), "missing"), (lambda: hg.exp(object()), "asarray")):
         with pytest.raises(TypeError, match=words):
             call()
     for call, words in ((lambda: hg.sum(x, axis=2), "axis|2"), (lambda: hg.mse(x, x, reduction="most"), "one of"),

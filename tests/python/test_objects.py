@@ -90,6 +90,34 @@ def test_format():
         f"{hg.ones(2):.3f}"
 
 
+def test_columns_stand_below_one_another():
+    x = hg.asarray([[1.0, -20.5], [300.0, 4.0]])
+    assert repr(x) == "Array([[  1. , -20.5],\n       [300. ,   4. ]], dtype=float32)"
+    lines = repr(hg.arange(0, 100, 1)).split("\n")
+    assert len(lines) == 6 and max(map(len, lines[:-1])) <= 76 and all(line.startswith("       ") for line in lines[1:])
+    assert str(hg.zeros((2000, 2))).split("\n")[3] == " ...," and "0., 0., 0., ..., 0." in str(hg.zeros(2000))
+    assert [row.tolist() for row in x] == x.tolist()
+
+
+def test_reductions_as_numpy_calls_them():
+    x = hg.asarray(np.arange(6, dtype="i1").reshape(2, 3))
+    assert np.sum(x).tolist() == 15 and np.sum(x, axis=0).tolist() == [3, 5, 7] and np.max(x, axis=1).tolist() == [2, 5]
+    assert x.sum(dtype="int8").dtype == "int8" and hg.mean(x, dtype="float64", out=None).dtype == "float64"
+    assert x.sum(axis=1, dtype=hg.float32, keepdims=True).tolist() == [[3], [12]]
+    with pytest.raises(TypeError, match="out"):
+        x.sum(out=np.zeros(()))
+    with pytest.raises(TypeError, match="out"):
+        hg.exp(hg.ones(2), out=None)
+
+
+def test_types_by_numpy_s_codes():
+    for code, name in (("f4", "float32"), ("f8", "float64"), ("i4", "int32"), ("f2", "float16"), ("i2", "int16"), ("u1", "uint8")):
+        assert hg.ones(2, code).dtype == name == np.dtype(code)
+    assert hg.ones(2, "i8").dtype == "int8" and hg.ones(2, np.dtype("i8")).dtype == "int64"  # Hologram's own word
+    types = {float: "float32", int: "int64", bool: "bool", np.float64: "float64", hg.bfloat16: "bfloat16"}
+    assert all(hg.ones(2, given).dtype == name for given, name in types.items())
+
+
 # ---- beside NumPy ----------------------------------------------------------------------------------------------------------
 
 
@@ -155,11 +183,13 @@ def test_what_asarray_takes():
         def __array__(self, dtype=None, copy=None):
             return np.arange(3.0)
 
-    assert hg.asarray(Series()).tolist() == hg.array(Series()).tolist() == [0, 1, 2] and hg.asarray(Series(), dtype="float32").dtype == "float32"
+    assert hg.asarray(Series()).tolist() == hg.array(Series()).tolist() == [0, 1, 2]
+    assert hg.asarray(Series(), dtype="float32").dtype == "float32"
     assert hg.asarray([np.ones(2, "f4"), np.zeros(2, "f4")]).dtype == "float32"
     assert hg.asarray([np.ones(2), hg.zeros(2, "float64"), [3, 4]]).tolist() == [[1, 1], [0, 0], [3, 4]]
     big = np.arange(6, dtype=">i4").reshape(2, 3)[:, ::2]
-    assert hg.asarray(big).tolist() == big.tolist() and hg.asarray(big).dtype == "int32" and hg.asarray(np.arange(2, dtype=">f8")).dtype == "float64"
+    assert hg.asarray(big).tolist() == big.tolist() and hg.asarray(big).dtype == "int32"
+    assert hg.asarray(np.arange(2, dtype=">f8")).dtype == "float64"
     with pytest.raises(ValueError, match="order"):
         hg.asarray(big, copy=False)
     with pytest.raises(ValueError, match="lengths"):
