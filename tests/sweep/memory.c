@@ -21,9 +21,11 @@ uint64_t random_next(random_state *r) { /* splitmix64 */
 
 uint64_t random_below(random_state *r, uint64_t end) { return random_next(r) % end; }
 
+/* Whole pages. */
 uint64_t sweep_room_bytes(sweep_room room) {
   static const uint64_t bytes[ROOM_COUNT] = {8 << 10, 32 << 10, 256 << 10, 36 << 20};
-  return bytes[room];
+  uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+  return (bytes[room] + page - 1) / page * page;
 }
 
 uint8_t *sweep_room_map(sweep_room room) {
