@@ -239,7 +239,8 @@ def _adopted(value: Any, interface: Any, is_gpu: bool, device: Executor | None, 
 def _within(memory: Any, offset: Any, kind: tuple[str, str], shape: tuple[Any, ...], strides: Any, device: Executor | None,
             may_copy: int) -> Array:  # fmt: skip
     """Elements in C order from a byte of another object's memory on."""
-    view, size = memoryview(memory).cast("B"), _core._scalar(0, kind[0]).dtype.itemsize
+    view: Any = memoryview(memory).cast("B")
+    size = _core._scalar(0, kind[0]).dtype.itemsize
     if strides is not None:
         raise TypeError("an array interface over another object's memory has no strides here")
     if any(not isinstance(n, int) or n < 0 for n in (offset, *shape)) or offset + size * _count(shape) > view.nbytes:
@@ -364,7 +365,7 @@ def linspace(start: float | Array, stop: float | Array, num: int, dtype: Any = "
     return _placed(made, device)
 
 
-def _between(index: Array, start: Any, stop: Any, steps: int) -> Array:
+def _between(index: Array, start: Any, stop: Any, steps: int) -> Any:
     """start + index * (stop - start) / steps; of halves where the difference of numbers overflows."""
     step = (stop - start) / steps
     if isinstance(step, float) and abs(step) == float("inf"):

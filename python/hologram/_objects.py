@@ -42,10 +42,11 @@ def rebuilt(data: Any, name: str, stored: str, shape: tuple[int, ...]) -> Array:
     code = {"bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
             "float32": "f", "float64": "d"}.get(stored)  # fmt: skip
     if not memoryview(data).nbytes:
-        return _core.zeros(shape, name) if hasattr(_core, "zeros") else _core._scalar(0, name).broadcast_to(shape)
+        return _core._scalar(0, name).broadcast_to(shape)
     if code is None:  # float16, which memoryview does not cast to
         return _core.bitcast(rebuilt(data, "uint16", "uint16", shape), name)
-    x = _core._share(memoryview(data).cast("B").cast(code), None, 1).reshape(shape)
+    view: Any = memoryview(data).cast("B")
+    x = _core._share(view.cast(code), None, 1).reshape(shape)
     return x if name == stored else _core.bitcast(x, name) if name == "bfloat16" else x.astype(name)
 
 
@@ -82,8 +83,9 @@ def _ours(name: str) -> Any:
 def ufunc(x: Array, function: Any, method: str, *inputs: Any, out: Any = None, **settings: Any) -> Any:
     """NumPy's functions of arrays. Those of the table are computed here, into `out` where that is one of NumPy's arrays; the others
     are NumPy's, of the memory that arrays export."""
-    import numpy
+    from importlib import import_module
 
+    numpy: Any = import_module("numpy")
     own = _ours(function.__name__) if method == "__call__" and not settings else None
     if out is not None and any(isinstance(one, Array) for one in out):
         raise TypeError(f"numpy.{function.__name__}: out= is one of NumPy's arrays; an Array is a value: write x = x + y")
