@@ -86,6 +86,10 @@ typedef struct hg_error_info {
   const char *message;  /* the sentence without "blur.atlas:12:19: " */
   int64_t instruction;  /* of HG_VERIFY: its index in the program; -1: about none in particular */
   int64_t offset;       /* of HG_FORMAT: how many bytes of the binary form were read until then; -1: not known */
+  int64_t number;       /* of HG_FAULT by an operation's index out of range, where has_number: that index */
+  uint64_t length;      /* likewise: how many elements the axis has */
+  uint32_t axis;        /* likewise */
+  uint32_t has_number;  /* see hg_fault */
 } hg_error_info;
 /* Fill info->size first, or leave it 0. To be called when hg_last_error would be. */
 HG_API hg_status hg_last_error_info(hg_error_info *info);

@@ -402,7 +402,11 @@ typedef struct hg_fault {
   char buffer[ATLAS_MAX_NAME + 1]; /* the parameter's name, "phi" for the boundary pool, "" where there is none */
   int64_t index;
   int64_t extent;
-  uint64_t reserved[3];
+  int64_t number;        /* where has_number: an operation's index out of range, as it was given, or the nearest i64 */
+  uint64_t length;       /* likewise: how many elements the axis has */
+  uint32_t axis;         /* likewise: of the tensor that it is an index of */
+  uint32_t has_number;   /* 1: hg_run, hg_apply or a wait found that index; 0: the launch was no operation's, or the
+                            index could not be computed again, since its memory has been written meanwhile */
 } hg_fault;
 
 /* What ran. Strings live as long as the library, the notes as long as the kernel. */

@@ -85,7 +85,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, executo
 
 @_executor_first
 def embedding(input: Tensor, weight: Tensor, *, executor: hg.Executor | None = None) -> Tensor:
-    """Rows of weight [classes, width] by number; a number out of range raises hologram.Fault."""
+    """Rows of weight [classes, width] by number; a number out of range raises hologram.IndexFault."""
     return _call("embedding", executor, weight, input)
 
 

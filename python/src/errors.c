@@ -14,7 +14,7 @@ typedef struct error_row {
 
 enum { STATUS_COUNT = 14 };
 
-static PyObject *exceptions[STATUS_COUNT];
+static PyObject *exceptions[STATUS_COUNT], *index_fault;
 
 static const error_row *row_of(hg_status status) {
   static error_row rows[STATUS_COUNT];
@@ -35,10 +35,10 @@ static const error_row *row_of(hg_status status) {
   return (unsigned)status < STATUS_COUNT ? &rows[status] : &rows[HG_OK];
 }
 
-static PyObject *make_exception(const error_row *row) {
+static PyObject *make_exception(const error_row *row, PyObject *base) {
   char name[64];
   snprintf(name, sizeof name, "hologram.%s", row->name);
-  PyObject *bases = PyTuple_Pack(2, hgpy_error, *row->and_also);
+  PyObject *bases = PyTuple_Pack(2, base, *row->and_also);
   if (bases == NULL) return NULL;
   PyObject *made = PyErr_NewExceptionWithDoc(name, row->meaning, bases, NULL);
   Py_DECREF(bases);
@@ -54,10 +54,15 @@ int hgpy_errors_add(PyObject *module) {
   if (hgpy_error == NULL || PyModule_AddObjectRef(module, "Error", hgpy_error) < 0) return -1;
   for (int i = 1; i < STATUS_COUNT; i++) {
     const error_row *row = row_of((hg_status)i);
-    exceptions[i] = make_exception(row);
+    exceptions[i] = make_exception(row, hgpy_error);
     if (exceptions[i] == NULL || PyModule_AddObjectRef(module, row->name, exceptions[i]) < 0) return -1;
   }
-  return 0;
+  const error_row of_index = {
+      "IndexFault", &PyExc_IndexError,
+      "An index in an array was out of range.\n\n`index` is the first such one as it was "
+      "given, `axis` the axis that it is an index of, and `length` how many elements that has."};
+  index_fault = make_exception(&of_index, exceptions[HG_FAULT]);
+  return index_fault != NULL ? PyModule_AddObjectRef(module, of_index.name, index_fault) : -1;
 }
 
 static void set_attribute(PyObject *error, const char *name, PyObject *value) {
@@ -72,8 +77,15 @@ PyObject *hgpy_raise(hg_status status) {
   PyObject *type = status > HG_OK && (int)status < STATUS_COUNT ? exceptions[status] : hgpy_error;
   bool has_info = hg_last_error_info(&info) == HG_OK && info.status == status;
   if (sentence[0] == '\0') sentence = hg_status_sentence(status);
+  bool is_of_index = has_info && status == HG_FAULT && info.has_number != 0;
+  if (is_of_index) type = index_fault;
   PyObject *error = PyObject_CallFunction(type, "s", sentence);
   if (error == NULL) return NULL;
+  if (is_of_index) {
+    set_attribute(error, "index", PyLong_FromLongLong(info.number));
+    set_attribute(error, "axis", PyLong_FromUnsignedLong(info.axis));
+    set_attribute(error, "length", PyLong_FromUnsignedLongLong(info.length));
+  }
   set_attribute(error, "status", PyUnicode_FromString(hg_status_name(status)));
   set_attribute(error, "line", PyLong_FromUnsignedLong(has_info ? info.line : 0));
   set_attribute(error, "column", PyLong_FromUnsignedLong(has_info ? info.column : 0));

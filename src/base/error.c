@@ -11,6 +11,9 @@ static _Thread_local struct {
   uint32_t line, column;
   size_t message;              /* where in the sentence it begins, behind the place */
   int64_t instruction, offset; /* plus 1, so that zeroed memory means "not known" */
+  int64_t number;
+  uint64_t length;
+  uint32_t axis, has_number;
   char source[HG_LINE_BYTES];
   char sentence[MESSAGE_BYTES];
 } last;
@@ -44,7 +47,11 @@ void hg_error_read(hg_error_info *info) {
                           .source = last.source,
                           .message = last.sentence + last.message,
                           .instruction = last.instruction - 1,
-                          .offset = last.offset - 1};
+                          .offset = last.offset - 1,
+                          .number = last.number,
+                          .length = last.length,
+                          .axis = last.axis,
+                          .has_number = last.has_number};
 }
 
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
@@ -84,6 +91,9 @@ hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *form
   last.message = start;
   last.instruction = place->instruction + 1;
   last.offset = 0;
+  last.number = 0;
+  last.length = 0;
+  last.axis = last.has_number = 0;
   return status;
 }
 
@@ -105,6 +115,13 @@ hg_status hg_fail(hg_status status, const char *format, ...) {
 }
 
 void hg_error_has_offset(uint64_t offset) { last.offset = (int64_t)offset + 1; }
+
+void hg_error_has_index(int64_t number, uint32_t axis, uint64_t length) {
+  last.number = number;
+  last.axis = axis;
+  last.length = length;
+  last.has_number = 1;
+}
 
 hg_status hg_fail_memory(const char *what, uint64_t byte_count) {
   return hg_fail(HG_OUT_OF_MEMORY, "could not allocate %llu bytes for %s", (unsigned long long)byte_count, what);

@@ -33,6 +33,9 @@ HG_RARE hg_status hg_fail_at_v(hg_status status, const hg_place *place, const ch
 /* Adds the byte offset in a binary form at which the last error was found. */
 void hg_error_has_offset(uint64_t offset);
 
+/* Adds the index out of range that the last error is about. */
+void hg_error_has_index(int64_t number, uint32_t axis, uint64_t length);
+
 /* The last error as data. */
 void hg_error_read(hg_error_info *info);
 

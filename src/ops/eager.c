@@ -194,11 +194,14 @@ static hg_status run_known(hg_executable *e, const uint8_t *tensor_of, const cal
   return status;
 }
 
-HG_RARE static hg_status fail_fault(const hg_executable *e, hg_fault *fault) {
+HG_RARE static hg_status fail_fault(const ops_eager *known, const call *c, hg_fault *fault) {
+  const hg_executable *e = known->executable;
+  hg_tensor tensors[FEW_TENSORS]; /* a direct launch has no more */
   char sentence[512];
-  ops_describe_fault(e, e->launches, fault, sentence, sizeof sentence);
+  for (uint32_t p = 0; p < e->place_count; p++) tensors[p] = *tensor_at(c, known->tensor_of[p]);
+  ops_describe_fault(e, e->launches, tensors, tensors + e->input_count, fault, sentence, sizeof sentence);
   hg_log(e->executor, HG_LOG_WARNING, "%s", sentence);
-  return hg_fail(HG_FAULT, "%s", sentence);
+  return ops_fail_fault(fault, sentence);
 }
 
 /* 0: the call is not known yet. */
@@ -223,7 +226,7 @@ static int call_known(const call *c, hg_status *status) {
   }
   e->pins++;
   hg_unlock(executor);
-  *status = *status == HG_UNPREPARED ? run_known(e, known->tensor_of, c) : fail_fault(e, &fault);
+  *status = *status == HG_UNPREPARED ? run_known(e, known->tensor_of, c) : fail_fault(known, c, &fault);
   hg_lock(executor);
   int is_garbage = ops_unpin_locked(e);
   hg_unlock(executor);

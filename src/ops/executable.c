@@ -212,7 +212,7 @@ static hg_status find_shared(hg_executable *e) {
 static uint64_t count_bytes(const hg_executable *e) {
   uint64_t bytes = sizeof *e + e->place_count * sizeof *e->places + e->launch_count * sizeof *e->launches;
   bytes += e->plan.storages.count * sizeof(ops_storage) + e->plan.steps.count * sizeof(ops_step) +
-           e->plan.values.count * sizeof(value_id) + e->operations.count;
+           e->plan.values.count * sizeof(value_id) + e->operations.count + ops_guards_bytes(e);
   for (uint32_t i = 0; i < e->launch_count; i++) {
     const ops_launch *launch = &e->launches[i];
     const atlas_program *program = launch->kernel->program;
@@ -239,6 +239,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(make_kernels(e, &patience));
   HG_TRY(find_shared(e));
   HG_TRY(ops_note_operations(e, computation));
+  HG_TRY(ops_note_guards(e, computation));
   ops_step *steps = e->plan.steps.data;
   for (uint32_t s = 0; s < e->plan.steps.count; s++) ops_step_release(&e->plan.allocator, &steps[s]);
   e->byte_count = count_bytes(e);
@@ -281,6 +282,7 @@ void ops_executable_destroy(hg_executable *e) {
   hg_release(&allocator, e->may_share);
   hg_release(&allocator, e->key);
   hg_array_release(&allocator, &e->operations);
+  ops_guards_release(e);
   if (e->plan.allocator.release != NULL) ops_plan_release(&e->plan);
   hg_release(&allocator, e);
 }

@@ -3,7 +3,9 @@
  *
  * References: an executable counts who holds it outside the cache, and holds the executor while there is anybody. The
  * cache belongs to the executor and so must not hold it: the kernels of an executable are lent (hg_kernel_lend), and
- * whoever launches them holds the executable. Counts and the cache change with the executor's lock held. */
+ * whoever launches them holds the executable. Counts and the cache change with the executor's lock held.
+ *
+ * Circle: executable explain run: what a run's fault was about is found by a run of another executable. */
 #ifndef HG_OPS_EXECUTABLE_H
 #define HG_OPS_EXECUTABLE_H
 
@@ -46,6 +48,7 @@ typedef struct ops_launch {
 } ops_launch;
 
 typedef struct ops_eager ops_eager;
+typedef struct ops_guards ops_guards;
 
 struct hg_executable {
   hg_executor *executor;
@@ -70,6 +73,7 @@ struct hg_executable {
                          the very same view */
   ops_plan plan;                 /* without its programs */
   hg_array operations;           /* char: for the report, see report.c */
+  ops_guards *guards;            /* its indices that may be out of range, see explain.c; NULL: it has none */
 };
 
 static inline int ops_may_share(const hg_executable *e, uint32_t written, uint32_t other) {
@@ -95,11 +99,23 @@ hg_status ops_note_operations(hg_executable *executable, const hg_computation *c
 /* "exp, 2 x mul": the operations of a step. */
 void ops_operations_of(const hg_executable *executable, uint32_t step, char *text, size_t text_bytes);
 
+/* Keeps what indices that may be out of range are computed from. */
+hg_status ops_note_guards(hg_executable *executable, const hg_computation *computation);
+void ops_guards_release(hg_executable *executable);
+uint64_t ops_guards_bytes(const hg_executable *executable);
+/* Of an executable with guards: the sentence of the first index out of range, of which the fault tells from then on. 0:
+ * none was found. */
+int ops_explain(const hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_fault *fault,
+                char *text, size_t text_bytes);
+
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* The sentence of a fault of a launch, with operations and tensor; fault->buffer becomes the tensor's name. */
-void ops_describe_fault(const hg_executable *executable, const ops_launch *launch, hg_fault *fault, char *text,
-                        size_t text_bytes);
+/* The sentence of a fault of a launch, with operations and tensor; fault->buffer becomes the tensor's name. Of an index
+ * out of range it says which one, as long as the tensors of the run still hold what they held. */
+void ops_describe_fault(const hg_executable *executable, const ops_launch *launch, const hg_tensor *inputs,
+                        const hg_tensor *outputs, hg_fault *fault, char *text, size_t text_bytes);
+/* hg_fail of a fault. */
+hg_status ops_fail_fault(const hg_fault *fault, const char *sentence);
 /* Checks all tensors and launches: hg_run without its checks of arguments. */
 hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_stream *stream,
                   hg_launch_report *report);

@@ -97,6 +97,13 @@ static hg_status put_node(walk *w, const ops_node *node) {
   return HG_OK;
 }
 
+/* A fault of an index names the operation. */
+static hg_status put_operation(walk *w, value_id value) {
+  const ops_call *call = ops_call_of(w->c, value);
+  uint16_t op = call != NULL ? call->op : 0;
+  return put(w, &op, sizeof op);
+}
+
 static hg_status push(walk *w, value_id value) {
   if (hg_array_push(w->allocator, &w->stack, value)) return HG_OK;
   return hg_fail_memory("the key of a computation", w->stack.count * sizeof value);
@@ -119,6 +126,7 @@ static hg_status put_value(walk *w, value_id root) {
     w->stack.count--;
     if (w->numbers[value - 1] != 0) continue;
     HG_TRY(put_node(w, node));
+    if (ops_is_guarded(node)) HG_TRY(put_operation(w, value));
     w->numbers[value - 1] = ++w->count;
   }
   return put(w, &w->numbers[root - 1], sizeof w->numbers[0]);

@@ -86,6 +86,21 @@ value_id ops_add(hg_computation *c, const ops_node *node) {
   return places[at];
 }
 
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* Calls are in the order of their ends: a call comes behind those that its formula is made of. */
+const ops_call *ops_call_of(const hg_computation *c, value_id value) {
+  const ops_call *calls = c->calls.data;
+  size_t first = 0, count = c->calls.count;
+  while (count > 0) { /* the first one that ends behind the node */
+    size_t half = count / 2;
+    if (calls[first + half].end_node < value) first += half + 1, count -= half + 1;
+    else count = half;
+  }
+  while (first < c->calls.count && calls[first].depth > 0) first++;
+  return first < c->calls.count && calls[first].first_node < value ? &calls[first] : NULL;
+}
+
 /* ---- short ways to say it ---------------------------------------------------------------------------------------- */
 
 value_id ops_constant(hg_computation *c, atlas_type type, uint64_t bits) {

@@ -115,6 +115,14 @@ static inline uint64_t ops_count(const ops_shape *shape) {
  * 0, and the error kept, where there is no memory. */
 value_id ops_add(hg_computation *c, const ops_node *node);
 
+/* GATHER or SCATTER by numbers that may be out of range. */
+static inline int ops_is_guarded(const ops_node *node) {
+  return (node->kind == OPS_GATHER || node->kind == OPS_SCATTER) && node->bounds != OPS_CLAMP;
+}
+
+/* The call of the user's that a node was added for; NULL: there is none. */
+const ops_call *ops_call_of(const hg_computation *c, value_id value);
+
 /* Shorter ways to say it. Each returns 0 where an input is 0. Shapes of pointwise operands must be equal. */
 value_id ops_constant(hg_computation *c, atlas_type type, uint64_t bits);          /* rank 0 */
 value_id ops_number(hg_computation *c, atlas_type type, double value);             /* rank 0, rounded to the type */

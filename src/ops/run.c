@@ -14,6 +14,7 @@ enum { FEW_PLACES = 16 };
 
 typedef struct run {
   hg_executable *e;
+  const hg_tensor *inputs, *outputs;
   hg_stream *stream;
   hg_launch_report *report; /* the caller's; NULL: none */
   given *places;
@@ -207,13 +208,15 @@ static const ops_place *place_of_fault(const hg_executable *e, const ops_launch 
   return NULL;
 }
 
-/* Programs have names of their own for tensors. */
-void ops_describe_fault(const hg_executable *e, const ops_launch *launch, hg_fault *fault, char *text,
-                        size_t text_bytes) {
-  char sentence[256], names[128];
+/* Programs have names of their own for tensors, and addresses of their own in the place of a wrong index. */
+void ops_describe_fault(const hg_executable *e, const ops_launch *launch, const hg_tensor *inputs,
+                        const hg_tensor *outputs, hg_fault *fault, char *text, size_t text_bytes) {
+  char sentence[256] = "an index is out of range", names[128];
   const ops_place *place = place_of_fault(e, launch, fault);
   if (place != NULL) memcpy(fault->buffer, place->name, sizeof fault->buffer);
-  hg_fault_describe(launch->kernel->program, fault, sentence, sizeof sentence);
+  int is_of_index = fault->kind == HG_FAULT_OUT_OF_BOUNDS && e->guards != NULL;
+  if (is_of_index && ops_explain(e, inputs, outputs, fault, text, text_bytes)) return;
+  if (!is_of_index) hg_fault_describe(launch->kernel->program, fault, sentence, sizeof sentence);
   ops_operations_of(e, launch->step, names, sizeof names);
   snprintf(text, text_bytes, "in %s: %s", names, sentence);
 }
@@ -223,7 +226,7 @@ static void note_fault(run *r, const ops_launch *launch, const hg_fault *fault) 
   if (r->status != HG_OK) return;
   r->status = HG_FAULT;
   r->fault = *fault;
-  ops_describe_fault(r->e, launch, &r->fault, r->sentence, sizeof r->sentence);
+  ops_describe_fault(r->e, launch, r->inputs, r->outputs, &r->fault, r->sentence, sizeof r->sentence);
 }
 
 static hg_status launch(run *r, const ops_launch *launch) {
@@ -274,12 +277,18 @@ static hg_status run_launches(run *r) {
   return status;
 }
 
+hg_status ops_fail_fault(const hg_fault *fault, const char *sentence) {
+  hg_fail(HG_FAULT, "%s", sentence);
+  if (fault->has_number) hg_error_has_index(fault->number, fault->axis, fault->length);
+  return HG_FAULT;
+}
+
 static hg_status give_report(run *r) {
   if (r->report != NULL) {
     r->total.fault = r->fault;
     HG_TRY(HG_WRITE(hg_launch_report, r->report, &r->total));
   }
-  return r->status == HG_OK ? HG_OK : hg_fail(r->status, "%s", r->sentence);
+  return r->status == HG_OK ? HG_OK : ops_fail_fault(&r->fault, r->sentence);
 }
 
 static hg_status run_with(run *r, const hg_tensor *inputs, const hg_tensor *outputs) {
@@ -296,6 +305,8 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
                   hg_launch_report *report) {
   run r;
   r.e = executable;
+  r.inputs = inputs;
+  r.outputs = outputs;
   r.stream = stream;
   r.report = report;
   r.workspace = r.any = NULL;

@@ -64,7 +64,7 @@ class LaunchDesc(c.Structure):
 class Fault(c.Structure):
     _fields_ = [("kind", c.c_int), ("instruction", c.c_uint32), ("line", c.c_uint32), ("code", c.c_uint32),
                 ("lane", c.c_uint64), ("buffer", c.c_char * 64), ("index", c.c_int64), ("extent", c.c_int64),
-                ("reserved", c.c_uint64 * 3)]
+                ("number", c.c_int64), ("length", c.c_uint64), ("axis", c.c_uint32), ("has_number", c.c_uint32)]
 
     def as_dict(self) -> dict | None:
         """None when nothing faulted."""

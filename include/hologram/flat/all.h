@@ -72,6 +72,10 @@ typedef struct hg_error_info {
   const char *message;
   int64_t instruction;
   int64_t offset;
+  int64_t number;
+  uint64_t length;
+  uint32_t axis;
+  uint32_t has_number;
 } hg_error_info;
 
 hg_status hg_last_error_info(hg_error_info *info);
@@ -646,7 +650,10 @@ typedef struct hg_fault {
   char buffer[64];
   int64_t index;
   int64_t extent;
-  uint64_t reserved[3];
+  int64_t number;
+  uint64_t length;
+  uint32_t axis;
+  uint32_t has_number;
 } hg_fault;
 
 typedef struct hg_launch_report {

@@ -1,0 +1,77 @@
+"""A fault of an index in an array names the index as it was given, its axis, how many elements that has, and the operation."""
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+
+def numbers(*values, dtype="int64"):
+    return hg.asarray(np.array(values, dtype))
+
+
+def fault_of(call):
+    with pytest.raises(hg.IndexFault) as caught:
+        result = call()
+        for part in result if isinstance(result, tuple) else (result,):
+            part.numpy()
+    assert isinstance(caught.value, hg.Fault) and isinstance(caught.value, IndexError)
+    return caught.value
+
+
+def check(call, name, index, axis, length):
+    fault = fault_of(call)
+    assert (fault.index, fault.axis, fault.length) == (index, axis, length)
+    assert str(fault) == f"{name}: index {index} is out of range of axis {axis}, which has {length} elements"
+
+
+X = np.ones((3, 4), np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_every_integer_type(dtype):
+    check(lambda: hg.take(hg.asarray(X), numbers(0, 100, dtype=dtype)), "take", 100, 0, 3)
+
+
+@pytest.mark.parametrize("index", [7777, -5, 2**40, -(2**40), 2**31, 4])
+def test_numbers_as_they_were_given(index):
+    check(lambda: hg.take(hg.asarray(X), numbers(3, index), axis=1), "take", index, 1, 4)
+    check(lambda: hg.take(hg.asarray(X), numbers(3, index + 1) - 1, axis=1), "take", index, 1, 4)
+
+
+def test_operations():
+    x, wrong = hg.asarray(X), numbers(1, 77, -3)
+    check(lambda: hg.embedding(x, wrong), "embedding", 77, 0, 3)
+    check(lambda: hg.cross_entropy(x, wrong), "cross_entropy", 77, 1, 4)
+    check(lambda: hg.take_along(x, numbers(-6).reshape((1, 1))), "take_along", -6, 1, 4)
+    check(lambda: hg.scatter(x, wrong.reshape((3, 1)), x, axis=0), "scatter", 77, 0, 3)
+    check(lambda: hg.scatter_add(x, wrong.reshape((3, 1)), x, axis=0), "scatter_add", 77, 0, 3)
+
+
+def test_jit_gradients_and_eager():
+    x, wrong = hg.asarray(X), numbers(1, 77)
+    check(lambda: hg.jit(lambda x, i: hg.take(x, i) * 2)(x, wrong), "take", 77, 0, 3)
+    check(lambda: hg.grad(lambda x: (hg.embedding(x, wrong) ** 2).sum())(x), "embedding", 77, 0, 3)
+    check(lambda: hg.grad(lambda x: hg.take(x, wrong).sum())(x), "take", 77, 0, 3)
+    with hg.eager():
+        check(lambda: hg.take(x, wrong), "take", 77, 0, 3)
+        check(lambda: hg.take(x, wrong), "take", 77, 0, 3)
+
+
+def test_the_first_one_of_a_matrix_in_any_layout():
+    wrong = hg.asarray(np.array([[0, 1], [9, 8]]))
+    check(lambda: hg.take(hg.asarray(X), wrong), "take", 9, 0, 3)
+    assert fault_of(lambda: hg.take(hg.asarray(X), wrong.T)).index in (8, 9)
+
+
+def test_an_index_of_an_index():
+    table = numbers(0, 1, 7)
+    check(lambda: hg.embedding(hg.asarray(X), hg.take(table, numbers(0, 2))), "embedding", 7, 0, 3)
+    check(lambda: hg.embedding(hg.asarray(X), hg.take(table, numbers(0, 9))), "take", 9, 0, 3)
+
+
+def test_the_executor_stays_usable():
+    for _ in range(3):
+        fault_of(lambda: hg.asarray(X)[numbers(9)])
+    assert hg.take(hg.asarray(X), numbers(2)).numpy().tolist() == X[[2]].tolist()
+    assert "hg_" not in str(fault_of(lambda: hg.asarray(X)[numbers(9)]))
