@@ -83,6 +83,6 @@ def _of_integers(name: str, value: Any) -> Any:
     return function
 
 
-floor, ceil, trunc, round = (_of_integers(name, lambda x: x) for name in ("floor", "ceil", "trunc", "round"))  # noqa: A001
+floor, ceil, trunc, round = (_of_integers(name, lambda x: +x) for name in ("floor", "ceil", "trunc", "round"))  # noqa: A001
 isnan, isinf = (_of_integers(name, lambda x: x != x) for name in ("isnan", "isinf"))
 isfinite = _of_integers("isfinite", lambda x: x == x)

@@ -84,8 +84,8 @@ def divide(x1: Any, x2: Any, /) -> Any:
 
 
 def positive(x: Any, /) -> Any:
-    """x itself."""
-    return x
+    """x, as an array of its own: an assignment to one of them is none to the other."""
+    return +x
 
 
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
@@ -291,7 +291,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
     for d in sorted(_axes_of("expand_dims", x.ndim + len(axes), axes)):
         x = _core.expand(x, d)
-    return x
+    return x if axes else +x
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
@@ -343,6 +343,7 @@ def unstack(x: Any, /, *, axis: Any = 0) -> Any:
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """x with elements moved along axes, and at its ends around; None: of all, in C order. An axis may come twice."""
+    x = +x
     shifts = (shift,) if hasattr(shift, "__index__") else tuple(shift)
     if axis is None:
         return roll(x.reshape(-1), _sum(shifts), axis=0).reshape(x.shape)
@@ -394,7 +395,7 @@ def pad(x: Any, pad_width: Any = None, mode: Any = "constant", *, constant_value
 
 def diff(x: Any, /, *, axis: Any = -1, n: Any = 1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours along an axis, n times."""
-    axis = _axis_of("diff", x.ndim, axis)
+    x, axis = +x, _axis_of("diff", x.ndim, axis)
     if n < 0:
         raise ValueError(f"diff: n is {n}; differences are taken 0 times or more")
     parts = [part for part in (prepend, x, append) if part is not None]
@@ -445,8 +446,8 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 
 def real(x: Any, /) -> Any:
-    """x itself: there are no complex types."""
-    return x
+    """x, as an array of its own: there are no complex types."""
+    return +x
 
 
 conj = real
