@@ -129,7 +129,7 @@ static value_id update(const ops_request *request) {
   value_id x = request->inputs[0], source = request->inputs[1];
   ops_shape shape, both;
   ops_view box = {.start = {0}}, turned = {.start = {0}};
-  int flipped[HG_MAX_RANK];
+  int flipped[HG_MAX_RANK] = {0};
   if (!box_of(request, &shape, &box, flipped)) return 0;
   if (ops_at(c, source)->type != ops_at(c, x)->type)
     return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s and source %s: they need one type, as of cast(source, %s)",
