@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from operator import index
 
 from hologram import _core
 from hologram._core import Array
+from hologram._create import integers_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, SupportsIndex
 
 
-def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+def value_and_grad(function: Callable[..., Any], argnums: SupportsIndex | Sequence[SupportsIndex] = 0) -> Callable[..., Any]:
     """A function that gives (value, gradient) of `function`, which returns an array of one element.
 
     argnums: which arguments the gradient is by; each is an array, or lists, tuples and dicts of arrays, and its gradient
     has the same form. Several: a tuple of gradients. Value and gradients are recorded and computed together."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers: tuple[int, ...]
+    try:
+        numbers, is_one = (index(argnums),), True  # type: ignore[arg-type]
+    except TypeError:
+        numbers, is_one = integers_of(argnums), False
 
     def check(count: int) -> set[int]:
         """The numbers counted from 0 on; each stands once."""
@@ -50,14 +56,14 @@ def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] 
         value, *gradients = _core._gradients(value, None, tuple(leaves))
         rest = iter(gradients)
         shaped = tuple(_core._rebuild(arguments[number], rest) for number in numbers)
-        return value, shaped[0] if isinstance(argnums, int) else shaped
+        return value, shaped[0] if is_one else shaped
 
     both.__name__ = getattr(function, "__name__", "function")
     both.__doc__ = function.__doc__
     return both
 
 
-def grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+def grad(function: Callable[..., Any], argnums: SupportsIndex | Sequence[SupportsIndex] = 0) -> Callable[..., Any]:
     """A function that gives the gradient of `function`; see value_and_grad."""
     both = value_and_grad(function, argnums)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from hologram import _core
 from hologram._core import Array
+from hologram._create import integers_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, Self, SupportsIndex
 
 
 class _Switch:
@@ -63,7 +64,7 @@ def _heirs(arguments: tuple[Any, ...], donate: tuple[int, ...], result: Any) -> 
     return given, onto
 
 
-def jit(function: Callable[..., Any], *, donate: int | tuple[int, ...] = ()) -> Callable[..., Any]:
+def jit(function: Callable[..., Any], *, donate: SupportsIndex | Sequence[SupportsIndex] = ()) -> Callable[..., Any]:
     """The function as one computation: all arrays of what it returns are computed together when it is called.
 
     What it is given is computed before, so that every call is the same computation, which is compiled once for each
@@ -72,7 +73,7 @@ def jit(function: Callable[..., Any], *, donate: int | tuple[int, ...] = ()) -> 
     donate: arguments, by number, whose arrays are given up. The first part of the result that has an argument's form is written
     where they were, unless somebody else sees that memory; whoever reads them afterwards gets a ValueError. A training step
     changes its parameters in place so: `parameters, state = step(parameters, state, batch)` with donate=(0, 1)."""
-    numbers = (donate,) if isinstance(donate, int) else tuple(donate)
+    numbers = integers_of(donate)
 
     def run(*arguments: Any, **named: Any) -> Any:
         if _core._is_tracing():

@@ -382,9 +382,9 @@ def pad(x: Any, pad_width: Any = None, mode: Any = "constant", *, constant_value
         raise ValueError(f"pad: mode is 'constant', not {mode!r}")
     if pad_width is None:
         return _core.pad(x, value, low, high)
-    pairs = pad_width.tolist() if hasattr(pad_width, "tolist") else pad_width
+    pairs: Any = pad_width.tolist() if hasattr(pad_width, "tolist") else pad_width
     pairs = [pairs, pairs] if isinstance(pairs, int) else list(pairs)
-    if len(pairs) == 2 and isinstance(pairs[0], int):
+    if len(pairs) == 2 and hasattr(pairs[0], "__index__"):
         pairs = [pairs]
     pairs = pairs * x.ndim if len(pairs) == 1 else pairs
     if len(pairs) != x.ndim or _any(len(pair) != 2 for pair in pairs) or low or high or value is not None:

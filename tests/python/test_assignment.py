@@ -271,7 +271,13 @@ def test_arguments_by_number():
     for numbers in ((0, 0), (0, -1), (1,), (-2,)):
         with pytest.raises(ValueError, match="argnums"):
             hg.grad(lambda a: (a * a).sum(), argnums=numbers)(x)
-    assert hg.grad(lambda a, b: (a * b).sum(), argnums=-1)(x, 3.0 * x).tolist() == [1.0, 1.0]
+    for number in (-1, 1, np.int64(1), np.uint8(1), np.array(1)):
+        assert hg.grad(lambda a, b: (a * b).sum(), argnums=number)(x, 3.0 * x).tolist() == [1.0, 1.0]
+    for numbers in (np.array([1]), [np.int32(-1)], range(1, 2)):
+        assert hg.grad(lambda a, b: (a * b).sum(), argnums=numbers)(x, 3.0 * x)[0].tolist() == [1.0, 1.0]
+    for numbers in (1.0, "0", (0.5,), None):
+        with pytest.raises(TypeError, match="as an integer"):
+            hg.grad(lambda a: a.sum(), argnums=numbers)
 
 
 def launches_of(f, x):

@@ -61,7 +61,7 @@ def test_a_training_step_updates_in_place():
 
 def test_the_same_bits_for_many_steps():
     results = []
-    for donate in ((), (0, 1), 0, 1, (1, 0)):
+    for donate in ((), (0, 1), 0, 1, (1, 0), np.int64(1), np.array([0, 1])):
         parameters, state, step = training(donate)
         for _ in range(20):
             loss, parameters, state = step(parameters, state)

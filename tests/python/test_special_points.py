@@ -113,5 +113,6 @@ def test_bounds_and_ends():
     assert hg.linspace(4, -3, 5, "int32").tolist() == np.linspace(4, -3, 5, dtype="i4").tolist()
     wide = hg.random.uniform(hg.random.key(1), (1000,), -3e38, 3e38).numpy()
     assert np.isfinite(wide).all() and wide.min() < -2.9e38 and wide.max() > 2.9e38
+    assert hg.pad(hg.ones(1), (np.int64(1), np.int64(2))).tolist() == [0.0, 1.0, 0.0, 0.0]
     assert np.array_equal(hg.pad(hg.ones((2, 2)), [(0, 1), (2, 0)]).numpy(), np.pad(np.ones((2, 2)), [(0, 1), (2, 0)]))
     assert float(hg.asarray(np.array([2**62] * 3)).mean()) == 2.0**62
