@@ -69,6 +69,7 @@ _OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operato
               "right_shift": operator.rshift, "less": operator.lt, "less_equal": operator.le, "equal": operator.eq,
               "not_equal": operator.ne, "greater": operator.gt, "greater_equal": operator.ge, "negative": operator.neg,
               "absolute": operator.abs, "invert": operator.invert, "positive": operator.pos}  # fmt: skip
+_COMPARISONS = ("less", "less_equal", "equal", "not_equal", "greater", "greater_equal")
 _NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "rint": "round",
           **{name: name for name in ("maximum", "minimum", "sign", "copysign", "reciprocal", "sqrt", "cbrt", "floor", "ceil", "trunc",
                                      "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh",
@@ -92,8 +93,11 @@ def ufunc(x: Array, function: Any, method: str, *inputs: Any, out: Any = None, *
     if own is None:
         given = [numpy.asarray(value) if isinstance(value, Array) else value for value in inputs]
         return getattr(function, method)(*given, **settings, **({} if out is None else {"out": out}))
-    if not isinstance(inputs[0], (Array, int, float)):
-        inputs = (_operand(inputs[0]), *inputs[1:])
+    if not isinstance(inputs[0], Array):
+        first: Any = inputs[0]
+        if function.__name__ in _COMPARISONS and getattr(first, "shape", None) == ():
+            first = first[()]  # NumPy compares its numbers as arrays of rank 0
+        inputs = (_operand(first, numpy.generic), *inputs[1:])
     made = own(*inputs)
     if out is None:
         return made
@@ -101,8 +105,11 @@ def ufunc(x: Array, function: Any, method: str, *inputs: Any, out: Any = None, *
     return out[0]
 
 
-def _operand(value: Any) -> Any:
-    """NumPy's arrays as arrays, so that an operator is ours; its scalars as numbers."""
+def _operand(value: Any, scalar: Any) -> Any:
+    """NumPy's arrays as arrays, so that an operator is ours, and its scalars as numbers: float64 is a float, and yet NumPy's."""
     from hologram._create import array
 
-    return value.item() if getattr(value, "shape", None) == () and not hasattr(value, "setflags") else array(value)
+    if isinstance(value, scalar):
+        is_number = value.dtype.kind in "biuf" and value.dtype.itemsize <= 8
+        return value.item() if is_number else array(value)
+    return value if isinstance(value, (int, float)) else array(value)

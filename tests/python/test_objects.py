@@ -131,6 +131,27 @@ def test_operators_with_arrays_and_lists(name, make):
         assert isinstance(made, hg.Array) and made.tolist() == own(hg.asarray(a), hg.asarray(b)).tolist()
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "ge"])
+@pytest.mark.parametrize("scalar", [np.float64(2), np.float32(2), np.float16(2), np.int8(2), np.int64(2), np.uint64(2)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64"])
+def test_numbers_of_numpy_are_numbers_on_either_side(name, scalar, dtype):
+    x, own = hg.asarray([1, 3], dtype=dtype), getattr(operator, name)
+    for made, right in ((own(x, scalar), own(x, scalar.item())), (own(scalar, x), own(scalar.item(), x))):
+        assert made.dtype == right.dtype and made.tolist() == right.tolist()
+
+
+def test_numbers_of_numpy_compare_alike_on_either_side():
+    x = hg.asarray([0.1, 0.2], dtype="float32")  # 0.1 as float32 is more than 0.1
+    for scalar in (np.float64(0.1), np.float32(0.1), 0.1):
+        assert (x == scalar).tolist() == (scalar == x).tolist() == [True, False] and (scalar < x).tolist() == [False, True]
+
+
+def test_scalars_of_numpy_that_are_no_numbers_here():
+    for scalar in (np.complex128(2), np.longdouble(2), np.str_("2")):
+        with pytest.raises(TypeError):
+            scalar * hg.ones(2)
+
+
 def test_comparing_with_what_is_none():
     x = hg.ones(2)
     assert (x == [1, 2]).tolist() == [True, False] and (x != [1, 2]).tolist() == [False, True]
