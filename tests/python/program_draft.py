@@ -10,7 +10,7 @@ import random
 
 import numpy as np
 
-from program_models import PLAIN, Array
+from program_models import PLAIN, Array, Unsettled
 
 FORMS = []
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
@@ -30,7 +30,7 @@ class Draft:
 
     def __init__(self, seed, forms=None):
         self.r = random.Random(seed)
-        self.lines, self.inputs = [], {}
+        self.lines, self.inputs, self.refused = [], {}, None
         for name in "ab":
             shape = tuple(self.r.choice((1, 2, 3, 3, 4, 5)) for _ in range(self.r.choice((1, 1, 2, 2, 2, 3))))
             self.inputs[name] = np.random.default_rng([seed, ord(name)]).uniform(-1.5, 1.5, shape)
@@ -47,14 +47,14 @@ class Draft:
     def of(cls, inputs, lines):
         """The program of these lines; None: it does not run."""
         made = cls.__new__(cls)
-        made.r, made.lines, made.inputs = random.Random(0), [], inputs
+        made.r, made.lines, made.inputs, made.refused = random.Random(0), [], inputs, None
         made.values = {name: Array(value.copy()) for name, value in inputs.items()}
         for line in lines:
             made.add(line)
         return made if made.lines == list(lines) else None
 
-    def source(self):
-        body = self.lines + [f"return [{', '.join(sorted(self.values))}]"]
+    def source(self, lines=None):
+        body = (lines or self.lines) + [f"return [{', '.join(sorted(self.values))}]"]
         return f"def program(xp, {', '.join(self.inputs)}):\n" + "".join(f"    {part}\n" for line in body for part in line.split("\n"))
 
     def add(self, text):
@@ -66,7 +66,10 @@ class Draft:
         try:
             with np.errstate(all="ignore"):
                 exec(text, {"xp": PLAIN}, values)
-        except (ValueError, IndexError, TypeError, NameError, OverflowError):
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            self.refused = self.refused or ([*self.lines, text], error)
+            return
+        except (NameError, Unsettled):
             return
         values = {name: value for name, value in values.items() if isinstance(value, Array)}
         for value in values.values():

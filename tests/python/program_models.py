@@ -28,6 +28,10 @@ def type_of(first, second):
     return np.promote_types(one, two)
 
 
+class Unsettled(Exception):
+    """What the models do not say."""
+
+
 class Array:
     """Of NumPy's."""
 
@@ -107,7 +111,7 @@ class Array:
         if self.dtype.kind == "f" and dtype.kind != "f":
             v = self.plain()
             if (np.abs(v - np.round(v)) < 1e-3).any() or (dtype.kind == "u" and (v < 0).any()):
-                raise ValueError("a last bit may matter, or there is no such number")
+                raise Unsettled("a last bit may matter, or there is no such number")
             return type(self)(v.astype(dtype))
         return type(self)(self.cast(self.v, dtype))
 
@@ -147,9 +151,9 @@ class Array:
         return self.whole(np.remainder, other)
 
     def whole(self, function, other):
-        """Of integers; floats near a multiple may differ by a whole."""
+        """Of integers by a number."""
         if type_of(self, other).kind not in "iu" or isinstance(other, Array):
-            raise TypeError("integers by a number")
+            raise Unsettled("floats near a multiple may differ by a whole")
         if other == 0:  # the quotient is 0, and the rest all of it
             function = (lambda a, b: a) if function is np.remainder else lambda a, b: a * b
         return self.with_(function, other)

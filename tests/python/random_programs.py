@@ -4,7 +4,7 @@
     PYTHONPATH=build/package/stage python tests/python/random_programs.py --count 100000 --seed 1
 
 A program (program_draft.py) is a function of its seed. It is run recorded, eagerly and under jit; the arrays that it is given are
-compared afterwards, since it may assign to them. Without PyTorch gradients are compared with central differences along a
+compared afterwards, since it may assign to them. A line that NumPy's model refuses has to raise. Without PyTorch gradients are compared with central differences along a
 direction. One that fails is made short and printed."""
 
 import argparse
@@ -144,6 +144,20 @@ def failure_of(program, seed, has_torch):
         return f"{type(error).__name__}: {error}"
 
 
+def check_refusal(draft):
+    """Of a line that means nothing to NumPy: it raises."""
+    if draft.refused is None:
+        return ""
+    lines, error = draft.refused
+    program = Program(draft.source(lines), list(draft.inputs.values()))
+    try:
+        results = program.values(OURS, [hg.array(value) for value in program.inputs])
+        hg.compute(*(value for value in results if isinstance(value, hg.Array)))
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return ""
+    return f"nothing raised where NumPy's model raises {type(error).__name__}: {error}\n{program.source}"
+
+
 def shortened(draft, seed, has_torch):
     """The program without the lines that the failure does not need."""
     lines = list(draft.lines)
@@ -161,7 +175,10 @@ def check(seed, has_torch):
     """A sentence and the program, or nothing."""
     draft = Draft(seed)
     wrong = failure_of(Program(draft.source(), list(draft.inputs.values())), seed, has_torch)
-    return wrong and f"seed {seed}: {wrong}\n{shortened(draft, seed, has_torch)}"
+    if wrong:
+        return f"seed {seed}: {wrong}\n{shortened(draft, seed, has_torch)}"
+    wrong = check_refusal(draft)
+    return wrong and f"seed {seed}: {wrong}"
 
 
 def has_torch():
