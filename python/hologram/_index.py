@@ -176,7 +176,7 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _joined(places: list[tuple[Any, int, bool]]) -> Any:
-    """One number for several along axes of these sizes; beyond all of them where one is out of range."""
+    """One number for several along axes of these sizes; the lowest of all, which is nobody's, where one is out of range."""
     place, is_out = _core._scalar(0, "int64"), _core._scalar(False, "bool")
     for number, size, is_good in places:
         if isinstance(number, int):
@@ -186,7 +186,7 @@ def _joined(places: list[tuple[Any, int, bool]]) -> Any:
             is_out = _core.logical_or(is_out, _core.logical_or(number < -size, number >= size))
             number = _core.where(number < 0, number + size, number)
         place = place * size + number
-    return _core.where(is_out, _count(tuple(size for _, size, _ in places)), place)
+    return _core.where(is_out, -(2**63), place)
 
 
 # ---- reading and assigning --------------------------------------------------------------------------------------------

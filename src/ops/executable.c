@@ -154,6 +154,20 @@ static hg_status make_kernels(hg_executable *e, hg_patience *patience) {
   return status;
 }
 
+/* A kernel that several steps have is named by those whose operations are the same. */
+static void name_kernels(hg_executable *e) {
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    hg_kernel *kernel = e->launches[i].kernel;
+    char names[sizeof kernel->operations];
+    int is_first = 1;
+    for (uint32_t k = 0; k < i; k++) is_first &= e->launches[k].kernel != kernel;
+    ops_operations_of(e, e->launches[i].step, names, sizeof names);
+    if (is_first) memcpy(kernel->operations, names, sizeof names);
+    else if (strcmp(kernel->operations, names) != 0) kernel->operations[0] = '\0';
+    ops_guards_names(e, kernel->by_index, sizeof kernel->by_index);
+  }
+}
+
 /* ---- what may lie in one place ----------------------------------------------------------------------------------- */
 
 static const ops_bind *bind_to(const ops_launch *launch, uint32_t place) {
@@ -240,6 +254,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(find_shared(e));
   HG_TRY(ops_note_operations(e, computation));
   HG_TRY(ops_note_guards(e, computation));
+  name_kernels(e);
   ops_step *steps = e->plan.steps.data;
   for (uint32_t s = 0; s < e->plan.steps.count; s++) ops_step_release(&e->plan.allocator, &steps[s]);
   e->byte_count = count_bytes(e);

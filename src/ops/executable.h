@@ -103,6 +103,8 @@ void ops_operations_of(const hg_executable *executable, uint32_t step, char *tex
 hg_status ops_note_guards(hg_executable *executable, const hg_computation *computation);
 void ops_guards_release(hg_executable *executable);
 uint64_t ops_guards_bytes(const hg_executable *executable);
+/* "take, scatter": the operations that have such indices; "": there are none. */
+void ops_guards_names(const hg_executable *executable, char *text, size_t text_bytes);
 /* Of an executable with guards: the sentence of the first index out of range, of which the fault tells from then on. 0:
  * none was found. */
 int ops_explain(const hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_fault *fault,

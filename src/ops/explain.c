@@ -154,6 +154,23 @@ uint64_t ops_guards_bytes(const hg_executable *e) {
   return sizeof *guards + guards->list.count * sizeof(guard) + guards->nodes.count * sizeof(ops_node);
 }
 
+static int is_named_before(const guard *list, size_t g) {
+  for (size_t k = 0; k < g; k++)
+    if (strcmp(list[k].operation, list[g].operation) == 0) return 1;
+  return 0;
+}
+
+void ops_guards_names(const hg_executable *e, char *text, size_t text_bytes) {
+  const guard *list = e->guards != NULL ? e->guards->list.data : NULL;
+  size_t used = 0;
+  text[0] = '\0';
+  for (size_t g = 0; e->guards != NULL && g < e->guards->list.count; g++) {
+    if (is_named_before(list, g) || used + strlen(list[g].operation) + sizeof ", " > text_bytes) continue;
+    int written = snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", list[g].operation);
+    used += written > 0 ? (size_t)written : 0;
+  }
+}
+
 /* ---- computing an index once more -------------------------------------------------------------------------------- */
 
 typedef struct look {
@@ -258,7 +275,9 @@ static hg_status find_wrong(look *l, uint64_t *bits) {
   atlas_type type = (atlas_type)l->result.type;
   for (uint64_t i = 0; i < l->count; i++) {
     *bits = element_of(l->host, atlas_bytes(type), i);
-    if (!is_in_range(l->of, type, *bits)) return HG_OK;
+    if (is_in_range(l->of, type, *bits)) continue;
+    int is_made = type == ATLAS_i64 && *bits == UINT64_C(1) << 63; /* of several indices, of which one is wrong */
+    return is_made ? HG_NOT_FOUND : HG_OK;
   }
   return HG_NOT_FOUND;
 }

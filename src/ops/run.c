@@ -211,12 +211,16 @@ static const ops_place *place_of_fault(const hg_executable *e, const ops_launch 
 /* Programs have names of their own for tensors, and addresses of their own in the place of a wrong index. */
 void ops_describe_fault(const hg_executable *e, const ops_launch *launch, const hg_tensor *inputs,
                         const hg_tensor *outputs, hg_fault *fault, char *text, size_t text_bytes) {
-  char sentence[256] = "an index is out of range", names[128];
+  char sentence[256], names[128];
   const ops_place *place = place_of_fault(e, launch, fault);
   if (place != NULL) memcpy(fault->buffer, place->name, sizeof fault->buffer);
-  int is_of_index = fault->kind == HG_FAULT_OUT_OF_BOUNDS && e->guards != NULL;
-  if (is_of_index && ops_explain(e, inputs, outputs, fault, text, text_bytes)) return;
-  if (!is_of_index) hg_fault_describe(launch->kernel->program, fault, sentence, sizeof sentence);
+  if (fault->kind == HG_FAULT_OUT_OF_BOUNDS && e->guards != NULL) {
+    if (ops_explain(e, inputs, outputs, fault, text, text_bytes)) return;
+    ops_guards_names(e, names, sizeof names);
+    snprintf(text, text_bytes, "%s: an index is out of range", names);
+    return;
+  }
+  hg_fault_describe(launch->kernel->program, fault, sentence, sizeof sentence);
   ops_operations_of(e, launch->step, names, sizeof names);
   snprintf(text, text_bytes, "in %s: %s", names, sentence);
 }

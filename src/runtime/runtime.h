@@ -159,6 +159,8 @@ struct hg_kernel {
   hg_compiled compiled;                     /* the code's */
   const hg_contraction *contraction;        /* hg_compile_input's, while it is compiled; NULL */
   hg_rows *rows; /* what each launch does, as ops knows; its own, of the executor's allocator; NULL */
+  char operations[96];  /* "take, 2 x mul": what ops has it for, as faults on streams name it; "": the user's own */
+  char by_index[96];    /* those of them that put an address of their own in the place of an index out of range */
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t advances_phase;

@@ -8,6 +8,7 @@
 
 #include "atlas/program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const hg_stream_functions *functions_of(const hg_executor *executor) { return executor->backend->streams; }
@@ -56,6 +57,17 @@ static void release_flight_locked(hg_flight *flight, garbage *g) {
   *flight = (hg_flight){NULL, NULL, 0, 0};
 }
 
+/* Which index was out of range is known no more: the work behind may have written where it lay. */
+static void describe_fault(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault) {
+  char sentence[256];
+  hg_fault_describe(kernel->program, fault, sentence, sizeof sentence);
+  if (kernel->by_index[0] != '\0' && fault->kind == HG_FAULT_OUT_OF_BOUNDS)
+    snprintf(stream->sentence, sizeof stream->sentence, "%s: an index is out of range", kernel->by_index);
+  else if (kernel->operations[0] != '\0')
+    snprintf(stream->sentence, sizeof stream->sentence, "in %s: %s", kernel->operations, sentence);
+  else memcpy(stream->sentence, sentence, sizeof sentence);
+}
+
 void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes) {
   if (stream->report.fault.kind != HG_FAULT_NONE || stream->failure != HG_OK) return; /* the first counts */
   stream->report = (hg_launch_report){.fault = *fault,
@@ -63,7 +75,7 @@ void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, con
                                       .backend = stream->executor->row->name,
                                       .engine = kernel->compiled.engine,
                                       .notes = ""}; /* the kernel's may be gone before a wait reports it */
-  hg_fault_describe(kernel->program, fault, stream->sentence, sizeof stream->sentence);
+  describe_fault(stream, kernel, fault);
 }
 
 static void note_failure_locked(hg_stream *stream, hg_status status) {

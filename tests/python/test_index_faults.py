@@ -75,3 +75,15 @@ def test_the_executor_stays_usable():
         fault_of(lambda: hg.asarray(X)[numbers(9)])
     assert hg.take(hg.asarray(X), numbers(2)).numpy().tolist() == X[[2]].tolist()
     assert "hg_" not in str(fault_of(lambda: hg.asarray(X)[numbers(9)]))
+
+
+def test_one_of_several_indices():
+    """The number that stands for all of them is nobody's."""
+    x = hg.asarray(X)
+    for key in ((numbers(0, -7), numbers(1, 1)), (numbers(0, 2), numbers(1, 9)), (1, numbers(9))):
+        with pytest.raises(hg.Fault, match="^take: an index is out of range$"):
+            x[key].numpy()
+        with pytest.raises(hg.Fault, match="^scatter: an index is out of range$"):
+            y = hg.asarray(X)
+            y[key] = 1.0
+            y.numpy()

@@ -213,11 +213,29 @@ static void test_overwritten_index(void) {
   CHECK_EQ_U64(hg_computation_update(c, i, two(c, HG_OP_take, x, i)), HG_OK);
   hg_executable *e = compiled(c);
   hg_computation_release(c);
-  REFUSES(hg_run(e, inputs, 2, NULL, 0, NULL, &report), HG_FAULT, "in take: an index is out of range");
+  REFUSES(hg_run(e, inputs, 2, NULL, 0, NULL, &report), HG_FAULT, "take: an index is out of range");
   CHECK_EQ_U64(report.fault.has_number, 0);
   hg_executable_release(e);
   hg_buffer_release(a);
   hg_buffer_release(at);
+}
+
+/* A stream names the operation; work behind may have written where the index lay. */
+static void test_streams(void) {
+  int32_t numbers[2] = {0, 4};
+  hg_buffer *a = floats(ROWS * COLUMNS, 1), *at = buffer_of(sizeof numbers, numbers), *out = floats(2 * COLUMNS, 0);
+  hg_tensor inputs[2] = {matrix_of(a, ROWS, COLUMNS), hg_tensor_of(at, ATLAS_i32, 1, (uint64_t[]){2})};
+  hg_tensor y = matrix_of(out, 2, COLUMNS);
+  hg_stream *stream = NULL;
+  hg_launch_report report = {0};
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  CHECK_EQ_U64(hg_apply(HG_OP_embedding, inputs, 2, NULL, 0, &y, 1, stream), HG_OK);
+  REFUSES(hg_stream_wait(stream, &report), HG_FAULT, "embedding: an index is out of range");
+  CHECK(report.fault.kind == HG_FAULT_OUT_OF_BOUNDS && report.fault.has_number == 0);
+  hg_stream_release(stream);
+  hg_buffer_release(a);
+  hg_buffer_release(at);
+  hg_buffer_release(out);
 }
 
 /* Calls of other names are other executables, though they are made of the same nodes. */
@@ -245,6 +263,7 @@ int main(void) {
   test_index_of_an_index();
   test_overwritten_index();
   test_names();
+  test_streams();
   hg_executor_release(executor);
   return check_report();
 }
