@@ -159,8 +159,6 @@ struct hg_kernel {
   hg_compiled compiled;                     /* the code's */
   const hg_contraction *contraction;        /* hg_compile_input's, while it is compiled; NULL */
   hg_rows *rows; /* what each launch does, as ops knows; its own, of the executor's allocator; NULL */
-  char operations[96];  /* "take, 2 x mul": what ops has it for, as faults on streams name it; "": the user's own */
-  char by_index[96];    /* those of them that put an address of their own in the place of an index out of range */
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t advances_phase;
@@ -171,6 +169,8 @@ struct hg_kernel {
   uint64_t process;                         /* the one that compiles it in the background */
   hg_status failure;                        /* of HG_FAILED */
   char sentence[512];
+  char operations[96]; /* "take, 2 x mul": what ops has it for, as faults on streams name it; "": the user's own */
+  char by_index[96];   /* those of them that put an address of their own in the place of an index out of range */
 };
 
 /* A launch of a stream, of a kernel or a graph, whose fault has not been collected. */
