@@ -3,12 +3,13 @@
  * fault record and every byte of the memory and around it.
  *
  *   test_sweep [--seed S] [--one-in N | --tenth] [--launches N] [--part I/N] [--processes P] [--route NAME]
- *              [--engine NAME[:ISA][+stream]]... [--backend cuda|metal] [--case N] [--list]
+ *              [--engine NAME[:ISA][+stream]]... [--backend cuda|metal] [--brief] [--case N] [--list]
  *
  * --one-in chooses programs, another N-th with each seed, --launches how many of a program's launches run (all), --part
- * a piece of both. Without --engine it runs on all engines of this machine's CPU. --case runs one, and shows it. A
- * worker that dies has failed at the case that it was at, and another goes on behind it. --list: how many programs
- * there are of each route. The last line is "N passed, N failed", of cases times engines. */
+ * a piece of both. Without --engine it runs on all engines of this machine's CPU. --brief leaves out launches of a
+ * million lanes, as --backend does, for machines where they take a minute. --case runs one, and shows it. A worker that
+ * dies has failed at the case that it was at, and another goes on behind it. --list: how many programs there are of
+ * each route. The last line is "N passed, N failed", of cases times engines. */
 #define _GNU_SOURCE
 #include "sweep.h"
 
@@ -32,7 +33,7 @@ typedef struct options {
   const char *engines[MOST_ENGINES];
   uint32_t engine_count;
   int is_default; /* the engines are those that the machine has */
-  int is_brief;   /* one of them is no processor's */
+  int is_brief;   /* no launch of a million lanes */
 } options;
 
 /* What a worker tells: memory that processes share. */
@@ -289,6 +290,7 @@ static int read_options(int count, char **words, options *o) {
   for (int i = 1; i < count; i++) {
     if (strcmp(words[i], "--tenth") == 0) o->one_in = 10;
     else if (strcmp(words[i], "--list") == 0) o->lists = 1;
+    else if (strcmp(words[i], "--brief") == 0) o->is_brief = 1;
     else if (i + 1 == count || !read_option(o, words[i], words[i + 1])) return 0;
     else i++;
   }
@@ -347,8 +349,8 @@ int main(int count, char **words) {
   options o = {.seed = 1, .one_in = 1, .launches = SWEEP_LAUNCHES, .part = 1, .parts = 1, .processes = 1};
   if (!read_options(count, words, &o)) {
     printf("usage: test_sweep [--seed S] [--one-in N | --tenth] [--launches N] [--part I/N] [--processes P]\n"
-           "                  [--route NAME] [--engine NAME[:ISA][+stream]]... [--backend cuda|metal] [--case N] "
-           "[--list]\n");
+           "                  [--route NAME] [--engine NAME[:ISA][+stream]]... [--backend cuda|metal] [--brief]\n"
+           "                  [--case N] [--list]\n");
     return 2;
   }
   select_programs(&o);

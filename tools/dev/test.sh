@@ -228,7 +228,7 @@ stage_asan() {
   check "build" build asan clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
     -Dc_args="-fno-sanitize-recover=all -gline-tables-only" -Dpython=true || return 0
   unit_jobs asan --without release-only
-  job "sweep" run_counted "$BUILD/asan/tests/sweep/test_sweep" --seed 4 --one-in 80 --launches 12
+  job "sweep" run_counted "$BUILD/asan/tests/sweep/test_sweep" --brief --seed 4 --one-in 80 --launches 12
   job "Python package" package_on_asan
   job "command line" run_pytest asan tests/cli
   run_jobs
@@ -423,7 +423,7 @@ stage_aarch64() {
     --seed 102000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-6000}"
   job "random programs" "${random[@]}" --seed 1000001 --count 200
   job "conformance" repeat_conformance "${run[@]}" "$folder/tests/conformance/replay"
-  job "sweep" run_counted "${run[@]}" "$folder/tests/sweep/test_sweep" --seed 5 --one-in 60 --launches 16
+  job "sweep" run_counted "${run[@]}" "$folder/tests/sweep/test_sweep" --brief --seed 5 --one-in 60 --launches 16
   unit_jobs aarch64 --without release-only --without no-qemu -- "${run[@]}"
   job "our assembler and GNU as" check "our assembler and GNU as" compare_assemblers aarch64 "${run[@]}"
   run_jobs
