@@ -56,15 +56,17 @@ hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const 
   return tensor;
 }
 
+/* None where a size is 0, however large the others are. */
 static uint64_t count_of_many(const hg_tensor *tensor) {
   uint64_t count = 1;
-  for (uint32_t i = 0; i < tensor->rank; i++)
-    if (tensor->shape[i] == 0) return 0;
+  int is_beyond = 0;
   for (uint32_t i = 0; i < tensor->rank; i++) {
-    if (tensor->shape[i] > UINT64_MAX / count) return UINT64_MAX;
-    count *= tensor->shape[i];
+    uint64_t size = tensor->shape[i];
+    if (size == 0) return 0;
+    is_beyond |= count > UINT64_MAX / size;
+    count *= size;
   }
-  return count;
+  return is_beyond ? UINT64_MAX : count;
 }
 
 uint64_t hg_tensor_count(const hg_tensor *tensor) {
