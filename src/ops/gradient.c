@@ -5,17 +5,47 @@ static const ops_node *at(const ops_gradient *g, value_id value) { return ops_at
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* Formulas with a gradient of their own, by their result; of equal ones the first. */
+/* y and g with the axes that the result has dropped. */
+static value_id with_axes(hg_computation *c, value_id value, const ops_row *row, const ops_item *arguments,
+                          value_id x) {
+  const char *names = row->arguments;
+  ops_argument_spec spec;
+  int keep = -1, axes = -1;
+  for (int i = 0; ops_next_argument(&names, &spec); i++) {
+    if (ops_word_is(spec.name, "keep")) keep = i;
+    if (ops_word_is(spec.name, "axes")) axes = i;
+  }
+  if (keep < 0 || axes < 0 || arguments[keep].integers[0] != 0) return value;
+  ops_shape shape = ops_at(c, x)->shape;
+  for (uint32_t i = 0; i < shape.rank; i++) {
+    int is_reduced = arguments[axes].is_all;
+    for (uint32_t k = 0; k < arguments[axes].count; k++)
+      is_reduced |= ops_axis(arguments[axes].integers[k], shape.rank) == (int)i;
+    if (is_reduced) shape.size[i] = 1;
+  }
+  return ops_reshape(c, value, &shape);
+}
+
+static int is_input_of(const ops_call *call, value_id value) {
+  for (uint32_t i = 0; i < call->input_count; i++)
+    if (call->inputs[i] == value) return 1;
+  return 0;
+}
+
+/* Formulas with a gradient of their own, by their result; of equal ones the first. That gradient reads the result before
+ * it dropped its axes, so this is one, too: gradients of the gradient arrive there. */
 static void find_calls(ops_gradient *g) {
-  const ops_call *calls = g->c->calls.data;
   for (uint32_t i = 0; i < g->c->calls.count; i++) {
-    const ops_row *row = ops_row_of(calls[i].op);
-    value_id result = calls[i].results[0];
+    const ops_call *call = (const ops_call *)g->c->calls.data + i;
+    const ops_row *row = ops_row_of(call->op);
+    value_id result = call->results[0];
     int has_rule = row->kind == OPS_KIND_formula && row->gradient[0] != '\0' && strcmp(row->gradient, "none") != 0;
-    if (!has_rule || calls[i].result_count != 1 || result > g->value || g->call[result] != 0) continue;
-    int is_input = 0; /* a formula that gives back what it was given */
-    for (uint32_t k = 0; k < calls[i].input_count; k++) is_input |= calls[i].inputs[k] == result;
-    if (!is_input) g->call[result] = i + 1;
+    if (!has_rule || call->result_count != 1 || result > g->value || g->call[result] != 0) continue;
+    if (is_input_of(call, result)) continue; /* a formula that gives back what it was given */
+    g->call[result] = i + 1;
+    const ops_item *arguments = (const ops_item *)g->c->arguments.data + call->first_argument;
+    value_id kept = with_axes(g->c, result, row, arguments, call->inputs[0]);
+    if (kept != 0 && kept <= g->value && g->call[kept] == 0 && !is_input_of(call, kept)) g->call[kept] = i + 1;
   }
 }
 
@@ -38,27 +68,6 @@ static int hides_what_is_asked(const ops_gradient *g, const ops_call *call) {
     }
   }
   return 0;
-}
-
-/* y and g with the axes that the result has dropped. */
-static value_id with_axes(hg_computation *c, value_id value, const ops_row *row, const ops_item *arguments,
-                          value_id x) {
-  const char *names = row->arguments;
-  ops_argument_spec spec;
-  int keep = -1, axes = -1;
-  for (int i = 0; ops_next_argument(&names, &spec); i++) {
-    if (ops_word_is(spec.name, "keep")) keep = i;
-    if (ops_word_is(spec.name, "axes")) axes = i;
-  }
-  if (keep < 0 || axes < 0 || arguments[keep].integers[0] != 0) return value;
-  ops_shape shape = ops_at(c, x)->shape;
-  for (uint32_t i = 0; i < shape.rank; i++) {
-    int is_reduced = arguments[axes].is_all;
-    for (uint32_t k = 0; k < arguments[axes].count; k++)
-      is_reduced |= ops_axis(arguments[axes].integers[k], shape.rank) == (int)i;
-    if (is_reduced) shape.size[i] = 1;
-  }
-  return ops_reshape(c, value, &shape);
 }
 
 static int flow_through_call(ops_gradient *g, value_id value, value_id amount) {
