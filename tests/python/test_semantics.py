@@ -15,10 +15,22 @@ def slopes_of_hologram(f, *numbers):
     return [float(g) for g in hg.grad(f, argnums=tuple(range(len(numbers))))(*(hg.asarray(np.array(v)) for v in numbers))]
 
 
+def second_of_hologram(f, *numbers, by=0):
+    return float(hg.grad(lambda *x: hg.grad(f)(*x), argnums=by)(*(hg.asarray(np.array(v)) for v in numbers)))
+
+
+def row_of_hologram(f, numbers):
+    return hg.grad(f)(hg.asarray(np.array(numbers))).tolist()
+
+
+def second_row_of_hologram(f, numbers):
+    return row_of_hologram(lambda x: hg.grad(f)(x).sum(), numbers)
+
+
 def names_of(library):
     names = {"np": np, "hg": hg, "inf": float("inf"), "nan": float("nan"), "A": lambda v: hg.asarray(np.array(v))}
     if library == "hologram":
-        return names | {"s": slopes_of_hologram, "row": lambda f, numbers: hg.grad(f)(hg.asarray(np.array(numbers))).tolist()}
+        return names | {"s": slopes_of_hologram, "s2": second_of_hologram, "row": row_of_hologram, "row2": second_row_of_hologram}
     if library != "torch":
         return names
     torch = pytest.importorskip("torch")
@@ -31,7 +43,18 @@ def names_of(library):
         x = torch.tensor(numbers, dtype=torch.float64, requires_grad=True)
         return torch.autograd.grad(f(x), x)[0].tolist()
 
-    return names | {"torch": torch, "T": lambda v: torch.tensor(v, dtype=torch.float64), "s": slopes, "row": row}
+    def second(f, *numbers, by=0):
+        given = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in numbers]
+        first = torch.autograd.grad(f(*given), given[0], create_graph=True)[0]
+        return float(torch.autograd.grad(first, given[by])[0]) if first.requires_grad else 0.0
+
+    def second_row(f, numbers):
+        x = torch.tensor(numbers, dtype=torch.float64, requires_grad=True)
+        first = torch.autograd.grad(f(x), x, create_graph=True)[0]
+        return torch.autograd.grad(first.sum(), x)[0].tolist() if first.requires_grad else [0.0] * len(numbers)
+
+    return names | {"torch": torch, "T": lambda v: torch.tensor(v, dtype=torch.float64), "s": slopes, "row": row, "s2": second,
+                    "row2": second_row}
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch", "hologram"])
