@@ -25,24 +25,27 @@ def value_and_grad(function: Callable[..., Any], argnums: SupportsIndex | Sequen
     except TypeError:
         numbers, is_one = integers_of(argnums), False
 
-    def check(count: int) -> set[int]:
-        """The numbers counted from 0 on; each stands once."""
+    known: dict[int, tuple[int, ...]] = {}  # by how many arguments there are
+
+    def others_of(count: int) -> tuple[int, ...]:
+        """The arguments that the gradient is not by, of so many; each number stands once."""
         own = {number + count if number < 0 else number for number in numbers}
         if len(own) < len(numbers) or any(not 0 <= number < count for number in own):
             raise ValueError(f"argnums is {argnums}: it names arguments by position, of {count} here, each once")
-        return own
+        known[count] = tuple(number for number in range(count) if number not in own)
+        return known[count]
 
     def both(*arguments: Any, **named: Any) -> Any:
         leaves: list[Array] = []
         own = list(arguments)
-        by = check(len(own))
+        others = known[len(own)] if len(own) in known else others_of(len(own))
         for number in numbers:
             leaves += _core._arrays_of(arguments[number], True)
         if not _core._is_tracing():
             _core.compute(*leaves)
-        leaves = [_core._alias(leaf) for leaf in leaves]
-        others = [argument for number, argument in enumerate(own) if number not in by]
-        trace = _core._begin_trace(leaves, _core._arrays_of((others, named), False))
+        leaves = list(map(_core._alias, leaves))
+        given = _core._arrays_of(([own[number] for number in others], named), False) if others or named else []
+        trace = _core._begin_trace(leaves, given)
         try:
             twins = map(_core._twin, leaves)  # the function may assign to what it is given
             for number in numbers:

@@ -6,8 +6,6 @@
 
 PyTypeObject *hgpy_array_type;
 
-bool hgpy_is_array(PyObject *object) { return Py_TYPE(object) == hgpy_array_type; }
-
 hgpy_node *hgpy_array_node(PyObject *array) { return ((hgpy_array *)array)->node; }
 
 PyObject *hgpy_array_of(hgpy_node *node) {

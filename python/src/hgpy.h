@@ -357,7 +357,7 @@ typedef struct hgpy_array {
 
 extern PyTypeObject *hgpy_array_type;
 int hgpy_array_add(PyObject *module);
-bool hgpy_is_array(PyObject *object);
+static inline bool hgpy_is_array(PyObject *object) { return Py_TYPE(object) == hgpy_array_type; }
 /* Takes the node, also where it fails; NULL gives NULL. */
 PyObject *hgpy_array_of(hgpy_node *node);
 hgpy_node *hgpy_array_node(PyObject *array); /* borrowed */

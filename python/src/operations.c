@@ -212,8 +212,7 @@ static hgpy_bound bound_of(const call *c, uint32_t input) {
   }
 }
 
-/* The type of the arrays that share one with place `input`; ATLAS_NONE: there is no array. */
-static uint32_t type_of_arrays(const call *c, uint32_t input) {
+static uint32_t type_of_several(const call *c, uint32_t input) {
   uint32_t type = ATLAS_NONE;
   for (uint32_t i = 0; i < c->input_count; i++) {
     if (i == input || c->inputs[i] == NULL || !hgpy_is_array(c->inputs[i])) continue;
@@ -223,6 +222,14 @@ static uint32_t type_of_arrays(const call *c, uint32_t input) {
     if (next != ATLAS_NONE) type = next; /* else the library says why not */
   }
   return type;
+}
+
+/* The type of the arrays that share one with place `input`; ATLAS_NONE: there is no array. Most have two inputs. */
+static uint32_t type_of_arrays(const call *c, uint32_t input) {
+  if (c->input_count != 2) return type_of_several(c, input);
+  PyObject *other = c->inputs[1 - input];
+  bool is_beside = other != NULL && hgpy_is_array(other) && hgpy_row_same_types(c->number, input, 1 - input);
+  return is_beside ? ((hgpy_array *)other)->node->tensor.type : (uint32_t)ATLAS_NONE;
 }
 
 /* The type of a number that no array is beside, with the numbers that are. */

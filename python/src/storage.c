@@ -85,6 +85,11 @@ hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool
 
 void hgpy_give_back(void *owner, void (*release)(void *owner)) {
   PyObject *type, *value, *traceback;
+  if (!PyErr_Occurred()) {
+    release(owner);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return;
+  }
   PyErr_Fetch(&type, &value, &traceback); /* of why it is given back, maybe: what owners do may be Python, too */
   release(owner);
   PyErr_Restore(type, value, traceback);
