@@ -32,8 +32,8 @@ static int is_input_of(const ops_call *call, value_id value) {
   return 0;
 }
 
-/* Formulas with a gradient of their own, by their result; of equal ones the first. That gradient reads the result before
- * it dropped its axes, so this is one, too: gradients of the gradient arrive there. */
+/* Formulas with a gradient of their own, by their result; of equal ones the first. That gradient reads the result
+ * before it dropped its axes, so this is one, too: second gradients arrive there. */
 static void find_calls(ops_gradient *g) {
   for (uint32_t i = 0; i < g->c->calls.count; i++) {
     const ops_call *call = (const ops_call *)g->c->calls.data + i;
@@ -82,7 +82,10 @@ static int flow_through_call(ops_gradient *g, value_id value, value_id amount) {
     value_id input = call.inputs[i];
     if (input != 0 && input <= g->value && g->depends[input] != 0) wanted |= 1u << i;
   }
-  ops_rule rule = {.row = row, .text = row->gradient, .inputs = call.inputs, .input_count = call.input_count,
+  ops_rule rule = {.row = row,
+                   .text = row->gradient,
+                   .inputs = call.inputs,
+                   .input_count = call.input_count,
                    .arguments = arguments};
   rule.y = with_axes(g->c, value, row, arguments, call.inputs[0]);
   rule.g = with_axes(g->c, amount, row, arguments, call.inputs[0]);
