@@ -376,7 +376,8 @@ def mix(d):
     other = d.name(lambda v: v.shape == shape and v.dtype != dtype) or d.number()
     one, two = (name, other) if d.r.random() < 0.5 else (other, name)
     return f"{d.new()} = " + d.r.choice((f"{one} {d.r.choice('+-*/')} {two}", f"xp.where({name} > 1, {one}, {two})",
-                                         f"xp.maximum({name}, {other})", f"xp.stack([{name}, +{other}], axis=0)", f"xp.minimum({name}, {other})"))  # fmt: skip
+                                         f"xp.maximum({name}, {other})",
+                                         f"xp.stack([{name}, +{other}], axis=0)", f"xp.minimum({name}, {other})"))  # fmt: skip
 
 
 @form(2)
