@@ -66,6 +66,13 @@ hgpy_node *hgpy_value_fit(hgpy_node *value, uint32_t rank, const uint64_t *shape
 
 /* ---- into memory ------------------------------------------------------------------------------------------------- */
 
+/* Of a broadcast array several elements are one place in memory. */
+static bool repeats_elements(const hg_tensor *tensor) {
+  for (uint32_t d = 0; d < tensor->rank; d++)
+    if (tensor->stride[d] == 0 && tensor->shape[d] > 1) return true;
+  return false;
+}
+
 /* The memory to write to: the array's own where nobody else can see it, else a copy's, which it has from then on. */
 static hgpy_node *own_memory(PyObject *self) {
   hgpy_node *node = hgpy_array_node(self);
@@ -75,7 +82,8 @@ static hgpy_node *own_memory(PyObject *self) {
     if (node == NULL) return NULL;
     hgpy_array_set(self, node);
   }
-  if (node->references == 1 && node->storage->references == 1 && !node->storage->is_foreign) return node;
+  bool is_own = node->references == 1 && node->storage->references == 1 && !node->storage->is_foreign;
+  if (is_own && !repeats_elements(&node->tensor)) return node;
   if (!hgpy_allows(
           "others see the memory that is assigned to, so all of it would be copied; assign to hologram.array(x)"))
     return NULL;

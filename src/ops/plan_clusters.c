@@ -17,7 +17,7 @@ static void mark_roots(planner *p) {
   for (size_t i = 0; i < p->c->inputs.count; i++)
     if (inputs[i].update != 0) p->ends[inputs[i].update - 1] |= UPDATES;
   for (size_t i = 0; i < p->c->checks.count; i++) p->ends[((const value_id *)p->c->checks.data)[i] - 1] |= CHECKS;
-  for (uint32_t i = 0; i < p->node_count; i++) p->live[i] = p->ends[i] != 0;
+  for (uint32_t i = 0; i < p->node_count; i++) p->live[i] = (p->ends[i] & ~CHECKS) != 0;
 }
 
 /* A use by a node that does work counts for what stands behind views, too, with as many elements as are looked at. */
@@ -34,6 +34,8 @@ static void count_use(planner *p, value_id value, uint64_t elements) {
 static void mark_live(planner *p) {
   mark_roots(p);
   for (uint32_t i = p->node_count; i-- > 0;) {
+    if (p->live[i]) p->ends[i] &= (uint8_t)~CHECKS; /* who reads it has the fault */
+    else if ((p->ends[i] & CHECKS) != 0) p->live[i] = 1;
     if (!p->live[i]) continue;
     const ops_node *node = node_at(p, i);
     uint64_t elements =

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { PUT_OUT = 1, UPDATES = 2 /* an input */, CHECKS = 4 /* its numbers */ };
+enum { PUT_OUT = 1, UPDATES = 2 /* an input */, CHECKS = 4 /* its numbers: nobody reads what it gives */ };
 enum { NONE = 0, PLAN_WAYS = 4 /* that a node can be reached, of one walk */, MOST_NODES = 256 /* of a cluster */ };
 
 typedef struct cluster {
@@ -39,7 +39,7 @@ typedef struct planner {
   uint32_t flags, node_count;
   uint8_t *live, *is_inline;
   uint8_t *boxes;        /* by node: bits, PLAN_BOX: an update that may be written where its base lies, and PLAN_BASE */
-  uint8_t *ends;         /* by node: bits, PUT_OUT and UPDATES */
+  uint8_t *ends;         /* by node: bits, PUT_OUT, UPDATES, CHECKS */
   uint32_t *stamp, epoch; /* by node: the walk that has been there last */
   uint32_t *uses;        /* by node: how many nodes that do work read it, directly or through views */
   uint64_t *reads;       /* how many of its elements they read in all */

@@ -1,5 +1,7 @@
 """x[...] = value is part of what gradients see: values beside NumPy's, gradients beside central differences in f64."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -330,3 +332,15 @@ def test_so_does_its_gradient(f):
     launches = launches_of(lambda x: hg.grad(lambda x: (f(x) * f(x)).sum())(x), x)
     copies = sum(launch["bytes_written"] for launch in launches) / (4 * SIZE)
     assert copies < TIMES / 3
+
+
+@pytest.mark.parametrize("is_eager", [False, True])
+def test_elements_that_were_one_place_in_memory(is_eager):
+    """A broadcast array has an element for each place as soon as one is assigned."""
+    with hg.eager() if is_eager else contextlib.nullcontext():
+        x = api.broadcast_to(hg.asarray(np.arange(3.0)), (2, 3)).compute()
+        x[0, 1:] *= 10.0
+        y = api.tile(hg.asarray(np.arange(3.0)), (2, 1))
+        y[1] = 7.0
+    np.testing.assert_array_equal(np.asarray(x), [[0, 10, 20], [0, 1, 2]])
+    np.testing.assert_array_equal(np.asarray(y), [[0, 1, 2], [7, 7, 7]])
