@@ -123,6 +123,8 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     """start + i * step to before stop; with one number from 0 to before it. Of floats float32, else int64."""
     if stop is None:
         start, stop = 0, start
+    if _any(isinstance(v, _core.Array) for v in (start, stop, step)):
+        _core.arange(start, stop, step, "float64")  # which refuses numbers that a gradient should flow to
     start, stop, step = _plain(start), _plain(stop), _plain(step)
     is_whole = not _any(isinstance(v, float) for v in (start, stop, step))
     kind = _type_of(dtype if dtype is not None else _core.int64 if is_whole else _core.float32)
