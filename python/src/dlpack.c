@@ -108,8 +108,10 @@ static bool tensor_of_dl(const dl_tensor *t, const hgpy_device *device, hg_tenso
 static hgpy_node *node_of_dl(const dl_tensor *t, hgpy_device *device, bool is_read_only, void *owner,
                              void (*release)(void *)) {
   hg_tensor tensor;
-  if (tensor_of_dl(t, device, &tensor))
-    return hgpy_node_over(device, (char *)t->data + t->byte_offset, &tensor, is_read_only, owner, release);
+  if (tensor_of_dl(t, device, &tensor)) {
+    char *first = t->data != NULL ? (char *)t->data + t->byte_offset : NULL; /* an empty tensor may have none */
+    return hgpy_node_over(device, first, &tensor, is_read_only, owner, release);
+  }
   hgpy_give_back(owner, release);
   return NULL;
 }
