@@ -204,7 +204,7 @@ def test_joins(size, put):
     x, where = put(n), places(2 * size)
     same(at(hg.concatenate([x, x[::-1]]), where), np.concatenate([n, n[::-1]])[where])
     same(at(hg.stack([x, x + 1], axis=-1), where), np.stack([n, n + np.int16(1)], axis=-1).reshape(-1)[where])
-    same(at(hg.pad(x, (3, size - 3), value=7), where), np.pad(n, (3, size - 3), constant_values=7)[where])
+    same(at(hg.pad(x, (3, size - 3), constant_values=7), where), np.pad(n, (3, size - 3), constant_values=7)[where])
 
 
 @pytest.mark.parametrize("size", SIZES)

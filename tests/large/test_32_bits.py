@@ -67,7 +67,7 @@ def test_views(size, given, x):
 def test_joins(size, given, x):
     where, half = places(size), size // 2
     same(at(hg.concatenate([x[half:], x[:half]]), where), given[(where + half) % size])
-    same(at(hg.pad(x[:1000], (size - 1500, 500), value=7), places(size)),
+    same(at(hg.pad(x[:1000], (size - 1500, 500), constant_values=7), places(size)),
          np.where((where >= size - 1500) & (where < size - 500), given[(where - size + 1500).clip(0, 999)], np.uint8(7)))
 
 
