@@ -53,7 +53,8 @@ typedef enum hg_status {
   HG_FAULT = 10,
   HG_IO = 11,
   HG_BUSY = 12,
-  HG_DEVICE = 13
+  HG_DEVICE = 13,
+  HG_CANCELLED = 14
 } hg_status;
 
 const char *hg_status_name(hg_status status);
@@ -88,6 +89,7 @@ typedef enum hg_log_level {
 } hg_log_level;
 
 typedef void (*hg_log_callback)(void *user, hg_log_level level, const char *message);
+typedef int (*hg_ask_callback)(void *user);
 
 enum {
   ATLAS_REG_BLOCK_LANE = 252,
@@ -483,6 +485,7 @@ hg_buffer *hg_buffer_retain(hg_buffer *buffer);
 void hg_buffer_release(hg_buffer *buffer);
 uint64_t hg_buffer_size(const hg_buffer *buffer);
 uint64_t hg_buffer_handle(const hg_buffer *buffer);
+void *hg_buffer_address(const hg_buffer *buffer);
 hg_status hg_buffer_write(hg_buffer *buffer, uint64_t offset, const void *source, uint64_t byte_count);
 hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, uint64_t byte_count);
 hg_status hg_buffer_copy(hg_buffer *destination, uint64_t destination_offset, hg_buffer *source, uint64_t source_offset,
@@ -638,7 +641,10 @@ typedef struct hg_fault {
   char buffer[64];
   int64_t index;
   int64_t extent;
-  uint64_t reserved[3];
+  int64_t number;
+  uint64_t length;
+  uint32_t axis;
+  uint32_t has_number;
 } hg_fault;
 
 typedef struct hg_launch_report {
@@ -675,7 +681,8 @@ typedef enum hg_cache_state {
   HG_CACHE_OK,
   HG_CACHE_DAMAGED,
   HG_CACHE_UNREADABLE,
-  HG_CACHE_NO_ENTRY
+  HG_CACHE_NO_ENTRY,
+  HG_CACHE_REFUSED
 } hg_cache_state;
 
 typedef struct hg_cache_file {
@@ -714,6 +721,7 @@ hg_status hg_executor_phase(hg_executor *executor, uint32_t *phase);
 hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);
 hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
 hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
+hg_status hg_boundary_buffer(hg_executor *executor, uint64_t offset, uint64_t byte_count, hg_buffer **out);
 
 typedef struct hg_tensor {
   hg_buffer *buffer;
@@ -732,6 +740,7 @@ hg_status hg_tensor_slice(const hg_tensor *tensor, int64_t axis, int64_t start, 
 hg_status hg_tensor_broadcast(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
 hg_status hg_tensor_reshape(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
 uint64_t hg_tensor_count(const hg_tensor *tensor);
+hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint64_t *count);
 
 typedef enum hg_op {
   HG_OP_none = 0,
@@ -758,6 +767,7 @@ typedef enum hg_op {
   HG_OP_ceil = 0x0115,
   HG_OP_trunc = 0x0116,
   HG_OP_round = 0x0117,
+  HG_OP_stop_gradient = 0x0118,
   HG_OP_exp = 0x0120,
   HG_OP_exp2 = 0x0121,
   HG_OP_expm1 = 0x0122,
@@ -838,6 +848,7 @@ typedef enum hg_op {
   HG_OP_concatenate = 0x0701,
   HG_OP_stack = 0x0702,
   HG_OP_pad = 0x0703,
+  HG_OP_update = 0x0704,
   HG_OP_full = 0x0801,
   HG_OP_arange = 0x0802,
   HG_OP_eye = 0x0803,
@@ -869,6 +880,13 @@ typedef enum hg_op {
   HG_OP_floor_divide = 0x120d,
   HG_OP_remainder = 0x120e,
   HG_OP_logaddexp = 0x120f,
+  HG_OP_floor_of_quotient = 0x1210,
+  HG_OP_clamp = 0x1211,
+  HG_OP_asinh = 0x1212,
+  HG_OP_acosh = 0x1213,
+  HG_OP_atanh = 0x1214,
+  HG_OP_hypot = 0x1215,
+  HG_OP_nextafter = 0x1216,
   HG_OP_total = 0x1301,
   HG_OP_mse = 0x1302,
   HG_OP_l1 = 0x1303,
@@ -882,6 +900,7 @@ typedef enum hg_op {
   HG_OP_bce = 0x130b,
   HG_OP_bce_with_logits = 0x130c,
   HG_OP_kl_div = 0x130d,
+  HG_OP_bce_logit_of = 0x130e,
   HG_OP_gemm = 0x1401,
   HG_OP_linear = 0x1402,
   HG_OP_embedding = 0x1403,
@@ -918,6 +937,7 @@ typedef struct hg_op_info {
 
 hg_status hg_op_query(size_t index, hg_op_info *info);
 hg_op hg_op_by_name(const char *name);
+atlas_type hg_promote_types(atlas_type a, atlas_type b);
 typedef struct hg_computation hg_computation;
 typedef uint32_t hg_value;
 hg_status hg_computation_create(const hg_allocator *allocator, hg_computation **out);
@@ -941,7 +961,8 @@ typedef struct hg_executable hg_executable;
 
 enum {
   HG_NUMERICS_FAST = 1,
-  HG_NO_FUSION = 2
+  HG_NO_FUSION = 2,
+  HG_STRICT_TYPES = 4
 };
 
 typedef struct hg_compile_desc {
