@@ -43,7 +43,8 @@ static void find_calls(ops_gradient *g) {
     if (!has_rule || call->result_count != 1 || result > g->value || g->call[result] != 0) continue;
     if (is_input_of(call, result)) continue; /* a formula that gives back what it was given */
     g->call[result] = i + 1;
-    const ops_item *arguments = (const ops_item *)g->c->arguments.data + call->first_argument;
+    const ops_item *arguments = g->c->arguments.data; /* NULL: no call has any */
+    if (arguments != NULL) arguments += call->first_argument;
     value_id kept = with_axes(g->c, result, row, arguments, call->inputs[0]);
     if (kept != 0 && kept <= g->value && g->call[kept] == 0 && !is_input_of(call, kept)) g->call[kept] = i + 1;
   }
