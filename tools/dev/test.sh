@@ -240,7 +240,8 @@ stage_asan() {
 package_on_asan() {
   check "package" lay_package asan || return 0
   local pytest_wrapper=(env LD_PRELOAD="$(clang -print-file-name="libclang_rt.asan-$(uname -m).so")" PYTHONMALLOC=malloc
-    ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" PYTHONPATH="$BUILD/asan/stage" HOLOGRAM_DOUBLE="$ROOT/$BUILD/asan/tests/sim")
+    ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" PYTHONPATH="$BUILD/asan/stage" HOLOGRAM_DOUBLE="$ROOT/$BUILD/asan/tests/sim"
+    HOLOGRAM_RANDOM_PYTHON=100)
   run_pytest asan tests/python -m "not resident" --ignore=tests/python/test_torch.py --capture=sys --hypothesis-profile=few
 }
 
