@@ -93,7 +93,7 @@ static hg_launch_desc shape_of(const atlas_program *program, size_t input_size) 
 static uint64_t run(atlas_program *program, size_t input_size) {
   setup s = {0};
   hg_kernel *kernel = NULL;
-  const hg_executor_desc here = {.size = sizeof here, .backend = HG_BACKEND_CPU}; /* doubles of GPUs may lie beside it */
+  const hg_executor_desc here = {.size = sizeof here, .backend = HG_BACKEND_CPU}; /* GPUs may have doubles here */
   PROMISE(hg_executor_create(&here, &s.executor) == HG_OK);
   set_up(&s, program);
   PROMISE(hg_kernel_create(s.executor, program, &kernel) == HG_OK);
