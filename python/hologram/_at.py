@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hologram import _core
 from hologram._core import Array
-from hologram._index import Key, Split, update
+from hologram._index import Key, Split, fitted, update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -76,7 +76,7 @@ class Elements:
         read = Key(x, key)
         number, shape = read.numbers()
         split = Split(x, read)
-        fit = _core._fitted(value, (*split.before, *shape, *split.after))
+        fit = fitted(value, (*split.before, *shape, *split.after))
         if fit.size == 0:
             return _core._twin(x)
         wide = "float32" if x.dtype.kind == "float" and x.dtype.itemsize < 4 else x.dtype

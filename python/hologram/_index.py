@@ -191,6 +191,15 @@ def _joined(places: list[tuple[Any, int, bool]]) -> Any:
 
 # ---- reading and assigning --------------------------------------------------------------------------------------------
 
+def fitted(value: Array, shape: tuple[int, ...]) -> Array:
+    """A value broadcast to elements that are named by places. As in NumPy, which reshapes it to its last axes, an empty value may have
+    too many leading axes of any size; to slices, as there, only axes of one element may be too many."""
+    extra = value.ndim - len(shape)
+    if extra > 0 and 0 in value.shape[extra:]:
+        value = value.reshape(value.shape[extra:])
+    return _core._fitted(value, shape)
+
+
 class Split:
     """x[key.basic] as [before, the named elements, after]."""
 
@@ -231,7 +240,7 @@ def put(x: Array, key: Any, value: Array) -> Array:
     if made is None:
         number, shape = read.numbers()
         split = Split(x, read)
-        fit = _core._fitted(value, (*split.before, *shape, *split.after))
+        fit = fitted(value, (*split.before, *shape, *split.after))
         if fit.size == 0:
             return x
         rows = fit.reshape((split.flat.shape[0], -1, split.flat.shape[2]))
@@ -257,5 +266,5 @@ def _put_by_mask(x: Array, key: Key, value: Array) -> Array | None:
     if mask.shape != view.shape[key.first : key.first + axes] or (own >= 0 and value.shape[own] != 1):
         return None
     before = view.shape[: key.first]
-    fit = _core._fitted(value, (*before, 1, *after)).reshape((*before, *(1,) * axes, *after)) if value.ndim else value
+    fit = fitted(value, (*before, 1, *after)).reshape((*before, *(1,) * axes, *after)) if value.ndim else value
     return _core.where(mask.reshape((*mask.shape, *(1,) * len(after))), fit, view)

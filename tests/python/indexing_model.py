@@ -101,6 +101,9 @@ def select(shape, key):
 def assign(elements, shape, key, value_shape, values):
     """The elements of an array after x[key] = value: of several for one place the last one stays. And which stays at each place."""
     made, positions = select(shape, key)
+    last = value_shape[len(value_shape) - len(made) :] if len(value_shape) > len(made) else value_shape
+    if 0 in last and any(isinstance(part, (bool, Numbers)) for part in key):
+        value_shape = last  # of nothing, leading axes of any size may be too many
     while len(value_shape) > len(made) and value_shape[0] == 1:
         value_shape = value_shape[1:]
     if together([made, value_shape]) != made:

@@ -53,8 +53,15 @@ class Draft:
             made.add(line)
         return made if made.lines == list(lines) else None
 
-    def source(self, lines=None):
-        body = (lines or self.lines) + [f"return [{', '.join(sorted(self.values))}]"]
+    def source(self):
+        return self.function(self.lines, f"[{', '.join(sorted(self.values))}]")
+
+    def refused_source(self):
+        """Of the lines up to the one that the model refuses; its arrays are those that there are then."""
+        return self.function(self.refused[0], "list(locals().values())")
+
+    def function(self, lines, results):
+        body = [*lines, f"return {results}"]
         return f"def program(xp, {', '.join(self.inputs)}):\n" + "".join(f"    {part}\n" for line in body for part in line.split("\n"))
 
     def add(self, text):

@@ -84,7 +84,16 @@ class Array:
         return self.selection(lambda numbers: numbers[plain(key)])
 
     def __setitem__(self, key, value):
-        self.v = self.replaced(self.fit(value), self.places(key))
+        value = self.fit(value)
+        self.must_fit(key, value.shape)
+        self.v = self.replaced(value, self.places(key))
+
+    def must_fit(self, key, shape):
+        """NumPy's rule, by which slices take fewer shapes than places do; the ... keeps it from rules of its own for one element and
+        for a mask of all axes."""
+        key = plain(key)
+        key = key if isinstance(key, tuple) else (key,)
+        np.empty(self.shape)[key if any(part is ... for part in key) else (*key, ...)] = np.empty(shape)
 
     @property
     def at(self):
@@ -109,9 +118,11 @@ class Array:
     def astype(self, dtype):
         dtype = np.dtype(dtype)
         if self.dtype.kind == "f" and dtype.kind != "f":
-            v = self.plain()
-            if (np.abs(v - np.round(v)) < 1e-3).any() or (dtype.kind == "u" and (v < 0).any()):
-                raise Unsettled("a last bit may matter, or there is no such number")
+            v = self.plain().astype("float64")
+            if (np.abs(v - np.round(v)) < 1e-3).any():
+                raise Unsettled("a last bit may matter")
+            if dtype.kind in "iu":
+                v = np.clip(v, np.iinfo(dtype).min, np.iinfo(dtype).max)  # beyond a type's numbers is its last
             return type(self)(v.astype(dtype))
         return type(self)(self.cast(self.v, dtype))
 
@@ -159,7 +170,9 @@ class Array:
         return self.with_(function, other)
 
     def __matmul__(self, other):
-        return self.with_(lambda a, b: a @ b, other)
+        """Products of int8 add up in int32; other integers wrap at their own type."""
+        dtype = type_of(self, other)
+        return self.with_(lambda a, b: a @ b, other, np.dtype("int32") if dtype == np.int8 else dtype)
 
     def __lt__(self, other):
         return self.compared(np.less, other)
@@ -249,8 +262,10 @@ class At:
         x, places = +self.x.number(), np.asarray(self.x.places(self.key))
         if neutral in ("min", "max"):
             neutral = {"min": -np.inf, "max": np.inf}[neutral] if x.dtype.kind == "f" else getattr(np.iinfo(x.dtype), neutral)
+        value = x.fit(value)
+        x.must_fit(self.key, value.shape)
         source = type(x)(x.cast(np.zeros(places.shape), x.dtype))
-        source[...] = value
+        source.v = source.replaced(value, np.arange(places.size).reshape(places.shape))
         places, rows = places.reshape(-1), [x]
         rank = np.array([np.count_nonzero(places[:i] == place) for i, place in enumerate(places)], int)
         for number in range(max(rank, default=-1) + 1):

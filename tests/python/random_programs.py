@@ -148,13 +148,13 @@ def check_refusal(draft):
     """Of a line that means nothing to NumPy: it raises."""
     if draft.refused is None:
         return ""
-    lines, error = draft.refused
-    program = Program(draft.source(lines), list(draft.inputs.values()))
+    program = Program(draft.refused_source(), list(draft.inputs.values()))
     try:
         results = program.values(OURS, [hg.array(value) for value in program.inputs])
         hg.compute(*(value for value in results if isinstance(value, hg.Array)))
     except (ValueError, IndexError, TypeError, OverflowError):
         return ""
+    error = draft.refused[1]
     return f"nothing raised where NumPy's model raises {type(error).__name__}: {error}\n{program.source}"
 
 

@@ -104,8 +104,8 @@ def own_key(rng, key):
 def some_values(rng, shape):
     """Elements and the shape of a value for a part of this shape: broadcast to it, and at times of another shape."""
     made = [1 if rng.random() < 0.2 else size for size in shape[rng.randint(0, len(shape)) if rng.random() < 0.4 else 0 :]]
-    if rng.random() < 0.1:
-        made = [1, *made]
+    if rng.random() < 0.15:
+        made = [rng.choice((1, 1, 3)), *made]
     if rng.random() < 0.05:
         made = [*made, 2]
     return [float(rng.randint(1, 99)) for _ in range(prod(made))], tuple(made[:8])
