@@ -23,6 +23,7 @@ static const judged functions[] = {
     {"sigmoid", ATLAS_OP_sigmoid, ref_sigmoid, 1, {1.5, 1.0}},
     {"erf", ATLAS_OP_erf, ref_erf, 1, {1.0, 1.0}},
     {"erfc", ATLAS_OP_erfc, ref_erfc, 1, {1.0, 1.0}},
+    {"silu", ATLAS_OP_silu, ref_silu, 1, {2.3, 1.0}},
     {"gelu", ATLAS_OP_gelu, ref_gelu, 1, {1.5, 1.0}},
     {"gelu.tanh", ATLAS_OP_gelu_tanh, ref_gelu_tanh, 1, {2.0, 1.0}},
     {"fmod", ATLAS_OP_fmod, ref_fmod, 2, {0.0, 0.0}},

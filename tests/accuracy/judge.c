@@ -76,17 +76,24 @@ static void ref_sigmoid(scratch *s) {
   mpfr_set(s->result, s->t, MPFR_RNDN);
 }
 
-/* At -inf both forms of gelu approach zero from below. */
-static int gelu_special(scratch *s) {
+/* At -inf silu and both forms of gelu approach zero from below. */
+static int silu_special(scratch *s) {
   if (mpfr_nan_p(s->a) || mpfr_zero_p(s->a)) mpfr_set(s->result, s->a, MPFR_RNDN);
   else if (mpfr_inf_p(s->a) && mpfr_signbit(s->a)) mpfr_set_zero(s->result, -1);
   else return 0;
   return 1;
 }
 
+static void ref_silu(scratch *s) {
+  if (silu_special(s)) return;
+  mpfr_set(s->t, s->a, MPFR_RNDN);
+  logistic(s);
+  mpfr_mul(s->result, s->a, s->t, MPFR_RNDN);
+}
+
 /* a/2 erfc(-a / sqrt 2): no cancellation on either side */
 static void ref_gelu(scratch *s) {
-  if (gelu_special(s)) return;
+  if (silu_special(s)) return;
   mpfr_set_ui(s->t, 2, MPFR_RNDN);
   mpfr_sqrt(s->t, s->t, MPFR_RNDN);
   mpfr_div(s->t, s->a, s->t, MPFR_RNDN);
@@ -98,7 +105,7 @@ static void ref_gelu(scratch *s) {
 
 /* a/2 (1 + tanh u) = a / (1 + e^-2u) */
 static void ref_gelu_tanh(scratch *s) {
-  if (gelu_special(s)) return;
+  if (silu_special(s)) return;
   mpfr_const_pi(s->unit, MPFR_RNDN);
   mpfr_ui_div(s->unit, 2, s->unit, MPFR_RNDN);
   mpfr_sqrt(s->unit, s->unit, MPFR_RNDN);

@@ -25,6 +25,7 @@ enum { PRECISION = 200, BATCH = 4096, SHOWN = 10 };
 
 static double ref_rsqrt(double x) { return x == 0 ? copysign(INFINITY, x) : 1 / sqrt(x); }
 static double ref_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double ref_silu(double x) { return x == -INFINITY ? -0.0 : x / (1 + exp(-x)); }
 static double ref_gelu(double x) { return x == -INFINITY ? -0.0 : x / 2 * erfc(-x * M_SQRT1_2); }
 static double ref_gelu_tanh(double x)
 {
@@ -43,6 +44,12 @@ static void mp_sigmoid(mpfr_t r, const mpfr_t x)
     mpfr_exp(r, r, MPFR_RNDN);
     mpfr_add_ui(r, r, 1, MPFR_RNDN);
     mpfr_ui_div(r, 1, r, MPFR_RNDN);
+}
+static void mp_silu(mpfr_t r, const mpfr_t x)
+{
+    if (mpfr_inf_p(x) && mpfr_signbit(x)) { mpfr_set_zero(r, -1); return; }
+    mp_sigmoid(r, x);
+    mpfr_mul(r, r, x, MPFR_RNDN);
 }
 static void mp_gelu(mpfr_t r, const mpfr_t x)
 {
@@ -83,7 +90,7 @@ static const struct reference {
     void (*mp2)(mpfr_t, const mpfr_t, const mpfr_t);
 } references[] = {
     { "rsqrt", ref_rsqrt, mp_rsqrt, 0 }, { "sigmoid", ref_sigmoid, mp_sigmoid, 0 },
-    { "gelu", ref_gelu, mp_gelu, 0 }, { "gelu.tanh", ref_gelu_tanh, mp_gelu_tanh, 0 },
+    { "silu", ref_silu, mp_silu, 0 }, { "gelu", ref_gelu, mp_gelu, 0 }, { "gelu.tanh", ref_gelu_tanh, mp_gelu_tanh, 0 },
 #define ROW(f) { #f, f, mp_##f, 0 }
     ROW(exp), ROW(exp2), ROW(expm1), ROW(log), ROW(log2), ROW(log10), ROW(log1p), ROW(sin), ROW(cos), ROW(tan),
     ROW(cbrt), ROW(asin), ROW(acos), ROW(atan), ROW(sinh), ROW(cosh), ROW(tanh), ROW(erf), ROW(erfc),

@@ -16,8 +16,8 @@ from formats import FORMATS, from_exact, is_nan, to_float
 
 mp.prec = 120
 
-UNARY = ("rsqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh sigmoid erf erfc gelu "
-         "gelu.tanh").split()
+UNARY = ("rsqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh sigmoid silu erf erfc "
+         "gelu gelu.tanh").split()
 BINARY = ("fmod", "pow", "atan2")
 
 INF, NAN = math.inf, math.nan
@@ -42,6 +42,7 @@ AT_EXTREMES = {
     "cosh": (INF, 1.0, 1.0, INF),
     "tanh": (-1.0, -0.0, 0.0, 1.0),
     "sigmoid": (0.0, 0.5, 0.5, 1.0),
+    "silu": (-0.0, -0.0, 0.0, INF),
     "erf": (-1.0, -0.0, 0.0, 1.0),
     "erfc": (2.0, 1.0, 1.0, 0.0),
     "gelu": (-0.0, -0.0, 0.0, INF),
@@ -200,6 +201,7 @@ REFERENCE = {
     "cosh": lambda x: mp.cosh(_clamp(x)),
     "tanh": lambda x: mp.tanh(_clamp(x)),
     "sigmoid": _sigmoid,
+    "silu": lambda x: x * _sigmoid(x),
     "erf": _erf,
     "erfc": _erfc,
     "gelu": lambda x: x * _erfc(-x / mp.sqrt(2)) / 2,

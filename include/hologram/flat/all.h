@@ -237,6 +237,7 @@ typedef enum atlas_op {
   ATLAS_OP_erfc = 0x0732,
   ATLAS_OP_gelu = 0x0733,
   ATLAS_OP_gelu_tanh = 0x0734,
+  ATLAS_OP_silu = 0x0735,
   ATLAS_OP_pool_alloc = 0x0801,
   ATLAS_OP_pool_free = 0x0802,
   ATLAS_OP_pool_load = 0x0803,
