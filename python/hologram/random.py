@@ -53,8 +53,10 @@ def integers(key: Array, shape: Any = (), low: int = 0, high: int = 2, dtype: An
     return _made(_core.integers(key, None, _sized(shape), low, high, dtype), shape)
 
 
-def bernoulli(key: Array, shape: Any = (), p: float = 0.5) -> Array:
-    """True with probability p."""
+def bernoulli(key: Array, shape: Any = (), p: float | Array = 0.5) -> Array:
+    """True with probability p, a number or an array of them."""
+    if not isinstance(p, Array) and not 0 <= p <= 1:
+        raise ValueError(f"bernoulli: the probability p is from 0 to 1, not {p}")
     return uniform(key, shape) < p
 
 

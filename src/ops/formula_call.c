@@ -332,11 +332,27 @@ static ops_item without(const build_call *b) {
   return of_shape(b, &shape);
 }
 
+/* The number where it is right; else a complaint. `before` stands before its low bound, `amid` before the high one. */
+static ops_item bounded(const build_call *b, int is_right, const char *before, const char *amid) {
+  if (is_right) return b->items[0];
+  return ops_complain(b->f, NULL, "%s is %s; it has to %s %s %s %s", own_name(b, (char[HG_WORD_BYTES]){0}),
+                      OPS_NUMBER(b->items[0].number), before, OPS_NUMBER(b->items[1].number), amid,
+                      OPS_NUMBER(b->items[2].number));
+}
+
 static ops_item within(const build_call *b) {
-  const ops_item *number = &b->items[0], *low = &b->items[1], *high = &b->items[2];
-  if (number->number >= low->number && number->number <= high->number) return *number;
-  return ops_complain(b->f, NULL, "%s is %s; it has to lie from %s to %s", own_name(b, (char[HG_WORD_BYTES]){0}),
-                      OPS_NUMBER(number->number), OPS_NUMBER(low->number), OPS_NUMBER(high->number));
+  double x = b->items[0].number, low = b->items[1].number, high = b->items[2].number;
+  return bounded(b, x >= low && x <= high, "lie from", "to");
+}
+
+static ops_item from(const build_call *b) {
+  double x = b->items[0].number, low = b->items[1].number, high = b->items[2].number;
+  return bounded(b, x >= low && x < high, "lie from", "to below");
+}
+
+static ops_item inside(const build_call *b) {
+  double x = b->items[0].number, low = b->items[1].number, high = b->items[2].number;
+  return bounded(b, x > low && x < high, "be above", "and below");
 }
 
 static ops_item above(const build_call *b) {
@@ -394,8 +410,9 @@ static const struct {
                  {"shape", 1, shape_of, "t"},  {"others", 2, others_of, "t"},  {"index", 2, index_of, "t"},
                  {"along", 3, along, "t"},     {"is_float", 1, is_float, "t"}, {"is_integer", 1, is_integer, "t"},
                  {"per", 3, per, "t"},         {"like", 2, like, "t"},         {"without", 3, without, "t"},
-                 {"within", 3, within, "nnn"}, {"above", 2, above, "nn"},      {"lowest", 1, lowest, "t"},
-                 {"highest", 1, highest, "t"}, {"beside", 2, beside, "tn"},    {"integer_of", 1, integer_of, "t"}};
+                 {"within", 3, within, "nnn"}, {"from", 3, from, "nnn"},       {"inside", 3, inside, "nnn"},
+                 {"above", 2, above, "nn"},    {"lowest", 1, lowest, "t"},     {"highest", 1, highest, "t"},
+                 {"beside", 2, beside, "tn"},  {"integer_of", 1, integer_of, "t"}};
 
 static int parts_fit(const call_parts *parts, const char *takes) {
   for (uint32_t i = 0; takes[i] != '\0'; i++)
