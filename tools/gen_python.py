@@ -18,6 +18,7 @@ CLIP = {"low": "min", "high": "max"}
 TYPES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 bool".split()
 OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
 OWN = {"reshape"}  # methods of arrays that are not the table's
+OF_NO_TYPE = {"any", "all", "argmin", "argmax", "count_nonzero"}  # reductions to what has its own type
 IN_PYTHON = {"full"}  # functions that hologram/_create.py has in its place
 
 
@@ -47,6 +48,11 @@ def items(column):
     return [item for item in re.split(r",\s*(?![^\[]*\])", text(column)) if item]
 
 
+def is_reduction(operation):
+    names = [item.split("=")[0].strip() for item in items(operation.arguments)]
+    return len(names) > 1 and names[0] == "axes" and names[-1] == "keep"
+
+
 def signature(operation, is_method):
     parts, inputs = [], items(operation.inputs)
     for i, item in enumerate(inputs):
@@ -60,6 +66,8 @@ def signature(operation, is_method):
         else:
             parts.append(f"{name}: _Operand")
     parts += [argument(operation, item) for item in items(operation.arguments)]
+    if is_reduction(operation):
+        parts += ["*", *([] if operation.name in OF_NO_TYPE else ["dtype: _Type | None = None"]), "out: None = None"]
     return ", ".join(parts)
 
 

@@ -21,11 +21,26 @@ def integers_of(value: Any) -> tuple[int, ...]:
     return tuple(index(part) for part in parts)
 
 
+def _need_numbers(dtype: Any) -> None:
+    """TypeError of NumPy's types that Python or the buffer protocol take as integers: dates, spans of time and texts."""
+    if getattr(dtype, "kind", None) in ("M", "m", "S", "U"):
+        raise TypeError(f"arrays have no elements of {dtype}; convert them first, as in x.astype('int64')")
+
+
 def plain(number: Any) -> Any:
     """Python's number of NumPy's, or of an array of one element; anything else as it is."""
     if isinstance(number, (int, float)) or not hasattr(number, "item"):
         return number
+    _need_numbers(getattr(number, "dtype", None))
     return number.item()
+
+
+def _real(who: str, number: Any) -> float:
+    """A number as a float; a text is none."""
+    number = plain(number)
+    if isinstance(number, (str, bytes, bytearray)):
+        raise TypeError(f"{who}: {number!r} is no number")
+    return float(number)
 
 
 def need_held(who: str, kind: DType, *numbers: int) -> None:
@@ -53,8 +68,8 @@ def _flatten(value: Any, numbers: list[Any], depth: int = 0) -> tuple[int, ...]:
         return ()
     if isinstance(value, Array):
         return _flatten(value.tolist(), numbers, depth)
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        numbers.append(value.item())
+    if getattr(value, "shape", None) == () and isinstance(number := plain(value), (bool, int, float)):
+        numbers.append(number)
         return ()
     if not isinstance(value, (list, tuple, range)):
         raise TypeError(f"an Array cannot be made of {type(value).__name__}")
@@ -164,7 +179,9 @@ def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
 
 def _in_own_order(value: Any, may_copy: int) -> Any:
     """NumPy's array, with the bytes of its elements in the machine's order."""
-    order = getattr(getattr(value, "dtype", None), "newbyteorder", None)
+    dtype = getattr(value, "dtype", None)
+    _need_numbers(dtype)
+    order = getattr(dtype, "newbyteorder", None)
     if order is None or value.dtype.isnative:
         return value
     if may_copy == 0:
@@ -185,6 +202,7 @@ def _has_memory(value: Any) -> bool:
 
 def _described(value: Any, device: Executor | None, may_copy: int) -> Array | None:
     """By DLPack, or an array interface; None where the object has none of them."""
+    _need_numbers(getattr(value, "dtype", None))
     if hasattr(value, "__dlpack__"):
         return _imported(value, device, may_copy)
     for name in ("__cuda_array_interface__", "__array_interface__"):
@@ -348,12 +366,15 @@ def linspace(start: float | Array, stop: float | Array, num: int, dtype: Any = "
              device: Executor | None = None) -> Array:
     """num numbers from start to stop at equal distances, computed in float64 and rounded once, to integers down; the first is
     start and the last, unless endpoint is false, stop."""
+    from operator import index
+
+    num = index(plain(num))
     if num < 0:
         raise ValueError(f"linspace: {num} numbers")
     steps = num - 1 if endpoint else num
     kind = _core._scalar(0, dtype if dtype is not None else "float32").dtype
     index = _core.arange(0.0, float(num), 1.0, "float64")
-    first, last = (_one(end, "float64") if isinstance(end, Array) else float(end) for end in (start, stop))
+    first, last = (_one(end, "float64") if isinstance(end, Array) else _real("linspace", end) for end in (start, stop))
     made = _between(index, first, last, max(steps, 1))
     ends = {num - 1: last} if endpoint and num > 1 else {}
     if kind.kind == "integer":  # which float64 does not hold all of

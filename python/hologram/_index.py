@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hologram import _core
 from hologram._core import Array
-from hologram._create import _count, asarray, zeros
+from hologram._create import _count, asarray, plain, zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -17,7 +17,7 @@ _WHOLE = slice(None)
 def as_value(x: Array, value: Any) -> Any:
     """What is assigned to elements of x, as an array or a number: lists, NumPy's arrays and scalars."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-        return value.item()
+        return plain(value)
     if not isinstance(value, (list, tuple, range)):
         return asarray(value, device=x.device, copy=True)  # the object may change before x is computed
     try:

@@ -51,10 +51,24 @@ static bool fail_argument(const char *who, const argument_spec *spec, PyObject *
   return false;
 }
 
+/* NumPy's bools are numbers, though no indices as Python's are. */
+static bool integer_from(const char *who, const argument_spec *spec, PyObject *value, const char *wish,
+                         hg_argument *to) {
+  PyObject *number = PyLong_Check(value) ? NULL : hgpy_plain_number(value);
+  to->count = 1;
+  to->integers[0] = PyLong_AsLongLong(number != NULL ? number : value);
+  Py_XDECREF(number);
+  return !(to->integers[0] == -1 && PyErr_Occurred()) || fail_argument(who, spec, value, wish);
+}
+
+/* Several axes are written down: as in NumPy, an array with axes of its own is none of them. */
 static bool list_from(const char *who, const argument_spec *spec, PyObject *value, hg_argument *to) {
+  const char *wish = "an int or a sequence of ints";
+  bool is_list = PyTuple_Check(value) || PyList_Check(value) || Py_TYPE(value) == &PyRange_Type;
+  if (!is_list && strcmp(spec->name, "axis") == 0)
+    return integer_from(who, spec, value, "an int or a tuple of ints", to);
   if (hgpy_integers_from(value, to->integers, &to->count)) return true;
-  if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
-  return fail_argument(who, spec, value, "an int or a sequence of ints");
+  return PyErr_ExceptionMatches(PyExc_TypeError) ? fail_argument(who, spec, value, wish) : false;
 }
 
 static bool choice_from(const char *who, const argument_spec *spec, PyObject *value, hg_argument *to) {
@@ -106,13 +120,14 @@ static bool real_from(const char *who, const argument_spec *spec, PyObject *valu
   return true;
 }
 
-/* NumPy's bools are numbers, though no indices as Python's are. */
-static bool integer_from(const char *who, const argument_spec *spec, PyObject *value, hg_argument *to) {
-  PyObject *number = PyLong_Check(value) ? NULL : hgpy_plain_number(value);
-  to->count = 1;
-  to->integers[0] = PyLong_AsLongLong(number != NULL ? number : value);
-  Py_XDECREF(number);
-  return !(to->integers[0] == -1 && PyErr_Occurred()) || fail_argument(who, spec, value, "an int");
+/* Of NumPy's scalars only numbers are any: a complex one would give its real part. */
+static PyObject *plain_real(PyObject *value) {
+  PyObject *number = hgpy_plain_number(value); /* NumPy's ints are exact, too */
+  if (number != NULL) return number;
+  PyObject *module = PyImport_ImportModule("hologram._create");
+  number = module != NULL ? PyObject_CallMethod(module, "plain", "O", value) : NULL;
+  Py_XDECREF(module);
+  return number;
 }
 
 bool hgpy_argument_from(const char *who, const argument_spec *spec, PyObject *value, hg_argument *to) {
@@ -129,11 +144,11 @@ bool hgpy_argument_from(const char *who, const argument_spec *spec, PyObject *va
     to->integers[0] = hgpy_type_from(value);
     return to->integers[0] != ATLAS_NONE;
   case PRESET_REAL: {
-    PyObject *number = hgpy_is_array(value) ? NULL : hgpy_plain_number(value); /* NumPy's ints are exact, too */
-    bool is_good = real_from(who, spec, number != NULL ? number : value, to);
+    PyObject *number = hgpy_is_array(value) ? Py_NewRef(value) : plain_real(value);
+    bool is_good = number != NULL ? real_from(who, spec, number, to) : fail_argument(who, spec, value, "a number");
     Py_XDECREF(number);
     return is_good;
   }
-  default: return integer_from(who, spec, value, to);
+  default: return integer_from(who, spec, value, "an int", to);
   }
 }

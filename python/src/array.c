@@ -72,6 +72,10 @@ bool hgpy_integers_from(PyObject *object, int64_t *numbers, uint32_t *count) {
     Py_DECREF(one);
     return is_good;
   }
+  /* a set has no order, and bytes are no sizes */
+  bool is_list = (PySequence_Check(object) || hgpy_is_array(object)) && !hgpy_is_scalar(object);
+  if (!is_list || PyBytes_Check(object) || PyByteArray_Check(object))
+    return PyErr_Format(PyExc_TypeError, "%R is no int and no sequence of ints", object), false;
   PyObject *parts = PySequence_Tuple(object);
   if (parts == NULL) return false;
   Py_ssize_t size = PyTuple_Size(parts);
@@ -337,12 +341,15 @@ static PyObject *array_numpy(PyObject *self, PyObject *unused) {
   return array;
 }
 
-/* __array__(dtype=None, copy=None) */
+/* __array__(dtype=None, copy=None): a type that NumPy has not is given as float32 to whoever asks for another. */
 static PyObject *array_array(PyObject *self, PyObject *arguments, PyObject *names) {
   static char *known[] = {"dtype", "copy", NULL};
   PyObject *type = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(arguments, names, "|OO", known, &type, &copy)) return NULL;
-  PyObject *array = array_numpy(self, NULL), *result = NULL;
+  bool is_foreign = type != Py_None && hgpy_type_format(tensor_of(self)->type) == NULL;
+  PyObject *own = is_foreign ? hgpy_array_of(hgpy_cast(hgpy_array_node(self), ATLAS_f32)) : Py_NewRef(self);
+  PyObject *array = own != NULL ? array_numpy(own, NULL) : NULL, *result = NULL;
+  Py_XDECREF(own);
   if (array == NULL) return NULL;
   if (type == Py_None && copy != Py_True) return array;
   if (type != Py_None) result = PyObject_CallMethod(array, "astype", "O", type);

@@ -193,7 +193,14 @@ static hgpy_node *share_view(Py_buffer *view, hgpy_device *device, int may_copy)
 hgpy_node *hgpy_share(PyObject *object, hgpy_device *device, int may_copy) {
   Py_buffer *view = PyMem_Malloc(sizeof *view);
   if (view == NULL) return (hgpy_node *)PyErr_NoMemory();
-  if (PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) == 0) return share_view(view, device, may_copy);
+  bool is_view = PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) == 0;
+  /* NumPy's dates and texts give their bytes, its numbers an element */
+  bool is_number = is_view && (view->ndim == 0 || !hgpy_is_scalar(object));
+  if (is_number) return share_view(view, device, may_copy);
+  if (is_view) {
+    PyErr_Format(PyExc_TypeError, "%R is no number that arrays have", object);
+    PyBuffer_Release(view);
+  }
   PyMem_Free(view);
   return NULL;
 }

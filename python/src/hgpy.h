@@ -300,6 +300,7 @@ static inline bool hgpy_is_number(PyObject *object) { /* an int (so a bool, too)
 }
 /* Python's number of a number, NumPy's scalars among them: a new reference; NULL without an exception: it is none. */
 PyObject *hgpy_plain_number(PyObject *object);
+bool hgpy_is_scalar(PyObject *object); /* NumPy's, of numbers or not */
 /* Whether an integer type, or bool, holds the int; the second raises OverflowError where not. `value`: its bits. */
 bool hgpy_integer_fits(PyObject *number, uint32_t type, int64_t *value);
 bool hgpy_integer_as(const char *who, PyObject *number, uint32_t type, int64_t *value);

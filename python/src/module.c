@@ -38,7 +38,8 @@ static PyObject *asarray(PyObject *module, PyObject *const *values, Py_ssize_t c
     if (device == NULL) return NULL;
     if (PyObject_CheckBuffer(values[0])) {
       hgpy_node *node = hgpy_share(values[0], device, 1);
-      if (node != NULL || !PyErr_ExceptionMatches(PyExc_TypeError)) return hgpy_array_of(node);
+      if (node != NULL) return hgpy_array_of(node);
+      if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
       PyErr_Clear();
     }
   }

@@ -3,21 +3,31 @@
 
 /* ---- what is a number -------------------------------------------------------------------------------------------- */
 
-/* numpy.generic, the type of NumPy's scalars, once somebody has imported NumPy. Borrowed. */
-static PyObject *scalar_type(void) {
-  static PyObject *known; /* NumPy stays */
-  if (known != NULL) return known;
+/* NumPy's scalars, and those of them whose item may be an int and which are no numbers all the same. */
+enum { SCALAR, DATE, SPAN, SCALAR_TYPES };
+
+/* A type of NumPy's scalars, once somebody has imported NumPy. Borrowed. */
+static PyTypeObject *scalar_type(int which) {
+  static const char *const names[SCALAR_TYPES] = {"generic", "datetime64", "timedelta64"};
+  static PyObject *known[SCALAR_TYPES]; /* NumPy stays */
+  if (known[which] != NULL) return (PyTypeObject *)known[which];
   PyObject *modules = PySys_GetObject("modules");
   PyObject *numpy = modules != NULL && PyDict_Check(modules) ? PyDict_GetItemString(modules, "numpy") : NULL;
-  if (numpy != NULL) known = PyObject_GetAttrString(numpy, "generic");
-  if (known == NULL) PyErr_Clear(); /* it is being imported */
-  return known;
+  if (numpy != NULL) known[which] = PyObject_GetAttrString(numpy, names[which]);
+  if (known[which] == NULL) PyErr_Clear(); /* it is being imported */
+  return (PyTypeObject *)known[which];
 }
+
+static bool is_scalar(PyObject *object, int which) {
+  PyTypeObject *type = scalar_type(which);
+  return type != NULL && PyObject_TypeCheck(object, type);
+}
+
+bool hgpy_is_scalar(PyObject *object) { return is_scalar(object, SCALAR); }
 
 PyObject *hgpy_plain_number(PyObject *object) {
   if (hgpy_is_number(object)) return Py_NewRef(object);
-  PyObject *type = scalar_type();
-  if (type == NULL || PyObject_IsInstance(object, type) != 1) return PyErr_Clear(), NULL;
+  if (!is_scalar(object, SCALAR) || is_scalar(object, DATE) || is_scalar(object, SPAN)) return NULL;
   PyObject *item = PyObject_CallMethod(object, "item", NULL);
   if (item == NULL) return PyErr_Clear(), NULL;
   if (!hgpy_is_number(item)) { /* longdouble is its own item */

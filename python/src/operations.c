@@ -139,6 +139,20 @@ static void read_kinds(row *r, const char *types) {
   }
 }
 
+/* Reductions take what numpy.sum(x) and its like say besides: out=None, and most dtype=. */
+static bool is_reduction(const row *r) {
+  return r->argument_count > 1 && strcmp(r->arguments[0].name, "axis") == 0 &&
+         strcmp(r->arguments[r->argument_count - 1].name, "keepdims") == 0;
+}
+
+/* Whether the result is made of elements' values: whose type then is a reduction's, not of a place or a truth. */
+static bool has_type(const row *r) {
+  static const char *const others[] = {"any", "all", "argmin", "argmax", "count_nonzero"};
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (strcmp(r->name, others[i]) == 0) return false;
+  return true;
+}
+
 /* ---- docstrings -------------------------------------------------------------------------------------------------- */
 
 static size_t add_text(char *text, size_t used, const char *format, const char *a, const char *b) {
@@ -160,6 +174,7 @@ static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
     used = add_text(text, used, "%s%s", comma, r->arguments[i].name);
     used = add_text(text, used, "=%s%s", hgpy_argument_default(&r->arguments[i], value, sizeof value), "");
   }
+  if (is_reduction(r)) used = add_text(text, used, ", *, %sout=None%s", has_type(r) ? "dtype=None, " : "", "");
   used = add_text(text, used, ")\n--\n\n%s.%s", info->meaning, "");
   if (info->formula[0] != '\0' && strcmp(info->kind, "formula") == 0)
     used = add_text(text, used, "\n\nFormula: %s%s", info->formula, "");
@@ -454,13 +469,11 @@ static bool set_named(call *c, const char *name, PyObject *value) {
   return false;
 }
 
-/* What numpy.sum(x) and its like say besides: dtype=, and out=None. */
 static bool set_of_reduction(call *c, const char *name, PyObject *value) {
-  bool is_reduction = c->r->argument_count > 1 && strcmp(c->r->arguments[0].name, "axis") == 0 &&
-                      strcmp(c->r->arguments[1].name, "keepdims") == 0;
-  if (!is_reduction || (value != Py_None && strcmp(name, "dtype") != 0)) return false;
-  if (value == Py_None) return strcmp(name, "out") == 0 || strcmp(name, "dtype") == 0;
-  return (c->as_type = hgpy_type_from(value)) != ATLAS_NONE;
+  bool is_type = strcmp(name, "dtype") == 0 && has_type(c->r);
+  if (!is_reduction(c->r) || !(is_type || strcmp(name, "out") == 0)) return false;
+  if (value == Py_None) return true;
+  return is_type && (c->as_type = hgpy_type_from(value)) != ATLAS_NONE;
 }
 
 static bool add_named(call *c, PyObject *key, PyObject *value) {

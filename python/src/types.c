@@ -153,6 +153,18 @@ static PyObject *dtype_kind(PyObject *self, void *unused) {
   return PyUnicode_FromString(rows[((dtype *)self)->type].kind);
 }
 
+/* By which numpy.dtype(x.dtype) and numpy.zeros(3, dtype=x.dtype) are NumPy's type. */
+static PyObject *dtype_numpy(PyObject *self, void *unused) {
+  uint32_t type = ((dtype *)self)->type;
+  (void)unused;
+  if (hgpy_type_format(type) == NULL)
+    return PyErr_Format(PyExc_AttributeError, "NumPy has no type %s", hgpy_type_name(type));
+  PyObject *numpy = PyImport_ImportModule("numpy");
+  PyObject *result = numpy != NULL ? PyObject_CallMethod(numpy, "dtype", "s", hgpy_type_name(type)) : NULL;
+  Py_XDECREF(numpy);
+  return result;
+}
+
 static PyObject *dtype_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
   return dtype_str(self); /* pickle finds hologram._core.float32 by its name */
@@ -163,6 +175,8 @@ static PyGetSetDef dtype_getset[] = {
     {"itemsize", dtype_itemsize, NULL, "Bytes of one element.", NULL},
     {"kind", dtype_kind, NULL, "'integer', 'float', 'bool', or 'storage' of what is loaded, stored and converted only.",
      NULL},
+    {"__numpy_dtype__", dtype_numpy, NULL, "NumPy's type of that name.", NULL},
+    {"dtype", dtype_numpy, NULL, "The same, where NumPy before 2.4 looks for it.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

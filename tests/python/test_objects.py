@@ -104,6 +104,12 @@ def test_reductions_as_numpy_calls_them():
     assert np.sum(x).tolist() == 15 and np.sum(x, axis=0).tolist() == [3, 5, 7] and np.max(x, axis=1).tolist() == [2, 5]
     assert x.sum(dtype="int8").dtype == "int8" and hg.mean(x, dtype="float64", out=None).dtype == "float64"
     assert x.sum(axis=1, dtype=hg.float32, keepdims=True).tolist() == [[3], [12]]
+    y = hg.asarray(np.arange(6, dtype="f4").reshape(2, 3))
+    assert np.var(y, ddof=1).tolist() == 3.5 and np.std(y, axis=0).tolist() == [1.5] * 3 and np.any(y, axis=1).tolist() == [True, True]
+    assert y.var(dtype="float64").dtype == "float64" and np.argmax(y, axis=1).tolist() == [2, 2]
+    for place in (y.argmax, y.any, y.count_nonzero):  # the elements would be of that type first
+        with pytest.raises(TypeError, match="no argument 'dtype'"):
+            place(dtype="int8")
     with pytest.raises(TypeError, match="out"):
         x.sum(out=np.zeros(()))
     with pytest.raises(TypeError, match="out"):
@@ -114,6 +120,12 @@ def test_types_by_numpy_s_codes():
     for code, name in (("f4", "float32"), ("f8", "float64"), ("i4", "int32"), ("f2", "float16"), ("i2", "int16"), ("u1", "uint8")):
         assert hg.ones(2, code).dtype == name == np.dtype(code)
     assert hg.ones(2, "i8").dtype == "int8" and hg.ones(2, np.dtype("i8")).dtype == "int64"  # Hologram's own word
+    for name in TYPES:
+        if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+            with pytest.raises(TypeError):
+                np.dtype(hg.ones(2, name).dtype)
+        else:
+            assert np.zeros(2, dtype=hg.ones(2, name).dtype).dtype == np.dtype(hg.ones(2, name).dtype) == np.dtype(name)
     types = {float: "float32", int: "int64", bool: "bool", np.float64: "float64", hg.bfloat16: "bfloat16"}
     assert all(hg.ones(2, given).dtype == name for given, name in types.items())
 
@@ -146,10 +158,61 @@ def test_numbers_of_numpy_compare_alike_on_either_side():
         assert (x == scalar).tolist() == (scalar == x).tolist() == [True, False] and (scalar < x).tolist() == [False, True]
 
 
-def test_scalars_of_numpy_that_are_no_numbers_here():
-    for scalar in (np.complex128(2), np.longdouble(2), np.str_("2")):
+STRANGE = [np.complex64(2), np.complex128(2), np.str_("2"), np.bytes_(b"2"), np.void(b"2"), np.array((1, 2.0), "i4,f4")[()],
+           np.timedelta64(1), np.timedelta64(1, "ns"), np.timedelta64("NaT"), np.datetime64(1, "s"), np.datetime64(1, "ns")]  # fmt: skip
+
+
+def as_value(x, scalar):
+    x[0] = scalar
+
+
+@pytest.mark.parametrize("scalar", [*STRANGE, np.longdouble(2)], ids=repr)
+@pytest.mark.parametrize("use", [
+    operator.add, operator.mul, operator.truediv, operator.floordiv, operator.pow, operator.lt, operator.eq, hg.maximum, as_value,
+    lambda x, scalar: x[scalar], lambda x, scalar: x.at[0].add(scalar), lambda x, scalar: x.sum(axis=scalar),
+    lambda x, scalar: hg.softmax(x, axis=scalar), lambda x, scalar: hg.zeros(scalar), lambda x, scalar: x.reshape(scalar, 2),
+    lambda x, scalar: hg.full(2, scalar), lambda x, scalar: hg.asarray([scalar, 1.0]), lambda x, scalar: hg.where(x > 0, x, scalar),
+    lambda x, scalar: hg.linspace(0, 1, scalar), lambda x, scalar: hg.random.key(scalar), lambda x, scalar: hg.arange(scalar)])
+def test_scalars_of_numpy_that_are_no_numbers_here(scalar, use):
+    for x in (hg.ones(2), hg.arange(2)):
         with pytest.raises(TypeError):
-            scalar * hg.ones(2)
+            use(x, scalar)
+        if use in (operator.add, operator.mul, operator.truediv):
+            with pytest.raises(TypeError):
+                use(scalar, x)
+
+
+@pytest.mark.parametrize("scalar", STRANGE, ids=repr)
+def test_they_are_no_bounds_and_no_elements(scalar):
+    for use in (hg.asarray, lambda v: hg.clip(hg.ones(2), v, 3), lambda v: hg.leaky_relu(hg.ones(2), v), lambda v: hg.linspace(0, v, 3),
+                lambda v: hg.random.uniform(hg.random.key(1), (2,), 0.0, v)):  # fmt: skip
+        with pytest.raises(TypeError):
+            use(scalar)
+
+
+@pytest.mark.parametrize("code", ["M8[s]", "m8[ns]", "U2", "S2", "c8", "V4", "i4,f4", "O"])
+def test_arrays_of_numpy_that_have_no_numbers(code):
+    for array in (np.zeros(2, code), np.zeros((), code), np.zeros((2, 2), code)[:, ::2]):
+        for use in (hg.asarray, hg.array, lambda a: hg.ones(2) + a, lambda a: a * hg.ones(2), lambda a: hg.asarray([a, a])):
+            with pytest.raises(TypeError):
+                use(array)
+
+
+def test_sizes_and_axes_are_written_down():
+    x = hg.ones((2, 2))
+    for axis in (np.array([0, 1]), np.array([0]), hg.asarray([0, 1]), {0, 1}, "0", b"0", 0.0, np.float64(0), iter((0, 1))):
+        for use in (x.sum, x.var, x.argmax, hg.flip, x.squeeze, hg.softmax, hg.logsumexp):
+            with pytest.raises(TypeError, match="axis takes an int"):
+                use(axis=axis) if use not in (hg.flip, hg.softmax, hg.logsumexp) else use(x, axis=axis)
+    for axis in ((0, 1), [0, 1], range(2)):
+        assert x.sum(axis=axis).tolist() == 4
+    for axis in (0, np.int8(0), np.array(0), hg.asarray(0)):
+        assert x.sum(axis=axis).tolist() == [2, 2]
+    for sizes in ({2, 3}, {2: 3}, b"23", bytearray(b"2"), "23", iter((2, 3))):
+        for use in (hg.zeros, hg.ones(6).reshape, hg.ones(2).broadcast_to):
+            with pytest.raises(TypeError):
+                use(sizes)
+    assert hg.zeros(np.array([2, 3])).shape == hg.zeros(hg.asarray([2, 3])).shape == (2, 3)
 
 
 def test_comparing_with_what_is_none():
@@ -197,6 +260,25 @@ def test_functions_of_numpy():
     assert hg.grad(lambda v: (np.exp(v) * a).sum())(x).tolist() == (hg.exp(x) * x).tolist()
     with pytest.raises(TypeError, match="stop_gradient"):
         hg.grad(lambda v: hg.asarray(np.heaviside(v, 0.5)).sum())(x)
+
+
+def test_what_plotting_libraries_do_with_arrays():
+    a = np.sin(np.arange(12.0, dtype="f4")).reshape(3, 4)
+    for x, right in ((hg.asarray(a), a), (hg.asarray(a)[:, ::-2], a[:, ::-2]), (hg.asarray(a).T * 1.0, a.T)):
+        for use in (np.ma.masked_invalid, np.ma.getmaskarray, np.ma.asarray, np.atleast_1d, np.isfinite, np.ravel, np.nanmin, np.size,
+                    np.shape, np.iterable, lambda v: np.asanyarray(v, float), lambda v: np.column_stack([v, v]), np.squeeze,
+                    lambda v: np.histogram(v, bins=v[0].sum() * 0 + np.arange(3.0))[0], lambda v: np.broadcast_arrays(v, 1.0)[0],
+                    lambda v: np.r_[v[0], v[1]], lambda v: [len(row) for row in v], lambda v: np.array(v, copy=True), np.diff,
+                    lambda v: np.interp(v.reshape(-1), [0, 1], [0, 2]), lambda v: np.ma.masked_where(v < 0, v), np.median,
+                    lambda v: (float(v.min()), float(v.max())), lambda v: np.where(v > 0, v, 0),
+                    lambda v: np.linspace(v[0, 0], v[0, 1], 3)):  # fmt: skip
+            made, wanted = use(x), use(right)
+            assert np.array_equal(np.ma.getmaskarray(made), np.ma.getmaskarray(wanted))
+            np.testing.assert_allclose(np.ma.getdata(made), np.ma.getdata(wanted), rtol=1e-6)
+    narrow = hg.asarray(a).astype("bfloat16")
+    assert np.array_equal(np.asarray(narrow, float), np.asarray(narrow.astype("float64")))
+    with pytest.raises(BufferError, match="cast it to float32"):
+        np.asarray(narrow)
 
 
 def test_what_asarray_takes():
