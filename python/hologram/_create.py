@@ -366,9 +366,9 @@ def linspace(start: float | Array, stop: float | Array, num: int, dtype: Any = "
              device: Executor | None = None) -> Array:
     """num numbers from start to stop at equal distances, computed in float64 and rounded once, to integers down; the first is
     start and the last, unless endpoint is false, stop."""
-    from operator import index
+    from operator import index as whole
 
-    num = index(plain(num))
+    num = whole(plain(num))
     if num < 0:
         raise ValueError(f"linspace: {num} numbers")
     steps = num - 1 if endpoint else num

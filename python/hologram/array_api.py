@@ -427,7 +427,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: the axis has {x1.shape[axis]} elements in one and {x2.shape[axis]} in the other")
     products = x1 * x2
-    return sum(products, axis=axis, dtype=products.dtype)  # type: ignore[call-arg]
+    return sum(products, axis=axis, dtype=products.dtype)
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
