@@ -1,90 +1,94 @@
-"""Values and gradients at special points: beside PyTorch's, but where docs/semantics.toml has another reason."""
+"""Values and gradients of every operation at special points: beside PyTorch's, but where docs/semantics.toml has another reason."""
 
+import functools
 import math
+import sys
 import tomllib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+import special_points
 
 import hologram as hg
 
-INF, NAN = math.inf, math.nan
-ROWS = tomllib.loads((Path(__file__).parents[2] / "docs/semantics.toml").read_text(encoding="utf-8"))["row"]
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import gen_operations  # noqa: E402
+
+ROWS = tomllib.loads((ROOT / "docs/semantics.toml").read_text(encoding="utf-8"))["row"]
 PARTS = ("value", "slope", "second")
-WEIGHTS = [1.0, -2.0, 0.5]
-ONE = ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 floor log log10 log1p log2 neg reciprocal relu round "
-       "rsqrt sigmoid sign sin sinh sqrt square tan tanh trunc").split()
-OTHER = "elu gelu hardswish leaky_relu mish silu softplus".split()
-TWO = ("add atan2 copysign div floor_divide fmod hypot logaddexp maximum minimum mul nextafter pow remainder sub").split()
+JUDGED = [o.name for o in gen_operations.load() if o.gradient != "none" and o.kind not in ("random", "create")
+          and {"float", "number", "any"} & set(o.types.replace(";", " ").split())]
 
 
-def points_of(kind):
-    """Numbers, subnormal, large and infinite ones."""
-    limits = np.finfo(kind)
-    sizes = [0.5, 3.0, 40.0, limits.smallest_subnormal, limits.max / 4]
-    return [0.0, -0.0, 1.0, -1.0, 2.5, -20.0, limits.tiny / 8, limits.max**0.75, INF, -INF, NAN, *sizes, *(-v for v in sizes)]
+def nothing(part, *arrays):
+    return 0.0
 
 
-def rows_of(kind):
-    limits = np.finfo(kind)
-    small, mid, large = limits.smallest_subnormal, limits.max**0.4, limits.max / 4
-    return [[2, 2, 2], [0, 0, 0], [-0.0, 0, 0], [1, 2, 3], [3, 3, 1], [1, -1, 1], [0, 2, 3], [0, 0, 5], [small, -small, 2 * small],
-            [small] * 3, [large, large, 1], [large, -large, 0], [mid, -mid, mid], [INF, 1, 2], [INF, INF, 1], [-INF, 1, 2], [-INF] * 3,
-            [INF, -INF, 0], [NAN, 1, 2], [1e3, -1e3, 1e3], [-800, -800, -801]]
+def one(part, *arrays):
+    return 1.0
 
 
-def of_two_numbers():
-    torch = pytest.importorskip("torch")
-    own, theirs = "mse l1 huber bce bce_with_logits kl_div".split(), torch.nn.functional
-    names = "mse_loss l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div".split()
-    calls = {name: (getattr(hg, name), getattr(torch, name)) for name in TWO}
-    for name, other in zip(own, names):
-        calls[name] = tuple(lambda a, b, f=f: f(a, b, reduction="none") for f in (getattr(hg, name), getattr(theirs, other)))
-    calls["floor_divide"] = (hg.floor_divide, lambda a, b: torch.floor_divide(a.detach(), b.detach()))  # which has no gradient there
-    return calls | {"lerp": (lambda a, b: hg.lerp(a, b, 0.25), lambda a, b: torch.lerp(a, b, 0.25))}
+class Room(NamedTuple):
+    """How far off results may be: so many units in the last place of PyTorch's, or of what `scale` says that they come from, by
+    part and arrays, where that is larger. What is smaller than `small` smallest normal numbers counts as so large."""
+
+    ulps: float
+    scale: object = nothing
+    small: float = 0
 
 
-def of_one_number():
-    torch = pytest.importorskip("torch")
-    calls = {name: (getattr(hg, name), getattr(torch, name)) for name in ONE}
-    calls |= {name: (getattr(hg, name), getattr(torch.nn.functional, name)) for name in OTHER}
-    return calls | {"gelu_tanh": (hg.gelu_tanh, lambda x: torch.nn.functional.gelu(x, approximate="tanh")),
-                    "clip": (lambda x: hg.clip(x, -1.0, 1.0), lambda x: torch.clamp(x, -1, 1))}
+def reach(rows):
+    """The largest number of each row, and the largest distance from its mean."""
+    return np.abs(rows).max(-1), np.abs(rows - rows.mean(-1, keepdims=True)).max(-1)
 
 
-def of_rows():
-    torch = pytest.importorskip("torch")
-    functional, classes = torch.nn.functional, np.arange(len(rows_of("float32"))) % 3
-    own, other = hg.asarray(classes), torch.tensor(classes)
+def spread(part, rows):
+    """Of var and std: what a mean that is rounded changes."""
+    large, far = reach(rows)
+    return {"value": large, "slope": large / far, "second": large / far**2}[part]
 
-    def weighted(f, g):
-        return (lambda x: f(x) * hg.asarray(np.array(WEIGHTS)).astype(x.dtype), lambda x: g(x) * torch.tensor(WEIGHTS, dtype=x.dtype))
 
-    def shares(x):
-        return np.tile(np.array([0.2, 0.3, 0.5], x.dtype.name if isinstance(x, hg.Array) else str(x.dtype)[6:]), (len(classes), 1))
+def deviation(part, rows):
+    """Of norms by a deviation: each derivative divides by it once more."""
+    large, far = reach(rows)
+    size = np.sqrt(far**2 / 3 + 1e-5)
+    return {"value": large / size, "slope": 4 * large / size**2, "second": 4 * large / size**3}[part]
 
-    calls = {
-        "sum": (lambda x: x.sum(1), lambda x: x.sum(1)), "mean": (lambda x: x.mean(1), lambda x: x.mean(1)),
-        "prod": (lambda x: hg.prod(x, 1), lambda x: x.prod(1)),
-        "min": (lambda x: hg.min(x, 1), lambda x: x.amin(1)), "max": (lambda x: hg.max(x, 1), lambda x: x.amax(1)),
-        "var": (lambda x: hg.var(x, 1), lambda x: x.var(1, correction=0)),
-        "std": (lambda x: hg.std(x, 1), lambda x: x.std(1, correction=0)),
-        "logsumexp": (lambda x: hg.logsumexp(x, 1), lambda x: torch.logsumexp(x, 1)),
-        "softmax": weighted(lambda x: hg.softmax(x, 1), lambda x: torch.softmax(x, 1)),
-        "log_softmax": weighted(lambda x: hg.log_softmax(x, 1), lambda x: torch.log_softmax(x, 1)),
-        "layer_norm": weighted(hg.layer_norm, lambda x: functional.layer_norm(x, (3,))),
-        "rms_norm": weighted(hg.rms_norm, lambda x: functional.rms_norm(x, (3,), eps=1e-5)),
-        "nll": (lambda x: hg.nll(x, own, reduction="none"), lambda x: functional.nll_loss(x, other, reduction="none")),
-        "cross_entropy": (lambda x: hg.cross_entropy(x, own, reduction="none"),
-                          lambda x: functional.cross_entropy(x, other, reduction="none")),
-        "cross_entropy smoothed": (lambda x: hg.cross_entropy(x, own, reduction="none", smoothing=0.1),
-                                   lambda x: functional.cross_entropy(x, other, reduction="none", label_smoothing=0.1)),
-        "cross_entropy of shares": (lambda x: hg.cross_entropy(x, hg.asarray(shares(x)), reduction="none"),
-                                    lambda x: functional.cross_entropy(x, torch.tensor(shares(x)), reduction="none"))}
-    for order in (0.0, 0.5, 1.0, 2.0, 3.0, INF, -INF):
-        calls[f"norm {order:g}"] = (lambda x, o=order: hg.norm(x, 1, ord=o), lambda x, o=order: torch.linalg.vector_norm(x, o, 1))
-    return calls
+
+def root(part, rows):
+    """The same of rms_norm."""
+    size = np.sqrt((rows**2).mean(-1) + 1e-5)
+    return {"value": 0.0, "slope": 4 / size, "second": 8 / size**2}[part]
+
+
+def shares(part, rows):
+    """Of softmax's kind: PyTorch takes e to what is left of a row when the value is subtracted, which is rounded where it is large."""
+    large = reach(rows)[0]
+    return np.where(large < 1e4, np.maximum(large, 1), 1)
+
+
+def second_of_norm(part, rows):
+    return 4 / np.where(rows == 0, np.inf, np.abs(rows)).min(-1) if part == "second" else 0.0
+
+
+# Where more than four units are needed, and why.
+ROOM = {
+    "rsqrt": Room(8),  # a cube
+    # 1 - y of a y that is rounded
+    **dict.fromkeys("sigmoid silu softplus mish logaddexp gelu gelu_tanh bce_with_logits".split(), Room(4, one)),
+    "atan2": Room(8, small=64),  # the coordinates over the larger one, and squares of that
+    "hypot": Room(4, lambda part, a, b: 1 / np.hypot(a, b) if part == "second" else 0.0),  # 1 / y - a * a / y ** 3
+    "prod": Room(4, lambda part, r: reach(r)[0] if part == "second" else 0.0),  # a sum of products, which may cancel
+    "var": Room(4, lambda part, r: {"value": reach(r)[0] * reach(r)[1], "slope": reach(r)[0], "second": 0.0}[part]),
+    "std": Room(4, spread),
+    "kl_div": Room(4, lambda part, a, b: np.abs(a * b) if part == "value" else 0.0),  # a sum of terms of both signs
+    **dict.fromkeys(["norm", "global_norm"], Room(4, second_of_norm)),
+    **dict.fromkeys("logsumexp softmax log_softmax cross_entropy".split(), Room(4, shares)),
+    **dict.fromkeys(["layer_norm", "batch_norm"], Room(4, deviation, 1e8)), "rms_norm": Room(4, root, 1e8),
+}
 
 
 def orders_of_hologram(f, arrays):
@@ -113,61 +117,77 @@ def orders_of_torch(f, arrays):
     return [[v.numpy(force=True) for v in values] for values in ([value], first, [g for s in first for g in slopes(s)])]
 
 
-def check(name, calls, kind, arrays, used):
+def units(a, b, scale, small):
+    """How far a is from b, in units in the last place of b, of the scale, or of the small number, whichever is largest."""
+    scale = np.broadcast_to(scale, b.shape[:1]) if np.ndim(scale) < 2 else np.max(scale, axis=tuple(range(1, np.ndim(scale))))
+    scale = np.where(np.isfinite(scale), scale, 0).reshape(b.shape[:1] + (1,) * (b.ndim - 1))
+    size = np.maximum(np.maximum(np.where(np.isfinite(b), np.abs(b), 0), scale), small * float(np.finfo(b.dtype).tiny)).astype(b.dtype)
+    off = np.abs(a.astype(np.float64) - b.astype(np.float64)) / np.spacing(size).astype(np.float64)
+    off = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, off)
+    return np.where(np.isnan(off), np.inf, off)
+
+
+def far_points(own, right, room, scale):
+    """The indices of elements that are neither PyTorch's nor, rounded, what it has in f64, and how far off the nearer is."""
+    off = np.minimum.reduce([units(own, v.astype(own.dtype), scale, room.small) for v in right])
+    return [tuple(at) for at in np.argwhere(off > room.ulps)], off
+
+
+def holds(points, arrays):
+    """1 if a row's points are one of these: of numbers a and b (and c), or of their rows r."""
+    numbers = [np.ravel(v) for v in arrays]
+    return any(eval(points, {"r": numbers[0], "a": n[0], "b": n[min(1, len(n) - 1)], "c": n[-1], "np": np, "inf": math.inf})  # noqa: S307
+               for n in zip(*numbers))
+
+
+def check(operation, name, kind, case, wide, used):
     """Every order of derivative beside PyTorch's; where they differ, a row of the table has to say so, and goes into `used`."""
-    own, right = orders_of_hologram(calls[0], arrays), orders_of_torch(calls[1], arrays)
-    reasons = [(i, row) for i, row in enumerate(ROWS) if "points" in row and row["operation"] == name]
-    tolerance = 1e-10 if kind == "float64" else 1e-4
-    for part, ours, theirs in zip(PARTS, own, right):
-        for a, b in zip(ours, theirs):
-            size = np.abs(np.where(np.isfinite(b), b, 0))
-            size = size if b.ndim == 1 else np.maximum(size.max(1, keepdims=True), 1)
-            same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance * np.maximum(size, 1e-2))
-            for i in np.flatnonzero(~(same if same.ndim == 1 else same.all(1))):
-                at = {"r": arrays[0][i], "a": arrays[0][i], "b": arrays[-1][i], "np": np, "inf": INF}
-                found = [k for k, row in reasons if part in row.get("parts", PARTS) and eval(row["points"], at)]  # noqa: S307  our table
-                assert found, f"{name} in {kind}, {part} at {[v[i] for v in arrays]}: {a[i]}, not {b[i]}"
+    own, right = orders_of_hologram(case.own, case.arrays), orders_of_torch(case.theirs, case.arrays)
+    wider = right if kind == "float64" else orders_of_torch(wide, [v.astype(np.float64) for v in case.arrays])
+    reasons = [(i, row) for i, row in enumerate(ROWS) if "points" in row and row["operation"] in (operation, name)]
+    room = ROOM.get(name, ROOM.get(operation, Room(4)))
+    for part, ours, *theirs in zip(PARTS, own, right, wider):
+        scale = room.scale(part, *(v.astype(np.float64) for v in case.arrays))
+        for a, *b in zip(ours, *theirs):
+            far, off = far_points(a, b, room, scale)
+            for i in far:
+                point = [v[i[0]] for v in case.arrays if len(v) == len(a)]
+                found = [k for k, row in reasons if part in row.get("parts", PARTS) and point and holds(row["points"], point)]
+                assert found, f"{name} in {kind}, {part} at {point}, {i[1:]}: {a[i]}, not {b[0][i]} (in f64 {b[-1][i]}): {off[i]:.4g} ulps"
                 used.update(found)
 
 
-def check_kinds(name, calls, points):
-    used = set()
+@functools.cache
+def all_cases():
+    pytest.importorskip("torch")
+    return {kind: special_points.cases_of(kind) for kind in ("float64", "float32")}
+
+
+@pytest.mark.filterwarnings("ignore:reduction")  # PyTorch's of kl_div's mean
+@pytest.mark.parametrize("operation", [name for name in JUDGED if name not in special_points.ELSEWHERE])
+def test_beside_torch(operation):
+    used, wide = set(), all_cases()["float64"]
+    names = [name for name in wide if name.split()[0] == operation]
+    assert names, f"{operation} has no case in special_points.py, and no line in its ELSEWHERE"
     with np.errstate(all="ignore"):
-        for kind in ("float64", "float32"):
-            check(name, calls, kind, points(kind), used)
-    unused = [row["about"] for i, row in enumerate(ROWS) if row["operation"] == name and "points" in row and i not in used]
-    assert not unused, f"{name}: these rows of the table excuse nothing: {unused}"
+        for name in names:
+            for kind, cases in all_cases().items():
+                check(operation, name, kind, cases[name], wide[name].theirs, used)
+    unused = [row["about"] for i, row in enumerate(ROWS) if row["operation"] in (operation, *names) and "points" in row and i not in used]
+    assert not unused, f"{operation}: these rows of the table excuse nothing: {unused}"
 
 
-@pytest.mark.parametrize("name", [*ONE, *OTHER, "gelu_tanh", "clip"])
-def test_numbers_beside_torch(name):
-    check_kinds(name, of_one_number()[name], lambda kind: [np.array(points_of(kind), kind)])
+def test_elsewhere():
+    """What is said to be judged elsewhere is not judged here, and is an operation."""
+    assert set(special_points.ELSEWHERE) <= set(JUDGED) - {name.split()[0] for name in all_cases()["float64"]}
 
 
-@pytest.mark.parametrize("name", [*TWO, *"mse l1 huber bce bce_with_logits kl_div lerp".split()])
-def test_pairs_beside_torch(name):
-    def pairs(kind):
-        first = second = points_of(kind)
-        if name == "bce":
-            first = [0.0, 1.0, 0.5, np.finfo(kind).smallest_subnormal, 0.75]
-        if name.startswith("bce"):
-            second = [0.0, 1.0, 0.3]
-        return [np.repeat(np.array(first, kind), len(second)), np.tile(np.array(second, kind), len(first))]
-
-    check_kinds(name, of_two_numbers()[name], pairs)
-
-
-@pytest.mark.parametrize("name", [
-    *"sum mean prod min max var std logsumexp softmax log_softmax layer_norm rms_norm nll cross_entropy".split(), "cross_entropy smoothed",
-    "cross_entropy of shares", "norm 0", "norm 0.5", "norm 1", "norm 2", "norm 3", "norm inf", "norm -inf"])
-def test_rows_beside_torch(name):
-    check_kinds(name, of_rows()[name], lambda kind: [np.array(rows_of(kind), kind)])
-
-
-def test_second_derivatives_of_products_with_zeros():
-    for numbers in ([0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0], [2.0, 3.0, 5.0], [0.0, 0.0, 0.0, 0.0]):
-        count = len(numbers)
-        for k in range(count):
-            own = hg.grad(lambda x, k=k: hg.grad(lambda v: v.prod())(x)[k])(hg.asarray(np.array(numbers)))
-            right = [0.0 if i == k else math.prod(v for j, v in enumerate(numbers) if j not in (i, k)) for i in range(count)]
-            np.testing.assert_allclose(own.numpy(), right, atol=1e-12)
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+def test_cube_roots(kind):
+    """cbrt, which PyTorch lacks, beside the root in a wider type."""
+    x = special_points.numbers_of(kind)
+    y = np.cbrt(x.astype(np.longdouble))
+    with np.errstate(all="ignore"):
+        right = [y, 1 / (3 * y * y), -2 / (9 * y**5)]
+        for ours, exact in zip(orders_of_hologram(hg.cbrt, [x]), right):
+            assert not far_points(ours[0], [exact], Room(8), 0.0)[0], (ours, exact)
