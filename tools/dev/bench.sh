@@ -27,6 +27,7 @@ Usage: ./dev bench [--json] [--repeat N]
        ./dev bench cpu [OPTION]...
        ./dev bench cuda [OPTION]...
        ./dev bench python [OPTION]...
+       ./dev bench door [OPTION]...
 
 Times the example programs and prints lanes and instructions a second.
 
@@ -42,6 +43,8 @@ cpu: the CPU engines on element-wise programs, programs of blocks and operations
 cuda: the GPU on element-wise programs, programs of blocks and operations, beside what PyTorch, Triton and CuPy
   HOLOGRAM_BENCH_PYTHON (python3) has; the same.
 python: calls of the Python package and of hologram_torch, and steps of training, beside NumPy and PyTorch; the same.
+door: work as users call it, from Python and PyTorch, in loops with and without waits, from the first call on, beside PyTorch,
+  NumPy, CuPy and JAX; the same.
 TEXT
   local -x HOLOGRAM_QUICK=0 # rates are those of code that the driver has compiled in full
   case "${1:-}" in
@@ -70,7 +73,8 @@ TEXT
       fi
       "${HOLOGRAM_BENCH_PYTHON:-python3}" bench/cuda/run.py "$@"
       ;;
-    python)
+    python | door)
+      local which=$1
       shift
       local python=${HOLOGRAM_BENCH_PYTHON:-$VENV/bin/python} path=$BUILD/package/stage
       # As above. A Python of the caller's has its own PyTorch.
@@ -79,7 +83,7 @@ TEXT
         [ -n "${HOLOGRAM_BENCH_PYTHON:-}" ] || install_torch >&2 || say "PyTorch cannot be had here, so it is left out" >&2
       fi
       [ -n "${HOLOGRAM_BENCH_PYTHON:-}" ] || path+=:$BUILD/torch
-      PYTHONPATH=$path "$python" bench/python/run.py "$@"
+      PYTHONPATH=$path "$python" "bench/$which/run.py" "$@"
       ;;
     *)
       { need_build_tools && need_python && need_release; } >&2

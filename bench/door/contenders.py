@@ -1,0 +1,200 @@
+"""Who does the work: Hologram from Python, with and without jit, and through hologram_torch; PyTorch, eager and compiled; CuPy, JAX and
+NumPy, those that there are.
+
+A contender makes the inputs its own and gives a call without arguments, whose result is new each time, and a wait for all calls."""
+
+import importlib
+from typing import Any, Callable
+
+import numpy as np
+from rows import Row, Work
+
+
+class Missing(Exception):
+    """A library that there is not, or that has not such work."""
+
+
+def module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Missing(str(error)) from None
+
+
+def as_function(work: Work | None, names: tuple[str, ...], given: dict[str, Any], library: Any) -> Callable[..., Any]:
+    """The work as a function of the inputs."""
+    if work is None:
+        raise Missing("no such work")
+    if not isinstance(work, str):
+        return lambda *inputs: work(library, *inputs)
+    return eval(f"lambda {', '.join(names)}: {work}", dict(given))
+
+
+class Contender:
+    of = "hg"              # whose statement of the row
+
+    def __init__(self, backend: str):
+        self.backend = backend
+
+    def given(self) -> dict[str, Any]:
+        """What a statement may name besides its inputs."""
+        return {self.of: self.library}
+
+    def own(self, values: np.ndarray, kind: str) -> Any:
+        return values
+
+    def finish(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+    def wait(self) -> None:
+        pass
+
+    def as_numpy(self, result: Any) -> list[np.ndarray]:
+        parts = result if isinstance(result, (list, tuple)) else [result]
+        return [np.asarray(part, dtype=np.float64) for part in parts]
+
+    def prepare(self, row: Row) -> Callable[[], Any]:
+        """A call without arguments; the inputs are there when this returns."""
+        inputs = [self.own(one.values(number), one.kind) for number, one in enumerate(row.inputs.values())]
+        call = self.finish(as_function(getattr(row, self.of), tuple(row.inputs), self.given(), self.library))
+        self.wait()
+        return lambda: call(*inputs)
+
+
+class Hologram(Contender):
+    def __init__(self, backend: str):
+        super().__init__(backend)
+        self.library = module("hologram")
+        self.executor = self.library.Executor(backend=backend)
+        self.library.set_default_executor(self.executor)
+
+    def own(self, values: np.ndarray, kind: str) -> Any:
+        array = self.library.array(values, device=self.executor)
+        return array.astype("bf16").compute() if kind == "bf16" else array.compute()
+
+    def finish(self, function):
+        compute = self.library.compute
+
+        def call(*inputs):
+            result = function(*inputs)
+            compute(*result) if isinstance(result, (list, tuple)) else result.compute()
+            return result
+        return call
+
+    def wait(self):
+        self.executor.synchronize()
+
+    def as_numpy(self, result):
+        parts = result if isinstance(result, (list, tuple)) else [result]
+        return [part.astype("f64").numpy() for part in parts]
+
+
+class Jitted(Hologram):
+    def finish(self, function):
+        return self.library.jit(function)
+
+
+class Torch(Contender):
+    of = "torch"
+
+    def __init__(self, backend: str):
+        super().__init__(backend)
+        self.library = module("torch")
+        if backend == "cuda" and not self.library.cuda.is_available():
+            raise Missing("PyTorch has no CUDA device here")
+
+    def given(self):
+        return {"torch": self.library, "DEVICE": self.backend}
+
+    def own(self, values, kind):
+        tensor = self.library.from_numpy(values).to(self.backend)
+        return tensor.to(self.library.bfloat16) if kind == "bf16" else tensor
+
+    def wait(self):
+        if self.backend == "cuda":
+            self.library.cuda.synchronize()
+
+    def as_numpy(self, result):
+        parts = result if isinstance(result, (list, tuple)) else [result]
+        tensors = [part if self.library.is_tensor(part) else self.library.from_dlpack(part) for part in parts]
+        return [tensor.detach().double().cpu().numpy() for tensor in tensors]
+
+
+class Compiled(Torch):
+    def finish(self, function):
+        return self.library.compile(function, dynamic=False)
+
+
+class Functional(Torch):
+    """hologram_torch on PyTorch's tensors."""
+    of = "functional"
+
+    def given(self):
+        return {"F": module("hologram_torch").functional, "hg": module("hologram"), "torch": self.library}
+
+
+class NumPy(Contender):
+    of = "np"
+
+    def __init__(self, backend: str):
+        super().__init__(backend)
+        if backend != "cpu":
+            raise Missing("NumPy computes on the CPU")
+        self.library = np
+
+    def own(self, values, kind):
+        if kind == "bf16":
+            raise Missing("NumPy has no bf16")
+        return values
+
+
+class CuPy(Contender):
+    of = "np"
+
+    def __init__(self, backend: str):
+        super().__init__(backend)
+        if backend != "cuda":
+            raise Missing("CuPy computes on a GPU")
+        self.library = module("cupy")
+
+    def own(self, values, kind):
+        if kind == "bf16":
+            raise Missing("CuPy has no bf16")
+        return self.library.asarray(values)
+
+    def wait(self):
+        self.library.cuda.Device().synchronize()
+
+    def as_numpy(self, result):
+        return [self.library.asnumpy(result).astype(np.float64)]
+
+
+class Jax(Contender):
+    of = "np"
+
+    def __init__(self, backend: str):
+        super().__init__(backend)
+        self.jax = module("jax")
+        if backend == "cuda" and self.jax.default_backend() != "gpu":
+            raise Missing("JAX has no GPU here")
+        self.library, self.last = module("jax.numpy"), None
+
+    def own(self, values, kind):
+        return self.jax.block_until_ready(self.library.asarray(values, dtype="bfloat16" if kind == "bf16" else None))
+
+    def finish(self, function):
+        compiled = self.jax.jit(function)
+
+        def call(*inputs):
+            self.last = compiled(*inputs)
+            return self.last
+        return call
+
+    def wait(self):  # the last result of all that were dropped lives until here
+        if self.last is not None:
+            self.jax.block_until_ready(self.last)
+
+
+CONTENDERS = {"hologram": Hologram, "jit": Jitted, "functional": Functional, "torch": Torch, "compile": Compiled, "numpy": NumPy,
+              "cupy": CuPy, "jax": Jax}
+OURS = ("hologram", "jit", "functional")

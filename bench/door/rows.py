@@ -1,0 +1,118 @@
+"""What is timed: rows, each the same work as one writes it for several libraries.
+
+A statement names its inputs, and its library: `hg`; `F` (hologram_torch.functional); `torch`; `np` (NumPy, CuPy or jax.numpy). What is
+more than an expression is a function of the library and the inputs. Sizes go by the backend, so that a large result is larger than
+any cache."""
+
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+import numpy as np
+
+Work = str | Callable[..., Any]
+
+
+@dataclass
+class Input:
+    shape: tuple[int, ...]
+    kind: str = "f32"      # f32, bf16 or i64
+    below: int = 0         # of i64: numbers from 0 to this
+    spread: float = 1.0
+
+    def values(self, seed: int) -> np.ndarray:
+        generator = np.random.default_rng(seed)
+        if self.kind == "i64":
+            return generator.integers(0, self.below, self.shape)
+        return generator.standard_normal(self.shape, dtype=np.float32) * np.float32(self.spread)
+
+
+@dataclass
+class Row:
+    """The work in each library; None: it is left out there."""
+    inputs: dict[str, Input]
+    hg: Work | None
+    torch: Work
+    functional: Work | None = None
+    np: Work | None = None
+    backends: tuple[str, ...] = ("cpu", "cuda")
+    options: dict[str, Any] = field(default_factory=dict)  # "tolerance": how far results may be apart, relative to the largest
+
+
+# ---- more than an expression ------------------------------------------------------------------------------------------------------
+
+def layer_norm_step(hg, x, w, b):
+    return hg.grad(lambda x, w, b: hg.sum(hg.layer_norm(x, w, b) ** 2), argnums=(0, 1, 2))(x, w, b)
+
+
+def layer_norm_step_torch(torch, x, w, b):
+    leaves = [v.detach().requires_grad_() for v in (x, w, b)]
+    torch.nn.functional.layer_norm(leaves[0], x.shape[-1:], *leaves[1:]).square().sum().backward()
+    return [v.grad for v in leaves]
+
+
+def mlp_step(hg, x, labels, w1, b1, w2, b2):
+    def loss(w1, b1, w2, b2):
+        return hg.cross_entropy(hg.linear(hg.relu(hg.linear(x, w1, b1)), w2, b2), labels)
+    weights = (w1, b1, w2, b2)
+    return [w - 0.1 * g for w, g in zip(weights, hg.grad(loss, argnums=(0, 1, 2, 3))(*weights))]
+
+
+def mlp_step_torch(torch, x, labels, *weights):
+    nn = torch.nn.functional
+    leaves = [w.detach().requires_grad_() for w in weights]
+    nn.cross_entropy(nn.linear(nn.relu(nn.linear(x, *leaves[:2])), *leaves[2:]), labels).backward()
+    with torch.no_grad():
+        return [w - 0.1 * w.grad for w in leaves]
+
+
+def rows(backend: str) -> dict[str, Row]:
+    is_gpu = backend == "cuda"
+    many, side = (1 << 28, 4096) if is_gpu else (1 << 24, 1024)
+    half, wide = many >> 1, 65536
+
+    def matrix(columns: int, count: int = many) -> Input:
+        return Input((count // columns, columns))
+
+    def vector(count: int) -> Input:
+        return Input((count,))
+
+    found = {
+        "abs": Row({"x": vector(many)}, "hg.abs(x)", "torch.abs(x)", "F.abs(x)", "np.abs(x)"),
+        "add 1K": Row({"x": vector(1024), "y": vector(1024)}, "x + y", "x + y", "F.add(x, y)", "x + y"),
+        "chain of eight 1K": Row({"x": vector(1024), "y": vector(1024)}, "((x * y + x) * 1.1 - y).minimum(3.0).maximum(-2.0) * x + 0.5",
+                                 "((x * y + x) * 1.1 - y).clamp_max(3.0).clamp_min(-2.0) * x + 0.5", None,
+                                 "np.maximum(np.minimum((x * y + x) * 1.1 - y, 3.0), -2.0) * x + 0.5"),
+        "softmax 1K": Row({"x": Input((8, 128))}, "hg.softmax(x)", "torch.softmax(x, -1)", "F.softmax(x, -1)"),
+        "linear 1K": Row({"x": Input((8, 128)), "w": Input((128, 128)), "b": vector(128)}, "hg.linear(x, w, b)",
+                         "torch.nn.functional.linear(x, w, b)", "F.linear(x, w, b)"),
+        "layer_norm 1K": Row({"x": Input((8, 128)), "w": vector(128), "b": vector(128)}, "hg.layer_norm(x, w, b)",
+                             "torch.nn.functional.layer_norm(x, (128,), w, b)", "F.layer_norm(x, (128,), w, b)"),
+        "from_dlpack 1K": Row({"x": vector(1024)}, None, "torch.from_dlpack(x)", "hg.from_dlpack(x)"),
+        "there and back 1K": Row({"x": vector(1024)}, None, "torch.from_dlpack(torch.from_dlpack(x))",
+                                 "torch.from_dlpack(hg.from_dlpack(x))"),
+        "softmax, rows of 4096": Row({"x": matrix(4096)}, "hg.softmax(x)", "torch.softmax(x, -1)", "F.softmax(x, -1)"),
+        "softmax bf16, rows of 64": Row({"x": Input((half // 64, 64), "bf16")}, "hg.softmax(x)", "torch.softmax(x, -1)",
+                                        "F.softmax(x, -1)", options={"tolerance": 2e-2}),
+        "layer_norm, rows of 65536": Row({"x": matrix(wide), "w": vector(wide), "b": vector(wide)}, "hg.layer_norm(x, w, b)",
+                                         "torch.nn.functional.layer_norm(x, w.shape, w, b)", "F.layer_norm(x, tuple(w.shape), w, b)"),
+        "layer_norm forward and backward": Row({"x": matrix(1024, half), "w": vector(1024), "b": vector(1024)}, layer_norm_step,
+                                               layer_norm_step_torch),
+        "var along columns": Row({"x": matrix(1024)}, "hg.var(x, 0)", "torch.var(x, 0, correction=0)", None, "np.var(x, 0)"),
+        "logsumexp, rows of 4096": Row({"x": matrix(4096)}, "hg.logsumexp(x, -1)", "torch.logsumexp(x, -1)"),
+        "embedding": Row({"t": Input((50000, 256)), "i": Input((half // 256,), "i64", 50000)}, "hg.embedding(t, i)",
+                         "torch.nn.functional.embedding(i, t)", "F.embedding(i, t)", "t[i]"),
+        "normal": Row({}, f"hg.random.normal(hg.random.key(7), ({half},))", f"torch.randn({half}, device=DEVICE)"),
+        "cumulative sum": Row({"x": vector(half)}, "hg.array_api.cumulative_sum(x)", "torch.cumsum(x, 0)", None, "np.cumsum(x)",
+                              options={"tolerance": 1e-2}),
+        "mask": Row({"x": vector(half)}, "x[x > 0]", "x[x > 0]", None, "x[x > 0]"),
+        "sort": Row({"x": vector(many >> 4)}, "hg.array_api.sort(x)", "torch.sort(x)[0]", None, "np.sort(x)"),
+        "matmul": Row({"x": Input((side, side)), "y": Input((side, side))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
+                      options={"tolerance": 1e-3}),
+        "linear, gelu bf16": Row({"x": Input((8192, 768), "bf16"), "w": Input((3072, 768), "bf16", spread=0.03),
+                                  "b": Input((3072,), "bf16")},
+                                 "hg.gelu(hg.linear(x, w, b))", "torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))",
+                                 "F.gelu(F.linear(x, w, b))", backends=("cuda",), options={"tolerance": 2e-2}),
+        "MLP step": Row({"x": Input((64, 64)), "labels": Input((64,), "i64", 10), "w1": Input((128, 64), spread=0.1), "b1": vector(128),
+                         "w2": Input((10, 128), spread=0.1), "b2": vector(10)}, mlp_step, mlp_step_torch),
+    }
+    return {name: row for name, row in found.items() if backend in row.backends}
