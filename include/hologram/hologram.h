@@ -406,7 +406,8 @@ typedef struct hg_fault {
   uint64_t length;       /* likewise: how many elements the axis has */
   uint32_t axis;         /* likewise: of the tensor that it is an index of */
   uint32_t has_number;   /* 1: hg_run, hg_apply or a wait found that index; 0: the launch was no operation's, or the
-                            index could not be computed again, since its memory has been written meanwhile */
+                            index could not be computed again: its memory has been written meanwhile, or was given
+                            up and imported or a large part of the device's, or a graph has the launch */
 } hg_fault;
 
 /* What ran. Strings live as long as the library, the notes as long as the kernel. */

@@ -177,8 +177,10 @@ HG_API void hg_executable_release(hg_executable *executable);
  * (HG_BINDING names what differs; HG_BUSY: a buffer is mapped). A tensor without elements needs no buffer. An output
  * may be the very same view as an input that is read element by element, and no more after that; any other overlap of
  * what is written is HG_BINDING. On a stream it returns before it has run. Faults as for hg_launch, with the
- * operation and the tensor; of several launches all run, and the report is of the first that faulted. A failed
- * allocation of a temporary leaves everything as it was. */
+ * operation and the tensor; of several launches all run, and the report is of the first that faulted. So that a fault
+ * on a stream can name an index, buffers that indices are computed from are held until the stream is found to be done,
+ * as long as they are together no more than a 64th of the device's memory. A failed allocation of a temporary leaves
+ * everything as it was. */
 HG_API hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t input_count,
                         const hg_tensor *outputs, size_t output_count, hg_stream *stream, hg_launch_report *report);
 

@@ -122,8 +122,6 @@ hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executabl
   return status;
 }
 
-int ops_unpin_locked(hg_executable *e) { return --e->pins == 0 && e->references == 0 && !e->is_cached; }
-
 static void add_locked(ops_attachment *a, hg_executable *e, hg_executable **garbage) {
   hg_executable **bucket = bucket_of(a, e->hash);
   e->next = *bucket;

@@ -239,7 +239,7 @@ static uint64_t count_bytes(const hg_executable *e) {
 static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(declare_places(e, computation));
   hg_executor *executor = e->executor;
-  hg_patience patience = hg_executor_patience(executor);
+  hg_patience patience = ops_patience(e);
   ops_target target = {.for_gpu = executor->info.subgroup_lanes != 0,
                        .units = executor->info.compute_units,
                        .shared_bytes = executor->info.max_shared_bytes,
@@ -298,11 +298,14 @@ void ops_executable_destroy(hg_executable *e) {
   hg_release(&allocator, e->key);
   hg_array_release(&allocator, &e->operations);
   ops_guards_release(e);
+  ops_origins_release(&allocator, e->spare_origins);
   if (e->plan.allocator.release != NULL) ops_plan_release(&e->plan);
   hg_release(&allocator, e);
 }
 
 /* ---- references -------------------------------------------------------------------------------------------------- */
+
+int ops_unpin_locked(hg_executable *e) { return --e->pins == 0 && e->references == 0 && !e->is_cached; }
 
 hg_executable *hg_executable_retain(hg_executable *executable) {
   if (executable == NULL) return NULL;

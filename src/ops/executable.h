@@ -5,7 +5,7 @@
  * cache belongs to the executor and so must not hold it: the kernels of an executable are lent (hg_kernel_lend), and
  * whoever launches them holds the executable. Counts and the cache change with the executor's lock held.
  *
- * Circle: executable explain run: what a run's fault was about is found by a run of another executable. */
+ * Circle: executable explain origin run: what a run's fault was about is found by a run of another executable. */
 #ifndef HG_OPS_EXECUTABLE_H
 #define HG_OPS_EXECUTABLE_H
 
@@ -47,13 +47,16 @@ typedef struct ops_launch {
   uint32_t step; /* of the plan, for reports */
 } ops_launch;
 
+/* A flag of ops_executable_create beside those of hg_compile: nobody is asked whether the calls are to go on. */
+#define OPS_UNASKED (UINT32_C(1) << 31)
+
 typedef struct ops_eager ops_eager;
 typedef struct ops_guards ops_guards;
 
 struct hg_executable {
   hg_executor *executor;
   uint32_t references;          /* outside the cache; the executor's lock guards it and what follows */
-  uint32_t pins;                /* eager calls that run it: their tensors hold the executor */
+  uint32_t pins;                /* eager calls that run it, and origins: their tensors hold the executor */
   uint8_t is_cached;
   ops_eager *calls;             /* eager calls that it was found by */
   hg_executable *newer, *older;  /* in the cache, by last use */
@@ -74,7 +77,12 @@ struct hg_executable {
   ops_plan plan;                 /* without its programs */
   hg_array operations;           /* char: for the report, see report.c */
   ops_guards *guards;            /* its indices that may be out of range, see explain.c; NULL: it has none */
+  hg_origin *spare_origins;      /* see origin.c; the executor's lock guards them */
 };
+
+static inline hg_patience ops_patience(const hg_executable *e) {
+  return (e->flags & OPS_UNASKED) == 0 ? hg_executor_patience(e->executor) : (hg_patience){.ask = NULL};
+}
 
 static inline int ops_may_share(const hg_executable *e, uint32_t written, uint32_t other) {
   uint64_t bit = (uint64_t)written * e->place_count + other;
@@ -86,6 +94,8 @@ hg_status ops_executable_create(hg_executor *executor, const hg_computation *com
                                 hg_executable **out);
 /* Nobody holds it, and it is not in the cache. Without the lock. */
 void ops_executable_destroy(hg_executable *executable);
+/* Gives up a pin; what nobody needs any more is to be destroyed by the caller, without the lock: 1. */
+int ops_unpin_locked(hg_executable *executable);
 
 /* What decides about an executable, as bytes: two computations with the same bytes have the same one. */
 typedef struct ops_key {
@@ -105,10 +115,21 @@ void ops_guards_release(hg_executable *executable);
 uint64_t ops_guards_bytes(const hg_executable *executable);
 /* "take, scatter": the operations that have such indices; "": there are none. */
 void ops_guards_names(const hg_executable *executable, char *text, size_t text_bytes);
-/* Of an executable with guards: the sentence of the first index out of range, of which the fault tells from then on. 0:
- * none was found. */
-int ops_explain(const hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_fault *fault,
-                char *text, size_t text_bytes);
+/* Of an executable with guards: the inputs that its indices are computed from, by a number of their own. The tensor of
+ * one that the run writes to is of type ATLAS_NONE. */
+uint32_t ops_guards_input_count(const hg_executable *executable);
+uint32_t ops_guards_place(const hg_executable *executable, uint32_t number);
+void ops_guards_input(const hg_executable *executable, uint32_t number, const hg_tensor *inputs,
+                      const hg_tensor *outputs, hg_tensor *input);
+/* The sentence of the first index out of range, of which the fault tells from then on. of_indices: those inputs. 0: no
+ * such index was found. */
+int ops_explain(const hg_executable *executable, const hg_tensor *of_indices, hg_fault *fault, char *text,
+                size_t text_bytes);
+/* What the launches of a run on a stream take with them, of an executable with guards, with a reference; NULL: their
+ * indices cannot be told later. Without the lock it comes to hold the inputs, before the first launch. */
+hg_origin *ops_origin_begin_locked(hg_executable *executable, const hg_tensor *inputs);
+void ops_origin_hold(hg_origin *head, const hg_tensor *inputs, const hg_tensor *outputs);
+void ops_origins_release(const hg_allocator *allocator, hg_origin *spares);
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
@@ -154,8 +175,6 @@ hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executabl
 void ops_cache_touch_locked(ops_attachment *attachment, hg_executable *executable);
 /* Adds a call to its executable, which the caller holds; 0: that is not in the cache any more. */
 int ops_cache_add_call(hg_executor *executor, ops_eager *call, uint64_t byte_count);
-/* Gives up a pin; what nobody needs any more is to be destroyed by the caller, without the lock: 1. */
-int ops_unpin_locked(hg_executable *executable);
 /* hg_compile of a computation that is in order. */
 hg_status ops_compile(hg_executor *executor, const hg_computation *computation, uint32_t flags, hg_executable **out);
 /* Puts a new executable into the cache, where it fits; where another thread has put in an equal one, *executable

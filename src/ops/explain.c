@@ -17,7 +17,8 @@ typedef struct guard {
 
 struct ops_guards {
   hg_array list;  /* guard */
-  hg_array nodes; /* ops_node: what the indices are computed from; the index of an input is its place */
+  hg_array nodes; /* ops_node: what the indices are computed from; the index of an input is its number in `inputs` */
+  hg_array inputs; /* uint32_t: places */
 };
 
 /* ---- what is kept ------------------------------------------------------------------------------------------------ */
@@ -88,6 +89,17 @@ static void mark_inputs(const ops_node *nodes, uint32_t count, uint32_t *marks) 
     for (uint32_t k = 0; k < nodes[i].input_count && marks[i] != 0; k++) marks[nodes[i].input[k] - 1] = 1;
 }
 
+/* Its number among those that are kept. */
+static hg_status keep_input(const hg_allocator *allocator, ops_guards *guards, uint32_t *place) {
+  const uint32_t *inputs = guards->inputs.data;
+  uint32_t number = 0;
+  while (number < guards->inputs.count && inputs[number] != *place) number++;
+  if (number == guards->inputs.count && hg_array_append(allocator, &guards->inputs, place, 1) == NULL)
+    return hg_fail_memory("the indices of an executable", (number + 1) * sizeof *inputs);
+  *place = number;
+  return HG_OK;
+}
+
 /* Keeps what the indices are computed from; numbers: by node of the computation, zero. */
 static hg_status keep_nodes(const hg_allocator *allocator, ops_guards *guards, const hg_computation *c,
                             uint32_t *numbers) {
@@ -99,6 +111,7 @@ static hg_status keep_nodes(const hg_allocator *allocator, ops_guards *guards, c
     if (numbers[i] == 0) continue;
     ops_node copy = nodes[i];
     for (uint32_t k = 0; k < copy.input_count; k++) copy.input[k] = numbers[copy.input[k] - 1];
+    if (copy.kind == OPS_INPUT) HG_TRY(keep_input(allocator, guards, &copy.index));
     if (hg_array_append(allocator, &guards->nodes, &copy, 1) == NULL)
       return hg_fail_memory("the indices of an executable", guards->nodes.count * sizeof copy);
     numbers[i] = (uint32_t)guards->nodes.count;
@@ -133,6 +146,7 @@ hg_status ops_note_guards(hg_executable *e, const hg_computation *c) {
   } else {
     e->guards->list.element_size = sizeof(guard);
     e->guards->nodes.element_size = sizeof(ops_node);
+    e->guards->inputs.element_size = sizeof(uint32_t);
     status = find_guards(allocator, e->guards, e, c, marks);
   }
   hg_release(allocator, marks);
@@ -144,6 +158,7 @@ void ops_guards_release(hg_executable *e) {
   if (e->guards == NULL) return;
   hg_array_release(allocator, &e->guards->list);
   hg_array_release(allocator, &e->guards->nodes);
+  hg_array_release(allocator, &e->guards->inputs);
   hg_release(allocator, e->guards);
   e->guards = NULL;
 }
@@ -151,7 +166,8 @@ void ops_guards_release(hg_executable *e) {
 uint64_t ops_guards_bytes(const hg_executable *e) {
   const ops_guards *guards = e->guards;
   if (guards == NULL) return 0;
-  return sizeof *guards + guards->list.count * sizeof(guard) + guards->nodes.count * sizeof(ops_node);
+  return sizeof *guards + guards->list.count * sizeof(guard) + guards->nodes.count * sizeof(ops_node) +
+         guards->inputs.count * sizeof(uint32_t);
 }
 
 static int is_named_before(const guard *list, size_t g) {
@@ -171,11 +187,44 @@ void ops_guards_names(const hg_executable *e, char *text, size_t text_bytes) {
   }
 }
 
+/* ---- what a run was given ---------------------------------------------------------------------------------------- */
+
+static uintptr_t first_byte(const ops_place *place, const hg_tensor *tensor) {
+  uint64_t first = (uint64_t)(tensor->offset + place->lowest) * place->element_bytes;
+  return (uintptr_t)tensor->buffer->storage->address + tensor->buffer->offset + first;
+}
+
+/* The run itself may have written where an input lay. */
+static int is_overwritten(const hg_executable *e, const hg_tensor *inputs, const hg_tensor *outputs, uint32_t input) {
+  const ops_place *own = &e->places[input];
+  for (uint32_t p = 0; p < e->place_count && own->extent > 0; p++) {
+    const ops_place *place = &e->places[p];
+    if (!place->is_written || place->extent == 0) continue;
+    uintptr_t begin = first_byte(own, &inputs[input]), end = begin + own->extent * own->element_bytes;
+    uintptr_t at = first_byte(place, p < e->input_count ? &inputs[p] : &outputs[p - e->input_count]);
+    if (at < end && begin < at + place->extent * place->element_bytes) return 1;
+  }
+  return 0;
+}
+
+uint32_t ops_guards_input_count(const hg_executable *e) { return (uint32_t)e->guards->inputs.count; }
+
+uint32_t ops_guards_place(const hg_executable *e, uint32_t number) {
+  return ((const uint32_t *)e->guards->inputs.data)[number];
+}
+
+void ops_guards_input(const hg_executable *e, uint32_t number, const hg_tensor *inputs, const hg_tensor *outputs,
+                      hg_tensor *input) {
+  uint32_t place = ops_guards_place(e, number);
+  *input = inputs[place];
+  if (is_overwritten(e, inputs, outputs, place)) input->type = ATLAS_NONE;
+}
+
 /* ---- computing an index once more -------------------------------------------------------------------------------- */
 
 typedef struct look {
   const hg_executable *e;
-  const hg_tensor *inputs, *outputs; /* of the run */
+  const hg_tensor *of_indices; /* by number of an input */
   const guard *of;
   hg_computation *computation;
   hg_tensor *used; /* the inputs of the computation */
@@ -185,25 +234,6 @@ typedef struct look {
   void *host; /* the result's elements */
   uint64_t count;
 } look;
-
-static uintptr_t first_byte(const ops_place *place, const hg_tensor *tensor) {
-  uint64_t first = (uint64_t)(tensor->offset + place->lowest) * place->element_bytes;
-  return (uintptr_t)tensor->buffer->storage->address + tensor->buffer->offset + first;
-}
-
-/* The run itself may have written where an input lay. */
-static int is_overwritten(const look *l, uint32_t input) {
-  const hg_executable *e = l->e;
-  const ops_place *own = &e->places[input];
-  for (uint32_t p = 0; p < e->place_count && own->extent > 0; p++) {
-    const ops_place *place = &e->places[p];
-    if (!place->is_written || place->extent == 0) continue;
-    uintptr_t begin = first_byte(own, &l->inputs[input]), end = begin + own->extent * own->element_bytes;
-    uintptr_t at = first_byte(place, p < e->input_count ? &l->inputs[p] : &l->outputs[p - e->input_count]);
-    if (at < end && begin < at + place->extent * place->element_bytes) return 1;
-  }
-  return 0;
-}
 
 static hg_status build(look *l) {
   const ops_node *nodes = l->e->guards->nodes.data;
@@ -216,11 +246,11 @@ static hg_status build(look *l) {
     for (uint32_t k = 0; k < copy.input_count; k++) copy.input[k] = l->numbers[copy.input[k] - 1];
     if (copy.kind != OPS_INPUT) {
       l->numbers[i] = ops_add(c, &copy);
-    } else if (is_overwritten(l, copy.index)) {
+    } else if (l->of_indices[copy.index].type == ATLAS_NONE) {
       return HG_NOT_FOUND;
     } else {
-      l->used[l->used_count++] = l->inputs[copy.index];
-      l->numbers[i] = hg_computation_input(c, NULL, &l->inputs[copy.index]);
+      l->used[l->used_count++] = l->of_indices[copy.index];
+      l->numbers[i] = hg_computation_input(c, NULL, &l->of_indices[copy.index]);
     }
   }
   HG_TRY(hg_computation_status(c));
@@ -237,7 +267,7 @@ static hg_status compute(look *l) {
   l->host = hg_allocate_unset(&executor->allocator, bytes, 1);
   if (l->host == NULL) return hg_fail_memory("the numbers of an index", bytes);
   HG_TRY(hg_buffer_create(executor, &desc, bytes, &l->result.buffer));
-  HG_TRY(ops_executable_create(executor, l->computation, 0, &e));
+  HG_TRY(ops_executable_create(executor, l->computation, OPS_UNASKED, &e));
   ops_guards_release(e); /* its own faults, which earlier guards would have found, need no words */
   hg_status status = ops_run(e, l->used, &l->result, NULL, NULL);
   hg_executable_release(e);
@@ -267,7 +297,7 @@ static hg_status find_wrong(look *l, uint64_t *bits) {
   const hg_allocator *allocator = &l->e->executor->allocator;
   uint64_t kept = l->e->guards->nodes.count;
   HG_TRY(hg_computation_create(allocator, &l->computation));
-  l->used = hg_allocate_unset(allocator, l->e->input_count, sizeof *l->used);
+  l->used = hg_allocate_unset(allocator, l->e->guards->inputs.count, sizeof *l->used);
   l->numbers = hg_allocate(allocator, kept, sizeof *l->numbers);
   if (l->used == NULL || l->numbers == NULL) return hg_fail_memory("the indices of a run", kept);
   HG_TRY(build(l));
@@ -296,13 +326,12 @@ static void tell(const look *l, uint64_t bits, hg_fault *fault, char *text, size
            number, (unsigned)fault->axis, (unsigned long long)fault->length);
 }
 
-int ops_explain(const hg_executable *e, const hg_tensor *inputs, const hg_tensor *outputs, hg_fault *fault, char *text,
-                size_t text_bytes) {
+int ops_explain(const hg_executable *e, const hg_tensor *of_indices, hg_fault *fault, char *text, size_t text_bytes) {
   const hg_allocator *allocator = &e->executor->allocator;
   const guard *list = e->guards->list.data;
   int is_told = 0;
   for (size_t g = 0; g < e->guards->list.count && !is_told; g++) {
-    look l = {.e = e, .inputs = inputs, .outputs = outputs, .of = &list[g]};
+    look l = {.e = e, .of_indices = of_indices, .of = &list[g]};
     uint64_t bits = 0;
     is_told = find_wrong(&l, &bits) == HG_OK;
     if (is_told) tell(&l, bits, fault, text, text_bytes);

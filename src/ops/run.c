@@ -17,6 +17,7 @@ typedef struct run {
   const hg_tensor *inputs, *outputs;
   hg_stream *stream;
   hg_launch_report *report; /* the caller's; NULL: none */
+  hg_origin *origin;        /* on a stream, of an executable with guards; NULL */
   given *places;
   hg_buffer *workspace, *any; /* any: of a tensor that has elements */
   hg_fault fault;             /* of the first launch that had one */
@@ -172,7 +173,9 @@ static hg_status check_tensors(run *r, const hg_tensor *inputs, const hg_tensor 
   HG_TRY(check_overlaps(r));
   hg_lock(e->executor);
   hg_status status = check_mapped_locked(r, count);
+  if (status == HG_OK && r->stream != NULL && e->guards != NULL) r->origin = ops_origin_begin_locked(r->e, inputs);
   hg_unlock(e->executor);
+  if (r->origin != NULL) ops_origin_hold(r->origin, inputs, outputs);
   return status;
 }
 
@@ -208,6 +211,18 @@ static const ops_place *place_of_fault(const hg_executable *e, const ops_launch 
   return NULL;
 }
 
+static int explain(const hg_executable *e, const hg_tensor *inputs, const hg_tensor *outputs, hg_fault *fault,
+                   char *text, size_t text_bytes) {
+  const hg_allocator *allocator = &e->executor->allocator;
+  uint32_t count = ops_guards_input_count(e);
+  hg_tensor *of_indices = hg_allocate_unset(allocator, count, sizeof *of_indices);
+  if (of_indices == NULL) return 0;
+  for (uint32_t i = 0; i < count; i++) ops_guards_input(e, i, inputs, outputs, &of_indices[i]);
+  int is_told = ops_explain(e, of_indices, fault, text, text_bytes);
+  hg_release(allocator, of_indices);
+  return is_told;
+}
+
 /* Programs have names of their own for tensors, and addresses of their own in the place of a wrong index. */
 void ops_describe_fault(const hg_executable *e, const ops_launch *launch, const hg_tensor *inputs,
                         const hg_tensor *outputs, hg_fault *fault, char *text, size_t text_bytes) {
@@ -215,7 +230,7 @@ void ops_describe_fault(const hg_executable *e, const ops_launch *launch, const 
   const ops_place *place = place_of_fault(e, launch, fault);
   if (place != NULL) memcpy(fault->buffer, place->name, sizeof fault->buffer);
   if (fault->kind == HG_FAULT_OUT_OF_BOUNDS && e->guards != NULL) {
-    if (ops_explain(e, inputs, outputs, fault, text, text_bytes)) return;
+    if (explain(e, inputs, outputs, fault, text, text_bytes)) return;
     ops_guards_names(e, names, sizeof names);
     snprintf(text, text_bytes, "%s: an index is out of range", names);
     return;
@@ -231,6 +246,7 @@ static void note_fault(run *r, const ops_launch *launch, const hg_fault *fault) 
   r->status = HG_FAULT;
   r->fault = *fault;
   ops_describe_fault(r->e, launch, r->inputs, r->outputs, &r->fault, r->sentence, sizeof r->sentence);
+  hg_log(r->e->executor, HG_LOG_WARNING, "%s", r->sentence);
 }
 
 static hg_status launch(run *r, const ops_launch *launch) {
@@ -252,7 +268,8 @@ static hg_status launch(run *r, const ops_launch *launch) {
   hg_launch_report report;
   hg_fault fault;
   report.size = sizeof report;
-  hg_status status = hg_launch_noting(launch->kernel, &desc, r->report != NULL ? &report : NULL, &fault);
+  hg_status status =
+      hg_launch_noting(launch->kernel, &desc, r->report != NULL ? &report : NULL, r->origin, &fault);
   if (r->report != NULL && (status == HG_OK || status == HG_FAULT)) {
     r->total.lanes += report.lanes;
     r->total.nanoseconds += report.nanoseconds;
@@ -272,7 +289,7 @@ static hg_status run_launches(run *r) {
   }
   hg_status status = HG_OK;
   hg_patience patience = {.ask = NULL}; /* to look at the clock costs a single launch something */
-  if (e->launch_count > 1) patience = hg_executor_patience(e->executor);
+  if (e->launch_count > 1) patience = ops_patience(e);
   for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++) {
     status = launch(r, &e->launches[i]);
     if (status == HG_OK && i + 1 < e->launch_count) status = hg_patience_ask(&patience);
@@ -301,8 +318,9 @@ static hg_status run_with(run *r, const hg_tensor *inputs, const hg_tensor *outp
   HG_TRY(check_tensors(r, inputs, outputs));
   if (r->report != NULL)
     r->total = (hg_launch_report){.backend = executor->row->name, .engine = executor->info.engine, .notes = ""};
-  HG_TRY(run_launches(r));
-  return give_report(r);
+  hg_status status = run_launches(r);
+  hg_origin_release(r->origin);
+  return status == HG_OK ? give_report(r) : status;
 }
 
 hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_stream *stream,
@@ -313,6 +331,7 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
   r.outputs = outputs;
   r.stream = stream;
   r.report = report;
+  r.origin = NULL;
   r.workspace = r.any = NULL;
   r.status = HG_OK;
   r.fault.kind = HG_FAULT_NONE;

@@ -137,9 +137,10 @@ static hg_status fail_range(const binder *b, uint16_t index, const hg_buffer *bu
 }
 
 /* If the launch fails later the mark stays, and costs a later call a query of an idle stream. */
-static hg_status note_use(binder *b, hg_storage *storage) {
+static hg_status note_use(binder *b, hg_storage *storage, int is_written) {
   b->bound_memory->used |= storage->used;
   storage->used |= b->mark;
+  if (is_written && b->mark != 0) hg_note_write_locked(storage);
   return b->bound_memory->keeper != NULL ? hg_graph_keep_locked(b->bound_memory->keeper, storage) : HG_OK;
 }
 
@@ -162,7 +163,7 @@ static hg_status bind_range(binder *b, uint16_t index, const hg_binding *binding
   if (!is_valid_range(b, parameter, buffer, offset, byte_count))
     return fail_range(b, index, buffer, offset, byte_count);
   uint8_t *first = buffer->storage->address + buffer->offset + offset;
-  HG_TRY(note_use(b, buffer->storage));
+  HG_TRY(note_use(b, buffer->storage, parameter->is_written));
   atlas_span *span = NULL;
   HG_TRY(find_span(b, index, binding->entry, &span));
   *span = (atlas_span){first, byte_count};

@@ -60,7 +60,8 @@ static hg_status submit_locked(hg_stream *stream, hg_work *work, hg_storage *sto
   }
   storage->used |= hg_stream_bit(stream);
   other->used |= hg_stream_bit(stream);
-  return hg_stream_submit_locked(stream, work, NULL, 0);
+  if (work->kind != HG_WORK_COPY_OUT) hg_note_write_locked(storage);
+  return hg_stream_submit_locked(stream, work, NULL, 0, NULL);
 }
 
 /* A copy or fill of a storage and, where it is a copy between two, another. */

@@ -165,10 +165,14 @@ static hg_status launch_locked(hg_graph *graph, hg_stream *stream) {
     if (storages[i]->map_count > 0)
       return hg_fail(HG_BUSY, "hg_graph_launch: a buffer of the graph is mapped; unmap it before the launch");
   HG_TRY(executor->backend->streams->graph_submit(executor->device, stream->device, graph->device, stream->launched));
+  executor->written++;
   stream->given++;
   hg_reference(&graph->references);
   stream->flights[stream->launched++ % HG_STREAM_LAUNCHES] = (hg_flight){.graph = graph};
-  for (size_t i = 0; i < graph->storages.count; i++) storages[i]->used |= hg_stream_bit(stream);
+  for (size_t i = 0; i < graph->storages.count; i++) {
+    storages[i]->used |= hg_stream_bit(stream);
+    storages[i]->written = executor->written;
+  }
   if (graph->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
   return HG_OK;
 }

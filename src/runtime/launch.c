@@ -175,7 +175,7 @@ static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
 /* ---- on a stream ------------------------------------------------------------------------------------------------- */
 
 static hg_status try_to_submit_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch,
-                                    uint64_t lanes) {
+                                      uint64_t lanes, hg_origin *origin) {
   hg_executor *executor = kernel->executor;
   hg_stream *stream = desc->stream;
   hg_bound bound;
@@ -191,7 +191,7 @@ static hg_status try_to_submit_locked(hg_kernel *kernel, const hg_launch_desc *d
                     .program = kernel->program,
                     .launch = launch};
     if (kernel->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
-    status = hg_stream_submit_locked(stream, &work, kernel, lanes);
+    status = hg_stream_submit_locked(stream, &work, kernel, lanes, origin);
   }
   if (status != HG_OK && bound.keeper != NULL) hg_graph_forget_locked(bound.keeper, kept);
   launch->arguments = NULL;
@@ -199,11 +199,12 @@ static hg_status try_to_submit_locked(hg_kernel *kernel, const hg_launch_desc *d
   return status;
 }
 
-static hg_status submit_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
-  hg_status status = try_to_submit_locked(kernel, desc, launch, lanes);
+static hg_status submit_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
+                               hg_origin *origin) {
+  hg_status status = try_to_submit_locked(kernel, desc, launch, lanes, origin);
   while (status == HG_UNPREPARED) {
     HG_TRY(hg_kernel_prepare_locked(kernel));
-    status = try_to_submit_locked(kernel, desc, launch, lanes);
+    status = try_to_submit_locked(kernel, desc, launch, lanes, origin);
   }
   return status;
 }
@@ -222,19 +223,19 @@ static hg_status run_behind(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   hg_lock(executor);
   hg_status status = run_locked(kernel, desc, launch, lanes, NULL);
   if (status == HG_OK && launch->fault.kind != HG_FAULT_NONE)
-    hg_stream_note_fault_locked(desc->stream, kernel, &launch->fault, lanes);
+    (void)hg_stream_note_fault_locked(desc->stream, kernel, &launch->fault, lanes);
   hg_unlock(executor);
   launch->fault.kind = HG_FAULT_NONE; /* hg_stream_wait reports it */
   return status;
 }
 
 static hg_status launch_on_stream(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch,
-                                  uint64_t lanes) {
+                                  uint64_t lanes, hg_origin *origin) {
   hg_executor *executor = kernel->executor;
   HG_TRY(hg_check_stream("hg_launch_desc.stream", executor, desc->stream));
   if (kernel->uses_resonance || kernel->advances_phase) return run_behind(kernel, desc, launch, lanes);
   hg_lock(executor);
-  hg_status status = submit_locked(kernel, desc, launch, lanes);
+  hg_status status = submit_locked(kernel, desc, launch, lanes, origin);
   hg_unlock(executor);
   return status;
 }
@@ -301,7 +302,8 @@ static hg_status fail_fault(const hg_kernel *kernel, const hg_fault *fault) {
   return hg_fail(HG_FAULT, "%s", sentence);
 }
 
-hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report, hg_fault *fault) {
+hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report, hg_origin *origin,
+                           hg_fault *fault) {
   if (kernel == NULL || desc == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_launch: an argument is NULL");
   hg_executor *executor = kernel->executor;
   atlas_launch launch;
@@ -318,7 +320,7 @@ hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_lau
   HG_TRY(set_shape(kernel->program, desc, &launch, &lanes));
   hg_status status;
   if (desc->stream != NULL) {
-    status = launch_on_stream(kernel, desc, &launch, lanes);
+    status = launch_on_stream(kernel, desc, &launch, lanes, origin);
   } else {
     hg_lock(executor);
     status = run_locked(kernel, desc, &launch, lanes, report != NULL ? &nanoseconds : NULL);
@@ -329,10 +331,11 @@ hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_lau
     hg_log(executor, HG_LOG_INFO, "a launch of program '%s' was %s", kernel->program->name, launch.notes);
   if (report != NULL) fill_report(kernel, &launch, lanes, nanoseconds, report);
   if (launch.fault.kind == HG_FAULT_NONE) return HG_OK;
-  if (fault != NULL) *fault = launch.fault;
-  return fail_fault(kernel, &launch.fault);
+  if (fault == NULL) return fail_fault(kernel, &launch.fault);
+  *fault = launch.fault;
+  return HG_FAULT;
 }
 
 hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report) {
-  return hg_launch_noting(kernel, desc, report, NULL);
+  return hg_launch_noting(kernel, desc, report, NULL, NULL);
 }

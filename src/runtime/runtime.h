@@ -46,6 +46,7 @@ typedef struct hg_storage {
   uint8_t *address;      /* of the device */
   uint64_t byte_count;
   hg_stream_set used;    /* streams that may have pending work on it */
+  uint64_t written;      /* the executor's `written` when a stream was last given work that writes to it */
 } hg_storage;
 
 struct hg_buffer {
@@ -110,6 +111,8 @@ struct hg_executor {
   hg_array streams;      /* hg_stream *; NULL: a free place */
   hg_array busy_streams; /* void *, with capacity for all streams: see hg_busy_streams_locked */
   hg_array host_memory;  /* hg_host_block */
+  uint64_t written;      /* counts the work of streams that writes to memory */
+  uint64_t origin_bytes; /* of memory that origins keep */
 
   hg_code *codes[HG_CODE_BUCKETS]; /* all that are not HG_FAILED */
   hg_kernel *first_to_compile, *last_to_compile; /* the queue of the compiler threads, linked by `next` */
@@ -173,11 +176,24 @@ struct hg_kernel {
   char by_index[96];   /* those of them that put an address of their own in the place of an index out of range */
 };
 
+/* What a layer above keeps of where launches of a stream come from, so that it can say more of their fault than the
+ * device does. */
+typedef struct hg_origin {
+  atomic_uint references;
+  struct hg_origin *next; /* in a list of those to release */
+  /* Without the lock: 1 with a sentence, and fault->number and what belongs to it. `written` is the executor's of when
+   * the launch was submitted: memory that has been written since then tells nothing any more. */
+  int (*explain)(struct hg_origin *origin, uint64_t written, hg_fault *fault, char *sentence, size_t sentence_bytes);
+  void (*release)(struct hg_origin *origin); /* likewise, after the last reference is gone */
+} hg_origin;
+
 /* A launch of a stream, of a kernel or a graph, whose fault has not been collected. */
 typedef struct hg_flight {
   hg_kernel *kernel;
   hg_graph *graph;
+  hg_origin *origin; /* NULL: there is none, or a graph has the launch, whose memory may have changed many times */
   uint64_t lanes, step_limit;
+  uint64_t written;  /* the executor's, when it was submitted */
 } hg_flight;
 
 struct hg_stream {
@@ -191,6 +207,9 @@ struct hg_stream {
   hg_graph *capture;         /* the graph it captures; NULL: none */
   hg_status failure;         /* since the last wait: the first one of its work */
   hg_launch_report report;   /* since the last wait: of the first launch that faulted */
+  uint64_t fault_count;      /* of all that were reported */
+  hg_origin *origin;         /* of that launch, until it has been asked; NULL */
+  uint64_t origin_written;   /* its flight's */
   char sentence[512];        /* of `failure` or of the fault */
 };
 
@@ -283,8 +302,10 @@ typedef struct hg_bound {
 /* Turns a launch's bindings and scalars into one argument a symbol. */
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound);
 
-/* hg_launch; where the result is HG_FAULT, *fault (may be NULL) is the fault: a report would have the time measured. */
-hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report, hg_fault *fault);
+/* hg_launch for a layer above, which describes faults by itself: where the result is HG_FAULT, *fault is all there is
+ * of it, without a sentence. A report would have the time measured. origin: of the launch, on a stream; NULL. */
+hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report, hg_origin *origin,
+                           hg_fault *fault);
 
 /* For whoever makes one launch again and again, and checks what may differ by itself. hg_launch_is_plain: the kernel
  * uses nothing but the memory and scalars that it is given. hg_launch_shape sets the shape and the step limit, as
@@ -319,15 +340,22 @@ hg_status hg_stream_settle(hg_stream *stream);
  * is released. */
 size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void ***devices);
 
-/* Submits work to a stream, or adds it to the graph that the stream captures. Of a launch `kernel` is not NULL, and the
- * number is set here. */
-hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes);
+/* Submits work to a stream, or adds it to the graph that the stream captures. Of a launch `kernel` is not NULL,
+ * `origin` may be, and the number is set here. */
+hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes,
+                                  hg_origin *origin);
+/* That work of a stream will write to the storage. */
+static inline void hg_note_write_locked(hg_storage *storage) { storage->written = ++storage->executor->written; }
+/* Without the lock: gives up a reference. NULL is accepted. */
+static inline void hg_origin_release(hg_origin *origin) {
+  if (origin != NULL && hg_unreference(&origin->references)) origin->release(origin);
+}
 /* HG_BUSY while the stream takes no work: call it before anything is changed for that work. */
 hg_status hg_stream_admit_locked(hg_stream *stream);
 /* Likewise, and waits until the stream has room for one more launch. May release the lock meanwhile. */
 hg_status hg_stream_room_locked(hg_stream *stream);
-/* Notes the fault of a launch that ran without being submitted. */
-void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes);
+/* Notes the fault of a launch, unless there is an earlier one: 0. */
+int hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes);
 
 hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage);
 /* After a call that failed: gives up the storages behind the first `storage_count`. */

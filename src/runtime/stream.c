@@ -1,9 +1,9 @@
 /* stream.c - streams: submitting work, waiting for it, and collecting the faults of launches.
  *
  * A launch of a stream holds a reference to its kernel or graph until its fault has been collected, since the fault's
- * sentence needs the program. It holds no reference to memory: each storage has the set of streams that may have
- * pending work on it; other uses of the memory wait for these streams first (hg_settle_locked), and a release frees it
- * behind their work. */
+ * sentence needs the program, and to its origin, which is asked about a fault with the lock released. It holds no
+ * reference to memory: each storage has the set of streams that may have pending work on it; other uses of the memory
+ * wait for these streams first (hg_settle_locked), and a release frees it behind their work. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -24,10 +24,11 @@ hg_status hg_check_stream(const char *what, const hg_executor *executor, const h
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
-/* Kernels and graphs whose last reference is gone, to be destroyed when the lock is released. */
+/* What nobody refers to any more, to be destroyed when the lock is released. */
 typedef struct garbage {
   hg_kernel *kernels;
   hg_graph *graphs;
+  hg_origin *origins;
 } garbage;
 
 static void sweep(garbage *g) {
@@ -41,11 +42,23 @@ static void sweep(garbage *g) {
     g->graphs = graph->next;
     hg_graph_destroy(graph);
   }
+  while (g->origins != NULL) {
+    hg_origin *origin = g->origins;
+    g->origins = origin->next;
+    origin->release(origin);
+  }
+}
+
+static void drop_origin(hg_origin *origin, garbage *g) {
+  if (origin == NULL || !hg_unreference(&origin->references)) return;
+  origin->next = g->origins;
+  g->origins = origin;
 }
 
 static void release_flight_locked(hg_flight *flight, garbage *g) {
   hg_kernel *kernel = flight->kernel;
   hg_graph *graph = flight->graph;
+  drop_origin(flight->origin, g);
   if (kernel != NULL && hg_unreference(&kernel->references)) {
     kernel->next = g->kernels;
     g->kernels = kernel;
@@ -54,10 +67,10 @@ static void release_flight_locked(hg_flight *flight, garbage *g) {
     graph->next = g->graphs;
     g->graphs = graph;
   }
-  *flight = (hg_flight){NULL, NULL, 0, 0};
+  *flight = (hg_flight){.kernel = NULL};
 }
 
-/* Which index was out of range is known no more: the work behind may have written where it lay. */
+/* As far as the device knows: which index was out of range, only the origin can tell. */
 static void describe_fault(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault) {
   char sentence[256];
   hg_fault_describe(kernel->program, fault, sentence, sizeof sentence);
@@ -68,14 +81,16 @@ static void describe_fault(hg_stream *stream, const hg_kernel *kernel, const hg_
   else memcpy(stream->sentence, sentence, sizeof sentence);
 }
 
-void hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes) {
-  if (stream->report.fault.kind != HG_FAULT_NONE || stream->failure != HG_OK) return; /* the first counts */
+int hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes) {
+  if (stream->report.fault.kind != HG_FAULT_NONE || stream->failure != HG_OK) return 0; /* the first counts */
   stream->report = (hg_launch_report){.fault = *fault,
                                       .lanes = lanes,
                                       .backend = stream->executor->row->name,
                                       .engine = kernel->compiled.engine,
                                       .notes = ""}; /* the kernel's may be gone before a wait reports it */
+  stream->fault_count++;
   describe_fault(stream, kernel, fault);
+  return 1;
 }
 
 static void note_failure_locked(hg_stream *stream, hg_status status) {
@@ -89,7 +104,7 @@ static int take_fault_locked(hg_stream *stream, const hg_flight *flight, uint64_
   hg_executor *executor = stream->executor;
   const hg_stream_functions *f = functions_of(executor);
   void *graph = flight->graph != NULL ? flight->graph->device : NULL;
-  uint64_t index = 0;
+  uint64_t index = 0, written = flight->written;
   if (!f->faulted(stream->device, graph, number, &index)) return 0;
   hg_fault fault = {.kind = HG_FAULT_NONE};
   if (flight->graph != NULL) {
@@ -103,8 +118,32 @@ static int take_fault_locked(hg_stream *stream, const hg_flight *flight, uint64_
   hg_status status = f->take_fault(executor->device, stream->device, graph, number, &work, &fault);
   note_failure_locked(stream, status);
   if (status != HG_OK) return 0;
-  if (fault.kind != HG_FAULT_NONE) hg_stream_note_fault_locked(stream, flight->kernel, &fault, flight->lanes);
+  if (fault.kind != HG_FAULT_NONE && hg_stream_note_fault_locked(stream, flight->kernel, &fault, flight->lanes) &&
+      flight->origin != NULL && stream->origin == NULL) {
+    hg_reference(&flight->origin->references);
+    stream->origin = flight->origin;
+    stream->origin_written = written;
+  }
   return graph != NULL;
+}
+
+/* Asks the origin of the launch that faulted, with the lock released: before anybody changes memory that this call may
+ * have waited for. */
+static void explain_locked(hg_stream *stream) {
+  hg_origin *origin = stream->origin;
+  if (origin == NULL) return;
+  hg_fault fault = stream->report.fault;
+  uint64_t count = stream->fault_count, written = stream->origin_written;
+  char sentence[sizeof stream->sentence];
+  stream->origin = NULL;
+  hg_unlock(stream->executor);
+  int is_told = origin->explain(origin, written, &fault, sentence, sizeof sentence);
+  hg_origin_release(origin);
+  hg_lock(stream->executor);
+  if (!is_told || stream->failure != HG_OK) return;
+  if (stream->fault_count != count || stream->report.fault.kind == HG_FAULT_NONE) return; /* another thread's wait */
+  stream->report.fault = fault;
+  memcpy(stream->sentence, sentence, sizeof sentence);
 }
 
 /* Launches below `end` are done or, with are_lost, given up: the device is not asked for their faults. */
@@ -142,9 +181,10 @@ static hg_status drain_locked(hg_stream *stream, wait_function *wait, garbage *g
 }
 
 static hg_status settle(hg_stream *stream, wait_function *wait) {
-  garbage g = {NULL, NULL};
+  garbage g = {.kernels = NULL};
   hg_lock(stream->executor);
   hg_status status = drain_locked(stream, wait, &g);
+  if (status == HG_OK) explain_locked(stream);
   if (status == HG_OK && stream->failure != HG_OK) status = hg_fail(stream->failure, "%s", stream->sentence);
   hg_unlock(stream->executor);
   sweep(&g);
@@ -170,11 +210,12 @@ static hg_stream *busy_at(const hg_executor *executor, hg_stream_set set, size_t
   return stream != NULL && (set & hg_stream_bit(stream)) != 0 && stream->finished != stream->given ? stream : NULL;
 }
 
-/* Likewise, or if its work failed and no wait has reported that. */
+/* Likewise, or if its work failed and no wait has reported that, or its fault has not been explained. */
 static hg_stream *unsettled_at(const hg_executor *executor, hg_stream_set set, size_t place) {
   hg_stream *stream = stream_at(executor, place);
   if (stream == NULL || (set & hg_stream_bit(stream)) == 0) return NULL;
-  return stream->finished != stream->given || stream->failure != HG_OK ? stream : NULL;
+  int is_settled = stream->finished == stream->given && stream->failure == HG_OK && stream->origin == NULL;
+  return is_settled ? NULL : stream;
 }
 
 hg_status hg_settle_busy_locked(hg_executor *executor, hg_stream_set *used) {
@@ -229,7 +270,7 @@ static hg_status ask_for_room_locked(hg_stream *stream) {
   hg_patience patience = hg_executor_patience(stream->executor);
   uint64_t begun = hg_time_ns();
   while (is_full(stream)) {
-    garbage g = {NULL, NULL};
+    garbage g = {.kernels = NULL};
     HG_TRY(hg_stream_admit_locked(stream));
     hg_status status = query_locked(stream, &g);
     hg_unlock(stream->executor);
@@ -245,7 +286,7 @@ hg_status hg_stream_room_locked(hg_stream *stream) {
   HG_TRY(hg_stream_admit_locked(stream));
   if (is_full(stream) && stream->executor->ask != NULL) return ask_for_room_locked(stream);
   while (is_full(stream)) {
-    garbage g = {NULL, NULL};
+    garbage g = {.kernels = NULL};
     hg_status status = drain_locked(stream, functions_of(stream->executor)->wait, &g);
     int is_stuck = status != HG_OK && is_full(stream);
     hg_unlock(stream->executor);
@@ -256,7 +297,8 @@ hg_status hg_stream_room_locked(hg_stream *stream) {
   return HG_OK;
 }
 
-hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes) {
+hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes,
+                                  hg_origin *origin) {
   hg_executor *executor = stream->executor;
   if (stream->capture != NULL) return hg_graph_add_locked(stream->capture, work, kernel, lanes);
   work->number = stream->launched;
@@ -264,8 +306,12 @@ hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *k
   stream->given++;
   if (kernel == NULL) return HG_OK;
   hg_reference(&kernel->references);
-  stream->flights[stream->launched++ % HG_STREAM_LAUNCHES] =
-      (hg_flight){.kernel = kernel, .lanes = lanes, .step_limit = work->launch->step_limit};
+  if (origin != NULL) hg_reference(&origin->references);
+  stream->flights[stream->launched++ % HG_STREAM_LAUNCHES] = (hg_flight){.kernel = kernel,
+                                                                         .origin = origin,
+                                                                         .lanes = lanes,
+                                                                         .step_limit = work->launch->step_limit,
+                                                                         .written = executor->written};
   return HG_OK;
 }
 
@@ -320,12 +366,13 @@ hg_stream *hg_stream_retain(hg_stream *stream) {
 void hg_stream_release(hg_stream *stream) {
   if (stream == NULL) return;
   hg_executor *executor = stream->executor;
-  garbage g = {NULL, NULL};
+  garbage g = {.kernels = NULL};
   hg_lock(executor);
   if (atomic_load(&stream->references) == 1) (void)drain_locked(stream, functions_of(executor)->wait_at_last, &g);
   int is_last = hg_unreference(&stream->references); /* a thread that waited for it meanwhile may hold one more */
   if (is_last) {
     collect_locked(stream, stream->launched, 1, &g);
+    drop_origin(stream->origin, &g);
     ((hg_stream **)executor->streams.data)[stream->place] = NULL;
     functions_of(executor)->close(executor->device, stream->device);
   }
@@ -344,12 +391,14 @@ typedef struct trouble {
   char sentence[sizeof((hg_stream *)NULL)->sentence];
 } trouble;
 
-static void take_trouble_locked(hg_stream *stream, trouble *t) {
+static void take_trouble_locked(hg_stream *stream, trouble *t, garbage *g) {
   t->failure = stream->failure;
   t->report = stream->report;
   memcpy(t->sentence, stream->sentence, sizeof t->sentence);
   stream->failure = HG_OK;
   stream->report = (hg_launch_report){.size = 0};
+  drop_origin(stream->origin, g);
+  stream->origin = NULL;
 }
 
 static hg_status report_trouble(hg_stream *stream, const trouble *t, hg_launch_report *report) {
@@ -365,20 +414,24 @@ static hg_status report_trouble(hg_stream *stream, const trouble *t, hg_launch_r
   if (t->failure != HG_OK) return hg_fail(t->failure, "%s", t->sentence);
   if (t->report.fault.kind == HG_FAULT_NONE) return HG_OK;
   hg_log(stream->executor, HG_LOG_WARNING, "a launch of a stream faulted: %s", t->sentence);
-  return hg_fail(HG_FAULT, "%s", t->sentence);
+  hg_fail(HG_FAULT, "%s", t->sentence);
+  const hg_fault *fault = &t->report.fault;
+  if (fault->has_number) hg_error_has_index(fault->number, fault->axis, fault->length);
+  return HG_FAULT;
 }
 
 hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report) {
   if (stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_wait: the stream is NULL");
   HG_TRY(HG_CHECK_RESULT(hg_launch_report, report));
   trouble t = {.failure = HG_OK};
-  garbage g = {NULL, NULL};
+  garbage g = {.kernels = NULL};
   hg_lock(stream->executor);
   hg_status status =
       stream->capture == NULL
           ? drain_locked(stream, functions_of(stream->executor)->wait, &g)
           : hg_fail(HG_BUSY, "the stream captures a graph; end the capture before you wait for it");
-  if (status != HG_BUSY) take_trouble_locked(stream, &t);
+  if (status == HG_OK) explain_locked(stream);
+  if (status != HG_BUSY) take_trouble_locked(stream, &t, &g);
   hg_unlock(stream->executor);
   sweep(&g);
   return status != HG_BUSY ? report_trouble(stream, &t, report) : status;
@@ -386,9 +439,10 @@ hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report) {
 
 hg_status hg_stream_query(hg_stream *stream) {
   if (stream == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_stream_query: the stream is NULL");
-  garbage g = {NULL, NULL};
+  garbage g = {.kernels = NULL};
   hg_lock(stream->executor);
   hg_status status = query_locked(stream, &g);
+  if (status == HG_OK) explain_locked(stream);
   hg_unlock(stream->executor);
   sweep(&g);
   return status;

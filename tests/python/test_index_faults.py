@@ -1,9 +1,16 @@
 """A fault of an index in an array names the index as it was given, its axis, how many elements that has, and the operation."""
 
+import os
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
 
 import hologram as hg
+
+DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 
 
 def numbers(*values, dtype="int64"):
@@ -87,3 +94,50 @@ def test_one_of_several_indices():
             y = hg.asarray(X)
             y[key] = 1.0
             y.numpy()
+
+
+def test_large_computations():
+    """They are given to a stream of the CPU."""
+    x, wrong = hg.ones((3, 1 << 21)), numbers(1, 77)
+    check(lambda: hg.take(x, wrong) + 1, "take", 77, 0, 3)
+    check(lambda: hg.take(x, wrong + 1) + 1, "take", 78, 0, 3)
+    check(lambda: hg.grad(lambda x: (hg.embedding(x, wrong) ** 2).sum())(x), "embedding", 77, 0, 3)
+    given = np.array([1, 77])
+    check(lambda: hg.take(x, hg.from_dlpack(given)) + 1, "take", 77, 0, 3)
+    assert (hg.take(x, numbers(2)) + 1).numpy().sum() == 2 << 21
+
+
+def test_large_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    import hologram_torch.functional as F
+
+    weight = torch.ones((3, 1 << 21))
+    check(lambda: F.embedding(torch.tensor([1, 77]), weight), "embedding", 77, 0, 3)
+    check(lambda: F.embedding(torch.tensor([[1, 0], [2, -4]], dtype=torch.int32), weight), "embedding", -4, 0, 3)
+
+
+def test_threads():
+    """No thread finds what another one has done wrong."""
+    found = {}
+
+    def work(number):
+        index = numbers(1, number)
+        for _ in range(20):
+            found.setdefault(number, set()).add(fault_of(lambda: hg.take(hg.asarray(X), index)).index)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (7, 70, 700)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {7: {7}, 70: {70}, 700: {700}}
+
+
+@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+def test_on_a_gpu():
+    """This file, where every computation is given to one stream, whose faults are anybody's."""
+    code = ("import hologram, pytest, sys; assert hologram.default_executor().backend == 'cuda'; "
+            "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', 'not large and not gpu and not threads', sys.argv[1]]))")
+    done = subprocess.run([sys.executable, "-c", code, __file__], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0"})
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -2,6 +2,7 @@
  * axis, how many elements that has, and the operation as it was called. */
 #define _POSIX_C_SOURCE 200112L
 #include "computing.h"
+#include "each_allocation.h"
 
 enum { ROWS = 3, COLUMNS = 5 };
 
@@ -220,24 +221,6 @@ static void test_overwritten_index(void) {
   hg_buffer_release(at);
 }
 
-/* A stream names the operation; work behind may have written where the index lay. */
-static void test_streams(void) {
-  int32_t numbers[2] = {0, 4};
-  hg_buffer *a = floats(ROWS * COLUMNS, 1), *at = buffer_of(sizeof numbers, numbers), *out = floats(2 * COLUMNS, 0);
-  hg_tensor inputs[2] = {matrix_of(a, ROWS, COLUMNS), hg_tensor_of(at, ATLAS_i32, 1, (uint64_t[]){2})};
-  hg_tensor y = matrix_of(out, 2, COLUMNS);
-  hg_stream *stream = NULL;
-  hg_launch_report report = {0};
-  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
-  CHECK_EQ_U64(hg_apply(HG_OP_embedding, inputs, 2, NULL, 0, &y, 1, stream), HG_OK);
-  REFUSES(hg_stream_wait(stream, &report), HG_FAULT, "embedding: an index is out of range");
-  CHECK(report.fault.kind == HG_FAULT_OUT_OF_BOUNDS && report.fault.has_number == 0);
-  hg_stream_release(stream);
-  hg_buffer_release(a);
-  hg_buffer_release(at);
-  hg_buffer_release(out);
-}
-
 /* Calls of other names are other executables, though they are made of the same nodes. */
 static void test_names(void) {
   static const hg_op ops[] = {HG_OP_take, HG_OP_embedding};
@@ -255,6 +238,188 @@ static void test_names(void) {
   hg_buffer_release(out);
 }
 
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static const char *const ROW_4 = "embedding: index 4 is out of range of axis 0, which has 3 elements";
+static const char *const SOME_ROW = "embedding: an index is out of range";
+
+/* Rows of x by the numbers in `at`, on a stream. */
+typedef struct rows {
+  hg_stream *stream;
+  hg_buffer *x, *at, *y;
+} rows;
+
+static rows rows_begin(const int32_t numbers[2]) {
+  rows r = {.x = floats(ROWS * COLUMNS, 1), .at = buffer_of(2 * sizeof *numbers, numbers), .y = floats(2 * COLUMNS, 0)};
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &r.stream), HG_OK);
+  return r;
+}
+
+static void rows_end(rows *r) {
+  hg_stream_release(r->stream);
+  hg_buffer_release(r->x);
+  hg_buffer_release(r->at);
+  hg_buffer_release(r->y);
+}
+
+static void rows_take(rows *r) {
+  hg_tensor inputs[2] = {matrix_of(r->x, ROWS, COLUMNS), hg_tensor_of(r->at, ATLAS_i32, 1, (uint64_t[]){2})};
+  hg_tensor y = matrix_of(r->y, 2, COLUMNS);
+  CHECK_EQ_U64(hg_apply(HG_OP_embedding, inputs, 2, NULL, 0, &y, 1, r->stream), HG_OK);
+}
+
+static void rows_write(rows *r, const int32_t numbers[2]) {
+  CHECK_EQ_U64(hg_buffer_write_async(r->at, 0, numbers, 2 * sizeof *numbers, r->stream), HG_OK);
+}
+
+/* The wait reports that index, or with SOME_ROW none. */
+static void rows_check(rows *r, const char *sentence, int64_t number) {
+  hg_launch_report report = {0};
+  hg_error_info info = {.size = sizeof info};
+  REFUSES(hg_stream_wait(r->stream, &report), HG_FAULT, sentence);
+  CHECK_EQ_U64(hg_last_error_info(&info), HG_OK);
+  CHECK(report.fault.kind == HG_FAULT_OUT_OF_BOUNDS && report.fault.has_number == (sentence != SOME_ROW));
+  CHECK(info.has_number == report.fault.has_number);
+  if (sentence == SOME_ROW) return;
+  CHECK(report.fault.number == number && report.fault.length == ROWS && report.fault.axis == 0);
+  CHECK(info.number == number && info.length == ROWS && info.axis == 0);
+}
+
+static void test_streams(void) {
+  rows r = rows_begin((int32_t[]){0, 4});
+  for (int i = 0; i < 3; i++) {
+    rows_take(&r);
+    rows_check(&r, ROW_4, 4);
+    CHECK_EQ_U64(hg_stream_wait(r.stream, NULL), HG_OK);
+  }
+  rows_take(&r); /* reported by the wait, whoever finds it */
+  while (hg_stream_query(r.stream) == HG_BUSY) continue;
+  rows_check(&r, ROW_4, 4);
+  rows_write(&r, (int32_t[]){-9, 1}); /* before it */
+  rows_take(&r);
+  rows_check(&r, "embedding: index -9 is out of range of axis 0, which has 3 elements", -9);
+  rows_take(&r); /* found before the write that waits for it */
+  CHECK_EQ_U64(hg_buffer_write(r.at, 0, (int32_t[]){0, 77}, 8), HG_OK);
+  rows_check(&r, "embedding: index -9 is out of range of axis 0, which has 3 elements", -9);
+  rows_end(&r);
+}
+
+/* The first of many faults counts, more than a stream keeps at once. */
+static void test_many_launches(void) {
+  rows r = rows_begin((int32_t[]){0, 4});
+  for (int i = 0; i < HG_STREAM_LAUNCHES + 20; i++) rows_take(&r);
+  rows_check(&r, ROW_4, 4);
+  CHECK_EQ_U64(hg_stream_wait(r.stream, NULL), HG_OK);
+  for (int i = 0; i < 20; i++) rows_take(&r); /* nobody waits for these */
+  rows_end(&r);
+  CHECK_EQ_U64(executor->origin_bytes, 0);
+}
+
+/* Memory that has been written since tells nothing: other numbers would be somebody else's. */
+static void test_written_since(void) {
+  rows r = rows_begin((int32_t[]){0, 4});
+  rows_take(&r);
+  rows_write(&r, (int32_t[]){0, 77});
+  rows_check(&r, SOME_ROW, 0);
+  rows_take(&r);
+  int32_t pattern = 88;
+  CHECK_EQ_U64(hg_buffer_fill_async(r.at, 0, 8, &pattern, sizeof pattern, r.stream), HG_OK);
+  rows_check(&r, SOME_ROW, 0);
+  rows_take(&r);
+  hg_tensor at = hg_tensor_of(r.at, ATLAS_i32, 1, (uint64_t[]){2});
+  CHECK_EQ_U64(hg_apply(HG_OP_add, (hg_tensor[]){at, at}, 2, NULL, 0, &at, 1, r.stream), HG_OK);
+  rows_check(&r, SOME_ROW, 0);
+  rows_take(&r);
+  rows_check(&r, "embedding: index 176 is out of range of axis 0, which has 3 elements", 176);
+  rows_end(&r);
+}
+
+/* The caller gives up all there is before the stream is waited for. */
+static void test_released_since(void) {
+  rows r = rows_begin((int32_t[]){0, 4});
+  rows_take(&r);
+  hg_buffer_release(r.at);
+  CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK); /* and the executable is nobody's but the launch's */
+  CHECK_EQ_U64(hg_executables_limit(executor, UINT64_C(64) << 20), HG_OK);
+  r.at = NULL;
+  rows_check(&r, ROW_4, 4);
+  rows_end(&r);
+}
+
+/* What is held is a small part of the device's memory; of more, no index is named. */
+static void test_large_memory(void) {
+  rows r = rows_begin((int32_t[]){0, 4});
+  uint64_t memory_bytes = executor->info.memory_bytes;
+  executor->info.memory_bytes = 64 * 8 * 3;
+  for (int i = 0; i < 3; i++) rows_take(&r);
+  CHECK_EQ_U64(executor->origin_bytes, 24);
+  rows_take(&r);
+  CHECK_EQ_U64(executor->origin_bytes, 24);
+  rows_check(&r, ROW_4, 4);
+  executor->info.memory_bytes = 64 * 7;
+  rows_take(&r);
+  rows_check(&r, SOME_ROW, 0);
+  executor->info.memory_bytes = memory_bytes;
+  rows_end(&r);
+}
+
+/* Imported memory is its owner's once the buffer is released. */
+static void test_imported_memory(void) {
+  rows r = rows_begin((int32_t[]){0, 4});
+  hg_buffer *own = r.at;
+  CHECK_EQ_U64(hg_buffer_import(executor, hg_buffer_address(own), 8, &r.at), HG_OK);
+  rows_take(&r);
+  rows_check(&r, ROW_4, 4);
+  rows_take(&r);
+  hg_buffer_release(r.at);
+  r.at = NULL;
+  rows_check(&r, SOME_ROW, 0);
+  hg_buffer_release(own);
+  rows_end(&r);
+}
+
+/* A graph is launched many times over the same memory: its faults name the operation. */
+static void test_graph(void) {
+  rows r = rows_begin((int32_t[]){0, 4});
+  hg_graph *graph = NULL;
+  rows_take(&r); /* compiled */
+  rows_check(&r, ROW_4, 4);
+  CHECK_EQ_U64(hg_capture_begin(r.stream), HG_OK);
+  rows_take(&r);
+  CHECK_EQ_U64(hg_capture_end(r.stream, &graph), HG_OK);
+  for (int i = 0; i < 2; i++) {
+    CHECK_EQ_U64(hg_graph_launch(graph, r.stream), HG_OK);
+    rows_check(&r, SOME_ROW, 0);
+  }
+  hg_graph_release(graph);
+  rows_end(&r);
+}
+
+/* Memory runs out at each allocation: at worst no index is named. */
+static void prepare(void *state) { *(rows *)state = rows_begin((int32_t[]){0, 4}); }
+
+static hg_status act(void *state, const hg_allocator *allocator) {
+  rows *r = state;
+  (void)allocator;
+  hg_tensor inputs[2] = {matrix_of(r->x, ROWS, COLUMNS), hg_tensor_of(r->at, ATLAS_i32, 1, (uint64_t[]){2})};
+  hg_tensor y = matrix_of(r->y, 2, COLUMNS);
+  hg_status status = hg_apply(HG_OP_embedding, inputs, 2, NULL, 0, &y, 1, r->stream), waited = HG_OK;
+  waited = hg_stream_wait(r->stream, NULL);
+  if (status != HG_OK || waited != HG_FAULT) return status != HG_OK ? status : waited;
+  CHECK(strcmp(hg_last_error(), ROW_4) == 0 || strcmp(hg_last_error(), SOME_ROW) == 0);
+  return HG_OK;
+}
+
+static void check_nothing(void *state, hg_status status) { (void)state, (void)status; }
+
+static void end(void *state) { rows_end(state); }
+
+static void test_out_of_memory(void) {
+  static const attempt all = {.prepare = prepare, .act = act, .check = check_nothing, .end = end};
+  rows r;
+  CHECK(each_allocation_fails(&all, &r) > 0);
+}
+
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_types();
@@ -264,6 +429,13 @@ int main(void) {
   test_overwritten_index();
   test_names();
   test_streams();
+  test_many_launches();
+  test_written_since();
+  test_released_since();
+  test_large_memory();
+  test_imported_memory();
+  test_graph();
+  test_out_of_memory();
   hg_executor_release(executor);
   return check_report();
 }
