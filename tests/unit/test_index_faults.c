@@ -420,6 +420,35 @@ static void test_out_of_memory(void) {
   CHECK(each_allocation_fails(&all, &r) > 0);
 }
 
+/* The log has the sentences that callers get. */
+static void keep_warning(void *user, hg_log_level level, const char *message) {
+  if (level != HG_LOG_WARNING) return;
+  char *text = user;
+  CHECK(text[0] == '\0'); /* once */
+  snprintf(text, 256, "%s", message);
+}
+
+static void test_log(void) {
+  hg_executor *shared = executor;
+  char text[256] = "";
+  hg_executor_desc desc = {.size = sizeof desc, .backend = test_backend(), .log = keep_warning, .log_user = text};
+  CHECK_EQ_U64(hg_executor_create(&desc, &executor), HG_OK);
+  rows r = rows_begin((int32_t[]){0, 4});
+  hg_tensor inputs[2] = {matrix_of(r.x, ROWS, COLUMNS), hg_tensor_of(r.at, ATLAS_i32, 1, (uint64_t[]){2})};
+  hg_tensor y = matrix_of(r.y, 2, COLUMNS);
+  for (int i = 0; i < 2; i++) {
+    REFUSES(hg_apply(HG_OP_embedding, inputs, 2, NULL, 0, &y, 1, NULL), HG_FAULT, ROW_4);
+    CHECK_STR(text, ROW_4);
+    text[0] = '\0';
+  }
+  rows_take(&r);
+  rows_check(&r, ROW_4, 4);
+  CHECK_STR(text, "a launch of a stream faulted: embedding: index 4 is out of range of axis 0, which has 3 elements");
+  rows_end(&r);
+  hg_executor_release(executor);
+  executor = shared;
+}
+
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_types();
@@ -436,6 +465,7 @@ int main(void) {
   test_imported_memory();
   test_graph();
   test_out_of_memory();
+  test_log();
   hg_executor_release(executor);
   return check_report();
 }
