@@ -201,6 +201,10 @@ def of_batches(kind, torch):
         for reduction in ("mean", "sum"):
             calls[f"{name} {reduction}"] = (lambda i, x, f=f, r=reduction: f(x, hg.asarray(classes[i]), own, reduction=r),
                                             lambda i, x, g=g, r=reduction: g(x, torch.tensor(classes[i]), sizes, reduction=r), matrices)
+    weights = [rows, np.resize(np.array([[1, -2, 0.5], [0, 3, 1], [NAN, 1, 1], [0, 0, 0], [small, 1, -1]], kind), rows.shape)]
+    calls["layer_norm by weight"] = (lambda i, x, w: hg.layer_norm(x, w, w * 2),
+                                     lambda i, x, w: functional.layer_norm(x, (3,), w, w * 2), weights)
+    calls["rms_norm by weight"] = (lambda i, x, w: hg.rms_norm(x, w), lambda i, x, w: functional.rms_norm(x, (3,), w, 1e-5), weights)
     calls["total"] = (lambda i, x: hg.total(x), lambda i, x: x.mean(), [rows])
     calls["dot"] = (lambda i, a, b: hg.dot(a, b), lambda i, a, b: torch.dot(a, b), pairs)
     calls["global_norm"] = (lambda i, x: hg.global_norm(x[:1], x[1:]), lambda i, x: torch.linalg.vector_norm(x).to(torch.float32), [rows])

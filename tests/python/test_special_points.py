@@ -61,7 +61,12 @@ def deviation(part, rows):
 def root(part, rows):
     """The same of rms_norm."""
     size = np.sqrt((rows**2).mean(-1) + 1e-5)
-    return {"value": 0.0, "slope": 4 / size, "second": 8 / size**2}[part]
+    return {"value": 0.0, "slope": 4 / size, "second": 16 / size**2}[part]
+
+
+def by_weight(scale):
+    """Of what is differentiated by a weight besides: a second derivative may be as large as a slope."""
+    return lambda part, rows, weights: np.maximum(scale(part, rows), scale("slope", rows) if part == "second" else 0)
 
 
 def shares(part, rows):
@@ -88,6 +93,7 @@ ROOM = {
     **dict.fromkeys(["norm", "global_norm"], Room(4, second_of_norm)),
     **dict.fromkeys("logsumexp softmax log_softmax cross_entropy".split(), Room(4, shares)),
     **dict.fromkeys(["layer_norm", "batch_norm"], Room(4, deviation, 1e8)), "rms_norm": Room(4, root, 1e8),
+    "layer_norm by weight": Room(4, by_weight(deviation), 1e8), "rms_norm by weight": Room(4, by_weight(root), 1e8),
 }
 
 
