@@ -121,7 +121,11 @@ def of_pairs(kind, torch):
 def of_triples(kind, torch):
     calls = {"fma": (hg.fma, lambda a, b, c: torch.addcmul(c, a, b)), "mad": (hg.mad, lambda a, b, c: torch.addcmul(c, a, b)),
              "clamp": (hg.clamp, torch.clamp), "lerp": (hg.lerp, torch.lerp)}
-    return {name: Case(*both, triples_of(kind)) for name, both in calls.items()}
+    cases = {name: Case(*both, triples_of(kind)) for name, both in calls.items()}
+    weighted = mixed(numbers_of(kind), np.array([0.0, 1.0, 0.3], kind), np.array([0.0, 1.0, 3.0, NAN], kind))
+    return cases | {"bce_with_logits by weight": Case(
+        lambda a, b, c: hg.bce_with_logits(a, b, positive=c, reduction="none"),
+        lambda a, b, c: (1 - b) * a - (1 + (c - 1) * b) * torch.nn.functional.logsigmoid(a), weighted)}
 
 
 def of_rows(kind, torch):
