@@ -201,8 +201,14 @@ def _has_memory(value: Any) -> bool:
 
 
 def _described(value: Any, device: Executor | None, may_copy: int) -> Array | None:
-    """By DLPack, or an array interface; None where the object has none of them."""
+    """By Arrow's interface, DLPack, or an array interface; None where the object has none of them."""
     _need_numbers(getattr(value, "dtype", None))
+    if hasattr(value, "__arrow_c_array__"):
+        from hologram._arrow import taken
+
+        column = taken(value, may_copy)
+        if column is not None:
+            return column if device is None or device.backend == "cpu" else _moved(column, device, may_copy)
     if hasattr(value, "__dlpack__"):
         return _imported(value, device, may_copy)
     for name in ("__cuda_array_interface__", "__array_interface__"):

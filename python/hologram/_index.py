@@ -49,7 +49,7 @@ def _ends(value: Any) -> tuple[int, int] | None:
         return (min(low for low, _ in known), max(high for _, high in known)) if known and len(known) == len(parts) else None
     if hasattr(value, "min"):
         return (int(value.min()), int(value.max())) if 0 not in value.shape else None
-    return int(value), int(value)
+    return (int(value), int(value)) if hasattr(value, "__index__") else None
 
 
 def _part(x: Array, part: Any) -> Any:

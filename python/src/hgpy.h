@@ -409,6 +409,7 @@ void hgpy_release_object(void *object); /* of memory whose owner is an object of
 PyObject *hgpy_array_interface(PyObject *self, void *of_cuda);
 void hgpy_array_hide(hgpy_array *array); /* its addresses are used no more */
 PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_read_arrow(PyObject *module, PyObject *const *values, Py_ssize_t count); /* arrow.c */
 /* Fills a view of memory; `view->internal` is the caller's. */
 int hgpy_fill_view(Py_buffer *view, PyObject *object, hgpy_storage *storage, const hg_tensor *tensor, bool is_read_only,
                    int flags);

@@ -212,11 +212,11 @@ static PyMethodDef functions[] = {
     {"asarray", FAST(asarray), METH_FASTCALL | METH_KEYWORDS,
      "asarray(object, /, dtype=None, *, device=None, copy=None)\n--\n\nAn Array of an object, without a copy where its "
      "memory can be shared.\n\n"
-     "object: an Array, a Buffer, whatever has the buffer protocol (a NumPy array) or DLPack (a PyTorch tensor), a "
-     "number, or lists of "
-     "numbers. What others write to shared memory before it is read is seen. copy: True always copies, False never "
-     "(ValueError)."},
+     "object: an Array, a Buffer, whatever has the buffer protocol (a NumPy array), DLPack (a PyTorch tensor), "
+     "__arrow_c_array__ (a column of Arrow) or __array__, a number, or lists of numbers. What others write to shared "
+     "memory before it is read is seen. copy: True always copies, False never (ValueError)."},
     {"_adopt", FAST(hgpy_adopt), METH_FASTCALL, NULL},
+    {"_read_arrow", FAST(hgpy_read_arrow), METH_FASTCALL, NULL},
     {"_from_dlpack", FAST(from_dlpack), METH_FASTCALL, NULL},
     {"_import_by_table", FAST(import_by_table), METH_FASTCALL, NULL},
     {"_export_by_table", FAST(export_by_table), METH_FASTCALL, NULL},
