@@ -49,7 +49,7 @@ def clip_norm(gradients: Any, max_norm: float) -> tuple[Any, Array]:
 
 
 class SGD:
-    """Gradient descent: p - rate * (g + decay * p), with momentum if it is above 0."""
+    """Gradient descent: p - rate * (g + decay * p), with momentum if it is above 0; dampening begins with the second step, as PyTorch's."""
 
     def __init__(self, rate: float, momentum: float = 0.0, dampening: float = 0.0, nesterov: bool = False, decay: float = 0.0) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):

@@ -63,6 +63,7 @@ def test_bounds_and_ends():
     assert hg.clip(large, 2**53 + 1, 2**62 - 1).tolist() == [2**53 + 1, 2**62 - 1]
     assert hg.clip(large, -(2**70), 2**70).tolist() == [2**53, 2**62] and hg.clip(large, 0.5, 3).dtype == hg.float32
     assert hg.clip(hg.asarray(np.array([3, 2**64 - 1], "u8")), -1, 2**64 - 2).tolist() == [3, 2**64 - 2]
+    assert hg.array_api.clip(hg.arange(3), 0.5, 2).tolist() == [0.5, 1.0, 2.0]
     assert hg.linspace(-1.7e308, 1.7e308, 3, "float64").tolist() == [-1.7e308, 0, 1.7e308]
     assert hg.linspace(2**53 + 1, 0, 2, "int64").tolist() == [2**53 + 1, 0]
     assert hg.linspace(4, -3, 5, "int32").tolist() == np.linspace(4, -3, 5, dtype="i4").tolist()
