@@ -1,4 +1,5 @@
-/* graph.h - what a walk over nodes finds (evaluate.c), and the memory that is given up to it (given.c). */
+/* graph.h - what a walk over nodes finds (walk.c), its executable (build.c), and the memory that is given up to it
+ * (given.c). */
 #ifndef HGPY_GRAPH_H
 #define HGPY_GRAPH_H
 
@@ -35,7 +36,16 @@ typedef struct graph {
   uint32_t *readers_of; /* of each leaf how many read its input */
 } graph;
 
+void hgpy_graph_begin(graph *g);
+void hgpy_graph_end(graph *g);
 uint64_t *hgpy_graph_room(graph *g, uint32_t words);
+/* `into`: the one root is the only result, and goes where there is memory of `device`. False: raised. */
+bool hgpy_read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device);
+/* What the node was when it was recorded: DATA that keeps its inputs remembers it by what it has. */
+hgpy_kind hgpy_kind_in(const graph *g, const hgpy_node *node);
+bool hgpy_is_there(const hgpy_node *node); /* false: given up; raised */
+/* NULL: raised. is_general: numbers are inputs. */
+hg_executable *hgpy_compile_graph(const graph *g, const hg_tensor *into, bool is_general);
 
 /* Notes who reads a leaf's memory; called of each leaf, where something is given up. */
 void hgpy_note_leaf(const graph *g, uint32_t leaf);

@@ -315,7 +315,7 @@ hgpy_node *hgpy_operand_node(const char *who, PyObject *number, uint32_t type);
 typedef enum hgpy_bound { HGPY_ABOVE, HGPY_BELOW, HGPY_SAME, HGPY_UNCOMPARED } hgpy_bound;
 hgpy_node *hgpy_compared_node(const char *who, PyObject *number, uint32_t type, hgpy_bound bound);
 
-/* ---- operations (operations.c) ----------------------------------------------------------------------------------- */
+/* ---- operations (operations.c, rows.c) --------------------------------------------------------------------------- */
 
 enum {
   HGPY_ROW_FIRST = -1,

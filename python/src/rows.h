@@ -1,0 +1,32 @@
+/* rows.h - a row of operations.def as Python calls it (rows.c). */
+#ifndef HGPY_ROWS_H
+#define HGPY_ROWS_H
+
+#include "arguments.h"
+
+enum { MOST_INPUTS = 6 };
+
+typedef struct input_spec {
+  char name[NAME_BYTES];
+  bool is_optional;
+} input_spec;
+
+typedef struct row {
+  hg_op op;
+  const char *name;
+  input_spec inputs[MOST_INPUTS];
+  argument_spec arguments[HGPY_MOST_ARGUMENTS];
+  uint8_t input_count, argument_count, kinds[MOST_INPUTS];
+  bool is_variadic;
+  uint8_t bounds; /* the place of the argument of that name, from 1; 0: it has none */
+  char *text, *method_text; /* the docstrings */
+} row;
+
+extern row hgpy_rows[]; /* written when the module is made, and not again */
+
+/* Reductions take what numpy.sum(x) and its like say besides: out=None, and most dtype=. */
+bool hgpy_is_reduction(const row *r);
+/* Whether the result is made of elements' values: whose type then is a reduction's, not of a place or a truth. */
+bool hgpy_has_type(const row *r);
+
+#endif

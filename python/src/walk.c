@@ -1,0 +1,235 @@
+/* walk.c - the nodes of a graph, in the order in which they are computed, and the words that are its key: whatever an
+ * executable depends on. Results are what is asked for, and what is pending on the way there and still held by an
+ * array: reading that later costs nothing. */
+#include "graph.h"
+
+void hgpy_list_begin(hgpy_list *l) {
+  l->nodes = l->few;
+  l->count = 0;
+  l->capacity = 64;
+}
+
+void hgpy_list_end(hgpy_list *l) {
+  if (l->nodes != l->few) PyMem_Free(l->nodes);
+}
+
+static bool list_grow(hgpy_list *l) {
+  hgpy_node **more = PyMem_Malloc(2 * (size_t)l->capacity * sizeof(hgpy_node *));
+  if (more == NULL) return PyErr_NoMemory(), false;
+  memcpy(more, l->nodes, l->count * sizeof(hgpy_node *));
+  hgpy_list_end(l);
+  l->nodes = more;
+  l->capacity *= 2;
+  return true;
+}
+
+bool hgpy_list_add(hgpy_list *l, hgpy_node *node) {
+  if (l->count == l->capacity && !list_grow(l)) return false;
+  l->nodes[l->count++] = node;
+  return true;
+}
+
+void hgpy_graph_begin(graph *g) {
+  hgpy_list_begin(&g->order), hgpy_list_begin(&g->stack), hgpy_list_begin(&g->leaves), hgpy_list_begin(&g->scalars),
+      hgpy_list_begin(&g->results);
+  g->words = g->few_words;
+  g->word_count = 0;
+  g->word_capacity = 256;
+  g->device = NULL;
+  g->is_expanded = g->is_failed = false;
+  g->epoch = 0;
+  g->pairs = NULL;
+  g->pair_count = g->update_count = g->alias_count = 0;
+  g->home_of = g->input_of = g->slot_of = g->readers_of = NULL;
+}
+
+void hgpy_graph_end(graph *g) {
+  hgpy_list_end(&g->order), hgpy_list_end(&g->stack), hgpy_list_end(&g->leaves), hgpy_list_end(&g->scalars),
+      hgpy_list_end(&g->results);
+  if (g->words != g->few_words) PyMem_Free(g->words);
+  PyMem_Free(g->home_of); /* and with it what lies behind */
+}
+
+uint64_t *hgpy_graph_room(graph *g, uint32_t words) {
+  if (g->word_capacity - g->word_count < words) {
+    uint32_t capacity = 2 * g->word_capacity + words;
+    uint64_t *more = PyMem_Malloc(capacity * sizeof *more);
+    if (more == NULL) return (uint64_t *)PyErr_NoMemory();
+    memcpy(more, g->words, g->word_count * sizeof *more);
+    if (g->words != g->few_words) PyMem_Free(g->words);
+    g->words = more;
+    g->word_capacity = capacity;
+  }
+  uint64_t *at = g->words + g->word_count;
+  g->word_count += words;
+  return at;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+static bool is_leaf(const graph *g, const hgpy_node *node) {
+  return node->kind == HGPY_SCALAR || (node->kind == HGPY_DATA && (!g->is_expanded || node->input_count == 0)) ||
+         node->input_count == 0;
+}
+
+hgpy_kind hgpy_kind_in(const graph *g, const hgpy_node *node) {
+  if (node->kind != HGPY_DATA || !g->is_expanded || node->input_count == 0) return (hgpy_kind)node->kind;
+  return node->is_kept == 2 ? HGPY_RESULT : HGPY_CALL;
+}
+
+static bool put_leaf(graph *g, hgpy_node *node) {
+  const hg_tensor *t = &node->tensor;
+  if (node->kind == HGPY_SCALAR) {
+    uint64_t *at = hgpy_graph_room(g, 1);
+    if (at == NULL) return false;
+    *at = HGPY_SCALAR | (uint64_t)t->type << 8 | (uint64_t)node->is_integer << 16;
+    return hgpy_list_add(&g->scalars, node);
+  }
+  uint64_t *at = hgpy_graph_room(g, 1 + 2 * t->rank);
+  if (at == NULL) return false;
+  *at++ = HGPY_DATA | (uint64_t)t->type << 8 | (uint64_t)t->rank << 16;
+  for (uint32_t d = 0; d < t->rank; d++) {
+    *at++ = t->shape[d];
+    *at++ = (uint64_t)(t->shape[d] > 1 ? t->stride[d] : 0);
+  }
+  if (!hgpy_list_add(&g->leaves, node)) return false;
+  if (g->pair_count > 0) hgpy_note_leaf(g, g->leaves.count - 1);
+  return true;
+}
+
+static uint32_t words_of(const hgpy_node *node) {
+  uint32_t words = 1 + (node->input_count + 1) / 2;
+  for (uint32_t i = 0; i < node->argument_count; i++) words += 2 + node->arguments[i].count;
+  return words;
+}
+
+static bool put_call(graph *g, const hgpy_node *node) {
+  uint64_t *at = hgpy_graph_room(g, words_of(node));
+  if (at == NULL) return false;
+  *at++ = hgpy_kind_in(g, node) | (uint64_t)node->row << 8 | (uint64_t)node->result << 24 |
+          (uint64_t)node->argument_count << 40 | (uint64_t)node->input_count << 44;
+  for (uint32_t i = 0; i < node->argument_count; i++) {
+    const hg_argument *argument = &node->arguments[i];
+    *at++ = argument->count | (uint64_t)argument->has_number << 32;
+    memcpy(at++, &argument->number, sizeof *at);
+    for (uint32_t k = 0; k < argument->count; k++) *at++ = (uint64_t)argument->integers[k];
+  }
+  for (uint32_t i = 0; i < node->input_count; i += 2) {
+    uint64_t low = node->inputs[i] != NULL ? node->inputs[i]->number : UINT32_MAX;
+    uint64_t high = i + 1 < node->input_count && node->inputs[i + 1] != NULL ? node->inputs[i + 1]->number : UINT32_MAX;
+    *at++ = low | high << 32;
+  }
+  return true;
+}
+
+bool hgpy_is_there(const hgpy_node *node) {
+  if (node->kind != HGPY_GONE) return true;
+  PyErr_SetString(PyExc_ValueError, "an array is read that was given up to a function of jit(donate=...)");
+  return false;
+}
+
+static bool put_node(graph *g, hgpy_node *node) {
+  if (!hgpy_is_there(node)) return false;
+  if (node->device != NULL && g->device == NULL) g->device = node->device;
+  if (node->device != NULL && g->device != node->device) {
+    PyErr_SetString(PyExc_ValueError, "arrays of two executors meet in one computation");
+    return false;
+  }
+  node->number = g->order.count;
+  bool is_new_leaf = is_leaf(g, node) && (node->kind == HGPY_SCALAR || node->kind == HGPY_DATA);
+  bool is_result = node->holders > 0 && (node->kind == HGPY_CALL || node->kind == HGPY_RESULT);
+  if (!hgpy_list_add(&g->order, node) || !(is_new_leaf ? put_leaf(g, node) : put_call(g, node))) return false;
+  return !is_result || hgpy_list_add(&g->results, node);
+}
+
+/* A node is written when all that it reads has a number: it stays on the stack until then. `done` and `done - 1` mark
+ * nodes of this walk that have one, and that wait. */
+static bool walk(graph *g, hgpy_node *root, uint32_t done) {
+  if (!hgpy_list_add(&g->stack, root)) return false;
+  while (g->stack.count > 0) {
+    hgpy_node *node = g->stack.nodes[g->stack.count - 1];
+    if (node->epoch == done) {
+      g->stack.count--;
+      continue;
+    }
+    bool waits = false;
+    if (node->epoch != done - 1 && !is_leaf(g, node)) {
+      node->epoch = done - 1;
+      for (uint32_t i = node->input_count; i-- > 0;) {
+        hgpy_node *input = node->inputs[i];
+        if (input == NULL || input->epoch == done) continue;
+        if (!hgpy_list_add(&g->stack, input)) return false;
+        waits = true;
+      }
+    }
+    if (waits) continue;
+    g->stack.count--;
+    if (!put_node(g, node)) return false;
+    node->epoch = done;
+    for (uint32_t i = 0; i < node->result_count; i++) { /* results of one call are computed together */
+      hgpy_node *result = node->results[i];
+      if (result != NULL && result->holders > 0 && result->epoch < done - 1 && !hgpy_list_add(&g->stack, result))
+        return false;
+    }
+  }
+  return true;
+}
+
+static bool has_gradients(const graph *g) {
+  for (uint32_t i = 0; i < g->order.count; i++)
+    if (g->order.nodes[i]->kind == HGPY_GRADIENT) return true;
+  return false;
+}
+
+/* Roots are results whoever holds them; `into`: the one root, written to memory that is there. */
+static bool put_roots(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into) {
+  for (uint32_t i = 0; i < count; i++) {
+    bool is_found = roots[i]->holders > 0 && (roots[i]->kind == HGPY_CALL || roots[i]->kind == HGPY_RESULT);
+    if (into == NULL && (is_found || roots[i]->kind == HGPY_DATA)) continue;
+    if (!hgpy_list_add(&g->results, roots[i])) return false;
+  }
+  uint64_t *at = hgpy_graph_room(g, g->results.count + 2 + (into != NULL ? into->rank : 0));
+  if (at == NULL) return false;
+  *at++ = UINT64_MAX;
+  for (uint32_t i = 0; i < g->results.count; i++) *at++ = g->results.nodes[i]->number;
+  *at++ = into != NULL;
+  for (uint32_t d = 0; into != NULL && d < into->rank; d++)
+    *at++ = (uint64_t)(into->shape[d] > 1 ? into->stride[d] : 0);
+  return true;
+}
+
+uint32_t hgpy_next_epoch(void) {
+  static uint32_t epoch;
+  if (epoch > UINT32_MAX - 4) epoch = 0;
+  return epoch += 2;
+}
+
+static bool walk_all(graph *g, hgpy_node *const *roots, uint32_t count) {
+  uint32_t epoch = hgpy_next_epoch();
+  g->epoch = epoch;
+  g->order.count = g->leaves.count = g->scalars.count = g->results.count = g->stack.count = g->word_count = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (!walk(g, roots[i], epoch)) return false;
+  return true;
+}
+
+bool hgpy_read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device) {
+  if (!walk_all(g, roots, count)) return false;
+  if (has_gradients(g) && !g->is_expanded) {
+    g->is_expanded = true;
+    if (!walk_all(g, roots, count)) return false;
+  }
+  if (into != NULL) {
+    g->results.count = 0;
+    if (g->device == NULL) g->device = device;
+    if (g->device == device) return put_roots(g, roots, count, into);
+    PyErr_SetString(PyExc_ValueError, "what is computed and the memory for it are on two executors");
+    return false;
+  }
+  if (g->device == NULL) { /* opening it lets other threads run */
+    device = hgpy_default_device();
+    if (device == NULL || !walk_all(g, roots, count)) return false;
+    if (g->device == NULL) g->device = device;
+  }
+  return put_roots(g, roots, count, into) && hgpy_find_homes(g);
+}
