@@ -195,7 +195,7 @@ hgpy_node *hgpy_share(PyObject *object, hgpy_device *device, int may_copy) {
   if (view == NULL) return (hgpy_node *)PyErr_NoMemory();
   bool is_view = PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) == 0;
   /* NumPy's dates and texts give their bytes, its numbers an element */
-  bool is_number = is_view && (view->ndim == 0 || !hgpy_is_scalar(object));
+  bool is_number = is_view && (view->itemsize > 1 || view->ndim == 0 || !hgpy_is_scalar(object));
   if (is_number) return share_view(view, device, may_copy);
   if (is_view) {
     PyErr_Format(PyExc_TypeError, "%R is no number that arrays have", object);

@@ -36,14 +36,40 @@ typedef struct graph {
   uint32_t *readers_of; /* of each leaf how many read its input */
 } graph;
 
-void hgpy_graph_begin(graph *g);
-void hgpy_graph_end(graph *g);
+/* Inline: part of every read. */
+static inline void hgpy_graph_begin(graph *g) {
+  hgpy_list_begin(&g->order), hgpy_list_begin(&g->stack), hgpy_list_begin(&g->leaves), hgpy_list_begin(&g->scalars),
+      hgpy_list_begin(&g->results);
+  g->words = g->few_words;
+  g->word_count = 0;
+  g->word_capacity = 256;
+  g->device = NULL;
+  g->is_expanded = g->is_failed = false;
+  g->epoch = 0;
+  g->pairs = NULL;
+  g->pair_count = g->update_count = g->alias_count = 0;
+  g->home_of = g->input_of = g->slot_of = g->readers_of = NULL;
+}
+
+static inline void hgpy_graph_end(graph *g) {
+  hgpy_list_end(&g->order), hgpy_list_end(&g->stack), hgpy_list_end(&g->leaves), hgpy_list_end(&g->scalars),
+      hgpy_list_end(&g->results);
+  if (g->words != g->few_words) PyMem_Free(g->words);
+  PyMem_Free(g->home_of); /* and with it what lies behind */
+}
+
+/* False: given up; raised. */
+static inline bool hgpy_is_there(const hgpy_node *node) {
+  if (node->kind != HGPY_GONE) return true;
+  PyErr_SetString(PyExc_ValueError, "an array is read that was given up to a function of jit(donate=...)");
+  return false;
+}
+
 uint64_t *hgpy_graph_room(graph *g, uint32_t words);
 /* `into`: the one root is the only result, and goes where there is memory of `device`. False: raised. */
 bool hgpy_read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device);
 /* What the node was when it was recorded: DATA that keeps its inputs remembers it by what it has. */
 hgpy_kind hgpy_kind_in(const graph *g, const hgpy_node *node);
-bool hgpy_is_there(const hgpy_node *node); /* false: given up; raised */
 /* NULL: raised. is_general: numbers are inputs. */
 hg_executable *hgpy_compile_graph(const graph *g, const hg_tensor *into, bool is_general);
 

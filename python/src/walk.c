@@ -29,27 +29,6 @@ bool hgpy_list_add(hgpy_list *l, hgpy_node *node) {
   return true;
 }
 
-void hgpy_graph_begin(graph *g) {
-  hgpy_list_begin(&g->order), hgpy_list_begin(&g->stack), hgpy_list_begin(&g->leaves), hgpy_list_begin(&g->scalars),
-      hgpy_list_begin(&g->results);
-  g->words = g->few_words;
-  g->word_count = 0;
-  g->word_capacity = 256;
-  g->device = NULL;
-  g->is_expanded = g->is_failed = false;
-  g->epoch = 0;
-  g->pairs = NULL;
-  g->pair_count = g->update_count = g->alias_count = 0;
-  g->home_of = g->input_of = g->slot_of = g->readers_of = NULL;
-}
-
-void hgpy_graph_end(graph *g) {
-  hgpy_list_end(&g->order), hgpy_list_end(&g->stack), hgpy_list_end(&g->leaves), hgpy_list_end(&g->scalars),
-      hgpy_list_end(&g->results);
-  if (g->words != g->few_words) PyMem_Free(g->words);
-  PyMem_Free(g->home_of); /* and with it what lies behind */
-}
-
 uint64_t *hgpy_graph_room(graph *g, uint32_t words) {
   if (g->word_capacity - g->word_count < words) {
     uint32_t capacity = 2 * g->word_capacity + words;
@@ -120,12 +99,6 @@ static bool put_call(graph *g, const hgpy_node *node) {
     *at++ = low | high << 32;
   }
   return true;
-}
-
-bool hgpy_is_there(const hgpy_node *node) {
-  if (node->kind != HGPY_GONE) return true;
-  PyErr_SetString(PyExc_ValueError, "an array is read that was given up to a function of jit(donate=...)");
-  return false;
 }
 
 static bool put_node(graph *g, hgpy_node *node) {
