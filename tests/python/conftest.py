@@ -11,6 +11,15 @@ settings.register_profile("few", settings.get_profile("tests"), max_examples=15)
 settings.load_profile("tests")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def earlier_objects():
+    """What is there before a module, and PyTorch has many objects, is not looked through again after each of its tests."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def quiet_numpy():
     with np.errstate(all="ignore"):

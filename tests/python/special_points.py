@@ -1,13 +1,12 @@
 """Every operation of the table through which a gradient flows, here and in PyTorch, and the points at which they are compared.
 
-cases_of(kind) are named after their operation, with a word or two behind where it has several; each is a function of arrays here, the
+cases_of(kind, torch) are named after their operation, with a word or two behind where it has several; each is a function of arrays here, the
 same of tensors, and the arrays, whose first axis counts points."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 
 import hologram as hg
 
@@ -303,7 +302,6 @@ def of_moves(kind, torch):
     return {name: Case(squared(f), squared(g), pairs if name in two else [rows]) for name, (f, g) in calls.items()}
 
 
-def cases_of(kind):
-    torch = pytest.importorskip("torch")
+def cases_of(kind, torch):
     parts = (of_numbers, of_pairs, of_triples, of_rows, of_batches, of_products, of_channels, of_moves)
     return {name: case for part in parts for name, case in part(kind, torch).items()}

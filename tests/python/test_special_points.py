@@ -13,6 +13,7 @@ import special_points
 
 import hologram as hg
 
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: `./dev test torch` installs it")
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import gen_operations  # noqa: E402
@@ -109,7 +110,6 @@ def orders_of_hologram(f, arrays):
 
 
 def orders_of_torch(f, arrays):
-    torch = pytest.importorskip("torch")
     given = [torch.tensor(v, requires_grad=True) for v in arrays]
 
     def slopes(value):
@@ -165,8 +165,7 @@ def check(operation, name, kind, case, wide, used):
 
 @functools.cache
 def all_cases():
-    pytest.importorskip("torch")
-    return {kind: special_points.cases_of(kind) for kind in ("float64", "float32")}
+    return {kind: special_points.cases_of(kind, torch) for kind in ("float64", "float32")}
 
 
 @pytest.mark.filterwarnings("ignore:reduction")  # PyTorch's of kl_div's mean
