@@ -83,7 +83,7 @@ static value_id pad(const ops_request *request) {
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%s has more than 2^40 elements", OPS_SHAPE(&node.shape));
   if (request->inputs[1] != 0 && low->count == 0 && high->count == 0 && node.shape.rank > 0)
     return ops_refuse(request, HG_INVALID_ARGUMENT,
-                      "a value is given, but neither 'low' nor 'high': it would stand nowhere");
+                      "a value is given, but not how much of it: 'low' and 'high' have a width for each axis");
   value_id pair[2] = {x, request->inputs[1]};
   if (pair[1] == 0) pair[1] = ops_constant(c, (atlas_type)ops_at(c, x)->type, 0);
   if (pair[1] == 0 || !ops_agree_types(request, pair, 2)) return 0;

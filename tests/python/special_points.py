@@ -1,7 +1,7 @@
 """Every operation of the table through which a gradient flows, here and in PyTorch, and the points at which they are compared.
 
-cases_of(kind, torch) are named after their operation, with a word or two behind where it has several; each is a function of arrays here, the
-same of tensors, and the arrays, whose first axis counts points."""
+cases_of(kind, torch) are named after their operation, with a word or two behind where it has several; each is a function of arrays
+here, the same of tensors, and the arrays, whose first axis counts points."""
 
 import math
 from typing import NamedTuple
