@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from operator import index
+
+from hologram._create import integers_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
@@ -9,7 +13,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
 
 def axis_of(name: str, rank: int, axis: Any) -> int:
     """An axis, counted from the first; `name` says of which function it is an argument."""
-    number: int = axis.__index__()
+    number = index(axis)
     if not -rank <= number < rank:
         raise IndexError(f"{name}: axis {number} is out of range of an array of {rank} axes")
     return number % rank
@@ -17,7 +21,7 @@ def axis_of(name: str, rank: int, axis: Any) -> int:
 
 def axes_of(name: str, rank: int, axes: Any) -> tuple[int, ...]:
     """One axis or several, each once."""
-    numbers = tuple(axis_of(name, rank, axis) for axis in ((axes,) if hasattr(axes, "__index__") else axes))
+    numbers = tuple(axis_of(name, rank, axis) for axis in integers_of(axes))
     if len(set(numbers)) < len(numbers):
         raise ValueError(f"{name}: an axis comes twice among {tuple(axes)}")
     return numbers

@@ -15,13 +15,14 @@ def integers_of(value: Any) -> tuple[int, ...]:
     from operator import index
 
     try:
-        parts = tuple(value)
+        return (index(value),)
     except TypeError:
-        parts = (value,)
-    return tuple(index(part) for part in parts)
+        if isinstance(value, (str, bytes, bytearray, set, frozenset, dict)) or getattr(value, "shape", None) == ():
+            raise TypeError(f"{value!r} is no int and no sequence of ints") from None
+    return tuple(index(part) for part in value)
 
 
-def _need_numbers(dtype: Any) -> None:
+def need_numbers(dtype: Any) -> None:
     """TypeError of NumPy's types that Python or the buffer protocol take as integers: dates, spans of time and texts."""
     if getattr(dtype, "kind", None) in ("M", "m", "S", "U"):
         raise TypeError(f"arrays have no elements of {dtype}; convert them first, as in x.astype('int64')")
@@ -31,7 +32,7 @@ def plain(number: Any) -> Any:
     """Python's number of NumPy's, or of an array of one element; anything else as it is."""
     if isinstance(number, (int, float)) or not hasattr(number, "item"):
         return number
-    _need_numbers(getattr(number, "dtype", None))
+    need_numbers(getattr(number, "dtype", None))
     return number.item()
 
 
@@ -180,7 +181,7 @@ def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
 def _in_own_order(value: Any, may_copy: int) -> Any:
     """NumPy's array, with the bytes of its elements in the machine's order."""
     dtype = getattr(value, "dtype", None)
-    _need_numbers(dtype)
+    need_numbers(dtype)
     order = getattr(dtype, "newbyteorder", None)
     if order is None or value.dtype.isnative:
         return value
@@ -202,7 +203,7 @@ def _has_memory(value: Any) -> bool:
 
 def _described(value: Any, device: Executor | None, may_copy: int) -> Array | None:
     """By Arrow's interface, DLPack, or an array interface; None where the object has none of them."""
-    _need_numbers(getattr(value, "dtype", None))
+    need_numbers(getattr(value, "dtype", None))
     if hasattr(value, "__arrow_c_array__"):
         from hologram._arrow import taken
 

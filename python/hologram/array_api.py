@@ -23,8 +23,10 @@ from hologram._create import empty as empty
 from hologram._create import from_dlpack as from_dlpack
 from hologram._create import full as full
 from hologram._create import full_like as full_like
+from hologram._create import integers_of as _integers_of
 from hologram._create import linspace as linspace
 from hologram._create import need_held as _need_held
+from hologram._create import need_numbers as _need_numbers
 from hologram._create import ones as ones
 from hologram._create import ones_like as ones_like
 from hologram._create import plain as _plain
@@ -290,7 +292,7 @@ def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:  # type: ignore[
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     """One axis more, of one element, at this place; of several, these places of the result."""
-    axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
+    axes = _integers_of(axis)
     for d in sorted(_axes_of("expand_dims", x.ndim + len(axes), axes)):
         x = _core.expand(x, d)
     return x if axes else +x
@@ -346,10 +348,10 @@ def unstack(x: Any, /, *, axis: Any = 0) -> Any:
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """x with elements moved along axes, and at its ends around; None: of all, in C order. An axis may come twice."""
     x = +x
-    shifts = (shift,) if hasattr(shift, "__index__") else tuple(shift)
+    shifts = _integers_of(shift)
     if axis is None:
         return roll(x.reshape(-1), _sum(shifts), axis=0).reshape(x.shape)
-    axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
+    axes = _integers_of(axis)
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
         raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes")
     count = _max(len(shifts), len(axes)) if shifts and axes else 0
@@ -365,7 +367,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 def tile(x: Any, repetitions: Any, /) -> Any:
     """x side by side with itself, so many times along each axis."""
-    counts = (repetitions,) if hasattr(repetitions, "__index__") else tuple(repetitions)
+    counts = _integers_of(repetitions)
     counts = (1,) * (x.ndim - len(counts)) + counts
     shape = (1,) * (len(counts) - x.ndim) + tuple(x.shape)
     for d, count in reversed(tuple(enumerate(counts))):
@@ -384,6 +386,7 @@ def pad(x: Any, pad_width: Any = None, mode: Any = "constant", *, constant_value
         raise ValueError(f"pad: mode is 'constant', not {mode!r}")
     if pad_width is None:
         return _core.pad(x, value, low, high)
+    _need_numbers(getattr(pad_width, "dtype", None))
     pairs: Any = pad_width.tolist() if hasattr(pad_width, "tolist") else pad_width
     pairs = [pairs, pairs] if isinstance(pairs, int) else list(pairs)
     if len(pairs) == 2 and hasattr(pairs[0], "__index__"):
@@ -422,6 +425,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:  # type: ignore[no-redef]
 
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     """The sum of products along an axis, which has one size in both; of their type."""
+    axis = _index(axis)
     if not -_min(x1.ndim, x2.ndim) <= axis < 0:
         raise ValueError(f"vecdot: axis is from -{_min(x1.ndim, x2.ndim)} to -1, not {axis}")
     if x1.shape[axis] != x2.shape[axis]:

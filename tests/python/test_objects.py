@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+import hologram.array_api as api
 
 TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
          "float8_e4m3fn", "float8_e5m2"]
@@ -171,7 +172,11 @@ USES = [
     lambda x, scalar: x[scalar], lambda x, scalar: x.at[0].add(scalar), lambda x, scalar: x.sum(axis=scalar),
     lambda x, scalar: hg.softmax(x, axis=scalar), lambda x, scalar: hg.zeros(scalar), lambda x, scalar: x.reshape(scalar, 2),
     lambda x, scalar: hg.full(2, scalar), lambda x, scalar: hg.asarray([scalar, 1.0]), lambda x, scalar: hg.where(x > 0, x, scalar),
-    lambda x, scalar: hg.linspace(0, 1, scalar), lambda x, scalar: hg.random.key(scalar), lambda x, scalar: hg.arange(scalar)]  # fmt: skip
+    lambda x, scalar: hg.linspace(0, 1, scalar), lambda x, scalar: api.sort(x, axis=scalar), lambda x, scalar: api.roll(x, scalar),
+    lambda x, scalar: api.tile(x, scalar), lambda x, scalar: hg.pad(x, scalar), lambda x, scalar: api.expand_dims(x, axis=scalar),
+    lambda x, scalar: api.roll(x, 1, axis=scalar), lambda x, scalar: api.diff(x, axis=scalar), lambda x, scalar: api.repeat(x, scalar),
+    lambda x, scalar: api.vecdot(x, x, axis=scalar), lambda x, scalar: hg.grad(lambda v: v.sum(), scalar)(x),
+    lambda x, scalar: hg.random.key(scalar), lambda x, scalar: hg.arange(scalar)]  # fmt: skip
 
 
 @pytest.mark.parametrize("scalar", [*STRANGE, np.longdouble(2)], ids=repr)
@@ -215,6 +220,7 @@ def test_sizes_and_axes_are_written_down():
         for use in (hg.zeros, hg.ones(6).reshape, hg.ones(2).broadcast_to):
             with pytest.raises(TypeError):
                 use(sizes)
+    assert api.roll(hg.asarray([[1, 2], [3, 4]]), np.array([1, 1]), axis=np.array([0, 1])).tolist() == [[4, 3], [2, 1]]
     assert hg.zeros(np.array([2, 3])).shape == hg.zeros(hg.asarray([2, 3])).shape == (2, 3)
 
 
