@@ -66,7 +66,7 @@ def pow(x1: Any, x2: Any, /) -> Any:  # noqa: A001
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     """Between min and max, numbers or arrays; NaN stays. Of x's type, but float32 of integers between floats."""
-    has_arrays = isinstance(min, _core.Array) or isinstance(max, _core.Array)
+    has_arrays = any(isinstance(bound, _core.Array) for bound in (min, max))
     made = _core.clamp(x, min, max) if has_arrays else _core.clip(x, min, max)
     return made.astype(x.dtype) if made.dtype.kind == x.dtype.kind else made
 
