@@ -66,6 +66,14 @@ class Elements:
         return self._changed("max", value, _core.maximum, _maxima)
 
     def _changed(self, name: str, value: Any, once: Callable[..., Array], often: Callable[..., Array]) -> Array:
+        was_eager = _core._set_eager(False)  # as one computation, whose faults know the key
+        try:
+            made = self._made(name, value, once, often)
+        finally:
+            _core._set_eager(was_eager)
+        return _core._settled(made)
+
+    def _made(self, name: str, value: Any, once: Callable[..., Array], often: Callable[..., Array]) -> Array:
         x, key = self._x, self._key
         if x.dtype.kind not in ("float", "integer"):
             raise TypeError(f"x.at[...].{name} is of numbers, not of {x.dtype}")

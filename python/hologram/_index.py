@@ -134,7 +134,7 @@ class Key:
     def numbers(self) -> tuple[Array, tuple[int, ...]]:
         """Which elements of the named axes, as one, are named: a vector, and the shape that it stands for. How many elements a mask
         has is read."""
-        numbers = [_number_of(part) for part, _, _ in self.named]
+        numbers = [_number_of(*named) for named in self.named]
         shape = _broadcast([number.shape for number in numbers if isinstance(number, Array)])
         for part, axis, sizes in self.named:
             if 0 in shape or isinstance(part, int) or part.is_mask:
@@ -153,10 +153,12 @@ def _check_number(number: int, axis: int, size: int) -> None:
         raise IndexError(f"index {number} is out of range of axis {axis}, which has {size} elements")
 
 
-def _number_of(part: Any) -> Any:
+def _number_of(part: Any, axis: int, sizes: tuple[int, ...]) -> Any:
     """The numbers that a part of a key names: an int, or an array."""
-    if isinstance(part, int) or not part.is_mask:
-        return part if isinstance(part, int) else part.array
+    if isinstance(part, int):
+        return part
+    if not part.is_mask:
+        return part.array if part.ends else _core.axis_numbers(part.array, axis, sizes[0])  # what a fault is to say of them
     if part.array.ndim == 0:
         return zeros((int(bool(part.array)),), "int64")
     from hologram._sorting import places

@@ -162,12 +162,16 @@ static int set_selected(PyObject *self, const selection *s, hgpy_node *value) {
 
 static int set_by_places(PyObject *self, PyObject *key, hgpy_node *value) {
   uint32_t was_tracing = hgpy_tracing;
+  bool was_eager = hgpy_is_eager;
   if (!hgpy_is_recorded(self)) hgpy_tracing = 0; /* the array outlives the gradient, whose nodes it must not keep */
+  hgpy_is_eager = false; /* as one computation, whose faults know the key */
   PyObject *module = PyImport_ImportModule("hologram._index");
   PyObject *plain = module != NULL ? hgpy_array_of(hgpy_node_retain(value)) : NULL;
   PyObject *made = plain != NULL ? PyObject_CallMethod(module, "put", "OOO", self, key, plain) : NULL;
   Py_XDECREF(plain);
   Py_XDECREF(module);
+  hgpy_is_eager = was_eager;
+  made = hgpy_settled(made);
   hgpy_tracing = was_tracing;
   if (made == NULL) return -1;
   hgpy_array_set(self, hgpy_node_retain(hgpy_array_node(made)));

@@ -382,6 +382,7 @@ PyObject *hgpy_get_item(PyObject *self, PyObject *key);
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value);
 PyObject *hgpy_value_of(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_key_is_by_places(PyObject *module, PyObject *key);
+PyObject *hgpy_settle_array(PyObject *module, PyObject *array);
 PyObject *hgpy_fitted(PyObject *module, PyObject *const *values, Py_ssize_t count);
 
 /* What Python may hand over: a node over an object's own memory, without a copy, where it has the buffer protocol or

@@ -33,13 +33,33 @@ PyObject *hgpy_key_is_by_places(PyObject *module, PyObject *key) {
   return PyBool_FromLong(hgpy_is_by_places(key));
 }
 
+/* ---- a key's work as one computation ----------------------------------------------------------------------------- */
+
+/* Takes the array, which was recorded while nothing was eager; NULL: raised, or it was. */
+PyObject *hgpy_settled(PyObject *array) {
+  if (array == NULL || !hgpy_is_eager || hgpy_tracing > 0) return array;
+  hgpy_node *node = hgpy_array_node(array);
+  if (hgpy_evaluate(&node, 1)) return array;
+  Py_DECREF(array);
+  return NULL;
+}
+
+PyObject *hgpy_settle_array(PyObject *module, PyObject *array) {
+  (void)module;
+  if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "settled takes an Array");
+  return hgpy_settled(Py_NewRef(array));
+}
+
 /* ---- x[...] ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *take_in_python(PyObject *self, PyObject *key) {
   PyObject *module = PyImport_ImportModule("hologram._index");
+  bool was_eager = hgpy_is_eager;
+  hgpy_is_eager = false; /* as one computation, whose faults know the key */
   PyObject *result = module != NULL ? PyObject_CallMethod(module, "take", "OO", self, key) : NULL;
+  hgpy_is_eager = was_eager;
   Py_XDECREF(module);
-  return result;
+  return hgpy_settled(result);
 }
 
 /* Along the first axis; negative numbers count from the end. */

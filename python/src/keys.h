@@ -20,6 +20,9 @@ bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key);
 hgpy_node *hgpy_select_from(hgpy_node *node, const selection *s);
 /* Whether arrays, masks or lists are among its parts, so that hologram._index reads it (index.c). */
 bool hgpy_is_by_places(PyObject *key);
+/* After work on a key that was recorded as one computation (index.c): computes the array where everything is eager.
+ * Takes it; NULL: raised, or it was. */
+PyObject *hgpy_settled(PyObject *array);
 /* What is assigned to elements of an array (assign.c): a node of its type; and of their shape. NULL: raised. */
 hgpy_node *hgpy_value_for(PyObject *self, PyObject *value);
 hgpy_node *hgpy_value_fit(hgpy_node *value, uint32_t rank, const uint64_t *shape);

@@ -225,6 +225,7 @@ static PyMethodDef functions[] = {
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
     {"_value_for", FAST(hgpy_value_of), METH_FASTCALL, NULL},
     {"_is_by_places", hgpy_key_is_by_places, METH_O, NULL},
+    {"_settled", hgpy_settle_array, METH_O, NULL},
     {"_fitted", FAST(hgpy_fitted), METH_FASTCALL, NULL},
     {"_row_inputs", hgpy_row_inputs, METH_O, NULL},
     {"_arrays_of", FAST(hgpy_arrays_of), METH_FASTCALL, NULL},

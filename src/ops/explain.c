@@ -73,20 +73,46 @@ static const char *operation_of(const hg_computation *c, value_id value) {
   return name != NULL ? name : node->kind == OPS_GATHER ? "gather" : "scatter";
 }
 
-static hg_status add_guard(const hg_allocator *allocator, ops_guards *guards, const hg_computation *c, value_id value) {
-  const ops_node *node = ops_at(c, value);
+/* marks: by node; all that a marked node is computed from becomes marked. */
+static void mark_inputs(const ops_node *nodes, uint32_t count, uint32_t *marks) {
+  for (uint32_t i = count; i-- > 0;)
+    for (uint32_t k = 0; k < nodes[i].input_count && marks[i] != 0; k++) marks[nodes[i].input[k] - 1] = 1;
+}
+
+static hg_status add_guard(const hg_allocator *allocator, ops_guards *guards, const guard *one) {
+  return hg_array_append(allocator, &guards->list, one, 1) != NULL ? HG_OK : hg_fail_memory("an index", sizeof *one);
+}
+
+static uint8_t axis_of(const ops_node *named) {
+  uint8_t axis = 0;
+  while (named->axes >> axis != 1) axis++;
+  return axis;
+}
+
+/* Of an index what it is made of, as far as that is named, and then itself. marks: by node, zero. */
+static hg_status add_guards(const hg_allocator *allocator, ops_guards *guards, const hg_computation *c, value_id value,
+                            uint32_t *marks) {
+  const ops_node *node = ops_at(c, value), *nodes = c->nodes.data;
   guard own = {.index = without_views(c, node->input[1]),
                .bounds = node->bounds,
                .axis = node->axis,
                .length = length_of(c, node),
                .operation = operation_of(c, value)};
-  return hg_array_append(allocator, &guards->list, &own, 1) != NULL ? HG_OK : hg_fail_memory("an index", sizeof own);
-}
-
-/* marks: by node; all that a marked node is computed from becomes marked. */
-static void mark_inputs(const ops_node *nodes, uint32_t count, uint32_t *marks) {
-  for (uint32_t i = count; i-- > 0;)
-    for (uint32_t k = 0; k < nodes[i].input_count && marks[i] != 0; k++) marks[nodes[i].input[k] - 1] = 1;
+  marks[node->input[1] - 1] = 1;
+  for (uint32_t i = node->input[1]; i-- > 0;)
+    for (uint32_t k = 0; k < nodes[i].input_count && marks[i] != 0 && !ops_is_named(&nodes[i]); k++)
+      marks[nodes[i].input[k] - 1] = 1;
+  for (uint32_t i = 0; i < node->input[1]; i++) {
+    if (marks[i] == 0 || !ops_is_named(&nodes[i])) continue;
+    guard part = {.index = without_views(c, nodes[i].input[0]),
+                  .bounds = OPS_WRAP,
+                  .axis = axis_of(&nodes[i]),
+                  .length = nodes[i].bits,
+                  .operation = own.operation};
+    HG_TRY(add_guard(allocator, guards, &part));
+  }
+  memset(marks, 0, node->input[1] * sizeof *marks);
+  return add_guard(allocator, guards, &own);
 }
 
 /* Its number among those that are kept. */
@@ -120,15 +146,15 @@ static hg_status keep_nodes(const hg_allocator *allocator, ops_guards *guards, c
   return HG_OK;
 }
 
-/* In the order of nodes: none is computed from a later one. */
+/* In the order of nodes: none is computed from a later one. marks: twice as many as there are nodes, zero. */
 static hg_status find_guards(const hg_allocator *allocator, ops_guards *guards, const hg_executable *e,
                              const hg_computation *c, uint32_t *marks) {
   const value_id *values = e->plan.values.data;
+  uint32_t *is_run = marks + c->nodes.count;
   for (size_t i = 0; i < e->plan.values.count; i++)
-    marks[values[i] - 1] = (uint32_t)ops_is_guarded(ops_at(c, values[i]));
+    is_run[values[i] - 1] = (uint32_t)ops_is_guarded(ops_at(c, values[i]));
   for (uint32_t i = 0; i < c->nodes.count; i++)
-    if (marks[i] != 0) HG_TRY(add_guard(allocator, guards, c, i + 1));
-  memset(marks, 0, c->nodes.count * sizeof *marks);
+    if (is_run[i] != 0) HG_TRY(add_guards(allocator, guards, c, i + 1, marks));
   return keep_nodes(allocator, guards, c, marks);
 }
 
@@ -139,7 +165,7 @@ hg_status ops_note_guards(hg_executable *e, const hg_computation *c) {
   while (i < e->plan.values.count && !ops_is_guarded(ops_at(c, values[i]))) i++;
   if (i == e->plan.values.count) return HG_OK;
   e->guards = hg_allocate(allocator, 1, sizeof *e->guards);
-  uint32_t *marks = hg_allocate(allocator, c->nodes.count, sizeof *marks);
+  uint32_t *marks = hg_allocate(allocator, 2 * (uint64_t)c->nodes.count, sizeof *marks);
   hg_status status = HG_OK;
   if (e->guards == NULL || marks == NULL) {
     status = hg_fail_memory("the indices of an executable", c->nodes.count * sizeof *marks);

@@ -133,6 +133,18 @@ static value_id squeeze(const ops_request *request) {
   return ops_reshape(c, request->inputs[0], &result);
 }
 
+/* A node of its own, so that what an index is made of can be found again. */
+static value_id axis_numbers(const ops_request *request) {
+  int64_t number = request->arguments[0].integers[0], length = request->arguments[1].integers[0];
+  const ops_node *x = ops_at(request->c, request->inputs[0]);
+  if (number < 0 || number >= HG_MAX_RANK || length < 0)
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "there is no axis of number %lld and length %lld",
+                      (long long)number, (long long)length);
+  return ops_add(request->c, &(ops_node){.kind = OPS_RESHAPE, .type = x->type, .axes = UINT32_C(1) << number,
+                                         .bits = (uint64_t)length, .input_count = 1, .input = {request->inputs[0]},
+                                         .shape = x->shape});
+}
+
 value_id ops_make_view(const ops_request *request) {
   switch (request->row->op) {
     case HG_OP_reshape: return reshape(request);
@@ -142,6 +154,7 @@ value_id ops_make_view(const ops_request *request) {
     case HG_OP_flip: return flip(request);
     case HG_OP_broadcast: return broadcast(request);
     case HG_OP_expand: return expand(request);
+    case HG_OP_axis_numbers: return axis_numbers(request);
     default: return squeeze(request);
   }
 }

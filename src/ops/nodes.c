@@ -299,7 +299,7 @@ value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape) 
   if (value == 0) return 0;
   const ops_node *input = ops_at(c, value);
   if (same_shape(&input->shape, shape)) return value;
-  if (input->kind == OPS_RESHAPE) return ops_reshape(c, input->input[0], shape);
+  if (input->kind == OPS_RESHAPE && !ops_is_named(input)) return ops_reshape(c, input->input[0], shape);
   return ops_add(c, &(ops_node){.kind = OPS_RESHAPE, .type = input->type, .input_count = 1, .input = {value},
                                 .shape = *shape});
 }

@@ -21,7 +21,7 @@ typedef enum ops_kind {
   OPS_COORDINATE,  /* the index along `axis`, type i64: aranges, masks, one-hot */
   OPS_POINTWISE,   /* `op` of inputs of one shape; comparisons give bool */
   OPS_VIEW,        /* element i of it is the input's element view(i) */
-  OPS_RESHAPE,     /* the same elements in C order in another shape */
+  OPS_RESHAPE,     /* the same elements in C order in another shape, or named: see ops_is_named */
   OPS_REDUCE,      /* `reduce` over `axes` (bits), which vanish; order F over them in C order */
   OPS_CONTRACT,    /* [batch, m, k] x [batch, k, n] -> [batch, m, n]; order C over k */
   OPS_GATHER,      /* input 0 along `axis` by the numbers of input 1 */
@@ -52,10 +52,10 @@ typedef struct ops_node {
   uint16_t op;    /* atlas_op of POINTWISE; a comparison, pand, por, pxor, pnot on bool; sel (bool, a, b); cvt */
   uint8_t bounds; /* ops_bounds of GATHER, SCATTER */
   uint8_t axis;
-  uint32_t axes;  /* bits, of REDUCE */
+  uint32_t axes;  /* bits, of REDUCE; of RESHAPE see ops_is_named */
   uint32_t index; /* of INPUT */
   value_id input[3];
-  uint64_t bits;  /* CONSTANT */
+  uint64_t bits;  /* CONSTANT; of RESHAPE likewise */
   ops_shape shape;
   union {
     ops_view view; /* of VIEW; of UPDATE without `axis` */
@@ -115,6 +115,8 @@ static inline uint64_t ops_count(const ops_shape *shape) {
  * 0, and the error kept, where there is no memory. */
 value_id ops_add(hg_computation *c, const ops_node *node);
 
+/* Of the shape of its input, whose numbers are of elements along the one axis in `axes`, which has `bits` of them. */
+static inline int ops_is_named(const ops_node *node) { return node->kind == OPS_RESHAPE && node->axes != 0; }
 /* GATHER or SCATTER by numbers that may be out of range. */
 static inline int ops_is_guarded(const ops_node *node) {
   return (node->kind == OPS_GATHER || node->kind == OPS_SCATTER) && node->bounds != OPS_CLAMP;

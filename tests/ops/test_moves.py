@@ -56,6 +56,8 @@ def ways(x):
         if x.shape[axis] > 1:
             down = {"axis": axis, "start": x.shape[axis] - 1, "stop": 0, "step": -1}
             yield "slice", down, x[(slice(None),) * axis + (slice(None, 0, -1),)]
+    if x.dtype.kind in "iu":
+        yield "axis_numbers", {"number": 5, "length": 2}, x
     yield "pad", {"low": [1] * n, "high": [0] * (n - 1) + [3]}, np.pad(x, [(1, 0)] * (n - 1) + [(1, 3)])
 
 
@@ -302,9 +304,9 @@ def test_from_nothing(kind, judge):
 
 # Of words of Philox; test_rules.py holds each to the words.
 BY_RULES = {"random_bits", "uniform", "normal", "integers", "dropout"}
-HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broadcast", "expand", "squeeze", "take", "take_along", "scatter",
-        "scatter_add", "concatenate", "stack", "pad", "update", "full", "arange", "eye", "one_hot", "embedding", "triu", "tril",
-        "nextafter"}
+HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broadcast", "expand", "squeeze", "axis_numbers", "take",
+        "take_along", "scatter", "scatter_add", "concatenate", "stack", "pad", "update", "full", "arange", "eye", "one_hot", "embedding",
+        "triu", "tril", "nextafter"}
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])

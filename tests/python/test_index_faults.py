@@ -84,16 +84,46 @@ def test_the_executor_stays_usable():
     assert "hg_" not in str(fault_of(lambda: hg.asarray(X)[numbers(9)]))
 
 
-def test_one_of_several_indices():
-    """The number that stands for all of them is nobody's."""
-    x = hg.asarray(X)
-    for key in ((numbers(0, -7), numbers(1, 1)), (numbers(0, 2), numbers(1, 9)), (1, numbers(9))):
-        with pytest.raises(hg.Fault, match="^take: an index is out of range$"):
-            x[key].numpy()
-        with pytest.raises(hg.Fault, match="^scatter: an index is out of range$"):
-            y = hg.asarray(X)
-            y[key] = 1.0
-            y.numpy()
+KEYS = {  # what names elements of an array of shape (3, 4, 5): the index that is wrong, its axis and length
+    "rows": (numbers(2, 9), (9, 0, 3)), "after a new axis": ((None, numbers(9)), (9, 0, 3)),
+    "second": ((slice(None), numbers(-5)), (-5, 1, 4)),
+    "last": ((..., numbers(0, -7)), (-7, 2, 5)), "first of two": ((numbers(0, -4), numbers(1, 1)), (-4, 0, 3)),
+    "second of two": ((numbers(0, -3), numbers(1, 4)), (4, 1, 4)), "apart": ((numbers(0, 1), slice(None), numbers(1, 77)), (77, 2, 5)),
+    "with a number": ((1, numbers(9)), (9, 1, 4)), "with a new axis": ((numbers(9), None, 2), (9, 0, 3)),
+    "of three": ((numbers(0, 1)[:, None], numbers(1, 1), numbers(0, -6)), (-6, 2, 5)),
+    "with a mask": ((numbers(3, 0, dtype="int8"), hg.asarray([True, False, False, True])), (3, 0, 3)),
+    "unsigned": ((0, numbers(2**63, dtype="uint64"), numbers(0)), (2**63 - 1, 1, 4)),
+}  # fmt: skip
+USES = {  # the operation that the sentence names, and how the key is used
+    "get": ("take", lambda x, key: x[key]), "set": ("scatter", lambda x, key: assigned(x, key)),
+    "at.set": ("scatter", lambda x, key: x.at[key].set(1.0)), "at.add": ("scatter_add", lambda x, key: x.at[key].add(1.0)),
+    "at.max": ("scatter", lambda x, key: x.at[key].max(1.0)), "at.multiply": ("scatter", lambda x, key: x.at[key].multiply(1.0)),
+}  # fmt: skip
+
+
+def assigned(x, key):
+    made = hg.array(x)
+    made[key] = 1.0
+    return made
+
+
+@pytest.mark.parametrize("is_eager", [False, True])
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("key", KEYS)
+def test_keys(key, use, is_eager):
+    """Axes are the array's own, however the key is computed."""
+    (key, (index, axis, length)), (name, call) = KEYS[key], USES[use]
+    with hg.eager(is_eager):
+        fault = fault_of(lambda: call(hg.ones((3, 4, 5)), key))
+    assert (fault.index, fault.axis, fault.length) == (index, axis, length)
+    assert str(fault).startswith(f"{name}: index ")
+
+
+def test_keys_in_gradients():
+    x, (i, j) = hg.ones((3, 4)), (numbers(0, 1), numbers(1, 9))
+    check(lambda: hg.grad(lambda x: (x[i, j] ** 2).sum())(x), "take", 9, 1, 4)
+    check(lambda: hg.grad(lambda x: (x.at[i, j].add(x[0, :2]) ** 2).sum())(x), "scatter_add", 9, 1, 4)
+    check(lambda: hg.jit(lambda x: x[i, j] + x[j, i])(x), "take", 9, 1, 4)
 
 
 def test_large_computations():
@@ -137,7 +167,8 @@ def test_threads():
 def test_on_a_gpu():
     """This file, where every computation is given to one stream, whose faults are anybody's."""
     code = ("import hologram, pytest, sys; assert hologram.default_executor().backend == 'cuda'; "
-            "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', 'not large and not gpu and not threads', sys.argv[1]]))")
-    done = subprocess.run([sys.executable, "-c", code, __file__], capture_output=True, text=True, timeout=300,
+            "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', sys.argv[2], sys.argv[1]]))")
+    some = "not large and not gpu and not threads and (not test_keys or get)"
+    done = subprocess.run([sys.executable, "-c", code, __file__, some], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0"})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -201,6 +201,45 @@ static void test_index_of_an_index(void) {
   hg_buffer_release(out);
 }
 
+/* What an index is made of is named as the numbers of an axis of the caller's. */
+static void test_named_numbers(void) {
+  static const struct {
+    int64_t i, j;
+    const char *sentence;
+  } cases[] = {{-3, 4, NULL},
+               {2, -5, NULL},
+               {3, 0, "take: index 3 is out of range of axis 4, which has 3 elements"},
+               {0, -6, "take: index -6 is out of range of axis 6, which has 5 elements"},
+               {-9, 99, "take: index -9 is out of range of axis 4, which has 3 elements"}};
+  for (size_t k = 0; k < COUNT(cases); k++) {
+    hg_buffer *a = floats(ROWS * COLUMNS, 1), *i = buffer_of(8, &cases[k].i), *j = buffer_of(8, &cases[k].j);
+    hg_buffer *out = floats(1, 0);
+    hg_tensor inputs[3] = {vector_of(a, ROWS * COLUMNS), hg_tensor_of(i, ATLAS_i64, 1, (uint64_t[]){1}),
+                           hg_tensor_of(j, ATLAS_i64, 1, (uint64_t[]){1})};
+    hg_tensor y = vector_of(out, 1);
+    hg_computation *c = NULL;
+    static const char *const names[3] = {"x", "i", "j"};
+    hg_value values[3];
+    CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+    for (int n = 0; n < 3; n++) values[n] = hg_computation_input(c, names[n], &inputs[n]);
+    hg_value index = hg_compute_formula(c,
+                                        "r = axis_numbers(i, 4, 3); q = axis_numbers(j, number=6, length=5); "
+                                        "r = where(r < 0, r + 3, r); q = where(q < 0, q + 5, q); "
+                                        "where(r < 0, 99, where(r > 2, 99, where(q < 0, 99, r * 5 + q)))",
+                                        names, values, 3);
+    CHECK_EQ_U64(hg_computation_output(c, "y", two(c, HG_OP_take, values[0], index), NULL), HG_OK);
+    hg_executable *e = compiled(c);
+    hg_computation_release(c);
+    if (cases[k].sentence == NULL) CHECK_EQ_U64(hg_run(e, inputs, 3, &y, 1, NULL, NULL), HG_OK);
+    else REFUSES(hg_run(e, inputs, 3, &y, 1, NULL, NULL), HG_FAULT, cases[k].sentence);
+    hg_executable_release(e);
+    hg_buffer_release(a);
+    hg_buffer_release(i);
+    hg_buffer_release(j);
+    hg_buffer_release(out);
+  }
+}
+
 /* The result lies where the index lay: nothing is made up. */
 static void test_overwritten_index(void) {
   int32_t numbers[3] = {0, 9, 2};
@@ -455,6 +494,7 @@ int main(void) {
   test_bounds();
   test_operations();
   test_index_of_an_index();
+  test_named_numbers();
   test_overwritten_index();
   test_names();
   test_streams();

@@ -287,6 +287,13 @@ static void test_views(void) {
   REFUSED(with(HG_OP_squeeze, x, 1, 0, 0), "squeeze: x is f32[2, 3, 4]: axis 0 has not one element");
   x = input(ATLAS_f32, 3, 2, 3, 4);
   REFUSED(with(HG_OP_expand, x, 1, 5, 0), "expand: there is no axis 5 of a tensor of rank 4");
+  hg_argument named[2] = {{.count = 1, .integers = {8}}, {.count = 1, .integers = {3}}};
+  x = input(ATLAS_u16, 2, 2, 3, 0);
+  REFUSED(hg_compute(c, HG_OP_axis_numbers, &x, 1, named, 2),
+          "axis_numbers: there is no axis of number 8 and length 3");
+  x = input(ATLAS_u16, 2, 2, 3, 0);
+  named[0].integers[0] = 7;
+  IS(hg_compute(c, HG_OP_axis_numbers, &x, 1, named, 2), "u16[2, 3]");
 }
 
 static void test_reductions(void) {

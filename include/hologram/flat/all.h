@@ -836,6 +836,7 @@ typedef enum hg_op {
   HG_OP_broadcast = 0x0206,
   HG_OP_expand = 0x0207,
   HG_OP_squeeze = 0x0208,
+  HG_OP_axis_numbers = 0x0209,
   HG_OP_sum = 0x0301,
   HG_OP_prod = 0x0302,
   HG_OP_min = 0x0303,
