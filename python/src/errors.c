@@ -70,6 +70,13 @@ static void set_attribute(PyObject *error, const char *name, PyObject *value) {
   Py_XDECREF(value);
 }
 
+/* Without the function of C at its begin: what was called here has another name. */
+static const char *words_of(const char *sentence) {
+  size_t length = strspn(sentence, "abcdefghijklmnopqrstuvwxyz_0123456789");
+  bool names_function = strncmp(sentence, "hg_", 3) == 0 && strncmp(sentence + length, ": ", 2) == 0;
+  return names_function ? sentence + length + 2 : sentence;
+}
+
 PyObject *hgpy_raise(hg_status status) {
   if (status == HG_CANCELLED && PyErr_Occurred()) return NULL; /* hgpy_ask has raised what a handler did */
   hg_error_info info = {.size = sizeof info};
@@ -79,7 +86,7 @@ PyObject *hgpy_raise(hg_status status) {
   if (sentence[0] == '\0') sentence = hg_status_sentence(status);
   bool is_of_index = has_info && status == HG_FAULT && info.has_number != 0;
   if (is_of_index) type = index_fault;
-  PyObject *error = PyObject_CallFunction(type, "s", sentence);
+  PyObject *error = PyObject_CallFunction(type, "s", words_of(sentence));
   if (error == NULL) return NULL;
   if (is_of_index) {
     set_attribute(error, "index", PyLong_FromLongLong(info.number));

@@ -23,7 +23,8 @@ static inline hg_status hg_patience_ask(hg_patience *patience) {
   if (patience == NULL || patience->ask == NULL || hg_time_ns() < patience->next) return HG_OK;
   int is_over = patience->ask(patience->user);
   patience->next = hg_time_ns() + HG_ASK_NS;
-  return is_over ? hg_fail(HG_CANCELLED, "the caller has ended this call, as hg_executor_desc.ask lets it") : HG_OK;
+  return is_over ? hg_fail(HG_CANCELLED, "the caller was asked whether this call is to go on, and has ended it")
+                 : HG_OK;
 }
 
 /* Likewise, after a sleep of a part of the time that has gone by since `begun`. */

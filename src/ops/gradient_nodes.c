@@ -79,7 +79,10 @@ static value_id dilated(hg_computation *c, value_id value, uint32_t axis, uint64
   if (value == 0) return 0;
   ops_shape shape = ops_at(c, value)->shape, wide = shape, tall = shape;
   if (shape.rank == HG_MAX_RANK)
-    return ops_failed(c, HG_UNSUPPORTED, "hg_gradient: of a slice with steps of a tensor of rank %d", HG_MAX_RANK);
+    return ops_failed(c, HG_UNSUPPORTED,
+                      "hg_gradient: through a slice with steps of a tensor of rank %d no gradient flows; reshape it to "
+                      "fewer axes before",
+                      HG_MAX_RANK);
   for (uint32_t i = wide.rank++; i > axis + 1; i--) wide.size[i] = wide.size[i - 1];
   wide.size[axis + 1] = 1;
   value = ops_reshape(c, value, &wide);
@@ -109,7 +112,8 @@ static value_id back_to_axes(hg_computation *c, const ops_node *node, value_id a
   for (uint32_t j = 0; j < node->shape.rank; j++) {
     if (node->view.axis[j] < 0) continue;
     int d = node->view.axis[j];
-    if (position[d] >= 0) return ops_failed(c, HG_UNSUPPORTED, "hg_gradient: of a view that crosses an axis twice");
+    if (position[d] >= 0)
+      return ops_failed(c, HG_UNSUPPORTED, "hg_gradient: through a view that crosses an axis twice no gradient flows");
     position[d] = (int)place[j];
     step[d] = node->view.step[j];
     shape.size[d] = node->shape.size[j];

@@ -196,7 +196,7 @@ hg_status hg_tensor_reshape(const hg_tensor *tensor, uint32_t rank, const uint64
   if (ops_count(&own) == 0) dense_strides(&result);
   else if (!reshape_strides(tensor, &result))
     return hg_fail(HG_UNSUPPORTED,
-                   "hg_tensor_reshape: %s with these strides is no view of shape %s: copy it (HG_OP_reshape)",
+                   "hg_tensor_reshape: %s with these strides is no view of shape %s: copy it by the operation reshape",
                    OPS_SHAPE(&own), OPS_SHAPE(&target));
   *out = result;
   return HG_OK;

@@ -333,7 +333,7 @@ hg_status hg_buffer_map(hg_buffer *buffer, void **memory) {
   hg_storage *storage = buffer->storage;
   hg_executor *executor = storage->executor;
   if (storage->foreign && !executor->backend->memory_is_host)
-    return hg_fail(HG_UNSUPPORTED, "imported memory of a GPU cannot be mapped; hg_buffer_read and hg_buffer_write it");
+    return hg_fail(HG_UNSUPPORTED, "imported memory of a GPU cannot be mapped; it is read and written by copies");
   hg_lock(executor);
   hg_status status = hg_settle_locked(executor, &storage->used);
   if (status == HG_OK)
