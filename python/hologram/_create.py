@@ -17,7 +17,8 @@ def integers_of(value: Any) -> tuple[int, ...]:
     try:
         return (index(value),)
     except TypeError:
-        if isinstance(value, (str, bytes, bytearray, set, frozenset, dict)) or getattr(value, "shape", None) == ():
+        is_other = isinstance(value, (str, bytes, bytearray, set, frozenset, dict)) or not hasattr(value, "__iter__")
+        if is_other or getattr(value, "shape", None) == ():
             raise TypeError(f"{value!r} is no int and no sequence of ints") from None
     return tuple(index(part) for part in value)
 

@@ -278,7 +278,7 @@ def test_arguments_by_number():
     for numbers in (np.array([1]), [np.int32(-1)], range(1, 2)):
         assert hg.grad(lambda a, b: (a * b).sum(), argnums=numbers)(x, 3.0 * x)[0].tolist() == [1.0, 1.0]
     for numbers in (1.0, "0", (0.5,), None):
-        with pytest.raises(TypeError, match="as an integer"):
+        with pytest.raises(TypeError, match="as an integer|no int and no sequence of ints"):
             hg.grad(lambda a: a.sum(), argnums=numbers)
 
 
