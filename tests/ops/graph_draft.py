@@ -266,6 +266,8 @@ class Draft:
         if name == "take":
             if found is None or bounds != "clamp" or self.r.random() < 0.5:
                 found = self.numbers(self.shape_of_index(), length, bounds)
+            if bounds == "wrap":
+                found = self.g.add("axis_numbers", found, number=axis, length=length)
             return self.g.add(name, n, found, axis=axis, bounds=bounds)
         if name == "embedding":
             return self.g.add(name, n, self.numbers(self.shape_of_index(), v.shape[0], "fault"))
