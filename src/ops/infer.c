@@ -146,21 +146,18 @@ static const char *measure_any(uint32_t rank, const uint64_t *shape, const int64
   return NULL;
 }
 
-/* Of what is small no product has to be looked at: 2^40 elements at most, and eight reaches of 2^48. */
 const char *ops_measure(uint32_t rank, const uint64_t *shape, const int64_t *stride, int64_t *lowest,
                         uint64_t *extent) {
-  static const uint8_t bits_of_a_size[HG_MAX_RANK + 1] = {20, 20, 20, 13, 10, 8, 6, 5, 5};
   uint64_t all_steps = 0, all_strides = 0, beyond = 0, below = 0;
   if (rank > HG_MAX_RANK) return measure_any(rank, shape, stride, lowest, extent);
   for (uint32_t d = 0; d < rank; d++) {
     uint64_t steps = shape[d] - 1, reach = (uint64_t)stride[d] * steps; /* size 0: no few steps */
     all_steps |= steps;
-    all_strides |= (uint64_t)(stride[d] < 0 ? ~stride[d] : stride[d]);
+    all_strides |= ops_magnitude(stride[d]);
     if (stride[d] < 0) below += reach;
     else beyond += reach;
   }
-  if (all_steps >> bits_of_a_size[rank] != 0 || all_strides >> 28 != 0)
-    return measure_any(rank, shape, stride, lowest, extent);
+  if (!ops_is_small(rank, all_steps, all_strides)) return measure_any(rank, shape, stride, lowest, extent);
   *lowest = (int64_t)below;
   *extent = beyond - below + 1;
   return NULL;

@@ -43,6 +43,14 @@ int ops_is_countable(const ops_shape *shape);
 const char *ops_measure(uint32_t rank, const uint64_t *shape, const int64_t *stride, int64_t *lowest,
                         uint64_t *extent);
 
+/* 1 where no product of what is small has to be looked at: 2^40 elements at most, and eight reaches of 2^48. `sizes`:
+ * the bits of all sizes, or of all steps along an axis; `strides`: those of all strides' ops_magnitude. */
+static inline int ops_is_small(uint32_t rank, uint64_t sizes, uint64_t strides) {
+  static const uint8_t bits_of_a_size[HG_MAX_RANK + 1] = {20, 20, 20, 13, 10, 8, 6, 5, 5};
+  return (sizes >> bits_of_a_size[rank] | strides >> 28) == 0;
+}
+static inline uint64_t ops_magnitude(int64_t stride) { return (uint64_t)(stride < 0 ? ~stride : stride); }
+
 /* An axis counted from either end, as 0 to rank - 1; -1: there is no such axis. */
 int ops_axis(int64_t axis, uint32_t rank);
 

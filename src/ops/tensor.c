@@ -7,14 +7,12 @@ static ops_shape shape_of(const hg_tensor *tensor) {
   return shape;
 }
 
-/* Every function here measures the tensor that it is given first, so that no arithmetic on its sizes, strides and
- * offset overflows. */
-static hg_status measure(const char *function, const hg_tensor *tensor, int64_t *lowest, uint64_t *extent) {
-  const char *why = ops_measure(tensor->rank, tensor->shape, tensor->stride, lowest, extent);
-  if (tensor->offset > (int64_t)OPS_MOST_REACH || tensor->offset < -(int64_t)OPS_MOST_REACH)
-    why = "its offset leads beyond any memory";
-  if (why == NULL) return HG_OK;
-  *extent = 0;
+static int has_offset_in_reach(const hg_tensor *tensor) {
+  return (uint64_t)tensor->offset + OPS_MOST_REACH <= 2 * OPS_MOST_REACH;
+}
+
+HG_RARE static hg_status fail_to_measure(const char *function, const hg_tensor *tensor, const char *why) {
+  if (why == NULL) why = "its offset leads beyond any memory";
   if (tensor->rank > HG_MAX_RANK)
     return hg_fail(HG_INVALID_ARGUMENT, "%s: the tensor has rank %u; the highest is %d", function,
                    (unsigned)tensor->rank, HG_MAX_RANK);
@@ -23,12 +21,22 @@ static hg_status measure(const char *function, const hg_tensor *tensor, int64_t 
                  OPS_SHAPE(&shape), why);
 }
 
+/* Every function here looks at the tensor that it is given first, so that no arithmetic on its sizes, strides and
+ * offset overflows. Of nearly all tensors that is seen without measuring them, which takes longer than a view. */
 static hg_status check(const char *function, const hg_tensor *tensor, const hg_tensor *out) {
   int64_t lowest;
-  uint64_t extent;
+  uint64_t extent, sizes = 0, strides = 0;
   if (tensor == NULL || out == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "%s: '%s' is NULL", function, tensor == NULL ? "tensor" : "out");
-  return measure(function, tensor, &lowest, &extent);
+  if (tensor->rank > HG_MAX_RANK) return fail_to_measure(function, tensor, NULL);
+  for (uint32_t i = 0; i < tensor->rank; i++) {
+    sizes |= tensor->shape[i];
+    strides |= ops_magnitude(tensor->stride[i]);
+  }
+  const char *why = NULL;
+  if (!ops_is_small(tensor->rank, sizes, strides))
+    why = ops_measure(tensor->rank, tensor->shape, tensor->stride, &lowest, &extent);
+  return why == NULL && has_offset_in_reach(tensor) ? HG_OK : fail_to_measure(function, tensor, why);
 }
 
 static hg_status check_shape(const char *function, uint32_t rank, const uint64_t *shape) {
@@ -86,22 +94,25 @@ hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint64_t *c
                    tensor == NULL   ? "tensor"
                    : lowest == NULL ? "lowest"
                                     : "count");
+  const char *why = ops_measure(tensor->rank, tensor->shape, tensor->stride, lowest, count);
+  if (why == NULL && has_offset_in_reach(tensor)) return HG_OK;
   *lowest = 0;
   *count = 0;
-  return measure("hg_tensor_extent", tensor, lowest, count);
+  return fail_to_measure("hg_tensor_extent", tensor, why);
 }
 
 hg_status hg_tensor_permute(const hg_tensor *tensor, const int64_t *axes, hg_tensor *out) {
   HG_TRY(check("hg_tensor_permute", tensor, out));
   if (axes == NULL && tensor->rank > 0) return hg_fail(HG_INVALID_ARGUMENT, "hg_tensor_permute: 'axes' is NULL");
   hg_tensor result = *tensor;
-  ops_shape shape = shape_of(tensor);
   uint32_t seen = 0;
   for (uint32_t i = 0; i < tensor->rank; i++) {
     int axis = ops_axis(axes[i], tensor->rank);
-    if (axis < 0 || (seen >> axis & 1) != 0)
+    if (axis < 0 || (seen >> axis & 1) != 0) {
+      ops_shape shape = shape_of(tensor);
       return hg_fail(HG_INVALID_ARGUMENT, "hg_tensor_permute: axes[%u] is %lld; every axis of %s must stand there once",
                      (unsigned)i, (long long)axes[i], OPS_SHAPE(&shape));
+    }
     seen |= 1u << axis;
     result.shape[i] = tensor->shape[axis];
     result.stride[i] = tensor->stride[axis];
@@ -182,22 +193,30 @@ static int reshape_strides(const hg_tensor *tensor, hg_tensor *result) {
   return 1;
 }
 
+static hg_status fail_to_reshape(hg_status status, const hg_tensor *tensor, const hg_tensor *result, const char *form) {
+  ops_shape own = shape_of(tensor), target = shape_of(result);
+  return hg_fail(status, form, OPS_SHAPE(&own), OPS_SHAPE(&target));
+}
+
 hg_status hg_tensor_reshape(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out) {
   HG_TRY(check("hg_tensor_reshape", tensor, out));
   HG_TRY(check_shape("hg_tensor_reshape", rank, shape));
-  ops_shape own = shape_of(tensor), target = {.rank = rank};
-  if (rank > 0) memcpy(target.size, shape, rank * sizeof *shape);
-  if (!ops_is_countable(&target) || ops_count(&own) != ops_count(&target))
-    return hg_fail(HG_INVALID_ARGUMENT, "hg_tensor_reshape: %s has another number of elements than %s", OPS_SHAPE(&own),
-                   OPS_SHAPE(&target));
+  uint64_t count = hg_tensor_count(tensor);
   hg_tensor result = *tensor;
+  int has_size_below_0 = 0;
   result.rank = rank;
-  for (uint32_t i = 0; i < rank; i++) result.shape[i] = target.size[i];
-  if (ops_count(&own) == 0) dense_strides(&result);
+  for (uint32_t i = 0; i < rank; i++) {
+    result.shape[i] = shape[i];
+    has_size_below_0 |= shape[i] > INT64_MAX;
+  }
+  if (has_size_below_0 || hg_tensor_count(&result) != count)
+    return fail_to_reshape(HG_INVALID_ARGUMENT, tensor, &result,
+                           "hg_tensor_reshape: %s has another number of elements than %s");
+  if (count == 0) dense_strides(&result);
   else if (!reshape_strides(tensor, &result))
-    return hg_fail(HG_UNSUPPORTED,
-                   "hg_tensor_reshape: %s with these strides is no view of shape %s: copy it by the operation reshape",
-                   OPS_SHAPE(&own), OPS_SHAPE(&target));
+    return fail_to_reshape(
+        HG_UNSUPPORTED, tensor, &result,
+        "hg_tensor_reshape: %s with these strides is no view of shape %s: copy it by the operation reshape");
   *out = result;
   return HG_OK;
 }
