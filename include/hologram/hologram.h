@@ -132,7 +132,8 @@ HG_API hg_status hg_buffer_view(hg_buffer *parent, uint64_t offset, uint64_t byt
 HG_API hg_buffer *hg_buffer_retain(hg_buffer *buffer);
 HG_API void hg_buffer_release(hg_buffer *buffer);
 HG_API uint64_t hg_buffer_size(const hg_buffer *buffer);
-/* A buffer's number in its executor, never 0: for programs with baked-in handles. */
+/* A buffer's number in its executor, for programs with baked-in handles. It is given when it is first asked for; 0:
+ * there is no memory to note it. */
 HG_API uint64_t hg_buffer_handle(const hg_buffer *buffer);
 /* Where its first byte lies, as long as it lives: a device pointer of a GPU's, which other libraries take as
  * hg_buffer_import takes theirs. Who uses it there sees to the order beside the buffer's own work. NULL: there are no

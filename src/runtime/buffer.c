@@ -41,9 +41,11 @@ static void free_locked(hg_executor *executor, hg_storage *storage) {
 void hg_storage_release(hg_storage *storage) {
   if (storage == NULL || !hg_unreference(&storage->references)) return;
   hg_executor *executor = storage->executor;
-  hg_lock(executor);
-  if (!storage->foreign) free_locked(executor, storage);
-  hg_unlock(executor);
+  if (!storage->foreign) {
+    hg_lock(executor);
+    free_locked(executor, storage);
+    hg_unlock(executor);
+  }
   hg_release(&executor->allocator, storage);
   hg_executor_release(executor);
 }
@@ -152,24 +154,24 @@ hg_buffer *hg_handle_find_locked(hg_executor *executor, uint64_t handle) {
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-hg_status hg_buffer_over(hg_storage *storage, uint64_t offset, uint64_t byte_count, hg_buffer **out) {
-  hg_executor *executor = storage->executor;
-  hg_buffer *buffer = hg_allocate(&executor->allocator, 1, sizeof *buffer);
-  if (buffer == NULL) return hg_fail_memory("a buffer object", sizeof *buffer);
+static hg_buffer *begin(hg_buffer *buffer, hg_storage *storage, uint64_t offset, uint64_t byte_count) {
   atomic_init(&buffer->references, 1);
+  buffer->storage = storage;
   buffer->offset = offset;
   buffer->byte_count = byte_count;
-  hg_lock(executor);
-  hg_status status = handle_take_locked(executor, buffer);
-  hg_unlock(executor);
-  if (status != HG_OK) {
-    hg_release(&executor->allocator, buffer);
-    return status;
-  }
+  return buffer;
+}
+
+hg_status hg_buffer_over(hg_storage *storage, uint64_t offset, uint64_t byte_count, hg_buffer **out) {
+  hg_buffer *buffer = hg_allocate(&storage->executor->allocator, 1, sizeof *buffer);
+  if (buffer == NULL) return hg_fail_memory("a buffer object", sizeof *buffer);
   hg_reference(&storage->references);
-  buffer->storage = storage;
-  *out = buffer;
+  *out = begin(buffer, storage, offset, byte_count);
   return HG_OK;
+}
+
+hg_buffer *hg_buffer_first(hg_storage *storage, uint64_t offset, uint64_t byte_count) {
+  return begin(&storage->first, storage, offset, byte_count);
 }
 
 hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, uint64_t byte_count, hg_buffer **out) {
@@ -185,9 +187,8 @@ hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, ui
                    HG_BACKEND_MAX_ALIGNMENT, (unsigned)alignment);
   hg_storage *storage = NULL;
   HG_TRY(hg_storage_create(executor, byte_count, alignment, own.flags, &storage));
-  hg_status status = hg_buffer_over(storage, 0, byte_count, out);
-  hg_storage_release(storage); /* the buffer holds its own reference */
-  return status;
+  *out = hg_buffer_first(storage, 0, byte_count);
+  return HG_OK;
 }
 
 hg_status hg_buffer_view(hg_buffer *parent, uint64_t offset, uint64_t byte_count, hg_buffer **out) {
@@ -207,22 +208,39 @@ static hg_status unmap_locked(hg_buffer *buffer) {
   return executor->backend->unmap(executor->device, buffer->storage->address, buffer->offset, buffer->byte_count);
 }
 
+static void end_locked(hg_buffer *buffer) {
+  if (buffer->handle != 0) handle_give_back_locked(buffer->storage->executor, buffer->handle);
+  buffer->storage->map_count -= buffer->map_count;
+  for (; buffer->map_count > 0; buffer->map_count--) /* its maps end with it */
+    (void)unmap_locked(buffer);
+}
+
 void hg_buffer_release(hg_buffer *buffer) {
   if (buffer == NULL || !hg_unreference(&buffer->references)) return;
   hg_storage *storage = buffer->storage;
   hg_executor *executor = storage->executor;
-  hg_lock(executor);
-  handle_give_back_locked(executor, buffer->handle);
-  storage->map_count -= buffer->map_count;
-  for (; buffer->map_count > 0; buffer->map_count--) /* its maps end with it */
-    (void)unmap_locked(buffer);
-  hg_unlock(executor);
-  hg_release(&executor->allocator, buffer);
+  if (buffer->handle != 0 || buffer->map_count > 0) {
+    hg_lock(executor);
+    end_locked(buffer);
+    hg_unlock(executor);
+  }
+  if (buffer != &storage->first) hg_release(&executor->allocator, buffer);
   hg_storage_release(storage); /* last: it may take the executor with it */
 }
 
 uint64_t hg_buffer_size(const hg_buffer *buffer) { return buffer != NULL ? buffer->byte_count : 0; }
-uint64_t hg_buffer_handle(const hg_buffer *buffer) { return buffer != NULL ? buffer->handle : 0; }
+
+/* Few buffers are ever asked for theirs. */
+uint64_t hg_buffer_handle(const hg_buffer *buffer) {
+  if (buffer == NULL) return 0;
+  hg_executor *executor = buffer->storage->executor;
+  hg_buffer *own = (hg_buffer *)(uintptr_t)buffer; /* to its user it is the same before and after */
+  hg_lock(executor);
+  if (own->handle == 0) (void)handle_take_locked(executor, own);
+  uint64_t handle = own->handle;
+  hg_unlock(executor);
+  return handle;
+}
 
 void *hg_buffer_address(const hg_buffer *buffer) {
   return buffer != NULL && buffer->byte_count > 0 ? buffer->storage->address + buffer->offset : NULL;

@@ -3,27 +3,17 @@
 
 /* The storage begins at an aligned address at or before the memory, so that an offset in it decides about alignment as
  * in any storage; the buffer begins where the memory does, and the bytes before it are not accessible. */
-static hg_status make_storage(hg_executor *executor, uint8_t *memory, uint64_t byte_count, uint64_t *offset,
-                              hg_storage **out) {
+static hg_status buffer_over(hg_executor *executor, uint8_t *memory, uint64_t byte_count, hg_buffer **out) {
   hg_storage *storage = hg_allocate(&executor->allocator, 1, sizeof *storage);
   if (storage == NULL) return hg_fail_memory("a buffer object", sizeof *storage);
-  *offset = (uintptr_t)memory % HG_BACKEND_MIN_ALIGNMENT;
+  uint64_t offset = (uintptr_t)memory % HG_BACKEND_MIN_ALIGNMENT;
   atomic_init(&storage->references, 1);
-  storage->foreign = 1;
-  storage->address = memory - *offset;
-  storage->byte_count = *offset + byte_count;
   storage->executor = hg_executor_retain(executor);
-  *out = storage;
+  storage->foreign = 1;
+  storage->address = memory - offset;
+  storage->byte_count = offset + byte_count;
+  *out = hg_buffer_first(storage, offset, byte_count);
   return HG_OK;
-}
-
-static hg_status buffer_over(hg_executor *executor, uint8_t *memory, uint64_t byte_count, hg_buffer **out) {
-  hg_storage *storage = NULL;
-  uint64_t offset = 0;
-  HG_TRY(make_storage(executor, memory, byte_count, &offset, &storage));
-  hg_status status = hg_buffer_over(storage, offset, byte_count, out);
-  hg_storage_release(storage); /* the buffer holds its own reference */
-  return status;
 }
 
 hg_status hg_buffer_import(hg_executor *executor, void *memory, uint64_t byte_count, hg_buffer **out) {
@@ -36,8 +26,7 @@ hg_status hg_buffer_import(hg_executor *executor, void *memory, uint64_t byte_co
   hg_lock(executor);
   hg_status status = byte_count > 0 ? executor->backend->adopt(executor->device, memory, byte_count) : HG_OK;
   hg_unlock(executor);
-  if (status != HG_OK) return status;
-  return buffer_over(executor, memory, byte_count, out);
+  return status == HG_OK ? buffer_over(executor, memory, byte_count, out) : status;
 }
 
 hg_status hg_boundary_buffer(hg_executor *executor, uint64_t offset, uint64_t byte_count, hg_buffer **out) {

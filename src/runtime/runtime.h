@@ -37,8 +37,18 @@ const hg_backend_row *hg_backend_at(size_t index); /* NULL past the last */
 /* A set of streams by hg_stream_bit: the 64th stream of an executor and all later ones share a bit. */
 typedef uint64_t hg_stream_set;
 
+typedef struct hg_storage hg_storage;
+
+struct hg_buffer {
+  hg_storage *storage;
+  atomic_uint references;
+  uint32_t map_count;
+  uint64_t offset, byte_count; /* in the storage */
+  uint64_t handle;             /* 0: nobody has asked for it */
+};
+
 /* One allocation of device memory, shared by a buffer and its views. */
-typedef struct hg_storage {
+struct hg_storage {
   hg_executor *executor; /* holds a reference */
   atomic_uint references;
   uint32_t map_count;    /* of all buffers on it */
@@ -47,14 +57,7 @@ typedef struct hg_storage {
   uint64_t byte_count;
   hg_stream_set used;    /* streams that may have pending work on it */
   uint64_t written;      /* the executor's `written` when a stream was last given work that writes to it */
-} hg_storage;
-
-struct hg_buffer {
-  hg_storage *storage;
-  atomic_uint references;
-  uint32_t map_count;
-  uint64_t offset, byte_count; /* in the storage */
-  uint64_t handle;
+  hg_buffer first;       /* hg_buffer_first's: most storages have one buffer */
 };
 
 /* A slot of the handle table. A handle is slot number + 1 in the low 32 bits and the slot's generation above, so that a
@@ -274,6 +277,8 @@ void hg_storage_release(hg_storage *storage); /* NULL is accepted */
 
 /* A buffer over a range of a storage; takes a reference to it. */
 hg_status hg_buffer_over(hg_storage *storage, uint64_t offset, uint64_t byte_count, hg_buffer **out);
+/* The first buffer over a storage, which lies in it; takes the caller's reference to the storage. */
+hg_buffer *hg_buffer_first(hg_storage *storage, uint64_t offset, uint64_t byte_count);
 
 /* hg_buffer_copy between two executors; the ranges have been checked. */
 hg_status hg_copy_between(hg_storage *destination, uint64_t destination_offset, hg_storage *source,
