@@ -1,7 +1,7 @@
 /* dlpack.c - memory that is shared by DLPack, both ways: capsules, and the table of C functions. */
 #include "hgpy.h"
 
-#include "dlpack.h"
+#include "family.h"
 
 /* ---- types and devices ------------------------------------------------------------------------------------------- */
 
@@ -9,19 +9,20 @@ typedef struct type_pair {
   uint8_t code, bits, type;
 } type_pair;
 
-static const type_pair pairs[] = {{DL_INT, 8, ATLAS_i8},
-                                  {DL_INT, 16, ATLAS_i16},
-                                  {DL_INT, 32, ATLAS_i32},
+/* The frequent ones first. */
+static const type_pair pairs[] = {{DL_FLOAT, 32, ATLAS_f32},
                                   {DL_INT, 64, ATLAS_i64},
+                                  {DL_FLOAT, 64, ATLAS_f64},
+                                  {DL_BOOL, 8, ATLAS_bool},
+                                  {DL_BFLOAT, 16, ATLAS_bf16},
+                                  {DL_FLOAT, 16, ATLAS_f16},
+                                  {DL_INT, 32, ATLAS_i32},
                                   {DL_UINT, 8, ATLAS_u8},
+                                  {DL_INT, 8, ATLAS_i8},
+                                  {DL_INT, 16, ATLAS_i16},
                                   {DL_UINT, 16, ATLAS_u16},
                                   {DL_UINT, 32, ATLAS_u32},
                                   {DL_UINT, 64, ATLAS_u64},
-                                  {DL_FLOAT, 16, ATLAS_f16},
-                                  {DL_FLOAT, 32, ATLAS_f32},
-                                  {DL_FLOAT, 64, ATLAS_f64},
-                                  {DL_BFLOAT, 16, ATLAS_bf16},
-                                  {DL_BOOL, 8, ATLAS_bool},
                                   {DL_FLOAT8_E4M3FN, 8, ATLAS_f8e4m3},
                                   {DL_FLOAT8_E5M2, 8, ATLAS_f8e5m2}};
 enum { PAIRS = sizeof pairs / sizeof pairs[0] };
@@ -100,8 +101,15 @@ static bool tensor_of_dl(const dl_tensor *t, const hgpy_device *device, hg_tenso
   uint32_t type = type_of_dl(t);
   const char *why = refuse_dl(t, type, device);
   if (why != NULL) return PyErr_Format(PyExc_BufferError, "from_dlpack: %s", why), false;
-  *tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)t->rank, (const uint64_t *)t->shape);
-  for (int32_t d = 0; d < t->rank && t->strides != NULL; d++) tensor->stride[d] = t->strides[d];
+  if (t->strides == NULL) {
+    *tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)t->rank, (const uint64_t *)t->shape);
+    return true;
+  }
+  *tensor = (hg_tensor){.type = type, .rank = (uint32_t)t->rank};
+  for (int32_t d = 0; d < t->rank; d++) {
+    tensor->shape[d] = (uint64_t)t->shape[d];
+    tensor->stride[d] = t->strides[d];
+  }
   return true;
 }
 
@@ -186,22 +194,17 @@ static bool place_of(PyObject *object, dl_device *place) {
   return !PyErr_Occurred();
 }
 
-/* A tensor of PyTorch whose memory has its elements with the other sign, or as their conjugates, gives a copy of itself
- * that has them as they are read; others themselves. */
+/* A tensor of PyTorch whose memory has its elements with the other sign gives a copy of itself that has them as they
+ * are read; others themselves. (One of conjugates is complex, which arrays are not.) */
 static PyObject *resolved(PyObject *object) {
-  static const char *const names[] = {"resolve_neg", "resolve_conj"};
-  Py_INCREF(object);
-  for (int i = 0; i < 2 && object != NULL; i++) {
-    PyObject *method = PyObject_GetAttrString(object, names[i]);
-    if (method == NULL) {
-      PyErr_Clear();
-      continue;
-    }
-    PyObject *next = PyObject_CallNoArgs(method);
-    Py_DECREF(method), Py_DECREF(object);
-    object = next;
-  }
-  return object;
+  hgpy_family *f = hgpy_family_of(Py_TYPE(object));
+  int is_other = f->is_negative != NULL ? hgpy_is_negative(f, object) : f->asks_another;
+  if (is_other < 0) return NULL;
+  PyObject *method = is_other ? PyObject_GetAttrString(object, "resolve_neg") : NULL;
+  if (method == NULL) return PyErr_Clear(), Py_NewRef(object);
+  PyObject *plain = PyObject_CallNoArgs(method);
+  Py_DECREF(method);
+  return plain;
 }
 
 static PyObject *from_dlpack(PyObject *object, hgpy_device *device) {
@@ -497,54 +500,26 @@ PyObject *hgpy_dlpack_table(void) {
   return PyCapsule_New(&table, "dlpack_exchange_api", NULL);
 }
 
-/* What a type of tensors has, of which the last one is remembered. */
-typedef struct family {
-  PyTypeObject *type;       /* kept alive; under the GIL */
-  const dl_exchange *table; /* NULL: it has none */
-  PyObject *is_negative;    /* of PyTorch: whether the memory has the elements with the other sign. NULL: never */
-} family;
-
-/* Nothing is raised. */
-static const family *family_of(PyTypeObject *type) {
-  static family last;
-  if (type == last.type) return &last;
-  PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
-  const dl_exchange *found = NULL;
-  if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
-    found = PyCapsule_GetPointer(capsule, "dlpack_exchange_api"); /* it lives as long as the process */
-  Py_XDECREF(capsule);
-  PyErr_Clear();
-  if (found != NULL && found->header.major != DL_MAJOR) found = NULL;
-  Py_XDECREF((PyObject *)last.type), Py_XDECREF(last.is_negative);
-  last = (family){(PyTypeObject *)Py_NewRef((PyObject *)type), found,
-                  PyObject_GetAttrString((PyObject *)type, "is_neg")};
-  PyErr_Clear();
-  return &last;
-}
-
-/* 0: it has no table, or its memory does not have its elements as they are read: resolved it has. -1: raised. */
-static int can_use_table(const family *f, PyObject *object) {
-  if (f->table == NULL || f->is_negative == NULL) return f->table != NULL;
-  PyObject *answer = PyObject_CallFunctionObjArgs(f->is_negative, object, NULL);
-  int is_negative = answer != NULL ? PyObject_IsTrue(answer) : -1;
-  Py_XDECREF(answer);
-  return is_negative < 0 ? -1 : !is_negative;
+/* Whether the memory has the elements with the other sign: of torch's tensors those are parts of complex numbers. -1:
+ * raised. */
+static int has_other_sign(hgpy_family *f, const dl_tensor *t, PyObject *object) {
+  return t->code == DL_FLOAT || t->code == DL_BFLOAT ? hgpy_is_negative(f, object) : 0;
 }
 
 PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device) {
-  const family *f = family_of(Py_TYPE(object));
-  int can = device == NULL || device->backend == HG_BACKEND_CPU ? can_use_table(f, object) : 0;
+  hgpy_family *f = hgpy_family_of(Py_TYPE(object));
+  const dl_exchange *table = f->table;
   dl_managed_versioned *m = NULL;
-  if (can < 0) return NULL;
-  if (can == 0) Py_RETURN_NONE;
-  if (f->table->export_owned(object, &m) != 0) return NULL;
-  if (is_host(m->tensor.device)) return hgpy_array_of(node_of_versioned(m, device));
+  if (table == NULL || (device != NULL && device->backend != HG_BACKEND_CPU)) Py_RETURN_NONE;
+  if (table->export_owned(object, &m) != 0) return NULL;
+  int is_other = has_other_sign(f, &m->tensor, object);
+  if (is_other == 0 && is_host(m->tensor.device)) return hgpy_array_of(node_of_versioned(m, device));
   hgpy_give_back(m, release_versioned);
-  Py_RETURN_NONE;
+  return is_other < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own) {
-  const dl_exchange *table = family_of(type)->table;
+  const dl_exchange *table = hgpy_family_of(type)->table;
   hgpy_node *node = hgpy_array_node(array);
   void *object = NULL;
   if (table == NULL || table->import_owned == NULL) Py_RETURN_NONE;
@@ -560,11 +535,13 @@ PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own)
 /* ---- borrowed, by the table -------------------------------------------------------------------------------------- */
 
 PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type) {
-  const family *f = family_of(type);
+  hgpy_family *f = hgpy_family_of(type);
+  const dl_exchange *table = f->table;
   dl_tensor t;
-  if (can_use_table(f, object) <= 0 || f->table->export_borrowed == NULL) return NULL;
-  if (f->table->export_borrowed(object, &t) != 0) return NULL;
+  if (table == NULL || table->export_borrowed == NULL || table->export_borrowed(object, &t) != 0) return NULL;
   hgpy_device *device = is_host(t.device) ? device_at(t.device) : NULL;
   if (device == NULL) return NULL;
-  return hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object));
+  PyObject *array = hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object));
+  if (array != NULL && has_other_sign(f, &t, object) != 0) Py_CLEAR(array);
+  return array;
 }

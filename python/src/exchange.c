@@ -137,9 +137,14 @@ static void release_view(void *owner) {
 static bool tensor_of_view(const Py_buffer *view, uint32_t type, hg_tensor *tensor) {
   Py_ssize_t bytes = view->itemsize;
   bool is_whole = (uintptr_t)view->buf % (size_t)bytes == 0;
-  *tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)view->ndim, (const uint64_t *)view->shape);
-  for (int d = 0; d < view->ndim && view->strides != NULL; d++) {
+  if (view->strides == NULL) {
+    *tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)view->ndim, (const uint64_t *)view->shape);
+    return is_whole;
+  }
+  *tensor = (hg_tensor){.type = type, .rank = (uint32_t)view->ndim};
+  for (int d = 0; d < view->ndim; d++) {
     is_whole = is_whole && view->strides[d] % bytes == 0;
+    tensor->shape[d] = (uint64_t)view->shape[d];
     tensor->stride[d] = view->strides[d] / bytes;
   }
   return is_whole;

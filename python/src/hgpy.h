@@ -61,7 +61,7 @@ bool hgpy_type_is_integer(uint32_t type);
 
 typedef struct hgpy_storage hgpy_storage;
 
-enum { HGPY_FOREIGN = 8, HGPY_DEFAULT_STREAM = 1, HGPY_KEPT_LISTS = 16 };
+enum { HGPY_FOREIGN = 8, HGPY_DEFAULT_STREAM = 1, HGPY_KEPT_LISTS = 16, HGPY_LENT = 16 };
 
 typedef struct hgpy_foreign {
   uintptr_t handle; /* 0: none */
@@ -80,6 +80,7 @@ typedef struct hgpy_device {
   uint32_t next_foreign;
   hgpy_storage *kept[HGPY_KEPT_LISTS]; /* of the CPU: small memory that nobody uses, by size (storage.c) */
   uint32_t kept_count;
+  hgpy_storage *lent[HGPY_LENT]; /* of the CPU: over memory of others that was given back (storage.c) */
   hg_stream *queue;  /* for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
 } hgpy_device;
 
@@ -248,6 +249,7 @@ void hgpy_leave_call(hgpy_node *result);
 extern uint64_t hgpy_trace_now; /* the innermost trace; 0: there is none. Later ones have higher numbers */
 PyObject *hgpy_begin_trace(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_end_trace(PyObject *module, PyObject *number);
+PyObject *hgpy_array_twin(PyObject *array); /* another Array of the same node */
 /* 1: a gradient by the leaves of a trace that began after `after` flows to the node; -1: raised. */
 int hgpy_depends(hgpy_node *node, uint64_t after);
 /* Whether the array may be given the value: false: raised. */
@@ -443,10 +445,13 @@ PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t 
 /* ---- nests of arrays (trees.c) ----------------------------------------------------------------------------------- */
 
 /* arrays_of(nest, is_strict): the arrays in it, in order. rebuild(nest, iterator): the same with the next values in
- * place of its arrays. have_one_form(a, b): whether the arrays of two lists have the same shapes and types.
+ * place of its arrays. has_numbers_only(nest): whether it is of lists and tuples of Python's numbers. have_one_form(a,
+ * b): whether the arrays of two lists have the same shapes and types.
  * compute_onto(results, given, onto): computes results; onto, some of them, may be written where as many given are. */
+PyObject *hgpy_arrays_in(PyObject *nest, bool is_strict); /* the same: a list */
 PyObject *hgpy_arrays_of(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_rebuild(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_has_numbers_only(PyObject *module, PyObject *tree);
 PyObject *hgpy_have_one_form(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_compute_onto(PyObject *module, PyObject *const *values, Py_ssize_t count);
 

@@ -36,7 +36,7 @@ static hgpy_storage *take_kept(hgpy_device *device, uint64_t byte_count) {
   return storage;
 }
 
-void hgpy_storage_forget(hgpy_device *device) {
+static void forget_kept(hgpy_device *device) {
   for (uint32_t i = 0; i < HGPY_KEPT_LISTS; i++)
     while (device->kept[i] != NULL) {
       hgpy_storage *storage = device->kept[i];
@@ -49,12 +49,45 @@ void hgpy_storage_forget(hgpy_device *device) {
 /* A kept one holds no device: it goes with it. */
 static void keep(hgpy_storage *storage) {
   hgpy_device *device = storage->device;
-  if (device->kept_count == MOST_KEPT) hgpy_storage_forget(device);
+  if (device->kept_count == MOST_KEPT) forget_kept(device);
   hgpy_storage **list = kept_list(device, storage->byte_count);
   storage->next = *list;
   *list = storage;
   device->kept_count++;
   hgpy_device_release(device);
+}
+
+/* The same memory of others is borrowed again and again, as that of a tensor is by each operation on it. A buffer over
+ * it takes as long to make as the rest of borrowing, so the last ones are kept: each of its own memory, and read by
+ * nobody until just that is borrowed again. (It has no handle, by which a program could find it.) */
+static hgpy_storage **lent_place(hgpy_device *device, const void *memory, uint64_t byte_count) {
+  uint64_t hash = ((uint64_t)(uintptr_t)memory ^ byte_count) * UINT64_C(0x9e3779b97f4a7c15);
+  return &device->lent[hash >> 60 & (HGPY_LENT - 1)];
+}
+
+static hgpy_storage *take_lent(hgpy_device *device, const void *memory, uint64_t byte_count) {
+  hgpy_storage **place = lent_place(device, memory, byte_count), *storage = *place;
+  if (storage == NULL || storage->address != memory || storage->byte_count != byte_count) return NULL;
+  *place = NULL;
+  storage->references = 1;
+  storage->is_read_only = false;
+  storage->device = hgpy_device_retain(device);
+  return storage;
+}
+
+static void keep_lent(hgpy_storage *storage) {
+  hgpy_storage **place = lent_place(storage->device, storage->address, storage->byte_count), *old = *place;
+  *place = storage;
+  if (old != NULL) destroy(old);
+}
+
+void hgpy_storage_forget(hgpy_device *device) {
+  forget_kept(device);
+  for (uint32_t i = 0; i < HGPY_LENT; i++) {
+    hgpy_storage *storage = device->lent[i];
+    device->lent[i] = NULL;
+    if (storage != NULL) destroy(storage);
+  }
 }
 
 /* ---- making and releasing ---------------------------------------------------------------------------------------- */
@@ -97,15 +130,18 @@ void hgpy_give_back(void *owner, void (*release)(void *owner)) {
 
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner)) {
-  hgpy_storage *storage = make_storage(device, byte_count);
+  bool is_host = device->backend == HG_BACKEND_CPU;
+  hgpy_storage *lent = is_host ? take_lent(device, memory, byte_count) : NULL;
+  hgpy_storage *storage = lent != NULL ? lent : make_storage(device, byte_count);
   if (storage == NULL) {
     hgpy_give_back(owner, release);
     return NULL;
   }
   storage->owner = owner;
   storage->release = release;
+  if (lent != NULL) return lent;
   storage->is_foreign = true;
-  if (device->backend == HG_BACKEND_CPU) storage->address = memory;
+  if (is_host) storage->address = memory;
   static char nothing[8];
   hg_status status =
       hg_buffer_import(device->executor, byte_count > 0 ? memory : nothing, byte_count, &storage->buffer);
@@ -142,7 +178,8 @@ void hgpy_storage_release(hgpy_storage *storage) {
   if (storage->is_foreign) hgpy_settle_own(device); /* what uses others' memory comes to its end first */
   void *owner = storage->owner;
   void (*release)(void *) = storage->release;
-  destroy(storage);
+  if (release != NULL && device->backend == HG_BACKEND_CPU && storage->buffer != NULL) keep_lent(storage);
+  else destroy(storage);
   if (release != NULL) hgpy_give_back(owner, release);
   hgpy_device_release(device);
 }

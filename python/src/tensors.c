@@ -90,14 +90,21 @@ typedef struct on_tensors {
   PyObject *types;
   PyObject *is_followed; /* is_followed(): whether gradients are, of tensors that ask for it */
   PyObject *otherwise;   /* takes the same arguments where the call is not for here */
+  PyObject *descriptor;  /* the types' requires_grad; NULL: they have several */
+  descrgetfunc get;      /* its function, where it is in C, so that no tensor has another; NULL: it is not */
 } on_tensors;
 
 static PyTypeObject *on_tensors_type;
 static PyObject *requires_grad; /* the name */
 
+/* tensor.requires_grad; where a type has it in C it is not searched for again. */
+static PyObject *get_requires_grad(const on_tensors *f, PyObject *tensor) {
+  return f->get != NULL ? f->get(f->descriptor, tensor, NULL) : PyObject_GetAttr(tensor, requires_grad);
+}
+
 /* -1: raised. */
 static int asks_for_gradient(const on_tensors *f, PyObject *tensor) {
-  PyObject *asks = PyObject_GetAttr(tensor, requires_grad), *follows = NULL;
+  PyObject *asks = get_requires_grad(f, tensor), *follows = NULL;
   int answer = asks != NULL ? asks == Py_True : -1;
   if (answer > 0) {
     follows = PyObject_CallNoArgs(f->is_followed);
@@ -175,8 +182,20 @@ static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count,
 
 static void on_tensors_dealloc(PyObject *self) {
   on_tensors *f = (on_tensors *)self;
-  Py_DECREF(f->types), Py_DECREF(f->is_followed), Py_DECREF(f->otherwise);
+  Py_DECREF(f->types), Py_DECREF(f->is_followed), Py_DECREF(f->otherwise), Py_XDECREF(f->descriptor);
   hgpy_free_object(self);
+}
+
+/* Nothing is raised. */
+static PyObject *find_descriptor(PyObject *types) {
+  PyObject *found = PyObject_GetAttr(PyTuple_GetItem(types, 0), requires_grad);
+  for (Py_ssize_t i = 1; found != NULL && i < PyTuple_Size(types); i++) {
+    PyObject *other = PyObject_GetAttr(PyTuple_GetItem(types, i), requires_grad);
+    Py_XDECREF(other);
+    if (other != found) Py_CLEAR(found);
+  }
+  PyErr_Clear();
+  return found;
 }
 
 /* on_tensors(operation, types, is_followed, otherwise): a function of tensors and numbers, with its name and docstring.
@@ -195,6 +214,10 @@ PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t 
   f->types = Py_NewRef(values[1]);
   f->is_followed = Py_NewRef(values[2]);
   f->otherwise = Py_NewRef(values[3]);
+  f->descriptor = find_descriptor(values[1]);
+  f->get = NULL;
+  if (f->descriptor != NULL && Py_TYPE(f->descriptor) == &PyGetSetDescr_Type)
+    f->get = (descrgetfunc)PyType_GetSlot(&PyGetSetDescr_Type, Py_tp_descr_get);
   methods[row] = (PyMethodDef){hgpy_row_name(f->row), (PyCFunction)(void *)call, METH_FASTCALL | METH_KEYWORDS,
                                hgpy_row_text(f->row)};
   PyObject *function = PyCFunction_New(&methods[row], (PyObject *)f);

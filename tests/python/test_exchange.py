@@ -2,6 +2,7 @@
 
 import array
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -260,3 +261,30 @@ def test_torch():
     del y, x
     gc.collect()
     assert shared.tolist() == (t + 1).tolist()
+
+
+def test_the_same_memory_again_and_again():
+    """What was noted of memory when it was shared last says nothing of what it is shared as now."""
+    memory = np.arange(64, dtype=np.float32)
+    frozen = memory.view()
+    frozen.flags.writeable = False
+    views = [memory, frozen, memory[:63], memory[::2], memory[::-1], memory.reshape(8, 8).T, memory[:0], memory.view(np.int32)]
+    held = sys.getrefcount(memory)
+    for _ in range(3):
+        for view in views:
+            x, y = hg.asarray(view), hg.asarray(view)
+            memory += 1
+            for z in (x, y):
+                assert np.array_equal(np.asarray(z), view) and z.dtype == view.dtype
+                assert not view.size or address(z) == view.__array_interface__["data"][0]
+    del x, y, z
+    gc.collect()
+    assert sys.getrefcount(memory) == held
+
+
+def test_memory_that_is_where_other_memory_was():
+    for size in (5, 1000, 5, 100_000):
+        for seed in range(40):
+            source = np.random.default_rng(seed).normal(size=size)
+            assert (hg.asarray(source) * 2.0).tolist() == (source * 2.0).tolist()
+            del source

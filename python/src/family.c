@@ -1,0 +1,66 @@
+/* family.c - types of arrays of others: what is asked of one of them is found out once. */
+#include "family.h"
+
+static bool has_attribute(PyTypeObject *type, const char *name) {
+  PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
+  Py_XDECREF(found);
+  PyErr_Clear();
+  return found != NULL;
+}
+
+static bool may_ask_another(PyTypeObject *type) {
+  PyObject *own = PyObject_GetAttrString((PyObject *)type, "__getattribute__");
+  PyObject *plain = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, "__getattribute__");
+  bool is_plain = own != NULL && own == plain;
+  Py_XDECREF(own), Py_XDECREF(plain);
+  PyErr_Clear();
+  return !is_plain || has_attribute(type, "__getattr__");
+}
+
+static const dl_exchange *find_table(PyTypeObject *type) {
+  PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
+  const dl_exchange *table = NULL;
+  if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
+    table = PyCapsule_GetPointer(capsule, "dlpack_exchange_api"); /* it lives as long as the process */
+  Py_XDECREF(capsule);
+  PyErr_Clear();
+  return table != NULL && table->header.major == DL_MAJOR ? table : NULL;
+}
+
+hgpy_family *hgpy_family_of(PyTypeObject *type) {
+  enum { FAMILIES = 4 };
+  static hgpy_family known[FAMILIES];
+  static uint32_t next;
+  for (int i = 0; i < FAMILIES; i++)
+    if (known[i].type == type) return &known[i];
+  hgpy_family made = {.type = (PyTypeObject *)Py_NewRef((PyObject *)type), .table = find_table(type),
+                      .asks_another = may_ask_another(type)};
+  made.is_negative = PyObject_GetAttrString((PyObject *)type, "is_neg");
+  PyErr_Clear();
+  hgpy_family *at = &known[next++ % FAMILIES], old = *at;
+  *at = made;
+  Py_XDECREF((PyObject *)old.type), Py_XDECREF(old.is_negative);
+  return at;
+}
+
+/* The function of C that is a method without arguments of the object; NULL: it is none. */
+static PyCFunction function_of_method(PyObject *object, const char *name) {
+  PyObject *method = PyObject_GetAttrString(object, name);
+  bool is_in_c = method != NULL && PyCFunction_Check(method) && PyCFunction_GetFlags(method) == METH_NOARGS &&
+                 PyCFunction_GetSelf(method) == object;
+  PyCFunction function = is_in_c ? PyCFunction_GetFunction(method) : NULL;
+  Py_XDECREF(method);
+  PyErr_Clear();
+  return function;
+}
+
+int hgpy_is_negative(hgpy_family *f, PyObject *object) {
+  if (f->is_negative == NULL) return 0;
+  if (f->ask == NULL && Py_TYPE(object) == f->type) f->ask = function_of_method(object, "is_neg");
+  PyObject *asked = Py_NewRef(f->is_negative);
+  PyObject *answer = f->ask != NULL ? f->ask(object, NULL) : PyObject_CallFunctionObjArgs(asked, object, NULL);
+  int is_true = answer == Py_False ? 0 : answer != NULL ? PyObject_IsTrue(answer) : -1;
+  Py_XDECREF(answer);
+  Py_DECREF(asked);
+  return is_true;
+}

@@ -1,0 +1,22 @@
+/* family.h - what a type of arrays of others has (family.c). */
+#ifndef HGPY_FAMILY_H
+#define HGPY_FAMILY_H
+
+#include "dlpack.h"
+#include "hgpy.h"
+
+typedef struct hgpy_family {
+  PyTypeObject *type;       /* kept alive; under the GIL */
+  const dl_exchange *table; /* NULL: it has none */
+  PyObject *is_negative;    /* of PyTorch: whether the memory has the elements with the other sign. NULL: never */
+  PyCFunction ask;          /* the same, called without what a call from Python costs. NULL: not known */
+  bool asks_another;        /* attributes may be those of another object */
+} hgpy_family;
+
+/* The last few are remembered. Nothing is raised. */
+hgpy_family *hgpy_family_of(PyTypeObject *type);
+/* Of an object of the family's type, or one derived from it; -1: raised. Python may run, and another family stand at
+ * `f` afterwards. */
+int hgpy_is_negative(hgpy_family *f, PyObject *object);
+
+#endif
