@@ -53,11 +53,20 @@ PyObject *hgpy_shape_object(uint32_t rank, const uint64_t *shape) {
 }
 
 static bool integer_from(PyObject *object, int64_t *integer) {
-  PyObject *number = PyNumber_Index(object);
+  PyObject *number = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
   if (number == NULL) return false;
   *integer = PyLong_AsLongLong(number);
   Py_DECREF(number);
   return *integer != -1 || !PyErr_Occurred();
+}
+
+/* As a tuple: a set has no order, and bytes are no sizes. NULL: raised. */
+static PyObject *parts_of(PyObject *object) {
+  if (PyTuple_CheckExact(object)) return Py_NewRef(object);
+  bool is_list = (PySequence_Check(object) || hgpy_is_array(object)) && !hgpy_is_scalar(object);
+  if (!is_list || PyBytes_Check(object) || PyByteArray_Check(object))
+    return PyErr_Format(PyExc_TypeError, "%R is no int and no sequence of ints", object);
+  return PySequence_Tuple(object);
 }
 
 bool hgpy_integers_from(PyObject *object, int64_t *numbers, uint32_t *count) {
@@ -72,11 +81,7 @@ bool hgpy_integers_from(PyObject *object, int64_t *numbers, uint32_t *count) {
     Py_DECREF(one);
     return is_good;
   }
-  /* a set has no order, and bytes are no sizes */
-  bool is_list = (PySequence_Check(object) || hgpy_is_array(object)) && !hgpy_is_scalar(object);
-  if (!is_list || PyBytes_Check(object) || PyByteArray_Check(object))
-    return PyErr_Format(PyExc_TypeError, "%R is no int and no sequence of ints", object), false;
-  PyObject *parts = PySequence_Tuple(object);
+  PyObject *parts = parts_of(object);
   if (parts == NULL) return false;
   Py_ssize_t size = PyTuple_Size(parts);
   bool is_good = size <= HG_MAX_RANK;
@@ -321,7 +326,8 @@ static PyObject *array_tolist(PyObject *self, PyObject *unused) {
     node = wide;
   }
   PyObject *plain = NULL; /* an array of the numbers alone, through which no gradient flows */
-  if (node != NULL && hgpy_expose(node, HGPY_AS_NUMBERS))
+  if (node == hgpy_array_node(self) && hgpy_trace_now == 0) plain = Py_NewRef(self);
+  else if (node != NULL && hgpy_expose(node, HGPY_AS_NUMBERS))
     plain = hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
   PyObject *view = plain != NULL ? host_view(plain, true) : NULL;
   PyObject *list = view != NULL ? PyObject_CallMethod(view, "tolist", NULL) : NULL;

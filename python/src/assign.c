@@ -182,9 +182,11 @@ static int set_by_places(PyObject *self, PyObject *key, hgpy_node *value) {
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value) {
   selection s;
   if (value == NULL) return PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted"), -1;
+  hgpy_node *own = hgpy_node_retain(hgpy_array_node(self)); /* a part's __index__ may assign to the array */
   bool is_by_places = hgpy_is_by_places(key);
-  if (!is_by_places && !hgpy_read_selection(&s, &hgpy_array_node(self)->tensor, key)) return -1;
-  hgpy_node *node = hgpy_value_for(self, value);
+  bool is_read = is_by_places || hgpy_read_selection(&s, &own->tensor, key);
+  hgpy_node_release(own);
+  hgpy_node *node = is_read ? hgpy_value_for(self, value) : NULL;
   if (node == NULL) return -1;
   int result = -1;
   if (!hgpy_may_assign(self, node)) result = -1;

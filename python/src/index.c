@@ -12,6 +12,7 @@ static bool is_places(PyObject *part) {
   if (PyBool_Check(part) || PyList_Check(part) || PyTuple_Check(part)) return true;
   if (PyLong_Check(part)) return false;
   PyObject *rank = PyObject_GetAttrString(part, "ndim"), *number = NULL;
+  PyErr_Clear();
   bool is_one = rank == NULL || (PyLong_Check(rank) && PyLong_AsLong(rank) == 0); /* of NumPy or PyTorch */
   if (is_one) number = PyNumber_Index(part);
   bool is_number = number != NULL;
@@ -81,7 +82,9 @@ PyObject *hgpy_get_item(PyObject *self, PyObject *key) {
   selection s;
   if (is_index_of_rows(self, key)) return take_by(self, key);
   if (hgpy_is_by_places(key)) return take_in_python(self, key);
-  hgpy_node *node = hgpy_array_node(self);
-  if (!hgpy_read_selection(&s, &node->tensor, key)) return NULL;
-  return hgpy_array_of(hgpy_select_from(node, &s));
+  hgpy_node *node = hgpy_node_retain(hgpy_array_node(self)); /* a part's __index__ may assign to the array */
+  PyObject *result =
+      hgpy_read_selection(&s, &node->tensor, key) ? hgpy_array_of(hgpy_select_from(node, &s)) : NULL;
+  hgpy_node_release(node);
+  return result;
 }

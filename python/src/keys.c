@@ -40,6 +40,7 @@ static bool add_part(selection *s, const hg_tensor *tensor, PyObject *object) {
     return false;
   }
   if (PySlice_Check(object)) return add_slice(s, tensor, object);
+  if (PyLong_CheckExact(object)) return add_number(s, tensor, object);
   PyObject *number = PyNumber_Index(object);
   if (number == NULL) {
     PyErr_Format(PyExc_TypeError, "an index is a number, a slice, None, ... or an array of integers or bool, not %R",
@@ -52,37 +53,32 @@ static bool add_part(selection *s, const hg_tensor *tensor, PyObject *object) {
 }
 
 /* How many axes the parts from `first` on take. */
-static uint32_t axes_after(PyObject *parts, Py_ssize_t first) {
+static uint32_t axes_after(PyObject *parts, Py_ssize_t first, Py_ssize_t count) {
   uint32_t axes = 0;
-  for (Py_ssize_t i = first; i < PyTuple_Size(parts); i++) axes += PyTuple_GetItem(parts, i) != Py_None;
+  for (Py_ssize_t i = first; i < count; i++) axes += PyTuple_GetItem(parts, i) != Py_None;
   return axes;
 }
 
-static bool read_parts(selection *s, const hg_tensor *tensor, PyObject *parts) {
-  bool has_ellipsis = false;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(parts); i++) {
-    PyObject *part = PyTuple_GetItem(parts, i);
+/* A key that is no tuple is its only part. */
+bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key) {
+  bool has_ellipsis = false, is_tuple = PyTuple_Check(key);
+  Py_ssize_t count = is_tuple ? PyTuple_Size(key) : 1;
+  s->count = s->axes = 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *part = is_tuple ? PyTuple_GetItem(key, i) : key;
     if (part != Py_Ellipsis) {
       if (!add_part(s, tensor, part)) return false;
       continue;
     }
     if (has_ellipsis) return PyErr_SetString(PyExc_IndexError, "an index can have one ... only"), false;
     has_ellipsis = true;
-    uint32_t rest = axes_after(parts, i + 1);
+    uint32_t rest = is_tuple ? axes_after(key, i + 1, count) : 0;
     while (s->axes + rest < tensor->rank)
       if (!add_whole(s, tensor)) return false;
   }
   while (s->axes < tensor->rank)
     if (!add_whole(s, tensor)) return false;
   return true;
-}
-
-bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key) {
-  *s = (selection){.count = 0};
-  PyObject *parts = PyTuple_Check(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
-  bool is_good = parts != NULL && read_parts(s, tensor, parts);
-  Py_XDECREF(parts);
-  return is_good;
 }
 
 hgpy_node *hgpy_select_from(hgpy_node *node, const selection *s) {

@@ -74,16 +74,19 @@ uint32_t hgpy_type_from_format(const char *format, Py_ssize_t item_bytes) {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
+/* Most names differ in their first letter, which costs no call. */
+static bool is_name(const char *name, const char *other) { return name[0] == other[0] && strcmp(name, other) == 0; }
+
 static uint32_t type_by_name(const char *name) {
   for (uint32_t t = 1; t < ATLAS_TYPE_COUNT; t++)
-    if (rows[t].name != NULL && (strcmp(rows[t].name, name) == 0 || strcmp(rows[t].alias, name) == 0)) return t;
+    if (rows[t].name != NULL && (is_name(rows[t].name, name) || is_name(rows[t].alias, name))) return t;
   static const struct {
     const char *code;
     uint32_t type;
   } of_numpy[] = {{"f4", ATLAS_f32}, {"f8", ATLAS_f64}, {"i4", ATLAS_i32}, {"u4", ATLAS_u32}, /* i8, u8, f16 are ours */
                   {"f2", ATLAS_f16}, {"i2", ATLAS_i16}, {"u2", ATLAS_u16}, {"i1", ATLAS_i8}, {"u1", ATLAS_u8}};
   for (size_t i = 0; i < sizeof of_numpy / sizeof of_numpy[0]; i++)
-    if (strcmp(of_numpy[i].code, name) == 0) return of_numpy[i].type;
+    if (is_name(of_numpy[i].code, name)) return of_numpy[i].type;
   return ATLAS_NONE;
 }
 

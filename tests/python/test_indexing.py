@@ -280,3 +280,18 @@ def test_gradients_of_assigning():
         assert np.asarray(got[1]).ravel().tolist() == by_value.tolist(), (shape, own, value_shape)
         turned = hg.grad(lambda x: (hg.grad(loss)(x, value) * x).sum())(x)  # noqa: B023
         assert np.asarray(turned).ravel().tolist() == (2 * by_x).tolist(), (shape, own)
+
+
+def test_a_part_of_a_key_that_assigns_to_the_array():
+    x = hg.array(np.arange(6.0).reshape(2, 3))
+
+    class Part:
+        def __index__(self):
+            x[...] = 9.0
+            for _ in range(100):
+                (hg.array(np.arange(3.0))[1:] * 2.0).compute()
+            return 1
+
+    assert x[Part(), 0].tolist() in (3.0, 9.0) and x.tolist() == [[9.0] * 3] * 2
+    x[Part(), 0] = 3.0
+    assert x.tolist() == [[9.0] * 3, [3.0, 9.0, 9.0]]
