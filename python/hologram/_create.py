@@ -47,11 +47,14 @@ def _real(who: str, number: Any) -> float:
 
 def need_held(who: str, kind: DType, *numbers: int) -> None:
     """OverflowError where an integer type does not hold one of the numbers."""
-    bits, is_signed = 8 * kind.itemsize, not kind.name.startswith("u")
-    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if is_signed else (0, 2**bits)
+    low, high = _RANGES[kind.name]
     for number in numbers:
         if not low <= number < high:
             raise OverflowError(f"{who}: {number} is out of range of {kind}")
+
+
+_RANGES = {f"int{bits}": (-(1 << bits - 1), 1 << bits - 1) for bits in (8, 16, 32, 64)}
+_RANGES |= {f"uint{bits}": (0, 1 << bits) for bits in (8, 16, 32, 64)}
 
 
 def _type_of(numbers: list[Any]) -> DType:
@@ -170,7 +173,13 @@ def _shared(value: Any, device: Executor | None, may_copy: int) -> Array | None:
     if isinstance(value, Buffer):
         return value.array()
     if _has_memory(value):
-        return _core._share(_in_own_order(value, may_copy), device, may_copy)
+        try:
+            return _core._share(value, device, may_copy)
+        except TypeError:
+            own = _in_own_order(value, may_copy)
+            if own is value:
+                raise
+        return _core._share(own, device, may_copy)
     made = _described(value, device, may_copy)
     if made is None and hasattr(value, "__array__"):
         return asarray(value.__array__(), device=device, copy=None if may_copy == 1 else may_copy == 2)
@@ -289,7 +298,8 @@ def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, co
     if isinstance(value, (bool, int, float, list, tuple, range)):
         if copy is False:
             raise ValueError("Python numbers cannot be shared, and copy is False")
-        made = _from_parts(value, dtype, device) if isinstance(value, (list, tuple)) else None
+        has_parts = isinstance(value, (list, tuple)) and not _core._has_numbers_only(value)
+        made = _from_parts(value, dtype, device) if has_parts else None
         return made if made is not None else _from_numbers(value, dtype, device)
     made = _shared(value, device, may_copy)
     if made is None:
@@ -335,7 +345,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Executor | N
     if isinstance(fill_value, Array):
         number = _one(fill_value, dtype if dtype is not None else fill_value.dtype)
     else:
-        fill_value = plain(fill_value)
+        if not isinstance(fill_value, (int, float)):
+            fill_value = plain(fill_value)
         number = _core._scalar(fill_value, dtype if dtype is not None else _type_of([fill_value]))
     return _placed(number.broadcast_to(shape), device)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import index
+from operator import index, itemgetter
 
 from hologram import _core
 from hologram._core import Array
@@ -25,38 +25,40 @@ def value_and_grad(function: Callable[..., Any], argnums: SupportsIndex | Sequen
     except TypeError:
         numbers, is_one = integers_of(argnums), False
 
-    known: dict[int, tuple[int, ...]] = {}  # by how many arguments there are
+    known: dict[int, Callable[[list[Any]], Any]] = {}  # by how many arguments there are
 
-    def others_of(count: int) -> tuple[int, ...]:
-        """The arguments that the gradient is not by, of so many; each number stands once."""
+    def others_of(count: int) -> Callable[[list[Any]], Any]:
+        """Takes the arguments that the gradient is not by of so many; each number stands once."""
         own = {number + count if number < 0 else number for number in numbers}
         if len(own) < len(numbers) or any(not 0 <= number < count for number in own):
             raise ValueError(f"argnums is {argnums}: it names arguments by position, of {count} here, each once")
-        known[count] = tuple(number for number in range(count) if number not in own)
+        others = [number for number in range(count) if number not in own]
+        known[count] = itemgetter(*others) if others else lambda arguments: None
         return known[count]
 
     def both(*arguments: Any, **named: Any) -> Any:
-        leaves: list[Array] = []
+        by: list[Array] = []
         own = list(arguments)
-        others = known[len(own)] if len(own) in known else others_of(len(own))
-        for number in numbers:
-            leaves += _core._arrays_of(arguments[number], True)
-        if not _core._is_tracing():
-            _core.compute(*leaves)
-        leaves = list(map(_core._alias, leaves))
-        given = _core._arrays_of(([own[number] for number in others], named), False) if others or named else []
-        trace = _core._begin_trace(leaves, given)
         try:
-            twins = map(_core._twin, leaves)  # the function may assign to what it is given
+            others = known[len(own)]
+        except KeyError:
+            others = others_of(len(own))
+        for number in numbers:
+            by += _core._arrays_of(arguments[number], True)
+        if not _core._is_tracing():
+            _core.compute(*by)
+        trace, leaves, twins = _core._begin_trace(by, (others(own), named))
+        try:
+            rest = iter(twins)  # the function may assign to what it is given
             for number in numbers:
-                own[number] = _core._rebuild(arguments[number], twins)
+                own[number] = _core._rebuild(arguments[number], rest)
             value = function(*own, **named)
             if not isinstance(value, Array):
                 raise TypeError(f"a function to differentiate returns an Array of one element, not {type(value).__name__}")
             value = _core._twin(value)
         finally:
             _core._end_trace(trace)
-        value, *gradients = _core._gradients(value, None, tuple(leaves))
+        value, *gradients = _core._gradients(value, None, leaves)
         rest = iter(gradients)
         shaped = tuple(_core._rebuild(arguments[number], rest) for number in numbers)
         return value, shaped[0] if is_one else shaped

@@ -16,7 +16,7 @@ from hologram._core import *  # noqa: F403  # pyright: ignore[reportAssignmentTy
 from hologram._axes import axes_of as _axes_of
 from hologram._axes import axis_of as _axis_of
 from hologram._core import add as add
-from hologram._create import _count
+from hologram._create import _RANGES, _count
 from hologram._create import array as _array  # noqa: F401
 from hologram._create import asarray as asarray
 from hologram._create import empty as empty
@@ -125,20 +125,33 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     """start + i * step to before stop; with one number from 0 to before it. Of floats float32, else int64."""
     if stop is None:
         start, stop = 0, start
-    if _any(isinstance(v, _core.Array) for v in (start, stop, step)):
-        _core.arange(start, stop, step, "float64")  # which refuses numbers that a gradient should flow to
-    start, stop, step = _plain(start), _plain(stop), _plain(step)
-    is_whole = not _any(isinstance(v, float) for v in (start, stop, step))
+    is_whole = type(start) is type(stop) is type(step) is int
+    if not is_whole:
+        if _any(isinstance(v, _core.Array) for v in (start, stop, step)):
+            _core.arange(start, stop, step, "float64")  # which refuses numbers that a gradient should flow to
+        start, stop, step = _plain(start), _plain(stop), _plain(step)
+        is_whole = not _any(isinstance(v, float) for v in (start, stop, step))
     kind = _type_of(dtype if dtype is not None else _core.int64 if is_whole else _core.float32)
-    numbers = range(start, stop, step) if is_whole and kind.kind == "integer" else ()
-    if numbers:
-        _need_held("arange", kind, numbers[0], numbers[-1])
-    if numbers and _max(_abs(start), _abs(stop), _abs(step)) > 2**53:  # the table's numbers are f64
-        index = _core.arange(0, len(numbers), 1, "uint64")
-        made = (index * (step % 2**64) + start % 2**64).astype(kind)
-    else:
+    made = _exact_arange(start, stop, step, kind) if is_whole and kind.kind == "integer" else None
+    if made is None:
         made = _core.arange(start, stop, step, kind)
     return made if device is None else made.to_device(device)
+
+
+_EXACT = {name: (_max(low, -(2**53)), _min(high - 1, 2**53)) for name, (low, high) in _RANGES.items()}
+
+
+def _exact_arange(start: int, stop: int, step: int, kind: Any) -> Any:
+    """What the table's numbers, which are f64, do not hold. None: the table has it."""
+    low, high = _EXACT[kind.name]
+    if low <= start <= high and low <= stop <= high and -(2**53) <= step <= 2**53:
+        return None
+    numbers = range(start, stop, step)
+    if numbers:
+        _need_held("arange", kind, numbers[0], numbers[-1])
+    if not numbers or _max(_abs(start), _abs(stop), _abs(step)) <= 2**53:
+        return None
+    return (_core.arange(0, len(numbers), 1, "uint64") * (step % 2**64) + start % 2**64).astype(kind)
 
 
 def eye(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None) -> Any:  # type: ignore[no-redef]

@@ -36,6 +36,16 @@ def on_tensors(name: str) -> Callable[..., Any]:
 
 def _of_one_type(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Tensors that an operation makes of one type, cast to the one that torch makes of them."""
+    kind = None
+    for value in (*arguments, *named.values()) if named else arguments:
+        if isinstance(value, torch.Tensor):
+            dtype = value.dtype
+            if kind is not None and dtype is not kind:
+                break
+            kind = dtype
+    else:
+        if kind is not None and (name != "div" or kind.is_floating_point):
+            return arguments, named
     inputs = _core._row_inputs(name)
     groups: dict[int, list[Any]] = {}  # of places
     for place, (key, group) in enumerate(inputs):
@@ -133,10 +143,9 @@ class _Function(torch.autograd.Function):
 def _pull(function: Arrays, arrays: tuple[hg.Array, ...], wanted: tuple[bool, ...],
           cotangents: tuple[hg.Array, ...]) -> tuple[hg.Array, ...]:  # fmt: skip
     """The gradients by the arrays that are wanted of what the function gives, weighted by the cotangents."""
-    leaves = [_core._alias(array) for array in arrays]
-    trace = _core._begin_trace(leaves, [])
+    trace, leaves, twins = _core._begin_trace(list(arrays), None)
     try:
-        value: Any = function(*(_core._twin(leaf) for leaf in leaves))
+        value: Any = function(*twins)
         cotangent: hg.Array | None = cotangents[0]
         if isinstance(value, tuple):
             value, cotangent = reduce(add, (hg.sum(part * weight) for part, weight in zip(value, cotangents))), None

@@ -170,29 +170,12 @@ static PyObject *gradients(PyObject *module, PyObject *const *values, Py_ssize_t
   return tuple;
 }
 
-/* alias(array): another array of the same value, which gradients tell from it. Inside a traced function it stays part
- * of what is traced: x + -0 is x, of all numbers. */
-static PyObject *alias(PyObject *module, PyObject *array) {
-  (void)module;
-  if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "alias takes an Array");
-  hgpy_node *node = hgpy_array_node(array);
-  if (hgpy_tracing > 0 && hgpy_type_is_float(node->tensor.type)) {
-    hgpy_node *zero = hgpy_node_real(node->tensor.type, -0.0);
-    PyObject *made = NULL;
-    if (zero != NULL) made = hgpy_array_of(hgpy_record(HGPY_ROW_add, (hgpy_node *[]){node, zero}, 2, NULL, 0));
-    hgpy_node_release(zero);
-    return made;
-  }
-  if (!hgpy_evaluate(&node, 1)) return NULL;
-  return hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
-}
-
 /* twin(array): another array of the same value, to which gradients flow as to the first; who assigns to one does not
  * change the other. */
 static PyObject *twin(PyObject *module, PyObject *array) {
   (void)module;
   if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "twin takes an Array");
-  return hgpy_array_of(hgpy_node_retain(hgpy_array_node(array)));
+  return hgpy_array_twin(array);
 }
 
 static PyObject *is_tracing(PyObject *module, PyObject *unused) {
@@ -230,6 +213,7 @@ static PyMethodDef functions[] = {
     {"_row_inputs", hgpy_row_inputs, METH_O, NULL},
     {"_arrays_of", FAST(hgpy_arrays_of), METH_FASTCALL, NULL},
     {"_rebuild", FAST(hgpy_rebuild), METH_FASTCALL, NULL},
+    {"_has_numbers_only", hgpy_has_numbers_only, METH_O, NULL},
     {"_have_one_form", FAST(hgpy_have_one_form), METH_FASTCALL, NULL},
     {"_compute_onto", FAST(hgpy_compute_onto), METH_FASTCALL, NULL},
     {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},
@@ -241,7 +225,6 @@ static PyMethodDef functions[] = {
     {"_end_trace", hgpy_end_trace, METH_O, NULL},
     {"_twin", twin, METH_O, NULL},
     {"_gradients", FAST(gradients), METH_FASTCALL, NULL},
-    {"_alias", alias, METH_O, NULL},
     {"_is_tracing", is_tracing, METH_NOARGS, NULL},
     {"_library_version", library_version, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -16,7 +16,7 @@ typedef struct given {
 typedef struct trace {
   struct trace *outer;
   uint64_t id;
-  PyObject *leaves; /* a list of Arrays */
+  PyObject *leaves; /* a tuple of Arrays */
   given *given;
   Py_ssize_t given_count;
 } trace;
@@ -27,36 +27,56 @@ uint64_t hgpy_trace_now;
 /* ---- beginning and ending ---------------------------------------------------------------------------------------- */
 
 static void mark(const trace *t, uint64_t id) {
-  for (Py_ssize_t i = 0; i < PyList_Size(t->leaves); i++)
-    hgpy_array_node(PyList_GetItem(t->leaves, i))->trace = id;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(t->leaves); i++)
+    hgpy_array_node(PyTuple_GetItem(t->leaves, i))->trace = id;
 }
 
-static bool are_arrays(PyObject *list) {
-  bool is_good = PyList_Check(list);
-  for (Py_ssize_t i = 0; is_good && i < PyList_Size(list); i++) is_good = hgpy_is_array(PyList_GetItem(list, i));
-  if (!is_good) PyErr_SetString(PyExc_TypeError, "a list of Arrays is expected");
-  return is_good;
+/* Another array of the same value, which gradients tell from it. Inside a traced function it stays part of what is
+ * traced: x + -0 is x, of all numbers. */
+static PyObject *alias(PyObject *array) {
+  hgpy_node *node = hgpy_array_node(array);
+  if (hgpy_tracing > 0 && hgpy_type_is_float(node->tensor.type)) {
+    hgpy_node *zero = hgpy_node_real(node->tensor.type, -0.0);
+    PyObject *made = NULL;
+    if (zero != NULL) made = hgpy_array_of(hgpy_record(HGPY_ROW_add, (hgpy_node *[]){node, zero}, 2, NULL, 0));
+    hgpy_node_release(zero);
+    return made;
+  }
+  if (!hgpy_evaluate(&node, 1)) return NULL;
+  return hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
 }
 
-/* begin_trace(leaves, given): what is recorded from now on is for gradients by the leaves, in a function that is given
- * these arrays, too. Returns the trace's number. */
-PyObject *hgpy_begin_trace(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+PyObject *hgpy_array_twin(PyObject *array) { return hgpy_array_of(hgpy_node_retain(hgpy_array_node(array))); }
+
+/* What is made of each array of a list or a tuple of them. */
+static PyObject *of_each(PyObject *arrays, PyObject *(*make)(PyObject *array)) {
+  bool is_list = PyList_Check(arrays);
+  Py_ssize_t count = is_list ? PyList_Size(arrays) : PyTuple_Size(arrays);
+  PyObject *all = PyTuple_New(count);
+  for (Py_ssize_t i = 0; all != NULL && i < count; i++) {
+    PyObject *array = is_list ? PyList_GetItem(arrays, i) : PyTuple_GetItem(arrays, i), *made = NULL;
+    if (array != NULL && hgpy_is_array(array)) made = make(array);
+    else if (array != NULL) PyErr_SetString(PyExc_TypeError, "gradients are by Arrays");
+    if (made == NULL || PyTuple_SetItem(all, i, made) < 0) Py_CLEAR(all);
+  }
+  return all;
+}
+
+/* The trace's number; 0: raised. `given_arrays`: a list of Arrays. */
+static uint64_t begin(PyObject *leaves, PyObject *given_arrays) {
   static uint64_t last;
-  (void)module;
-  if (count != 2) return PyErr_Format(PyExc_TypeError, "begin_trace takes two lists");
-  if (!are_arrays(values[0]) || !are_arrays(values[1])) return NULL;
-  Py_ssize_t given_count = PyList_Size(values[1]);
+  Py_ssize_t given_count = PyList_Size(given_arrays);
   trace *t = PyMem_Malloc(sizeof *t);
   given *list = PyMem_Malloc((size_t)(given_count + 1) * sizeof *list);
   if (t == NULL || list == NULL) {
     PyMem_Free(t);
     PyMem_Free(list);
-    return PyErr_NoMemory();
+    return PyErr_NoMemory(), 0;
   }
-  *t = (trace){.outer = innermost, .id = ++last, .leaves = Py_NewRef(values[0]), .given = list,
+  *t = (trace){.outer = innermost, .id = ++last, .leaves = Py_NewRef(leaves), .given = list,
                .given_count = given_count};
   for (Py_ssize_t i = 0; i < given_count; i++) {
-    hgpy_array *array = (hgpy_array *)PyList_GetItem(values[1], i);
+    hgpy_array *array = (hgpy_array *)PyList_GetItem(given_arrays, i);
     list[i] =
         (given){.array = Py_NewRef((PyObject *)array), .node = hgpy_node_retain(array->node), .born = array->born};
     array->born = t->id;
@@ -65,7 +85,7 @@ PyObject *hgpy_begin_trace(PyObject *module, PyObject *const *values, Py_ssize_t
   innermost = t;
   hgpy_trace_now = t->id;
   hgpy_tracing++;
-  return PyLong_FromUnsignedLongLong(t->id);
+  return t->id;
 }
 
 /* An array may be given twice: the first entry has its value as it was. */
@@ -80,15 +100,12 @@ static void give_back(given *list, Py_ssize_t count) {
   PyMem_Free(list);
 }
 
-/* end_trace(number): threads may end theirs in another order than they began them. */
-PyObject *hgpy_end_trace(PyObject *module, PyObject *number) {
-  uint64_t id = PyLong_AsUnsignedLongLong(number);
+/* False: there is no such trace. Threads may end theirs in another order than they began them. */
+static bool end(uint64_t id) {
   trace **at = &innermost;
-  (void)module;
-  if (PyErr_Occurred()) return NULL;
   while (*at != NULL && (*at)->id != id) at = &(*at)->outer;
   trace *t = *at;
-  if (t == NULL) return PyErr_Format(PyExc_ValueError, "there is no such trace");
+  if (t == NULL) return false;
   *at = t->outer;
   hgpy_trace_now = innermost != NULL ? innermost->id : 0;
   hgpy_tracing--;
@@ -96,7 +113,33 @@ PyObject *hgpy_end_trace(PyObject *module, PyObject *number) {
   give_back(t->given, t->given_count);
   Py_DECREF(t->leaves);
   PyMem_Free(t);
-  Py_RETURN_NONE;
+  return true;
+}
+
+/* begin_trace(by, given): what is recorded from now on is for gradients by new arrays of the same values, the leaves,
+ * in a function that is given the arrays of a nest, too. (the trace's number, the leaves, arrays of the function's own
+ * that are the leaves to gradients): a function may assign to what it is given. */
+PyObject *hgpy_begin_trace(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count != 2 || !PyList_Check(values[0]))
+    return PyErr_Format(PyExc_TypeError, "begin_trace takes a list of Arrays, and a nest of them");
+  PyObject *leaves = of_each(values[0], alias), *result = NULL;
+  PyObject *given_arrays = leaves != NULL ? hgpy_arrays_in(values[1], false) : NULL;
+  uint64_t id = given_arrays != NULL ? begin(leaves, given_arrays) : 0;
+  PyObject *number = id != 0 ? PyLong_FromUnsignedLongLong(id) : NULL;
+  PyObject *twins = number != NULL ? of_each(leaves, hgpy_array_twin) : NULL;
+  if (twins != NULL) result = PyTuple_Pack(3, number, leaves, twins);
+  if (result == NULL && id != 0) end(id);
+  Py_XDECREF(leaves), Py_XDECREF(given_arrays), Py_XDECREF(number), Py_XDECREF(twins);
+  return result;
+}
+
+/* end_trace(number) */
+PyObject *hgpy_end_trace(PyObject *module, PyObject *number) {
+  uint64_t id = PyLong_AsUnsignedLongLong(number);
+  (void)module;
+  if (PyErr_Occurred()) return NULL;
+  return end(id) ? Py_NewRef(Py_None) : PyErr_Format(PyExc_ValueError, "there is no such trace");
 }
 
 /* ---- what depends on the leaves ---------------------------------------------------------------------------------- */

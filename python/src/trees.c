@@ -35,13 +35,32 @@ static bool collect(PyObject *tree, PyObject *into, bool is_strict) {
   return is_good;
 }
 
+PyObject *hgpy_arrays_in(PyObject *nest, bool is_strict) {
+  PyObject *into = PyList_New(0);
+  if (into != NULL && collect(nest, into, is_strict)) return into;
+  Py_XDECREF(into);
+  return NULL;
+}
+
 PyObject *hgpy_arrays_of(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count != 2) return PyErr_Format(PyExc_TypeError, "arrays_of takes a nest, and whether all in it are arrays");
-  PyObject *into = PyList_New(0);
-  if (into != NULL && collect(values[0], into, values[1] == Py_True)) return into;
-  Py_XDECREF(into);
-  return NULL;
+  return hgpy_arrays_in(values[0], values[1] == Py_True);
+}
+
+/* Of what nests too deep to be an array somebody else says so. */
+static bool has_numbers_only(PyObject *tree, int depth) {
+  bool is_list = PyList_Check(tree);
+  if (!is_list && !PyTuple_Check(tree)) return hgpy_is_number(tree);
+  bool is_good = depth <= HG_MAX_RANK;
+  for (Py_ssize_t i = 0; is_good && i < (is_list ? PyList_Size(tree) : PyTuple_Size(tree)); i++)
+    is_good = has_numbers_only(is_list ? PyList_GetItem(tree, i) : PyTuple_GetItem(tree, i), depth + 1);
+  return is_good;
+}
+
+PyObject *hgpy_has_numbers_only(PyObject *module, PyObject *tree) {
+  (void)module;
+  return PyBool_FromLong(has_numbers_only(tree, 0));
 }
 
 static PyObject *rebuild(PyObject *tree, PyObject *values);
