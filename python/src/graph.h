@@ -13,8 +13,15 @@ typedef struct hgpy_list {
   hgpy_node *few[64];
 } hgpy_list;
 
-void hgpy_list_begin(hgpy_list *l);
-void hgpy_list_end(hgpy_list *l);
+/* Inline, as what follows: part of every read. */
+static inline void hgpy_list_begin(hgpy_list *l) {
+  l->nodes = l->few;
+  l->count = 0;
+  l->capacity = 64;
+}
+static inline void hgpy_list_end(hgpy_list *l) {
+  if (l->nodes != l->few) PyMem_Free(l->nodes);
+}
 bool hgpy_list_add(hgpy_list *l, hgpy_node *node); /* false: raised */
 /* A number for a walk over nodes: those that it has been to have it, or the one below. */
 uint32_t hgpy_next_epoch(void);
@@ -36,7 +43,6 @@ typedef struct graph {
   uint32_t *readers_of; /* of each leaf how many read its input */
 } graph;
 
-/* Inline: part of every read. */
 static inline void hgpy_graph_begin(graph *g) {
   hgpy_list_begin(&g->order), hgpy_list_begin(&g->stack), hgpy_list_begin(&g->leaves), hgpy_list_begin(&g->scalars),
       hgpy_list_begin(&g->results);

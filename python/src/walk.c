@@ -3,16 +3,6 @@
  * array: reading that later costs nothing. */
 #include "graph.h"
 
-void hgpy_list_begin(hgpy_list *l) {
-  l->nodes = l->few;
-  l->count = 0;
-  l->capacity = 64;
-}
-
-void hgpy_list_end(hgpy_list *l) {
-  if (l->nodes != l->few) PyMem_Free(l->nodes);
-}
-
 static bool list_grow(hgpy_list *l) {
   hgpy_node **more = PyMem_Malloc(2 * (size_t)l->capacity * sizeof(hgpy_node *));
   if (more == NULL) return PyErr_NoMemory(), false;
