@@ -125,14 +125,14 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     """start + i * step to before stop; with one number from 0 to before it. Of floats float32, else int64."""
     if stop is None:
         start, stop = 0, start
-    is_whole = type(start) is type(stop) is type(step) is int
-    if not is_whole:
+    is_plain = is_whole = type(start) is type(stop) is type(step) is int
+    if not is_plain:
         if _any(isinstance(v, _core.Array) for v in (start, stop, step)):
             _core.arange(start, stop, step, "float64")  # which refuses numbers that a gradient should flow to
         start, stop, step = _plain(start), _plain(stop), _plain(step)
         is_whole = not _any(isinstance(v, float) for v in (start, stop, step))
     kind = _type_of(dtype if dtype is not None else _core.int64 if is_whole else _core.float32)
-    made = _exact_arange(start, stop, step, kind) if is_whole and kind.kind == "integer" else None
+    made = _exact_arange(start, stop, step, kind, is_plain) if is_whole and kind.kind == "integer" else None
     if made is None:
         made = _core.arange(start, stop, step, kind)
     return made if device is None else made.to_device(device)
@@ -141,10 +141,10 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 _EXACT = {name: (_max(low, -(2**53)), _min(high - 1, 2**53)) for name, (low, high) in _RANGES.items()}
 
 
-def _exact_arange(start: int, stop: int, step: int, kind: Any) -> Any:
-    """What the table's numbers, which are f64, do not hold. None: the table has it."""
+def _exact_arange(start: int, stop: int, step: int, kind: Any, is_plain: bool) -> Any:
+    """What the table's numbers, which are f64, do not hold. None: the table has it. is_plain: they are Python's ints."""
     low, high = _EXACT[kind.name]
-    if low <= start <= high and low <= stop <= high and -(2**53) <= step <= 2**53:
+    if is_plain and low <= start <= high and low <= stop <= high and -(2**53) <= step <= 2**53:
         return None
     numbers = range(start, stop, step)
     if numbers:

@@ -202,6 +202,7 @@ static bool launch(const graph *g, run *r) {
   hg_status status;
   if (is_quick && queue == NULL)
     return hgpy_ok(hg_run(r->executable, r->tensors, r->input_count, outputs, r->output_count, stream, NULL));
+  for (uint32_t i = 0; queue != NULL && i < r->count; i++) r->storages[i]->was_queued = true;
   HGPY_BEGIN_CALL
   status = hg_run(r->executable, r->tensors, r->input_count, outputs, r->output_count, stream, NULL);
   HGPY_END_CALL

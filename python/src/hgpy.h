@@ -146,6 +146,7 @@ struct hgpy_storage {
   uint32_t references;
   bool is_read_only;
   bool is_foreign;
+  bool was_queued; /* a stream's faults may look for its buffer by a handle as long as there is one */
   hgpy_device *device;
   hg_buffer *buffer;
   void *address; /* on the host; NULL: the device's memory is not the host's */

@@ -178,7 +178,8 @@ void hgpy_storage_release(hgpy_storage *storage) {
   if (storage->is_foreign) hgpy_settle_own(device); /* what uses others' memory comes to its end first */
   void *owner = storage->owner;
   void (*release)(void *) = storage->release;
-  if (release != NULL && device->backend == HG_BACKEND_CPU && storage->buffer != NULL) keep_lent(storage);
+  bool is_lent = release != NULL && device->backend == HG_BACKEND_CPU && storage->buffer != NULL;
+  if (is_lent && !storage->was_queued) keep_lent(storage);
   else destroy(storage);
   if (release != NULL) hgpy_give_back(owner, release);
   hgpy_device_release(device);

@@ -108,8 +108,9 @@ static uint64_t bytes_of(const hg_executable *e, const hg_tensor *inputs) {
 
 static void hold(kept *input) {
   hg_buffer *buffer = input->tensor.buffer;
-  int is_held = input->tensor.type != ATLAS_NONE && buffer != NULL && !buffer->storage->foreign;
-  input->handle = buffer != NULL && !is_held ? buffer->handle : 0;
+  int is_there = input->tensor.type != ATLAS_NONE && buffer != NULL, is_held = is_there && !buffer->storage->foreign;
+  input->handle = is_there && !is_held ? hg_buffer_handle(buffer) : 0;
+  if (is_there && !is_held && input->handle == 0) input->tensor.type = ATLAS_NONE; /* no memory for it */
   if (is_held) hg_buffer_retain(buffer);
   else input->tensor.buffer = NULL;
 }
