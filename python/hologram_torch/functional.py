@@ -65,9 +65,12 @@ def gelu(input: Tensor, approximate: str = "none", *, executor: hg.Executor | No
 def _along(name: str) -> Callable[..., Tensor]:
     @_executor_first
     def call(input: Tensor, dim: int = -1, *, executor: hg.Executor | None = None) -> Tensor:
-        if input.ndim == 0 and dim in (0, -1):  # a row of one element
-            return _call(name, executor, input.reshape(1), 0).reshape(())
-        return _call(name, executor, input, dim)
+        try:
+            return _call(name, executor, input, dim)
+        except ValueError:  # there is no such axis
+            if input.ndim > 0 or dim not in (0, -1):
+                raise
+        return _call(name, executor, input.reshape(1), 0).reshape(())  # a row of one element
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = _on_tensors(name).__doc__
