@@ -17,10 +17,15 @@ def integers_of(value: Any) -> tuple[int, ...]:
     try:
         return (index(value),)
     except TypeError:
-        is_other = isinstance(value, (str, bytes, bytearray, set, frozenset, dict)) or not hasattr(value, "__iter__")
-        if is_other or getattr(value, "shape", None) == ():
+        if not _is_sequence(value):
             raise TypeError(f"{value!r} is no int and no sequence of ints") from None
     return tuple(index(part) for part in value)
+
+
+def _is_sequence(value: Any) -> bool:
+    """Of texts, bytes and sets the parts are no list of numbers; an array of rank 0 has none."""
+    is_other = isinstance(value, (str, bytes, bytearray, set, frozenset, dict))
+    return not is_other and hasattr(value, "__iter__") and getattr(value, "shape", None) != ()
 
 
 def need_numbers(dtype: Any) -> None:

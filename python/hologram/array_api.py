@@ -141,7 +141,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 _EXACT = {name: (_max(low, -(2**53)), _min(high - 1, 2**53)) for name, (low, high) in _RANGES.items()}
 
 
-def _exact_arange(start: int, stop: int, step: int, kind: Any, is_plain: bool) -> Any:
+def _exact_arange(start: int, stop: int, step: int, kind: Any, is_plain: Any) -> Any:
     """What the table's numbers, which are f64, do not hold. None: the table has it. is_plain: they are Python's ints."""
     low, high = _EXACT[kind.name]
     if is_plain and low <= start <= high and low <= stop <= high and -(2**53) <= step <= 2**53:

@@ -2,8 +2,9 @@
 #ifndef HGPY_FAMILY_H
 #define HGPY_FAMILY_H
 
+#include "hgpy.h" /* first, as Python.h has to be */
+
 #include "dlpack.h"
-#include "hgpy.h"
 
 typedef struct hgpy_family {
   PyTypeObject *type;       /* kept alive; under the GIL */
