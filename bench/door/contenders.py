@@ -30,6 +30,11 @@ def as_function(work: Work | None, names: tuple[str, ...], given: dict[str, Any]
     return eval(f"lambda {', '.join(names)}: {work}", dict(given))
 
 
+def parts_of(result: Any) -> list[Any]:
+    """The arrays of a result, which is one or a list of them."""
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
 class Contender:
     of = "hg"              # whose statement of the row
 
@@ -41,6 +46,8 @@ class Contender:
         return {self.of: self.library}
 
     def own(self, values: np.ndarray, kind: str) -> Any:
+        if kind == "bf16":
+            raise Missing("NumPy and CuPy have no bf16")
         return values
 
     def finish(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,8 +57,7 @@ class Contender:
         pass
 
     def as_numpy(self, result: Any) -> list[np.ndarray]:
-        parts = result if isinstance(result, (list, tuple)) else [result]
-        return [np.asarray(part, dtype=np.float64) for part in parts]
+        return [np.asarray(part, dtype=np.float64) for part in parts_of(result)]
 
     def prepare(self, row: Row) -> Callable[[], Any]:
         """A call without arguments; the inputs are there when this returns."""
@@ -85,8 +91,7 @@ class Hologram(Contender):
         self.executor.synchronize()
 
     def as_numpy(self, result):
-        parts = result if isinstance(result, (list, tuple)) else [result]
-        return [part.astype("f64").numpy() for part in parts]
+        return [part.astype("f64").numpy() for part in parts_of(result)]
 
 
 class Jitted(Hologram):
@@ -115,8 +120,7 @@ class Torch(Contender):
             self.library.cuda.synchronize()
 
     def as_numpy(self, result):
-        parts = result if isinstance(result, (list, tuple)) else [result]
-        tensors = [part if self.library.is_tensor(part) else self.library.from_dlpack(part) for part in parts]
+        tensors = [part if self.library.is_tensor(part) else self.library.from_dlpack(part) for part in parts_of(result)]
         return [tensor.detach().double().cpu().numpy() for tensor in tensors]
 
 
@@ -142,11 +146,6 @@ class NumPy(Contender):
             raise Missing("NumPy computes on the CPU")
         self.library = np
 
-    def own(self, values, kind):
-        if kind == "bf16":
-            raise Missing("NumPy has no bf16")
-        return values
-
 
 class CuPy(Contender):
     of = "np"
@@ -158,9 +157,7 @@ class CuPy(Contender):
         self.library = module("cupy")
 
     def own(self, values, kind):
-        if kind == "bf16":
-            raise Missing("CuPy has no bf16")
-        return self.library.asarray(values)
+        return self.library.asarray(super().own(values, kind))
 
     def wait(self):
         self.library.cuda.Device().synchronize()

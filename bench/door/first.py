@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from contenders import CONTENDERS
+from contenders import CONTENDERS, parts_of
 from rows import rows
 
 NEAR = 1.1       # a call that takes at most so many times the last ones' median has the full rate
@@ -51,7 +51,7 @@ def main() -> None:
         result = call()
     contender.wait()
     after, most = memory(backend)
-    sizes = [part.nbytes for part in (result if isinstance(result, (list, tuple)) else [result])]
+    sizes = [part.nbytes for part in parts_of(result)]
     print(json.dumps({"first_ns": took[0], "second_ns": took[1], "full_ns": full, "until_full_ns": until, "calls": len(took),
                       "result_bytes": sum(sizes), "held_bytes": after - before, "most_bytes": max(0, most - before)}))
 
