@@ -73,10 +73,12 @@ static const char *operation_of(const hg_computation *c, value_id value) {
   return name != NULL ? name : node->kind == OPS_GATHER ? "gather" : "scatter";
 }
 
-/* marks: by node; all that a marked node is computed from becomes marked. */
-static void mark_inputs(const ops_node *nodes, uint32_t count, uint32_t *marks) {
-  for (uint32_t i = count; i-- > 0;)
-    for (uint32_t k = 0; k < nodes[i].input_count && marks[i] != 0; k++) marks[nodes[i].input[k] - 1] = 1;
+/* marks: by node; all that a marked node is computed from becomes marked; to_named: a named node stands for it. */
+static void mark_inputs(const ops_node *nodes, uint32_t count, uint32_t *marks, int to_named) {
+  for (uint32_t i = count; i-- > 0;) {
+    if (marks[i] == 0 || (to_named && ops_is_named(&nodes[i]))) continue;
+    for (uint32_t k = 0; k < nodes[i].input_count; k++) marks[nodes[i].input[k] - 1] = 1;
+  }
 }
 
 static hg_status add_guard(const hg_allocator *allocator, ops_guards *guards, const guard *one) {
@@ -99,9 +101,7 @@ static hg_status add_guards(const hg_allocator *allocator, ops_guards *guards, c
                .length = length_of(c, node),
                .operation = operation_of(c, value)};
   marks[node->input[1] - 1] = 1;
-  for (uint32_t i = node->input[1]; i-- > 0;)
-    for (uint32_t k = 0; k < nodes[i].input_count && marks[i] != 0 && !ops_is_named(&nodes[i]); k++)
-      marks[nodes[i].input[k] - 1] = 1;
+  mark_inputs(nodes, node->input[1], marks, 1);
   for (uint32_t i = 0; i < node->input[1]; i++) {
     if (marks[i] == 0 || !ops_is_named(&nodes[i])) continue;
     guard part = {.index = without_views(c, nodes[i].input[0]),
@@ -132,7 +132,7 @@ static hg_status keep_nodes(const hg_allocator *allocator, ops_guards *guards, c
   guard *list = guards->list.data;
   const ops_node *nodes = c->nodes.data;
   for (size_t g = 0; g < guards->list.count; g++) numbers[list[g].index - 1] = 1;
-  mark_inputs(nodes, (uint32_t)c->nodes.count, numbers);
+  mark_inputs(nodes, (uint32_t)c->nodes.count, numbers, 0);
   for (uint32_t i = 0; i < c->nodes.count; i++) {
     if (numbers[i] == 0) continue;
     ops_node copy = nodes[i];
@@ -265,7 +265,7 @@ static hg_status build(look *l) {
   const ops_node *nodes = l->e->guards->nodes.data;
   hg_computation *c = l->computation;
   l->numbers[l->of->index - 1] = 1;
-  mark_inputs(nodes, l->of->index, l->numbers);
+  mark_inputs(nodes, l->of->index, l->numbers, 0);
   for (uint32_t i = 0; i < l->of->index; i++) {
     if (l->numbers[i] == 0) continue;
     ops_node copy = nodes[i];
