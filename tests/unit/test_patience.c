@@ -86,66 +86,70 @@ static hg_executable *chain(const hg_tensor *x, uint32_t launches) {
   return e;
 }
 
-/* The least of several times. */
-static uint64_t time_of(hg_executable *e, const hg_tensor *x, const hg_tensor *y, hg_stream *stream) {
-  uint64_t least = UINT64_MAX;
-  for (int i = 0; i < 5; i++) {
-    uint64_t begun = hg_time_ns();
-    CHECK_EQ_U64(hg_run(e, x, 1, y, 1, stream, NULL), HG_OK);
-    CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
-    uint64_t time = hg_time_ns() - begun;
-    if (time < least) least = time;
+/* Calls `run` with more and more elements, until its work takes long enough for a question. How long a launch takes
+ * says little about the next one's time on a machine that does other things as well. */
+static hg_status until_asked(hg_status (*run)(hg_executable *, const hg_tensor *, const hg_tensor *), asked *a,
+                             uint32_t launches, hg_buffer *in, hg_buffer *out) {
+  uint32_t end = a->end;
+  hg_status status = HG_OK;
+  for (uint64_t count = 64; count <= MOST_COUNT && status == HG_OK && a->count == 0; count *= 2) {
+    hg_tensor x = vector_of(in, count), y = vector_of(out, count);
+    *a = (asked){.end = 0};
+    hg_executable *e = chain(&x, launches);
+    *a = (asked){.end = end};
+    status = run(e, &x, &y);
+    hg_executable_release(e);
   }
-  return least;
+  return status;
 }
 
-/* As many elements as make a launch take long enough that hundreds of them are worth a question. */
-static uint64_t slow_count(hg_buffer *in, hg_buffer *out, hg_stream *stream) {
-  enum { LEAST_NS = 300000 };
-  for (uint64_t count = 64;; count *= 2) {
-    hg_tensor x = vector_of(in, count), y = vector_of(out, count);
-    hg_executable *e = chain(&x, 1);
-    uint64_t time = time_of(e, &x, &y, stream);
-    hg_executable_release(e);
-    if (time >= LEAST_NS || count == MOST_COUNT) return count;
+static hg_stream *stream;
+
+static hg_status fill_stream(hg_executable *e, const hg_tensor *x, const hg_tensor *y) {
+  hg_status status = HG_OK;
+  uint32_t given = 0;
+  while (status == HG_OK && given < 8 * HG_STREAM_LAUNCHES) {
+    status = hg_run(e, x, 1, y, 1, stream, NULL);
+    given += status == HG_OK;
   }
+  CHECK(given >= HG_STREAM_LAUNCHES);
+  return status;
 }
 
 /* Where a stream has no room: the call that waits for it is ended, and the stream does what it had been given. */
-static void test_room(asked *a, hg_buffer *in, hg_buffer *out, uint64_t count, hg_stream *stream) {
-  hg_tensor x = vector_of(in, count), y = vector_of(out, count);
-  hg_executable *e = chain(&x, 1);
-  hg_status status = HG_OK;
-  uint32_t given = 0;
+static void test_room(asked *a, hg_buffer *in, hg_buffer *out) {
+  hg_tensor x = vector_of(in, 4), y = vector_of(out, 4);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
   *a = (asked){.end = 1};
-  while (status == HG_OK && given < 8 * HG_STREAM_LAUNCHES) {
-    status = hg_run(e, &x, 1, &y, 1, stream, NULL);
-    given += status == HG_OK;
-  }
-  CHECK_EQ_U64(status, HG_CANCELLED);
-  CHECK(given >= HG_STREAM_LAUNCHES && a->count == 1);
-  *a = (asked){.x = vector_of(in, 4)}; /* which the stream's work reads: it is waited for */
+  CHECK_EQ_U64(until_asked(fill_stream, a, 1, in, out), HG_CANCELLED);
+  CHECK_EQ_U64(a->count, 1);
+  hg_executable *e = chain(&x, 1);
+  *a = (asked){.x = x}; /* which the stream's work reads: it is waited for */
   CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, stream, NULL), HG_OK);
   CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
   hg_executable_release(e);
+  hg_stream_release(stream);
+}
+
+static const float NOTHING = -2;
+
+static hg_status run_all(hg_executable *e, const hg_tensor *x, const hg_tensor *y) {
+  CHECK_EQ_U64(e->launch_count, LAUNCHES);
+  CHECK_EQ_U64(hg_buffer_write(y->buffer, 0, &NOTHING, sizeof NOTHING), HG_OK);
+  return hg_run(e, x, 1, y, 1, NULL, NULL);
 }
 
 /* Between the launches of a run without a stream: the rest is never done. */
-static void test_run(asked *a, hg_buffer *in, hg_buffer *out, uint64_t count) {
-  hg_tensor x = vector_of(in, count), y = vector_of(out, count);
-  hg_executable *e = chain(&x, LAUNCHES);
-  float nothing = -2, value = 0;
-  CHECK_EQ_U64(e->launch_count, LAUNCHES);
-  CHECK_EQ_U64(hg_buffer_write(out, 0, &nothing, sizeof nothing), HG_OK);
+static void test_run(asked *a, hg_buffer *in, hg_buffer *out) {
+  float value = 0;
   *a = (asked){.end = 1};
-  CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, NULL, NULL), HG_CANCELLED);
+  CHECK_EQ_U64(until_asked(run_all, a, LAUNCHES, in, out), HG_CANCELLED);
   CHECK_EQ_U64(a->count, 1);
   CHECK_EQ_U64(hg_buffer_read(out, 0, &value, sizeof value), HG_OK);
-  CHECK_EQ_U64(bits_of(value), bits_of(nothing));
+  CHECK_EQ_U64(bits_of(value), bits_of(NOTHING));
   *a = (asked){.end = 0};
-  CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, NULL, NULL), HG_OK);
+  CHECK_EQ_U64(until_asked(run_all, a, LAUNCHES, in, out), HG_OK);
   CHECK(a->count > 0);
-  hg_executable_release(e);
 }
 
 int main(void) {
@@ -153,12 +157,8 @@ int main(void) {
   test_compile();
   open_asking(&a, NULL);
   hg_buffer *in = buffer_of(MOST_COUNT * sizeof(float), NULL), *out = buffer_of(MOST_COUNT * sizeof(float), NULL);
-  hg_stream *stream = NULL;
-  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
-  uint64_t count = slow_count(in, out, stream);
-  test_room(&a, in, out, count, stream);
-  test_run(&a, in, out, count);
-  hg_stream_release(stream);
+  test_room(&a, in, out);
+  test_run(&a, in, out);
   hg_buffer_release(in);
   hg_buffer_release(out);
   hg_executor_release(executor);
