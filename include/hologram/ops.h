@@ -184,6 +184,12 @@ HG_API void hg_executable_release(hg_executable *executable);
 HG_API hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t input_count,
                         const hg_tensor *outputs, size_t output_count, hg_stream *stream, hg_launch_report *report);
 
+/* Compiles what a run would otherwise compile later: a GPU's driver gives the first runs code that it made quickly, and
+ * some kernels have other forms for other launches. When this returns all that a run of tensors at multiples of 64
+ * bytes needs is compiled in full, and in the kernel cache for other processes. Nothing is launched, and no memory
+ * allocated. kernel_count: of how many kernels; may be NULL. hg_executor_desc.ask is asked between kernels. */
+HG_API hg_status hg_executable_warm(hg_executable *executable, uint64_t *kernel_count);
+
 /* Which operations became which launch, bytes moved, temporaries, what was not fused and why. Text, or JSON where
  * `json` is 1. Release with atlas_memory_release and the same allocator. */
 HG_API hg_status hg_executable_report(hg_executable *executable, const hg_allocator *allocator, int json, char **text,

@@ -280,6 +280,20 @@ hg_status hg_launch_plain_locked(hg_kernel *kernel, const atlas_launch *shape, c
   return status;
 }
 
+hg_status hg_launch_warm(hg_kernel *kernel, const atlas_launch *launch) {
+  hg_executor *executor = kernel->executor;
+  const hg_backend *backend = executor->backend;
+  if (backend->check_final == NULL) return HG_OK;
+  hg_lock(executor);
+  hg_status status = backend->check_final(executor->device, kernel->compiled.kernel, launch);
+  while (status == HG_UNPREPARED) {
+    status = hg_kernel_prepare_locked(kernel);
+    if (status == HG_OK) status = backend->check_final(executor->device, kernel->compiled.kernel, launch);
+  }
+  hg_unlock(executor);
+  return status;
+}
+
 /* Into the caller's struct itself where that is as the library has it. */
 static void fill_report(const hg_kernel *kernel, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
                         hg_launch_report *report) {

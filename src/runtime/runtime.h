@@ -320,6 +320,8 @@ int hg_launch_is_plain(const hg_kernel *kernel);
 hg_status hg_launch_shape(const hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t *lanes);
 hg_status hg_launch_plain_locked(hg_kernel *kernel, const atlas_launch *shape, const atlas_argument *arguments,
                                  hg_fault *fault);
+/* Compiles in full what such a launch, with its arguments, would run: of addresses only the alignment counts. */
+hg_status hg_launch_warm(hg_kernel *kernel, const atlas_launch *launch);
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 

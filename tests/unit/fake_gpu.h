@@ -63,9 +63,9 @@ static inline int begin_on_fake_gpu(void) {
     gpu.forgive();                      \
   } while (0)
 
-static inline hg_status open_gpu(hg_executor **executor) {
+static inline hg_status open_gpu(hg_executor **out) {
   hg_executor_desc desc = {.backend = HG_BACKEND_CUDA};
-  return hg_executor_create(&desc, executor);
+  return hg_executor_create(&desc, out);
 }
 
 #endif

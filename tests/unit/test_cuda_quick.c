@@ -3,6 +3,7 @@
  * the double of libcuda, which holds the second compilation back where a test wants it to. */
 #define _GNU_SOURCE
 #include "cache_folder.h"
+#include "computing.h"
 #include "counted.h"
 #include "streams.h"
 
@@ -189,6 +190,70 @@ static void test_graph(const uint32_t *expected) {
   close_scene();
 }
 
+/* ---- warm -------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 4, COLUMNS = 4096 };
+
+static hg_executable *softmax_of(hg_tensor x) {
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value of = hg_computation_input(c, "x", &x);
+  CHECK_EQ_U64(hg_computation_output(c, "out", hg_compute(c, HG_OP_softmax, &of, 1, NULL, 0), NULL), HG_OK);
+  hg_executable *e = compiled(c);
+  hg_computation_release(c);
+  return e;
+}
+
+/* What a run would run at first is waited for in full; the run, and an equal executable, compile nothing. */
+static void test_warm(void) {
+  uint64_t kernels = 0;
+  hg_thread thread;
+  hg_launch_report report = {0};
+  open_scene();
+  gpu.hold_links(1);
+  hg_tensor x = matrix_of(NULL, ROWS, COLUMNS);
+  hg_executable *e = softmax_of(x);
+  check_links(1, 0);
+  CHECK(is_first(e->launches[0].kernel));
+  CHECK_EQ_U64(hg_thread_start(&thread, let_links_go, NULL), 0);
+  CHECK_EQ_U64(hg_executable_warm(e, &kernels), HG_OK);
+  hg_thread_join(&thread);
+  CHECK(kernels == 1 && !is_first(e->launches[0].kernel));
+  check_links(1, 1);
+  x.buffer = buffer_of(ROWS * COLUMNS * sizeof(float), NULL);
+  hg_tensor out = x;
+  out.buffer = buffer_of(ROWS * COLUMNS * sizeof(float), NULL);
+  hg_executable *same = softmax_of(x);
+  CHECK(same == e);
+  CHECK_EQ_U64(hg_run(same, &x, 1, &out, 1, NULL, &report), HG_OK);
+  CHECK_STR(report.notes, "");
+  check_links(1, 1);
+  hg_buffer_release(x.buffer);
+  hg_buffer_release(out.buffer);
+  hg_executable_release(same);
+  hg_executable_release(e);
+  close_scene();
+}
+
+/* Forms of kernels that only some launches need: here of blocks of more lanes. */
+static void test_warm_forms(void) {
+  open_scene();
+  hg_tensor x = matrix_of(NULL, 2, 1 << 16);
+  hg_executable *e = softmax_of(x);
+  CHECK_EQ_U64(hg_executable_warm(e, NULL), HG_OK);
+  unsigned quick = gpu.links(FAKECUDA_QUICK), full = gpu.links(FAKECUDA_FULL);
+  x.buffer = buffer_of((2 << 16) * sizeof(float), NULL);
+  hg_tensor out = x;
+  out.buffer = buffer_of((2 << 16) * sizeof(float), NULL);
+  CHECK_EQ_U64(hg_run(e, &x, 1, &out, 1, NULL, NULL), HG_OK);
+  CHECK_EQ_U64(gpu.links(FAKECUDA_QUICK), quick);
+  CHECK_EQ_U64(gpu.links(FAKECUDA_FULL), full);
+  hg_buffer_release(x.buffer);
+  hg_buffer_release(out.buffer);
+  hg_executable_release(e);
+  close_scene();
+}
+
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 static void test_cache(void) {
@@ -338,6 +403,8 @@ int main(void) {
   test_short_texts();
   test_released_early();
   test_graph(expected);
+  test_warm();
+  test_warm_forms();
   test_cache();
   test_driver_fails(expected);
   test_memory_fails(expected);

@@ -403,6 +403,74 @@ static void test_faults(void) {
   hg_buffer_release(index);
 }
 
+/* ---- compiling in full beforehand -------------------------------------------------------------------------------- */
+
+/* Two kernels: sums of rows and columns. Nothing is written, and nothing is left to be done by the run. */
+static void test_warm(void) {
+  uint64_t kernels = 7;
+  hg_buffer *a = floats(12, 1), *sums = floats(8, -1);
+  hg_tensor x = matrix_of(a, 3, 4), rows = vector_of(sums, 3), columns = vector_of(sums, 4);
+  columns.offset = 4;
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value of = hg_computation_input(c, "x", &x);
+  for (int axis = 1; axis >= 0; axis--) {
+    hg_argument along = {.count = 1, .integers = {axis}};
+    CHECK_EQ_U64(hg_computation_output(c, NULL, hg_compute(c, HG_OP_sum, &of, 1, &along, 1), NULL), HG_OK);
+  }
+  hg_executable *e = compiled(c);
+  REFUSES(hg_executable_warm(NULL, &kernels), HG_INVALID_ARGUMENT, "hg_executable_warm: the executable is NULL");
+  CHECK_EQ_U64(kernels, 7);
+  CHECK_EQ_U64(hg_executable_warm(e, NULL), HG_OK);
+  CHECK_EQ_U64(hg_executable_warm(e, &kernels), HG_OK);
+  CHECK_EQ_U64(kernels, 2);
+  float values[8];
+  CHECK_EQ_U64(hg_buffer_read(sums, 0, values, sizeof values), HG_OK);
+  for (int i = 0; i < 8; i++) CHECK(values[i] == (float)(i - 1));
+  CHECK_EQ_U64(hg_run(e, &x, 1, (hg_tensor[]){rows, columns}, 2, NULL, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(sums, 0, values, sizeof values), HG_OK);
+  CHECK(values[0] == 10 && values[2] == 42 && values[4] == 15 && values[7] == 24);
+  hg_executable_release(e);
+  hg_computation_release(c);
+  hg_buffer_release(a);
+  hg_buffer_release(sums);
+}
+
+static hg_tensor warmed[2];
+
+static void prepare_warm(void *state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) warmed[i] = vector_of(NULL, 1 << 20);
+}
+
+static hg_status act_warm(void *state, const hg_allocator *allocator) {
+  hg_executable **e = state;
+  (void)allocator;
+  if (*e == NULL) {
+    hg_computation *c = sum_times(&warmed[0], &warmed[1], NULL);
+    hg_status status = hg_compile(executor, c, NULL, e);
+    hg_computation_release(c);
+    if (status != HG_OK) return status;
+  }
+  return hg_executable_warm(*e, NULL);
+}
+
+static void check_warm(void *state, hg_status status) {
+  if (status == HG_OK) CHECK(*(hg_executable **)state != NULL);
+}
+
+static void end_warm(void *state) {
+  hg_executable **e = state;
+  hg_executable_release(*e);
+  *e = NULL;
+}
+
+static void test_warm_without_memory(void) {
+  hg_executable *e = NULL;
+  const attempt what = {prepare_warm, act_warm, check_warm, end_warm};
+  CHECK(each_allocation_fails(&what, &e) > 0);
+}
+
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static void test_report(void) {
@@ -540,6 +608,8 @@ int main(void) {
     test_failed_runs(1);
   }
   test_faults();
+  test_warm();
+  test_warm_without_memory();
   test_report();
   test_row_gradient();
   test_layers();

@@ -71,6 +71,27 @@ static void test_compile(void) {
   CHECK_EQ_U64((uint64_t)memory.live, 0);
 }
 
+/* Compiling in full asks as well: between kernels, where one has taken long. */
+static void test_warm(void) {
+  asked a = {.count = 0};
+  open_asking(&a, NULL);
+  hg_tensor x = matrix_of(NULL, SIDE, SIDE);
+  hg_computation *c = layers(&x);
+  hg_executable *e = NULL;
+  uint64_t kernels = 0;
+  CHECK_EQ_U64(hg_compile(executor, c, &(hg_compile_desc){.flags = HG_NO_FUSION}, &e), HG_OK);
+  a = (asked){.end = 1};
+  hg_status status = hg_executable_warm(e, &kernels);
+  CHECK_EQ_U64(status, a.count > 0 ? HG_CANCELLED : HG_OK);
+  CHECK(status == HG_OK || kernels == 0);
+  a = (asked){.end = 0};
+  CHECK_EQ_U64(hg_executable_warm(e, &kernels), HG_OK);
+  CHECK(kernels >= 2 && kernels <= e->launch_count);
+  hg_executable_release(e);
+  hg_computation_release(c);
+  hg_executor_release(executor);
+}
+
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* So many launches, one after the other. */
@@ -155,6 +176,7 @@ static void test_run(asked *a, hg_buffer *in, hg_buffer *out) {
 int main(void) {
   asked a = {.count = 0};
   test_compile();
+  test_warm();
   open_asking(&a, NULL);
   hg_buffer *in = buffer_of(MOST_COUNT * sizeof(float), NULL), *out = buffer_of(MOST_COUNT * sizeof(float), NULL);
   test_room(&a, in, out);

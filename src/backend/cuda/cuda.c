@@ -22,6 +22,7 @@ const hg_backend hg_backend_cuda = {
     .unmap = hg_cuda_unmap_memory,
     .compile = hg_cuda_compile,
     .prepare = hg_cuda_prepare,
+    .check_final = hg_cuda_check_final,
     .describe = hg_cuda_describe,
     .release = hg_cuda_release,
     .launch = hg_cuda_launch,

@@ -42,7 +42,7 @@ static hg_status capture(cuda_device *d, cuda_graph *graph, const hg_work *work,
 /* ---- records and tables ------------------------------------------------------------------------------------------ */
 
 /* All kernels are asked, so that all forms that lack become wanted. A graph keeps the code that it is made with. */
-static hg_status check_ready(const cuda_device *d, const hg_work *work, size_t count) {
+static hg_status check_ready(cuda_device *d, const hg_work *work, size_t count) {
   hg_status status = HG_OK;
   for (size_t i = 0; i < count; i++) {
     hg_status one = work[i].kind == HG_WORK_LAUNCH ? hg_cuda_check_final(d, work[i].kernel, work[i].launch) : HG_OK;

@@ -53,7 +53,7 @@ hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const 
 /* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
 hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
 /* HG_UNPREPARED if that entry is not compiled in full yet: for launches that are repeated, as a graph's are. */
-hg_status hg_cuda_check_final(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
+hg_status hg_cuda_check_final(void *device, void *kernel, const atlas_launch *launch);
 /* hg_cuda_check_ready, but only under a profiler, which would otherwise show a range for the launch too that is
  * repeated. */
 static inline hg_status hg_cuda_check_ready_for_range(const cuda_device *d, cuda_kernel *kernel,

@@ -228,12 +228,13 @@ hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const a
   return pack(d, kernel, launch, &places, &r);
 }
 
-hg_status hg_cuda_check_final(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch) {
+hg_status hg_cuda_check_final(void *device, void *kernel, const atlas_launch *launch) {
+  cuda_kernel *k = kernel;
   packed_launch r;
   const hg_gpu_places places = {.table = 0};
-  HG_TRY(pack(d, kernel, launch, &places, &r));
+  HG_TRY(pack(device, k, launch, &places, &r));
   if (!atomic_load(&r.entry->is_first)) return HG_OK;
-  atomic_fetch_or(&kernel->wanted, CUDA_WANTS_ALL);
+  atomic_fetch_or(&k->wanted, CUDA_WANTS_ALL);
   return HG_UNPREPARED;
 }
 

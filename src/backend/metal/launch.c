@@ -54,7 +54,8 @@ static hg_status pack(metal_kernel *kernel, gpu_launch *g) {
   return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
 }
 
-hg_status hg_metal_check_ready(metal_kernel *kernel, const atlas_launch *launch) {
+hg_status hg_metal_check_ready(void *device, void *kernel, const atlas_launch *launch) {
+  (void)device;
   gpu_launch g = {.launch = *launch};
   return pack(kernel, &g);
 }
@@ -122,7 +123,7 @@ hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, metal
 hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const atlas_launch *launch,
                                  metal_record *record, metal_results *results, metal_id *last) {
   metal_encoding e;
-  HG_TRY(hg_metal_check_ready(kernel, launch));
+  HG_TRY(hg_metal_check_ready(d, kernel, launch));
   HG_TRY(hg_metal_begin_within(d, &e));
   hg_status status = hg_metal_encode_within(d, &e, kernel, launch, record, results);
   hg_metal_commit_within(d, &e, last); /* an empty one after a failure */

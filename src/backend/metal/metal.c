@@ -20,6 +20,7 @@ const hg_backend hg_backend_metal = {
     .unmap = hg_metal_unmap,
     .compile = hg_metal_compile,
     .prepare = hg_metal_prepare,
+    .check_final = hg_metal_check_ready,
     .describe = hg_metal_describe,
     .release = hg_metal_release,
     .launch = hg_metal_launch,

@@ -74,7 +74,7 @@ void hg_metal_release(void *device, void *kernel);
 
 hg_status hg_metal_launch(void *device, void *kernel, atlas_launch *launch);
 /* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
-hg_status hg_metal_check_ready(metal_kernel *kernel, const atlas_launch *launch);
+hg_status hg_metal_check_ready(void *device, void *kernel, const atlas_launch *launch);
 /* A launch whose entry is there, behind those that the encoder has, or in a command buffer of its own, which goes to
  * the queue; with a fault to that record, which lies in memory of the device. `results`: of
  * programs that change counters or the phase, or NULL. */

@@ -215,7 +215,7 @@ static hg_status graph_open_within(metal_device *d, const hg_work *work, size_t 
       continue;
     }
     g->launches++;
-    hg_status one = hg_metal_check_ready(work[i].kernel, work[i].launch);
+    hg_status one = hg_metal_check_ready(d, work[i].kernel, work[i].launch);
     if (ready == HG_OK) ready = one;
   }
   return ready == HG_OK ? open_records(d, g->launches, &g->records) : ready;
