@@ -36,6 +36,9 @@ from hologram._modes import eager as eager
 from hologram._modes import explain as explain
 from hologram._modes import jit as jit
 from hologram._modes import strict as strict
+from hologram._warm import Spec as Spec
+from hologram._warm import Warmed as Warmed
+from hologram._warm import warm as warm
 from hologram.array_api import arange as arange
 from hologram.array_api import pad as pad
 from hologram.backend import BackendType as BackendType

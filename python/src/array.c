@@ -23,13 +23,19 @@ PyObject *hgpy_array_of(hgpy_node *node) {
   return (PyObject *)array;
 }
 
-void hgpy_array_set(PyObject *self, hgpy_node *node) {
+void hgpy_array_put(PyObject *self, hgpy_node *node) {
   hgpy_array *array = (hgpy_array *)self;
   hgpy_node *old = array->node;
   array->node = node;
   node->holders++;
   old->holders--;
   hgpy_node_release(old);
+}
+
+bool hgpy_array_set(PyObject *self, hgpy_node *node) {
+  if (hgpy_warming_count > 0 && !hgpy_warm_note(self)) return hgpy_node_release(node), false;
+  hgpy_array_put(self, node);
+  return true;
 }
 
 static void array_dealloc(PyObject *self) {
@@ -428,7 +434,7 @@ static PyObject *array_astype(PyObject *self, PyObject *object) {
 
 hgpy_node *hgpy_node_on(hgpy_node *node, hgpy_device *device) {
   hgpy_node *dense = hgpy_dense(node, true);
-  if (dense == NULL) return NULL;
+  if (dense == NULL || !hgpy_has_elements(dense)) return hgpy_node_release(dense), NULL;
   hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)dense->tensor.type, dense->tensor.rank, dense->tensor.shape);
   uint64_t bytes = hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type);
   uint64_t from = (uint64_t)dense->tensor.offset * hgpy_type_bytes(tensor.type);

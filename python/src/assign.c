@@ -79,22 +79,21 @@ static hgpy_node *own_memory(PyObject *self) {
   if (!hgpy_evaluate(&node, 1)) return NULL;
   if (node->input_count > 0) { /* they are kept for gradients, which would not see what is written */
     node = hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor);
-    if (node == NULL) return NULL;
-    hgpy_array_set(self, node);
+    if (node == NULL || !hgpy_array_set(self, node)) return NULL;
   }
   bool is_own = node->references == 1 && node->storage->references == 1 && !node->storage->is_foreign;
+  is_own |= hgpy_is_warming(); /* what it was is held */
   if (is_own && !repeats_elements(&node->tensor)) return node;
   if (!hgpy_allows(
           "others see the memory that is assigned to, so all of it would be copied; assign to hologram.array(x)"))
     return NULL;
   hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)node->tensor.type, node->tensor.rank, node->tensor.shape);
   hgpy_storage *storage =
-      hgpy_storage_create(node->device, hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type), false);
+      hgpy_storage_for_result(node->device, hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type));
   if (storage == NULL) return NULL;
   hgpy_node *copy = hgpy_node_data(storage, &tensor);
   if (copy == NULL || !hgpy_evaluate_into(node, storage, &tensor)) return hgpy_node_release(copy), NULL;
-  hgpy_array_set(self, copy);
-  return copy;
+  return hgpy_array_set(self, copy) ? copy : NULL;
 }
 
 /* ---- as part of what is recorded --------------------------------------------------------------------------------- */
@@ -136,9 +135,7 @@ static int record_update(PyObject *self, const selection *s, hgpy_node *value) {
   if (part != NULL)
     result = hgpy_record(HGPY_ROW_update, (hgpy_node *[]){hgpy_array_node(self), part}, 2, lists, 3);
   hgpy_node_release(part);
-  if (result == NULL) return -1;
-  hgpy_array_set(self, result);
-  return 0;
+  return result != NULL && hgpy_array_set(self, result) ? 0 : -1;
 }
 
 static int set_selected(PyObject *self, const selection *s, hgpy_node *value) {
@@ -174,9 +171,9 @@ static int set_by_places(PyObject *self, PyObject *key, hgpy_node *value) {
   made = hgpy_settled(made);
   hgpy_tracing = was_tracing;
   if (made == NULL) return -1;
-  hgpy_array_set(self, hgpy_node_retain(hgpy_array_node(made)));
+  bool is_good = hgpy_array_set(self, hgpy_node_retain(hgpy_array_node(made)));
   Py_DECREF(made);
-  return 0;
+  return is_good ? 0 : -1;
 }
 
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value) {

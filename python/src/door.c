@@ -1,11 +1,19 @@
 /* door.c - the one way from an array to memory of the host, or of others. */
 #include "hgpy.h"
 
+bool hgpy_has_elements(const hgpy_node *node) {
+  if (node->storage == NULL || !node->storage->is_blank) return true;
+  PyErr_SetString(PyExc_ValueError,
+                  "hologram.warm computes nothing, so this array has no elements: a function that is warmed cannot "
+                  "read what it computes, nor can anybody afterwards; warm its parts, or call it once instead");
+  return false;
+}
+
 bool hgpy_expose(hgpy_node *node, hgpy_purpose purpose) {
   int depends = purpose == HGPY_AS_MEMORY ? hgpy_depends(node, 0) : 0;
   if (depends > 0)
     PyErr_SetString(PyExc_TypeError,
                     "the memory of an array that a gradient flows through would be given to others, where the gradient "
                     "is lost: hologram.stop_gradient(x) says that it may be");
-  return depends == 0 && hgpy_evaluate(&node, 1);
+  return depends == 0 && hgpy_evaluate(&node, 1) && hgpy_has_elements(node);
 }

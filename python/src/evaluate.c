@@ -236,7 +236,7 @@ static void become_data(hgpy_node *node, hgpy_storage *storage, const hg_tensor 
 /* Another thread may have given up what this one has walked over. */
 static bool add_inputs(run *r, const graph *g) {
   for (uint32_t i = 0; i < g->leaves.count; i++)
-    if (!hgpy_is_there(g->leaves.nodes[i])) return false;
+    if (!hgpy_is_there(g->leaves.nodes[i]) || !hgpy_has_elements(g->leaves.nodes[i])) return false;
   if (!hgpy_can_give_up(g)) return false;
   for (uint32_t i = 0; i < g->leaves.count; i++)
     if (hgpy_has_input(g, i))
@@ -248,6 +248,7 @@ static bool add_inputs(run *r, const graph *g) {
 static bool run_graph(graph *g, hg_executable *executable, bool is_general, hgpy_storage *storage,
                       const hg_tensor *into) {
   run r;
+  if (hgpy_is_warming()) return hgpy_warm_graph(g, executable, into != NULL);
   bool is_good = run_begin(&r, g, is_general) && add_inputs(&r, g);
   is_good = is_good && (!is_general || add_numbers(&r, g)) && add_outputs(&r, g, storage, into);
   for (uint32_t i = 0; i < g->results.count; i++) hgpy_node_retain(g->results.nodes[i]);
@@ -349,8 +350,7 @@ hgpy_node *hgpy_copy(hgpy_node *node) {
   hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)node->tensor.type, node->tensor.rank, node->tensor.shape);
   hgpy_device *device = node->device != NULL ? node->device : hgpy_default_device();
   hgpy_storage *storage =
-      device != NULL ? hgpy_storage_create(device, hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type), false)
-                     : NULL;
+      device != NULL ? hgpy_storage_for_result(device, hg_tensor_count(&tensor) * hgpy_type_bytes(tensor.type)) : NULL;
   if (storage == NULL) return NULL;
   if (hg_tensor_count(&tensor) == 0 || hgpy_evaluate_into(node, storage, &tensor))
     return hgpy_node_data(storage, &tensor);

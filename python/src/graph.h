@@ -91,6 +91,10 @@ bool hgpy_find_apart(const graph *g, bool *is_apart);
 bool hgpy_can_give_up(const graph *g);
 void hgpy_give_up(const graph *g);
 
+/* Instead of a run: the executable is compiled in full, and results become blank but where there is memory for them.
+ * False: raised. */
+bool hgpy_warm_graph(const graph *g, hg_executable *executable, bool has_memory);
+
 static inline uint32_t hgpy_home_of(const graph *g, uint32_t result) {
   return g->home_of != NULL ? g->home_of[result] : HGPY_NONE;
 }

@@ -146,6 +146,7 @@ struct hgpy_storage {
   uint32_t references;
   bool is_read_only;
   bool is_foreign;
+  bool is_blank;   /* it has no buffer: hologram.warm computes nothing (warm.c) */
   bool was_queued; /* a stream's faults may look for its buffer by a handle as long as there is one */
   hgpy_device *device;
   hg_buffer *buffer;
@@ -161,6 +162,10 @@ struct hgpy_storage {
 
 /* New memory; `is_zero`: it reads as zeros. NULL: raised. */
 hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool is_zero);
+/* What is there instead of memory where nothing is computed. NULL: raised. */
+hgpy_storage *hgpy_storage_blank(hgpy_device *device, uint64_t byte_count);
+/* For what is computed: new memory, or nothing but that. */
+hgpy_storage *hgpy_storage_for_result(hgpy_device *device, uint64_t byte_count);
 /* Memory of somebody else's. It takes `owner`, also where it fails. */
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner));
@@ -265,6 +270,21 @@ typedef enum hgpy_purpose { HGPY_AS_NUMBERS, HGPY_AS_MEMORY } hgpy_purpose;
 /* Makes DATA of a node whose elements are to be read or shared from now on; false: raised. Nothing else does that. */
 bool hgpy_expose(hgpy_node *node, hgpy_purpose purpose);
 
+/* Of DATA: whether it has elements; false: raised. */
+bool hgpy_has_elements(const hgpy_node *node);
+
+/* ---- calls that compute nothing (warm.c) ------------------------------------------------------------------------- */
+
+extern uint32_t hgpy_warming_count;
+bool hgpy_is_warming_here(void);
+/* Whether this thread is in a call of hologram.warm. */
+static inline bool hgpy_is_warming(void) { return hgpy_warming_count > 0 && hgpy_is_warming_here(); }
+/* The array has its value again when the call ends; false: raised. */
+bool hgpy_warm_note(PyObject *array);
+PyObject *hgpy_begin_warm(PyObject *module, PyObject *unused);
+PyObject *hgpy_end_warm(PyObject *module, PyObject *number);
+PyObject *hgpy_blank(PyObject *module, PyObject *const *values, Py_ssize_t count);
+
 /* ---- computing (evaluate.c) -------------------------------------------------------------------------------------- */
 
 /* Memory that is given up: the result may be written where the elements of `given` are, which nobody can read then. */
@@ -365,7 +385,8 @@ static inline bool hgpy_is_array(PyObject *object) { return Py_TYPE(object) == h
 /* Takes the node, also where it fails; NULL gives NULL. */
 PyObject *hgpy_array_of(hgpy_node *node);
 hgpy_node *hgpy_array_node(PyObject *array); /* borrowed */
-void hgpy_array_set(PyObject *self, hgpy_node *node); /* takes the node */
+bool hgpy_array_set(PyObject *self, hgpy_node *node); /* takes the node; false: raised, and nothing is changed */
+void hgpy_array_put(PyObject *self, hgpy_node *node); /* the same, where a call of hologram.warm does not count */
 /* A shape of Python: an int, or a sequence of ints, none below 0; false: raised. */
 bool hgpy_shape_from(PyObject *object, uint64_t *shape, uint32_t *rank);
 /* Such numbers of any sign: axes, and shapes of which a size is to be found out. */

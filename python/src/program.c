@@ -142,7 +142,7 @@ static hgpy_storage *storage_for(launch *l, PyObject *value, const hg_parameter_
   } else {
     hgpy_node *node = hgpy_is_array(value) ? hgpy_dense(hgpy_array_node(value), false)
                                            : hgpy_share(value, l->device, is_written ? 0 : 1);
-    if (node == NULL) return NULL;
+    if (node == NULL || !hgpy_has_elements(node)) return hgpy_node_release(node), NULL;
     type = node->tensor.type;
     bool is_refused = is_written && (hgpy_is_array(value) || node->storage->is_read_only);
     uint64_t stride = 1, count = hg_tensor_count(&node->tensor);

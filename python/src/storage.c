@@ -128,6 +128,16 @@ void hgpy_give_back(void *owner, void (*release)(void *owner)) {
   PyErr_Restore(type, value, traceback);
 }
 
+hgpy_storage *hgpy_storage_blank(hgpy_device *device, uint64_t byte_count) {
+  hgpy_storage *storage = make_storage(device, byte_count);
+  if (storage != NULL) storage->is_blank = true;
+  return storage;
+}
+
+hgpy_storage *hgpy_storage_for_result(hgpy_device *device, uint64_t byte_count) {
+  return hgpy_is_warming() ? hgpy_storage_blank(device, byte_count) : hgpy_storage_create(device, byte_count, false);
+}
+
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner)) {
   bool is_host = device->backend == HG_BACKEND_CPU;

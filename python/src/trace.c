@@ -92,7 +92,7 @@ static uint64_t begin(PyObject *leaves, PyObject *given_arrays) {
 static void give_back(given *list, Py_ssize_t count) {
   while (count-- > 0) {
     hgpy_array *array = (hgpy_array *)list[count].array;
-    if (array->node != list[count].node) hgpy_array_set(list[count].array, hgpy_node_retain(list[count].node));
+    if (array->node != list[count].node) hgpy_array_put(list[count].array, hgpy_node_retain(list[count].node));
     array->born = list[count].born;
     hgpy_node_release(list[count].node);
     Py_DECREF(list[count].array);

@@ -242,8 +242,8 @@ typedef struct hg_backend {
   hg_status (*compile)(void *device, hg_compile_input *input, hg_compiled *out);
   /* Compiles the code for which launches of this kernel gave HG_UNPREPARED. NULL: none ever does. Not locked. */
   hg_status (*prepare)(void *device, void *kernel);
-  /* HG_UNPREPARED where a launch would run code that is still to be replaced by faster code, or none is there: `prepare`
-   * then makes it. Of the addresses only the alignment counts. NULL: `compile` makes all there is. */
+  /* HG_UNPREPARED where the code for a launch is not there, or is still to be replaced by faster code: `prepare` then
+   * makes it. Of the addresses only the alignment counts. NULL: `compile` makes all there is. */
   hg_status (*check_final)(void *device, void *kernel, const atlas_launch *launch);
   hg_status (*describe)(void *device, void *kernel, hg_kernel_facts *facts);
   void (*release)(void *device, void *kernel);

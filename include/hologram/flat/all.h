@@ -988,6 +988,7 @@ hg_executable *hg_executable_retain(hg_executable *executable);
 void hg_executable_release(hg_executable *executable);
 hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t input_count, const hg_tensor *outputs,
     size_t output_count, hg_stream *stream, hg_launch_report *report);
+hg_status hg_executable_warm(hg_executable *executable, uint64_t *kernel_count);
 hg_status hg_executable_report(hg_executable *executable, const hg_allocator *allocator, int json, char **text,
     size_t *length);
 hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
