@@ -136,6 +136,14 @@ HG_API hg_status hg_compute_all(hg_computation *computation, hg_op op, const hg_
 HG_API hg_value hg_compute_formula(hg_computation *computation, const char *formula, const char *const *names,
                                    const hg_value *values, size_t count);
 
+/* From now on contractions (products of matrices, in formulas too) are recorded with these numerics, and so are those
+ * of their gradients: 0, which is what a computation begins with, or HG_NUMERICS_FAST, or that and HG_NUMERICS_TF32. A
+ * fast contraction, with a bias, relu or gelu_tanh that follows it alone, is computed by the vendor's library where the
+ * device has one that takes it: sums of f16, bf16 and f32 are f32 as ever, but in any order, and what follows need not
+ * be rounded in between, so the bits are other ones, also from device to device. hg_executable_report says which
+ * launches are such, and of a fast contraction that is computed canonically, with the canonical bits, why. */
+HG_API hg_status hg_computation_numerics(hg_computation *computation, uint32_t numerics);
+
 /* Type, shape and (dense) strides of a value. */
 HG_API hg_status hg_computation_describe(hg_computation *computation, hg_value value, hg_tensor *out);
 
@@ -155,9 +163,10 @@ HG_API hg_status hg_computation_update(hg_computation *computation, hg_value inp
 typedef struct hg_executable hg_executable;
 
 enum {
-  HG_NUMERICS_FAST = 1, /* contractions may use the vendor's library or tensor cores: other bits; the report says so */
+  HG_NUMERICS_FAST = 1, /* all contractions are fast: see hg_computation_numerics */
   HG_NO_FUSION = 2,     /* each operation by itself: for comparisons */
-  HG_STRICT_TYPES = 4   /* HG_INVALID_ARGUMENT where bools, integers and floats meet in a call of hg_compute */
+  HG_STRICT_TYPES = 4,  /* HG_INVALID_ARGUMENT where bools, integers and floats meet in a call of hg_compute */
+  HG_NUMERICS_TF32 = 8  /* with HG_NUMERICS_FAST: factors of f32 may be rounded to 11 bits (TF32) */
 };
 
 typedef struct hg_compile_desc {

@@ -46,20 +46,26 @@ static inline void hg_add_remark(hg_device_info *info, const char *about, const 
   snprintf(info->remarks + used, sizeof info->remarks - used, "%s%s%s", used > 0 ? "; " : "", about, words);
 }
 
+enum { HG_WITH_BIAS = 1, HG_WITH_RELU = 2, HG_WITH_GELU_TANH = 4 };
+
 /* c[i, r, j] = the sum over l < k of a[i, r, l] * b[i, l, j], for i < batch, r < m, j < n, in the one order that
  * contractions have: K in chunks of 256, each one chain of fused multiply-adds from +0 in increasing l; chunks by the
  * aligned binary tree over their number. Sums of f16, bf16 and f32 are f32, those of f64 f64, integers wrap at `type`;
  * results are rounded once, and a NaN is canonical. Everything lies within its buffer, and c overlaps neither a nor b.
- */
+ * A fast one may have other bits, and an epilogue, computed before the rounding: bias[j] of c's type is added, then
+ * relu or gelu_tanh is taken. */
 typedef struct hg_contraction {
   uint8_t a_type, b_type, type; /* atlas_type; `type` is c's */
-  uint8_t is_fast; /* the caller allows other bits: a vendor's library, tensor cores */
+  uint8_t is_fast;  /* the caller allows other bits: a vendor's library, tensor cores */
+  uint8_t is_tf32;  /* and f32 factors that are rounded to 11 bits */
+  uint8_t epilogue; /* HG_WITH_..., of a fast one */
+  uint8_t reserved[2];
   uint64_t batch, m, n, k;
   const uint8_t *a, *b; /* elements (0, 0, 0) */
   uint8_t *c;
   int64_t a_stride[3], b_stride[3], c_stride[3]; /* elements: of the batch, rows, columns; c repeats none */
   uint8_t *scratch; /* of as many bytes as contract_scratch says, with any contents; aligned to 64 */
-  uint64_t first[3]; /* of a kernel for one, which has no addresses: bytes from what is bound to them */
+  uint64_t first[4]; /* of a kernel for one, which has no addresses: bytes from what is bound to a, b, c and the bias */
 } hg_contraction;
 
 /* Where rows lie, whose elements lie side by side: in elements from what is bound to a symbol of the program. */
@@ -93,7 +99,8 @@ typedef struct hg_compile_input {
   const atlas_program *program; /* outlives the kernel */
   ssa_unit *unit; /* its canonical unit: the backend may change it, or move it out and leave an empty one */
   /* NULL, or what the kernel is to do in each launch instead of running the program: its symbols 0, 1 and 2 are bound
-   * to a, b and c, and 3 to the scratch where that is needed. Only where contract_scratch has said that it can. */
+   * to a, b and c, the next to the scratch where that is needed, and the last to the bias where there is one. Only
+   * where contract_scratch has said that it can. */
   const hg_contraction *contraction;
   uint8_t hash[ATLAS_HASH_BYTES];
 } hg_compile_input;
@@ -253,9 +260,10 @@ typedef struct hg_backend {
   hg_status (*launch)(void *device, void *kernel, atlas_launch *launch);
 
   /* Whether there is a kernel of the backend's own for a contraction, with the bits of the Atlas program that defines
-   * it (hg_compile_input), or any where is_fast: how many bytes of scratch it needs, 0 for small ones, or UINT64_MAX
-   * where there is none for these types; addresses are not looked at. NULL: there is none at all. Not locked. */
-  uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction);
+   * it (hg_compile_input), or any where it is fast: how many bytes of scratch it needs, 0 for small ones, or
+   * UINT64_MAX where there is none for these types; then *why says of a fast one why not. Addresses are not looked at.
+   * NULL: there is none at all. Not locked. */
+  uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction, const char **why);
 
   const hg_stream_functions *streams;
 } hg_backend;

@@ -1,5 +1,8 @@
 /* compile.c - hg_compile: an executable from the cache, or a new one. */
+#include "ops/compute.h"
 #include "ops/executable.h"
+
+enum { KNOWN_FLAGS = HG_NUMERICS_FAST | HG_NUMERICS_TF32 | HG_NO_FUSION | HG_STRICT_TYPES };
 
 static hg_status check_computation(hg_computation *c) {
   HG_TRY(hg_computation_status(c));
@@ -29,9 +32,11 @@ hg_status hg_compile(hg_executor *executor, hg_computation *computation, const h
   if (executor == NULL || computation == NULL || out == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_compile: an argument is NULL");
   HG_TRY(HG_READ(hg_compile_desc, &own, desc));
-  if ((own.flags & ~(uint32_t)(HG_NUMERICS_FAST | HG_NO_FUSION | HG_STRICT_TYPES)) != 0 || own.reserved != 0)
+  if ((own.flags & ~(uint32_t)KNOWN_FLAGS) != 0 || own.reserved != 0)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_compile_desc.flags 0x%x and .reserved %u: a bit that means nothing",
                    (unsigned)own.flags, (unsigned)own.reserved);
+  const char *why = ops_check_numerics(own.flags);
+  if (why != NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_compile_desc.flags: %s", why);
   HG_TRY(check_computation(computation));
   if ((own.flags & HG_STRICT_TYPES) != 0 && computation->mix[0] != '\0')
     return hg_fail(HG_INVALID_ARGUMENT, "%s", computation->mix);

@@ -40,6 +40,24 @@ hg_status hg_computation_status(hg_computation *computation) {
   return computation->status == HG_OK ? HG_OK : hg_fail(computation->status, "%s", computation->sentence);
 }
 
+const char *ops_check_numerics(uint32_t flags) {
+  if ((flags & HG_NUMERICS_TF32) == 0 || (flags & HG_NUMERICS_FAST) != 0) return NULL;
+  return "HG_NUMERICS_TF32 without HG_NUMERICS_FAST: TF32 is a way of fast numerics; give both";
+}
+
+hg_status hg_computation_numerics(hg_computation *computation, uint32_t numerics) {
+  if (computation == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_computation_numerics: 'computation' is NULL");
+  HG_TRY(hg_computation_status(computation));
+  const char *why = ops_check_numerics(numerics);
+  if ((numerics & ~(uint32_t)(HG_NUMERICS_FAST | HG_NUMERICS_TF32)) != 0)
+    ops_failed(computation, HG_INVALID_ARGUMENT,
+               "hg_computation_numerics: 0x%x has a bit that is neither HG_NUMERICS_FAST nor HG_NUMERICS_TF32",
+               (unsigned)numerics);
+  else if (why != NULL) ops_failed(computation, HG_INVALID_ARGUMENT, "hg_computation_numerics: %s", why);
+  else computation->numerics = (uint8_t)numerics;
+  return computation->status;
+}
+
 int ops_is_value(const hg_computation *c, value_id value) { return value > 0 && value <= c->nodes.count; }
 
 /* ---- inputs and constants ---------------------------------------------------------------------------------------- */

@@ -144,7 +144,8 @@ static int record(const ops_request *request, const value_id *results, uint32_t 
   hg_computation *c = request->c;
   const ops_row *row = request->row;
   if (request->depth > 0 && (row->kind != OPS_KIND_formula || row->gradient[0] == '\0')) return 1;
-  ops_call call = {.op = row->op, .result_count = (uint8_t)count, .depth = request->depth, .first_node = first_node};
+  ops_call call = {.op = row->op, .result_count = (uint8_t)count, .depth = request->depth, .first_node = first_node,
+                   .numerics = c->numerics};
   call.end_node = (uint32_t)c->nodes.count;
   call.first_argument = (uint32_t)c->arguments.count;
   call.input_count = (uint8_t)(request->input_count < HG_MAX_RANK ? request->input_count : HG_MAX_RANK);

@@ -41,6 +41,8 @@ typedef struct ops_request {
 } ops_request;
 
 int ops_is_value(const hg_computation *c, value_id value);
+/* Why these numerics cannot be; NULL: they can. */
+const char *ops_check_numerics(uint32_t flags);
 
 /* "softmax: " and why not; 0. */
 value_id ops_refuse(const ops_request *request, hg_status status, const char *format, ...) HG_PRINTF(3, 4);

@@ -3,8 +3,6 @@
 
 #include "atlas/tables.h"
 
-#include <stdio.h>
-
 /* ---- the group --------------------------------------------------------------------------------------------------- */
 
 static hg_status find_contraction(contract *c) {
@@ -114,9 +112,6 @@ static hg_status write_contract(contract *c, ops_step *steps) {
   HG_TRY(ops_contract_results(c, &results));
   int is_done = 0;
   HG_TRY(ops_contract_own(c, &results, steps, &is_done));
-  if (c->group->plan->target.is_fast && !steps[0].is_fast)
-    snprintf(steps[0].note, sizeof steps[0].note,
-             "bit-exact: fast numerics were asked for, but no library of the vendor's does this");
   if (is_done) return HG_OK;
   int is_thin = ops_contract_is_thin(c);
   if (is_thin) c->part_chains = 1, c->parts = parts_of(c->k, CONTRACT_CHAIN);

@@ -129,6 +129,11 @@ hg_status ops_contract_fold(contract *c, ops_step *step) {
   form.factor[AT_PART] = (int64_t)(c->batch * c->m * c->n);
   HG_TRY(ops_load_of(&c->terms, c->partial, (atlas_type)c->sum_type, &form, &partial));
   HG_TRY(ops_contract_results(c, &results));
+  if (c->reached != 0) { /* it is loaded, so what it is made of is not computed again */
+    results.bound = c->reached;
+    ops_term_at(&c->terms, c->reached)->kind = TERM_BOUND;
+    ops_term_at(&c->terms, c->reached)->input_count = 0;
+  }
   HG_TRY(ops_code_begin(&c->code, &c->terms, step, "contract_parts"));
   c->code.index_type = ops_contract_index_type(c);
   write_program(c, &results);

@@ -36,6 +36,7 @@ typedef struct contract {
   uint64_t tiles_m, tiles_n;
   uint64_t part_chains, parts; /* K is split into parts of so many chains, a power of two */
   uint32_t partial;            /* storage of the parts' sums; only where parts > 1 */
+  term_id reached; /* what a kernel of the backend's own has left in `partial`, of type sum_type; 0: the parts' sums */
 } contract;
 
 static inline uint32_t contract_lanes(const contract *c) { return 32 * c->warps_m * c->warps_n; }
@@ -59,6 +60,20 @@ hg_status ops_contract_tiles(contract *c, ops_step *step);
 /* The same for the product of a matrix and a vector: parts are chains. */
 int ops_contract_is_thin(const contract *c);
 hg_status ops_contract_thin(contract *c, ops_step *step);
+/* What a kernel may compute: a term of what follows the contraction, through which alone that is read. */
+typedef struct contract_reach {
+  term_id term;
+  uint8_t type, epilogue; /* of the term; HG_WITH_... */
+  uint32_t bias_storage;
+  int64_t bias_first;     /* element of it */
+} contract_reach;
+
+enum { CONTRACT_MOST_STAGES = 4 };
+
+/* The stages of what a fast kernel may compute, each of more than the one before; the first is the contraction alone,
+ * and the only one where it is not fast. Returns how many. */
+uint32_t ops_contract_reach(const contract *c, const contract_results *results, int is_fast,
+                            contract_reach stages[CONTRACT_MOST_STAGES]);
 /* A kernel of the backend's own, for the result itself or, where something follows, a temporary that a second step
  * reads. *is_done 0: there is none. */
 hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done);

@@ -244,7 +244,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
                        .units = executor->info.compute_units,
                        .shared_bytes = executor->info.max_shared_bytes,
                        .spreads_blocks = executor->info.spreads_blocks != 0,
-                       .is_fast = (e->flags & HG_NUMERICS_FAST) != 0,
+                       .numerics = e->flags & (HG_NUMERICS_FAST | HG_NUMERICS_TF32),
                        .contract_scratch = executor->backend->contract_scratch,
                        .device = executor->device,
                        .patience = &patience};

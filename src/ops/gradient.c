@@ -91,6 +91,7 @@ static int flow_through_call(ops_gradient *g, value_id value, value_id amount) {
   rule.y = with_axes(g->c, value, row, arguments, call.inputs[0]);
   rule.g = with_axes(g->c, amount, row, arguments, call.inputs[0]);
   value_id results[OPS_MAX_RESULTS];
+  g->c->numerics = call.numerics;
   if (ops_apply_rule(g, &rule, wanted, results))
     for (uint32_t i = 0; i < call.input_count; i++) ops_flow(g, call.inputs[i], results[i]);
   return 1;
@@ -177,9 +178,11 @@ hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cota
     ops_failed(c, HG_OUT_OF_MEMORY, "no memory for the gradients of %u values", (unsigned)value);
   } else {
     find_dependent(&g, wrt, count);
+    uint8_t numerics = c->numerics; /* of what is recorded; a gradient has those of what it is the gradient of */
     find_calls(&g);
     g.adjoint[value] = first;
     walk(&g);
+    c->numerics = numerics;
     keep_checks(&g);
     take_gradients(&g, wrt, count, gradients);
   }

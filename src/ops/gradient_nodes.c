@@ -313,7 +313,10 @@ void ops_flow_through(ops_gradient *g, value_id of, value_id amount) {
       break;
     }
     case OPS_REDUCE: flow_reduce(g, of, &node, amount); break;
-    case OPS_CONTRACT: flow_contract(g, &node, amount); break;
+    case OPS_CONTRACT:
+      g->c->numerics = node.numerics;
+      flow_contract(g, &node, amount);
+      break;
     case OPS_GATHER: flow_gather(g, &node, amount); break;
     case OPS_SCATTER: flow_scatter(g, &node, amount); break;
     case OPS_CONCATENATE: flow_concatenate(g, &node, amount); break;

@@ -62,8 +62,8 @@ typedef struct ops_target {
   int for_gpu;
   uint32_t units, shared_bytes; /* multiprocessors, 0: unknown; shared memory that a block may have */
   int spreads_blocks; /* a block whose lanes need many registers may have those of several multiprocessors */
-  int is_fast; /* contractions may have other bits (HG_NUMERICS_FAST) */
-  uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction); /* hg_backend's; NULL */
+  uint32_t numerics; /* of all contractions, besides their own: HG_NUMERICS_FAST, HG_NUMERICS_TF32 */
+  uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction, const char **why); /* hg_backend's */
   void *device;
   hg_patience *patience; /* while it is planned; NULL: nobody is asked */
 } ops_target;

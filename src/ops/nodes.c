@@ -319,11 +319,17 @@ value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, u
   return keep ? ops_reshape(c, result, &kept) : result;
 }
 
+uint8_t ops_numerics_for(atlas_type type, uint32_t numerics) {
+  uint32_t known = type == ATLAS_f32 ? HG_NUMERICS_FAST | HG_NUMERICS_TF32 : HG_NUMERICS_FAST;
+  return (uint8_t)(numerics & known);
+}
+
 value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type) {
   if (a == 0 || b == 0) return 0;
   const ops_shape *left = &ops_at(c, a)->shape, *right = &ops_at(c, b)->shape;
   ops_node node = {.kind = OPS_CONTRACT, .type = (uint8_t)type, .input_count = 2, .input = {a, b}};
   node.shape = (ops_shape){.rank = 3, .size = {left->size[0], left->size[1], right->size[2]}};
+  node.numerics = ops_numerics_for((atlas_type)ops_at(c, a)->type, c->numerics);
   uint64_t sizes[] = {left->size[0], left->size[1], right->size[2], left->size[2]};
   for (int i = 0; i < 4; i++) /* tiles are numbered in 32 bits */
     if (sizes[i] > INT32_MAX)

@@ -50,7 +50,10 @@ typedef struct ops_node {
   uint8_t input_count;
   uint8_t reduce; /* ops_reduce; of SCATTER: 1 adds */
   uint16_t op;    /* atlas_op of POINTWISE; a comparison, pand, por, pxor, pnot on bool; sel (bool, a, b); cvt */
-  uint8_t bounds; /* ops_bounds of GATHER, SCATTER */
+  union {
+    uint8_t bounds;   /* ops_bounds of GATHER, SCATTER */
+    uint8_t numerics; /* of CONTRACT: HG_NUMERICS_FAST, HG_NUMERICS_TF32; 0: canonical */
+  };
   uint8_t axis;
   uint32_t axes;  /* bits, of REDUCE; of RESHAPE see ops_is_named */
   uint32_t index; /* of INPUT */
@@ -68,6 +71,7 @@ typedef struct ops_node {
 typedef struct ops_call {
   uint16_t op; /* hg_op */
   uint8_t input_count, result_count;
+  uint8_t numerics; /* of its contractions */
   uint32_t depth; /* of formulas around it; 0: the user called it */
   value_id inputs[8], results[8];
   uint32_t first_argument;       /* in hg_computation.arguments: as many as the row has */
@@ -96,6 +100,7 @@ struct hg_computation {
   hg_array outputs; /* ops_output */
   hg_array buckets; /* uint32_t: of the table that finds equal nodes */
   hg_array checks;  /* value_id: gathers whose numbers are looked at although nobody may read what they give */
+  uint8_t numerics; /* of contractions that are added: see ops_node */
   hg_status status;
   char sentence[512];
   char mix[512]; /* of the first call whose inputs are of several kinds; "": there is none */
@@ -136,7 +141,10 @@ value_id ops_broadcast(hg_computation *c, value_id value, const ops_shape *shape
 value_id ops_permute(hg_computation *c, value_id value, const uint32_t *axes);
 value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape);
 value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axes, int keep);
-value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type); /* [B,M,K] x [B,K,N] */
+/* [B,M,K] x [B,K,N], with the computation's numerics. */
+value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type);
+/* Of flags, the numerics that mean something to a contraction of factors of this type: only f32 has TF32. */
+uint8_t ops_numerics_for(atlas_type type, uint32_t numerics);
 /* x with the source, of its rank, at box->start + box->step * j along each axis; steps >= 1, all within x's shape. */
 value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops_view *box);
 /* The view of the elements of such a box. */

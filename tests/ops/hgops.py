@@ -81,6 +81,7 @@ SIGNATURES = {
     "hg_computation_create": (c.c_int, [P, c.POINTER(P)]),
     "hg_computation_release": (None, [P]),
     "hg_computation_status": (c.c_int, [P]),
+    "hg_computation_numerics": (c.c_int, [P, U32]),
     "hg_computation_input": (U32, [P, c.c_char_p, c.POINTER(Tensor)]),
     "hg_computation_number": (U32, [P, c.c_int, c.c_double]),
     "hg_computation_integer": (U32, [P, c.c_int, c.c_int64]),
@@ -221,6 +222,10 @@ class Computation:
 
     def op(self, name, *values, **arguments):
         return self.op_all(name, *values, **arguments)[0]
+
+    def numerics(self, flags):
+        """Of contractions that are recorded from now on."""
+        check(LIB.hg_computation_numerics(self.handle, flags))
 
     def number(self, kind, value):
         return LIB.hg_computation_number(self.handle, CODES[kind], value)

@@ -9,8 +9,9 @@ import pytest
 
 import hgops
 
-FAST = 1
+FAST, TF32 = 1, 8
 f32, bf16 = np.float32, ml_dtypes.bfloat16
+TOLERANCE = {f32: 1e-5, np.float16: 2e-3, bf16: 2e-2}
 on_cuda = pytest.mark.skipif(hgops.BACKEND != 3, reason="cuBLASLt is for NVIDIA's GPUs")
 doubled = pytest.mark.skipif("sim" not in os.environ.get("LD_LIBRARY_PATH", ""), reason="asks the double of cuBLASLt")
 
@@ -28,9 +29,9 @@ def product(a, b, behind=None, kind=None):
     return c
 
 
-def both(c):
+def both(c, flags=FAST):
     (exact,), _ = c.run_on(hgops.ENGINES[0], 0, report=True)
-    (fast,), text = c.run_on(hgops.ENGINES[0], FAST, report=True)
+    (fast,), text = c.run_on(hgops.ENGINES[0], flags, report=True)
     return exact.astype(np.float64), fast.astype(np.float64), text
 
 
@@ -55,8 +56,7 @@ SHAPES = [((40, 300), (300, 24)), ((1, 70), (70, 9)), ((33, 65), (65, 1)), ((3, 
 @pytest.mark.parametrize("left, right", SHAPES)
 @pytest.mark.parametrize("kind", [f32, np.float16, bf16])
 def test_products(left, right, kind):
-    tolerance = {f32: 1e-5, np.float16: 2e-3, bf16: 2e-2}[kind]
-    exact, fast, _ = check_fast(product(numbers(*left, kind=kind), numbers(*right, kind=kind, seed=2)), tolerance)
+    exact, fast, _ = check_fast(product(numbers(*left, kind=kind), numbers(*right, kind=kind, seed=2)), TOLERANCE[kind])
     assert exact.size < 100 or kind != f32 or exact.tobytes() != fast.tobytes()
 
 
@@ -68,13 +68,180 @@ def test_transposed_operands(turned):
     check_fast(product(a.T.copy().T if turned & 1 else a, b.T.copy().T if turned & 2 else b))
 
 
+
+
+def layer(kind, function=None, *, bias=(20,), marked=True, shapes=((40, 30), (30, 20))):
+    """A product, a bias of this shape and a function, recorded with fast numerics: what follows it is what the library has to take
+    along, or leave to a launch of its own."""
+    c = hgops.Computation()
+    if marked:
+        c.numerics(FAST)
+    value = c.op("matmul", c.input(numbers(*shapes[0], kind=kind)), c.input(numbers(*shapes[1], kind=kind, seed=2)))
+    if bias is not None:
+        value = c.op("add", value, c.input(numbers(*bias, kind=kind, seed=3)))
+    for name in (function or "").split():
+        value = c.op(name, value)
+    c.output(value)
+    return c
+
+
+def check_marked(marked, exact, tolerance, launches, words):
+    """Both without flags: what was recorded decides."""
+    (answer,), text = marked.run_on(hgops.ENGINES[0], report=True)
+    (wanted,), canonical = exact.run_on(hgops.ENGINES[0], report=True)
+    assert f"{launches} launches" in text and f"by the vendor's library{words}, not bit-exact" in text, text
+    assert "canonical numerics" in canonical and "vendor" not in canonical, canonical
+    answer, wanted = answer.astype(np.float64), wanted.astype(np.float64)
+    assert np.allclose(answer, wanted, rtol=tolerance, atol=tolerance * 10), text
+
+
+EPILOGUES = [("", None, 1, ""), ("", (20,), 1, " with the bias"), ("relu", None, 1, " with relu"),
+             ("gelu_tanh", None, 1, " with gelu_tanh"),
+             ("relu", (20,), 1, " with the bias and relu"), ("gelu_tanh", (20,), 1, " with the bias and gelu_tanh"),
+             ("relu", (1, 20), 1, " with the bias and relu"),
+             ("gelu", (20,), 2, " with the bias"),  # the library has its tanh form alone
+             ("relu", (40, 1), 2, ""), ("relu", (40, 20), 2, ""), ("relu", (1,), 2, ""),  # no bias of columns
+             ("relu tanh", (20,), 2, " with the bias and relu"), ("relu gelu_tanh", (20,), 2, " with the bias and relu"),
+             ("neg", (20,), 2, " with the bias"), ("neg relu", None, 2, "")]
+
+
 @on_cuda
 @doubled
-def test_what_follows_is_another_launch():
-    """A bias and relu, of which the library knows nothing; and a 16-bit result, which it rounds itself."""
-    check_fast(product(numbers(40, 30), numbers(30, 20, seed=2), numbers(20, seed=3)))
-    text = check_fast(product(numbers(40, 30, kind=bf16), numbers(30, 20, kind=bf16, seed=2)), 2e-2)[2]
-    assert "1 launches" in text
+@pytest.mark.parametrize("kind", TOLERANCE)
+@pytest.mark.parametrize("function, bias, launches, words", EPILOGUES)
+def test_what_follows(function, bias, launches, words, kind):
+    """What the library computes too is no launch; the rest is one, which reads what the library has rounded."""
+    check_marked(layer(kind, function, bias=bias), layer(kind, function, bias=bias, marked=False), TOLERANCE[kind], launches, words)
+
+
+@on_cuda
+@doubled
+@pytest.mark.parametrize("kind", TOLERANCE)
+def test_what_follows_more_matrices(kind):
+    """A bias is for all of them, which the library is not asked for; relu of each is."""
+    shapes = ((3, 40, 30), (3, 30, 20))
+    for bias, launches, words in ((None, 1, " with relu"), ((20,), 2, "")):
+        marked, exact = (layer(kind, "relu", bias=bias, shapes=shapes, marked=m) for m in (True, False))
+        check_marked(marked, exact, TOLERANCE[kind], launches, words)
+
+
+@on_cuda
+@doubled
+@pytest.mark.parametrize("kind", TOLERANCE)
+def test_what_somebody_else_reads_is_written(kind):
+    """The sum before relu is a result of its own, or read twice: the library's part ends there."""
+    def twice(marked, is_result):
+        c = hgops.Computation()
+        c.numerics(FAST if marked else 0)
+        value = c.op("matmul", c.input(numbers(40, 30, kind=kind)), c.input(numbers(30, 20, kind=kind, seed=2)))
+        value = c.op("add", value, c.input(numbers(20, kind=kind, seed=3)))
+        c.output(c.op("relu", value) if is_result else c.op("mul", c.op("relu", value), value))
+        if is_result:
+            c.output(value)
+        return c
+
+    for is_result in (False, True):
+        fast, text = twice(True, is_result).run_on(hgops.ENGINES[0], report=True)
+        assert "by the vendor's library with the bias, not" in text and "2 launches" in text, text
+        for own, wanted in zip(fast, twice(False, is_result).run_on(hgops.ENGINES[0])):
+            own, wanted = own.astype(np.float64), wanted.astype(np.float64)
+            assert np.allclose(own, wanted, rtol=TOLERANCE[kind], atol=TOLERANCE[kind] * 20)
+
+
+@on_cuda
+@doubled
+def test_a_library_without_epilogues(monkeypatch):
+    """What it does not take along is the launch behind it."""
+    monkeypatch.setenv("FAKECUBLASLT", "plain")
+    monkeypatch.setattr(hgops, "_executors", {})
+    for kind in TOLERANCE:
+        check_marked(layer(kind, "relu"), layer(kind, "relu", marked=False), TOLERANCE[kind], 2, "")
+
+
+@on_cuda
+@doubled
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_a_bias_anywhere(ahead):
+    """It is read where it lies, in other memory at each run."""
+    c, exact = hgops.Computation(), None
+    c.numerics(FAST)
+    bias = numbers(25, seed=3)[2:22]
+    value = c.op("matmul", c.input(numbers(40, 30)), c.input(numbers(30, 20, seed=2)))
+    c.output(c.op("add", value, c.input(bias, ahead=ahead)))
+    exact = numbers(40, 30).astype(np.float64) @ numbers(30, 20, seed=2).astype(np.float64) + bias
+    for _ in range(2):
+        assert np.allclose(c.run_on(hgops.ENGINES[0])[0], exact, rtol=1e-5, atol=1e-4)
+
+
+@on_cuda
+@doubled
+def test_tf32_is_for_who_names_it():
+    """f32 is f32, but with the flag; 16 bits do not know it."""
+    c = product(numbers(40, 300), numbers(300, 24, seed=2))
+    exact, fast, text = both(c)
+    tf32, words = (lambda answers: (answers[0][0].astype(np.float64), answers[1]))(c.run_on(hgops.ENGINES[0], FAST | TF32, report=True))
+    assert "TF32" not in text and ", of TF32, not bit-exact" in words
+    assert abs(exact - fast).max() < 1e-4 < 1e-3 < abs(exact - tf32).max() < 0.2
+    narrow = product(numbers(40, 30, kind=bf16), numbers(30, 24, kind=bf16, seed=2))
+    (answers, text), (others, words) = (narrow.run_on(hgops.ENGINES[0], flags, report=True) for flags in (FAST, FAST | TF32))
+    assert answers[0].tobytes() == others[0].tobytes() and "TF32" not in words
+
+
+def gradients(marks):
+    """Of the squares of relu(x w + b) v by all four: marks says with which numerics each product is recorded, and then the
+    gradient."""
+    c = hgops.Computation()
+    x, w, b, v = (c.input(numbers(*shape, seed=i)) for i, shape in enumerate([(40, 30), (30, 20), (20,), (20, 8)]))
+    c.numerics(marks[0])
+    value = c.op("relu", c.op("add", c.op("matmul", x, w), b))
+    c.numerics(marks[1])
+    value = c.op("matmul", value, v)
+    value = c.op("sum", c.op("mul", value, value))
+    c.numerics(marks[2])
+    for gradient in c.gradient(value, [x, w, b, v]):
+        c.output(gradient)
+    return c
+
+
+@on_cuda
+@doubled
+@pytest.mark.parametrize("marks, count", [((FAST, FAST, 0), 6), ((FAST, 0, 0), 3), ((0, FAST, FAST), 3), ((0, 0, FAST), 0)])
+def test_gradients_have_the_numerics_of_what_they_are_of(marks, count):
+    """Three products of each, whatever is set meanwhile."""
+    answers, text = gradients(marks).run_on(hgops.ENGINES[0], report=True)
+    assert text.count("by the vendor's library") == count, text
+    for own, wanted in zip(answers, gradients((0, 0, 0)).run_on(hgops.ENGINES[0])):
+        assert np.allclose(own, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_marks_are_part_of_what_is_found_again():
+    """The same product with and without: two values of one computation, and two executables. On a backend without the library they
+    have the same bits."""
+    c = hgops.Computation()
+    a, b = c.input(numbers(40, 300)), c.input(numbers(300, 24, seed=2))
+    values = []
+    for flags in (0, FAST, 0, FAST | TF32, FAST):
+        c.numerics(flags)
+        values.append(c.op("matmul", a, b))
+    assert values[0] == values[2] and values[1] == values[4] and len(set(values)) == 3
+    for value in values[:2]:
+        c.output(value)
+    exact, fast = c.run_on(hgops.ENGINES[0])
+    is_there = hgops.BACKEND == 3 and "sim" in os.environ.get("LD_LIBRARY_PATH", "")
+    if is_there or hgops.BACKEND != 3:
+        assert (exact.tobytes() != fast.tobytes()) == is_there
+    plain = product(numbers(40, 300), numbers(300, 24, seed=2))
+    assert plain.run_on(hgops.ENGINES[0])[0].tobytes() == exact.tobytes()
+
+
+@pytest.mark.parametrize("flags", [TF32, 2, 16])
+def test_other_flags_are_refused(flags):
+    c = product(numbers(4, 3), numbers(3, 2, seed=2))
+    with pytest.raises(hgops.Error, match="TF32|bit that is neither"):
+        c.numerics(flags)
+    if flags == TF32:
+        with pytest.raises(hgops.Error, match="HG_NUMERICS_TF32 without HG_NUMERICS_FAST"):
+            product(numbers(4, 3), numbers(3, 2, seed=2)).run(flags)
 
 
 @on_cuda

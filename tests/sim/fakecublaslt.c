@@ -2,12 +2,14 @@
  * kernel's. It runs on the double of libcuda, in the order of its streams. What the library was told wrongly is a
  * status, and so a refusal.
  *
- *   FAKECUBLASLT  "none": there is no library (it does not start); "refuse": it has no algorithm for anything */
+ *   FAKECUBLASLT  "none": there is no library (it does not start); "refuse": it has no algorithm for anything;
+ *                 "plain": none with an epilogue */
 #include "fakecuda.h"
 
 #include "backend/cuda/vendor_library.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,8 @@ enum { OK, NOT_INITIALIZED = 1, INVALID = 7, NOT_SUPPORTED = 15, ALGORITHM = 42 
 
 typedef struct description {
   int compute, transpose[2];
+  uint32_t epilogue;
+  uint64_t bias; /* address */
 } description;
 
 typedef struct layout {
@@ -74,9 +78,12 @@ int cublasLtMatmulDescCreate(void **out, int compute_type, int scale_type) {
 }
 
 int cublasLtMatmulDescSetAttribute(void *made, int attribute, const void *value, size_t bytes) {
+  description *own = made;
   int i = attribute - CUBLASLT_DESC_TRANSPOSE_A;
-  if (i < 0 || i > 1 || bytes != sizeof(int32_t)) return INVALID;
-  memcpy(&((description *)made)->transpose[i], value, bytes);
+  if (attribute == CUBLASLT_DESC_EPILOGUE && bytes == sizeof own->epilogue) memcpy(&own->epilogue, value, bytes);
+  else if (attribute == CUBLASLT_DESC_BIAS_POINTER && bytes == sizeof own->bias) memcpy(&own->bias, value, bytes);
+  else if (i >= 0 && i <= 1 && bytes == sizeof(int32_t)) memcpy(&own->transpose[i], value, bytes);
+  else return INVALID;
   return OK;
 }
 
@@ -113,14 +120,22 @@ static int fits(const description *own, const layout *a, const layout *b, const 
   int is_f32 = a->type == CUBLAS_R_32F;
   return c->rows == m && c->columns == n && (own->transpose[1] ? b->columns : b->rows) == k && a->type == b->type &&
          (c->type == a->type || c->type == CUBLAS_R_32F) && a->batch == b->batch && a->batch == c->batch &&
-         own->compute == (is_f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
+         (own->compute == CUBLAS_COMPUTE_32F || (is_f32 && own->compute == CUBLAS_COMPUTE_32F_FAST_TF32));
+}
+
+/* Any sum of a bias and one of the two functions; a bias has an address. */
+static int is_epilogue(const description *own) {
+  uint32_t function = own->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_BIAS;
+  if ((own->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 && own->bias == 0) return 0;
+  return function == 0 || function == CUBLASLT_EPILOGUE_RELU || function == CUBLASLT_EPILOGUE_GELU;
 }
 
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *made, void *a, void *b, void *c, void *d, void *wanted, int most,
                                    cuda_vendor_choice *choices, int *count) {
   *count = 0;
   if (handle == NULL || c != d || most < 1 || !fits(made, a, b, c)) return INVALID;
-  if (is_set("refuse")) return NOT_SUPPORTED;
+  if (!is_epilogue(made)) return INVALID;
+  if (is_set("refuse") || (is_set("plain") && ((description *)made)->epilogue != 0)) return NOT_SUPPORTED;
   choices[0] = (cuda_vendor_choice){.algorithm = {ALGORITHM, ((preference *)wanted)->alignment[0]}};
   *count = 1;
   return OK;
@@ -165,6 +180,32 @@ static uint8_t *at(const product *p, int which, int batch, uint64_t row, uint64_
   return reach(p->at[which] + (uint64_t)index * bytes_of(own->type), bytes_of(own->type));
 }
 
+/* As TF32 has it: cut off to 11 bits, where the library rounds. */
+static double factor(const product *p, const uint8_t *at, int type) {
+  double value = widened(at, type);
+  if (p->description.compute != CUBLAS_COMPUTE_32F_FAST_TF32) return value;
+  float narrow = (float)value;
+  uint32_t bits;
+  memcpy(&bits, &narrow, sizeof bits);
+  bits &= ~UINT32_C(0x1fff);
+  memcpy(&narrow, &bits, sizeof narrow);
+  return narrow;
+}
+
+/* The bias of a row, of the result's type, then the function. */
+static double finished(const product *p, uint64_t row, double sum) {
+  uint32_t epilogue = p->description.epilogue;
+  int type = p->layout[2].type;
+  if ((epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) {
+    const uint8_t *bias = reach(p->description.bias + row * bytes_of(type), bytes_of(type));
+    if (bias == NULL) return 0;
+    sum += widened(bias, type);
+  }
+  if ((epilogue & CUBLASLT_EPILOGUE_RELU) != 0) return sum > 0 ? sum : 0;
+  if ((epilogue & CUBLASLT_EPILOGUE_GELU) == 0) return sum;
+  return 0.5 * sum * (1 + tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+}
+
 static void multiply(const void *parameters) {
   product p;
   memcpy(&p, parameters, sizeof p);
@@ -177,10 +218,10 @@ static void multiply(const void *parameters) {
           const uint8_t *a = p.description.transpose[0] ? at(&p, 0, batch, k, m) : at(&p, 0, batch, m, k);
           const uint8_t *b = p.description.transpose[1] ? at(&p, 1, batch, n, k) : at(&p, 1, batch, k, n);
           if (a == NULL || b == NULL) return;
-          sum += widened(a, p.layout[0].type) * widened(b, p.layout[1].type);
+          sum += factor(&p, a, p.layout[0].type) * factor(&p, b, p.layout[1].type);
         }
         uint8_t *c = at(&p, 2, batch, m, n);
-        if (c != NULL) put(c, p.layout[2].type, sum);
+        if (c != NULL) put(c, p.layout[2].type, finished(&p, m, sum));
       }
 }
 
@@ -198,6 +239,7 @@ int cublasLtMatmul(void *handle, void *made, const void *alpha, const void *a, v
       algorithm[0] != ALGORITHM || workspace == NULL || workspace_bytes == 0)
     return INVALID;
   if ((uintptr_t)a % alignment != 0 || (uintptr_t)b % alignment != 0) return INVALID;
+  if (((const description *)made)->epilogue != 0 && !is_epilogue(made)) return INVALID;
   product p = {.description = *(const description *)made,
                .layout = {*(const layout *)a_layout, *(const layout *)b_layout, *(const layout *)c_layout},
                .at = {(uintptr_t)a, (uintptr_t)b, (uintptr_t)c}};

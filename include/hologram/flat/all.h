@@ -963,6 +963,7 @@ hg_status hg_compute_all(hg_computation *computation, hg_op op, const hg_value *
     const hg_argument *arguments, size_t argument_count, hg_value *results, size_t result_count);
 hg_value hg_compute_formula(hg_computation *computation, const char *formula, const char *const *names,
     const hg_value *values, size_t count);
+hg_status hg_computation_numerics(hg_computation *computation, uint32_t numerics);
 hg_status hg_computation_describe(hg_computation *computation, hg_value value, hg_tensor *out);
 hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
     size_t count, hg_value *gradients);
@@ -973,7 +974,8 @@ typedef struct hg_executable hg_executable;
 enum {
   HG_NUMERICS_FAST = 1,
   HG_NO_FUSION = 2,
-  HG_STRICT_TYPES = 4
+  HG_STRICT_TYPES = 4,
+  HG_NUMERICS_TF32 = 8
 };
 
 typedef struct hg_compile_desc {

@@ -164,7 +164,8 @@ static hg_status cpu_launch(void *device, void *kernel, atlas_launch *launch) {
   return hg_cpu_kernel_launch(kernel, launch);
 }
 
-static uint64_t cpu_contract_scratch(void *device, const hg_contraction *contraction) {
+static uint64_t cpu_contract_scratch(void *device, const hg_contraction *contraction, const char **why) {
+  (void)why; /* of a fast one, which it is never asked for */
   const cpu_device *cpu = device;
   if (cpu->compiler.engine != HG_CPU_NATIVE) return UINT64_MAX; /* who asks for another engine gets the program */
   return hg_cpu_contract_scratch(cpu->compiler.isa, contraction);

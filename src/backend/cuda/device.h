@@ -119,7 +119,7 @@ typedef struct cuda_device {
   hg_functions functions; /* of the library, as far as programs needed them; for all threads */
   int warms;              /* 1: the process's first device, which warms the heap: see warm.h */
   hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing; for all threads */
-  struct cuda_vendor *vendor; /* cuBLASLt; NULL: there is none, or nobody has asked. The mutex guards it */
+  struct cuda_vendor *vendor; /* cuBLASLt; NULL: none was found so far, or it is of no use. The mutex guards it */
   uint8_t has_asked_vendor;
   uint8_t is_quick;       /* 1: long texts are compiled quickly at first */
   uint8_t writes_short;   /* 1: all texts are short ones */

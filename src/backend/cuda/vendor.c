@@ -16,7 +16,8 @@ struct cuda_product {
   const cuda_vendor *vendor;
   void *description, *layout[3]; /* of the first and second factor as the library has them, and of the result */
   int is_swapped; /* the first factor is B: the library's matrices have their columns one after another */
-  uint64_t first[3], workspace_bytes;
+  int has_bias;
+  uint64_t first[4], workspace_bytes;
   uint64_t algorithm[2][8];      /* for any addresses, for aligned ones */
 };
 
@@ -43,8 +44,9 @@ static const cuda_vendor *vendor_of(cuda_device *d) {
   if (d->has_asked_vendor) return d->vendor;
   cuda_vendor *v = hg_allocate(&d->allocator, 1, sizeof *v);
   if (v == NULL) return NULL;
-  d->has_asked_vendor = 1;
-  if (find_library(v)) return d->vendor = v;
+  int is_usable = find_library(v);
+  d->has_asked_vendor = v->library != NULL; /* one that somebody loads meanwhile is found the next time */
+  if (is_usable) return d->vendor = v;
   hg_release(&d->allocator, v);
   return NULL;
 }
@@ -105,6 +107,12 @@ static int is_possible(const hg_contraction *c) {
          c->n <= INT32_MAX && c->k <= INT32_MAX;
 }
 
+/* Why not; NULL: the types and sizes are the library's. */
+static const char *refusal_of(const hg_contraction *c) {
+  if (type_of(c->a_type) < 0) return "cuBLASLt is asked for f16, bf16 and f32 alone";
+  return is_possible(c) ? NULL : "these types and sizes together are not cuBLASLt's";
+}
+
 static uint64_t workspace_of(const hg_contraction *c) {
   double bytes = 32.0 * (double)c->batch * (double)c->m * (double)c->n; /* parts of K, of a few */
   if (bytes > MOST_WORKSPACE) return MOST_WORKSPACE;
@@ -123,6 +131,28 @@ static int make_layout(const cuda_vendor *v, const matrix *m, uint8_t type, uint
                                              sizeof batch_stride) == 0;
 }
 
+static uint32_t epilogue_of(const hg_contraction *c) {
+  uint32_t sum = (c->epilogue & HG_WITH_BIAS) != 0 ? CUBLASLT_EPILOGUE_BIAS : 0;
+  if ((c->epilogue & HG_WITH_RELU) != 0) sum += CUBLASLT_EPILOGUE_RELU;
+  if ((c->epilogue & HG_WITH_GELU_TANH) != 0) sum += CUBLASLT_EPILOGUE_GELU;
+  return sum;
+}
+
+static int set_bias(const cuda_product *p, const void *bias) {
+  return p->vendor->cublasLtMatmulDescSetAttribute(p->description, CUBLASLT_DESC_BIAS_POINTER, &bias,
+                                                   sizeof bias) == 0;
+}
+
+/* The library adds a bias along the rows of its matrix: of the transposed product these are our columns. Its address is
+ * known at a launch; the library wants one before. */
+static int describe_epilogue(const cuda_vendor *v, const hg_contraction *c, cuda_product *p) {
+  uint32_t epilogue = epilogue_of(c);
+  if (epilogue == 0) return 1;
+  p->has_bias = (c->epilogue & HG_WITH_BIAS) != 0;
+  if (p->has_bias && (!p->is_swapped || !set_bias(p, (const void *)(uintptr_t)WHOLE_ALIGNMENT))) return 0;
+  return v->cublasLtMatmulDescSetAttribute(p->description, CUBLASLT_DESC_EPILOGUE, &epilogue, sizeof epilogue) == 0;
+}
+
 static int describe(const cuda_vendor *v, const hg_contraction *c, cuda_product *p) {
   matrix m[3];
   p->is_swapped = 1;
@@ -130,7 +160,7 @@ static int describe(const cuda_vendor *v, const hg_contraction *c, cuda_product 
     p->is_swapped = 0;
     if (!lay_out_all(c, 0, m)) return 0;
   }
-  int compute = c->a_type == ATLAS_f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  int compute = c->is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const int64_t *stride[3] = {p->is_swapped ? c->b_stride : c->a_stride, p->is_swapped ? c->a_stride : c->b_stride,
                               c->c_stride};
   if (v->cublasLtMatmulDescCreate(&p->description, compute, CUBLAS_R_32F) != 0) return 0;
@@ -140,7 +170,7 @@ static int describe(const cuda_vendor *v, const hg_contraction *c, cuda_product 
       return 0;
   for (int i = 0; i < 3; i++)
     if (!make_layout(v, &m[i], i == 2 ? c->type : c->a_type, c->batch, stride[i][0], &p->layout[i])) return 0;
-  return 1;
+  return describe_epilogue(v, c, p);
 }
 
 static int choose(const cuda_vendor *v, const hg_contraction *c, cuda_product *p, int is_aligned) {
@@ -178,23 +208,27 @@ static int open_product(const cuda_vendor *v, const hg_contraction *c, cuda_prod
   return 0;
 }
 
-static hg_status scratch_within(cuda_device *d, const hg_contraction *c, uint64_t *bytes) {
+static hg_status scratch_within(cuda_device *d, const hg_contraction *c, uint64_t *bytes, const char **why) {
   cuda_product product;
   const cuda_vendor *v = locked_vendor_of(d);
+  *why = v != NULL ? "cuBLASLt takes no operands that lie so"
+                   : "cuBLASLt was not found: a libcublasLt of CUDA 11, 12 or 13";
   if (v == NULL || !open_product(v, c, &product)) return HG_OK;
   *bytes = product.workspace_bytes;
   close_product(&product);
   return HG_OK;
 }
 
-static hg_status ask(cuda_device *d, const hg_contraction *c, uint64_t *bytes) {
-  CUDA_RUN(d, scratch_within(d, c, bytes));
+static hg_status ask(cuda_device *d, const hg_contraction *c, uint64_t *bytes, const char **why) {
+  CUDA_RUN(d, scratch_within(d, c, bytes, why));
 }
 
-uint64_t hg_cuda_contract_scratch(void *device, const hg_contraction *contraction) {
+uint64_t hg_cuda_contract_scratch(void *device, const hg_contraction *contraction, const char **why) {
   uint64_t bytes = UINT64_MAX;
-  if (!contraction->is_fast || !is_possible(contraction)) return bytes;
-  return ask(device, contraction, &bytes) == HG_OK ? bytes : UINT64_MAX;
+  if (!contraction->is_fast || (*why = refusal_of(contraction)) != NULL) return bytes;
+  if (ask(device, contraction, &bytes, why) == HG_OK) return bytes;
+  *why = "the device could not be asked for cuBLASLt";
+  return UINT64_MAX;
 }
 
 hg_status hg_cuda_product_open_within(cuda_device *d, const hg_contraction *contraction, cuda_product **out) {
@@ -216,13 +250,18 @@ void hg_cuda_product_close(cuda_device *d, cuda_product *product) {
 }
 
 hg_status hg_cuda_product_run_within(cuda_device *d, const cuda_product *p, const atlas_launch *launch, void *stream) {
-  enum { SCRATCH = 3 };
+  enum { SCRATCH = 3, BIAS = 4 };
   const float one = 1, zero = 0;
   uint8_t *at[3];
   uintptr_t bits = 0;
   for (int i = 0; i < 3; i++) {
     at[i] = launch->arguments[i].span.memory + p->first[i];
     bits |= (uintptr_t)at[i];
+  }
+  if (p->has_bias) {
+    const uint8_t *bias = launch->arguments[BIAS].span.memory + p->first[3];
+    bits |= (uintptr_t)bias;
+    if (!set_bias(p, bias)) return hg_fail(HG_DEVICE, "cuBLASLt does not take the address of a bias");
   }
   const uint8_t *a = at[p->is_swapped ? 1 : 0], *b = at[p->is_swapped ? 0 : 1];
   int result = p->vendor->cublasLtMatmul(p->vendor->handle, p->description, &one, a, p->layout[0], b, p->layout[1],

@@ -12,7 +12,7 @@
 typedef struct cuda_product cuda_product;
 
 /* hg_backend.contract_scratch. */
-uint64_t hg_cuda_contract_scratch(void *device, const hg_contraction *contraction);
+uint64_t hg_cuda_contract_scratch(void *device, const hg_contraction *contraction, const char **why);
 hg_status hg_cuda_product_open_within(cuda_device *d, const hg_contraction *contraction, cuda_product **out);
 void hg_cuda_product_close(cuda_device *d, cuda_product *product);
 /* On a stream of the driver's, which may be capturing. */

@@ -24,6 +24,11 @@ enum {
   CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
   CUBLASLT_DESC_TRANSPOSE_A = 3, /* cublasLtMatmulDescAttributes_t: int32_t, 1 if it is */
   CUBLASLT_DESC_TRANSPOSE_B = 4,
+  CUBLASLT_DESC_EPILOGUE = 7,     /* uint32_t */
+  CUBLASLT_DESC_BIAS_POINTER = 8, /* const void *: of d's type, as many elements as d has rows */
+  CUBLASLT_EPILOGUE_RELU = 2,     /* cublasLtEpilogue_t: 1, none, or the sum of */
+  CUBLASLT_EPILOGUE_BIAS = 4,
+  CUBLASLT_EPILOGUE_GELU = 32,    /* its tanh form */
   CUBLASLT_LAYOUT_BATCH_COUNT = 5,  /* cublasLtMatrixLayoutAttribute_t: int32_t */
   CUBLASLT_LAYOUT_BATCH_STRIDE = 6, /* int64_t, elements */
   CUBLASLT_PREFERENCE_WORKSPACE_BYTES = 1, /* cublasLtMatmulPreferenceAttributes_t: uint64_t */
