@@ -35,6 +35,7 @@ from hologram._gradients import value_and_grad as value_and_grad
 from hologram._modes import eager as eager
 from hologram._modes import explain as explain
 from hologram._modes import jit as jit
+from hologram._modes import numerics as numerics
 from hologram._modes import strict as strict
 from hologram._warm import Spec as Spec
 from hologram._warm import Warmed as Warmed

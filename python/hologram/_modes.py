@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from collections.abc import Callable, Sequence
     from types import TracebackType
-    from typing import Any, Self, SupportsIndex
+    from typing import Any, Literal, Self, SupportsIndex
 
 
 class _Switch:
@@ -46,6 +46,39 @@ class strict(_Switch):
     - a mix of kinds: bools, integers and floats in one operation, a Python float beside integers among them."""
 
     _set = staticmethod(_core._set_strict)
+
+
+class numerics:
+    """How contractions are computed that are recorded from now on, `hg.numerics("fast")`, or inside a block,
+    `with hg.numerics("fast"):`, by this thread or task: matmul, linear, gemm and whatever else is made of products of matrices, and
+    their gradients, wherever those are asked for. Others are untouched.
+
+    "canonical", which is what holds where nobody says anything, has the same bits on every machine. "fast" leaves products of float16,
+    bfloat16 and float32 to the library of the GPU's vendor where there is one (NVIDIA's cuBLASLt), together with a bias, relu or
+    gelu_tanh right behind them. It sums in float32, in an order of its own, and does not round in between: the bits are others than
+    the canonical ones, and may be others on another GPU, with another version of the library or another batch; relu of a NaN may be 0.
+    tf32=True lets it round the factors of float32 products to 11 bits besides, which is silently done by nothing else.
+
+    `hg.explain(x)` says which launches are fast, and of the others why they are not: without the library, on another backend and for
+    other types the canonical kernels run, with the canonical bits. Inside `hg.strict()` that is an error."""
+
+    def __init__(self, mode: Literal["canonical", "fast"], *, tf32: bool = False) -> None:
+        if mode not in ("canonical", "fast"):
+            raise ValueError(f"numerics is 'canonical' or 'fast', not {mode!r}")
+        if tf32 and mode != "fast":
+            raise ValueError("numerics: tf32=True is a way of fast numerics: hg.numerics('fast', tf32=True)")
+        if mode == "fast":
+            from hologram import _vendor
+
+            _vendor.load()
+        fast = _core._NUMERICS_FAST | (_core._NUMERICS_TF32 if tf32 else 0)
+        self._before = _core._set_numerics(fast if mode == "fast" else 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        _core._set_numerics(self._before)
 
 
 def _heirs(arguments: tuple[Any, ...], donate: tuple[int, ...], result: Any) -> tuple[list[Array], list[Array]]:

@@ -124,7 +124,7 @@ def _run(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.Te
 class _Function(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, function: Arrays, executor: hg.Executor | None, *tensors: torch.Tensor) -> Any:
-        ctx.function, ctx.executor = function, executor
+        ctx.function, ctx.executor, ctx.numerics = function, executor, _core._numerics()
         ctx.save_for_backward(*tensors)
         return _run(function, executor, tensors)
 
@@ -134,7 +134,11 @@ class _Function(torch.autograd.Function):
         count = len(tensors)
 
         def pulled(*arrays: hg.Array) -> tuple[hg.Array, ...]:
-            return _pull(ctx.function, arrays[:count], wanted, arrays[count:])
+            before = _core._set_numerics(ctx.numerics)  # of the call, not of the thread and time of its gradient
+            try:
+                return _pull(ctx.function, arrays[:count], wanted, arrays[count:])
+            finally:
+                _core._set_numerics(before)
 
         gradients = iter(_apply(pulled, ctx.executor, (*tensors, *cotangents)))
         return None, None, *(next(gradients) if one else None for one in wanted)

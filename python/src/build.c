@@ -26,9 +26,12 @@ static hg_status add_many(const graph *g, hg_computation *c, const hgpy_node *no
   if (node->kind == HGPY_GRADIENT) {
     results[0] = inputs[0];
     status = hg_gradient(c, inputs[0], inputs[1], inputs + 2, node->input_count - 2, results + 1);
-  } else
-    status = hg_compute_all(c, hgpy_row_op(node->row), inputs, node->input_count, node->arguments, node->argument_count,
-                            results, result_count);
+  } else {
+    status = hg_computation_numerics(c, node->numerics);
+    if (status == HG_OK)
+      status = hg_compute_all(c, hgpy_row_op(node->row), inputs, node->input_count, node->arguments,
+                              node->argument_count, results, result_count);
+  }
   if (inputs != few) PyMem_Free(inputs);
   return status;
 }

@@ -108,6 +108,14 @@ bool hgpy_allows_device(const hgpy_device *device); /* that 'auto' has chosen */
 bool hgpy_allows_kernel(const hgpy_device *device, hg_kernel *kernel);
 bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable);
 
+/* ---- hg.numerics() (numerics.c) ---------------------------------------------------------------------------------- */
+
+int hgpy_numerics_add(PyObject *module);
+extern PyObject *hgpy_get_numerics; /* NULL: nobody has asked for any */
+int hgpy_ask_numerics(void);
+/* With which numerics a contraction is recorded now: of HG_NUMERICS_FAST and HG_NUMERICS_TF32. -1: raised. */
+static inline int hgpy_numerics(void) { return hgpy_get_numerics == NULL ? 0 : hgpy_ask_numerics(); }
+
 /* ---- waiting (wait.c) -------------------------------------------------------------------------------------------- */
 
 bool hgpy_wait_prepare(void);
@@ -197,7 +205,10 @@ typedef struct hgpy_node {
   uint32_t references;
   uint32_t holders;    /* arrays among them: what somebody may still ask for is kept when it is computed */
   uint8_t kind;        /* hgpy_kind */
-  uint8_t is_integer;  /* SCALAR: which of the two it is */
+  union {
+    uint8_t is_integer; /* SCALAR: which of the two it is */
+    uint8_t numerics;   /* CALL, MANY: of its contractions (hgpy_numerics) */
+  };
   uint8_t is_kept;     /* DATA that keeps its inputs, for gradients */
   uint8_t argument_count;
   uint16_t row;        /* CALL, MANY: of the table */

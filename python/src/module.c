@@ -243,8 +243,8 @@ static int add_all(PyObject *module) {
   is_made = true;
   if (!hgpy_wait_prepare()) return PyErr_NoMemory(), -1;
   if (hgpy_operations_prepare() < 0 || hgpy_fork_add() < 0) return -1;
-  if (hgpy_errors_add(module) < 0 || hgpy_strict_add(module) < 0 || hgpy_types_add(module) < 0 ||
-      hgpy_executor_add(module) < 0)
+  if (hgpy_errors_add(module) < 0 || hgpy_strict_add(module) < 0 || hgpy_numerics_add(module) < 0 ||
+      hgpy_types_add(module) < 0 || hgpy_executor_add(module) < 0)
     return -1;
   if (hgpy_buffer_add(module) < 0 || hgpy_program_add(module) < 0 || hgpy_array_add(module) < 0) return -1;
   if (hgpy_operations_add(module) < 0 || hgpy_sdk_add(module) < 0 || hgpy_tensors_add(module) < 0)

@@ -284,10 +284,12 @@ static bool take_arguments(hgpy_node *node, const hg_argument *arguments, uint32
 static hgpy_node *new_call(hgpy_kind kind, uint32_t row, hgpy_node *const *inputs, uint32_t input_count,
                            const hg_argument *arguments, uint32_t argument_count) {
   hgpy_device *device;
-  if (!agree_on_device(row, inputs, input_count, &device)) return NULL;
+  int numerics = hgpy_numerics();
+  if (numerics < 0 || !agree_on_device(row, inputs, input_count, &device)) return NULL;
   hgpy_node *node = new_node(kind);
   if (node == NULL) return NULL;
   node->row = (uint16_t)row;
+  node->numerics = (uint8_t)numerics;
   node->device = hgpy_device_retain(device);
   if (take_inputs(node, inputs, input_count) && take_arguments(node, arguments, argument_count)) {
     node->is_kept = hgpy_tracing > 0;

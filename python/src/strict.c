@@ -49,7 +49,7 @@ bool hgpy_allows_kernel(const hgpy_device *device, hg_kernel *kernel) {
 
 /* By the report's engines. */
 bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable) {
-  static const char engine[] = "\"engine\": \"";
+  static const char engine[] = "\"engine\": \"", exact[] = "\"note\": \"bit-exact: fast numerics were asked for, but ";
   char *text = NULL;
   size_t length = 0;
   bool is_good = true;
@@ -59,6 +59,13 @@ bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable
     at += sizeof engine - 1;
     if (is_fallback(device, at))
       is_good = hgpy_allows("an operation is left to a slower engine than its executor's; explain() shows which");
+  }
+  const char *why = is_good ? strstr(text, exact) : NULL;
+  if (why != NULL) {
+    why += sizeof exact - 1;
+    PyObject *words = PyUnicode_FromStringAndSize(why, (Py_ssize_t)strcspn(why, "\""));
+    is_good = words != NULL && hgpy_allows("fast numerics were asked for, but %U", words);
+    Py_XDECREF(words);
   }
   atlas_memory_release(NULL, text);
   return is_good;

@@ -75,8 +75,8 @@ static uint32_t words_of(const hgpy_node *node) {
 static bool put_call(graph *g, const hgpy_node *node) {
   uint64_t *at = hgpy_graph_room(g, words_of(node));
   if (at == NULL) return false;
-  *at++ = hgpy_kind_in(g, node) | (uint64_t)node->row << 8 | (uint64_t)node->result << 24 |
-          (uint64_t)node->argument_count << 40 | (uint64_t)node->input_count << 44;
+  *at++ = hgpy_kind_in(g, node) | (uint64_t)node->numerics << 4 | (uint64_t)node->row << 8 |
+          (uint64_t)node->result << 24 | (uint64_t)node->argument_count << 40 | (uint64_t)node->input_count << 44;
   for (uint32_t i = 0; i < node->argument_count; i++) {
     const hg_argument *argument = &node->arguments[i];
     *at++ = argument->count | (uint64_t)argument->has_number << 32;

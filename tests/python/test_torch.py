@@ -425,3 +425,29 @@ def test_tensors_that_are_negated_when_they_are_read():
     t = torch._neg_view(torch.tensor([1.0, -2.0])).requires_grad_()
     hg_torch.functional.mul(t, t).sum().backward()
     assert t.grad.tolist() == [-2, 4]
+
+
+def test_fast_numerics_reach_tensors_and_their_gradients():
+    """What a marked product cannot be on a CPU, strict() tells of: in the call, and in the gradient wherever torch asks for it."""
+    x, w, b = (tensor(*shape, kind=torch.float32) for shape in ((5, 300), (8, 300), (8,)))
+    plain = [value.detach() for value in (x, w, b)]
+    layer = NN.Linear(300, 8)
+    exact = F.linear(*plain)
+    with hg.numerics("fast"):
+        assert torch.equal(F.linear(*plain), exact)
+        inside = F.linear(x, w, b)
+        with hg.strict():
+            for call in (lambda: F.linear(*plain), lambda: F.matmul(x, w.T), lambda: F.matmul(plain[0], plain[1].T), lambda: layer(x)):
+                with pytest.raises(hg.StrictError, match="fast numerics were asked for"):
+                    call()
+    outside = F.linear(x, w, b)
+    with hg.strict():
+        F.linear(*plain)
+        with pytest.raises(hg.StrictError, match="fast numerics were asked for"):
+            inside.sum().backward()
+        with hg.numerics("fast"):
+            outside.sum().backward()
+    gradient = w.grad.clone()
+    w.grad = None
+    inside.sum().backward()
+    assert torch.equal(w.grad, gradient)

@@ -1,0 +1,65 @@
+/* numerics.c - hg.numerics(): with which numerics contractions are recorded. That is a variable of contextvars, so it
+ * is each thread's and each task's own; what was recorded keeps it, whoever computes it. */
+#include "hgpy.h"
+
+static PyObject *set_variable;
+PyObject *hgpy_get_numerics;
+
+/* The variable is made when somebody asks for numerics: most never do. */
+static bool make_variable(void) {
+  PyObject *module = PyImport_ImportModule("contextvars"), *type = NULL, *made = NULL;
+  PyObject *name = Py_BuildValue("(s)", "hologram.numerics"), *named = Py_BuildValue("{s:i}", "default", 0);
+  if (module != NULL) type = PyObject_GetAttrString(module, "ContextVar");
+  if (type != NULL && name != NULL && named != NULL) made = PyObject_Call(type, name, named);
+  PyObject *set = made != NULL ? PyObject_GetAttrString(made, "set") : NULL;
+  PyObject *get = made != NULL ? PyObject_GetAttrString(made, "get") : NULL;
+  Py_XDECREF(module), Py_XDECREF(type), Py_XDECREF(name), Py_XDECREF(named), Py_XDECREF(made);
+  if (set == NULL || get == NULL || hgpy_get_numerics != NULL) {
+    Py_XDECREF(set), Py_XDECREF(get);
+    return hgpy_get_numerics != NULL; /* another thread was faster */
+  }
+  set_variable = set;
+  hgpy_get_numerics = get;
+  return true;
+}
+
+int hgpy_ask_numerics(void) {
+  PyObject *value = PyObject_CallNoArgs(hgpy_get_numerics);
+  long flags = value != NULL ? PyLong_AsLong(value) : -1;
+  Py_XDECREF(value);
+  return (int)flags;
+}
+
+/* Gives what was before. */
+static PyObject *set_numerics(PyObject *module, PyObject *flags) {
+  (void)module;
+  long wanted = PyLong_AsLong(flags);
+  if (wanted == -1 && PyErr_Occurred()) return NULL;
+  if (wanted < 0 || (wanted & ~(long)(HG_NUMERICS_FAST | HG_NUMERICS_TF32)) != 0)
+    return PyErr_Format(PyExc_ValueError, "_set_numerics takes HG_NUMERICS_FAST and HG_NUMERICS_TF32, not %ld", wanted);
+  int before = hgpy_numerics();
+  if (before < 0 || (hgpy_get_numerics == NULL && !make_variable())) return NULL;
+  PyObject *token = PyObject_CallFunctionObjArgs(set_variable, flags, NULL);
+  if (token == NULL) return NULL;
+  Py_DECREF(token);
+  return PyLong_FromLong(before);
+}
+
+static PyObject *get_numerics(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  int flags = hgpy_numerics();
+  return flags < 0 ? NULL : PyLong_FromLong(flags);
+}
+
+static PyMethodDef functions[] = {
+    {"_set_numerics", set_numerics, METH_O, NULL},
+    {"_numerics", get_numerics, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int hgpy_numerics_add(PyObject *module) {
+  if (PyModule_AddIntConstant(module, "_NUMERICS_FAST", HG_NUMERICS_FAST) < 0 ||
+      PyModule_AddIntConstant(module, "_NUMERICS_TF32", HG_NUMERICS_TF32) < 0)
+    return -1;
+  return PyModule_AddFunctions(module, functions);
+}
