@@ -65,6 +65,20 @@ def mlp_step_torch(torch, x, labels, *weights):
         return [w - 0.1 * w.grad for w in leaves]
 
 
+def fast(function: str) -> dict[str, Work]:
+    """linear and a function of it with fast numerics, in all libraries that have such a scope."""
+    def on_arrays(hg, x, w, b):
+        with hg.numerics("fast"):
+            return getattr(hg, function)(hg.linear(x, w, b))
+
+    def on_tensors(torch, x, w, b):
+        import hologram as hg
+        from hologram_torch import functional
+        with hg.numerics("fast"):
+            return getattr(functional, function)(functional.linear(x, w, b))
+    return {"hg": on_arrays, "functional": on_tensors}
+
+
 def rows(backend: str) -> dict[str, Row]:
     is_gpu = backend == "cuda"
     many, side = (1 << 28, 4096) if is_gpu else (1 << 24, 1024)
@@ -76,6 +90,7 @@ def rows(backend: str) -> dict[str, Row]:
     def vector(count: int) -> Input:
         return Input((count,))
 
+    layer = {"x": Input((8192, 768), "bf16"), "w": Input((3072, 768), "bf16", spread=0.03), "b": Input((3072,), "bf16")}
     found = {
         "abs": Row({"x": vector(many)}, "hg.abs(x)", "torch.abs(x)", "F.abs(x)", "np.abs(x)"),
         "add 1K": Row({"x": vector(1024), "y": vector(1024)}, "x + y", "x + y", "F.add(x, y)", "x + y"),
@@ -108,10 +123,13 @@ def rows(backend: str) -> dict[str, Row]:
         "sort": Row({"x": vector(many >> 4)}, "hg.array_api.sort(x)", "torch.sort(x)[0]", None, "np.sort(x)"),
         "matmul": Row({"x": Input((side, side)), "y": Input((side, side))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
                       options={"tolerance": 1e-3}),
-        "linear, gelu bf16": Row({"x": Input((8192, 768), "bf16"), "w": Input((3072, 768), "bf16", spread=0.03),
-                                  "b": Input((3072,), "bf16")},
-                                 "hg.gelu(hg.linear(x, w, b))", "torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))",
+        "linear, gelu bf16": Row(layer, "hg.gelu(hg.linear(x, w, b))",
+                                 "torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))",
                                  "F.gelu(F.linear(x, w, b))", backends=("cuda",), options={"tolerance": 2e-2}),
+        "linear, gelu bf16, fast": Row(layer, torch="torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))", **fast("gelu"),
+                                       backends=("cuda",), options={"tolerance": 2e-2}),
+        "linear, gelu_tanh bf16, fast": Row(layer, **fast("gelu_tanh"), backends=("cuda",), options={"tolerance": 2e-2},
+                                            torch="torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b), approximate='tanh')"),
         "MLP step": Row({"x": Input((64, 64)), "labels": Input((64,), "i64", 10), "w1": Input((128, 64), spread=0.1), "b1": vector(128),
                          "w2": Input((10, 128), spread=0.1), "b2": vector(10)}, mlp_step, mlp_step_torch),
     }
