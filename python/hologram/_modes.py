@@ -40,7 +40,7 @@ class strict(_Switch):
     inside a block, `hg.strict(False)` not any more. That is
 
     - a change of backend: 'auto' goes past a backend that has a device here;
-    - a fallback: an operation or a program that the executor's engine leaves to a slower one;
+    - a fallback: an operation or a program that the executor's engine leaves to a slower one, or fast numerics that are canonical;
     - a hidden copy: `asarray` of memory that cannot be shared, `numpy()` of a GPU's, a view of elements that do not lie
       in C order, an assignment to elements that others see;
     - a mix of kinds: bools, integers and floats in one operation, a Python float beside integers among them."""
