@@ -3,7 +3,7 @@ gradient in its turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, reduce
 from operator import add
 from typing import Any
@@ -16,7 +16,6 @@ from hologram_torch.convert import as_array, as_tensor
 
 Arrays = Callable[..., Any]  # of arrays; gives one, or a tuple of them
 _TYPES = (torch.Tensor, torch.nn.Parameter)
-_OPERAND = object()
 
 
 @cache
@@ -31,7 +30,7 @@ def on_tensors(name: str) -> Callable[..., Any]:
         arguments, named = _of_one_type(name, arguments, named)
         return _call(operation, executor, arguments, named)
 
-    return _core._on_tensors(name, _TYPES, torch.is_grad_enabled, call)
+    return _core._on_tensors(name, _TYPES, torch.is_grad_enabled, _follow, call)
 
 
 def _of_one_type(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -89,15 +88,20 @@ def _call(operation: Arrays, executor: hg.Executor | None, arguments: tuple[Any,
     tensors = tuple(value for value in (*arguments, *settings.values()) if isinstance(value, torch.Tensor))
     if not settings and len(tensors) == len(arguments):
         return _apply(operation, executor, tensors)
-    places = [_OPERAND if isinstance(value, torch.Tensor) else value for value in arguments]
-    named = {key: _OPERAND if isinstance(value, torch.Tensor) else value for key, value in settings.items()}
+    places = [... if isinstance(value, torch.Tensor) else value for value in arguments]
+    named = {key: ... if isinstance(value, torch.Tensor) else value for key, value in settings.items()}
+    return _apply(_with(operation, places, named), executor, tensors)
+
+
+def _with(operation: Arrays, places: Sequence[Any], named: dict[str, Any]) -> Arrays:
+    """The operation as a function of its arrays alone: an ellipsis stands where one goes."""
 
     def function(*arrays: hg.Array) -> Any:
         rest = iter(arrays)
-        own = [next(rest) if value is _OPERAND else value for value in places]
-        return operation(*own, **{key: next(rest) if value is _OPERAND else value for key, value in named.items()})
+        own = [next(rest) if value is ... else value for value in places]
+        return operation(*own, **{key: next(rest) if value is ... else value for key, value in named.items()})
 
-    return _apply(function, executor, tensors)
+    return function
 
 
 def _apply(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.Tensor, ...]) -> Any:
@@ -130,18 +134,52 @@ class _Function(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
-        tensors, wanted = ctx.saved_tensors, ctx.needs_input_grad[2:]
-        count = len(tensors)
+        wanted = ctx.needs_input_grad[2:]
+        return None, None, *_gradients(ctx.function, ctx.numerics, ctx.executor, ctx.saved_tensors, wanted, cotangents)
 
-        def pulled(*arrays: hg.Array) -> tuple[hg.Array, ...]:
-            before = _core._set_numerics(ctx.numerics)  # of the call, not of the thread and time of its gradient
-            try:
-                return _pull(ctx.function, arrays[:count], wanted, arrays[count:])
-            finally:
-                _core._set_numerics(before)
 
-        gradients = iter(_apply(pulled, ctx.executor, (*tensors, *cotangents)))
-        return None, None, *(next(gradients) if one else None for one in wanted)
+
+class _Row(torch.autograd.Function):
+    """An operation of the table where the tensors are: of a function of _core._on_tensors, its names and its values."""
+
+    forward = staticmethod(_core._tensors_forward)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
+        made = None if torch.is_grad_enabled() else _core._tensors_backward(ctx, *cotangents)
+        if made is not None:
+            return made
+        function, names, rest, numerics = ctx.call
+        unnamed = len(rest) - len(names or ())
+        operation = _with(getattr(_core, function.operation), rest[:unnamed], dict(zip(names or (), rest[unnamed:])))
+        wanted = tuple(one for one, value in zip(ctx.needs_input_grad[2:], rest) if value is ...)
+        gradients = iter(_gradients(operation, numerics, None, ctx.saved_tensors, wanted, cotangents))
+        return None, None, *(next(gradients) if value is ... else None for value in rest)
+
+
+# What Function.apply calls where torch.func is not at work.
+_apply_row: Callable[..., Any] = getattr(super(torch.autograd.Function, _Row), "apply")  # noqa: B009
+
+
+def _follow(*call: Any) -> Any:
+    return NotImplemented if torch._C._are_functorch_transforms_active() else _apply_row(*call)
+
+
+def _gradients(function: Arrays, numerics: int, executor: hg.Executor | None, tensors: tuple[torch.Tensor, ...],
+               wanted: tuple[bool, ...], cotangents: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor | None, ...]:  # fmt: skip
+    """Of each tensor, None where it is not wanted; by a function of tensors in its turn. The numerics are those of the call, not
+    of the thread and time of its gradient."""
+    count = len(tensors)
+
+    def pulled(*arrays: hg.Array) -> tuple[hg.Array, ...]:
+        before = _core._set_numerics(numerics)
+        try:
+            return _pull(function, arrays[:count], wanted, arrays[count:])
+        finally:
+            _core._set_numerics(before)
+
+    gradients = iter(_apply(pulled, executor, (*tensors, *cotangents)))
+    return tuple(next(gradients) if one else None for one in wanted)
 
 
 def _pull(function: Arrays, arrays: tuple[hg.Array, ...], wanted: tuple[bool, ...],

@@ -1,7 +1,7 @@
 /* dlpack.c - memory that is shared by DLPack, both ways: capsules, and the table of C functions. */
 #include "hgpy.h"
 
-#include "family.h"
+#include "plans.h"
 
 /* ---- types and devices ------------------------------------------------------------------------------------------- */
 
@@ -96,20 +96,28 @@ static const char *refuse_dl(const dl_tensor *t, uint32_t type, const hgpy_devic
   return NULL;
 }
 
-/* NULL strides: C order. */
-static bool tensor_of_dl(const dl_tensor *t, const hgpy_device *device, hg_tensor *tensor) {
-  uint32_t type = type_of_dl(t);
-  const char *why = refuse_dl(t, type, device);
-  if (why != NULL) return PyErr_Format(PyExc_BufferError, "from_dlpack: %s", why), false;
+/* NULL strides: C order. What is beyond the rank is left as it is. */
+static void read_layout(const dl_tensor *t, uint32_t type, hg_tensor *tensor) {
   if (t->strides == NULL) {
     *tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)t->rank, (const uint64_t *)t->shape);
-    return true;
+    return;
   }
-  *tensor = (hg_tensor){.type = type, .rank = (uint32_t)t->rank};
+  tensor->buffer = NULL;
+  tensor->type = type;
+  tensor->rank = (uint32_t)t->rank;
+  tensor->offset = 0;
+  tensor->reserved[0] = tensor->reserved[1] = 0;
   for (int32_t d = 0; d < t->rank; d++) {
     tensor->shape[d] = (uint64_t)t->shape[d];
     tensor->stride[d] = t->strides[d];
   }
+}
+
+static bool tensor_of_dl(const dl_tensor *t, const hgpy_device *device, hg_tensor *tensor) {
+  uint32_t type = type_of_dl(t);
+  const char *why = refuse_dl(t, type, device);
+  if (why != NULL) return PyErr_Format(PyExc_BufferError, "from_dlpack: %s", why), false;
+  read_layout(t, type, tensor);
   return true;
 }
 
@@ -263,11 +271,11 @@ static void drop_capsule(PyObject *capsule) {
     free_package(((dl_managed_versioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->context);
 }
 
-static void describe(dl_tensor *t, const hgpy_node *node, int64_t *shape, int64_t *strides) {
-  const hg_tensor *tensor = &node->tensor;
-  void *address = hg_buffer_address(node->storage->buffer);
+static void describe(dl_tensor *t, const hgpy_storage *storage, const hg_tensor *tensor, int64_t *shape,
+                     int64_t *strides) {
+  void *address = hg_buffer_address(storage->buffer);
   *t = (dl_tensor){.data = hg_tensor_count(tensor) > 0 ? address : NULL,
-                   .device = dl_device_of(node->storage->device),
+                   .device = dl_device_of(storage->device),
                    .rank = (int32_t)tensor->rank,
                    .shape = shape,
                    .strides = strides,
@@ -280,17 +288,22 @@ static void describe(dl_tensor *t, const hgpy_node *node, int64_t *shape, int64_
   }
 }
 
-static package *new_package(const hgpy_node *node, bool is_versioned, uint64_t flags, bool is_on_default) {
-  package *p = PyMem_Calloc(1, sizeof *p);
+static package *new_package_of(hgpy_storage *storage, const hg_tensor *tensor, bool is_versioned, uint64_t flags,
+                               bool is_on_default) {
+  package *p = PyMem_Malloc(sizeof *p);
   if (p == NULL) return (package *)PyErr_NoMemory();
   if (is_versioned)
     p->as.versioned = (dl_managed_versioned){
         .major = DL_MAJOR, .minor = DL_MINOR, .context = p, .release = free_versioned, .flags = flags};
   else p->as.managed = (dl_managed){.context = p, .release = free_managed};
-  describe(is_versioned ? &p->as.versioned.tensor : &p->as.managed.tensor, node, p->shape, p->strides);
-  p->storage = hgpy_storage_retain(node->storage);
-  p->is_on_default = is_on_default && node->storage->device->stream != NULL;
+  describe(is_versioned ? &p->as.versioned.tensor : &p->as.managed.tensor, storage, tensor, p->shape, p->strides);
+  p->storage = hgpy_storage_retain(storage);
+  p->is_on_default = is_on_default && storage->device->stream != NULL;
   return p;
+}
+
+static package *new_package(const hgpy_node *node, bool is_versioned, uint64_t flags, bool is_on_default) {
+  return new_package_of(node->storage, &node->tensor, is_versioned, flags, is_on_default);
 }
 
 /* How __dlpack__ was called. */
@@ -445,7 +458,7 @@ static int export_borrowed(void *object, dl_tensor *out) {
   if (has_negative_strides(&node->tensor)) /* the caller asks for one that it owns */
     return PyErr_SetString(PyExc_BufferError, "an array that goes backwards along an axis is shared by a copy"), -1;
   /* the shape lies in the node as DLPack has it: sizes are below 2^63 */
-  describe(out, node, (int64_t *)node->tensor.shape, node->tensor.stride);
+  describe(out, node->storage, &node->tensor, (int64_t *)node->tensor.shape, node->tensor.stride);
   return 0;
 }
 
@@ -532,6 +545,12 @@ PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own)
   return p != NULL && table->import_owned(&p->as.versioned, &object) == 0 ? object : NULL;
 }
 
+PyObject *hgpy_export_storage(hgpy_storage *storage, const hg_tensor *tensor, const dl_exchange *table) {
+  void *object = NULL;
+  package *p = new_package_of(storage, tensor, true, 0, false);
+  return p != NULL && table->import_owned(&p->as.versioned, &object) == 0 ? object : NULL;
+}
+
 /* ---- borrowed, by the table -------------------------------------------------------------------------------------- */
 
 PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type) {
@@ -544,4 +563,19 @@ PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type) {
   PyObject *array = hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object));
   if (array != NULL && has_other_sign(f, &t, object) != 0) Py_CLEAR(array);
   return array;
+}
+
+int hgpy_loan_take(PyObject *object, hgpy_family *f, hgpy_loan *loan) {
+  dl_tensor t;
+  if (f->table == NULL || f->table->export_borrowed == NULL || f->table->import_owned == NULL) return 0;
+  if (f->table->export_borrowed(object, &t) != 0) return -1;
+  uint32_t type = type_of_dl(&t);
+  bool is_known = type != ATLAS_NONE && t.rank >= 0 && t.rank <= HG_MAX_RANK && t.byte_offset == 0;
+  if (!is_known || !(is_host(t.device) || t.device.type == DL_CUDA)) return 0; /* the other way says why */
+  loan->object = object;
+  loan->place = t.device;
+  loan->first = t.data;
+  read_layout(&t, type, &loan->tensor);
+  int is_other = has_other_sign(f, &t, object);
+  return is_other == 0 ? 1 : is_other < 0 ? -1 : 0;
 }

@@ -295,6 +295,66 @@ static bool compute_held(graph *g, hgpy_storage *storage, const hg_tensor *into)
   return is_good;
 }
 
+/* ---- executables without a run ----------------------------------------------------------------------------------- */
+
+/* Found, or compiled and kept. NULL with nothing raised: it is known with other numbers. */
+static hg_executable *find_executable(const graph *g) {
+  uint64_t hash = hgpy_hash_words(g->words, g->word_count);
+  known *k = find_known(g, hash);
+  if (k != NULL) return has_its_numbers(g, k) ? hg_executable_retain(k->executable) : NULL;
+  hg_executable *executable = hgpy_compile_graph(g, NULL, false);
+  if (executable == NULL) return NULL;
+  if (!hgpy_allows_executable(g->device, executable)) return hg_executable_release(executable), NULL;
+  if (find_known(g, hash) == NULL && keep(g, hash, hg_executable_retain(executable)) == NULL)
+    hg_executable_release(executable); /* and raised: it is asked for below */
+  return executable;
+}
+
+static uint32_t number_of(const hgpy_node *node, hgpy_node *const *nodes, uint32_t count) {
+  uint32_t i = 0;
+  while (i < count && nodes[i] != node) i++;
+  return i < count ? i : HGPY_NONE;
+}
+
+/* Whether the graph has just these leaves and results, and where they are. */
+static bool place_all(const graph *g, hgpy_node *const *results, uint32_t count, uint32_t *places,
+                      hgpy_node *const *given, uint32_t given_count, uint32_t *input_of) {
+  if (g->results.count != count || g->leaves.count > given_count) return false;
+  for (uint32_t i = 0; i < g->leaves.count; i++)
+    if ((input_of[i] = number_of(g->leaves.nodes[i], given, given_count)) == HGPY_NONE) return false;
+  for (uint32_t i = 0; i < count; i++)
+    if ((places[i] = number_of(results[i], g->results.nodes, count)) == HGPY_NONE) return false;
+  return true;
+}
+
+static bool is_over_soon(const graph *g) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < g->order.count; i++) {
+    uint64_t count = hg_tensor_count(&g->order.nodes[i]->tensor);
+    if (count > most) most = count;
+  }
+  return most < SMALL_COUNT && g->order.count < SMALL_COUNT / 8;
+}
+
+hg_executable *hgpy_executable_of(hgpy_node *const *results, uint32_t count, uint32_t *places, hgpy_node *const *given,
+                                  uint32_t given_count, uint32_t *input_of, uint32_t *input_count, bool *is_quick) {
+  graph g;
+  hg_executable *executable = NULL;
+  hgpy_graph_begin(&g);
+  if (hgpy_read_graph(&g, results, count, NULL, NULL) &&
+      place_all(&g, results, count, places, given, given_count, input_of) &&
+      (g.device->stream != NULL || !is_large(&g))) { /* what is large on the CPU can be interrupted */
+    executable = find_executable(&g);
+    *input_count = g.leaves.count;
+    *is_quick = is_over_soon(&g);
+  }
+  if (executable != NULL && PyErr_Occurred()) hg_executable_release(executable), executable = NULL;
+  hgpy_graph_end(&g);
+  return executable;
+}
+
+/* ---- what others ask for ----------------------------------------------------------------------------------------- */
+
 bool hgpy_evaluate(hgpy_node *const *nodes, uint32_t count) { return hgpy_evaluate_onto(nodes, count, NULL, 0); }
 
 bool hgpy_evaluate_onto(hgpy_node *const *nodes, uint32_t count, const hgpy_pair *pairs, uint32_t pair_count) {

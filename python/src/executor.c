@@ -1,5 +1,5 @@
 /* executor.c - hologram.Executor: a device and what chose it. */
-#include "hgpy.h"
+#include "plans.h"
 
 #include <stdio.h>
 
@@ -22,6 +22,7 @@ hgpy_device *hgpy_device_retain(hgpy_device *device) {
 void hgpy_device_release(hgpy_device *device) {
   if (device == NULL || --device->references > 0) return;
   hgpy_forget(device); /* another one may get its address */
+  hgpy_plans_forget(device);
   hgpy_storage_forget(device);
   HGPY_BEGIN_CALL /* it may wait for work */
   hgpy_order_end(device);
@@ -143,7 +144,7 @@ static PyObject *executor_close(PyObject *self, PyObject *unused) {
   hgpy_device *device = e->device;
   (void)unused;
   e->device = NULL;
-  if (device != NULL) hgpy_forget(device);
+  if (device != NULL) hgpy_forget(device), hgpy_plans_forget(device);
   hgpy_device_release(device);
   Py_RETURN_NONE;
 }

@@ -61,7 +61,7 @@ bool hgpy_type_is_integer(uint32_t type);
 
 typedef struct hgpy_storage hgpy_storage;
 
-enum { HGPY_FOREIGN = 8, HGPY_DEFAULT_STREAM = 1, HGPY_KEPT_LISTS = 16, HGPY_LENT = 16 };
+enum { HGPY_FOREIGN = 8, HGPY_DEFAULT_STREAM = 1, HGPY_KEPT_LISTS = 16, HGPY_LENT = 64 };
 
 typedef struct hgpy_foreign {
   uintptr_t handle; /* 0: none */
@@ -80,7 +80,7 @@ typedef struct hgpy_device {
   uint32_t next_foreign;
   hgpy_storage *kept[HGPY_KEPT_LISTS]; /* of the CPU: small memory that nobody uses, by size (storage.c) */
   uint32_t kept_count;
-  hgpy_storage *lent[HGPY_LENT]; /* of the CPU: over memory of others that was given back (storage.c) */
+  hgpy_storage *lent[HGPY_LENT]; /* over memory of others that was given back (storage.c) */
   hg_stream *queue;  /* for what is worth a wait that can be interrupted; NULL: none so far (wait.c) */
 } hgpy_device;
 
@@ -115,6 +115,7 @@ extern PyObject *hgpy_get_numerics; /* NULL: nobody has asked for any */
 int hgpy_ask_numerics(void);
 /* With which numerics a contraction is recorded now: of HG_NUMERICS_FAST and HG_NUMERICS_TF32. -1: raised. */
 static inline int hgpy_numerics(void) { return hgpy_get_numerics == NULL ? 0 : hgpy_ask_numerics(); }
+int hgpy_set_numerics(int numerics); /* what they were; -1: raised */
 
 /* ---- waiting (wait.c) -------------------------------------------------------------------------------------------- */
 
@@ -140,6 +141,8 @@ bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgp
  * all is over when it is handed over, they do nothing. False: raised. */
 bool hgpy_order_after(hgpy_device *device, uintptr_t handle);
 bool hgpy_order_before(hgpy_device *device, uintptr_t handle);
+/* Their stream, retained, to work on; NULL: raised. */
+hg_stream *hgpy_stream_of_others(hgpy_device *device, uintptr_t handle);
 /* What a device's own stream is given from now on comes after what another of its streams was given. */
 hg_status hgpy_order_behind(hgpy_device *device, hg_stream *stream);
 /* Wait until the device has done what it was given, or the driver's default stream has; faults stay to be told of. */
@@ -155,11 +158,13 @@ struct hgpy_storage {
   bool is_read_only;
   bool is_foreign;
   bool is_blank;   /* it has no buffer: hologram.warm computes nothing (warm.c) */
+  bool is_lent;    /* by hgpy_storage_lend */
   bool was_queued; /* a stream's faults may look for its buffer by a handle as long as there is one */
   hgpy_device *device;
   hg_buffer *buffer;
   void *address; /* on the host; NULL: the device's memory is not the host's */
   uint64_t byte_count;
+  const void *memory; /* of somebody else's: where it is */
   void *owner;
   void (*release)(void *owner);
   /* Of the last walk that memory was given up to (given.c): how many leaves of one form are here, NO_FORM: of several;
@@ -177,6 +182,9 @@ hgpy_storage *hgpy_storage_for_result(hgpy_device *device, uint64_t byte_count);
 /* Memory of somebody else's. It takes `owner`, also where it fails. */
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner));
+/* The same for as long as a call lasts, whose work is on the owner's own stream, if on any: nobody waits for it, and
+ * nothing is given back. */
+hgpy_storage *hgpy_storage_lend(hgpy_device *device, void *memory, uint64_t byte_count);
 /* A range of the executor's boundary pool. */
 hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uint64_t byte_count);
 /* What was taken is given back to its owner; the exception of a refusal stays as it is. */
@@ -366,8 +374,9 @@ const char *hgpy_row_name(uint32_t number);
 /* The input whose array the scalar in place `input` takes its type from must have the same words. */
 bool hgpy_row_same_types(uint32_t row, uint32_t input, uint32_t other);
 /* Whether arrays among an operation's inputs, of which `count` are given by position, are of several types that must
- * become one; or of integers that are divided. */
-bool hgpy_row_mixes(uint32_t row, PyObject *const *values, Py_ssize_t count, Py_ssize_t total);
+ * become one; or of integers that are divided. ATLAS_NONE: of no array. */
+bool hgpy_row_mixes(uint32_t row, const uint32_t *types, Py_ssize_t count, Py_ssize_t total);
+bool hgpy_row_has_kinds(uint32_t row); /* whether its inputs are of several types */
 /* row_inputs(name): each input's name, and a number that inputs of one type share. */
 PyObject *hgpy_row_inputs(PyObject *module, PyObject *name);
 /* The table's methods of arrays, ended by a NULL name; `room` functions fit. */
@@ -473,6 +482,8 @@ int hgpy_sdk_add(PyObject *module);
 
 int hgpy_tensors_add(PyObject *module);
 PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_tensors_forward(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_tensors_backward(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
 
 /* ---- nests of arrays (trees.c) ----------------------------------------------------------------------------------- */

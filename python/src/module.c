@@ -205,6 +205,8 @@ static PyMethodDef functions[] = {
     {"_export_by_table", FAST(export_by_table), METH_FASTCALL, NULL},
     {"_run_on_tensors", FAST(hgpy_run_on_tensors), METH_FASTCALL, NULL},
     {"_on_tensors", FAST(hgpy_on_tensors), METH_FASTCALL, NULL},
+    {"_tensors_forward", FAST(hgpy_tensors_forward), METH_FASTCALL, NULL},
+    {"_tensors_backward", FAST(hgpy_tensors_backward), METH_FASTCALL, NULL},
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
     {"_value_for", FAST(hgpy_value_of), METH_FASTCALL, NULL},
     {"_is_by_places", hgpy_key_is_by_places, METH_O, NULL},

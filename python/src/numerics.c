@@ -30,6 +30,16 @@ int hgpy_ask_numerics(void) {
   return (int)flags;
 }
 
+int hgpy_set_numerics(int flags) {
+  int before = hgpy_numerics();
+  if (before < 0 || before == flags) return before;
+  if (hgpy_get_numerics == NULL && !make_variable()) return -1;
+  PyObject *number = PyLong_FromLong(flags);
+  PyObject *token = number != NULL ? PyObject_CallFunctionObjArgs(set_variable, number, NULL) : NULL;
+  Py_XDECREF(number), Py_XDECREF(token);
+  return token != NULL ? before : -1;
+}
+
 /* Gives what was before. */
 static PyObject *set_numerics(PyObject *module, PyObject *flags) {
   (void)module;
@@ -37,12 +47,8 @@ static PyObject *set_numerics(PyObject *module, PyObject *flags) {
   if (wanted == -1 && PyErr_Occurred()) return NULL;
   if (wanted < 0 || (wanted & ~(long)(HG_NUMERICS_FAST | HG_NUMERICS_TF32)) != 0)
     return PyErr_Format(PyExc_ValueError, "_set_numerics takes HG_NUMERICS_FAST and HG_NUMERICS_TF32, not %ld", wanted);
-  int before = hgpy_numerics();
-  if (before < 0 || (hgpy_get_numerics == NULL && !make_variable())) return NULL;
-  PyObject *token = PyObject_CallFunctionObjArgs(set_variable, flags, NULL);
-  if (token == NULL) return NULL;
-  Py_DECREF(token);
-  return PyLong_FromLong(before);
+  int before = hgpy_set_numerics((int)wanted);
+  return before < 0 ? NULL : PyLong_FromLong(before);
 }
 
 static PyObject *get_numerics(PyObject *module, PyObject *unused) {

@@ -10,13 +10,19 @@ bool hgpy_row_same_types(uint32_t number, uint32_t input, uint32_t other) {
   return input < r->input_count && other < r->input_count && r->kinds[input] == r->kinds[other];
 }
 
-bool hgpy_row_mixes(uint32_t number, PyObject *const *values, Py_ssize_t count, Py_ssize_t total) {
+bool hgpy_row_has_kinds(uint32_t number) {
+  const row *r = &hgpy_rows[number];
+  for (uint32_t i = 1; i < r->input_count; i++)
+    if (r->kinds[i] != r->kinds[0]) return true;
+  return false;
+}
+
+bool hgpy_row_mixes(uint32_t number, const uint32_t *types, Py_ssize_t count, Py_ssize_t total) {
   for (Py_ssize_t i = 0; i < total; i++) {
-    if (!hgpy_is_array(values[i])) continue;
-    uint32_t type = hgpy_array_node(values[i])->tensor.type;
-    if (number == HGPY_ROW_div && !hgpy_type_is_float(type)) return true;
+    if (types[i] == ATLAS_NONE) continue;
+    if (number == HGPY_ROW_div && !hgpy_type_is_float(types[i])) return true;
     for (Py_ssize_t k = 0; k < i; k++) {
-      if (!hgpy_is_array(values[k]) || hgpy_array_node(values[k])->tensor.type == type) continue;
+      if (types[k] == ATLAS_NONE || types[k] == types[i]) continue;
       if (i >= count || hgpy_row_same_types(number, (uint32_t)i, (uint32_t)k)) return true;
     }
   }

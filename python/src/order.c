@@ -25,6 +25,11 @@ static hg_status find_foreign(hgpy_device *device, uintptr_t handle, hg_stream *
   return HG_OK;
 }
 
+hg_stream *hgpy_stream_of_others(hgpy_device *device, uintptr_t handle) {
+  hg_stream *theirs = NULL;
+  return hgpy_ok(find_foreign(device, handle, &theirs)) ? hg_stream_retain(theirs) : NULL;
+}
+
 static hg_status order(hgpy_device *device, uintptr_t handle, bool is_after) {
   hg_stream *theirs = NULL;
   hg_status status = make_mark(device);

@@ -62,21 +62,21 @@ static void keep(hgpy_storage *storage) {
  * nobody until just that is borrowed again. (It has no handle, by which a program could find it.) */
 static hgpy_storage **lent_place(hgpy_device *device, const void *memory, uint64_t byte_count) {
   uint64_t hash = ((uint64_t)(uintptr_t)memory ^ byte_count) * UINT64_C(0x9e3779b97f4a7c15);
-  return &device->lent[hash >> 60 & (HGPY_LENT - 1)];
+  return &device->lent[hash >> 58 & (HGPY_LENT - 1)];
 }
 
 static hgpy_storage *take_lent(hgpy_device *device, const void *memory, uint64_t byte_count) {
   hgpy_storage **place = lent_place(device, memory, byte_count), *storage = *place;
-  if (storage == NULL || storage->address != memory || storage->byte_count != byte_count) return NULL;
+  if (storage == NULL || storage->memory != memory || storage->byte_count != byte_count) return NULL;
   *place = NULL;
   storage->references = 1;
-  storage->is_read_only = false;
+  storage->is_read_only = storage->is_lent = false;
   storage->device = hgpy_device_retain(device);
   return storage;
 }
 
 static void keep_lent(hgpy_storage *storage) {
-  hgpy_storage **place = lent_place(storage->device, storage->address, storage->byte_count), *old = *place;
+  hgpy_storage **place = lent_place(storage->device, storage->memory, storage->byte_count), *old = *place;
   *place = storage;
   if (old != NULL) destroy(old);
 }
@@ -138,26 +138,39 @@ hgpy_storage *hgpy_storage_for_result(hgpy_device *device, uint64_t byte_count) 
   return hgpy_is_warming() ? hgpy_storage_blank(device, byte_count) : hgpy_storage_create(device, byte_count, false);
 }
 
+/* NULL: raised. */
+static hgpy_storage *storage_over(hgpy_device *device, void *memory, uint64_t byte_count) {
+  static char nothing[8];
+  hgpy_storage *storage = take_lent(device, memory, byte_count);
+  if (storage != NULL) return storage;
+  storage = make_storage(device, byte_count);
+  if (storage == NULL) return NULL;
+  storage->is_foreign = true;
+  storage->memory = memory;
+  if (device->backend == HG_BACKEND_CPU) storage->address = memory;
+  hg_status status =
+      hg_buffer_import(device->executor, byte_count > 0 ? memory : nothing, byte_count, &storage->buffer);
+  if (hgpy_ok(status)) return storage;
+  hgpy_storage_release(storage);
+  return NULL;
+}
+
 hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t byte_count, void *owner,
                                   void (*release)(void *owner)) {
-  bool is_host = device->backend == HG_BACKEND_CPU;
-  hgpy_storage *lent = is_host ? take_lent(device, memory, byte_count) : NULL;
-  hgpy_storage *storage = lent != NULL ? lent : make_storage(device, byte_count);
+  hgpy_storage *storage = storage_over(device, memory, byte_count);
   if (storage == NULL) {
     hgpy_give_back(owner, release);
     return NULL;
   }
   storage->owner = owner;
   storage->release = release;
-  if (lent != NULL) return lent;
-  storage->is_foreign = true;
-  if (is_host) storage->address = memory;
-  static char nothing[8];
-  hg_status status =
-      hg_buffer_import(device->executor, byte_count > 0 ? memory : nothing, byte_count, &storage->buffer);
-  if (hgpy_ok(status)) return storage;
-  hgpy_storage_release(storage);
-  return NULL;
+  return storage;
+}
+
+hgpy_storage *hgpy_storage_lend(hgpy_device *device, void *memory, uint64_t byte_count) {
+  hgpy_storage *storage = storage_over(device, memory, byte_count);
+  if (storage != NULL) storage->is_lent = true;
+  return storage;
 }
 
 /* The executor's own memory, which it keeps. */
@@ -185,11 +198,14 @@ void hgpy_storage_release(hgpy_storage *storage) {
     keep(storage);
     return;
   }
-  if (storage->is_foreign) hgpy_settle_own(device); /* what uses others' memory comes to its end first */
+  /* what uses others' memory comes to its end first */
+  if (storage->is_foreign && !storage->is_lent) hgpy_settle_own(device);
   void *owner = storage->owner;
   void (*release)(void *) = storage->release;
-  bool is_lent = release != NULL && device->backend == HG_BACKEND_CPU && storage->buffer != NULL;
-  if (is_lent && !storage->was_queued) keep_lent(storage);
+  bool may_come_again = storage->is_lent || (release != NULL && device->backend == HG_BACKEND_CPU);
+  storage->owner = NULL;
+  storage->release = NULL;
+  if (may_come_again && storage->buffer != NULL && !storage->was_queued) keep_lent(storage);
   else destroy(storage);
   if (release != NULL) hgpy_give_back(owner, release);
   hgpy_device_release(device);

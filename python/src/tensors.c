@@ -1,7 +1,8 @@
 /* tensors.c - functions of arrays on tensors of another library, by the table of C functions of their type: what is
  * given is borrowed for the call, what comes out is handed over, and for an operation of the table Python is not asked
- * in between. Types are a tuple of one family; results are of the first. */
-#include "hgpy.h"
+ * in between. Types are a tuple of one family; results are of the first. A call that comes again is found by what it is
+ * of (plans.c): then no arrays are made, and nothing is recorded. */
+#include "plans.h"
 
 enum { MOST_VALUES = 16 };
 
@@ -89,13 +90,14 @@ typedef struct on_tensors {
   uint32_t row;
   PyObject *types;
   PyObject *is_followed; /* is_followed(): whether gradients are, of tensors that ask for it */
+  PyObject *follow;      /* follow(self, names, *values): the call as a function of the library's, with its gradient */
   PyObject *otherwise;   /* takes the same arguments where the call is not for here */
   PyObject *descriptor;  /* the types' requires_grad; NULL: they have several */
   descrgetfunc get;      /* its function, where it is in C, so that no tensor has another; NULL: it is not */
 } on_tensors;
 
 static PyTypeObject *on_tensors_type;
-static PyObject *requires_grad; /* the name */
+static PyObject *requires_grad, *name_call, *name_to_save, *name_saved, *name_needs; /* of attributes */
 
 /* tensor.requires_grad; where a type has it in C it is not searched for again. */
 static PyObject *get_requires_grad(const on_tensors *f, PyObject *tensor) {
@@ -114,33 +116,75 @@ static int asks_for_gradient(const on_tensors *f, PyObject *tensor) {
   return answer;
 }
 
-/* 1: tensors without gradients, and what is none; 0: this is no call for here; -1: raised. */
-static int can_borrow(const on_tensors *f, PyObject *const *values, Py_ssize_t total) {
-  int found = 0;
+/* What a call is: to be made here, elsewhere, or by follow(). */
+typedef enum way { RAISED = -1, ELSEWHERE, HERE, FOLLOWED } way;
+
+static way find_way(const on_tensors *f, PyObject *const *values, Py_ssize_t total) {
+  way found = ELSEWHERE;
   for (Py_ssize_t i = 0; i < total; i++) {
     if (!is_one_of(values[i], f->types)) {
-      if (PyType_IsSubtype(Py_TYPE(values[i]), first_of(f->types))) return 0; /* what it does is not known */
+      if (PyType_IsSubtype(Py_TYPE(values[i]), first_of(f->types))) return ELSEWHERE; /* what it does is not known */
       continue;
     }
-    int asks = asks_for_gradient(f, values[i]);
-    if (asks != 0) return asks < 0 ? -1 : 0;
-    found = 1;
+    int asks = found != FOLLOWED ? asks_for_gradient(f, values[i]) : 1;
+    if (asks < 0) return RAISED;
+    found = asks > 0 ? FOLLOWED : HERE;
   }
   return found;
 }
 
-/* Arrays in place of tensors, all of them new references. 0: this is no call for here; -1: raised. */
-static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject **own) {
-  int can = can_borrow(f, values, total);
-  if (can <= 0) return can;
+/* Modes in which a call is more than what it is given. */
+static bool can_plan(void) { return !hgpy_is_eager && !hgpy_is_strict && hgpy_tracing == 0 && !hgpy_is_warming(); }
+
+/* 1: the question is that of the values and the names of the last of them; 0: it has no answer; -1: raised. */
+static int ask(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *names, hgpy_question *q) {
+  if (!can_plan()) return 0;
   for (Py_ssize_t i = 0; i < total; i++) {
     bool is_tensor = is_one_of(values[i], f->types);
-    own[i] = is_tensor ? hgpy_borrow_by_table(values[i], first_of(f->types)) : Py_NewRef(values[i]);
+    int is_good = is_tensor ? hgpy_question_add_tensor(q, values[i], hgpy_family_of(first_of(f->types)))
+                            : hgpy_question_add(q, values[i]);
+    if (is_good <= 0) return is_good;
+  }
+  for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(names); i++)
+    if (!hgpy_question_add(q, PyTuple_GetItem(names, i))) return 0;
+  return q->device != NULL;
+}
+
+/* An array over the memory of a tensor: on the CPU with the tensor as its owner, since it may be computed with. NULL
+ * with nothing raised: there is none. */
+static PyObject *borrow(const on_tensors *f, PyObject *tensor, const hgpy_question *q, uint32_t *loan) {
+  if (q == NULL || q->device->stream == NULL) return hgpy_borrow_by_table(tensor, first_of(f->types));
+  return hgpy_array_of(hgpy_loan_node(&q->loans[(*loan)++], q->device));
+}
+
+/* Arrays in place of tensors, all of them new references. q: the call's, or NULL. 0: this is no call for here; -1:
+ * raised. */
+static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, const hgpy_question *q,
+                      PyObject **own) {
+  uint32_t loan = 0;
+  for (Py_ssize_t i = 0; i < total; i++) {
+    own[i] = is_one_of(values[i], f->types) ? borrow(f, values[i], q, &loan) : Py_NewRef(values[i]);
     if (own[i] != NULL) continue;
     drop_all(own, i);
     return PyErr_Occurred() != NULL ? -1 : 0;
   }
   return 1;
+}
+
+/* The nodes of those that are tensors. */
+static void find_given(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *const *own,
+                       hgpy_node **given) {
+  for (Py_ssize_t i = 0; i < total; i++)
+    if (is_one_of(values[i], f->types)) *given++ = hgpy_array_node(own[i]);
+}
+
+static hgpy_plan *make_plan(const hgpy_question *q, hgpy_node *const *given, PyObject *result) {
+  hgpy_node *results[HGPY_MOST_RESULTS];
+  Py_ssize_t count = PyTuple_Check(result) ? PyTuple_Size(result) : 1;
+  if (count > HGPY_MOST_RESULTS || (PyTuple_Check(result) ? !are_arrays(result) : !hgpy_is_array(result))) return NULL;
+  for (Py_ssize_t i = 0; i < count; i++)
+    results[i] = hgpy_array_node(PyTuple_Check(result) ? PyTuple_GetItem(result, i) : result);
+  return hgpy_plan_make(q, given, results, (uint32_t)count);
 }
 
 static bool names_executor(PyObject *const *values, Py_ssize_t count, PyObject *names) {
@@ -163,27 +207,242 @@ static PyObject *call_otherwise(const on_tensors *f, PyObject *const *values, Py
   return result;
 }
 
-static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count, PyObject *names) {
-  const on_tensors *f = (const on_tensors *)self;
-  PyObject *own[MOST_VALUES];
+/* What arrays give, as tensors; a question that comes for the first time gets a plan. NULL with nothing raised: the
+ * call is not for here. */
+static PyObject *record(const on_tensors *f, PyObject *const *values, Py_ssize_t count, PyObject *names,
+                        const hgpy_question *q) {
   Py_ssize_t total = count + (names != NULL ? PyTuple_Size(names) : 0);
-  bool is_elsewhere = total > MOST_VALUES || names_executor(values, count, names);
-  int is_here = is_elsewhere ? 0 : borrow_all(f, values, total, own);
-  if (is_here < 0) return NULL;
-  if (is_here > 0 && hgpy_row_mixes(f->row, own, count, total)) { /* whose types promote is not ours to say */
-    drop_all(own, total);
-    is_here = 0;
+  PyObject *own[MOST_VALUES], *tensors = NULL;
+  hgpy_node *given[MOST_VALUES];
+  uint32_t types[MOST_VALUES];
+  if (borrow_all(f, values, total, q, own) <= 0) return NULL;
+  for (Py_ssize_t i = 0; i < total; i++)
+    types[i] = hgpy_is_array(own[i]) ? hgpy_array_node(own[i])->tensor.type : (uint32_t)ATLAS_NONE;
+  bool mixes = hgpy_row_mixes(f->row, types, count, total); /* whose types promote is not ours to say */
+  PyObject *result = mixes ? NULL : hgpy_call_row(f->row, own, count, names);
+  if (result != NULL && q != NULL) {
+    find_given(f, values, total, own, given);
+    hgpy_plan *plan = make_plan(q, given, result);
+    if (plan != NULL) tensors = hgpy_plan_run(plan, q, first_of(f->types));
   }
-  if (is_here == 0) return call_otherwise(f, values, count, names);
-  PyObject *tensors = hand_over(hgpy_call_row(f->row, own, count, names), first_of(f->types));
+  bool is_open = result != NULL && tensors == NULL && PyErr_Occurred() == NULL;
+  if (is_open && (q == NULL || q->device->stream == NULL)) tensors = hand_over(Py_NewRef(result), first_of(f->types));
+  Py_XDECREF(result);
   drop_all(own, total);
   return tensors;
 }
 
+static PyObject *call_here(const on_tensors *f, PyObject *const *values, Py_ssize_t count, PyObject *names) {
+  Py_ssize_t total = count + (names != NULL ? PyTuple_Size(names) : 0);
+  hgpy_question q;
+  int numerics = hgpy_numerics();
+  hgpy_question_begin(&q, f->row, numerics, 0);
+  int is_asked = numerics >= 0 ? ask(f, values, total, names, &q) : -1;
+  if (is_asked < 0) return NULL;
+  hgpy_plan *plan = is_asked > 0 ? hgpy_plan_find(&q) : NULL;
+  if (plan != NULL) return hgpy_plan_run(plan, &q, first_of(f->types));
+  return record(f, values, count, names, is_asked > 0 ? &q : NULL);
+}
+
+/* False: the library casts some of the tensors first, and the gradient of that is its own. */
+static bool may_follow(const on_tensors *f, PyObject *const *values, Py_ssize_t count, Py_ssize_t total,
+                       PyObject *names) {
+  uint32_t types[MOST_VALUES], loan = 0;
+  hgpy_question q;
+  hgpy_question_begin(&q, f->row, 0, 0);
+  if (ask(f, values, total, names, &q) <= 0) return false;
+  for (Py_ssize_t i = 0; i < total; i++)
+    types[i] = is_one_of(values[i], f->types) ? q.loans[loan++].tensor.type : (uint32_t)ATLAS_NONE;
+  return !hgpy_row_mixes(f->row, types, count, total);
+}
+
+
+/* ---- gradients ---------------------------------------------------------------------------------------------------
+ *
+ * follow() makes a node of the library's graph, which calls the two functions below. In between its context has the
+ * tensors, of which the library knows when one has changed, and `call`: the function, the names of the last values or
+ * None, the values, an ellipsis in the place of each tensor, and the numerics. */
+
+/* NULL with nothing raised: the library cannot follow it that way now. */
+static PyObject *call_followed(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *names) {
+  PyObject *all = PyTuple_New(total + 2), *result = NULL;
+  bool is_good = all != NULL && PyTuple_SetItem(all, 0, Py_NewRef((PyObject *)(uintptr_t)f)) == 0 &&
+                 PyTuple_SetItem(all, 1, Py_NewRef(names != NULL ? names : Py_None)) == 0;
+  for (Py_ssize_t i = 0; is_good && i < total; i++) is_good = PyTuple_SetItem(all, i + 2, Py_NewRef(values[i])) == 0;
+  if (is_good) result = PyObject_Call(f->follow, all, NULL);
+  Py_XDECREF(all);
+  if (result != Py_NotImplemented) return result;
+  Py_DECREF(result);
+  return NULL;
+}
+
+static bool save(PyObject *context, const on_tensors *f, PyObject *names, PyObject *const *values, Py_ssize_t total) {
+  Py_ssize_t count = 0, at = 0;
+  for (Py_ssize_t i = 0; i < total; i++) count += is_one_of(values[i], f->types);
+  PyObject *tensors = PyTuple_New(count), *rest = PyTuple_New(total), *made = NULL;
+  int numerics = hgpy_numerics();
+  bool is_good = tensors != NULL && rest != NULL && numerics >= 0;
+  for (Py_ssize_t i = 0; is_good && i < total; i++) {
+    bool is_tensor = is_one_of(values[i], f->types);
+    if (is_tensor) is_good = PyTuple_SetItem(tensors, at++, Py_NewRef(values[i])) == 0;
+    is_good = is_good && PyTuple_SetItem(rest, i, Py_NewRef(is_tensor ? Py_Ellipsis : values[i])) == 0;
+  }
+  if (is_good) made = Py_BuildValue("(OOOi)", (PyObject *)(uintptr_t)f, names, rest, numerics);
+  is_good = made != NULL && PyObject_SetAttr(context, name_to_save, tensors) == 0 &&
+            PyObject_SetAttr(context, name_call, made) == 0;
+  Py_XDECREF(tensors), Py_XDECREF(rest), Py_XDECREF(made);
+  return is_good;
+}
+
+/* tensors_forward(context, function, names or None, *values): what the function gives; gradients are not followed. */
+PyObject *hgpy_tensors_forward(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count < 3 || Py_TYPE(values[1]) != on_tensors_type || count - 3 > MOST_VALUES)
+    return PyErr_Format(PyExc_TypeError, "tensors_forward takes a context, a function, names and values");
+  const on_tensors *f = (const on_tensors *)values[1];
+  PyObject *names = values[2] != Py_None ? values[2] : NULL;
+  Py_ssize_t total = count - 3, unnamed = total - (names != NULL ? PyTuple_Size(names) : 0);
+  if (!save(values[0], f, values[2], values + 3, total)) return NULL;
+  PyObject *result = call_here(f, values + 3, unnamed, names);
+  return result != NULL || PyErr_Occurred() ? result : call_otherwise(f, values + 3, unnamed, names);
+}
+
+/* A gradient of a call that was saved. */
+typedef struct saved {
+  const on_tensors *f;
+  PyObject *names, *values[MOST_VALUES + 1]; /* borrowed from the context; the cotangent stands behind the values */
+  Py_ssize_t total;
+  uint64_t wanted; /* the values by which the gradient is */
+  int numerics;    /* of the call, not of the thread and time of its gradient */
+  hgpy_question q;
+} saved;
+
+/* False: there is nothing to do for here, or raised. */
+static bool find_saved(saved *s, PyObject *made, PyObject *tensors, PyObject *needs) {
+  if (!PyTuple_Check(made) || !PyTuple_Check(tensors) || !PyTuple_Check(needs)) return false;
+  PyObject *rest = PyTuple_GetItem(made, 2);
+  Py_ssize_t at = 0;
+  s->f = (const on_tensors *)PyTuple_GetItem(made, 0);
+  s->names = PyTuple_GetItem(made, 1) != Py_None ? PyTuple_GetItem(made, 1) : NULL;
+  s->total = PyTuple_Size(rest);
+  s->wanted = 0;
+  s->numerics = (int)PyLong_AsLong(PyTuple_GetItem(made, 3));
+  for (Py_ssize_t i = 0; i < s->total; i++) {
+    s->values[i] = PyTuple_GetItem(rest, i);
+    if (s->values[i] != Py_Ellipsis) continue;
+    s->values[i] = PyTuple_GetItem(tensors, at++);
+    if (s->values[i] == NULL || !is_one_of(s->values[i], s->f->types)) return false;
+    if (PyTuple_GetItem(needs, i + 2) == Py_True) s->wanted |= UINT64_C(1) << i;
+  }
+  return s->wanted != 0;
+}
+
+static bool ask_for_gradient(saved *s) {
+  PyObject *cotangent = s->values[s->total];
+  hgpy_question_begin(&s->q, s->f->row, s->numerics, s->wanted);
+  return is_one_of(cotangent, s->f->types) && ask(s->f, s->values, s->total, s->names, &s->q) > 0 &&
+         hgpy_question_add_tensor(&s->q, cotangent, hgpy_family_of(first_of(s->f->types))) > 0;
+}
+
+/* What the function makes of arrays, none of it computed: views are recorded, too. */
+static PyObject *record_function(const saved *s, PyObject *const *own) {
+  hgpy_tracing++;
+  PyObject *value =
+      hgpy_call_row(s->f->row, own, s->total - (s->names != NULL ? PyTuple_Size(s->names) : 0), s->names);
+  hgpy_tracing--;
+  return value;
+}
+
+/* By the values that are wanted, behind the value itself: their number, or 0 and raised. */
+static uint32_t record_gradients(const saved *s, PyObject *const *own, hgpy_node **results) {
+  hgpy_node *wrt[MOST_VALUES];
+  uint32_t count = 0;
+  for (Py_ssize_t i = 0; i < s->total; i++)
+    if (s->wanted >> i & 1) wrt[count++] = hgpy_array_node(own[i]);
+  int before = hgpy_set_numerics(s->numerics);
+  PyObject *value = before >= 0 ? record_function(s, own) : NULL;
+  bool is_good = value != NULL && hgpy_is_array(value) &&
+                 hgpy_record_gradients(hgpy_array_node(value), hgpy_array_node(own[s->total]), wrt, count, results);
+  Py_XDECREF(value); /* a value that an array holds would be computed, too */
+  if (before >= 0) (void)hgpy_set_numerics(before);
+  return is_good ? count : 0;
+}
+
+static hgpy_plan *make_plan_of_gradient(const saved *s) {
+  PyObject *own[MOST_VALUES + 1] = {NULL};
+  hgpy_node *given[MOST_VALUES + 1], *results[MOST_VALUES + 1] = {NULL};
+  if (borrow_all(s->f, s->values, s->total + 1, &s->q, own) <= 0) return NULL;
+  uint32_t count = record_gradients(s, own, results);
+  find_given(s->f, s->values, s->total + 1, own, given);
+  hgpy_plan *plan = count > 0 ? hgpy_plan_make(&s->q, given, results + 1, count) : NULL;
+  for (uint32_t i = 0; count > 0 && i <= count; i++) hgpy_node_release(results[i]);
+  drop_all(own, s->total + 1);
+  return plan;
+}
+
+/* Gradients of all that follow() was given, of which two have none. It takes them. */
+static PyObject *spread(const saved *s, PyObject *gradients) {
+  PyObject *all = PyTuple_New(s->total + 2);
+  Py_ssize_t at = 0;
+  for (Py_ssize_t i = -2; all != NULL && i < s->total; i++) {
+    bool is_wanted = i >= 0 && (s->wanted >> i & 1);
+    PyObject *one = !is_wanted ? Py_None : PyTuple_Check(gradients) ? PyTuple_GetItem(gradients, at++) : gradients;
+    if (PyTuple_SetItem(all, i + 2, Py_NewRef(one)) < 0) Py_CLEAR(all);
+  }
+  Py_DECREF(gradients);
+  return all;
+}
+
+static PyObject *find_gradients(saved *s) {
+  if (!ask_for_gradient(s)) return NULL;
+  hgpy_plan *plan = hgpy_plan_find(&s->q);
+  if (plan == NULL) plan = make_plan_of_gradient(s);
+  PyObject *gradients = plan != NULL ? hgpy_plan_run(plan, &s->q, first_of(s->f->types)) : NULL;
+  return gradients != NULL ? spread(s, gradients) : NULL;
+}
+
+/* tensors_backward(context, cotangent): the gradients by what forward was given; None: they are found in another way.
+ */
+PyObject *hgpy_tensors_backward(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  if (count != 2) Py_RETURN_NONE; /* of several results */
+  PyObject *made = PyObject_GetAttr(values[0], name_call), *result = NULL;
+  PyObject *tensors = made != NULL ? PyObject_GetAttr(values[0], name_saved) : NULL;
+  PyObject *needs = tensors != NULL ? PyObject_GetAttr(values[0], name_needs) : NULL;
+  saved s;
+  if (needs != NULL && find_saved(&s, made, tensors, needs)) {
+    s.values[s.total] = values[1];
+    result = find_gradients(&s);
+  }
+  Py_XDECREF(made), Py_XDECREF(tensors), Py_XDECREF(needs);
+  return result != NULL || PyErr_Occurred() ? result : Py_NewRef(Py_None);
+}
+
+/* ---- the object -------------------------------------------------------------------------------------------------- */
+
+static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count, PyObject *names) {
+  const on_tensors *f = (const on_tensors *)self;
+  Py_ssize_t total = count + (names != NULL ? PyTuple_Size(names) : 0);
+  bool is_elsewhere = total > MOST_VALUES || names_executor(values, count, names);
+  way found = is_elsewhere ? ELSEWHERE : find_way(f, values, total);
+  PyObject *result = NULL;
+  if (found == HERE) result = call_here(f, values, count, names);
+  else if (found == FOLLOWED && may_follow(f, values, count, total, names))
+    result = call_followed(f, values, total, names);
+  if (result != NULL || found == RAISED || PyErr_Occurred()) return result;
+  return call_otherwise(f, values, count, names);
+}
+
 static void on_tensors_dealloc(PyObject *self) {
   on_tensors *f = (on_tensors *)self;
-  Py_DECREF(f->types), Py_DECREF(f->is_followed), Py_DECREF(f->otherwise), Py_XDECREF(f->descriptor);
+  Py_DECREF(f->types), Py_DECREF(f->is_followed), Py_DECREF(f->follow), Py_DECREF(f->otherwise);
+  Py_XDECREF(f->descriptor);
   hgpy_free_object(self);
+}
+
+static PyObject *get_operation(PyObject *self, void *unused) {
+  (void)unused;
+  return PyUnicode_FromString(hgpy_row_name(((const on_tensors *)self)->row));
 }
 
 /* Nothing is raised. */
@@ -198,13 +457,13 @@ static PyObject *find_descriptor(PyObject *types) {
   return found;
 }
 
-/* on_tensors(operation, types, is_followed, otherwise): a function of tensors and numbers, with its name and docstring.
- */
+/* on_tensors(operation, types, is_followed, follow, otherwise): a function of tensors and numbers, with its name and
+ * docstring. */
 PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   static PyMethodDef methods[HGPY_ROW_COUNT];
   (void)module;
-  if (count != 4 || !PyUnicode_Check(values[0]) || !are_types(values[1]))
-    return PyErr_Format(PyExc_TypeError, "on_tensors takes an operation's name, a tuple of types and two functions");
+  if (count != 5 || !PyUnicode_Check(values[0]) || !are_types(values[1]))
+    return PyErr_Format(PyExc_TypeError, "on_tensors takes an operation's name, a tuple of types and three functions");
   const char *name = PyUnicode_AsUTF8AndSize(values[0], NULL);
   int row = name != NULL ? hgpy_row_find(name) : -1;
   if (row < 0) return PyErr_Format(PyExc_AttributeError, "no operation of the table is %R", values[0]);
@@ -213,7 +472,8 @@ PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t 
   f->row = (uint32_t)row;
   f->types = Py_NewRef(values[1]);
   f->is_followed = Py_NewRef(values[2]);
-  f->otherwise = Py_NewRef(values[3]);
+  f->follow = Py_NewRef(values[3]);
+  f->otherwise = Py_NewRef(values[4]);
   f->descriptor = find_descriptor(values[1]);
   f->get = NULL;
   if (f->descriptor != NULL && Py_TYPE(f->descriptor) == &PyGetSetDescr_Type)
@@ -226,10 +486,17 @@ PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t 
 }
 
 int hgpy_tensors_add(PyObject *module) {
-  static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)on_tensors_dealloc}, {0, NULL}};
+  static PyGetSetDef getset[] = {{"operation", get_operation, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
+  static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)on_tensors_dealloc}, {Py_tp_getset, getset}, {0, NULL}};
   static PyType_Spec spec = {.name = "hologram._core._OnTensors", .basicsize = sizeof(on_tensors),
                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, .slots = slots};
   requires_grad = PyUnicode_InternFromString("requires_grad");
+  name_call = PyUnicode_InternFromString("call");
+  name_to_save = PyUnicode_InternFromString("to_save");
+  name_saved = PyUnicode_InternFromString("saved_tensors");
+  name_needs = PyUnicode_InternFromString("needs_input_grad");
   on_tensors_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL); /* nobody makes one */
-  return requires_grad != NULL && on_tensors_type != NULL ? 0 : -1;
+  bool has_names = requires_grad != NULL && name_call != NULL && name_to_save != NULL && name_saved != NULL &&
+                   name_needs != NULL;
+  return has_names && on_tensors_type != NULL ? 0 : -1;
 }

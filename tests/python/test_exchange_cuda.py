@@ -202,3 +202,105 @@ def test_the_table_of_c_functions():
         "ctypes.byref(new), None, None) == 0\n"
         "assert new.contents.flags == 0 and new.contents.tensor.type == 2\nnew.contents.release(new)\n"
         "try: export(3, ctypes.byref(out))\nexcept TypeError: pass\nelse: raise SystemExit('an int was exported')\n")
+
+
+FAMILY = """
+from hologram import _core
+
+class Api(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", P)] + [(n, P) for n in "abcde"]
+
+class Lib:
+    "Tensors of another library, with its table of C functions: rows of floats, or of numbers of elements."
+    current, made, requires_grad = stream(), [], False
+    types = {"f4": (2, 32), "i8": (0, 64)}
+    def __init__(self, shape, kind="f4", values=None, strides=None):
+        address, self.kind, self.sizes = N(), kind, tuple(shape)
+        assert cuda.cuMemAlloc_v2(ctypes.byref(address), N(max(8, 8 * int(np.prod(shape))))) == 0
+        self.address = address.value
+        self.shape = (ctypes.c_int64 * 4)(*shape)
+        self.strides = (ctypes.c_int64 * 4)(*(strides or [int(np.prod(shape[d + 1:])) for d in range(len(shape))]))
+        if values is not None:
+            data = np.asarray(values, kind)
+            assert cuda.cuMemcpyHtoDAsync_v2(N(address.value), P(data.ctypes.data), N(data.nbytes), P(Lib.current)) == 0
+            assert cuda.cuStreamSynchronize(P(Lib.current)) == 0
+    def new_empty(self, shape):
+        Lib.made.append(Lib(shape, self.kind))
+        return Lib.made[-1]
+    def tensor(self):
+        return Tensor(self.address, 2, 0, len(self.sizes), *Lib.types[self.kind], 1, self.shape, self.strides, 0)
+    def read(self):
+        return read(self.address, int(np.prod(self.sizes)), Lib.current)
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
+def lend(x, out):
+    out[0] = x.tensor()
+    return 0
+
+released = []
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))
+def own(x, out):
+    x.release = Release(lambda m: released.append(x))
+    x.managed = Managed(1, 3, None, x.release, 0, x.tensor())
+    out[0] = ctypes.pointer(x.managed)
+    return 0
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Managed), ctypes.POINTER(P))
+def take(m, out):
+    x = Lib.__new__(Lib)
+    x.taken, t = ctypes.cast(m, ctypes.POINTER(Managed)), m.contents.tensor
+    x.address, x.kind, x.sizes = (t.data or 0) + t.offset, "f4", tuple(t.shape[:t.rank])
+    Lib.made.append(x)
+    out[0] = id(x)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
+    return 0
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.POINTER(P))
+def where(kind, number, out):
+    assert (kind, number) == (2, 0)
+    out[0] = Lib.current
+    return 0
+
+api = Api(1, 3, None, None, *(ctypes.cast(f, P).value for f in (own, take, lend, where)))
+Lib.__dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(api), b"dlpack_exchange_api", None)
+
+def elsewhere(*values, **named):
+    raise SystemExit("a call for elsewhere")
+
+def function(name):
+    return _core._on_tensors(name, (Lib,), lambda: False, elsewhere, elsewhere)
+"""
+
+
+def test_a_call_on_tensors_is_work_of_their_stream():
+    run(FAMILY + "add, softmax = function('add'), function('softmax')\nx, y = Lib([4], 'f4', [1, 2, 3, 4]), Lib([4], 'f4', [5, 6, 7, 8])\n"
+        "for i in range(5):\n"  # found again: the second time nothing is recorded
+        "    Lib.made.clear()\n    write(x.address, [i, 2, 3, 4], Lib.current)\n    z = add(x, y)\n"
+        "    assert z is Lib.made[0] and len(Lib.made) == 1 and z.read() == [5 + i, 8, 10, 12]\n"
+        "Lib.current = stream()\nassert add(x, y).read() == [9, 8, 10, 12]\n"
+        "assert np.allclose(sum(softmax(x, -1).read()), 1) and np.allclose(softmax(x, axis=-1).read(), softmax(x).read())\n"
+        "wide = Lib([4, 4], 'f4', range(16))\nlast = Lib([4, 4], 'f4', range(16), [1, 4])\n"
+        "assert add(wide, last).read() == (np.arange(16).reshape(4, 4) + np.arange(16).reshape(4, 4).T).ravel().tolist()\n"
+        "assert add(wide, 1).read()[-1] == 16 and function('mul')(wide, 2.5).read()[1] == 2.5\n"
+        "assert add(Lib([0, 3]), Lib([0, 3])).sizes == (0, 3)\n"
+        "assert function('permute')(wide, (1, 0)).read() == np.arange(16).reshape(4, 4).T.ravel().tolist()\n")
+
+
+def test_tensors_that_come_and_go_at_one_address():
+    run(FAMILY + "add, kept = function('add'), Lib([4], 'f4', [1, 1, 1, 1])\n"
+        "for i in range(300):\n    x = Lib([4], 'f4', [i, 2, 3, 4])\n    assert add(x, kept).read() == [i + 1, 3, 4, 5]\n"
+        "    assert cuda.cuMemFree_v2(N(x.address)) == 0\n    assert cuda.cuMemFree_v2(N(Lib.made.pop().address)) == 0\n")
+
+
+def test_a_wrong_number_is_told_of_by_the_call():
+    run(FAMILY + "embedding, table = function('embedding'), Lib([5, 2], 'f4', range(10))\n"
+        "assert embedding(table, Lib([2], 'i8', [4, 0])).read() == [8, 9, 0, 1]\n"
+        "try: embedding(table, Lib([2], 'i8', [4, 7]))\nexcept hg.IndexFault as e: assert '7' in str(e) and '5' in str(e), e\n"
+        "else: raise SystemExit('no fault')\nassert embedding(table, Lib([1], 'i8', [2])).read() == [4, 5]\n")
+
+
+def test_what_is_for_elsewhere():
+    run(FAMILY + "less, other = function('less'), Lib([2], 'f4', [1, 2])\nclass Odd(Lib): pass\n"
+        "for call in (lambda: function('add')(other, Odd([2], 'f4', [1, 2])), lambda: less(other, Lib([2], 'i8', [1, 2]))):\n"
+        "    try: call()\n    except SystemExit as e: assert str(e) == 'a call for elsewhere', e\n    else: raise AssertionError\n")

@@ -451,3 +451,79 @@ def test_fast_numerics_reach_tensors_and_their_gradients():
     w.grad = None
     inside.sum().backward()
     assert torch.equal(w.grad, gradient)
+
+
+def test_calls_that_come_again():
+    x, y = tensor(3, 4, follows=False), tensor(4, follows=False)
+    for i in range(3):  # the first one is recorded, the others are found
+        assert torch.equal(F.add(x, y), F.add(x.clone(), y)) and torch.equal(F.add(x, y + i), x + y + i)
+        assert torch.equal(F.mul(x, i + 0.5), x * (i + 0.5)) and torch.equal(F.mul(x, True), x) and torch.equal(F.mul(x, 1.0), x)
+    assert F.add(x.T, x.T).shape == (4, 3) and torch.equal(F.add(x.T, x.T), (x + x).T) and torch.equal(F.sum(x, axis=0), x.sum(0))
+    assert torch.equal(F.sum(x, axis=0, keepdims=True), x.sum(0, keepdim=True)) and torch.equal(F.sum(x, axis=(0, 1)), F.sum(x, axis=[0, 1]))
+    wide = torch.rand(4, 6)
+    assert torch.equal(F.exp(wide[:, ::2]), F.exp(wide[:, ::2].clone())) and torch.equal(F.exp(wide[1:, 1:]), F.exp(wide[1:, 1:].clone()))
+    assert F.add(torch.ones(0, 3), torch.ones(0, 3)).shape == (0, 3) and F.exp(torch.zeros(())).item() == 1
+    values, places = F.max(x, axis=1), F.argmax(x, axis=1)
+    assert torch.equal(values, x.max(1)[0]) and torch.equal(places, x.argmax(1))
+
+
+def test_gradients_that_come_again():
+    for i in range(3):
+        x, w, b = tensor(3, 4, seed=i), tensor(5, 4, seed=i), tensor(5, seed=i)
+        for made, same in ((F.linear(x, w, b), torch.nn.functional.linear(x, w, b)), (F.linear(x, w, bias=b), torch.nn.functional.linear(x, w, b)),
+                           (F.softmax(x, dim=0), torch.softmax(x, 0)), (F.mul(x, x), x * x), (F.mul(x, 2.5), x * 2.5),
+                           (F.permute(x, (1, 0)), x.T), (F.sum(x, axis=1), x.sum(1))):  # fmt: skip
+            weight = tensor(*same.shape, seed=7, follows=False)
+            leaves = [leaf for leaf in (x, w, b) if torch.autograd.grad(same, leaf, weight, allow_unused=True, retain_graph=True)[0] is not None]
+            ours, theirs = (torch.autograd.grad(value, leaves, weight, retain_graph=True) for value in (made, same))
+            assert all(torch.allclose(a, c, atol=1e-12) for a, c in zip(ours, theirs))
+            again = torch.autograd.grad(made, leaves, weight.expand(1, *weight.shape)[0])
+            assert all(torch.equal(a, c) for a, c in zip(ours, again))
+    x = tensor(3)
+    ones = torch.autograd.grad(F.exp(x).sum(), x)[0]  # a cotangent that is one number everywhere
+    assert torch.equal(ones, F.exp(x.detach()))
+    twice = torch.autograd.grad(torch.autograd.grad(F.exp(x), x, torch.ones(3, dtype=x.dtype), create_graph=True)[0].sum(), x)[0]
+    assert torch.allclose(twice, x.detach().exp())
+
+
+def test_gradients_of_tensors_that_changed_since():
+    x = tensor(4)
+    leaf = x * 1
+    y = F.mul(leaf, leaf)
+    leaf.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    y = F.exp(x)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        y.sum().backward()
+
+
+def test_modes_around_calls():
+    x = tensor(3, follows=False)
+    with torch.inference_mode():
+        assert torch.equal(F.add(x, x), x + x)
+    with hg.eager():
+        assert torch.equal(F.add(x, x), x + x)
+    with hg.strict(), pytest.raises(hg.StrictError, match="mix"):
+        F.add(torch.ones(3, dtype=torch.int64), 2.5)
+    F.add(torch.ones(3, dtype=torch.int64), 2.5)
+    with hg.strict(), pytest.raises(hg.StrictError, match="mix"):
+        F.add(torch.ones(3, dtype=torch.int64), 2.5)
+    for transform in (torch.func.grad(lambda x: F.exp(x).sum()), torch.func.vmap(F.exp)):
+        with pytest.raises(RuntimeError):
+            transform(x)
+
+
+def test_calls_of_several_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def work(seed):
+        x = tensor(64, 300, seed=seed, kind=torch.float32)
+        for _ in range(40):
+            y = F.softmax(x, -1)
+            (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
+        return torch.allclose(y, torch.softmax(x, -1), atol=1e-6) and gradient.abs().max() < 1e-4
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))

@@ -1,0 +1,408 @@
+/* plans.c - calls of operations on tensors of another library, found again by what they are called with.
+ *
+ * A plan is the executable of a call, and where its inputs and results are. With one, a call records nothing: it
+ * borrows the tensors' memory, gives the executable to the stream that their library works on, and hands the results
+ * over. No memory is owned: on the CPU the work is over when the call is, and on a GPU it is part of the library's own
+ * stream. Memory that the library frees after the call is used by others only behind what that stream was given, as it
+ * is with the library's own operations. Results on a GPU are tensors that the library has made, for the same reason. */
+#include "plans.h"
+
+#include "graph.h"
+
+enum { PLANS = 1024, MOST_OUTPUTS = HGPY_MOST_LOANS, MOST_DEEP = 2 };
+
+/* The bytes of a loan beside its first element. */
+typedef struct extent {
+  int64_t lowest;
+  uint64_t byte_count;
+} extent;
+
+typedef struct output {
+  hg_tensor tensor; /* in C order */
+  uint64_t byte_count;
+  uint32_t place;   /* among the executable's outputs */
+  uint32_t like;    /* a loan of its type; HGPY_NONE: there is none */
+  PyObject *shape;  /* of a GPU: what the library makes a tensor from; NULL: not asked for so far */
+  PyObject *names;
+} output;
+
+struct hgpy_plan {
+  uint32_t users; /* the table, and calls that are under way */
+  uint32_t loan_count, input_count, output_count, word_count;
+  uint64_t hash;
+  hgpy_device *device; /* not held: it forgets its own */
+  hg_executable *executable;
+  bool is_quick;  /* over before another thread begins */
+  bool is_guarded; /* an element may be the number of one that there is not */
+  uint32_t input_of[HGPY_MOST_LOANS]; /* of each input of the executable the loan */
+  extent extents[HGPY_MOST_LOANS];    /* of each loan */
+  output outputs[MOST_OUTPUTS];
+  uint64_t words[];
+};
+
+static hgpy_plan *plans[PLANS];
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+/* What a word begins with. */
+enum { OF_LOAN = 1, OF_NONE, OF_BOOL, OF_INTEGER, OF_NUMBER, OF_TEXT, OF_LIST };
+
+void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t gradient) {
+  q->row = row;
+  q->device = NULL;
+  q->loan_count = 0;
+  q->words[0] = row | (uint64_t)(unsigned)numerics << 32;
+  q->words[1] = gradient;
+  q->word_count = 2;
+}
+
+static bool put(hgpy_question *q, uint64_t kind, uint64_t word) {
+  if (q->word_count + 2 > HGPY_QUESTION_WORDS) return false;
+  q->words[q->word_count++] = kind;
+  q->words[q->word_count++] = word;
+  return true;
+}
+
+static bool put_text(hgpy_question *q, PyObject *text) {
+  Py_ssize_t length = 0;
+  const char *bytes = PyUnicode_AsUTF8AndSize(text, &length);
+  uint64_t room[HGPY_MOST_NAME / 8] = {0};
+  if (bytes == NULL) PyErr_Clear();
+  if (bytes == NULL || length > HGPY_MOST_NAME) return false;
+  memcpy(room, bytes, (size_t)length);
+  uint32_t words = ((uint32_t)length + 7) / 8;
+  if (!put(q, OF_TEXT, (uint64_t)length) || q->word_count + words > HGPY_QUESTION_WORDS) return false;
+  memcpy(q->words + q->word_count, room, words * sizeof *room);
+  q->word_count += words;
+  return true;
+}
+
+static bool put_integer(hgpy_question *q, PyObject *value) {
+  int is_beyond = 0;
+  long long integer = PyLong_AsLongLongAndOverflow(value, &is_beyond);
+  return is_beyond == 0 && put(q, OF_INTEGER, (uint64_t)integer);
+}
+
+static bool put_number(hgpy_question *q, PyObject *value) {
+  double number = PyFloat_AsDouble(value);
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return put(q, OF_NUMBER, bits);
+}
+
+/* What has just such a type: others may be whatever they like, the next time. */
+static bool put_value(hgpy_question *q, PyObject *value, int depth) {
+  if (value == Py_None) return put(q, OF_NONE, 0);
+  if (PyBool_Check(value)) return put(q, OF_BOOL, value == Py_True);
+  if (Py_TYPE(value) == &PyLong_Type) return put_integer(q, value);
+  if (Py_TYPE(value) == &PyFloat_Type) return put_number(q, value);
+  if (Py_TYPE(value) == &PyUnicode_Type) return put_text(q, value);
+  bool is_tuple = Py_TYPE(value) == &PyTuple_Type, is_list = Py_TYPE(value) == &PyList_Type;
+  if (depth == MOST_DEEP || (!is_tuple && !is_list)) return false;
+  Py_ssize_t count = is_tuple ? PyTuple_Size(value) : PyList_Size(value);
+  if (!put(q, OF_LIST, (uint64_t)count << 1 | is_tuple)) return false;
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!put_value(q, is_tuple ? PyTuple_GetItem(value, i) : PyList_GetItem(value, i), depth + 1)) return false;
+  return true;
+}
+
+bool hgpy_question_add(hgpy_question *q, PyObject *value) { return put_value(q, value, 0); }
+
+static hgpy_device *device_of(const hgpy_loan *loan) {
+  return loan->place.type == DL_CUDA ? hgpy_device_at(HG_BACKEND_CUDA, (uint32_t)loan->place.number)
+                                     : hgpy_device_at(HG_BACKEND_CPU, 0);
+}
+
+int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f) {
+  if (q->loan_count == HGPY_MOST_LOANS) return 0;
+  hgpy_loan *loan = &q->loans[q->loan_count];
+  int is_lent = hgpy_loan_take(tensor, f, loan);
+  if (is_lent <= 0) return is_lent;
+  const hg_tensor *t = &loan->tensor;
+  hgpy_device *device = device_of(loan);
+  if (device == NULL) return -1;
+  if (q->device != NULL && q->device != device) return 0;
+  if (q->word_count + 2 + 2 * t->rank > HGPY_QUESTION_WORDS) return 0;
+  q->device = device;
+  q->loan_count++;
+  uint64_t *at = q->words + q->word_count;
+  *at++ = OF_LOAN | (uint64_t)t->type << 8 | (uint64_t)t->rank << 16;
+  *at++ = (uint64_t)(uintptr_t)device;
+  for (uint32_t d = 0; d < t->rank; d++) {
+    *at++ = t->shape[d];
+    *at++ = (uint64_t)(t->shape[d] > 1 ? t->stride[d] : 0);
+  }
+  q->word_count += 2 + 2 * t->rank;
+  return 1;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static void drop(hgpy_plan *plan) {
+  if (--plan->users > 0) return;
+  hg_executable_release(plan->executable);
+  for (uint32_t i = 0; i < plan->output_count; i++) {
+    Py_XDECREF(plan->outputs[i].shape);
+    Py_XDECREF(plan->outputs[i].names);
+  }
+  PyMem_Free(plan);
+}
+
+static hgpy_plan **place_of(uint64_t hash) { return &plans[hash % PLANS]; }
+
+hgpy_plan *hgpy_plan_find(const hgpy_question *q) {
+  uint64_t hash = hgpy_hash_words(q->words, q->word_count);
+  hgpy_plan *plan = *place_of(hash);
+  bool is_it = plan != NULL && plan->hash == hash && plan->word_count == q->word_count &&
+               memcmp(plan->words, q->words, q->word_count * sizeof *q->words) == 0;
+  return is_it ? plan : NULL;
+}
+
+void hgpy_plans_forget(const hgpy_device *device) {
+  for (uint32_t i = 0; i < PLANS; i++) {
+    hgpy_plan *plan = plans[i];
+    if (plan == NULL || plan->device != device) continue;
+    plans[i] = NULL;
+    drop(plan);
+  }
+}
+
+hgpy_node *hgpy_loan_node(const hgpy_loan *loan, hgpy_device *device) {
+  hg_tensor tensor = loan->tensor;
+  int64_t bytes = hgpy_type_bytes(tensor.type), lowest;
+  uint64_t count;
+  if (!hgpy_ok(hg_tensor_extent(&tensor, &lowest, &count))) return NULL;
+  tensor.offset = -lowest;
+  char *memory = count > 0 ? loan->first + lowest * bytes : NULL;
+  return hgpy_node_data(hgpy_storage_lend(device, memory, count * (uint64_t)bytes), &tensor);
+}
+
+/* ---- making one -------------------------------------------------------------------------------------------------- */
+
+static bool find_extents(hgpy_plan *plan, const hgpy_question *q) {
+  for (uint32_t i = 0; i < q->loan_count; i++) {
+    int64_t bytes = hgpy_type_bytes(q->loans[i].tensor.type), lowest;
+    uint64_t count;
+    if (hg_tensor_extent(&q->loans[i].tensor, &lowest, &count) != HG_OK) return false;
+    plan->extents[i] = (extent){.lowest = lowest * bytes, .byte_count = count * (uint64_t)bytes};
+  }
+  return true;
+}
+
+static void set_outputs(hgpy_plan *plan, const hgpy_question *q, hgpy_node *const *results) {
+  for (uint32_t i = 0; i < plan->output_count; i++) {
+    const hg_tensor *of = &results[i]->tensor;
+    output *to = &plan->outputs[i];
+    to->tensor = hg_tensor_of(NULL, (atlas_type)of->type, of->rank, of->shape);
+    to->byte_count = hg_tensor_count(&to->tensor) * hgpy_type_bytes(of->type);
+    to->like = HGPY_NONE;
+    for (uint32_t k = 0; k < q->loan_count && to->like == HGPY_NONE; k++)
+      if (q->loans[k].tensor.type == of->type) to->like = k;
+  }
+}
+
+/* Numbers of elements are integers beside inputs of another kind. */
+static bool is_guarded(const hgpy_question *q) {
+  bool has_integers = false;
+  for (uint32_t i = 0; i < q->loan_count; i++)
+    has_integers = has_integers || hgpy_type_is_integer(q->loans[i].tensor.type);
+  return has_integers && hgpy_row_has_kinds(q->row);
+}
+
+hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results, uint32_t count) {
+  hgpy_plan *plan = count <= MOST_OUTPUTS ? PyMem_Calloc(1, sizeof *plan + q->word_count * sizeof *q->words) : NULL;
+  uint32_t places[MOST_OUTPUTS];
+  if (plan == NULL) return NULL; /* of a call that is right without one */
+  plan->users = 1;
+  plan->executable = hgpy_executable_of(results, count, places, given, q->loan_count, plan->input_of,
+                                        &plan->input_count, &plan->is_quick);
+  if (plan->executable == NULL || !find_extents(plan, q)) return drop(plan), NULL;
+  plan->device = q->device;
+  plan->hash = hgpy_hash_words(q->words, q->word_count);
+  plan->word_count = q->word_count;
+  memcpy(plan->words, q->words, q->word_count * sizeof *q->words);
+  plan->loan_count = q->loan_count;
+  plan->output_count = count;
+  plan->is_guarded = is_guarded(q);
+  set_outputs(plan, q, results);
+  for (uint32_t i = 0; i < count; i++) plan->outputs[i].place = places[i];
+  hgpy_plan **place = place_of(plan->hash), *old = *place;
+  *place = plan;
+  if (old != NULL) drop(old);
+  return plan;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+typedef struct run {
+  hgpy_plan *plan;
+  const hgpy_question *q;
+  const dl_exchange *table;
+  PyTypeObject *type;
+  hgpy_storage *lent[HGPY_MOST_LOANS], *made[MOST_OUTPUTS]; /* of loans, of outputs */
+  PyObject *tensors[MOST_OUTPUTS]; /* of a GPU: results that the library has made */
+  hg_tensor inputs[HGPY_MOST_LOANS], outputs[MOST_OUTPUTS];
+} run;
+
+/* Tensors are left as they are: most of their room is not used. */
+static void run_begin(run *r, hgpy_plan *plan, const hgpy_question *q, PyTypeObject *type) {
+  plan->users++;
+  r->plan = plan;
+  r->q = q;
+  r->table = hgpy_family_of(type)->table;
+  r->type = type;
+  memset(r->lent, 0, sizeof r->lent);
+  memset(r->made, 0, sizeof r->made);
+  memset(r->tensors, 0, sizeof r->tensors);
+}
+
+/* False, mostly with nothing raised: memory that no such tensor can have. */
+static bool lend(run *r, const hgpy_loan *loan, const extent *e, hgpy_storage **storage) {
+  char *memory = e->byte_count > 0 ? loan->first + e->lowest : NULL;
+  bool is_there = loan->first != NULL || e->byte_count == 0;
+  if (!is_there || (uintptr_t)memory % hgpy_type_bytes(loan->tensor.type) != 0) return false;
+  *storage = hgpy_storage_lend(r->plan->device, memory, e->byte_count);
+  return *storage != NULL;
+}
+
+static bool lend_all(run *r) {
+  for (uint32_t i = 0; i < r->plan->loan_count; i++)
+    if (!lend(r, &r->q->loans[i], &r->plan->extents[i], &r->lent[i])) return false;
+  for (uint32_t i = 0; i < r->plan->input_count; i++) {
+    uint32_t from = r->plan->input_of[i];
+    const hgpy_loan *loan = &r->q->loans[from];
+    r->inputs[i] = loan->tensor;
+    r->inputs[i].buffer = r->lent[from]->buffer;
+    r->inputs[i].offset = -r->plan->extents[from].lowest / (int64_t)hgpy_type_bytes(loan->tensor.type);
+  }
+  return true;
+}
+
+/* The type of the library of that name, as a keyword; NULL: there is none. */
+static PyObject *name_type(PyTypeObject *type, uint32_t of) {
+  PyObject *module_name = PyObject_GetAttrString((PyObject *)type, "__module__");
+  PyObject *module = module_name != NULL ? PyImport_Import(module_name) : NULL;
+  PyObject *word = module != NULL ? PyObject_GetAttrString(module, hgpy_type_name(of)) : NULL;
+  PyObject *names = word != NULL ? Py_BuildValue("{s:O}", "dtype", word) : NULL;
+  Py_XDECREF(module_name), Py_XDECREF(module), Py_XDECREF(word);
+  return names;
+}
+
+/* like.new_empty(shape, dtype=type), on the current stream. */
+static PyObject *make_tensor(run *r, output *o) {
+  PyObject *like = r->q->loans[o->like != HGPY_NONE ? o->like : 0].object, *tensor = NULL;
+  if (o->shape == NULL) o->shape = hgpy_shape_object(o->tensor.rank, o->tensor.shape);
+  if (o->shape != NULL && o->like == HGPY_NONE && o->names == NULL) {
+    o->names = name_type(r->type, o->tensor.type);
+    if (o->names == NULL) return NULL;
+  }
+  PyObject *method = o->shape != NULL ? PyObject_GetAttrString((PyObject *)r->type, "new_empty") : NULL;
+  PyObject *arguments = method != NULL ? Py_BuildValue("(OO)", like, o->shape) : NULL;
+  if (arguments != NULL) tensor = PyObject_Call(method, arguments, o->names);
+  Py_XDECREF(method), Py_XDECREF(arguments);
+  return tensor;
+}
+
+/* Modes of the library may make something else of it than memory in C order where the loans are. */
+static bool is_as_asked(const run *r, const output *o, PyObject *tensor, const hgpy_loan *loan) {
+  uint64_t stride = 1;
+  if (Py_TYPE(tensor) != r->type || loan->tensor.type != o->tensor.type || loan->tensor.rank != o->tensor.rank ||
+      loan->place.type != r->q->loans[0].place.type || loan->place.number != r->q->loans[0].place.number)
+    return false;
+  for (uint32_t d = o->tensor.rank; d-- > 0; stride *= o->tensor.shape[d])
+    if (loan->tensor.shape[d] != o->tensor.shape[d] ||
+        (o->tensor.shape[d] > 1 && (uint64_t)loan->tensor.stride[d] != stride))
+      return false;
+  return true;
+}
+
+static bool make_on_gpu(run *r, uint32_t number) {
+  output *o = &r->plan->outputs[number];
+  hgpy_loan loan;
+  PyObject *tensor = r->tensors[number] = make_tensor(r, o);
+  if (tensor == NULL || hgpy_loan_take(tensor, hgpy_family_of(r->type), &loan) <= 0 ||
+      !is_as_asked(r, o, tensor, &loan))
+    return false;
+  return lend(r, &loan, &(extent){.byte_count = o->byte_count}, &r->made[number]);
+}
+
+static bool make_outputs(run *r) {
+  for (uint32_t i = 0; i < r->plan->output_count; i++) {
+    output *o = &r->plan->outputs[i];
+    if (r->plan->device->stream != NULL) {
+      if (!make_on_gpu(r, i)) return false;
+    } else r->made[i] = hgpy_storage_create(r->plan->device, o->byte_count, false);
+    if (r->made[i] == NULL) return false;
+    r->outputs[o->place] = o->tensor;
+    r->outputs[o->place].buffer = r->made[i]->buffer;
+  }
+  return true;
+}
+
+/* The stream that the library works on at present, retained; NULL: of the CPU, or raised. */
+static hg_stream *work_stream(const run *r) {
+  void *handle = NULL;
+  dl_device place = r->q->loans[0].place;
+  if (r->plan->device->stream == NULL) return NULL;
+  if (r->table->work_stream == NULL || r->table->work_stream(place.type, place.number, &handle) != 0) return NULL;
+  return hgpy_stream_of_others(r->plan->device, handle != NULL ? (uintptr_t)handle : HGPY_DEFAULT_STREAM);
+}
+
+static bool launch(run *r) {
+  hgpy_plan *plan = r->plan;
+  hg_stream *stream = work_stream(r);
+  hg_status status;
+  bool is_on_gpu = plan->device->stream != NULL, is_good;
+  if (is_on_gpu && stream == NULL) return false;
+  if (plan->is_quick) {
+    status = hg_run(plan->executable, r->inputs, plan->input_count, r->outputs, plan->output_count, stream, NULL);
+  } else {
+    HGPY_BEGIN_CALL
+    status = hg_run(plan->executable, r->inputs, plan->input_count, r->outputs, plan->output_count, stream, NULL);
+    HGPY_END_CALL
+  }
+  is_good = hgpy_ok(status);
+  /* a wrong number is told of by this call, which has the numbers */
+  if (is_good && is_on_gpu && plan->is_guarded) is_good = hgpy_stream_wait(stream);
+  hg_stream_release(stream);
+  return is_good;
+}
+
+static PyObject *give(run *r, uint32_t number) {
+  if (r->plan->device->stream == NULL)
+    return hgpy_export_storage(r->made[number], &r->plan->outputs[number].tensor, r->table);
+  PyObject *tensor = r->tensors[number];
+  r->tensors[number] = NULL;
+  return tensor;
+}
+
+static PyObject *give_all(run *r) {
+  if (r->plan->output_count == 1) return give(r, 0);
+  PyObject *tuple = PyTuple_New(r->plan->output_count);
+  for (uint32_t i = 0; tuple != NULL && i < r->plan->output_count; i++) {
+    PyObject *tensor = give(r, i);
+    if (tensor == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, tensor) < 0) Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
+/* A buffer that a fault may be looked for in is not kept for the next call: other elements may be there then. */
+static void give_back(hgpy_storage *storage, const run *r) {
+  if (storage != NULL && r->plan->is_guarded && r->plan->device->stream != NULL) storage->was_queued = true;
+  hgpy_storage_release(storage);
+}
+
+static void run_end(run *r) {
+  for (uint32_t i = 0; i < r->plan->loan_count; i++) give_back(r->lent[i], r);
+  for (uint32_t i = 0; i < r->plan->output_count; i++) give_back(r->made[i], r), Py_XDECREF(r->tensors[i]);
+  drop(r->plan);
+}
+
+PyObject *hgpy_plan_run(hgpy_plan *plan, const hgpy_question *q, PyTypeObject *type) {
+  run r;
+  PyObject *result = NULL;
+  run_begin(&r, plan, q, type);
+  if (r.table != NULL && lend_all(&r) && make_outputs(&r) && launch(&r)) result = give_all(&r);
+  run_end(&r);
+  return result;
+}

@@ -1,0 +1,50 @@
+/* plans.h - calls of operations on tensors of another library that come again and again (plans.c). */
+#ifndef HGPY_PLANS_H
+#define HGPY_PLANS_H
+
+#include "family.h"
+
+enum { HGPY_MOST_LOANS = 16, HGPY_QUESTION_WORDS = 192, HGPY_MOST_NAME = 64 };
+
+/* A tensor that is used for as long as a call lasts, and not owned. */
+typedef struct hgpy_loan {
+  PyObject *object; /* borrowed */
+  dl_device place;
+  char *first;      /* its element of number 0 */
+  hg_tensor tensor; /* without a buffer or an offset */
+} hgpy_loan;
+
+/* What is asked for: an operation, or its gradient, and all that the executable of a call depends on. */
+typedef struct hgpy_question {
+  uint32_t row;
+  hgpy_device *device; /* of all loans; NULL: there are none so far */
+  uint32_t loan_count, word_count;
+  hgpy_loan loans[HGPY_MOST_LOANS];
+  uint64_t words[HGPY_QUESTION_WORDS];
+} hgpy_question;
+
+typedef struct hgpy_plan hgpy_plan;
+
+/* An object of the family's type, or one derived from it. 1; 0: it cannot be lent; -1: raised. (dlpack.c) */
+int hgpy_loan_take(PyObject *object, hgpy_family *f, hgpy_loan *loan);
+/* A storage's memory as an object of the table's type, which owns it from now on. NULL: raised. (dlpack.c) */
+PyObject *hgpy_export_storage(hgpy_storage *storage, const hg_tensor *tensor, const dl_exchange *table);
+
+/* A node over the memory of a loan, for a question to be recorded with. NULL: raised. */
+hgpy_node *hgpy_loan_node(const hgpy_loan *loan, hgpy_device *device);
+/* The gradient by the inputs of a set of bits; 0: the operation itself. */
+void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t gradient);
+/* False: a call with that has no plan. Nothing is raised. */
+bool hgpy_question_add(hgpy_question *q, PyObject *value);
+/* A tensor of a type of the family. 1: it is a loan; 0: a call with it has no plan; -1: raised. */
+int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f);
+
+/* An answer to a question: results[i] is made of nodes over loans, given[i] over loan i. NULL: there is none, or
+ * raised. */
+hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results, uint32_t count);
+hgpy_plan *hgpy_plan_find(const hgpy_question *q); /* NULL: there is none; nothing is raised */
+/* A tensor of the type, or a tuple of them. NULL with nothing raised: the call has to be made in another way. */
+PyObject *hgpy_plan_run(hgpy_plan *plan, const hgpy_question *q, PyTypeObject *type);
+void hgpy_plans_forget(const hgpy_device *device); /* those of the device */
+
+#endif
