@@ -72,7 +72,7 @@ int cuLinkAddData_v2(void *state, int type, void *data, size_t bytes, const char
   LEAVE(CUDA_OK);
 }
 
-/* How many links were completed without the driver's optimisations, and how many with them. */
+/* How many links were completed with few of the driver's optimisations, and how many with all. */
 static struct {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
@@ -83,7 +83,7 @@ static struct {
 static void pass_link(const object *link) {
   int is_quick = 0;
   for (unsigned i = 0; i < link->log_count; i++)
-    is_quick |= link->log_options[i] == CUDA_JIT_OPTIMIZATION_LEVEL && link->log_values[i] == NULL;
+    is_quick |= link->log_options[i] == CUDA_JIT_OPTIMIZATION_LEVEL;
   pthread_mutex_lock(&links.mutex);
   links.held++;
   while (links.holds && !is_quick) pthread_cond_wait(&links.changed, &links.mutex);

@@ -14,7 +14,7 @@ FAKECUDA_API const char *fakecuda_violation(void);   /* what was first done wron
 FAKECUDA_API void fakecuda_forgive(void);            /* forgets it */
 FAKECUDA_API unsigned fakecuda_loads(void);          /* calls of cuModuleLoadData, without those that are held */
 typedef enum fakecuda_link { FAKECUDA_QUICK, FAKECUDA_FULL, FAKECUDA_HELD } fakecuda_link;
-FAKECUDA_API unsigned fakecuda_links(fakecuda_link which); /* texts compiled without optimisations, with them, and that
+FAKECUDA_API unsigned fakecuda_links(fakecuda_link which); /* texts compiled with few optimisations, with all, and that
                                                               wait now */
 FAKECUDA_API void fakecuda_hold_links(int hold);     /* 1: from now on those with optimisations wait until it is 0 */
 FAKECUDA_API void fakecuda_hold_loads(int hold);     /* 1: from now on they wait until it is 0 again */

@@ -129,7 +129,7 @@ static void release(cuda_device *d) {
 
 void hg_cuda_close(void *device) {
   cuda_device *d = device;
-  hg_cuda_improver_close(d);
+  hg_cuda_improvers_close(d);
   if (d->process == hg_process_id()) {
     int pushed = d->context != NULL && d->driver.cuCtxPushCurrent_v2(d->context) == CUDA_OK;
     if (pushed) close_within(d);
@@ -182,7 +182,7 @@ hg_status hg_cuda_open(const hg_allocator *allocator, const hg_device_choice *ch
     hg_release(allocator, d);
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for the CUDA device");
   }
-  *host_is_full = !hg_cuda_improver_open(d);
+  *host_is_full = !hg_cuda_improvers_open(d);
   if (*host_is_full) {
     hg_mutex_destroy(&d->mutex);
     hg_release(allocator, d);

@@ -10,6 +10,7 @@
 typedef struct cuda_entry {
   struct cuda_entry *before; /* that it replaces: work that was given to the GPU may still run it; NULL */
   atomic_uint is_first;      /* the driver compiled it quickly, and one in full will replace it */
+  atomic_uint launches;      /* of it, as long as it is the first */
   void *module, *function;
   hg_gpu_info info;
 } cuda_entry;

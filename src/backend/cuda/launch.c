@@ -124,6 +124,7 @@ static hg_status submit(cuda_device *d, const cuda_kernel *kernel, const atlas_l
                         void *stream) {
   if (kernel->product != NULL) return hg_cuda_product_run_within(d, kernel->product, launch, stream);
   void *parameters[] = {r->block};
+  if (atomic_load_explicit(&r->entry->is_first, memory_order_relaxed)) atomic_fetch_add(&r->entry->launches, 1);
   for (;; hg_gpu_next(r->block, &r->shape)) {
     int result = d->driver.cuLaunchKernel(r->entry->function, r->shape.blocks, 1, 1, r->shape.threads, 1, 1,
                                           r->entry->info.dynamic_bytes + r->shape.idle_bytes, stream, parameters, NULL);

@@ -34,12 +34,16 @@ static void take_warm_heap(cuda_device *d) {
   hg_mutex_unlock(&d->mutex);
 }
 
-/* Appends the machine code of a text; quickly: without the driver's optimisations. */
+/* Of the driver's levels 0 to 4, for code that is there first. 0 takes as long as 1 for a tiled product, and its code
+ * waits after each instruction; that of 1 is nearly that of 4: docs/cuda.md has the figures. */
+enum { CUDA_QUICK_LEVEL = 1 };
+
+/* Appends the machine code of a text; quickly: with few of the driver's optimisations. */
 static hg_status assemble(cuda_device *d, const char *program, const hg_array *text, int quickly, hg_array *image) {
   char log[2048] = "";
   int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES,
                    quickly ? CUDA_JIT_OPTIMIZATION_LEVEL : CUDA_JIT_LINE_INFO};
-  void *values[] = {log, (void *)(uintptr_t)sizeof log, (void *)(uintptr_t)!quickly};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log, (void *)(uintptr_t)(quickly ? CUDA_QUICK_LEVEL : 1)};
   void *state = NULL;
   if (d->warms) take_warm_heap(d);
   unsigned option_count = quickly || d->writes_lines ? 3 : 2;
@@ -244,8 +248,8 @@ static void end_kernel(cuda_device *d, void *of) {
 
 /* ---- quickly, then in full --------------------------------------------------------------------------------------- */
 
-/* Below, all of a text takes less than 30 ms. */
-enum { CUDA_LONG_TEXT = 16 << 10 };
+/* Below, few optimisations save less than a sixth of the time, and what is there first is as good as all. */
+enum { CUDA_LONG_TEXT = 64 << 10 };
 
 /* A form that is compiled in full behind the launches' back. */
 typedef struct full_form {
@@ -269,6 +273,13 @@ static hg_status replace_entry(cuda_device *d, cuda_kernel *kernel, const full_f
   return status;
 }
 
+/* What the first code is launched, and how much of it there is to be better. */
+static uint64_t cost_of_first(const cuda_improvement *job) {
+  const full_form *full = (const full_form *)job;
+  cuda_entry *first = entry_at(job->kernel, (int)full->key.special.form);
+  return (1 + (uint64_t)atomic_load(&first->launches)) * full->text.text.count;
+}
+
 /* After a failure the first code stays what there is. */
 static void make_in_full(cuda_device *d, cuda_improvement *job) {
   cuda_kernel *kernel = job->kernel;
@@ -287,8 +298,11 @@ static void release_full(cuda_improvement *job) {
 static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t form, full_form **out) {
   full_form *full = hg_allocate(&d->allocator, 1, sizeof *full);
   if (full == NULL) return hg_fail_memory("a kernel's text", sizeof *full);
-  full->job = (cuda_improvement){
-      .kernel = kernel, .make = make_in_full, .release = release_full, .kernel_end = end_kernel};
+  full->job = (cuda_improvement){.kernel = kernel,
+                                 .cost = cost_of_first,
+                                 .make = make_in_full,
+                                 .release = release_full,
+                                 .kernel_end = end_kernel};
   full->allocator = &d->allocator;
   make_key(d, kernel, form, &full->key);
   *out = full;
@@ -352,7 +366,11 @@ static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
   HG_TRY(hg_gpu_number(&d->allocator, unit, &kernel->numbers));
   if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
   HG_TRY(hg_cuda_check_poison(d));
-  return CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry, full));
+  hg_cuda_improve_pause(d);
+  hg_status status =
+      CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry, full));
+  hg_cuda_improve_go_on(d);
+  return status;
 }
 
 /* Makes an entry from the canonical unit, which is consumed. Other threads may launch meanwhile. */
