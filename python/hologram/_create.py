@@ -97,11 +97,11 @@ def _is_foreign(leaf: Any) -> bool:
         getattr(leaf, "shape", True))  # fmt: skip
 
 
-def _with_arrays(value: Any) -> Any:
+def _with_arrays(value: Any, device: Executor | None) -> Any:
     """Nested lists with arrays in place of others' arrays."""
     if isinstance(value, (list, tuple)):
-        return [_with_arrays(part) for part in value]
-    return asarray(value) if _is_foreign(value) else value
+        return [_with_arrays(part, device) for part in value]
+    return asarray(value, device=device) if _is_foreign(value) else value
 
 
 def _leaves(value: Any, depth: int = 0) -> list[Any]:
@@ -114,15 +114,13 @@ def _leaves(value: Any, depth: int = 0) -> list[Any]:
 _AT_ONCE = 32  # arrays that are joined in one operation
 
 
-def _stacked(value: Any, kind: DType) -> Array:
+def _stacked(value: Any, kind: DType, device: Executor | None = None) -> Array:
     """Nested lists of arrays and numbers as one array, through which gradients flow to the arrays."""
     if isinstance(value, Array):
         return value.astype(kind)
-    if not isinstance(value, (list, tuple)):
-        return asarray(value, kind)
     if not any(isinstance(leaf, Array) for leaf in _leaves(value)):
-        return asarray(value, kind)
-    parts = [_stacked(part, kind) for part in value]
+        return asarray(value, kind, device=device)
+    parts = [_stacked(part, kind, device) for part in value]
     if len({part.shape for part in parts}) > 1:
         raise ValueError("lists of different lengths make no array")
     made = [_core.stack(*parts[i : i + _AT_ONCE], axis=0) for i in range(0, len(parts), _AT_ONCE)]
@@ -134,10 +132,12 @@ def _stacked(value: Any, kind: DType) -> Array:
 def _from_parts(value: Any, dtype: Any, device: Executor | None) -> Array | None:
     """An array of lists in which there are arrays; None: there are none. Its type is theirs, unless one is given."""
     leaves = _leaves(value)
-    if any(_is_foreign(leaf) for leaf in leaves):
-        value = _with_arrays(value)
-        leaves = _leaves(value)
     arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
+    if device is None and arrays:
+        device = arrays[0].device
+    if any(_is_foreign(leaf) for leaf in leaves):
+        value = _with_arrays(value, device)
+        arrays = [leaf for leaf in _leaves(value) if isinstance(leaf, Array)]
     if not arrays:
         return None
     if dtype is None:
@@ -145,7 +145,7 @@ def _from_parts(value: Any, dtype: Any, device: Executor | None) -> Array | None
 
         dtype = result_type(*arrays)
     if _core._is_tracing():
-        return _placed(_stacked(value, _core._scalar(0, dtype).dtype), device)
+        return _placed(_stacked(value, _core._scalar(0, dtype).dtype, device), device)
     return _from_numbers(value, dtype, device)
 
 

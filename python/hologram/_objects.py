@@ -97,7 +97,7 @@ def ufunc(x: Array, function: Any, method: str, *inputs: Any, out: Any = None, *
         first: Any = inputs[0]
         if function.__name__ in _COMPARISONS and getattr(first, "shape", None) == ():
             first = first[()]  # NumPy compares its numbers as arrays of rank 0
-        inputs = (_operand(first, numpy.generic), *inputs[1:])
+        inputs = (_operand(first, numpy.generic, x), *inputs[1:])
     made = own(*inputs)
     if out is None:
         return made
@@ -105,11 +105,11 @@ def ufunc(x: Array, function: Any, method: str, *inputs: Any, out: Any = None, *
     return out[0]
 
 
-def _operand(value: Any, scalar: Any) -> Any:
-    """NumPy's arrays as arrays, so that an operator is ours, and its scalars as numbers: float64 is a float, and yet NumPy's."""
+def _operand(value: Any, scalar: Any, beside: Array) -> Any:
+    """NumPy's arrays as arrays on the device of another one, so that an operator is ours, and its scalars as numbers: float64 is a float, and yet NumPy's."""
     from hologram._create import array
 
     if isinstance(value, scalar):
         is_number = value.dtype.kind in "biuf" and value.dtype.itemsize <= 8
-        return value.item() if is_number else array(value)
-    return value if isinstance(value, (int, float)) else array(value)
+        return value.item() if is_number else array(value, device=beside.device)
+    return value if isinstance(value, (int, float)) else array(value, device=beside.device)

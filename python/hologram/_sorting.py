@@ -8,7 +8,7 @@ from collections import namedtuple
 
 from hologram import _core
 from hologram._axes import axis_of
-from hologram._create import _count, asarray, full, zeros
+from hologram._create import _count, full, zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -179,7 +179,7 @@ def _order_of_many(keys: Any, bits: int) -> Any:
         return _core.take_along(low, _order_of_many(_core.take_along(keys, low, -1) >> bits // 2, bits // 2), -1)
     kind = "uint32" if bits + length <= 32 else "uint64"
     pairs = (keys.astype(kind) << length) + _core.arange(0, size, 1, kind)
-    behind = asarray((1 << (32 if kind == "uint32" else 64)) - 1, kind)
+    behind = _core._scalar((1 << (32 if kind == "uint32" else 64)) - 1, kind)
     pairs = _core.pad(pairs, behind, (0, 0), (0, (1 << length) - size))
     return (_part(_sorted(pairs), None, size) & (1 << length) - 1).astype("int64")
 
@@ -192,7 +192,7 @@ def _order(x: Any, descending: Any) -> Any:
         keys = keys ^ 1 if bits == 1 else ~keys
     flat = keys.reshape((_count(x.shape[:-1]), size))
     if flat.size == 0:
-        return zeros(x.shape, "int64")
+        return zeros(x.shape, "int64", device=x.device)
     order = _order_of_few(flat) if size <= _FEW else _order_of_two(flat) if bits == 1 else _order_of_many(flat, bits)
     return order.reshape(x.shape)
 
@@ -218,7 +218,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None)
         together = (_core._scalar(0, x1.dtype) + _core._scalar(0, x2.dtype)).dtype
         x1, x2 = x1.astype(together), x2.astype(together)
     sorted_keys, keys = _keys(x1 if sorter is None else _core.take(x1, sorter)), _keys(x2)
-    low = zeros(x2.shape, "int64")
+    low = zeros(x2.shape, "int64", device=x1.device)
     high = low + x1.shape[0]
     for _ in range(x1.shape[0].bit_length()):
         middle = low + high >> 1
@@ -230,7 +230,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None)
 
 def places(mask: Any) -> Any:
     """The numbers of the elements of a vector of bool that hold. How many there are is read at once."""
-    return _part(_order(mask, True), None, int(_core.sum(mask))) if mask.size else zeros((0,), "int64")
+    return _part(_order(mask, True), None, int(_core.sum(mask))) if mask.size else zeros((0,), "int64", device=mask.device)
 
 
 # ---- sets -------------------------------------------------------------------------------------------------------------
@@ -246,13 +246,13 @@ def unique_all(x: Any, /) -> Any:
     if flat.size > _MOST:
         raise _core.Unsupported(f"unique of {flat.size} elements: it takes at most 2^24; do it in parts, and once more of their values")
     if flat.size == 0:
-        none = zeros((0,), "int64")
-        return unique_all_result(flat, none, zeros(x.shape, "int64"), none)
+        none = zeros((0,), "int64", device=x.device)
+        return unique_all_result(flat, none, none.reshape(x.shape), none)
     order = _order(flat, False)
     ordered = _core.take(flat, order)
     is_first = _core.concatenate([full((1,), True), ordered[1:] != ordered[:-1]], axis=0)
     starts = places(is_first)
-    ends = _core.concatenate([starts[1:], asarray([flat.size], "int64")], axis=0)
+    ends = _core.concatenate([starts[1:], full((1,), flat.size, "int64")], axis=0)
     number = cumulative_sum(is_first.astype("int64")) - 1
     inverse = _core.scatter(order, order, number)
     return unique_all_result(_core.take(ordered, starts), _core.take(order, starts), inverse.reshape(x.shape), ends - starts)

@@ -320,7 +320,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
         repeats = _index(repeats)
         if repeats < 0:
             raise ValueError(f"repeat: an element is repeated at least 0 times, not {repeats}")
-        index = arange(x.shape[axis] * repeats) // repeats if repeats else asarray([], "int64")
+        index = arange(x.shape[axis] * repeats) // repeats if repeats else zeros((0,), "int64", device=x.device)
         return take(x, index, axis=axis)
     if repeats.size and int(_core.min(repeats)) < 0:
         raise ValueError("repeat: an element is repeated at least 0 times, not fewer")

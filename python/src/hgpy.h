@@ -418,9 +418,9 @@ PyObject *hgpy_array_copied(PyObject *self, PyObject *arguments, PyObject *names
 PyObject *hgpy_array_reduced(PyObject *self, PyObject *arguments, PyObject *names);
 PyObject *hgpy_array_formatted(PyObject *self, PyObject *arguments, PyObject *names);
 PyObject *hgpy_array_ufunc(PyObject *self, PyObject *arguments, PyObject *names);
-/* A new Array of one of NumPy's arrays or a list: a copy, since what is recorded is read later. NULL: it is neither, or
- * raised. */
-PyObject *hgpy_array_from(PyObject *object);
+/* A new Array of one of NumPy's arrays or a list: a copy, since what is recorded is read later; on the default device
+ * where that is NULL. NULL: it is neither, or raised. */
+PyObject *hgpy_array_from(PyObject *object, hgpy_device *device);
 
 PyObject *hgpy_get_item(PyObject *self, PyObject *key);
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value);

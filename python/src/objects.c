@@ -21,11 +21,15 @@ IN_PYTHON(reduced)
 IN_PYTHON(formatted)
 IN_PYTHON(ufunc)
 
-PyObject *hgpy_array_from(PyObject *object) {
+PyObject *hgpy_array_from(PyObject *object, hgpy_device *device) {
   bool is_list = PyList_Check(object) || PyTuple_Check(object);
   if (!is_list && !PyObject_HasAttrString(object, "__array_interface__")) return NULL;
-  PyObject *module = PyImport_ImportModule("hologram._create");
-  PyObject *array = module != NULL ? PyObject_CallMethod(module, "array", "(O)", object) : NULL;
-  Py_XDECREF(module);
+  PyObject *executor = device != NULL ? hgpy_executor_for(device) : Py_NewRef(Py_None);
+  PyObject *names = executor != NULL ? Py_BuildValue("{s:N}", "device", executor) : NULL;
+  PyObject *module = names != NULL ? PyImport_ImportModule("hologram._create") : NULL, *array = NULL;
+  PyObject *function = module != NULL ? PyObject_GetAttrString(module, "array") : NULL;
+  PyObject *values = function != NULL ? PyTuple_Pack(1, object) : NULL;
+  if (values != NULL) array = PyObject_Call(function, values, names);
+  Py_XDECREF(names), Py_XDECREF(module), Py_XDECREF(function), Py_XDECREF(values);
   return array;
 }

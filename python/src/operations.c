@@ -173,14 +173,24 @@ static bool take_no_axes(call *c) {
   return true;
 }
 
-/* NumPy's arrays and lists among the inputs become arrays, which `own` holds; false: raised. */
+/* Of the first array that is on one; NULL: there is none. */
+static hgpy_device *device_of_arrays(const call *c) {
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    PyObject *object = c->inputs[i];
+    hgpy_node *node = object != NULL && hgpy_is_array(object) ? hgpy_array_node(object) : NULL;
+    if (node != NULL && node->device != NULL) return node->device;
+  }
+  return NULL;
+}
+
+/* NumPy's arrays and lists among the inputs become arrays beside the others, which `own` holds; false: raised. */
 static bool take_objects(call *c, PyObject **own) {
   for (uint32_t i = 0; i < c->input_count; i++) {
     PyObject *object = c->inputs[i];
     if (object == NULL || object == Py_None || hgpy_is_array(object) || hgpy_is_number(object)) continue;
     PyObject *number = PyList_Check(object) || PyTuple_Check(object) ? NULL : hgpy_plain_number(object);
     Py_XDECREF(number);
-    PyObject *array = number == NULL ? hgpy_array_from(object) : NULL;
+    PyObject *array = number == NULL ? hgpy_array_from(object, device_of_arrays(c)) : NULL;
     if (array == NULL && PyErr_Occurred()) return false;
     if (array == NULL) continue;
     if (*own == NULL) *own = PyList_New(0);
@@ -393,7 +403,7 @@ static PyObject *binary_with(uint32_t number, PyObject *a, PyObject *b) {
     Py_DECREF(item);
     return result;
   }
-  item = hgpy_array_from(other);
+  item = hgpy_array_from(other, hgpy_array_node(other == b ? a : b)->device);
   if (item == NULL && PyErr_Occurred()) return NULL;
   if (item != NULL) {
     result = other == b ? hgpy_binary(number, a, item) : hgpy_binary(number, item, b);
