@@ -91,6 +91,20 @@ typedef struct hg_executor_info {
 /* Fill info->size first, or leave it 0. */
 HG_API hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info);
 
+/* What an executor has done since it was created. On one machine the same calls in the same order give the same counts,
+ * whatever the time they take: what they say of a program can be held to a recorded number. */
+typedef struct hg_counts {
+  size_t size;
+  uint64_t launches;        /* made, or given to a stream; a graph's again each time it runs */
+  uint64_t moved_bytes;     /* read and written by those of executables, as hg_executable_report has it */
+  uint64_t plans;           /* executables made: computations that no earlier one was equal to */
+  uint64_t compilations;    /* programs made code for the device, by the compiler or from the kernel cache */
+  uint64_t allocations;     /* buffers with memory of their own, temporaries of executables too */
+  uint64_t allocated_bytes; /* of these, as they were asked for */
+} hg_counts;
+/* Fill counts->size first, or leave it 0. */
+HG_API hg_status hg_executor_count(hg_executor *executor, hg_counts *counts);
+
 /* One row a backend, whether or not it is built in: for `hologram info`. A GPU's driver is started to ask it, as an
  * executor would, but no GPU is opened. After that no process forked off this one can use GPUs. */
 typedef struct hg_backend_info {

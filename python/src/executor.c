@@ -231,6 +231,17 @@ static PyObject *executor_info(PyObject *self, void *unused) {
                        i.numerics_version);
 }
 
+static PyObject *executor_counts(PyObject *self, void *unused) {
+  hgpy_device *device = hgpy_device_of(self);
+  hg_counts c = {.size = sizeof c};
+  (void)unused;
+  if (device == NULL || !hgpy_ok(hg_executor_count(device->executor, &c))) return NULL;
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "launches", (unsigned long long)c.launches, "moved_bytes",
+                       (unsigned long long)c.moved_bytes, "plans", (unsigned long long)c.plans, "compilations",
+                       (unsigned long long)c.compilations, "allocations", (unsigned long long)c.allocations,
+                       "allocated_bytes", (unsigned long long)c.allocated_bytes);
+}
+
 static PyObject *executor_repr(PyObject *self) {
   hg_executor_info info;
   if (((executor *)self)->device == NULL) return PyUnicode_FromString("<hologram.Executor, closed>");
@@ -269,6 +280,12 @@ static PyMethodDef executor_methods[] = {
 static PyGetSetDef executor_getset[] = {
     {"backend", executor_backend, NULL, "The name of the backend that was chosen: 'cpu', 'cuda' or 'metal'.", NULL},
     {"info", executor_info, NULL, "What was chosen, why, and what it can do: a dict.", NULL},
+    {"counts", executor_counts, NULL,
+     "What it has done since it was made, a dict of integers: launches; moved_bytes (read and written by those of\n"
+     "operations); plans (computations that no earlier one was equal to); compilations (of programs, those found in the\n"
+     "kernel cache too); allocations and allocated_bytes (of device memory). The same calls on one machine give the\n"
+     "same counts.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -34,6 +34,7 @@ typedef struct atlas_launch {
   uint32_t wants_time;     /* 1: devices that have a clock of their own fill in `nanoseconds` */
   const struct hg_rows
       *rows; /* what the program does with these arguments, for devices that know a shorter way; NULL */
+  uint64_t moved_bytes; /* that it reads and writes, as its planner has it: for counts alone; 0: not known */
 
   /* Results. */
   int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */

@@ -334,6 +334,7 @@ static void prepare_direct(ops_eager *known) {
     known->arguments[scalar->slot].bits = scalar->bits & atlas_mask((atlas_type)scalar->type);
   }
   known->is_direct = hg_launch_shape(launch->kernel, &desc, &known->shape, &lanes) == HG_OK && lanes > 0;
+  known->shape.moved_bytes = launch->moved_bytes;
 }
 
 /* A call that cannot be remembered is made anew next time. */

@@ -85,6 +85,7 @@ static hg_status describe_launch(hg_executable *e, uint32_t number, ops_step *st
   launch->lanes = step->lanes;
   memcpy(launch->grid, step->grid, sizeof launch->grid);
   memcpy(launch->block, step->block, sizeof launch->block);
+  launch->moved_bytes = step->bytes_read + step->bytes_written;
   launch->step = number;
   launch->bind_count = step->binding_count;
   launch->scalar_count = step->scalar_count;
@@ -275,6 +276,9 @@ hg_status ops_executable_create(hg_executor *executor, const hg_computation *com
   }
   for (uint32_t i = 0; i < e->launch_count; i++) hg_kernel_lend(e->launches[i].kernel);
   hg_executor_retain(executor);
+  hg_lock(executor);
+  executor->counts.plans++;
+  hg_unlock(executor);
   e->references = 1;
   *out = e;
   return HG_OK;

@@ -44,7 +44,8 @@ typedef struct ops_launch {
   uint32_t bind_count;
   hg_scalar *scalars;
   uint32_t scalar_count;
-  uint32_t step; /* of the plan, for reports */
+  uint64_t moved_bytes; /* for counts */
+  uint32_t step;        /* of the plan, for reports */
 } ops_launch;
 
 /* A flag of ops_executable_create beside those of hg_compile: nobody is asked whether the calls are to go on. */

@@ -265,11 +265,10 @@ static hg_status launch(run *r, const ops_launch *launch) {
     memcpy(desc.grid, launch->grid, sizeof desc.grid);
     memcpy(desc.block, launch->block, sizeof desc.block);
   }
-  hg_launch_report report;
+  hg_launch_report report, *to = r->report != NULL ? &report : NULL;
   hg_fault fault;
   report.size = sizeof report;
-  hg_status status =
-      hg_launch_noting(launch->kernel, &desc, r->report != NULL ? &report : NULL, r->origin, &fault);
+  hg_status status = hg_launch_noting(launch->kernel, &desc, launch->moved_bytes, to, r->origin, &fault);
   if (r->report != NULL && (status == HG_OK || status == HG_FAULT)) {
     r->total.lanes += report.lanes;
     r->total.nanoseconds += report.nanoseconds;

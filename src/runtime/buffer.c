@@ -19,6 +19,10 @@ hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, uint32_t
   storage->byte_count = byte_count;
   hg_lock(executor);
   hg_status status = allocate_locked(executor, storage, alignment, flags);
+  if (status == HG_OK) {
+    executor->counts.allocations++;
+    executor->counts.allocated_bytes += byte_count;
+  }
   hg_unlock(executor);
   if (status != HG_OK) {
     hg_release(&executor->allocator, storage);

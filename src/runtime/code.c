@@ -100,10 +100,11 @@ static hg_status compile(hg_executor *executor, hg_code *code, hg_compile_input 
   if (status != HG_OK) {
     code->failure = status;
     hg_clip(hg_last_error(), strlen(hg_last_error()), code->sentence, sizeof code->sentence);
-    hg_lock(executor);
-    remove_locked(executor, code);
-    hg_unlock(executor);
   }
+  hg_lock(executor);
+  if (status == HG_OK) executor->counts.compilations++;
+  else remove_locked(executor, code);
+  hg_unlock(executor);
   atomic_store_explicit(&code->state, status == HG_OK ? HG_READY : HG_FAILED, memory_order_release);
   hg_wake(&code->state);
   return status;

@@ -121,6 +121,14 @@ hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info) {
   return HG_WRITE(hg_executor_info, info, &result);
 }
 
+hg_status hg_executor_count(hg_executor *executor, hg_counts *counts) {
+  if (executor == NULL || counts == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_executor_count: an argument is NULL");
+  hg_lock(executor);
+  hg_counts result = executor->counts;
+  hg_unlock(executor);
+  return HG_WRITE(hg_counts, counts, &result);
+}
+
 void hg_log(hg_executor *executor, hg_log_level level, const char *format, ...) {
   if (executor->log == NULL) return;
   char message[1024];

@@ -166,6 +166,8 @@ static hg_status launch_locked(hg_graph *graph, hg_stream *stream) {
       return hg_fail(HG_BUSY, "hg_graph_launch: a buffer of the graph is mapped; unmap it before the launch");
   HG_TRY(executor->backend->streams->graph_submit(executor->device, stream->device, graph->device, stream->launched));
   executor->written++;
+  executor->counts.launches += graph->launches.count;
+  executor->counts.moved_bytes += graph->moved_bytes;
   stream->given++;
   hg_reference(&graph->references);
   stream->flights[stream->launched++ % HG_STREAM_LAUNCHES] = (hg_flight){.graph = graph};

@@ -105,6 +105,11 @@ static hg_status run_in_default_environment(hg_kernel *kernel, atlas_launch *lau
   return status;
 }
 
+static void count_locked(hg_executor *executor, const atlas_launch *launch) {
+  executor->counts.launches++;
+  executor->counts.moved_bytes += launch->moved_bytes;
+}
+
 /* Adds the launch's deltas to the executor's counters. Sums wrap. */
 static void add_resonance(hg_executor *executor, const hg_launch_desc *desc, atlas_launch *launch) {
   if (desc->flags & HG_LAUNCH_UNITY_NEUTRAL) {
@@ -152,6 +157,7 @@ static hg_status try_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   hg_status status = prepare_after_streams_locked(kernel, desc, &bound, launch);
   if (status == HG_OK && lanes > 0) {
     status = run_in_default_environment(kernel, launch, nanoseconds);
+    if (status == HG_OK) count_locked(executor, launch);
     if (status == HG_OK && kernel->uses_resonance) add_resonance(executor, desc, launch);
     if (status == HG_OK && kernel->advances_phase)
       executor->phase = (executor->phase + launch->phase_advance % ATLAS_PHASE_COUNT) % ATLAS_PHASE_COUNT;
@@ -192,6 +198,8 @@ static hg_status try_to_submit_locked(hg_kernel *kernel, const hg_launch_desc *d
                     .launch = launch};
     if (kernel->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
     status = hg_stream_submit_locked(stream, &work, kernel, lanes, origin);
+    if (status == HG_OK && stream->capture != NULL) stream->capture->moved_bytes += launch->moved_bytes;
+    else if (status == HG_OK) count_locked(executor, launch);
   }
   if (status != HG_OK && bound.keeper != NULL) hg_graph_forget_locked(bound.keeper, kept);
   launch->arguments = NULL;
@@ -276,6 +284,7 @@ hg_status hg_launch_plain_locked(hg_kernel *kernel, const atlas_launch *shape, c
   launch.fault.kind = HG_FAULT_NONE;
   hg_status status = run_in_default_environment(kernel, &launch, NULL);
   fault->kind = HG_FAULT_NONE;
+  if (status == HG_OK) count_locked(kernel->executor, &launch);
   if (status == HG_OK && launch.fault.kind != HG_FAULT_NONE) *fault = launch.fault;
   return status;
 }
@@ -316,8 +325,8 @@ static hg_status fail_fault(const hg_kernel *kernel, const hg_fault *fault) {
   return hg_fail(HG_FAULT, "%s", sentence);
 }
 
-hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report, hg_origin *origin,
-                           hg_fault *fault) {
+hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64_t moved_bytes,
+                           hg_launch_report *report, hg_origin *origin, hg_fault *fault) {
   if (kernel == NULL || desc == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_launch: an argument is NULL");
   hg_executor *executor = kernel->executor;
   atlas_launch launch;
@@ -332,6 +341,7 @@ hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_lau
   HG_TRY(check_desc(desc));
   HG_TRY(HG_CHECK_RESULT(hg_launch_report, report));
   HG_TRY(set_shape(kernel->program, desc, &launch, &lanes));
+  launch.moved_bytes = moved_bytes;
   hg_status status;
   if (desc->stream != NULL) {
     status = launch_on_stream(kernel, desc, &launch, lanes, origin);
@@ -351,5 +361,5 @@ hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_lau
 }
 
 hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report) {
-  return hg_launch_noting(kernel, desc, report, NULL, NULL);
+  return hg_launch_noting(kernel, desc, 0, report, NULL, NULL);
 }

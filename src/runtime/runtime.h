@@ -116,6 +116,7 @@ struct hg_executor {
   hg_array host_memory;  /* hg_host_block */
   uint64_t written;      /* counts the work of streams that writes to memory */
   uint64_t origin_bytes; /* of memory that origins keep */
+  hg_counts counts;
 
   hg_code *codes[HG_CODE_BUCKETS]; /* all that are not HG_FAILED */
   hg_kernel *first_to_compile, *last_to_compile; /* the queue of the compiler threads, linked by `next` */
@@ -238,6 +239,7 @@ struct hg_graph {
   hg_array work;      /* hg_work */
   hg_array launches;  /* hg_captured_launch */
   hg_array storages;  /* hg_storage *, each with a reference */
+  uint64_t moved_bytes; /* by its launches */
   uint8_t uses_boundary;
 };
 
@@ -308,9 +310,10 @@ typedef struct hg_bound {
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound);
 
 /* hg_launch for a layer above, which describes faults by itself: where the result is HG_FAULT, *fault is all there is
- * of it, without a sentence. A report would have the time measured. origin: of the launch, on a stream; NULL. */
-hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report, hg_origin *origin,
-                           hg_fault *fault);
+ * of it, without a sentence. A report would have the time measured. moved_bytes: for hg_counts. origin: of the launch, on
+ * a stream; NULL. */
+hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64_t moved_bytes,
+                           hg_launch_report *report, hg_origin *origin, hg_fault *fault);
 
 /* For whoever makes one launch again and again, and checks what may differ by itself. hg_launch_is_plain: the kernel
  * uses nothing but the memory and scalars that it is given. hg_launch_shape sets the shape and the step limit, as

@@ -465,6 +465,18 @@ typedef struct hg_executor_info {
 
 hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info);
 
+typedef struct hg_counts {
+  size_t size;
+  uint64_t launches;
+  uint64_t moved_bytes;
+  uint64_t plans;
+  uint64_t compilations;
+  uint64_t allocations;
+  uint64_t allocated_bytes;
+} hg_counts;
+
+hg_status hg_executor_count(hg_executor *executor, hg_counts *counts);
+
 typedef struct hg_backend_info {
   size_t size;
   hg_backend_id id;
