@@ -4,6 +4,7 @@ NumPy, those that there are.
 A contender makes the inputs its own and gives a call without arguments, whose result is new each time, and a wait for all calls."""
 
 import importlib
+import itertools
 from typing import Any, Callable
 
 import numpy as np
@@ -35,6 +36,17 @@ def parts_of(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
+def with_new_shapes(call: Callable[..., Any], x: Any) -> Callable[[], Any]:
+    """The call, of so many of x's rows and columns that no two calls have the same shape until all are through."""
+    rows, columns = x.shape
+    shapes = itertools.cycle((r, c) for r in range(rows, rows // 2, -1) for c in range(columns, columns // 2, -1))
+
+    def of_next() -> Any:
+        r, c = next(shapes)
+        return call(x[:r, :c])
+    return of_next
+
+
 class Contender:
     of = "hg"              # whose statement of the row
 
@@ -64,7 +76,7 @@ class Contender:
         inputs = [self.own(one.values(number), one.kind) for number, one in enumerate(row.inputs.values())]
         call = self.finish(as_function(getattr(row, self.of), tuple(row.inputs), self.given(), self.library))
         self.wait()
-        return lambda: call(*inputs)
+        return with_new_shapes(call, inputs[0]) if row.options.get("new_shapes") else lambda: call(*inputs)
 
 
 class Hologram(Contender):

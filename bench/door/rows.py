@@ -15,12 +15,14 @@ Work = str | Callable[..., Any]
 @dataclass
 class Input:
     shape: tuple[int, ...]
-    kind: str = "f32"      # f32, bf16 or i64
+    kind: str = "f32"      # f32, bf16 or i64; "order": 0, 1, 2, ... as f32, no two alike, in an order drawn by lot
     below: int = 0         # of i64: numbers from 0 to this
     spread: float = 1.0
 
     def values(self, seed: int) -> np.ndarray:
         generator = np.random.default_rng(seed)
+        if self.kind == "order":
+            return generator.permutation(int(np.prod(self.shape))).astype(np.float32).reshape(self.shape)
         if self.kind == "i64":
             return generator.integers(0, self.below, self.shape)
         return generator.standard_normal(self.shape, dtype=np.float32) * np.float32(self.spread)
@@ -35,7 +37,9 @@ class Row:
     functional: Work | None = None
     np: Work | None = None
     backends: tuple[str, ...] = ("cpu", "cuda")
-    options: dict[str, Any] = field(default_factory=dict)  # "tolerance": how far results may be apart, relative to the largest
+    # "tolerance": how far results may be apart, relative to the largest. "new_shapes": each call has other
+    # numbers of rows and columns of the input than all before it, as texts and batches have them.
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 # ---- more than an expression ------------------------------------------------------------------------------------------------------
@@ -77,6 +81,48 @@ def fast(function: str) -> dict[str, Work]:
         with hg.numerics("fast"):
             return getattr(functional, function)(functional.linear(x, w, b))
     return {"hg": on_arrays, "functional": on_tensors}
+
+
+GPT_HEADS = 12
+
+
+def gpt_inputs(batch: int, length: int, width: int) -> dict[str, Input]:
+    """A block of a language model: rows of `width` numbers, `length` of them a text."""
+    def weights(*shape):
+        return Input(shape, spread=0.02)
+    return {"x": Input((batch, length, width)), "w1": Input((width,)), "b1": Input((width,)), "w_in": weights(3 * width, width),
+            "w_out": weights(width, width), "w2": Input((width,)), "b2": Input((width,)), "w_up": weights(4 * width, width),
+            "w_down": weights(width, 4 * width)}
+
+
+def gpt_block(hg, x, w1, b1, w_in, w_out, w2, b2, w_up, w_down):
+    batch, length, width = x.shape
+    parts = hg.linear(hg.layer_norm(x, w1, b1), w_in).reshape((batch, length, 3, GPT_HEADS, width // GPT_HEADS))
+    q, k, v = (parts[:, :, i].permute((0, 2, 1, 3)) for i in range(3))
+    place = hg.arange(length)
+    scores = hg.where(place[:, None] >= place, (q @ k.permute((0, 1, 3, 2))) * (width // GPT_HEADS) ** -0.5, -hg.inf)
+    x = x + hg.linear((hg.softmax(scores) @ v).permute((0, 2, 1, 3)).reshape((batch, length, width)), w_out)
+    return x + hg.linear(hg.gelu(hg.linear(hg.layer_norm(x, w2, b2), w_up)), w_down)
+
+
+def gpt_block_torch(torch, x, w1, b1, w_in, w_out, w2, b2, w_up, w_down):
+    nn = torch.nn.functional
+    batch, length, width = x.shape
+    parts = nn.linear(nn.layer_norm(x, (width,), w1, b1), w_in).view(batch, length, 3, GPT_HEADS, width // GPT_HEADS)
+    q, k, v = (parts[:, :, i].transpose(1, 2) for i in range(3))
+    mixed = nn.scaled_dot_product_attention(q, k, v, is_causal=True)
+    x = x + nn.linear(mixed.transpose(1, 2).reshape(batch, length, width), w_out)
+    return x + nn.linear(nn.gelu(nn.linear(nn.layer_norm(x, (width,), w2, b2), w_up)), w_down)
+
+
+def gpt_step(hg, x, *weights):
+    return hg.grad(lambda *w: hg.mean(gpt_block(hg, x, *w) ** 2), argnums=tuple(range(len(weights))))(*weights)
+
+
+def gpt_step_torch(torch, x, *weights):
+    leaves = [w.detach().requires_grad_() for w in weights]
+    gpt_block_torch(torch, x, *leaves).square().mean().backward()
+    return [w.grad for w in leaves]
 
 
 def rows(backend: str) -> dict[str, Row]:
@@ -121,6 +167,19 @@ def rows(backend: str) -> dict[str, Row]:
                               options={"tolerance": 1e-2}),
         "mask": Row({"x": vector(half)}, "x[x > 0]", "x[x > 0]", None, "x[x > 0]"),
         "sort": Row({"x": vector(many >> 4)}, "hg.array_api.sort(x)", "torch.sort(x)[0]", None, "np.sort(x)"),
+        "argsort": Row({"x": Input((many >> 4,), "order")}, "hg.array_api.argsort(x)", "torch.argsort(x, stable=True)", None, "np.argsort(x)"),
+        "top five of rows": Row({"x": Input((200, 5000), "order")}, "hg.array_api.argsort(x, descending=True)[:, :5]", "torch.topk(x, 5)[1]",
+                                None, "np.argsort(-x)[:, :5]"),
+        "unique": Row({"x": Input((many >> 8,), "i64", 1000)}, "hg.array_api.unique_values(x)", "torch.unique(x)", None, "np.unique(x)"),
+        "sum": Row({"x": vector(many)}, "hg.sum(x)", "torch.sum(x)", None, "np.sum(x)", options={"tolerance": 1e-3}),
+        "flip": Row({"x": vector(half)}, "hg.flip(x, 0)", "torch.flip(x, (0,))", None, "np.flip(x, 0) + 0"),
+        "index_add": Row({"t": Input((50000, 256)), "i": Input((half // 256,), "i64", 50000), "x": Input((half // 256, 256))},
+                         "t.at[i].add(x)", "torch.index_add(t, 0, i, x)", options={"tolerance": 1e-3}),
+        "matvec": Row({"x": Input((side, side)), "y": vector(side)}, "x @ y", "x @ y", "F.matvec(x, y)", "x @ y",
+                      options={"tolerance": 1e-3}),
+        "matmul, 8 rows": Row({"x": Input((8, side)), "y": Input((side, side))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
+                              options={"tolerance": 1e-3}),
+        "1000 products of 16 x 16": Row({"x": Input((1000, 16, 16)), "y": Input((1000, 16, 16))}, "x @ y", "x @ y", None, "x @ y"),
         "matmul": Row({"x": Input((side, side)), "y": Input((side, side))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
                       options={"tolerance": 1e-3}),
         "linear, gelu bf16": Row(layer, "hg.gelu(hg.linear(x, w, b))",
@@ -130,6 +189,16 @@ def rows(backend: str) -> dict[str, Row]:
                                        backends=("cuda",), options={"tolerance": 2e-2}),
         "linear, gelu_tanh bf16, fast": Row(layer, **fast("gelu_tanh"), backends=("cuda",), options={"tolerance": 2e-2},
                                             torch="torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b), approximate='tanh')"),
+
+
+        "GPT block": Row(gpt_inputs(4 if is_gpu else 1, 1024 if is_gpu else 128, 768), gpt_block, gpt_block_torch,
+                         options={"tolerance": 1e-3}),
+        "GPT block, forward and backward": Row(gpt_inputs(4 if is_gpu else 1, 1024 if is_gpu else 128, 768), gpt_step, gpt_step_torch,
+                                               options={"tolerance": 1e-3}),
+        "new shapes, norm of rows": Row({"x": Input((1000, 1600))}, "hg.norm(x, -1)", "torch.linalg.norm(x, dim=-1)", None,
+                                         "np.linalg.norm(x, axis=-1)", options={"new_shapes": True}),
+        "new shapes, softmax": Row({"x": Input((1000, 1600))}, "hg.softmax(x)", "torch.softmax(x, -1)", "F.softmax(x, -1)",
+                                    options={"new_shapes": True}),
         "MLP step": Row({"x": Input((64, 64)), "labels": Input((64,), "i64", 10), "w1": Input((128, 64), spread=0.1), "b1": vector(128),
                          "w2": Input((10, 128), spread=0.1), "b2": vector(10)}, mlp_step, mlp_step_torch),
     }

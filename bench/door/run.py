@@ -24,6 +24,7 @@ ROOT = HERE.parent.parent
 FEWEST = 7       # samples of a loop
 KEPT = 4         # results that live at a time, where they are kept
 HOST_CALLS = 64  # few enough that a device's queue takes them all
+SLOW_NS = 5e7    # calls that take longer are timed two at a time
 # Where compiled code is kept between processes.
 CACHES = ("HOLOGRAM_CACHE_DIR", "CUDA_CACHE_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR")
 
@@ -79,11 +80,12 @@ def time_loop(name: str, call: Callable[[], Any], wait: Callable[[], None], coun
     return (time.perf_counter_ns() - begun) / count
 
 
-def time_host(call: Callable[[], Any], wait: Callable[[], None]) -> float:
+def time_host(call: Callable[[], Any], wait: Callable[[], None], count: int) -> float:
     """Nanoseconds until a call returns, the device's queue being empty at first."""
+    count = min(count, HOST_CALLS)
     begun = time.perf_counter_ns()
-    dropped(call, wait, HOST_CALLS)
-    took = (time.perf_counter_ns() - begun) / HOST_CALLS
+    dropped(call, wait, count)
+    took = (time.perf_counter_ns() - begun) / count
     wait()
     return took
 
@@ -95,13 +97,14 @@ def measure(calls: dict[str, tuple[Callable, Callable]], options: argparse.Names
         ends, one = time.monotonic() + options.warm, 0.0
         while time.monotonic() < ends or one == 0.0:
             one = time_loop("waited", call, wait, 1)
-        counts[who] = max(2 * KEPT, round(options.sample * 1e6 / one))
+        counts[who] = max(2 * KEPT if one < SLOW_NS else 2, round(options.sample * 1e6 / one))
         samples[who] = {name: [] for name in (*LOOPS, "host")}
     begun = time.monotonic()
     while (len(next(iter(samples.values()))["host"]) < FEWEST) or time.monotonic() - begun < options.seconds:
         for who, name in order.sample([(w, n) for w in calls for n in (*LOOPS, "host")], len(calls) * (len(LOOPS) + 1)):
             call, wait = calls[who]
-            samples[who][name].append(time_host(call, wait) if name == "host" else time_loop(name, call, wait, counts[who]))
+            measured = time_host(call, wait, counts[who]) if name == "host" else time_loop(name, call, wait, counts[who])
+            samples[who][name].append(measured)
     return samples
 
 
