@@ -106,7 +106,8 @@ def ufunc(x: Array, function: Any, method: str, *inputs: Any, out: Any = None, *
 
 
 def _operand(value: Any, scalar: Any, beside: Array) -> Any:
-    """NumPy's arrays as arrays on the device of another one, so that an operator is ours, and its scalars as numbers: float64 is a float, and yet NumPy's."""
+    """NumPy's arrays as arrays on the device of another one, so that an operator is ours, and its scalars as numbers: float64 is a
+    float, and yet NumPy's."""
     from hologram._create import array
 
     if isinstance(value, scalar):

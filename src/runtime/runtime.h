@@ -310,8 +310,8 @@ typedef struct hg_bound {
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound);
 
 /* hg_launch for a layer above, which describes faults by itself: where the result is HG_FAULT, *fault is all there is
- * of it, without a sentence. A report would have the time measured. moved_bytes: for hg_counts. origin: of the launch, on
- * a stream; NULL. */
+ * of it, without a sentence. A report would have the time measured. moved_bytes: for hg_counts. origin: of the launch,
+ * on a stream; NULL. */
 hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64_t moved_bytes,
                            hg_launch_report *report, hg_origin *origin, hg_fault *fault);
 

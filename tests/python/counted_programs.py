@@ -153,7 +153,8 @@ def text_of(found):
     """JSON, a step a line."""
     lines = []
     for backend, programs in found.items():
-        parts = [f'    "{name}": [\n' + ",\n".join("      " + json.dumps(step) for step in steps) + "\n    ]" for name, steps in programs.items()]
+        parts = [f'    "{name}": [\n' + ",\n".join("      " + json.dumps(step) for step in steps) + "\n    ]"
+                 for name, steps in programs.items()]
         lines.append(f'  "{backend}": {{\n' + ",\n".join(parts) + "\n  }")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -1,4 +1,4 @@
-"""Arrays on an executor that is not the default one: whatever is made beside them, of constants, lists or NumPy's arrays, lies there too."""
+"""Arrays on an executor that is not the default one: what is made beside them, of constants, lists or NumPy's arrays, lies there too."""
 
 import numpy as np
 import pytest
