@@ -277,3 +277,70 @@ def test_without_the_library(why, monkeypatch):
 @pytest.mark.skipif(hgops.BACKEND == 3, reason="of processors")
 def test_processors_are_exact():
     check_exact(product(numbers(40, 30), numbers(30, 20, seed=2)))
+
+
+# ---- random layers ----------------------------------------------------------------------------------------------------------------
+
+class Layers:
+    """Products of small whole numbers and what may stand behind them, none of which rounds in any order: so the library's results are
+    the exact kernel's."""
+
+    def __init__(self, seed):
+        self.r = np.random.default_rng(seed)
+        self.kind = self.choose([f32, f32, np.float16, bf16])
+        self.m, self.n, self.k = (int(v) for v in self.r.integers(1, 12, 3))
+        self.batch = self.choose([(), (), (), (2,), (3, 2)])
+        self.c = hgops.Computation()
+        self.c.numerics(FAST)
+
+    def choose(self, some):
+        return some[self.r.integers(len(some))]
+
+    def maybe(self, share):
+        return self.r.random() < share
+
+    def whole(self, *shape, layouts=("dense",) * 6 + ("turned", "turned", "apart", "backwards")):
+        made = self.r.integers(-1, 2, shape).astype(self.kind)
+        return self.c.input(hgops.laid_out(made, self.choose(layouts), 1), ahead=int(self.r.integers(0, 3)))
+
+    def behind(self, value):
+        """Another value of the same shape: mostly what the library may take along."""
+        what = self.choose(["bias"] * 4 + ["relu"] * 4 + ["neg", "column", "other", "number", "itself", "turn"])
+        op = self.c.op
+        if what in ("relu", "neg"):
+            return op(what, value)
+        if what == "itself":
+            return op("minimum", op("neg", value), value) if self.maybe(0.5) else op("add", value, value)
+        if what == "turn":
+            axes = list(range(len(self.batch))) + [len(self.batch) + 1, len(self.batch)]
+            return op("permute", op("relu", op("permute", value, axes=axes)), axes=axes)
+        shape = {"bias": (self.n,), "column": (self.m, 1), "number": (1,), "other": (*self.batch, self.m, self.n)}[what]
+        other = self.whole(*shape)
+        return op("add", value, other) if self.maybe(0.5) else op("add", other, value)
+
+    def layer(self):
+        value = self.c.op("matmul", self.whole(*self.batch, self.m, self.k), self.whole(self.k, self.n))
+        if self.maybe(0.2) and self.kind != f32:
+            value = self.c.op("cast", value, type="f32")
+        values = [value]
+        for _ in range(self.r.integers(0, 5)):
+            values.append(self.behind(values[-1]))
+        if self.maybe(0.3):
+            values.append(self.c.op("sum", values[-1], axes=[-1]))
+        for value in {values[-1]} | {v for v in values if self.maybe(0.08)}:
+            self.c.output(value, self.choose(["dense"] * 5 + ["turned", "apart"]))
+        return self.c
+
+
+@on_cuda
+@doubled
+def test_random_layers():
+    found = ""
+    for seed in range(250):
+        c = Layers(seed).layer()
+        fast, text = c.run_on(hgops.ENGINES[0], report=True)
+        found += text
+        for own, wanted in zip(fast, c.run_on(hgops.REFERENCE)):
+            assert (own == wanted).all(), f"seed {seed}: {text}"
+    for words in ("library,", "library with the bias,", "library with relu,", "library with the bias and relu,", "bit-exact: fast"):
+        assert words in found, words
