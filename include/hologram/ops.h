@@ -204,8 +204,9 @@ HG_API hg_status hg_executable_warm(hg_executable *executable, uint64_t *kernel_
 HG_API hg_status hg_executable_report(hg_executable *executable, const hg_allocator *allocator, int json, char **text,
                                       size_t *length);
 
-/* One operation at once: the cached executable of a computation of it. Outputs must have the result's shape; their
- * executor is that of the buffers. An output may be the very same view as an input, whatever the operation. */
+/* One operation at once, canonically: the cached executable of a computation of it. Outputs must have the result's
+ * shape; their executor is that of the buffers. An output may be the very same view as an input, whatever the
+ * operation. */
 HG_API hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
                           size_t argument_count, const hg_tensor *outputs, size_t output_count, hg_stream *stream);
 /* Type and shape of the results, from those of the inputs (buffers are not looked at). */

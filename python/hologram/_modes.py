@@ -67,10 +67,6 @@ class numerics:
             raise ValueError(f"numerics is 'canonical' or 'fast', not {mode!r}")
         if tf32 and mode != "fast":
             raise ValueError("numerics: tf32=True is a way of fast numerics: hg.numerics('fast', tf32=True)")
-        if mode == "fast":
-            from hologram import _vendor
-
-            _vendor.load()
         fast = _core._NUMERICS_FAST | (_core._NUMERICS_TF32 if tf32 else 0)
         self._before = _core._set_numerics(fast if mode == "fast" else 0)
 

@@ -1,20 +1,17 @@
-"""NVIDIA's cuBLASLt, where pip has put it: the library looks for it by its name, which finds what is loaded already."""
+"""NVIDIA's cuBLASLt, where pip has put it: the library looks for it by its name, which finds what is loaded already. Imported when
+something with fast numerics is compiled for a GPU of NVIDIA's."""
 
 import ctypes
 import os
 import sys
-from functools import cache
-
-from hologram.backend import is_cuda_available
 
 _NAMES = ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11")  # as the library asks for them
 _FOLDERS = ("nvidia/cu13/lib", "nvidia/cublas/lib")
 
 
-@cache
 def load() -> None:
     """Loads it from the packages of pip if the system's loader does not know it. Where there is none nothing happens."""
-    if sys.platform != "linux" or not is_cuda_available() or any(map(_is_loaded, _NAMES)):
+    if sys.platform != "linux" or any(map(_is_loaded, _NAMES)):
         return
     for name in _NAMES:
         for folder in sys.path:

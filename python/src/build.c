@@ -129,6 +129,7 @@ static hg_computation *build(const graph *g, const hg_tensor *into, bool is_gene
 
 hg_executable *hgpy_compile_graph(const graph *g, const hg_tensor *into, bool is_general) {
   hg_executable *executable = NULL;
+  if (!hgpy_find_vendor(g->device)) return NULL;
   hg_computation *c = build(g, into, is_general);
   if (c == NULL) return NULL;
   hg_executor *executor = g->device->executor;

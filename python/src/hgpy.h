@@ -113,6 +113,9 @@ bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable
 int hgpy_numerics_add(PyObject *module);
 extern PyObject *hgpy_get_numerics; /* NULL: nobody has asked for any */
 int hgpy_ask_numerics(void);
+/* Before something is compiled for a device: cuBLASLt is looked for once, if anybody has asked for numerics. False:
+ * raised. */
+bool hgpy_find_vendor(const hgpy_device *device);
 /* With which numerics a contraction is recorded now: of HG_NUMERICS_FAST and HG_NUMERICS_TF32. -1: raised. */
 static inline int hgpy_numerics(void) { return hgpy_get_numerics == NULL ? 0 : hgpy_ask_numerics(); }
 int hgpy_set_numerics(int numerics); /* what they were; -1: raised */

@@ -40,6 +40,16 @@ int hgpy_set_numerics(int flags) {
   return token != NULL ? before : -1;
 }
 
+bool hgpy_find_vendor(const hgpy_device *device) {
+  static bool was_looked_for;
+  if (was_looked_for || hgpy_get_numerics == NULL || device->backend != HG_BACKEND_CUDA) return true;
+  was_looked_for = true;
+  PyObject *module = PyImport_ImportModule("hologram._vendor");
+  PyObject *done = module != NULL ? PyObject_CallMethod(module, "load", NULL) : NULL;
+  Py_XDECREF(module), Py_XDECREF(done);
+  return done != NULL;
+}
+
 /* Gives what was before. */
 static PyObject *set_numerics(PyObject *module, PyObject *flags) {
   (void)module;
