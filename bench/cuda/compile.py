@@ -95,7 +95,8 @@ def write_texts(folder: Path, driver: Driver) -> None:
         with tempfile.NamedTemporaryFile() as dump:
             run_python(WRITER.format(expression=expression, forms=forms), LD_LIBRARY_PATH=str(DOUBLE), FAKECUDA_DUMP=dump.name,
                        FAKECUDA_CAPABILITY=str(10 * driver.attribute(MAJOR) + driver.attribute(MINOR)),
-                       FAKECUDA_SHARED=str(driver.attribute(SHARED)), FAKECUDA_PROCESSORS=str(driver.attribute(PROCESSORS)), HOLOGRAM_QUICK="1")
+                       FAKECUDA_SHARED=str(driver.attribute(SHARED)), FAKECUDA_PROCESSORS=str(driver.attribute(PROCESSORS)),
+                       HOLOGRAM_QUICK="1")
             texts = re.split(r"^(?=\.version)", Path(dump.name).read_text(encoding="utf-8"), flags=re.MULTILINE)
         for number, text in enumerate(dict.fromkeys(t for t in texts if ".entry" in t)):
             (folder / f"{name}.{number}.ptx").write_text(text, encoding="utf-8")

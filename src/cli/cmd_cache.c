@@ -1,4 +1,5 @@
-/* cmd_cache.c - `hologram cache`: what the kernel cache on disk holds, whether it is sound, and emptying it. */
+/* cmd_cache.c - `hologram cache`: what the kernel cache on disk holds, whether it is sound, emptying and filling it. */
+#include "cli/cache_fill.h"
 #include "cli/cli.h"
 
 #include "hologram/hologram.h"
@@ -125,32 +126,62 @@ static void json_head(const hg_cache_info *info) {
   cli_json_string(stdout, info->remark);
 }
 
-static int act(const char *action, int json) {
+static int fill(const hg_cache_info *info, uint64_t seconds, int json) {
+  if (info->problem == NULL) return cli_cache_fill(info->folder, seconds, json);
+  if (json) printf("}\n");
+  return cli_fail(CLI_BAD_INPUT, "there is no kernel cache to fill: %s", info->problem);
+}
+
+typedef struct request {
+  const char *action;
+  int json, has_seconds;
+  uint64_t seconds; /* of fill */
+} request;
+
+static int act(const request *r) {
   hg_cache_info info = {.size = sizeof info};
   if (hg_cache_query(&info) != HG_OK) return cli_fail(CLI_BAD_INPUT, "%s", hg_last_error());
-  listing l = {.info = &info, .verify = strcmp(action, "verify") == 0, .json = json};
-  if (json) json_head(&info);
-  if (!json && info.remark != NULL) printf("%s\n", info.remark);
-  if (!json && info.problem != NULL) printf("the kernel cache on disk is not used: %s\n", info.problem);
-  if (info.folder[0] != '\0') return strcmp(action, "clear") == 0 ? clear(&l) : show(&l);
-  printf("%s", json ? "}\n" : "");
+  listing l = {.info = &info, .verify = strcmp(r->action, "verify") == 0, .json = r->json};
+  if (r->json) json_head(&info);
+  if (!r->json && info.remark != NULL) printf("%s\n", info.remark);
+  if (strcmp(r->action, "fill") == 0) return fill(&info, r->seconds, r->json);
+  if (!r->json && info.problem != NULL) printf("the kernel cache on disk is not used: %s\n", info.problem);
+  if (info.folder[0] != '\0') return strcmp(r->action, "clear") == 0 ? clear(&l) : show(&l);
+  printf("%s", r->json ? "}\n" : "");
   return CLI_OK;
 }
 
+static int is_action(const char *name) {
+  static const char *const actions[] = {"ls", "verify", "clear", "fill"};
+  for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+    if (strcmp(name, actions[i]) == 0) return 1;
+  return 0;
+}
+
+static int read_seconds(const char *text, request *r) {
+  r->has_seconds = 1;
+  if (text != NULL && cli_parse_u64(text, &r->seconds) && r->seconds > 0 && r->seconds <= 86400) return CLI_OK;
+  return cli_usage_error("cache", "--seconds takes a number from 1 to 86400, not '%s'", text != NULL ? text : "");
+}
+
 int cmd_cache(int argc, char **argv) {
-  const char *action = NULL;
-  int json = 0;
+  request r = {.seconds = 300};
   for (int i = 1; i < argc; i++)
     if (cli_is_help(argv[i])) return cli_print_help(stdout, "cache") ? CLI_OK : CLI_USAGE;
   for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--json") == 0) json = 1;
+    int is_seconds = strcmp(argv[i], "--seconds") == 0;
+    if (strcmp(argv[i], "--json") == 0) r.json = 1;
+    else if (is_seconds && read_seconds(++i < argc ? argv[i] : NULL, &r) != CLI_OK) return CLI_USAGE;
+    else if (is_seconds) continue;
     else if (argv[i][0] == '-') return cli_usage_error("cache", "there is no option '%s'", argv[i]);
-    else if (action != NULL)
-      return cli_usage_error("cache", "one action at a time: '%s' comes after '%s'", argv[i], action);
-    else action = argv[i];
+    else if (r.action != NULL)
+      return cli_usage_error("cache", "one action at a time: '%s' comes after '%s'", argv[i], r.action);
+    else r.action = argv[i];
   }
-  if (action == NULL) return cli_usage_error("cache", "what about it? hologram cache ls|verify|clear");
-  if (strcmp(action, "ls") != 0 && strcmp(action, "verify") != 0 && strcmp(action, "clear") != 0)
-    return cli_usage_error("cache", "there is no action '%s': ls, verify or clear", action);
-  return act(action, json);
+  if (r.action == NULL) return cli_usage_error("cache", "what about it? hologram cache ls|verify|clear|fill");
+  if (!is_action(r.action))
+    return cli_usage_error("cache", "there is no action '%s': ls, verify, clear or fill", r.action);
+  if (r.has_seconds && strcmp(r.action, "fill") != 0)
+    return cli_usage_error("cache", "--seconds is for fill, not for %s", r.action);
+  return act(&r);
 }

@@ -5,10 +5,12 @@ import json
 import os
 import struct
 import subprocess
+from pathlib import Path
 
 import pytest
 
 CLI = os.environ.get("HOLOGRAM_CLI", "hologram")
+DOUBLE = Path(CLI).resolve().parent / "tests" / "sim"
 
 
 def entry(program, target, driver, compiler, specialisation, payload):
@@ -158,9 +160,50 @@ def test_refused_entries(folder):
     assert sorted(p.name for p in folder.iterdir()) == sorted([names[2][0], "notes.kernel"]) and os.path.exists("/etc/passwd")
 
 
+# ---- fill --------------------------------------------------------------------------------------------------------------------------
+
+def fill(*arguments, **environment):
+    """Without a GPU, but for one that the environment brings."""
+    return cache("fill", *arguments, **{"CUDA_VISIBLE_DEVICES": "-1"} | environment)
+
+
+def test_fill_without_a_gpu(tmp_path):
+    folder = str(tmp_path / "none")
+    result = fill(HOLOGRAM_CACHE_DIR=folder)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"there is no GPU here; the kernels of CPUs are not kept on disk\n0 new entries, 0 bytes in {folder}\n"
+    report = json.loads(fill("--json", HOLOGRAM_CACHE_DIR=folder).stdout)
+    assert (report["devices"], report["new_entries"], report["bytes"], report["complete"]) == ([], 0, 0, True)
+
+
+def test_fill_without_a_cache():
+    result = fill("--json", HOLOGRAM_CACHE="0")
+    assert result.returncode == 1 and json.loads(result.stdout)["problem"] == "HOLOGRAM_CACHE=0 turns it off"
+    assert result.stderr == "hologram: there is no kernel cache to fill: HOLOGRAM_CACHE=0 turns it off\n"
+
+
+@pytest.mark.posix  # the double of libcuda
+@pytest.mark.skipif(not DOUBLE.is_dir(), reason="the double of libcuda is not beside the command")
+def test_fill(tmp_path):
+    """On two GPUs that are alike: what the first had compiled the second finds. When the time is over the rest is left out."""
+    gpus = {"HOLOGRAM_CACHE_DIR": str(tmp_path / "cache"), "LD_LIBRARY_PATH": str(DOUBLE), "CUDA_VISIBLE_DEVICES": "",
+            "FAKECUDA_DEVICES": "2"}
+    report = json.loads(fill("--json", "--seconds", "1", **gpus).stdout)
+    assert not report["complete"] and report["new_entries"] > 10 and report["devices"][0]["kernels"] >= report["new_entries"]
+    result = fill("--seconds", "1", **gpus)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("cuda: Fake GPU 0") and "  element-wise           72 computations,   72 kernels\n" in result.stdout
+    assert json.loads(cache("verify", "--json", HOLOGRAM_CACHE_DIR=gpus["HOLOGRAM_CACHE_DIR"]).stdout)["damaged"] == 0
+
+
 @pytest.mark.parametrize("sentence, arguments", [
-    ("what about it? hologram cache ls|verify|clear", ()),
-    ("there is no action 'list': ls, verify or clear", ("list",)),
+    ("what about it? hologram cache ls|verify|clear|fill", ()),
+    ("there is no action 'list': ls, verify, clear or fill", ("list",)),
+    ("--seconds is for fill, not for ls", ("ls", "--seconds", "5")),
+    ("--seconds takes a number from 1 to 86400, not '0'", ("fill", "--seconds", "0")),
+    ("--seconds takes a number from 1 to 86400, not '86401'", ("fill", "--seconds", "86401")),
+    ("--seconds takes a number from 1 to 86400, not 'soon'", ("fill", "--seconds", "soon", "--json")),
+    ("--seconds takes a number from 1 to 86400, not ''", ("fill", "--seconds")),
     ("there is no option '-x'", ("ls", "-x")),
     ("one action at a time: 'clear' comes after 'ls'", ("ls", "clear")),
 ])

@@ -190,3 +190,33 @@ print(warmed.kernels > 1, ready != before, links() == ready, double.fakecuda_lin
     environment = os.environ | {"LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE_DIR": "/dev/null/none", "HOLOGRAM_BACKEND": "cuda"}
     done = subprocess.run([sys.executable, "-c", code.format(mode=mode)], capture_output=True, text=True, timeout=120, env=environment)
     assert done.stdout == "True True True 0 (8, 4096)\n", done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@pytest.mark.skipif("HOLOGRAM_CLI" not in os.environ, reason="HOLOGRAM_CLI names no command")
+def test_a_filled_cache_has_what_is_common(tmp_path):
+    """`hologram cache fill` on the double; then another process compiles nothing, whatever the number of rows, but what is not common."""
+    code = """
+import ctypes
+import hologram as hg
+double = ctypes.CDLL("libcuda.so.1")
+links = lambda: sum(double.fakecuda_links(which) for which in (0, 1))
+S = hg.Spec
+for dtype in ("float32", "bfloat16", "float16"):
+    with hg.eager():
+        hg.warm(lambda x, y: (hg.exp(x), hg.gelu(x), x + y, x / y), S((3, 5), dtype), S((3, 5), dtype))
+    for rows, length in ((8, 768), (100, 4096)):
+        hg.warm(lambda x: hg.softmax(x), S((rows, length), dtype))
+        hg.warm(lambda x, w, b: hg.layer_norm(x, w, b), S((rows, length), dtype), S(length, dtype), S(length, dtype))
+        hg.warm(lambda x: x.sum(axis=1), S((rows, length), dtype))
+    hg.warm(lambda a, b: a @ b, S((1024, 1024), dtype), S((1024, 1024), dtype))
+print(links())
+hg.warm(lambda x: hg.softmax(x), S((8, 4095)))
+print(links())
+"""
+    environment = os.environ | {"LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE_DIR": str(tmp_path / "cache"), "HOLOGRAM_BACKEND": "cuda"}
+    environment.pop("HOLOGRAM_CACHE", None)
+    filled = subprocess.run([os.environ["HOLOGRAM_CLI"], "cache", "fill"], capture_output=True, text=True, timeout=120, env=environment)
+    assert filled.returncode == 0 and "new entries" in filled.stdout, filled.stdout + filled.stderr
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
+    assert done.stdout == "0\n2\n", done.stdout + done.stderr
