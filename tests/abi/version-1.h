@@ -231,6 +231,7 @@ typedef enum atlas_op {
   ATLAS_OP_erfc = 0x0732,
   ATLAS_OP_gelu = 0x0733,
   ATLAS_OP_gelu_tanh = 0x0734,
+  ATLAS_OP_silu = 0x0735,
   ATLAS_OP_pool_alloc = 0x0801,
   ATLAS_OP_pool_free = 0x0802,
   ATLAS_OP_pool_load = 0x0803,
@@ -454,6 +455,18 @@ typedef struct hg_executor_info {
 } hg_executor_info;
 
 hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info);
+
+typedef struct hg_counts {
+  size_t size;
+  uint64_t launches;
+  uint64_t moved_bytes;
+  uint64_t plans;
+  uint64_t compilations;
+  uint64_t allocations;
+  uint64_t allocated_bytes;
+} hg_counts;
+
+hg_status hg_executor_count(hg_executor *executor, hg_counts *counts);
 
 typedef struct hg_backend_info {
   size_t size;
@@ -826,6 +839,7 @@ typedef enum hg_op {
   HG_OP_broadcast = 0x0206,
   HG_OP_expand = 0x0207,
   HG_OP_squeeze = 0x0208,
+  HG_OP_axis_numbers = 0x0209,
   HG_OP_sum = 0x0301,
   HG_OP_prod = 0x0302,
   HG_OP_min = 0x0303,
@@ -952,6 +966,7 @@ hg_status hg_compute_all(hg_computation *computation, hg_op op, const hg_value *
     const hg_argument *arguments, size_t argument_count, hg_value *results, size_t result_count);
 hg_value hg_compute_formula(hg_computation *computation, const char *formula, const char *const *names,
     const hg_value *values, size_t count);
+hg_status hg_computation_numerics(hg_computation *computation, uint32_t numerics);
 hg_status hg_computation_describe(hg_computation *computation, hg_value value, hg_tensor *out);
 hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
     size_t count, hg_value *gradients);
@@ -962,7 +977,8 @@ typedef struct hg_executable hg_executable;
 enum {
   HG_NUMERICS_FAST = 1,
   HG_NO_FUSION = 2,
-  HG_STRICT_TYPES = 4
+  HG_STRICT_TYPES = 4,
+  HG_NUMERICS_TF32 = 8
 };
 
 typedef struct hg_compile_desc {
@@ -977,6 +993,7 @@ hg_executable *hg_executable_retain(hg_executable *executable);
 void hg_executable_release(hg_executable *executable);
 hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t input_count, const hg_tensor *outputs,
     size_t output_count, hg_stream *stream, hg_launch_report *report);
+hg_status hg_executable_warm(hg_executable *executable, uint64_t *kernel_count);
 hg_status hg_executable_report(hg_executable *executable, const hg_allocator *allocator, int json, char **text,
     size_t *length);
 hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
