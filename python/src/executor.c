@@ -283,8 +283,8 @@ static PyGetSetDef executor_getset[] = {
     {"counts", executor_counts, NULL,
      "What it has done since it was made, a dict of integers: launches; moved_bytes (read and written by those of\n"
      "operations); plans (computations that no earlier one was equal to); compilations (of programs, those found\n"
-     "in the kernel cache too); allocations and allocated_bytes (of device memory). The same calls on one machine give the\n"
-     "same counts.",
+     "in the kernel cache too); allocations and allocated_bytes (of device memory). The same calls on one machine\n"
+     "give the same counts.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

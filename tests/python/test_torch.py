@@ -459,7 +459,8 @@ def test_calls_that_come_again():
         assert torch.equal(F.add(x, y), F.add(x.clone(), y)) and torch.equal(F.add(x, y + i), x + y + i)
         assert torch.equal(F.mul(x, i + 0.5), x * (i + 0.5)) and torch.equal(F.mul(x, True), x) and torch.equal(F.mul(x, 1.0), x)
     assert F.add(x.T, x.T).shape == (4, 3) and torch.equal(F.add(x.T, x.T), (x + x).T) and torch.equal(F.sum(x, axis=0), x.sum(0))
-    assert torch.equal(F.sum(x, axis=0, keepdims=True), x.sum(0, keepdim=True)) and torch.equal(F.sum(x, axis=(0, 1)), F.sum(x, axis=[0, 1]))
+    assert torch.equal(F.sum(x, axis=0, keepdims=True), x.sum(0, keepdim=True))
+    assert torch.equal(F.sum(x, axis=(0, 1)), F.sum(x, axis=[0, 1]))
     wide = torch.rand(4, 6)
     assert torch.equal(F.exp(wide[:, ::2]), F.exp(wide[:, ::2].clone())) and torch.equal(F.exp(wide[1:, 1:]), F.exp(wide[1:, 1:].clone()))
     assert F.add(torch.ones(0, 3), torch.ones(0, 3)).shape == (0, 3) and F.exp(torch.zeros(())).item() == 1
@@ -470,11 +471,13 @@ def test_calls_that_come_again():
 def test_gradients_that_come_again():
     for i in range(3):
         x, w, b = tensor(3, 4, seed=i), tensor(5, 4, seed=i), tensor(5, seed=i)
-        for made, same in ((F.linear(x, w, b), torch.nn.functional.linear(x, w, b)), (F.linear(x, w, bias=b), torch.nn.functional.linear(x, w, b)),
+        for made, same in ((F.linear(x, w, b), torch.nn.functional.linear(x, w, b)),
+                           (F.linear(x, w, bias=b), torch.nn.functional.linear(x, w, b)),
                            (F.softmax(x, dim=0), torch.softmax(x, 0)), (F.mul(x, x), x * x), (F.mul(x, 2.5), x * 2.5),
                            (F.permute(x, (1, 0)), x.T), (F.sum(x, axis=1), x.sum(1))):  # fmt: skip
             weight = tensor(*same.shape, seed=7, follows=False)
-            leaves = [leaf for leaf in (x, w, b) if torch.autograd.grad(same, leaf, weight, allow_unused=True, retain_graph=True)[0] is not None]
+            leaves = [leaf for leaf in (x, w, b)
+                      if torch.autograd.grad(same, leaf, weight, allow_unused=True, retain_graph=True)[0] is not None]
             ours, theirs = (torch.autograd.grad(value, leaves, weight, retain_graph=True) for value in (made, same))
             assert all(torch.allclose(a, c, atol=1e-12) for a, c in zip(ours, theirs))
             again = torch.autograd.grad(made, leaves, weight.expand(1, *weight.shape)[0])
