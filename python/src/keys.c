@@ -42,6 +42,7 @@ static bool add_part(selection *s, const hg_tensor *tensor, PyObject *object) {
   if (PySlice_Check(object)) return add_slice(s, tensor, object);
   if (PyLong_CheckExact(object)) return add_number(s, tensor, object);
   PyObject *number = PyNumber_Index(object);
+  if (number == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) return false; /* of computing it, say */
   if (number == NULL) {
     PyErr_Format(PyExc_TypeError, "an index is a number, a slice, None, ... or an array of integers or bool, not %R",
                  (PyObject *)Py_TYPE(object));

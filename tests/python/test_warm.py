@@ -90,7 +90,8 @@ def test_a_step_of_training():
 
 def test_elements_cannot_be_read():
     for read in (float, bool, lambda x: x.numpy(), lambda x: np.asarray(x.sum()), lambda x: x.sum().tolist(),
-                 lambda x: x.sum().__dlpack__(), lambda x: hg.array(x.sum()).item()):
+                 lambda x: x.sum().__dlpack__(), lambda x: hg.array(x.sum()).item(), lambda x: hg.ones(3)[x.argmax()],
+                 lambda x: [1, 2][x.argmax()]):
         with pytest.raises(ValueError, match="hologram.warm computes nothing"):
             hg.warm(lambda x, read=read: read(x.sum()), hg.Spec(4))
     has_elements = hg.asarray(np.float32([2.5]))
