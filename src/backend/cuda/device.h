@@ -16,6 +16,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/nvtx.h"
+#include "backend/cuda/vendor_library.h"
 #include "backend/cuda/warm.h"
 #include "base/kernel_cache.h"
 #include "compiler/expand.h"
@@ -129,8 +130,8 @@ typedef struct cuda_device {
   hg_functions functions; /* of the library, as far as programs needed them; for all threads */
   int warms;              /* 1: the process's first device, which warms the heap: see warm.h */
   hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing; for all threads */
-  struct cuda_vendor *vendor; /* cuBLASLt; NULL: none was found so far, or it is of no use. The mutex guards it */
-  uint8_t has_asked_vendor;
+  cuda_vendor vendor;     /* cuBLASLt; the mutex guards it */
+  uint8_t has_vendor;     /* 0: none was found so far, or it is of no use */
   uint8_t is_quick;       /* 1: long texts are compiled quickly at first */
   uint8_t writes_short;   /* 1: all texts are short ones */
   cuda_improvers improvers;

@@ -41,14 +41,8 @@ static int find_library(cuda_vendor *v) {
 
 /* Under the device's mutex. NULL: there is none. */
 static const cuda_vendor *vendor_of(cuda_device *d) {
-  if (d->has_asked_vendor) return d->vendor;
-  cuda_vendor *v = hg_allocate(&d->allocator, 1, sizeof *v);
-  if (v == NULL) return NULL;
-  int is_usable = find_library(v);
-  d->has_asked_vendor = v->library != NULL; /* one that somebody loads meanwhile is found the next time */
-  if (is_usable) return d->vendor = v;
-  hg_release(&d->allocator, v);
-  return NULL;
+  if (d->vendor.library == NULL) d->has_vendor = find_library(&d->vendor) != 0; /* somebody may have loaded it by now */
+  return d->has_vendor ? &d->vendor : NULL;
 }
 
 static const cuda_vendor *locked_vendor_of(cuda_device *d) {
@@ -59,9 +53,8 @@ static const cuda_vendor *locked_vendor_of(cuda_device *d) {
 }
 
 void hg_cuda_vendor_close_within(cuda_device *d) {
-  if (d->vendor != NULL) (void)d->vendor->cublasLtDestroy(d->vendor->handle);
-  hg_release(&d->allocator, d->vendor);
-  d->vendor = NULL;
+  if (d->has_vendor) (void)d->vendor.cublasLtDestroy(d->vendor.handle);
+  d->has_vendor = 0;
 }
 
 /* ---- how matrices lie -------------------------------------------------------------------------------------------- */
