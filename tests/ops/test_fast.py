@@ -239,6 +239,8 @@ def test_other_flags_are_refused(flags):
     c = product(numbers(4, 3), numbers(3, 2, seed=2))
     with pytest.raises(hgops.Error, match="TF32|bit that is neither"):
         c.numerics(flags)
+    with pytest.raises(hgops.Error, match="'computation' is NULL"):
+        hgops.check(hgops.LIB.hg_computation_numerics(None, flags))
     if flags == TF32:
         with pytest.raises(hgops.Error, match="HG_NUMERICS_TF32 without HG_NUMERICS_FAST"):
             product(numbers(4, 3), numbers(3, 2, seed=2)).run(flags)
