@@ -63,17 +63,19 @@ def gelu(input: Tensor, approximate: str = "none", *, executor: hg.Executor | No
 
 
 def _along(name: str) -> Callable[..., Tensor]:
+    function = _one(name)
+
     @_executor_first
     def call(input: Tensor, dim: int = -1, *, executor: hg.Executor | None = None) -> Tensor:
         try:
-            return _call(name, executor, input, dim)
+            return function(input, dim) if executor is None else function(input, dim, executor=executor)
         except ValueError:  # there is no such axis
             if input.ndim > 0 or dim not in (0, -1):
                 raise
         return _call(name, executor, input.reshape(1), 0).reshape(())  # a row of one element
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = _on_tensors(name).__doc__
+    call.__doc__ = function.__doc__
     return call
 
 

@@ -230,7 +230,21 @@ static PyObject *from_dlpack(PyObject *object, hgpy_device *device) {
   return NULL;
 }
 
+/* By the table of the object's own type. NULL with nothing raised: the object is asked by its methods, which say, too,
+ * why something cannot be shared. */
+static PyObject *from_table(PyObject *object, hgpy_device *device) {
+  const hgpy_family *f = hgpy_family_of(Py_TYPE(object));
+  if (!f->is_own_table || f->asks_another || hgpy_requires_grad(f, object) != 0) return PyErr_Clear(), NULL;
+  PyObject *array = hgpy_import_by_table(object, device);
+  if (array == NULL) PyErr_Clear();
+  if (array != Py_None) return array;
+  Py_DECREF(array);
+  return NULL;
+}
+
 PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device) {
+  PyObject *made = from_table(object, device);
+  if (made != NULL) return made;
   PyObject *plain = resolved(object);
   PyObject *array = plain != NULL ? from_dlpack(plain, device) : NULL;
   Py_XDECREF(plain);
@@ -246,7 +260,7 @@ typedef struct package {
     dl_managed_versioned versioned;
   } as;
   hgpy_storage *storage;
-  bool is_on_default; /* whoever takes it works on the driver's default stream */
+  uintptr_t behind; /* the stream that its taker works on; 0: none, or they do not say */
   int64_t shape[HG_MAX_RANK], strides[HG_MAX_RANK];
 } package;
 
@@ -254,8 +268,8 @@ typedef struct package {
 static void free_package(package *p) {
   if (Py_IsInitialized()) {
     PyGILState_STATE state = PyGILState_Ensure();
-    if (p->is_on_default) hgpy_settle_default(p->storage->device);
-    hgpy_storage_release(p->storage);
+    if (p->behind != 0) hgpy_release_after(p->storage->device, p->behind, p->storage);
+    else hgpy_storage_release(p->storage);
     PyMem_Free(p);
     PyGILState_Release(state);
   }
@@ -264,11 +278,17 @@ static void free_package(package *p) {
 static void free_managed(dl_managed *self) { free_package(self->context); }
 static void free_versioned(dl_managed_versioned *self) { free_package(self->context); }
 
+/* Of a capsule that nobody has taken: nobody has worked on the memory. */
+static void drop_package(package *p) {
+  p->behind = 0;
+  free_package(p);
+}
+
 static void drop_capsule(PyObject *capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor"))
-    free_package(((dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->context);
+    drop_package(((dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->context);
   else if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
-    free_package(((dl_managed_versioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->context);
+    drop_package(((dl_managed_versioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->context);
 }
 
 static void describe(dl_tensor *t, const hgpy_storage *storage, const hg_tensor *tensor, int64_t *shape,
@@ -289,7 +309,7 @@ static void describe(dl_tensor *t, const hgpy_storage *storage, const hg_tensor 
 }
 
 static package *new_package_of(hgpy_storage *storage, const hg_tensor *tensor, bool is_versioned, uint64_t flags,
-                               bool is_on_default) {
+                               uintptr_t behind) {
   package *p = PyMem_Malloc(sizeof *p);
   if (p == NULL) return (package *)PyErr_NoMemory();
   if (is_versioned)
@@ -298,12 +318,12 @@ static package *new_package_of(hgpy_storage *storage, const hg_tensor *tensor, b
   else p->as.managed = (dl_managed){.context = p, .release = free_managed};
   describe(is_versioned ? &p->as.versioned.tensor : &p->as.managed.tensor, storage, tensor, p->shape, p->strides);
   p->storage = hgpy_storage_retain(storage);
-  p->is_on_default = is_on_default && storage->device->stream != NULL;
+  p->behind = storage->device->stream != NULL ? behind : 0;
   return p;
 }
 
-static package *new_package(const hgpy_node *node, bool is_versioned, uint64_t flags, bool is_on_default) {
-  return new_package_of(node->storage, &node->tensor, is_versioned, flags, is_on_default);
+static package *new_package(const hgpy_node *node, bool is_versioned, uint64_t flags, uintptr_t behind) {
+  return new_package_of(node->storage, &node->tensor, is_versioned, flags, behind);
 }
 
 /* How __dlpack__ was called. */
@@ -404,10 +424,11 @@ PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize
   if (!read_request(&r, arguments, count, names) || !is_expressible(node, &r)) return NULL;
   if (!hgpy_expose(node, HGPY_AS_MEMORY)) return NULL;
   hgpy_node *given = node_to_give(node, &r);
-  bool is_versioned = r.version[0] >= DL_MAJOR, is_on_default = !r.has_stream || r.stream == 1;
+  bool is_versioned = r.version[0] >= DL_MAJOR;
+  uintptr_t behind = !r.has_stream || r.stream == 1 ? HGPY_DEFAULT_STREAM : 0; /* others may end before it is let go */
   package *p = NULL;
   if (given != NULL && hand_over(given, &r))
-    p = new_package(given, is_versioned, r.copy == 1 ? DL_IS_COPIED : DL_READ_ONLY, is_on_default);
+    p = new_package(given, is_versioned, r.copy == 1 ? DL_IS_COPIED : DL_READ_ONLY, behind);
   hgpy_node_release(given);
   if (p == NULL) return NULL;
   PyObject *capsule = PyCapsule_New(&p->as, is_versioned ? "dltensor_versioned" : "dltensor", drop_capsule);
@@ -445,7 +466,8 @@ static int export_owned(void *object, dl_managed_versioned **out) {
   hgpy_node *node = node_of_object(object);
   request r = {.copy = -1};
   hgpy_node *given = node != NULL ? node_to_give(node, &r) : NULL;
-  package *p = given != NULL ? new_package(given, true, r.copy == 1 ? DL_IS_COPIED : DL_READ_ONLY, true) : NULL;
+  uint64_t flags = r.copy == 1 ? DL_IS_COPIED : DL_READ_ONLY;
+  package *p = given != NULL ? new_package(given, true, flags, HGPY_DEFAULT_STREAM) : NULL;
   hgpy_node_release(given);
   if (p == NULL) return -1;
   *out = &p->as.versioned;
@@ -487,7 +509,8 @@ static package *allocate(const dl_tensor *like) {
   hgpy_storage *storage = device != NULL ? hgpy_storage_create(device, count * hgpy_type_bytes(type), false) : NULL;
   hgpy_node *node = storage != NULL ? hgpy_node_data(storage, &tensor) : NULL;
   package *p = NULL;
-  if (node != NULL && hgpy_order_before(node->device, HGPY_DEFAULT_STREAM)) p = new_package(node, true, 0, true);
+  if (node != NULL && hgpy_order_before(node->device, HGPY_DEFAULT_STREAM))
+    p = new_package(node, true, 0, HGPY_DEFAULT_STREAM);
   hgpy_node_release(node);
   return p;
 }
@@ -519,14 +542,42 @@ static int has_other_sign(hgpy_family *f, const dl_tensor *t, PyObject *object) 
   return t->code == DL_FLOAT || t->code == DL_BFLOAT ? hgpy_is_negative(f, object) : 0;
 }
 
+bool hgpy_find_work_stream(const dl_exchange *table, dl_device place, uintptr_t *handle) {
+  void *stream = NULL;
+  *handle = HGPY_DEFAULT_STREAM;
+  if (place.type != DL_CUDA || table->work_stream == NULL) return true;
+  if (table->work_stream(place.type, place.number, &stream) != 0) return false;
+  if (stream != NULL) *handle = (uintptr_t)stream;
+  return true;
+}
+
+/* Behind what its library has given its current stream. It takes the node; NULL gives NULL. */
+static PyObject *array_behind(hgpy_node *node, const dl_exchange *table, dl_device place) {
+  uintptr_t handle;
+  if (node == NULL || node->device->stream == NULL) return hgpy_array_of(node);
+  if (hgpy_find_work_stream(table, place, &handle) && hgpy_order_after(node->device, handle))
+    return hgpy_array_of(node);
+  hgpy_node_release(node);
+  return NULL;
+}
+
+static bool is_of_device(dl_device place, const hgpy_device *device) {
+  if (device == NULL) return is_host(place) || place.type == DL_CUDA;
+  return device->backend == HG_BACKEND_CPU ? is_host(place)
+                                           : device->backend == HG_BACKEND_CUDA && place.type == DL_CUDA &&
+                                                 place.number == (int32_t)device->number;
+}
+
 PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device) {
   hgpy_family *f = hgpy_family_of(Py_TYPE(object));
   const dl_exchange *table = f->table;
   dl_managed_versioned *m = NULL;
-  if (table == NULL || (device != NULL && device->backend != HG_BACKEND_CPU)) Py_RETURN_NONE;
+  if (table == NULL) Py_RETURN_NONE;
   if (table->export_owned(object, &m) != 0) return NULL;
+  dl_device place = m->tensor.device;
   int is_other = has_other_sign(f, &m->tensor, object);
-  if (is_other == 0 && is_host(m->tensor.device)) return hgpy_array_of(node_of_versioned(m, device));
+  if (is_other == 0 && is_of_device(place, device))
+    return array_behind(node_of_versioned(m, device), table, place);
   hgpy_give_back(m, release_versioned);
   return is_other < 0 ? NULL : Py_NewRef(Py_None);
 }
@@ -534,20 +585,23 @@ PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device) {
 PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own) {
   const dl_exchange *table = hgpy_family_of(type)->table;
   hgpy_node *node = hgpy_array_node(array);
+  uintptr_t behind;
   void *object = NULL;
   if (table == NULL || table->import_owned == NULL) Py_RETURN_NONE;
   if (!hgpy_expose(node, HGPY_AS_MEMORY)) return NULL;
-  if (node->device->backend != HG_BACKEND_CPU) Py_RETURN_NONE;
+  if (node->device->backend != HG_BACKEND_CPU && node->device->backend != HG_BACKEND_CUDA) Py_RETURN_NONE;
+  if (!hgpy_find_work_stream(table, dl_device_of(node->device), &behind)) return NULL;
   if (has_negative_strides(&node->tensor)) node = hgpy_copy(node);
   else node = is_own ? hgpy_own(node) : hgpy_node_retain(node);
-  package *p = node != NULL ? new_package(node, true, 0, false) : NULL;
+  bool is_good = node != NULL && hgpy_order_before(node->device, behind);
+  package *p = is_good ? new_package(node, true, 0, behind) : NULL;
   hgpy_node_release(node);
   return p != NULL && table->import_owned(&p->as.versioned, &object) == 0 ? object : NULL;
 }
 
 PyObject *hgpy_export_storage(hgpy_storage *storage, const hg_tensor *tensor, const dl_exchange *table) {
   void *object = NULL;
-  package *p = new_package_of(storage, tensor, true, 0, false);
+  package *p = new_package_of(storage, tensor, true, 0, 0);
   return p != NULL && table->import_owned(&p->as.versioned, &object) == 0 ? object : NULL;
 }
 
@@ -558,11 +612,10 @@ PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type) {
   const dl_exchange *table = f->table;
   dl_tensor t;
   if (table == NULL || table->export_borrowed == NULL || table->export_borrowed(object, &t) != 0) return NULL;
-  hgpy_device *device = is_host(t.device) ? device_at(t.device) : NULL;
+  int is_other = has_other_sign(f, &t, object);
+  hgpy_device *device = is_other == 0 && is_of_device(t.device, NULL) ? device_at(t.device) : NULL;
   if (device == NULL) return NULL;
-  PyObject *array = hgpy_array_of(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object));
-  if (array != NULL && has_other_sign(f, &t, object) != 0) Py_CLEAR(array);
-  return array;
+  return array_behind(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object), table, t.device);
 }
 
 int hgpy_loan_take(PyObject *object, hgpy_family *f, hgpy_loan *loan) {

@@ -193,6 +193,12 @@ static bool is_large(const graph *g) {
   return work >= LARGE_WORK;
 }
 
+/* On a stream a fault may be explained by numbers of elements: memory of others that has them is used until then. */
+static void note_numbers(const run *r) {
+  for (uint32_t i = 0; r->device->stream != NULL && i < r->input_count; i++)
+    if (hgpy_type_is_integer(r->tensors[i].type)) r->storages[i]->was_queued = true;
+}
+
 static bool launch(const graph *g, run *r) {
   const hg_tensor *outputs = r->tensors + r->input_count;
   bool is_quick =
@@ -200,6 +206,7 @@ static bool launch(const graph *g, run *r) {
   hg_stream *queue = r->device->stream == NULL && is_large(g) ? hgpy_queue_take(r->device) : NULL;
   hg_stream *stream = queue != NULL ? queue : r->device->stream;
   hg_status status;
+  note_numbers(r);
   if (is_quick && queue == NULL)
     return hgpy_ok(hg_run(r->executable, r->tensors, r->input_count, outputs, r->output_count, stream, NULL));
   for (uint32_t i = 0; queue != NULL && i < r->count; i++) r->storages[i]->was_queued = true;

@@ -233,8 +233,7 @@ void hgpy_array_hide(hgpy_array *array) {
   while (array->shown != NULL) {
     hgpy_shown *s = array->shown;
     array->shown = s->next;
-    if (s->storage->device->stream != NULL) hgpy_settle_default(s->storage->device);
-    hgpy_storage_release(s->storage);
+    hgpy_release_after(s->storage->device, HGPY_DEFAULT_STREAM, s->storage);
     PyMem_Free(s);
   }
 }

@@ -20,7 +20,13 @@ hgpy_device *hgpy_device_retain(hgpy_device *device) {
 }
 
 void hgpy_device_release(hgpy_device *device) {
-  if (device == NULL || --device->references > 0) return;
+  if (device == NULL) return;
+  device->references--;
+  if (device->references > 0 && device->references <= device->behind_count) { /* by what is let go behind work alone */
+    hgpy_release_all_behind(device);
+    return;
+  }
+  if (device->references > 0) return;
   hgpy_forget(device); /* another one may get its address */
   hgpy_plans_forget(device);
   hgpy_storage_forget(device);

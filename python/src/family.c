@@ -27,6 +27,23 @@ static const dl_exchange *find_table(PyTypeObject *type) {
   return table != NULL && table->header.major == DL_MAJOR ? table : NULL;
 }
 
+/* Nothing is raised. */
+static bool has_itself(PyTypeObject *type, const char *name) {
+  PyObject *own = PyObject_GetAttrString((PyObject *)type, "__dict__");
+  bool has = own != NULL && PyMapping_HasKeyString(own, name);
+  Py_XDECREF(own);
+  PyErr_Clear();
+  return has;
+}
+
+/* Nothing is raised. */
+static void find_requires_grad(hgpy_family *f) {
+  f->requires_grad = PyObject_GetAttrString((PyObject *)f->type, "requires_grad");
+  PyErr_Clear();
+  if (f->requires_grad != NULL && Py_TYPE(f->requires_grad) == &PyGetSetDescr_Type)
+    f->get = (descrgetfunc)PyType_GetSlot(&PyGetSetDescr_Type, Py_tp_descr_get);
+}
+
 hgpy_family *hgpy_family_of(PyTypeObject *type) {
   enum { FAMILIES = 4 };
   static hgpy_family known[FAMILIES];
@@ -35,11 +52,13 @@ hgpy_family *hgpy_family_of(PyTypeObject *type) {
     if (known[i].type == type) return &known[i];
   hgpy_family made = {.type = (PyTypeObject *)Py_NewRef((PyObject *)type), .table = find_table(type),
                       .asks_another = may_ask_another(type)};
+  made.is_own_table = made.table != NULL && has_itself(type, "__dlpack_c_exchange_api__");
   made.is_negative = PyObject_GetAttrString((PyObject *)type, "is_neg");
   PyErr_Clear();
+  find_requires_grad(&made);
   hgpy_family *at = &known[next++ % FAMILIES], old = *at;
   *at = made;
-  Py_XDECREF((PyObject *)old.type), Py_XDECREF(old.is_negative);
+  Py_XDECREF((PyObject *)old.type), Py_XDECREF(old.is_negative), Py_XDECREF(old.requires_grad);
   return at;
 }
 
@@ -62,5 +81,14 @@ int hgpy_is_negative(hgpy_family *f, PyObject *object) {
   int is_true = answer == Py_False ? 0 : answer != NULL ? PyObject_IsTrue(answer) : -1;
   Py_XDECREF(answer);
   Py_DECREF(asked);
+  return is_true;
+}
+
+int hgpy_requires_grad(const hgpy_family *f, PyObject *object) {
+  if (f->requires_grad == NULL) return 0;
+  PyObject *answer = f->get != NULL ? f->get(f->requires_grad, object, NULL)
+                                    : PyObject_GetAttrString(object, "requires_grad");
+  int is_true = answer == Py_True ? 1 : answer != NULL ? 0 : -1;
+  Py_XDECREF(answer);
   return is_true;
 }

@@ -68,6 +68,8 @@ typedef struct hgpy_foreign {
   hg_stream *stream;
 } hgpy_foreign;
 
+typedef struct hgpy_behind hgpy_behind;
+
 /* What an Executor and all that is made on it share. */
 typedef struct hgpy_device {
   uint32_t references;
@@ -78,6 +80,9 @@ typedef struct hgpy_device {
   hg_event *mark;    /* order.c: a place in a stream that another is to come after; NULL: none so far */
   hgpy_foreign foreign[HGPY_FOREIGN]; /* streams of other libraries, the last ones */
   uint32_t next_foreign;
+  hgpy_behind *behind, *spare_behind; /* memory that is let go behind work; the oldest first (behind.c) */
+  uint32_t behind_count;
+  uint64_t behind_bytes;
   hgpy_storage *kept[HGPY_KEPT_LISTS]; /* of the CPU: small memory that nobody uses, by size (storage.c) */
   uint32_t kept_count;
   hgpy_storage *lent[HGPY_LENT]; /* over memory of others that was given back (storage.c) */
@@ -118,7 +123,7 @@ int hgpy_ask_numerics(void);
 bool hgpy_find_vendor(const hgpy_device *device);
 /* With which numerics a contraction is recorded now: of HG_NUMERICS_FAST and HG_NUMERICS_TF32. -1: raised. */
 static inline int hgpy_numerics(void) { return hgpy_get_numerics == NULL ? 0 : hgpy_ask_numerics(); }
-int hgpy_set_numerics(int numerics); /* what they were; -1: raised */
+int hgpy_set_numerics(int flags);   /* what they were; -1: raised */
 
 /* ---- waiting (wait.c) -------------------------------------------------------------------------------------------- */
 
@@ -148,10 +153,19 @@ bool hgpy_order_before(hgpy_device *device, uintptr_t handle);
 hg_stream *hgpy_stream_of_others(hgpy_device *device, uintptr_t handle);
 /* What a device's own stream is given from now on comes after what another of its streams was given. */
 hg_status hgpy_order_behind(hgpy_device *device, hg_stream *stream);
-/* Wait until the device has done what it was given, or the driver's default stream has; faults stay to be told of. */
-void hgpy_settle_own(hgpy_device *device);
-void hgpy_settle_default(hgpy_device *device);
+/* Waits until a stream of the device has done what it was given; faults stay to be told of. */
+void hgpy_settle(hgpy_device *device, hg_stream *stream);
+/* Releases a storage that work given to their stream so far may use. */
+void hgpy_release_after(hgpy_device *device, uintptr_t handle, hgpy_storage *storage);
 void hgpy_order_end(hgpy_device *device);
+
+/* ---- memory that is let go behind work (behind.c) ---------------------------------------------------------------- */
+
+/* Releases a storage when a stream has done what it was given so far. */
+void hgpy_release_behind(hgpy_device *device, hg_stream *stream, hgpy_storage *storage);
+void hgpy_release_reached(hgpy_device *device); /* what work has come to its end behind by now */
+void hgpy_release_all_behind(hgpy_device *device); /* waits for the rest */
+void hgpy_behind_end(hgpy_device *device);
 
 /* ---- memory (storage.c) ------------------------------------------------------------------------------------------ */
 
@@ -162,6 +176,7 @@ struct hgpy_storage {
   bool is_foreign;
   bool is_blank;   /* it has no buffer: hologram.warm computes nothing (warm.c) */
   bool is_lent;    /* by hgpy_storage_lend */
+  bool is_settled; /* of somebody else's on a GPU: no work uses it any more */
   bool was_queued; /* a stream's faults may look for its buffer by a handle as long as there is one */
   hgpy_device *device;
   hg_buffer *buffer;
@@ -440,12 +455,12 @@ void hgpy_array_release_buffer(PyObject *self, Py_buffer *view);
 PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names);
 PyObject *hgpy_array_dlpack_device(PyObject *self, PyObject *nothing);
 PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device); /* NULL: the one where it is */
-/* By the table of C functions of an object's type, memory of the CPU; None: it has none, or is elsewhere. What comes
- * out can be written. */
-PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device); /* NULL: the CPU's own */
+/* By the table of C functions of an object's type, in order with its library's current stream; None: it has none, or
+ * the memory is not the executor's. What comes out can be written. */
+PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device); /* NULL: the one where it is */
 PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own); /* is_own: of hgpy_own(array) */
 /* An array over memory of an object of a type's family, for as long as a call lasts: nobody may change what the object
- * is meanwhile. NULL with nothing raised: there is no table, or the memory is not the CPU's. */
+ * is meanwhile. NULL with nothing raised: there is no table, or it cannot be shared. */
 PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type);
 PyObject *hgpy_dlpack_table(void); /* a capsule: __dlpack_c_exchange_api__ */
 /* A node over memory of others: element 0 is at `first`, strides are in elements. It takes the owner, and raises a

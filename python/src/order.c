@@ -53,23 +53,22 @@ hg_status hgpy_order_behind(hgpy_device *device, hg_stream *stream) {
   return status == HG_OK ? hg_stream_wait_event(device->stream, device->mark) : status;
 }
 
-static void wait_for(hgpy_device *device, hg_stream *stream) {
+void hgpy_settle(hgpy_device *device, hg_stream *stream) {
   if (hg_stream_query(stream) != HG_BUSY) return;
   HGPY_BEGIN_CALL
   if (make_mark(device) == HG_OK && hg_event_record(device->mark, stream) == HG_OK) (void)hg_event_wait(device->mark);
   HGPY_END_CALL
 }
 
-void hgpy_settle_own(hgpy_device *device) {
-  if (device->stream != NULL) wait_for(device, device->stream);
-}
-
-void hgpy_settle_default(hgpy_device *device) {
+void hgpy_release_after(hgpy_device *device, uintptr_t handle, hgpy_storage *storage) {
   hg_stream *theirs = NULL;
-  if (device->stream != NULL && find_foreign(device, HGPY_DEFAULT_STREAM, &theirs) == HG_OK) wait_for(device, theirs);
+  if (device->stream != NULL && find_foreign(device, handle, &theirs) == HG_OK)
+    hgpy_release_behind(device, theirs, storage);
+  else hgpy_storage_release(storage);
 }
 
 void hgpy_order_end(hgpy_device *device) {
   for (uint32_t i = 0; i < HGPY_FOREIGN; i++) hg_stream_release(device->foreign[i].stream);
   hg_event_release(device->mark);
+  hgpy_behind_end(device);
 }

@@ -167,16 +167,6 @@ void hgpy_plans_forget(const hgpy_device *device) {
   }
 }
 
-hgpy_node *hgpy_loan_node(const hgpy_loan *loan, hgpy_device *device) {
-  hg_tensor tensor = loan->tensor;
-  int64_t bytes = hgpy_type_bytes(tensor.type), lowest;
-  uint64_t count;
-  if (!hgpy_ok(hg_tensor_extent(&tensor, &lowest, &count))) return NULL;
-  tensor.offset = -lowest;
-  char *memory = count > 0 ? loan->first + lowest * bytes : NULL;
-  return hgpy_node_data(hgpy_storage_lend(device, memory, count * (uint64_t)bytes), &tensor);
-}
-
 /* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static bool find_extents(hgpy_plan *plan, const hgpy_question *q) {
@@ -256,12 +246,20 @@ static void run_begin(run *r, hgpy_plan *plan, const hgpy_question *q, PyTypeObj
   memset(r->tensors, 0, sizeof r->tensors);
 }
 
+/* Of a tensor that is given twice one buffer: another would be made for each call. */
+static hgpy_storage *find_lent(const run *r, const char *memory, uint64_t byte_count) {
+  for (uint32_t i = 0; i < r->plan->loan_count && r->lent[i] != NULL; i++)
+    if (r->lent[i]->memory == memory && r->lent[i]->byte_count == byte_count) return hgpy_storage_retain(r->lent[i]);
+  return NULL;
+}
+
 /* False, mostly with nothing raised: memory that no such tensor can have. */
 static bool lend(run *r, const hgpy_loan *loan, const extent *e, hgpy_storage **storage) {
   char *memory = e->byte_count > 0 ? loan->first + e->lowest : NULL;
   bool is_there = loan->first != NULL || e->byte_count == 0;
   if (!is_there || (uintptr_t)memory % hgpy_type_bytes(loan->tensor.type) != 0) return false;
-  *storage = hgpy_storage_lend(r->plan->device, memory, e->byte_count);
+  *storage = find_lent(r, memory, e->byte_count);
+  if (*storage == NULL) *storage = hgpy_storage_lend(r->plan->device, memory, e->byte_count);
   return *storage != NULL;
 }
 
@@ -341,11 +339,9 @@ static bool make_outputs(run *r) {
 
 /* The stream that the library works on at present, retained; NULL: of the CPU, or raised. */
 static hg_stream *work_stream(const run *r) {
-  void *handle = NULL;
-  dl_device place = r->q->loans[0].place;
-  if (r->plan->device->stream == NULL) return NULL;
-  if (r->table->work_stream == NULL || r->table->work_stream(place.type, place.number, &handle) != 0) return NULL;
-  return hgpy_stream_of_others(r->plan->device, handle != NULL ? (uintptr_t)handle : HGPY_DEFAULT_STREAM);
+  uintptr_t handle;
+  if (r->plan->device->stream == NULL || !hgpy_find_work_stream(r->table, r->q->loans[0].place, &handle)) return NULL;
+  return hgpy_stream_of_others(r->plan->device, handle);
 }
 
 static bool launch(run *r) {

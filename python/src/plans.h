@@ -27,11 +27,11 @@ typedef struct hgpy_plan hgpy_plan;
 
 /* An object of the family's type, or one derived from it. 1; 0: it cannot be lent; -1: raised. (dlpack.c) */
 int hgpy_loan_take(PyObject *object, hgpy_family *f, hgpy_loan *loan);
+/* The handle of the stream that a table's library works on at a place now. False: raised. (dlpack.c) */
+bool hgpy_find_work_stream(const dl_exchange *table, dl_device place, uintptr_t *handle);
 /* A storage's memory as an object of the table's type, which owns it from now on. NULL: raised. (dlpack.c) */
 PyObject *hgpy_export_storage(hgpy_storage *storage, const hg_tensor *tensor, const dl_exchange *table);
 
-/* A node over the memory of a loan, for a question to be recorded with. NULL: raised. */
-hgpy_node *hgpy_loan_node(const hgpy_loan *loan, hgpy_device *device);
 /* The gradient by the inputs of a set of bits; 0: the operation itself. */
 void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t gradient);
 /* False: a call with that has no plan. Nothing is raised. */

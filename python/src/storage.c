@@ -95,6 +95,7 @@ void hgpy_storage_forget(hgpy_device *device) {
 enum { LARGE_BYTES = 1 << 20 };
 
 hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool is_zero) {
+  hgpy_release_reached(device);
   hgpy_storage *storage = is_zero ? NULL : take_kept(device, byte_count);
   if (storage != NULL) return storage;
   storage = make_storage(device, byte_count);
@@ -191,6 +192,10 @@ hgpy_storage *hgpy_storage_retain(hgpy_storage *storage) {
   return storage;
 }
 
+static bool has_work(const hgpy_storage *storage) {
+  return storage->is_foreign && !storage->is_lent && !storage->is_settled && storage->device->stream != NULL;
+}
+
 void hgpy_storage_release(hgpy_storage *storage) {
   if (storage == NULL || --storage->references > 0) return;
   hgpy_device *device = storage->device;
@@ -198,8 +203,13 @@ void hgpy_storage_release(hgpy_storage *storage) {
     keep(storage);
     return;
   }
-  /* what uses others' memory comes to its end first */
-  if (storage->is_foreign && !storage->is_lent) hgpy_settle_own(device);
+  if (has_work(storage)) { /* what uses others' memory comes to its end first */
+    storage->references = 1;
+    storage->is_settled = true;
+    if (storage->was_queued) hgpy_settle(device, device->stream);
+    hgpy_release_behind(device, device->stream, storage);
+    return;
+  }
   void *owner = storage->owner;
   void (*release)(void *) = storage->release;
   bool may_come_again = storage->is_lent || (release != NULL && device->backend == HG_BACKEND_CPU);

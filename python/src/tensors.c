@@ -92,27 +92,18 @@ typedef struct on_tensors {
   PyObject *is_followed; /* is_followed(): whether gradients are, of tensors that ask for it */
   PyObject *follow;      /* follow(self, names, *values): the call as a function of the library's, with its gradient */
   PyObject *otherwise;   /* takes the same arguments where the call is not for here */
-  PyObject *descriptor;  /* the types' requires_grad; NULL: they have several */
-  descrgetfunc get;      /* its function, where it is in C, so that no tensor has another; NULL: it is not */
 } on_tensors;
 
 static PyTypeObject *on_tensors_type;
-static PyObject *requires_grad, *name_call, *name_to_save, *name_saved, *name_needs; /* of attributes */
-
-/* tensor.requires_grad; where a type has it in C it is not searched for again. */
-static PyObject *get_requires_grad(const on_tensors *f, PyObject *tensor) {
-  return f->get != NULL ? f->get(f->descriptor, tensor, NULL) : PyObject_GetAttr(tensor, requires_grad);
-}
+static PyObject *name_call, *name_to_save, *name_saved, *name_needs; /* of attributes */
 
 /* -1: raised. */
 static int asks_for_gradient(const on_tensors *f, PyObject *tensor) {
-  PyObject *asks = get_requires_grad(f, tensor), *follows = NULL;
-  int answer = asks != NULL ? asks == Py_True : -1;
-  if (answer > 0) {
-    follows = PyObject_CallNoArgs(f->is_followed);
-    answer = follows != NULL ? follows == Py_True : -1;
-  }
-  Py_XDECREF(asks), Py_XDECREF(follows);
+  int answer = hgpy_requires_grad(hgpy_family_of(Py_TYPE(tensor)), tensor);
+  if (answer <= 0) return answer;
+  PyObject *follows = PyObject_CallNoArgs(f->is_followed);
+  answer = follows != NULL ? follows == Py_True : -1;
+  Py_XDECREF(follows);
   return answer;
 }
 
@@ -150,20 +141,11 @@ static int ask(const on_tensors *f, PyObject *const *values, Py_ssize_t total, P
   return q->device != NULL;
 }
 
-/* An array over the memory of a tensor: on the CPU with the tensor as its owner, since it may be computed with. NULL
- * with nothing raised: there is none. */
-static PyObject *borrow(const on_tensors *f, PyObject *tensor, const hgpy_question *q, uint32_t *loan) {
-  if (q == NULL || q->device->stream == NULL) return hgpy_borrow_by_table(tensor, first_of(f->types));
-  return hgpy_array_of(hgpy_loan_node(&q->loans[(*loan)++], q->device));
-}
-
-/* Arrays in place of tensors, all of them new references. q: the call's, or NULL. 0: this is no call for here; -1:
- * raised. */
-static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, const hgpy_question *q,
-                      PyObject **own) {
-  uint32_t loan = 0;
+/* Arrays in place of tensors, all of them new references. 0: this is no call for here; -1: raised. */
+static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject **own) {
   for (Py_ssize_t i = 0; i < total; i++) {
-    own[i] = is_one_of(values[i], f->types) ? borrow(f, values[i], q, &loan) : Py_NewRef(values[i]);
+    bool is_tensor = is_one_of(values[i], f->types);
+    own[i] = is_tensor ? hgpy_borrow_by_table(values[i], first_of(f->types)) : Py_NewRef(values[i]);
     if (own[i] != NULL) continue;
     drop_all(own, i);
     return PyErr_Occurred() != NULL ? -1 : 0;
@@ -215,7 +197,7 @@ static PyObject *record(const on_tensors *f, PyObject *const *values, Py_ssize_t
   PyObject *own[MOST_VALUES], *tensors = NULL;
   hgpy_node *given[MOST_VALUES];
   uint32_t types[MOST_VALUES];
-  if (borrow_all(f, values, total, q, own) <= 0) return NULL;
+  if (borrow_all(f, values, total, own) <= 0) return NULL;
   for (Py_ssize_t i = 0; i < total; i++)
     types[i] = hgpy_is_array(own[i]) ? hgpy_array_node(own[i])->tensor.type : (uint32_t)ATLAS_NONE;
   bool mixes = hgpy_row_mixes(f->row, types, count, total); /* whose types promote is not ours to say */
@@ -226,7 +208,7 @@ static PyObject *record(const on_tensors *f, PyObject *const *values, Py_ssize_t
     if (plan != NULL) tensors = hgpy_plan_run(plan, q, first_of(f->types));
   }
   bool is_open = result != NULL && tensors == NULL && PyErr_Occurred() == NULL;
-  if (is_open && (q == NULL || q->device->stream == NULL)) tensors = hand_over(Py_NewRef(result), first_of(f->types));
+  if (is_open) tensors = hand_over(Py_NewRef(result), first_of(f->types));
   Py_XDECREF(result);
   drop_all(own, total);
   return tensors;
@@ -371,7 +353,7 @@ static uint32_t record_gradients(const saved *s, PyObject *const *own, hgpy_node
 static hgpy_plan *make_plan_of_gradient(const saved *s) {
   PyObject *own[MOST_VALUES + 1] = {NULL};
   hgpy_node *given[MOST_VALUES + 1], *results[MOST_VALUES + 1] = {NULL};
-  if (borrow_all(s->f, s->values, s->total + 1, &s->q, own) <= 0) return NULL;
+  if (borrow_all(s->f, s->values, s->total + 1, own) <= 0) return NULL;
   uint32_t count = record_gradients(s, own, results);
   find_given(s->f, s->values, s->total + 1, own, given);
   hgpy_plan *plan = count > 0 ? hgpy_plan_make(&s->q, given, results + 1, count) : NULL;
@@ -436,25 +418,12 @@ static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count,
 static void on_tensors_dealloc(PyObject *self) {
   on_tensors *f = (on_tensors *)self;
   Py_DECREF(f->types), Py_DECREF(f->is_followed), Py_DECREF(f->follow), Py_DECREF(f->otherwise);
-  Py_XDECREF(f->descriptor);
   hgpy_free_object(self);
 }
 
 static PyObject *get_operation(PyObject *self, void *unused) {
   (void)unused;
   return PyUnicode_FromString(hgpy_row_name(((const on_tensors *)self)->row));
-}
-
-/* Nothing is raised. */
-static PyObject *find_descriptor(PyObject *types) {
-  PyObject *found = PyObject_GetAttr(PyTuple_GetItem(types, 0), requires_grad);
-  for (Py_ssize_t i = 1; found != NULL && i < PyTuple_Size(types); i++) {
-    PyObject *other = PyObject_GetAttr(PyTuple_GetItem(types, i), requires_grad);
-    Py_XDECREF(other);
-    if (other != found) Py_CLEAR(found);
-  }
-  PyErr_Clear();
-  return found;
 }
 
 /* on_tensors(operation, types, is_followed, follow, otherwise): a function of tensors and numbers, with its name and
@@ -474,10 +443,6 @@ PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t 
   f->is_followed = Py_NewRef(values[2]);
   f->follow = Py_NewRef(values[3]);
   f->otherwise = Py_NewRef(values[4]);
-  f->descriptor = find_descriptor(values[1]);
-  f->get = NULL;
-  if (f->descriptor != NULL && Py_TYPE(f->descriptor) == &PyGetSetDescr_Type)
-    f->get = (descrgetfunc)PyType_GetSlot(&PyGetSetDescr_Type, Py_tp_descr_get);
   methods[row] = (PyMethodDef){hgpy_row_name(f->row), (PyCFunction)(void *)call, METH_FASTCALL | METH_KEYWORDS,
                                hgpy_row_text(f->row)};
   PyObject *function = PyCFunction_New(&methods[row], (PyObject *)f);
@@ -490,13 +455,12 @@ int hgpy_tensors_add(PyObject *module) {
   static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)on_tensors_dealloc}, {Py_tp_getset, getset}, {0, NULL}};
   static PyType_Spec spec = {.name = "hologram._core._OnTensors", .basicsize = sizeof(on_tensors),
                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, .slots = slots};
-  requires_grad = PyUnicode_InternFromString("requires_grad");
   name_call = PyUnicode_InternFromString("call");
   name_to_save = PyUnicode_InternFromString("to_save");
   name_saved = PyUnicode_InternFromString("saved_tensors");
   name_needs = PyUnicode_InternFromString("needs_input_grad");
   on_tensors_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL); /* nobody makes one */
-  bool has_names = requires_grad != NULL && name_call != NULL && name_to_save != NULL && name_saved != NULL &&
+  bool has_names = name_call != NULL && name_to_save != NULL && name_saved != NULL &&
                    name_needs != NULL;
   return has_names && on_tensors_type != NULL ? 0 : -1;
 }

@@ -108,7 +108,11 @@ bool hgpy_stream_wait(hg_stream *stream) {
   return hgpy_ok(status);
 }
 
-bool hgpy_device_wait(hgpy_device *device) { return device->stream == NULL || hgpy_stream_wait(device->stream); }
+bool hgpy_device_wait(hgpy_device *device) {
+  bool is_good = device->stream == NULL || hgpy_stream_wait(device->stream);
+  if (is_good) hgpy_release_reached(device);
+  return is_good;
+}
 
 /* ---- queues ------------------------------------------------------------------------------------------------------ */
 

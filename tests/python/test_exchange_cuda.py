@@ -110,7 +110,9 @@ def test_views_are_shared_at_their_address():
 def test_memory_lives_until_the_taker_lets_go():
     run("y = (x + 5).compute()\nm = look(c := y.__dlpack__(max_version=(1, 0)))\naddress = m.tensor.data\ndel y\ngc.collect()\n"
         "z = [(x * i).compute() for i in range(20)]\ne.synchronize()\nassert read(address, 6, 1) == [5, 6, 7, 8, 9, 10]\n"
-        "write(address, [1] * 6, 1)\ndel c, m\ngc.collect()\n"  # their write is done before the memory is anybody else's
+        "write(address, [1] * 6, 1)\n"
+        "ctypes.pythonapi.PyCapsule_SetName(ctypes.py_object(c), b'used_dltensor_versioned')\n"
+        "m.release(ctypes.byref(m))\ndel c, m\n"  # their write is done before the memory is anybody else's
         "again = [(x * 3).compute() for i in range(20)]\nassert all(a.tolist() == [[0, 3, 6], [9, 12, 15]] for a in again)\n"
         "assert cuda.cuStreamSynchronize(P(1)) == 0\n")
 
@@ -139,8 +141,17 @@ def test_theirs_is_shared_behind_what_its_stream_was_given():
 
 def test_theirs_is_let_go_when_work_on_it_is_done():
     run("t = Theirs([1, 2, 3, 4])\ny = hg.from_dlpack(t)\nz = y * 10\ndel y\ngc.collect()\nassert t.released == []\n"
-        "z.compute()\ngc.collect()\nassert t.released == [0]\n"  # what reads it has been waited for
+        "z.compute()\ne.synchronize()\nassert t.released == [0]\n"
         "assert z.tolist() == [10, 20, 30, 40]\n")
+
+
+def test_much_of_theirs_is_waited_for():
+    run("big = 80 << 20\nclass Big(Theirs):\n    def reuse(self):\n        self.released.append(0)\n"
+        "def given(n):\n    t, address = Big([1.0] * 4), N()\n    assert cuda.cuMemAlloc_v2(ctypes.byref(address), N(4 * n)) == 0\n"
+        "    t.address, t.shape = address.value, (ctypes.c_int64 * 1)(n)\n    y = hg.from_dlpack(t)\n"
+        "    (y[:4] + 1).compute()\n    return t\n"
+        "a = given(big)\nassert a.released == [0]\n"  # 320 MiB: more than is left to itself
+        "few = [given(4) for i in range(80)]\nassert few[0].released == [0]\ne.synchronize()\nassert all(t.released == [0] for t in few)\n")
 
 
 def test_theirs_that_is_read_only_stays_as_it_is():
@@ -176,7 +187,7 @@ def test_the_interface_of_numba_inwards():
         "assert y.tolist() == [2, 4] and y.device.backend == 'cuda'\n"
         "assert y.__cuda_array_interface__['data'][0] == t.address + 4\n"
         "import weakref\ngone = weakref.ref(n)\nz = y + 1\ndel y, n\ngc.collect()\nassert gone() is not None and z.tolist() == [3, 5]\n"
-        "del z\ngc.collect()\nassert gone() is None\n"
+        "del z\ngc.collect()\nassert cuda.cuStreamSynchronize(P(1)) == 0\ne.synchronize()\nassert gone() is None\n"
         "try: hg.asarray(Numba(t, stream=0))\nexcept ValueError: pass\nelse: raise SystemExit('stream 0')\n"
         "try: hg.asarray(Numba(t, mask=1))\nexcept TypeError: pass\nelse: raise SystemExit('mask')\n")
 
@@ -282,7 +293,7 @@ def test_a_call_on_tensors_is_work_of_their_stream():
         "assert np.allclose(sum(softmax(x, -1).read()), 1) and np.allclose(softmax(x, axis=-1).read(), softmax(x).read())\n"
         "wide = Lib([4, 4], 'f4', range(16))\nlast = Lib([4, 4], 'f4', range(16), [1, 4])\n"
         "assert add(wide, last).read() == (np.arange(16).reshape(4, 4) + np.arange(16).reshape(4, 4).T).ravel().tolist()\n"
-        "assert add(wide, 1).read()[-1] == 16 and function('mul')(wide, 2.5).read()[1] == 2.5\n"
+        "assert add(wide, 1).read()[-1] == 16 and add(wide, 2.5).read()[1] == 3.5 and add(wide, 3.5).read()[1] == 4.5\n"
         "assert add(Lib([0, 3]), Lib([0, 3])).sizes == (0, 3)\n"
         "assert function('permute')(wide, (1, 0)).read() == np.arange(16).reshape(4, 4).T.ravel().tolist()\n")
 
@@ -304,3 +315,19 @@ def test_what_is_for_elsewhere():
     run(FAMILY + "less, other = function('less'), Lib([2], 'f4', [1, 2])\nclass Odd(Lib): pass\n"
         "for call in (lambda: function('add')(other, Odd([2], 'f4', [1, 2])), lambda: less(other, Lib([2], 'i8', [1, 2]))):\n"
         "    try: call()\n    except SystemExit as e: assert str(e) == 'a call for elsewhere', e\n    else: raise AssertionError\n")
+
+
+def test_arrays_and_tensors_in_order_with_their_stream():
+    run(FAMILY + "t = Lib([4], 'f4', [1, 2, 3, 4])\nfor take in (hg.from_dlpack, _core._import_by_table):\n"
+        "    write(t.address, [9, 2, 3, 4], Lib.current)\n    y = take(t)\n"  # not waited for
+        "    assert y.device.backend == 'cuda' and (y + 1).tolist() == [10, 3, 4, 5]\n    del y\n"
+        "e.synchronize()\nassert len(released) == 2\n"
+        "z = hg.array(np.arange(4, dtype='f4')) * 2\nmade = _core._export_by_table(z, Lib, False)\n"
+        "assert made.read() == [0, 2, 4, 6]\nwrite(made.address, [5] * 4, Lib.current)\n"
+        "del z\nmade.taken.contents.release(made.taken)\n"  # what was given to their stream comes before its next owner
+        "again = [(hg.array(np.ones(4, 'f4')) * i).compute() for i in range(9)]\n"
+        "assert cuda.cuStreamSynchronize(P(Lib.current)) == 0 and all(a.tolist() == [i] * 4 for i, a in enumerate(again))\n"
+        "made = _core._run_on_tensors(lambda a, b: (a + b, a * b), (t, t), (Lib,))\n"
+        "assert [m.read() for m in made] == [[18, 4, 6, 8], [81, 4, 9, 16]]\n"
+        "t.requires_grad = True\n"  # its methods are asked, and it has none
+        "try: hg.from_dlpack(t)\nexcept TypeError: pass\nelse: raise SystemExit('shared')\n")
