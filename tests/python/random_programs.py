@@ -4,8 +4,8 @@
     PYTHONPATH=build/package/stage python tests/python/random_programs.py --count 100000 --seed 1
 
 A program (program_draft.py) is a function of its seed. It is run recorded, eagerly and under jit, one in five after hg.warm; the
-arrays that it is given are compared afterwards, since it may assign to them. A line that NumPy's model refuses has to raise. Without PyTorch gradients
-are compared with central differences along a direction. One that fails is made short and printed."""
+arrays that it is given are compared afterwards, since it may assign to them. A line that NumPy's model refuses has to raise.
+Without PyTorch gradients are compared with central differences along a direction. One that fails is made short and printed."""
 
 import argparse
 import sys

@@ -234,7 +234,7 @@ hg_status hg_cuda_check_final(void *device, void *kernel, const atlas_launch *la
   packed_launch r;
   const hg_gpu_places places = {.table = 0};
   HG_TRY(pack(device, k, launch, &places, &r));
-  if (!atomic_load(&r.entry->is_first)) return HG_OK;
+  if (k->product != NULL || !atomic_load(&r.entry->is_first)) return HG_OK; /* the product is run instead */
   atomic_fetch_or(&k->wanted, CUDA_WANTS_ALL);
   return HG_UNPREPARED;
 }
