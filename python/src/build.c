@@ -129,12 +129,16 @@ static hg_computation *build(const graph *g, const hg_tensor *into, bool is_gene
 
 hg_executable *hgpy_compile_graph(const graph *g, const hg_tensor *into, bool is_general) {
   hg_executable *executable = NULL;
-  if (!hgpy_find_vendor(g->device)) return NULL;
   hg_computation *c = build(g, into, is_general);
   if (c == NULL) return NULL;
   hg_executor *executor = g->device->executor;
   hg_status status;
   hgpy_device_retain(g->device);
+  if (!hgpy_find_vendor(g->device)) { /* which lets other threads run */
+    hg_computation_release(c);
+    hgpy_device_release(g->device);
+    return NULL;
+  }
   HGPY_BEGIN_CALL
   status = hg_compile(executor, c, NULL, &executable);
   hg_computation_release(c);

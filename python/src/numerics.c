@@ -43,11 +43,11 @@ int hgpy_set_numerics(int flags) {
 bool hgpy_find_vendor(const hgpy_device *device) {
   static bool was_looked_for;
   if (was_looked_for || hgpy_get_numerics == NULL || device->backend != HG_BACKEND_CUDA) return true;
-  was_looked_for = true;
-  PyObject *module = PyImport_ImportModule("hologram._vendor");
+  PyObject *module = PyImport_ImportModule("hologram._vendor"); /* other threads that come meanwhile look, too */
   PyObject *done = module != NULL ? PyObject_CallMethod(module, "load", NULL) : NULL;
+  was_looked_for = done != NULL;
   Py_XDECREF(module), Py_XDECREF(done);
-  return done != NULL;
+  return was_looked_for;
 }
 
 /* Gives what was before. */
