@@ -237,7 +237,7 @@ static void test_warm(void) {
   close_scene();
 }
 
-/* Forms of kernels that only some launches need: here of blocks of more lanes. */
+/* Of long rows, which are several launches. */
 static void test_warm_forms(void) {
   open_scene();
   hg_tensor x = matrix_of(NULL, 2, 1 << 16);

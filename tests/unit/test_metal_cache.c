@@ -3,6 +3,7 @@
  * anew, and without archives all works. On simulated Metal, which counts what it compiles. */
 #define _GNU_SOURCE
 #include "cache_folder.h"
+#include "computing.h"
 #include "fake_metal.h"
 #include "streams.h"
 
@@ -195,6 +196,34 @@ static void test_together(void) {
   set("SIMMETAL_CACHE", usual[0] != '\0' ? usual : NULL);
 }
 
+/* ---- compiling in full beforehand -------------------------------------------------------------------------------- */
+
+/* The run compiles nothing that was not there. */
+static void test_warm(void) {
+  enum { ROWS = 2, COLUMNS = 1 << 10 };
+  uint64_t kernels = 0;
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  hg_tensor x = matrix_of(NULL, ROWS, COLUMNS);
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value of = hg_computation_input(c, "x", &x);
+  CHECK_EQ_U64(hg_computation_output(c, "y", hg_compute(c, HG_OP_softmax, &of, 1, NULL, 0), NULL), HG_OK);
+  hg_executable *e = compiled(c);
+  CHECK_EQ_U64(hg_executable_warm(e, &kernels), HG_OK);
+  long made = sim.compiled();
+  CHECK(kernels == 1 && made > 0);
+  hg_tensor y = x;
+  x.buffer = buffer_of(ROWS * COLUMNS * sizeof(float), NULL);
+  y.buffer = buffer_of(ROWS * COLUMNS * sizeof(float), NULL);
+  CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, NULL, NULL), HG_OK);
+  CHECK_EQ_U64((uint64_t)sim.compiled(), (uint64_t)made);
+  hg_buffer_release(x.buffer);
+  hg_buffer_release(y.buffer);
+  hg_executable_release(e);
+  hg_computation_release(c);
+  hg_executor_release(executor);
+}
+
 int main(void) {
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   if (!begin_on_fake_metal()) return check_report();
@@ -207,5 +236,6 @@ int main(void) {
   test_damage();
   delete_folder(folder);
   test_together();
+  test_warm();
   return check_report();
 }
