@@ -45,7 +45,8 @@ typedef struct object {
   struct object *pool; /* of memory */
   struct object *module;
   unsigned dynamic_bytes; /* of shared memory, that a function may be launched with */
-  uint64_t spare;      /* of a pool: bytes freed and kept */
+  struct spare *spares; /* of a pool: what was freed and is kept */
+  uint64_t live_bytes, threshold; /* of a pool: in use; reserved bytes above it are released by waits */
   int unborn;          /* of memory from a pool: its stream has not come to the allocation */
   struct object *stream;     /* of an event: where it was recorded last, and behind which work */
   uint64_t recorded;
@@ -59,6 +60,13 @@ typedef struct object {
   void **log_values;
   unsigned log_count;
 } object;
+
+/* Memory that a pool keeps: for the stream that freed it at once, for others when that stream has come to the free. */
+typedef struct spare {
+  struct spare *next;
+  const object *stream; /* NULL: anybody's */
+  uint64_t number, byte_count;
+} spare;
 
 /* Work that a stream has been given. */
 typedef struct work {
@@ -83,6 +91,7 @@ typedef struct work {
 typedef struct fake_state {
   object *objects, *buried;
   uint64_t work_given, live_bytes[MAX_DEVICES];
+  uint64_t mapped_bytes;        /* for allocations that no kept memory was found for */
   object *primary[MAX_DEVICES]; /* contexts */
   object *standard[MAX_DEVICES]; /* their default streams, whose handle is 1 */
   int sticky_error[MAX_DEVICES]; /* of the context there */
@@ -115,6 +124,10 @@ work *fake_give(void *stream);
 /* Does a stream's work (NULL: that of all) up to a number, and what it waits for. */
 void fake_wait_for(const object *stream, uint64_t number);
 void fake_free_captured(object *o);
+int fake_is_done(const object *stream, uint64_t number); /* all that the stream was given up to there */
+/* After a wait: a pool gives back what it keeps above its threshold. */
+void fake_trim_pools(void);
+void fake_forget_spares(object *pool);
 
 /* ---- what every function begins and ends with -------------------------------------------------------------------- */
 

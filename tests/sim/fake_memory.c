@@ -6,18 +6,104 @@
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t spare_bytes(void) {
+/* By a stream; NULL: by anybody. */
+static int is_usable(const spare *s, const void *stream) {
+  return s->stream == NULL || s->stream == stream || fake_is_done(s->stream, s->number);
+}
+
+/* What no stream uses any more is one piece. */
+static void join(object *pool) {
+  spare *whole = NULL;
+  for (spare **at = &pool->spares; *at != NULL;) {
+    spare *s = *at;
+    if (!is_usable(s, NULL)) {
+      at = &s->next;
+    } else if (whole == NULL) {
+      whole = s;
+      s->stream = NULL;
+      at = &s->next;
+    } else {
+      whole->byte_count += s->byte_count;
+      *at = s->next;
+      free(s);
+    }
+  }
+}
+
+static uint64_t usable_bytes(const object *pool, const void *stream) {
   uint64_t sum = 0;
-  for (const object *o = fake.objects; o != NULL; o = o->next)
-    if (o->kind == POOL && !o->dead && o->device == fake_current->device) sum += o->spare;
+  for (const spare *s = pool->spares; s != NULL; s = s->next)
+    if (is_usable(s, stream)) sum += s->byte_count;
   return sum;
 }
 
+/* What pools keep, whoever may use it. */
+static uint64_t spare_bytes(void) {
+  uint64_t sum = 0;
+  for (const object *o = fake.objects; o != NULL; o = o->next)
+    for (const spare *s = o->kind == POOL && o->device == fake_current->device ? o->spares : NULL; s != NULL;
+         s = s->next)
+      sum += s->byte_count;
+  return sum;
+}
+
+/* So many bytes of what the stream can use: split where one has more, joined where none has enough. */
+static void use_up(object *pool, const void *stream, uint64_t byte_count) {
+  for (spare **at = &pool->spares; *at != NULL && byte_count > 0;) {
+    spare *s = *at;
+    uint64_t part = is_usable(s, stream) ? s->byte_count < byte_count ? s->byte_count : byte_count : 0;
+    byte_count -= part;
+    s->byte_count -= part;
+    if (s->byte_count > 0) {
+      at = &s->next;
+      continue;
+    }
+    *at = s->next;
+    free(s);
+  }
+}
+
+static void keep(object *pool, uint64_t byte_count, const work *freed) {
+  spare *s = malloc(sizeof *s);
+  if (s == NULL) abort();
+  *s = (spare){pool->spares, freed->stream, freed->number, byte_count};
+  pool->spares = s;
+}
+
+void fake_forget_spares(object *pool) {
+  while (pool->spares != NULL) {
+    spare *s = pool->spares;
+    pool->spares = s->next;
+    free(s);
+  }
+}
+
+static uint64_t reserved_bytes(const object *pool) {
+  uint64_t sum = pool->live_bytes;
+  for (const spare *s = pool->spares; s != NULL; s = s->next) sum += s->byte_count;
+  return sum;
+}
+
+/* Only memory that no stream uses any more can be given back. */
+static void trim(object *pool, uint64_t bytes_left) {
+  uint64_t reserved = reserved_bytes(pool), free_bytes = usable_bytes(pool, NULL);
+  uint64_t over = reserved > bytes_left ? reserved - bytes_left : 0;
+  use_up(pool, NULL, over < free_bytes ? over : free_bytes);
+}
+
+void fake_trim_pools(void) {
+  for (object *o = fake.objects; o != NULL; o = o->next)
+    if (o->kind == POOL && !o->dead && o->device == fake_current->device) trim(o, o->threshold);
+}
+
 static int take(cuda_address *address, size_t byte_count, object *pool, void *stream) {
-  if (pool != NULL && pool->spare >= byte_count) pool->spare -= byte_count;
+  if (pool != NULL) join(pool);
+  if (pool != NULL && usable_bytes(pool, stream) >= byte_count) use_up(pool, stream, byte_count);
   else if (fake.live_bytes[fake_current->device] + spare_bytes() + byte_count >
            fake_setting("FAKECUDA_MEMORY", 1 << 30))
     return CUDA_OUT_OF_MEMORY;
+  else fake.mapped_bytes += byte_count;
+  if (pool != NULL) pool->live_bytes += byte_count;
   object *o = fake_add(MEMORY, byte_count);
   o->pool = pool;
   if (stream != NULL) {
@@ -38,7 +124,6 @@ static int give_back(cuda_address address, void *stream, const char *caller) {
     if (o->kind != MEMORY || o->dead || ((cuda_address)(uintptr_t)o->bytes | DEVICE_BIT) != address) continue;
     if ((o->pool != NULL) != pooled) break;
     fake.live_bytes[o->device] -= o->byte_count;
-    if (pooled) o->pool->spare += o->byte_count;
     o->dead = 1;
     if (stream == NULL) {
       fake_wait_for(NULL, fake.work_given);
@@ -48,6 +133,8 @@ static int give_back(cuda_address address, void *stream, const char *caller) {
     work *w = fake_give(stream);
     w->kind = FREE;
     w->function = o;
+    o->pool->live_bytes -= o->byte_count;
+    keep(o->pool, o->byte_count, w);
     return CUDA_OK;
   }
   fake_blame("%s: 0x%llx is no such allocation", caller, address);
@@ -84,6 +171,7 @@ int cuMemPoolCreate(void **pool, const cuda_pool_properties *properties) {
 int cuMemPoolDestroy(void *pool) {
   ENTER(1);
   EXPECT_LIVE(pool, POOL);
+  fake_forget_spares(pool);
   fake_bury(pool);
   LEAVE(CUDA_OK);
 }
@@ -92,6 +180,15 @@ int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
   ENTER(1);
   EXPECT_LIVE(pool, POOL);
   EXPECT(attribute == CUDA_POOL_RELEASE_THRESHOLD && value != NULL);
+  ((object *)pool)->threshold = *(const uint64_t *)value;
+  LEAVE(CUDA_OK);
+}
+
+int cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
+  ENTER(1);
+  EXPECT_LIVE(pool, POOL);
+  EXPECT(attribute == CUDA_POOL_RESERVED_BYTES && value != NULL);
+  *(uint64_t *)value = reserved_bytes(pool);
   LEAVE(CUDA_OK);
 }
 
@@ -105,7 +202,7 @@ int cuMemPoolSetAccess(void *pool, const cuda_access *access, size_t count) {
 int cuMemPoolTrimTo(void *pool, size_t bytes_kept) {
   ENTER(1);
   EXPECT_LIVE(pool, POOL);
-  if (((object *)pool)->spare > bytes_kept) ((object *)pool)->spare = bytes_kept;
+  trim(pool, bytes_kept);
   LEAVE(CUDA_OK);
 }
 

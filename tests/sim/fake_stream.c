@@ -101,6 +101,8 @@ static work **find_work(const object *stream, uint64_t number) {
   return *at != NULL ? at : NULL;
 }
 
+int fake_is_done(const object *stream, uint64_t number) { return find_work(stream, number) == NULL; }
+
 /* 0: there is none left. */
 static int do_first(const object *stream, uint64_t number) {
   work **at = find_work(stream, number);
@@ -156,6 +158,7 @@ int cuStreamSynchronize(void *stream) {
   EXPECT_STREAM(stream);
   EXPECT_NO_CAPTURE(stream);
   fake_wait_for(stream, fake.work_given);
+  fake_trim_pools();
   LEAVE(fake_sticky());
 }
 
@@ -237,6 +240,7 @@ int cuEventSynchronize(void *event) {
   EXPECT_LIVE(event, EVENT);
   const object *e = event;
   if (e->stream != NULL) fake_wait_for(e->stream, e->recorded);
+  fake_trim_pools();
   LEAVE(fake_sticky());
 }
 

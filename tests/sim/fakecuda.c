@@ -177,8 +177,22 @@ static int demanded(const char *caller) {
   return error;
 }
 
+/* Callers are told apart by their name's address. */
+static struct {
+  const char *function;
+  unsigned count;
+} calls[128];
+
+static void count_call(const char *caller) {
+  size_t i = 0;
+  while (calls[i].function != NULL && calls[i].function != caller) i++;
+  calls[i].function = caller;
+  calls[i].count++;
+}
+
 /* What every function but the first few begins with. */
 int fake_begin(const char *caller, int needs_context) {
+  count_call(caller);
   if (started_in == 0 || started_in != getpid()) return 3; /* NOT_INITIALIZED */
   int error = demanded(caller);
   if (error != CUDA_OK) return error;
@@ -289,6 +303,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
       if (o->kind == MODULE) ptx_release(o->program);
       fake_free_captured(o);
     }
+    fake_forget_spares(o);
     fake_bury(o);
   }
   for (object **at = &fake.buried; *at != NULL;) {
@@ -337,6 +352,22 @@ int fakecuda_live(void) {
   lost = 0;
   for (const object *o = fake.objects; o != NULL; o = o->next)
     count += !o->dead && o->kind != FUNCTION && o != fake.standard[o->device];
+  pthread_mutex_unlock(&fake_lock);
+  return count;
+}
+
+uint64_t fakecuda_mapped(void) {
+  pthread_mutex_lock(&fake_lock);
+  uint64_t bytes = fake.mapped_bytes;
+  pthread_mutex_unlock(&fake_lock);
+  return bytes;
+}
+
+unsigned fakecuda_calls(const char *function) {
+  unsigned count = 0;
+  pthread_mutex_lock(&fake_lock);
+  for (size_t i = 0; calls[i].function != NULL; i++)
+    if (strcmp(calls[i].function, function) == 0) count = calls[i].count;
   pthread_mutex_unlock(&fake_lock);
   return count;
 }

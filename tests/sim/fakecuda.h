@@ -8,6 +8,8 @@
 #define FAKECUDA_API __attribute__((visibility("default")))
 
 FAKECUDA_API int fakecuda_live(void);                /* handles and allocations not given back */
+FAKECUDA_API uint64_t fakecuda_mapped(void);         /* bytes of allocations that a pool had no kept memory for */
+FAKECUDA_API unsigned fakecuda_calls(const char *function); /* that have been made, by the driver's name of it */
 FAKECUDA_API int fakecuda_refusals(void);            /* errors given on demand since the last time */
 FAKECUDA_API unsigned fakecuda_blocks(void);         /* of the last launch */
 FAKECUDA_API const char *fakecuda_violation(void);   /* what was first done wrong; "" */

@@ -13,6 +13,8 @@
 
 typedef struct fake_gpu {
   int (*live)(void);
+  uint64_t (*mapped)(void);
+  unsigned (*calls)(const char *function);
   int (*refusals)(void);
   const char *(*violation)(void);
   void (*forgive)(void);
@@ -30,6 +32,8 @@ static inline int find_fake_gpu(void) {
   void *library = hg_library_open("libcuda.so.1", "");
   if (library == NULL) return 0;
   hg_library_find(library, "fakecuda_live", &gpu.live);
+  hg_library_find(library, "fakecuda_mapped", &gpu.mapped);
+  hg_library_find(library, "fakecuda_calls", &gpu.calls);
   hg_library_find(library, "fakecuda_refusals", &gpu.refusals);
   hg_library_find(library, "fakecuda_violation", &gpu.violation);
   hg_library_find(library, "fakecuda_forgive", &gpu.forgive);

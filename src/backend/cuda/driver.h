@@ -78,6 +78,7 @@ enum {
   CUDA_HOST_PORTABLE = 1,
   CUDA_HOST_MAPPED = 2,
   CUDA_POOL_RELEASE_THRESHOLD = 4,   /* CUmemPool_attribute */
+  CUDA_POOL_RESERVED_BYTES = 5,
   CUDA_POINTER_CONTEXT = 1,          /* CUpointer_attribute */
   CUDA_POINTER_MEMORY_TYPE = 2,
   CUDA_POINTER_DEVICE = 9,
