@@ -125,6 +125,7 @@ HG_API hg_status hg_backend_by_name(const char *name, hg_backend_id *id);
  * A range of device memory, in bytes. A view is a buffer that shares the bytes of another and keeps it alive. */
 
 typedef struct hg_buffer hg_buffer;
+typedef struct hg_stream hg_stream;
 
 enum { HG_BUFFER_UNINIT = 1 }; /* contents undefined until written; otherwise a new buffer reads as zero */
 
@@ -132,6 +133,7 @@ typedef struct hg_buffer_desc {
   size_t size;
   uint32_t flags;
   uint32_t alignment; /* of the first byte; a power of two up to 4096; 0: 64 */
+  hg_stream *stream;  /* the memory is taken in this stream's order; NULL: in nobody's. See "memory" below */
 } hg_buffer_desc;
 
 HG_API hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, uint64_t byte_count,
@@ -174,6 +176,32 @@ HG_API hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byt
 HG_API hg_status hg_buffer_map(hg_buffer *buffer, void **memory);
 HG_API hg_status hg_buffer_unmap(hg_buffer *buffer);
 
+/* ---- memory ------------------------------------------------------------------------------------------------------
+ * Freed memory is kept for the next buffers: pages that are mapped anew cost several times what a kernel takes over
+ * them. A buffer whose first use is work of a stream names the stream (hg_buffer_desc.stream). On a GPU it then gets at
+ * once what was freed behind the stream's work, while that runs; without, only what no work uses any more. Other
+ * streams may use such a buffer, too: the first time they come behind what the stream has been given by then, unless
+ * they have waited for an event that it recorded since. Calls without a stream wait for it as for any stream that uses
+ * the buffer. The stream may be released before the buffer. Where it captures a graph, or is foreign, and on other
+ * devices than NVIDIA's, the buffer is as without it. Either way it reads as zero unless HG_BUFFER_UNINIT.
+ *
+ * Before HG_OUT_OF_MEMORY is said, what the executor keeps has been given back, and its streams have been waited for.
+ */
+
+typedef struct hg_memory_info {
+  size_t size;
+  uint64_t in_use;       /* bytes of the executor's buffers and pools */
+  uint64_t most_in_use;  /* at any one time */
+  uint64_t kept;         /* freed, and kept for the next buffers; work of streams may still use some of it */
+  uint64_t kept_most;    /* more goes back to the system, on a GPU when a stream is waited for */
+  uint64_t device_free, device_bytes; /* of the device's memory, whoever uses it; 0: not known */
+} hg_memory_info;
+HG_API hg_status hg_memory_query(hg_executor *executor, hg_memory_info *info);
+/* Gives back what is kept, when all streams are done. Other executors of the device keep theirs. */
+HG_API hg_status hg_memory_trim(hg_executor *executor);
+/* Sets hg_memory_info.kept_most, which is an eighth of the device's memory if nobody does. */
+HG_API hg_status hg_memory_keep(hg_executor *executor, uint64_t byte_count);
+
 /* ---- streams -----------------------------------------------------------------------------------------------------
  * What a stream is given (launches, copies, fills, graphs) is done in order, while the caller goes on:
  *
@@ -200,8 +228,6 @@ HG_API hg_status hg_buffer_unmap(hg_buffer *buffer);
  * wait for it.
  * Devices: on a GPU a stream is one of the driver's. On the CPU it is a queue with a thread of its own, which is
  * started when there is work that is worth one; what is small is done in the call where nothing stands before it. */
-
-typedef struct hg_stream hg_stream;
 
 typedef struct hg_stream_desc {
   size_t size;

@@ -94,6 +94,12 @@ typedef struct hg_rows {
   uint64_t counted, begun, listed; /* slots of u32: p's list has counted[p] numbers, from listed[begun[p] - 1] on */
 } hg_rows;
 
+/* What a device keeps of freed memory for the next allocations. */
+typedef struct hg_device_memory {
+  uint64_t kept, kept_most;
+  uint64_t free_bytes, all_bytes; /* of the device, whoever uses it; 0: not known */
+} hg_device_memory;
+
 /* A program on its way to a device. */
 typedef struct hg_compile_input {
   const atlas_program *program; /* outlives the kernel */
@@ -195,6 +201,13 @@ typedef struct hg_stream_functions {
   void (*graph_close)(void *device, void *graph);        /* after all its launches are done */
   hg_status (*graph_submit)(void *device, void *stream, void *graph, uint64_t number); /* after `admit` */
 
+  /* As hg_backend.allocate, in the order of a stream: its later work may use the memory at once, anything else after
+   * the work that the stream has then (`follow`, `wait`). Memory is freed in the order that it was allocated in, so
+   * that the stream gets what it freed before at once. NULL: all memory is everybody's at once. */
+  hg_status (*allocate)(void *device, void *stream, uint64_t byte_count, uint32_t alignment, int zeroed,
+                        uint8_t **address);
+  /* Later work of the stream comes after the work that `other` has now. */
+  hg_status (*follow)(void *device, void *stream, void *other);
   /* Frees memory behind the work that these streams have now. */
   void (*free)(void *device, uint8_t *address, void *const *streams, size_t count);
   hg_status (*host_allocate)(void *device, uint64_t byte_count, void **memory);
@@ -228,6 +241,9 @@ typedef struct hg_backend {
    * The address is the device's: the host does not dereference it unless memory_is_host. */
   hg_status (*allocate)(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address);
   void (*free)(void *device, uint8_t *address);
+  void (*memory)(void *device, hg_device_memory *memory);
+  void (*keep)(void *device, uint64_t byte_count); /* changes kept_most */
+  void (*trim)(void *device);                      /* gives all that is kept back to the system */
   /* HG_INVALID_ARGUMENT with a sentence if the device cannot use this memory, which another library owns. */
   hg_status (*adopt)(void *device, const uint8_t *memory, uint64_t byte_count);
 

@@ -283,7 +283,7 @@ static hg_status launch(run *r, const ops_launch *launch) {
 static hg_status run_launches(run *r) {
   hg_executable *e = r->e;
   if (e->workspace_bytes > 0 && e->launch_count > 0) {
-    hg_buffer_desc desc = {.size = sizeof desc, .flags = HG_BUFFER_UNINIT};
+    hg_buffer_desc desc = {.size = sizeof desc, .flags = HG_BUFFER_UNINIT, .stream = r->stream};
     HG_TRY(hg_buffer_create(e->executor, &desc, e->workspace_bytes, &r->workspace));
   }
   hg_status status = HG_OK;

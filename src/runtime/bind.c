@@ -141,7 +141,8 @@ static hg_status note_use(binder *b, hg_storage *storage, int is_written) {
   b->bound_memory->used |= storage->used;
   storage->used |= b->mark;
   if (is_written && b->mark != 0) hg_note_write_locked(storage);
-  return b->bound_memory->keeper != NULL ? hg_graph_keep_locked(b->bound_memory->keeper, storage) : HG_OK;
+  if (b->bound_memory->keeper != NULL) return hg_graph_keep_locked(b->bound_memory->keeper, storage);
+  return b->bound_memory->stream != NULL ? hg_stream_reach_locked(b->bound_memory->stream, storage) : HG_OK;
 }
 
 static hg_status find_span(binder *b, uint16_t index, uint32_t entry, atlas_span **span) {

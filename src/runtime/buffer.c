@@ -1,58 +1,7 @@
-/* buffer.c - device memory (storages), buffers and views over it, and the table of their handles. */
+/* buffer.c - buffers and views over storages, their copies, and the table of their handles. */
 #include "runtime/runtime.h"
 
 #include <string.h>
-
-/* ---- storages ---------------------------------------------------------------------------------------------------- */
-
-static hg_status allocate_locked(hg_executor *executor, hg_storage *storage, uint32_t alignment, uint32_t flags) {
-  if (alignment < HG_BACKEND_MIN_ALIGNMENT) alignment = HG_BACKEND_MIN_ALIGNMENT;
-  return executor->backend->allocate(executor->device, storage->byte_count, alignment, !(flags & HG_BUFFER_UNINIT),
-                                     &storage->address);
-}
-
-hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, uint32_t alignment, uint32_t flags,
-                            hg_storage **out) {
-  hg_storage *storage = hg_allocate(&executor->allocator, 1, sizeof *storage);
-  if (storage == NULL) return hg_fail_memory("a buffer object", sizeof *storage);
-  atomic_init(&storage->references, 1);
-  storage->byte_count = byte_count;
-  hg_lock(executor);
-  hg_status status = allocate_locked(executor, storage, alignment, flags);
-  if (status == HG_OK) {
-    executor->counts.allocations++;
-    executor->counts.allocated_bytes += byte_count;
-  }
-  hg_unlock(executor);
-  if (status != HG_OK) {
-    hg_release(&executor->allocator, storage);
-    return status;
-  }
-  storage->executor = hg_executor_retain(executor);
-  *out = storage;
-  return HG_OK;
-}
-
-/* Pending work of streams may still use the memory: then it is freed behind that work. */
-static void free_locked(hg_executor *executor, hg_storage *storage) {
-  void **streams = NULL;
-  size_t count = 0;
-  if (storage->used != 0) count = hg_busy_streams_locked(executor, storage->used, &streams);
-  if (count == 0) executor->backend->free(executor->device, storage->address);
-  else executor->backend->streams->free(executor->device, storage->address, streams, count);
-}
-
-void hg_storage_release(hg_storage *storage) {
-  if (storage == NULL || !hg_unreference(&storage->references)) return;
-  hg_executor *executor = storage->executor;
-  if (!storage->foreign) {
-    hg_lock(executor);
-    free_locked(executor, storage);
-    hg_unlock(executor);
-  }
-  hg_release(&executor->allocator, storage);
-  hg_executor_release(executor);
-}
 
 /* ---- work for a stream ------------------------------------------------------------------------------------------- */
 
@@ -63,6 +12,9 @@ static hg_status submit_locked(hg_stream *stream, hg_work *work, hg_storage *sto
   if (stream->capture != NULL) {
     HG_TRY(hg_graph_keep_locked(stream->capture, storage));
     if (other != storage) HG_TRY(hg_graph_keep_locked(stream->capture, other));
+  } else {
+    HG_TRY(hg_stream_reach_locked(stream, storage));
+    HG_TRY(hg_stream_reach_locked(stream, other));
   }
   storage->used |= hg_stream_bit(stream);
   other->used |= hg_stream_bit(stream);
@@ -189,8 +141,10 @@ hg_status hg_buffer_create(hg_executor *executor, const hg_buffer_desc *desc, ui
   if (alignment > HG_BACKEND_MAX_ALIGNMENT || (alignment & (alignment - 1)) != 0)
     return hg_fail(HG_INVALID_ARGUMENT, "a buffer's alignment must be a power of two up to %d, not %u",
                    HG_BACKEND_MAX_ALIGNMENT, (unsigned)alignment);
+  if (own.stream != NULL) HG_TRY(hg_check_stream("hg_buffer_desc.stream", executor, own.stream));
+  const hg_storage_wish wish = {.alignment = alignment, .flags = own.flags, .stream = own.stream};
   hg_storage *storage = NULL;
-  HG_TRY(hg_storage_create(executor, byte_count, alignment, own.flags, &storage));
+  HG_TRY(hg_storage_create(executor, byte_count, &wish, &storage));
   *out = hg_buffer_first(storage, 0, byte_count);
   return HG_OK;
 }

@@ -164,6 +164,7 @@ static hg_status launch_locked(hg_graph *graph, hg_stream *stream) {
   for (size_t i = 0; i < graph->storages.count; i++)
     if (storages[i]->map_count > 0)
       return hg_fail(HG_BUSY, "hg_graph_launch: a buffer of the graph is mapped; unmap it before the launch");
+  for (size_t i = 0; i < graph->storages.count; i++) HG_TRY(hg_stream_reach_locked(stream, storages[i]));
   HG_TRY(executor->backend->streams->graph_submit(executor->device, stream->device, graph->device, stream->launched));
   executor->written++;
   executor->counts.launches += graph->launches.count;

@@ -139,6 +139,7 @@ static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch
                                               atlas_launch *launch) {
   hg_executor *executor = kernel->executor;
   bound->used = 0;
+  bound->stream = NULL;
   bound->keeper = NULL;
   if (kernel->uses_boundary) HG_TRY(hg_settle_locked(executor, &executor->boundary_used));
   hg_status status = prepare_locked(kernel, desc, bound, launch);
@@ -188,6 +189,7 @@ static hg_status try_to_submit_locked(hg_kernel *kernel, const hg_launch_desc *d
   bound.tables = NULL;
   HG_TRY(hg_stream_room_locked(stream));
   bound.used = hg_stream_bit(stream);
+  bound.stream = stream;
   bound.keeper = stream->capture;
   size_t kept = bound.keeper != NULL ? bound.keeper->storages.count : 0;
   hg_status status = prepare_locked(kernel, desc, &bound, launch);

@@ -17,7 +17,8 @@ hg_status hg_pool_create(hg_executor *executor, uint64_t byte_count, hg_pool **o
   if (pool == NULL) return hg_fail_memory("a pool object", sizeof *pool);
   pool->regions.element_size = sizeof(hg_region);
   /* Aligned as far as any region may ask, so that a region's offset decides about its alignment. */
-  hg_status status = hg_storage_create(executor, byte_count, HG_BACKEND_MAX_ALIGNMENT, 0, &pool->storage);
+  const hg_storage_wish wish = {.alignment = HG_BACKEND_MAX_ALIGNMENT};
+  hg_status status = hg_storage_create(executor, byte_count, &wish, &pool->storage);
   if (status != HG_OK) {
     hg_release(&executor->allocator, pool);
     return status;

@@ -5,8 +5,8 @@
  * called with the mutex held, so that it may call the library. Threads wait for streams and compile without the mutex.
  * Of two executors' mutexes that at the lower address is locked first.
  *
- * Circle: between buffer compilers event executor graph kernel stream: objects hold references to each other, and
- * the release of the last reference releases those that the object held. */
+ * Circle: compilers event executor graph kernel memory stream: objects hold references to each other,
+ * and the release of the last reference releases those that the object held. */
 #ifndef HG_RUNTIME_H
 #define HG_RUNTIME_H
 
@@ -36,6 +36,7 @@ const hg_backend_row *hg_backend_at(size_t index); /* NULL past the last */
 
 /* A set of streams by hg_stream_bit: the 64th stream of an executor and all later ones share a bit. */
 typedef uint64_t hg_stream_set;
+enum { HG_HOMES = 63 }; /* streams in whose order memory is taken: the first ones of an executor, by their place */
 
 typedef struct hg_storage hg_storage;
 
@@ -56,6 +57,8 @@ struct hg_storage {
   uint8_t *address;      /* of the device */
   uint64_t byte_count;
   hg_stream_set used;    /* streams that may have pending work on it */
+  uint64_t born;         /* its number among all that was taken in the order of a stream; 0: it was not */
+  uint32_t home;         /* and the place of that stream, which may be closed since: see memory.c */
   uint64_t written;      /* the executor's `written` when a stream was last given work that writes to it */
   hg_buffer first;       /* hg_buffer_first's: most storages have one buffer */
 };
@@ -115,6 +118,8 @@ struct hg_executor {
   hg_array busy_streams; /* void *, with capacity for all streams: see hg_busy_streams_locked */
   hg_array host_memory;  /* hg_host_block */
   uint64_t written;      /* counts the work of streams that writes to memory */
+  uint64_t born;         /* and allocations in the order of one */
+  uint64_t in_use, most_in_use; /* bytes of storages */
   uint64_t origin_bytes; /* of memory that origins keep */
   hg_counts counts;
 
@@ -204,7 +209,10 @@ struct hg_stream {
   hg_executor *executor;
   atomic_uint references;
   uint32_t place;            /* in the executor's table */
+  uint8_t is_foreign;
   void *device;              /* the backend's */
+  uint64_t opened;           /* the executor's `born` then */
+  uint64_t behind[HG_HOMES]; /* by place: it comes behind what the stream there took up to this number */
   uint64_t given, finished;  /* pieces of work submitted, and known to be done */
   uint64_t launched, collected;          /* launches submitted, and with their faults collected */
   hg_flight flights[HG_STREAM_LAUNCHES]; /* of launch n: n % HG_STREAM_LAUNCHES */
@@ -222,6 +230,8 @@ struct hg_event {
   void *device;
   hg_kernel *kernel; /* it stands for this kernel's compilation, and holds a reference; NULL: for a place in a stream */
   uint8_t timed, recorded;
+  uint32_t place;    /* of the stream where it was recorded last, */
+  uint64_t born;     /* and the executor's `born` then */
 };
 
 /* A launch of a graph, by its number. */
@@ -272,9 +282,14 @@ static inline hg_patience hg_executor_patience(const hg_executor *executor) {
 /* HG_OUT_OF_RANGE unless [offset, offset + byte_count) lies in an object of `size` bytes. */
 hg_status hg_check_range(const char *what, uint64_t size, uint64_t offset, uint64_t byte_count);
 
-/* New device memory, zeroed unless `flags` has HG_BUFFER_UNINIT. Takes the lock itself. */
-hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, uint32_t alignment, uint32_t flags,
-                            hg_storage **out);
+/* What hg_buffer_desc asks for. */
+typedef struct hg_storage_wish {
+  uint32_t alignment, flags;
+  hg_stream *stream;
+} hg_storage_wish;
+
+/* New device memory. Takes the lock itself. */
+hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, const hg_storage_wish *wish, hg_storage **out);
 void hg_storage_release(hg_storage *storage); /* NULL is accepted */
 
 /* A buffer over a range of a storage; takes a reference to it. */
@@ -301,6 +316,7 @@ hg_status hg_storage_read(hg_storage *storage, uint64_t offset, void *destinatio
 /* The arguments of a launch: what its parameters are bound to. */
 typedef struct hg_bound {
   hg_stream_set used;  /* in: the stream of the launch; out: streams that may have pending work on its memory */
+  hg_stream *stream;   /* of the launch; NULL: none */
   hg_graph *keeper;    /* the graph that takes references to the memory; NULL: none */
   atlas_span *tables;  /* memory for the table entries, which the caller releases whatever the result */
   atlas_argument arguments[ATLAS_MAX_SYMBOLS]; /* set for the program's symbols */
@@ -330,6 +346,16 @@ hg_status hg_launch_warm(hg_kernel *kernel, const atlas_launch *launch);
 
 static inline hg_stream_set hg_stream_bit(const hg_stream *stream) {
   return UINT64_C(1) << (stream->place < 63 ? stream->place : 63);
+}
+
+/* Before work of a stream uses memory: the stream comes behind the allocation. */
+hg_status hg_stream_follow_home_locked(hg_stream *stream, const hg_storage *storage);
+static inline hg_status hg_stream_reach_locked(hg_stream *stream, const hg_storage *storage) {
+  return storage->born > stream->behind[storage->home] ? hg_stream_follow_home_locked(stream, storage) : HG_OK;
+}
+/* The stream comes behind all that the stream at that place took up to this number. */
+static inline void hg_stream_note_behind_locked(hg_stream *stream, uint32_t place, uint64_t born) {
+  if (place < HG_HOMES && stream->behind[place] < born) stream->behind[place] = born;
 }
 
 /* HG_INVALID_ARGUMENT unless the stream is of that executor. */

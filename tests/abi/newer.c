@@ -141,6 +141,7 @@ static void check_results(setting *s) {
   CHECK_EQ_U64(hg_stream_create(s->executor, NULL, &stream), HG_OK);
   CHECK_RESULT(hg_executor_info, hg_executor_query(s->executor, result));
   CHECK_RESULT(hg_backend_info, hg_backend_query(2, result));
+  CHECK_RESULT(hg_memory_info, hg_memory_query(s->executor, result));
   CHECK_RESULT(hg_emit_target_info, hg_emit_target_query(0, result));
   CHECK_RESULT(hg_cache_info, hg_cache_query(result));
   CHECK_RESULT(hg_error_info, hg_last_error_info(result));

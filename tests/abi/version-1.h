@@ -480,6 +480,7 @@ typedef struct hg_backend_info {
 hg_status hg_backend_query(size_t index, hg_backend_info *info);
 hg_status hg_backend_by_name(const char *name, hg_backend_id *id);
 typedef struct hg_buffer hg_buffer;
+typedef struct hg_stream hg_stream;
 
 enum {
   HG_BUFFER_UNINIT = 1
@@ -507,7 +508,19 @@ hg_status hg_buffer_fill(hg_buffer *buffer, uint64_t offset, uint64_t byte_count
     size_t pattern_size);
 hg_status hg_buffer_map(hg_buffer *buffer, void **memory);
 hg_status hg_buffer_unmap(hg_buffer *buffer);
-typedef struct hg_stream hg_stream;
+
+typedef struct hg_memory_info {
+  size_t size;
+  uint64_t in_use;
+  uint64_t most_in_use;
+  uint64_t kept;
+  uint64_t kept_most;
+  uint64_t device_free, device_bytes;
+} hg_memory_info;
+
+hg_status hg_memory_query(hg_executor *executor, hg_memory_info *info);
+hg_status hg_memory_trim(hg_executor *executor);
+hg_status hg_memory_keep(hg_executor *executor, uint64_t byte_count);
 
 typedef struct hg_stream_desc {
   size_t size;

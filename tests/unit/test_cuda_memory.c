@@ -1,5 +1,5 @@
-/* test_cuda_memory.c - the CUDA backend's memory on a double of libcuda: copies, fills and maps against a model, and
- * memory that runs out. */
+/* test_cuda_memory.c - the CUDA backend's memory on a double of libcuda: copies, fills and maps against a model, what
+ * the driver is asked for by loops whose results are in the order of a stream, and memory that runs out. */
 #define _GNU_SOURCE
 #include "fake_gpu.h"
 
@@ -122,6 +122,140 @@ static void test_maps(void) {
   CHECK_CLEAN();
 }
 
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+
+enum { RESULT_BYTES = 1 << 20 };
+
+static hg_buffer *result_on(hg_executor *executor, hg_stream *stream, uint64_t byte_count) {
+  hg_buffer *buffer = NULL;
+  uint32_t value = 1;
+  hg_buffer_desc desc = {.size = sizeof desc, .flags = HG_BUFFER_UNINIT, .stream = stream};
+  CHECK_EQ_U64(hg_buffer_create(executor, &desc, byte_count, &buffer), HG_OK);
+  if (stream != NULL) CHECK_EQ_U64(hg_buffer_fill_async(buffer, 0, byte_count, &value, 4, stream), HG_OK);
+  return buffer;
+}
+
+typedef struct asked {
+  uint64_t mapped;
+  unsigned allocations, frees, records, waits;
+} asked;
+
+static asked asked_until_now(void) {
+  return (asked){gpu.mapped(), gpu.calls("cuMemAllocFromPoolAsync"), gpu.calls("cuMemFreeAsync"),
+                 gpu.calls("cuEventRecord"), gpu.calls("cuStreamWaitEvent")};
+}
+
+/* Results that are dropped at once, replaced by the next, or the last `held` of which are kept: as many are mapped as
+ * are there at once, and a call of the loop costs no more of the driver than to allocate and to free. */
+static void test_loop(uint32_t held, uint64_t blocks) {
+  enum { CALLS = 50 };
+  hg_executor *executor = NULL;
+  hg_stream *stream = NULL;
+  hg_buffer *results[4] = {NULL};
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  hg_buffer_release(result_on(executor, stream, 64)); /* the first work makes events */
+  const asked before = asked_until_now();
+  for (uint32_t i = 0; i < CALLS; i++) { /* nobody waits */
+    hg_buffer *result = result_on(executor, stream, RESULT_BYTES), **place = &results[held > 0 ? i % held : 0];
+    hg_buffer_release(held > 0 ? *place : result);
+    if (held > 0) *place = result;
+  }
+  const asked after = asked_until_now();
+  CHECK((after.mapped - before.mapped + RESULT_BYTES / 2) / RESULT_BYTES == blocks);
+  CHECK_EQ_U64(after.allocations - before.allocations, CALLS);
+  CHECK_EQ_U64(after.frees - before.frees, CALLS - held);
+  CHECK_EQ_U64(after.records - before.records, 0);
+  CHECK_EQ_U64(after.waits - before.waits, 0);
+  for (uint32_t i = 0; i < 4; i++) hg_buffer_release(results[i]);
+  hg_stream_release(stream);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+}
+
+/* Blocks of other sizes are split and joined. */
+static void test_sizes(void) {
+  hg_executor *executor = NULL;
+  hg_stream *stream = NULL;
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  hg_buffer_release(result_on(executor, stream, 3 * RESULT_BYTES));
+  uint64_t before = gpu.mapped();
+  for (uint64_t i = 0; i < 30; i++) {
+    hg_buffer *one = result_on(executor, stream, (i % 2 + 1) * RESULT_BYTES);
+    hg_buffer *other = result_on(executor, stream, (2 - i % 2) * RESULT_BYTES);
+    hg_buffer_release(i % 3 == 0 ? one : other);
+    hg_buffer_release(i % 3 == 0 ? other : one);
+  }
+  CHECK_EQ_U64(gpu.mapped(), before);
+  hg_stream_release(stream);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+}
+
+/* Another stream waits for the home once, for all that it took until then; not where an event has said so before. */
+static void test_following(void) {
+  hg_executor *executor = NULL;
+  hg_stream *home = NULL, *other = NULL;
+  hg_event *event = NULL;
+  hg_buffer *buffers[6];
+  uint32_t value = 1;
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &home), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &other), HG_OK);
+  CHECK_EQ_U64(hg_event_create(executor, NULL, &event), HG_OK);
+  hg_buffer_release(result_on(executor, other, 64));
+  for (int i = 0; i < 3; i++) buffers[i] = result_on(executor, home, 1024);
+  asked before = asked_until_now();
+  for (int i = 0; i < 9; i++)
+    CHECK_EQ_U64(hg_buffer_fill_async(buffers[i % 3], 0, 1024, &value, 4, other), HG_OK);
+  CHECK_EQ_U64(asked_until_now().waits - before.waits, 1);
+  for (int i = 3; i < 6; i++) buffers[i] = result_on(executor, home, 1024);
+  CHECK_EQ_U64(hg_event_record(event, home), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait_event(other, event), HG_OK);
+  before = asked_until_now();
+  for (int i = 3; i < 6; i++) CHECK_EQ_U64(hg_buffer_fill_async(buffers[i], 0, 1024, &value, 4, other), HG_OK);
+  CHECK_EQ_U64(asked_until_now().waits, before.waits);
+  for (int i = 0; i < 6; i++) hg_buffer_release(buffers[i]);
+  hg_event_release(event);
+  hg_stream_release(home);
+  hg_stream_release(other);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+}
+
+/* What is in use does not count against what is kept: a wait unmaps nothing that the next result needs. */
+static void test_kept_beside_use(void) {
+  hg_executor *executor = NULL;
+  hg_stream *stream = NULL;
+  set("FAKECUDA_MEMORY", "67108864"); /* of which an eighth is kept */
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  hg_buffer *held = result_on(executor, NULL, 32 << 20);
+  hg_buffer_release(result_on(executor, stream, 4 * RESULT_BYTES));
+  uint64_t before = gpu.mapped();
+  for (int i = 0; i < 10; i++) {
+    hg_buffer_release(result_on(executor, stream, 4 * RESULT_BYTES));
+    CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
+  }
+  CHECK_EQ_U64(gpu.mapped(), before);
+  hg_buffer *last = result_on(executor, NULL, 64);
+  uint32_t word = 0;
+  hg_buffer_release(held);
+  CHECK_EQ_U64(hg_buffer_read(last, 0, &word, 4), HG_OK); /* it was freed in the order of calls without a stream */
+  hg_buffer_release(last);
+  hg_memory_info info = {.size = sizeof info};
+  CHECK_EQ_U64(hg_memory_query(executor, &info), HG_OK);
+  CHECK_EQ_U64(info.in_use, 0);
+  CHECK(info.kept >= 4 * RESULT_BYTES && info.kept <= 8 << 20);
+  CHECK_EQ_U64(info.kept_most, 8 << 20);
+  CHECK_EQ_U64(info.device_bytes, 64 << 20);
+  hg_stream_release(stream);
+  hg_executor_release(executor);
+  set("FAKECUDA_MEMORY", NULL);
+  CHECK_CLEAN();
+}
+
 /* ---- memory that runs out ---------------------------------------------------------------------------------------- */
 
 static void test_out_of_memory(const char *pools) {
@@ -150,8 +284,69 @@ static void test_out_of_memory(const char *pools) {
   CHECK_CLEAN();
 }
 
+/* Freed behind work of two streams that nobody has waited for: too much is kept for other streams, until it is tried
+ * again behind that work. */
+static void test_recovery(const char *pools) {
+  hg_executor *executor = NULL;
+  hg_stream *streams[2] = {NULL};
+  hg_buffer *buffer = NULL;
+  set("FAKECUDA_POOLS", pools);
+  set("FAKECUDA_MEMORY", "16777216");
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ_U64(hg_stream_create(executor, NULL, &streams[i]), HG_OK);
+  for (int i = 0; i < 6; i++) {
+    hg_buffer_release(result_on(executor, streams[i % 2], 7 << 20));
+    hg_buffer_release(result_on(executor, streams[i % 2], 6 << 20));
+    buffer = result_on(executor, i < 3 ? streams[0] : NULL, 12 << 20);
+    hg_buffer_release(buffer);
+  }
+  hg_buffer_desc desc = {.size = sizeof desc, .stream = streams[0]};
+  CHECK_EQ_U64(hg_buffer_create(executor, &desc, 32 << 20, &buffer), HG_OUT_OF_MEMORY);
+  CHECK(buffer == NULL);
+  CHECK(strncmp(hg_last_error(), "a buffer of 33554432 bytes does not fit into the GPU's memory: ", 63) == 0);
+  for (int i = 0; i < 2; i++) hg_stream_release(streams[i]);
+  hg_executor_release(executor);
+  set("FAKECUDA_MEMORY", NULL);
+  set("FAKECUDA_POOLS", NULL);
+  CHECK_CLEAN();
+}
+
+/* The driver refuses once, or always. */
+static void test_refusals(void) {
+  hg_executor *executor = NULL;
+  hg_stream *stream = NULL;
+  hg_buffer *buffer = NULL;
+  CHECK_EQ_U64(open_gpu(&executor), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &stream), HG_OK);
+  hg_buffer_desc desc = {.size = sizeof desc, .stream = stream};
+  set("FAKECUDA_FAIL", "cuMemAllocFromPoolAsync:1=2");
+  hg_buffer_release(result_on(executor, stream, RESULT_BYTES));
+  set("FAKECUDA_FAIL", "cuMemAllocFromPoolAsync:0=2");
+  CHECK_EQ_U64(hg_buffer_create(executor, &desc, RESULT_BYTES, &buffer), HG_OUT_OF_MEMORY);
+  set("FAKECUDA_FAIL", "cuMemsetD8Async:1=2"); /* of what has been taken already */
+  CHECK_EQ_U64(hg_buffer_create(executor, &desc, RESULT_BYTES, &buffer), HG_OUT_OF_MEMORY);
+  set("FAKECUDA_FAIL", NULL);
+  CHECK(gpu.refusals() > 0);
+  hg_buffer_release(result_on(executor, stream, RESULT_BYTES));
+  hg_memory_info info = {.size = sizeof info};
+  CHECK_EQ_U64(hg_memory_query(executor, &info), HG_OK);
+  CHECK_EQ_U64(info.in_use, 0);
+  hg_stream_release(stream);
+  hg_executor_release(executor);
+  CHECK_CLEAN();
+}
+
 int main(void) {
   if (!begin_on_fake_gpu()) return check_report();
+  test_loop(0, 1);
+  test_loop(1, 2);
+  test_loop(4, 5);
+  test_sizes();
+  test_following();
+  test_kept_beside_use();
+  test_recovery("1");
+  test_recovery("0");
+  test_refusals();
   test_copies("1");
   test_copies("0");
   test_maps();

@@ -87,6 +87,29 @@ static void cpu_free(void *device, uint8_t *address) {
   hg_mutex_unlock(&cpu->queues.mutex);
 }
 
+static void cpu_memory(void *device, hg_device_memory *memory) {
+  cpu_device *cpu = device;
+  hg_mutex_lock(&cpu->queues.mutex);
+  *memory = (hg_device_memory){.kept = cpu->memory.kept_bytes,
+                               .kept_most = hg_cpu_kept_most(&cpu->memory),
+                               .all_bytes = hg_physical_memory()};
+  hg_mutex_unlock(&cpu->queues.mutex);
+}
+
+static void cpu_keep(void *device, uint64_t byte_count) {
+  cpu_device *cpu = device;
+  hg_mutex_lock(&cpu->queues.mutex);
+  hg_cpu_keep(&cpu->memory, byte_count);
+  hg_mutex_unlock(&cpu->queues.mutex);
+}
+
+static void cpu_trim(void *device) {
+  cpu_device *cpu = device;
+  hg_mutex_lock(&cpu->queues.mutex);
+  hg_cpu_trim(&cpu->memory);
+  hg_mutex_unlock(&cpu->queues.mutex);
+}
+
 /* There is no way to check whose memory it is. */
 static hg_status cpu_adopt(void *device, const uint8_t *memory, uint64_t byte_count) {
   (void)device;
@@ -334,6 +357,9 @@ const hg_backend hg_backend_cpu = {
     .close = cpu_close,
     .allocate = cpu_allocate,
     .free = cpu_free,
+    .memory = cpu_memory,
+    .keep = cpu_keep,
+    .trim = cpu_trim,
     .adopt = cpu_adopt,
     .copy_in = cpu_copy_in,
     .copy_out = cpu_copy_out,

@@ -89,9 +89,13 @@ static int find_kept(const hg_cpu_memory *memory, uint64_t byte_count, uint32_t 
   return found;
 }
 
-static void keep(hg_cpu_memory *memory, const hg_pages *pages) {
+uint64_t hg_cpu_kept_most(hg_cpu_memory *memory) {
   if (memory->kept_bytes_most == HG_CPU_KEPT_UNKNOWN) memory->kept_bytes_most = hg_physical_memory() / KEPT_FRACTION;
-  if (pages->byte_count > memory->kept_bytes_most) {
+  return memory->kept_bytes_most;
+}
+
+static void keep(hg_cpu_memory *memory, const hg_pages *pages) {
+  if (pages->byte_count > hg_cpu_kept_most(memory)) {
     hg_pages_unmap(pages);
     return;
   }
@@ -108,6 +112,13 @@ static int drop_all(hg_cpu_memory *memory) {
   while (memory->kept_count > 0) drop_oldest(memory);
   return any;
 }
+
+void hg_cpu_keep(hg_cpu_memory *memory, uint64_t byte_count) {
+  memory->kept_bytes_most = byte_count < HG_CPU_KEPT_UNKNOWN ? byte_count : HG_CPU_KEPT_UNKNOWN - 1;
+  while (memory->kept_bytes > memory->kept_bytes_most) drop_oldest(memory);
+}
+
+void hg_cpu_trim(hg_cpu_memory *memory) { drop_all(memory); }
 
 void hg_cpu_memory_close(hg_cpu_memory *memory) { drop_all(memory); }
 

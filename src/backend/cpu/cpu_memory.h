@@ -29,6 +29,10 @@ typedef struct hg_cpu_memory {
 
 void hg_cpu_memory_open(hg_cpu_memory *memory, const hg_allocator *allocator);
 void hg_cpu_memory_close(hg_cpu_memory *memory);
+/* How many bytes free blocks may have together, and another bound for that; and gives all of them back. */
+uint64_t hg_cpu_kept_most(hg_cpu_memory *memory);
+void hg_cpu_keep(hg_cpu_memory *memory, uint64_t byte_count);
+void hg_cpu_trim(hg_cpu_memory *memory);
 
 /* byte_count bytes at a multiple of `alignment`, as hg_backend.allocate has it; they read as zero if `zeroed`. */
 hg_status hg_cpu_allocate(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int zeroed,

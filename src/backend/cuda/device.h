@@ -1,5 +1,9 @@
 /* device.h - the inside of the CUDA device, shared by the files of this folder.
  *
+ * Memory is allocated and freed in the order of a stream (its home), the own one where nobody asked for another: what
+ * the stream has freed it gets again without a wait and without a page that is mapped anew, which costs several times
+ * what a kernel takes over it.
+ *
  * All work but that of the caller's streams goes to the device's own stream, in order. Before new work a caller's
  * stream waits for the own stream's, if there was any since it last waited (hg_cuda_order_within). In the other
  * direction the runtime waits on the host; only frees and the closing of a stream make the own stream wait. The runtime
@@ -27,6 +31,7 @@ typedef struct cuda_allocation {
   cuda_address base;    /* as the driver gave it */
   uint64_t byte_count;  /* from the address on */
   uint64_t taken;       /* bytes from the base on */
+  struct cuda_stream *home; /* in whose order it was allocated and will be freed; NULL: the own stream's */
   uint8_t *mirror;      /* while any range is mapped: host memory of byte_count bytes, with the same alignment */
   void *mirror_block;   /* and where it was allocated */
   uint32_t map_count;
@@ -125,6 +130,10 @@ typedef struct cuda_device {
   hg_array maps;         /* cuda_map */
   hg_mutex mutex;        /* guards the spares, and the heap's warming: compilations use both */
   hg_array spares;       /* cuda_spare */
+  uint64_t spare_bytes;  /* of them */
+  uint64_t in_use;       /* bytes of the allocations */
+  uint64_t kept_most;    /* of freed memory */
+  uint64_t bounded_use;  /* of allocations, for which the pool's bound was set last */
   cuda_slot slots[CUDA_SLOT_COUNT];
   uint32_t next_slot;
   hg_functions functions; /* of the library, as far as programs needed them; for all threads */
@@ -192,9 +201,16 @@ static inline cuda_address cuda_address_of(const uint8_t *address) { return (cud
 
 hg_status hg_cuda_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **address);
 void hg_cuda_free(void *device, uint8_t *address);
+hg_status hg_cuda_allocate_on(void *device, void *stream, uint64_t byte_count, uint32_t alignment, int zeroed,
+                              uint8_t **address);
+void hg_cuda_memory(void *device, hg_device_memory *memory);
+void hg_cuda_keep(void *device, uint64_t byte_count);
+void hg_cuda_trim(void *device);
+/* The stream ends: memory in its order is in the own stream's from now on. */
+void hg_cuda_leave_home(cuda_device *d, const cuda_stream *stream);
 /* Makes later work of `stream` wait for the work that `other` has now. */
 void hg_cuda_wait_behind_within(cuda_device *d, void *stream, const cuda_stream *other);
-/* Frees memory behind the work that these streams have now. */
+/* Frees memory behind the work that these streams and its home have now. */
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count);
 hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address);
 void hg_cuda_free_within(cuda_device *d, uint8_t *address);

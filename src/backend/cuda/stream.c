@@ -160,6 +160,7 @@ static void stream_close(void *device, void *stream) {
   cuda_device *d = device;
   cuda_stream *s = stream;
   int pushed = 0;
+  hg_cuda_leave_home(d, s);
   if (hg_cuda_enter(d, &pushed) == HG_OK) { /* else lost with the context */
     close_within(d, s);
     hg_cuda_leave(d, pushed);
@@ -295,6 +296,15 @@ static hg_status stream_outcome(void *device, void *stream, int result) {
   return hg_cuda_check(device, result, "work of a stream failed");
 }
 
+static hg_status follow_within(cuda_device *d, const cuda_stream *s, const cuda_stream *other) {
+  hg_cuda_wait_behind_within(d, s->stream, other);
+  return HG_OK;
+}
+
+static hg_status stream_follow(void *device, void *stream, void *other) {
+  CUDA_RUN(device, follow_within(device, stream, other));
+}
+
 static void stream_free(void *device, uint8_t *address, void *const *streams, size_t count) {
   cuda_device *d = device;
   int pushed = 0;
@@ -412,6 +422,8 @@ const hg_stream_functions hg_cuda_streams = {
     .graph_open = hg_cuda_graph_open,
     .graph_close = hg_cuda_graph_close,
     .graph_submit = hg_cuda_graph_submit,
+    .allocate = hg_cuda_allocate_on,
+    .follow = stream_follow,
     .free = stream_free,
     .host_allocate = host_allocate,
     .host_free = host_free,

@@ -140,6 +140,25 @@ void hg_metal_free(void *device, uint8_t *memory) {
   d->objc.pool_pop(pool);
 }
 
+void hg_metal_memory(void *device, hg_device_memory *memory) {
+  const metal_device *d = device;
+  *memory = (hg_device_memory){.kept = d->spare_bytes, .kept_most = d->most_spare_bytes};
+}
+
+void hg_metal_keep(void *device, uint64_t byte_count) {
+  metal_device *d = device;
+  d->most_spare_bytes = byte_count;
+  if (d->spare_bytes > byte_count) hg_metal_trim(d);
+}
+
+void hg_metal_trim(void *device) {
+  metal_device *d = device;
+  if (d->process != hg_process_id()) return;
+  void *pool = d->objc.pool_push();
+  (void)hg_metal_trim_within(d);
+  d->objc.pool_pop(pool);
+}
+
 uint64_t hg_metal_gpu_address(metal_device *d, metal_id encoder, const uint8_t *memory) {
   const metal_allocation *a = memory != NULL ? find(d, memory) : NULL;
   if (a == NULL) return 0;
