@@ -506,7 +506,7 @@ static package *allocate(const dl_tensor *like) {
   hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)like->rank, (const uint64_t *)like->shape);
   if (!hgpy_ok(hg_tensor_extent(&tensor, &lowest, &count))) return NULL;
   hgpy_device *device = device_at(like->device);
-  hgpy_storage *storage = device != NULL ? hgpy_storage_create(device, count * hgpy_type_bytes(type), false) : NULL;
+  hgpy_storage *storage = device != NULL ? hgpy_storage_for_work(device, count * hgpy_type_bytes(type)) : NULL;
   hgpy_node *node = storage != NULL ? hgpy_node_data(storage, &tensor) : NULL;
   package *p = NULL;
   if (node != NULL && hgpy_order_before(node->device, HGPY_DEFAULT_STREAM))

@@ -153,7 +153,7 @@ static bool add_numbers(run *r, const graph *g) {
     hgpy_storage *narrow = NULL;
     if (is_good && wide.type != tensor.type) { /* as the computation converts a number: by a cast */
       hg_argument argument = {.count = 1, .integers = {(int64_t)tensor.type}};
-      narrow = hgpy_storage_create(g->device, 8, false);
+      narrow = hgpy_storage_for_work(g->device, 8);
       wide.buffer = storage->buffer;
       wide.offset = (int64_t)i;
       is_good = narrow != NULL;
@@ -178,7 +178,7 @@ static bool add_outputs(run *r, const graph *g, hgpy_storage *into_storage, cons
     const hg_tensor *like = &g->results.nodes[i]->tensor;
     hg_tensor tensor = hg_tensor_of(NULL, (atlas_type)like->type, like->rank, like->shape);
     hgpy_storage *storage =
-        hgpy_storage_create(g->device, hg_tensor_count(&tensor) * hgpy_type_bytes(like->type), false);
+        hgpy_storage_for_work(g->device, hg_tensor_count(&tensor) * hgpy_type_bytes(like->type));
     if (storage == NULL) return false;
     add_tensor(r, &tensor, storage);
   }

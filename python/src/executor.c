@@ -10,13 +10,19 @@ typedef struct executor {
 } executor;
 
 static PyTypeObject *executor_type;
-static hgpy_device *default_device;
+static hgpy_device *default_device, *all_devices;
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 hgpy_device *hgpy_device_retain(hgpy_device *device) {
   if (device != NULL) device->references++;
   return device;
+}
+
+static void leave_list(const hgpy_device *device) {
+  hgpy_device **at = &all_devices;
+  while (*at != NULL && *at != device) at = &(*at)->next;
+  if (*at != NULL) *at = device->next;
 }
 
 void hgpy_device_release(hgpy_device *device) {
@@ -27,6 +33,7 @@ void hgpy_device_release(hgpy_device *device) {
     return;
   }
   if (device->references > 0) return;
+  leave_list(device);
   hgpy_forget(device); /* another one may get its address */
   hgpy_plans_forget(device);
   hgpy_storage_forget(device);
@@ -59,9 +66,29 @@ static hgpy_device *make_device(hg_backend_id backend, uint32_t number, const ch
   HGPY_BEGIN_CALL
   status = open_device(&desc, device);
   HGPY_END_CALL
-  if (hgpy_ok(status) && (backend != HG_BACKEND_AUTO || hgpy_allows_device(device))) return device;
+  if (hgpy_ok(status) && (backend != HG_BACKEND_AUTO || hgpy_allows_device(device))) {
+    device->next = all_devices;
+    all_devices = device;
+    return device;
+  }
   hgpy_device_release(device);
   return NULL;
+}
+
+/* One that is held stays in the list while other threads run. */
+bool hgpy_trim_others(const hgpy_device *device) {
+  bool any = false;
+  for (hgpy_device *other = hgpy_device_retain(all_devices), *next; other != NULL; other = next) {
+    if (other != device && other->backend == device->backend && other->number == device->number) {
+      any = true;
+      HGPY_BEGIN_CALL
+      (void)hg_memory_trim(other->executor);
+      HGPY_END_CALL
+    }
+    next = hgpy_device_retain(other->next);
+    hgpy_device_release(other);
+  }
+  return any;
 }
 
 hgpy_device *hgpy_default_device(void) {
@@ -212,6 +239,42 @@ static PyObject *executor_allocate_boundary(PyObject *self, PyObject *arguments,
   return storage != NULL ? hgpy_buffer_of(storage, type, count) : NULL;
 }
 
+/* ---- its memory -------------------------------------------------------------------------------------------------- */
+
+static PyObject *executor_memory(PyObject *self, void *unused) {
+  hgpy_device *device = hgpy_device_of(self);
+  hg_memory_info i = {.size = sizeof i};
+  (void)unused;
+  if (device == NULL || !hgpy_ok(hg_memory_query(device->executor, &i))) return NULL;
+  uint64_t small = hgpy_storage_kept_bytes(device); /* the library takes them for used */
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "in_use", (unsigned long long)(i.in_use - small), "most_in_use",
+                       (unsigned long long)i.most_in_use, "kept", (unsigned long long)(i.kept + small), "kept_most",
+                       (unsigned long long)i.kept_most, "device_free", (unsigned long long)i.device_free,
+                       "device_bytes", (unsigned long long)i.device_bytes);
+}
+
+static PyObject *executor_trim(PyObject *self, PyObject *unused) {
+  hgpy_device *device = hgpy_device_of(self);
+  hg_status status;
+  (void)unused;
+  if (device == NULL) return NULL;
+  hgpy_storage_forget(device);
+  HGPY_BEGIN_CALL
+  status = hg_memory_trim(device->executor);
+  HGPY_END_CALL
+  if (!hgpy_ok(status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *executor_keep(PyObject *self, PyObject *object) {
+  hgpy_device *device = hgpy_device_of(self);
+  if (device == NULL) return NULL;
+  unsigned long long byte_count = PyLong_AsUnsignedLongLong(object);
+  if (byte_count == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+  if (!hgpy_ok(hg_memory_keep(device->executor, byte_count))) return NULL;
+  Py_RETURN_NONE;
+}
+
 /* ---- what it is -------------------------------------------------------------------------------------------------- */
 
 static bool query(PyObject *self, hg_executor_info *info) {
@@ -275,6 +338,13 @@ static PyMethodDef executor_methods[] = {
      "zeros, and two buffers of a class are the same memory."},
     {"synchronize", executor_synchronize, METH_NOARGS,
      "synchronize($self)\n--\n\nWaits until all that was given to the device is done; a fault of it is raised here."},
+    {"trim", executor_trim, METH_NOARGS,
+     "trim($self)\n--\n\nGives memory that is kept back to the system, when the device is done. That is done, too, "
+     "before "
+     "OutOfMemory is\nraised."},
+    {"keep", executor_keep, METH_O,
+     "keep($self, byte_count, /)\n--\n\nHow much freed memory is kept at most for the next arrays, an eighth of the "
+     "device's if nobody says."},
     {"close", executor_close, METH_NOARGS,
      "close($self)\n--\n\nGives the device up. What was made on it lives on; the executor itself cannot be used any "
      "more."},
@@ -286,6 +356,11 @@ static PyMethodDef executor_methods[] = {
 static PyGetSetDef executor_getset[] = {
     {"backend", executor_backend, NULL, "The name of the backend that was chosen: 'cpu', 'cuda' or 'metal'.", NULL},
     {"info", executor_info, NULL, "What was chosen, why, and what it can do: a dict.", NULL},
+    {"memory", executor_memory, NULL,
+     "Bytes: a dict. in_use: of arrays and buffers, most_in_use: at any one time; kept: freed and kept for the next ones,\n"
+     "kept_most: no more than that when the device is done; device_free and device_bytes: of the device, whoever uses it,\n"
+     "0 where that is not known.",
+     NULL},
     {"counts", executor_counts, NULL,
      "What it has done since it was made, a dict of integers: launches; moved_bytes (read and written by those of\n"
      "operations); plans (computations that no earlier one was equal to); compilations (of programs, those found\n"

@@ -73,6 +73,7 @@ typedef struct hgpy_behind hgpy_behind;
 /* What an Executor and all that is made on it share. */
 typedef struct hgpy_device {
   uint32_t references;
+  struct hgpy_device *next; /* in the list of all */
   hg_backend_id backend;
   hg_executor *executor;
   hg_stream *stream; /* of a GPU: work is given to it and waited for when something is read. NULL: the CPU's */
@@ -94,6 +95,8 @@ int hgpy_executor_add(PyObject *module);
 hgpy_device *hgpy_default_device(void);
 /* Likewise, of a backend and its number: the default one, where it is that. */
 hgpy_device *hgpy_device_at(hg_backend_id backend, uint32_t number);
+/* Gives back the memory that other executors of the same device keep. False: there are none. */
+bool hgpy_trim_others(const hgpy_device *device);
 void hgpy_lose_default_device(void); /* another is made when one is asked for; in a child of fork */
 hgpy_device *hgpy_device_retain(hgpy_device *device);
 void hgpy_device_release(hgpy_device *device);
@@ -193,6 +196,9 @@ struct hgpy_storage {
 
 /* New memory; `is_zero`: it reads as zeros. NULL: raised. */
 hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool is_zero);
+/* New memory that work of the device's stream writes first: in that stream's order. What the host writes to is not to
+ * wait for that work. */
+hgpy_storage *hgpy_storage_for_work(hgpy_device *device, uint64_t byte_count);
 /* What is there instead of memory where nothing is computed. NULL: raised. */
 hgpy_storage *hgpy_storage_blank(hgpy_device *device, uint64_t byte_count);
 /* For what is computed: new memory, or nothing but that. */
@@ -209,8 +215,9 @@ hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uin
 void hgpy_give_back(void *owner, void (*release)(void *owner));
 hgpy_storage *hgpy_storage_retain(hgpy_storage *storage);
 void hgpy_storage_release(hgpy_storage *storage);
-/* Gives back what a device keeps. */
+/* Gives back what a device keeps; and how many bytes of small memory that nobody uses it keeps. */
 void hgpy_storage_forget(hgpy_device *device);
+uint64_t hgpy_storage_kept_bytes(const hgpy_device *device);
 
 /* ---- nodes (node.c) ---------------------------------------------------------------------------------------------- */
 

@@ -81,6 +81,14 @@ static void keep_lent(hgpy_storage *storage) {
   if (old != NULL) destroy(old);
 }
 
+uint64_t hgpy_storage_kept_bytes(const hgpy_device *device) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < HGPY_KEPT_LISTS; i++)
+    for (const hgpy_storage *storage = device->kept[i]; storage != NULL; storage = storage->next)
+      sum += storage->byte_count;
+  return sum;
+}
+
 void hgpy_storage_forget(hgpy_device *device) {
   forget_kept(device);
   for (uint32_t i = 0; i < HGPY_LENT; i++) {
@@ -94,27 +102,39 @@ void hgpy_storage_forget(hgpy_device *device) {
 
 enum { LARGE_BYTES = 1 << 20 };
 
-hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool is_zero) {
+static hg_status create_buffer(hgpy_device *device, const hg_buffer_desc *desc, uint64_t byte_count, hg_buffer **out) {
+  hg_status status;
+  if (byte_count < LARGE_BYTES) return hg_buffer_create(device->executor, desc, byte_count, out);
+  HGPY_BEGIN_CALL
+  status = hg_buffer_create(device->executor, desc, byte_count, out);
+  HGPY_END_CALL
+  return status;
+}
+
+static hgpy_storage *create(hgpy_device *device, uint64_t byte_count, bool is_zero, hg_stream *stream) {
   hgpy_release_reached(device);
   hgpy_storage *storage = is_zero ? NULL : take_kept(device, byte_count);
   if (storage != NULL) return storage;
   storage = make_storage(device, byte_count);
   if (storage == NULL) return NULL;
-  hg_buffer_desc desc = {.size = sizeof desc, .flags = is_zero ? 0 : HG_BUFFER_UNINIT};
-  hg_status status;
-  if (byte_count < LARGE_BYTES) {
-    status = hg_buffer_create(device->executor, &desc, byte_count, &storage->buffer);
-  } else {
-    HGPY_BEGIN_CALL
-    status = hg_buffer_create(device->executor, &desc, byte_count, &storage->buffer);
-    HGPY_END_CALL
-  }
+  hg_buffer_desc desc = {.size = sizeof desc, .flags = is_zero ? 0 : HG_BUFFER_UNINIT, .stream = stream};
+  hg_status status = create_buffer(device, &desc, byte_count, &storage->buffer);
+  if (status == HG_OUT_OF_MEMORY && hgpy_trim_others(device))
+    status = create_buffer(device, &desc, byte_count, &storage->buffer);
   if (hgpy_ok(status)) {
     if (device->backend == HG_BACKEND_CPU) storage->address = hg_buffer_address(storage->buffer);
     return storage;
   }
   hgpy_storage_release(storage);
   return NULL;
+}
+
+hgpy_storage *hgpy_storage_create(hgpy_device *device, uint64_t byte_count, bool is_zero) {
+  return create(device, byte_count, is_zero, NULL);
+}
+
+hgpy_storage *hgpy_storage_for_work(hgpy_device *device, uint64_t byte_count) {
+  return create(device, byte_count, false, device->stream);
 }
 
 void hgpy_give_back(void *owner, void (*release)(void *owner)) {
@@ -136,7 +156,7 @@ hgpy_storage *hgpy_storage_blank(hgpy_device *device, uint64_t byte_count) {
 }
 
 hgpy_storage *hgpy_storage_for_result(hgpy_device *device, uint64_t byte_count) {
-  return hgpy_is_warming() ? hgpy_storage_blank(device, byte_count) : hgpy_storage_create(device, byte_count, false);
+  return hgpy_is_warming() ? hgpy_storage_blank(device, byte_count) : hgpy_storage_for_work(device, byte_count);
 }
 
 /* NULL: raised. */
