@@ -248,13 +248,14 @@ def lend(x, out):
     out[0] = x.tensor()
     return 0
 
-released = []
+released, packages = [], []
 
 @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))
 def own(x, out):
-    x.release = Release(lambda m: released.append(x))
-    x.managed = Managed(1, 3, None, x.release, 0, x.tensor())
-    out[0] = ctypes.pointer(x.managed)
+    release = Release(lambda m: released.append(x))
+    managed = Managed(1, 3, None, release, 0, x.tensor())
+    packages.append((release, managed))  # one tensor may have several
+    out[0] = ctypes.pointer(managed)
     return 0
 
 @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Managed), ctypes.POINTER(P))
