@@ -62,9 +62,13 @@ void hgpy_settle(hgpy_device *device, hg_stream *stream) {
 
 void hgpy_release_after(hgpy_device *device, uintptr_t handle, hgpy_storage *storage) {
   hg_stream *theirs = NULL;
-  if (device->stream != NULL && find_foreign(device, handle, &theirs) == HG_OK)
-    hgpy_release_behind(device, theirs, storage);
-  else hgpy_storage_release(storage);
+  if (device->stream == NULL || find_foreign(device, handle, &theirs) != HG_OK) {
+    hgpy_storage_release(storage);
+    return;
+  }
+  hg_stream_retain(theirs); /* what is let go may run Python, which may find other streams */
+  hgpy_release_behind(device, theirs, storage);
+  hg_stream_release(theirs);
 }
 
 void hgpy_order_end(hgpy_device *device) {

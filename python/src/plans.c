@@ -276,13 +276,14 @@ static bool lend_all(run *r) {
   return true;
 }
 
-/* The type of the library of that name, as a keyword; NULL: there is none. */
+/* The type of the library of that name, as a keyword; NULL with nothing raised: there is none. */
 static PyObject *name_type(PyTypeObject *type, uint32_t of) {
   PyObject *module_name = PyObject_GetAttrString((PyObject *)type, "__module__");
   PyObject *module = module_name != NULL ? PyImport_Import(module_name) : NULL;
   PyObject *word = module != NULL ? PyObject_GetAttrString(module, hgpy_type_name(of)) : NULL;
   PyObject *names = word != NULL ? Py_BuildValue("{s:O}", "dtype", word) : NULL;
   Py_XDECREF(module_name), Py_XDECREF(module), Py_XDECREF(word);
+  if (names == NULL) PyErr_Clear();
   return names;
 }
 

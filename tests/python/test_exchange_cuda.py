@@ -224,7 +224,7 @@ class Api(ctypes.Structure):
 class Lib:
     "Tensors of another library, with its table of C functions: rows of floats, or of numbers of elements."
     current, made, requires_grad = stream(), [], False
-    types = {"f4": (2, 32), "i8": (0, 64)}
+    types = {"f4": (2, 32), "i8": (0, 64), "f8": (2, 64)}
     def __init__(self, shape, kind="f4", values=None, strides=None):
         address, self.kind, self.sizes = N(), kind, tuple(shape)
         assert cuda.cuMemAlloc_v2(ctypes.byref(address), N(max(8, 8 * int(np.prod(shape))))) == 0
@@ -235,8 +235,8 @@ class Lib:
             data = np.asarray(values, kind)
             assert cuda.cuMemcpyHtoDAsync_v2(N(address.value), P(data.ctypes.data), N(data.nbytes), P(Lib.current)) == 0
             assert cuda.cuStreamSynchronize(P(Lib.current)) == 0
-    def new_empty(self, shape):
-        Lib.made.append(Lib(shape, self.kind))
+    def new_empty(self, shape, dtype=None):
+        Lib.made.append(Lib(shape, dtype or self.kind))
         return Lib.made[-1]
     def tensor(self):
         return Tensor(self.address, 2, 0, len(self.sizes), *Lib.types[self.kind], 1, self.shape, self.strides, 0)
@@ -263,6 +263,7 @@ def take(m, out):
     x = Lib.__new__(Lib)
     x.taken, t = ctypes.cast(m, ctypes.POINTER(Managed)), m.contents.tensor
     x.address, x.kind, x.sizes = (t.data or 0) + t.offset, "f4", tuple(t.shape[:t.rank])
+    x.shape, x.strides = (ctypes.c_int64 * 4)(*x.sizes), (ctypes.c_int64 * 4)(*t.strides[:t.rank])
     Lib.made.append(x)
     out[0] = id(x)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
@@ -332,3 +333,32 @@ def test_arrays_and_tensors_in_order_with_their_stream():
         "assert [m.read() for m in made] == [[18, 4, 6, 8], [81, 4, 9, 16]]\n"
         "t.requires_grad = True\n"  # its methods are asked, and it has none
         "try: hg.from_dlpack(t)\nexcept TypeError: pass\nelse: raise SystemExit('shared')\n")
+
+
+def test_a_gradient_on_tensors():
+    run(FAMILY + "class Context: needs_input_grad = (False, False, True, False, True)\n"
+        "x, w, g = Lib([2, 2], 'f4', [1, 2, 3, 4]), Lib([2, 2], 'f4', [5, 6, 7, 8]), Lib([2, 2], 'f4', [1, 0, 0, 1])\n"
+        "b = Lib([2], 'f4', [10, 20])\nfor i in range(3):\n    c, Lib.current = Context(), stream()\n"
+        "    y = _core._tensors_forward(c, function('linear').__self__, ('bias',), x, w, b)\n"
+        "    assert y.read() == [27, 43, 49, 73] and c.call[2] == (..., ..., ...)\n    c.saved_tensors = c.to_save\n"
+        "    none, nothing, *made = _core._tensors_backward(c, g)\n"
+        "    assert (none, nothing, made[1]) == (None, None, None) and made[0].read() == [5, 6, 7, 8] and made[2].read() == [1, 1]\n"
+        "c = Context()\nassert _core._tensors_forward(c, function('exp').__self__, None, Lib([1], 'f4', [0])).read() == [1]\n"
+        "c.saved_tensors, c.needs_input_grad = c.to_save, (False, False, False)\n"
+        "assert _core._tensors_backward(c, g) is None and _core._tensors_backward(c, g, g) is None\n")
+
+
+def test_results_of_another_type_than_the_tensors():
+    run(FAMILY + "x = Lib([3], 'f4', [1, 5, 2])\nint64 = 'i8'\nplace = function('argmax')(x)\n"
+        "assert place is Lib.made[-1] and place.kind == 'i8'\nout = (ctypes.c_int64 * 1)()\n"
+        "assert cuda.cuMemcpyDtoHAsync_v2(out, N(place.address), N(8), P(Lib.current)) == 0\n"
+        "assert cuda.cuStreamSynchronize(P(Lib.current)) == 0 and out[0] == 1\n")
+
+
+def test_streams_and_arrays_in_turn():
+    run(FAMILY + "add, streams = function('add'), [stream() for i in range(11)]\n"  # more than are kept
+        "t = Lib([4], 'f4', [0, 0, 0, 0])\nkept = hg.array(np.ones(4, 'f4')).compute()\n"
+        "for i in range(120):\n    before, Lib.current = Lib.current, streams[i % 11]\n"
+        "    assert cuda.cuStreamSynchronize(P(before)) == 0\n"
+        "    a = hg.from_dlpack(add(t, i))\n    b = (a * 2 + kept).compute()\n    c = _core._export_by_table(b, Lib, False)\n    del a, b\n"
+        "    assert c.read() == [2 * i + 1] * 4\n    c.taken.contents.release(c.taken)\n")
