@@ -258,6 +258,7 @@ static PyObject *executor_trim(PyObject *self, PyObject *unused) {
   hg_status status;
   (void)unused;
   if (device == NULL) return NULL;
+  hgpy_release_all_behind(device);
   hgpy_storage_forget(device);
   HGPY_BEGIN_CALL
   status = hg_memory_trim(device->executor);

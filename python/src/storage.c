@@ -119,6 +119,10 @@ static hgpy_storage *create(hgpy_device *device, uint64_t byte_count, bool is_ze
   if (storage == NULL) return NULL;
   hg_buffer_desc desc = {.size = sizeof desc, .flags = is_zero ? 0 : HG_BUFFER_UNINIT, .stream = stream};
   hg_status status = create_buffer(device, &desc, byte_count, &storage->buffer);
+  if (status == HG_OUT_OF_MEMORY && device->behind != NULL) {
+    hgpy_release_all_behind(device);
+    status = create_buffer(device, &desc, byte_count, &storage->buffer);
+  }
   if (status == HG_OUT_OF_MEMORY && hgpy_trim_others(device))
     status = create_buffer(device, &desc, byte_count, &storage->buffer);
   if (hgpy_ok(status)) {

@@ -151,6 +151,7 @@ def test_much_of_theirs_is_waited_for():
         "    t.address, t.shape = address.value, (ctypes.c_int64 * 1)(n)\n    y = hg.from_dlpack(t)\n"
         "    (y[:4] + 1).compute()\n    return t\n"
         "a = given(big)\nassert a.released == [0]\n"  # 320 MiB: more than is left to itself
+        "a = given(4)\ne.trim()\nassert a.released == [0]\n"
         "few = [given(4) for i in range(80)]\nassert few[0].released == [0]\ne.synchronize()\nassert all(t.released == [0] for t in few)\n")
 
 
