@@ -358,9 +358,9 @@ static PyGetSetDef executor_getset[] = {
     {"backend", executor_backend, NULL, "The name of the backend that was chosen: 'cpu', 'cuda' or 'metal'.", NULL},
     {"info", executor_info, NULL, "What was chosen, why, and what it can do: a dict.", NULL},
     {"memory", executor_memory, NULL,
-     "Bytes: a dict. in_use: of arrays and buffers, most_in_use: at any one time; kept: freed and kept for the next ones,\n"
-     "kept_most: no more than that when the device is done; device_free and device_bytes: of the device, whoever uses it,\n"
-     "0 where that is not known.",
+     "Bytes: a dict. in_use: of arrays and buffers, most_in_use: at any one time; kept: freed and kept for the next\n"
+     "ones, kept_most: no more than that when the device is done; device_free and device_bytes: of the device,\n"
+     "whoever uses it, 0 where that is not known.",
      NULL},
     {"counts", executor_counts, NULL,
      "What it has done since it was made, a dict of integers: launches; moved_bytes (read and written by those of\n"
