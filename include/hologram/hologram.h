@@ -182,8 +182,9 @@ HG_API hg_status hg_buffer_unmap(hg_buffer *buffer);
  * once what was freed behind the stream's work, while that runs; without, only what no work uses any more. Other
  * streams may use such a buffer, too: the first time they come behind what the stream has been given by then, unless
  * they have waited for an event that it recorded since. Calls without a stream wait for it as for any stream that uses
- * the buffer. The stream may be released before the buffer. Where it captures a graph, or is foreign, and on other
- * devices than NVIDIA's, the buffer is as without it. Either way it reads as zero unless HG_BUFFER_UNINIT.
+ * the buffer. The stream may be released before the buffer. Where it captures a graph (of a foreign one: where its
+ * owner does), and on other devices than NVIDIA's, the buffer is as without it. Either way it reads as zero unless
+ * HG_BUFFER_UNINIT.
  *
  * Before HG_OUT_OF_MEMORY is said, what the executor keeps has been given back, and its streams have been waited for.
  */

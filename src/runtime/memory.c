@@ -8,11 +8,10 @@
 
 /* ---- in whose order ---------------------------------------------------------------------------------------------- */
 
-/* Not in that of a stream that others may end or capture, nor of one that captures: what it is given runs some other
- * time. */
-static int can_be_home(const hg_stream *stream) {
-  return stream != NULL && !stream->is_foreign && stream->capture == NULL && stream->place < HG_HOMES &&
-         stream->executor->backend->streams->allocate != NULL;
+/* Not in that of a stream that captures: what it is given runs some other time. */
+static int can_be_home(hg_stream *stream) {
+  return stream != NULL && stream->capture == NULL && stream->place < HG_HOMES &&
+         stream->executor->backend->streams->allocate != NULL && hg_stream_admit_locked(stream) == HG_OK;
 }
 
 static hg_status allocate_locked(hg_storage *storage, const hg_storage_wish *wish, hg_executor *executor) {

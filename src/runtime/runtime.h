@@ -209,7 +209,6 @@ struct hg_stream {
   hg_executor *executor;
   atomic_uint references;
   uint32_t place;            /* in the executor's table */
-  uint8_t is_foreign;
   void *device;              /* the backend's */
   uint64_t opened;           /* the executor's `born` then */
   uint64_t behind[HG_HOMES]; /* by place: it comes behind what the stream there took up to this number */

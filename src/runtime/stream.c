@@ -332,7 +332,6 @@ static hg_status find_place_locked(hg_executor *executor, uint32_t *place) {
 static hg_status open_locked(hg_executor *executor, hg_stream *stream, void *foreign) {
   HG_TRY(find_place_locked(executor, &stream->place));
   HG_TRY(functions_of(executor)->open(executor->device, foreign, &stream->device));
-  stream->is_foreign = foreign != NULL;
   stream->opened = executor->born;
   hg_stream_note_behind_locked(stream, stream->place, UINT64_MAX);
   ((hg_stream **)executor->streams.data)[stream->place] = stream;

@@ -88,7 +88,10 @@ static void do_work(work *w) {
     w->call(w->parameters);
     break;
   case ALLOCATE: w->function->unborn = 0; break;
-  case FREE: fake_bury(w->function); break;
+  case FREE:
+    if (w->function->unborn) fake_blame("memory is freed before its stream has allocated it");
+    fake_bury(w->function);
+    break;
   case RECORD: w->function->time = ++clock_now; break;
   case WAIT: break;
   }

@@ -223,6 +223,45 @@ static void test_captured_stream(const char *pools) {
 }
 
 /* There is no room for one more launch, and none can be made. */
+/* Memory in the order of a foreign stream: taken, used and freed there, and freed elsewhere while its owner captures
+ * it.
+ */
+static void test_memory(const char *pools) {
+  guest g;
+  uint32_t value = 0;
+  hg_buffer *buffers[3];
+  set("FAKECUDA_POOLS", pools);
+  open_guest(&g);
+  hg_buffer_desc desc = {.size = sizeof desc, .stream = g.stream};
+  uint64_t mapped = 0;
+  for (uint32_t i = 0; i < 20; i++) { /* nobody waits */
+    if (i == 2) mapped = gpu.mapped();
+    CHECK_EQ_U64(hg_buffer_create(g.executor, &desc, 1 << 20, &buffers[0]), HG_OK);
+    CHECK_EQ_U64(fill_word(buffers[0], i, g.stream), HG_OK);
+    hg_buffer_release(buffers[0]);
+  }
+  CHECK_EQ_U64(gpu.mapped(), mapped);
+  CHECK_EQ_U64(hg_buffer_create(g.executor, &desc, 4096, &buffers[0]), HG_OK);
+  CHECK_EQ_U64(fill_word(buffers[0], 7, g.stream), HG_OK);
+  desc.flags = HG_BUFFER_UNINIT;
+  for (int i = 1; i < 3; i++) CHECK_EQ_U64(hg_buffer_create(g.executor, &desc, 4096, &buffers[i]), HG_OK);
+  desc.flags = 0;
+  CHECK_EQ_U64(driver.begin(g.foreign, 2), 0);
+  hg_buffer_release(buffers[1]); /* never used */
+  hg_buffer *meanwhile = NULL;
+  CHECK_EQ_U64(hg_buffer_create(g.executor, &desc, 4096, &meanwhile), HG_OK);
+  check_word(meanwhile, 0); /* which has waited for the free */
+  CHECK_EQ_U64(hg_buffer_read(buffers[2], 0, &value, 4), HG_BUSY);
+  hg_buffer_release(buffers[2]);
+  end_capture(&g);
+  check_word(buffers[0], 7);
+  hg_buffer_release(buffers[0]);
+  hg_buffer_release(meanwhile);
+  close_guest(&g);
+  set("FAKECUDA_POOLS", NULL);
+  CHECK_CLEAN();
+}
+
 static void test_captured_full_stream(void) {
   enum { LAUNCHES = 512 };
   guest g;
@@ -277,6 +316,8 @@ static void test_failing_wait(void) {
 int main(void) {
   if (!begin_on_fake_gpu()) return check_report();
   test_foreign_stream();
+  test_memory("1");
+  test_memory("0");
   test_captured_stream(NULL);
   test_captured_stream("0");
   test_captured_full_stream();

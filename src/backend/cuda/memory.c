@@ -206,10 +206,12 @@ static cuda_stream *first_usable(const cuda_device *d, void *const *streams, siz
 }
 
 /* With a pool the memory is freed on its home, or else on one of the streams, which waits for the others and for the
- * own stream, so that the own stream need not wait. */
+ * own stream, so that the own stream need not wait. A foreign home that its owner captures now is among the streams
+ * where it may not have come to the allocation yet, behind which it has an event. */
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count) {
   const cuda_allocation *allocation = hg_cuda_allocation_at(d, address);
-  cuda_stream *first = allocation != NULL ? allocation->home : NULL;
+  cuda_stream *home = allocation != NULL ? allocation->home : NULL;
+  cuda_stream *first = home != NULL && hg_cuda_check_capture_within(d, home) == CUDA_OK ? home : NULL;
   if (first == NULL && d->pool != NULL) first = first_usable(d, streams, count);
   void *stream = first != NULL ? first->stream : d->stream;
   if (first != NULL && hg_cuda_order_within(d, first) != HG_OK) (void)d->driver.cuStreamSynchronize(d->stream);
@@ -220,13 +222,18 @@ void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *s
 
 /* ---- the backend's functions ------------------------------------------------------------------------------------- */
 
+static hg_status clear(cuda_device *d, void *stream, uint8_t *address, uint64_t byte_count) {
+  return hg_cuda_check(d, d->driver.cuMemsetD8Async(cuda_address_of(address), 0, (size_t)byte_count, stream),
+                       "could not clear memory on the GPU");
+}
+
 static hg_status allocate(cuda_device *d, cuda_stream *home, uint64_t byte_count, uint32_t alignment, int zeroed,
                           uint8_t **address) {
   HG_TRY(allocate_in_order(d, home, byte_count, alignment, address));
-  if (!zeroed || byte_count == 0) return HG_OK;
-  void *stream = hg_cuda_allocation_at(d, *address)->home != NULL ? home->stream : d->stream;
-  int result = d->driver.cuMemsetD8Async(cuda_address_of(*address), 0, (size_t)byte_count, stream);
-  hg_status status = hg_cuda_check(d, result, "could not clear memory on the GPU");
+  home = hg_cuda_allocation_at(d, *address)->home;
+  hg_status status = zeroed && byte_count > 0 ? clear(d, home != NULL ? home->stream : d->stream, *address, byte_count)
+                                              : HG_OK;
+  if (status == HG_OK && home != NULL) status = hg_cuda_mark_within(d, home);
   if (status != HG_OK) hg_cuda_free_behind_within(d, *address, NULL, 0);
   return status;
 }
