@@ -46,11 +46,10 @@ static void release_first(hgpy_device *device) {
 /* False: another thread has released it meanwhile. */
 static bool wait_for_first(hgpy_device *device) {
   hgpy_behind *b = device->behind;
-  hgpy_storage *storage = b->storage;
   HGPY_BEGIN_CALL
   (void)hg_event_wait(b->event);
   HGPY_END_CALL
-  return device->behind == b && b->storage == storage;
+  return device->behind == b && hg_event_query(b->event) != HG_BUSY; /* it may wait again, for others */
 }
 
 void hgpy_release_reached(hgpy_device *device) {
