@@ -381,6 +381,7 @@ bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *co
     inputs[0] = value;
     inputs[1] = cotangent;
     all = new_call(HGPY_GRADIENT, HGPY_ROW_add, inputs, count + 2, NULL, 0);
+    if (all != NULL) all->tensor = (hg_tensor){.buffer = NULL}; /* its results have types and shapes, and it none */
   }
   is_made = all != NULL && make_results(all, tensors, count + 1, results);
   hgpy_node_release(all);
