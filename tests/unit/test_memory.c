@@ -29,6 +29,9 @@ static hg_memory_info memory(void) {
   return info;
 }
 
+/* A driver maps memory in pieces of its own. */
+static uint64_t slack(void) { return test_backend() == HG_BACKEND_CUDA ? 64 << 20 : 0; }
+
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
 
 static void test_counts(void) {
@@ -47,7 +50,7 @@ static void test_counts(void) {
   CHECK(after.kept >= 8 << 20 && after.kept <= after.kept_most);
   CHECK(after.device_free <= after.device_bytes);
   CHECK_EQ_U64(hg_memory_trim(executor), HG_OK);
-  CHECK_EQ_U64(memory().kept, 0);
+  CHECK(memory().kept <= slack());
   hg_stream_release(stream);
 }
 
@@ -61,13 +64,13 @@ static void test_bound(void) {
     for (int k = 0; k < 4; k++) buffers[k] = buffer_on(stream, (uint64_t)(k + 1) << 20, 0);
     for (int k = 0; k < 4; k++) hg_buffer_release(buffers[k]);
     CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
-    CHECK(memory().kept <= 5 << 20);
+    CHECK(memory().kept <= (5 << 20) + slack());
   }
   CHECK_EQ_U64(hg_memory_keep(executor, 0), HG_OK);
   CHECK_EQ_U64(hg_memory_trim(executor), HG_OK);
   hg_buffer_release(buffer_of(4 << 20, NULL));
   CHECK_EQ_U64(hg_memory_trim(executor), HG_OK);
-  CHECK_EQ_U64(memory().kept, 0);
+  CHECK(memory().kept <= slack());
   CHECK_EQ_U64(hg_memory_keep(executor, UINT64_MAX), HG_OK);
   hg_buffer_release(buffer_of(4 << 20, NULL));
   CHECK(memory().kept >= 4 << 20);
@@ -287,7 +290,7 @@ static void run_loop(uint64_t calls, uint32_t held, uint64_t byte_count, hg_stre
   }
   hg_memory_info after = memory();
   CHECK_EQ_U64(after.in_use, before.in_use + held * byte_count);
-  CHECK(after.kept <= before.kept + 2 * BETWEEN_WAITS * byte_count + (1 << 20));
+  CHECK(after.kept <= before.kept + 2 * BETWEEN_WAITS * byte_count + (1 << 20) + slack());
   for (uint32_t i = 0; i < 4; i++) hg_buffer_release(results[i]);
   CHECK_EQ_U64(memory().in_use, before.in_use);
 }
@@ -303,6 +306,26 @@ static void test_loops(void) {
   hg_stream_release(stream);
 }
 
+/* Nobody waits: a GPU's stream takes again what it has still to free. Mapped anew each time it would be twenty. */
+static void test_large_loops(void) {
+  enum { LARGE_BYTES = 16 << 20 };
+  hg_stream *own = stream_of(), *stream = test_backend() == HG_BACKEND_CUDA ? own : NULL;
+  for (uint32_t held = 0; held <= 4; held += held == 0 ? 1 : 3) {
+    hg_buffer *results[4] = {NULL};
+    CHECK_EQ_U64(hg_memory_trim(executor), HG_OK);
+    uint64_t before = memory().kept;
+    for (uint32_t i = 0; i < 20; i++) {
+      hg_buffer *result = buffer_on(stream, LARGE_BYTES, HG_BUFFER_UNINIT), **place = &results[held > 0 ? i % held : 0];
+      fill(result, i, stream);
+      hg_buffer_release(held > 0 ? *place : result);
+      if (held > 0) *place = result;
+    }
+    CHECK(memory().kept <= before + 3 * LARGE_BYTES + slack());
+    for (uint32_t i = 0; i < 4; i++) hg_buffer_release(results[i]);
+  }
+  hg_stream_release(own);
+}
+
 static void tests(void) {
   hg_kernel *step = kernel_of(step_text);
   test_counts();
@@ -316,6 +339,7 @@ static void tests(void) {
   test_many_streams(step);
   test_threads(step);
   test_loops();
+  test_large_loops();
   hg_kernel_release(step);
 }
 

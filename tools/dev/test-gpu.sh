@@ -49,7 +49,7 @@ TEXT
   for name in test_launch test_choices test_nan_bits test_narrow test_faults test_runtime test_failures test_devices \
     test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs test_extremes test_machine_ops \
     test_compiling test_kernel_info test_lanes_left test_length test_local_zeros test_shared test_shared_work test_block_groups \
-    test_loops test_indices test_eager test_executables; do
+    test_loops test_indices test_eager test_executables test_memory; do
     gpu_test "$name" "$release/tests/unit/$name"
   done
   gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
@@ -64,6 +64,7 @@ TEXT
   if command -v compute-sanitizer >/dev/null; then
     for name in memcheck racecheck; do
       gpu_test "test_launch under $name" compute-sanitizer --tool "$name" --error-exitcode 1 "$release/tests/unit/test_launch"
+      gpu_test "test_memory under $name" compute-sanitizer --tool "$name" --error-exitcode 1 "$release/tests/unit/test_memory"
       gpu_test "conformance under $name" sanitized "$name" "$LOGS/gpu-launches"
     done
   fi
