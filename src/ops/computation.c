@@ -51,7 +51,7 @@ hg_status hg_computation_numerics(hg_computation *computation, uint32_t numerics
   const char *why = ops_check_numerics(numerics);
   if ((numerics & ~(uint32_t)(HG_NUMERICS_FAST | HG_NUMERICS_TF32)) != 0)
     ops_failed(computation, HG_INVALID_ARGUMENT,
-               "hg_computation_numerics: 0x%x has a bit that is neither HG_NUMERICS_FAST nor HG_NUMERICS_TF32",
+               "hg_computation_numerics: 0x%x has a bit that names no numerics",
                (unsigned)numerics);
   else if (why != NULL) ops_failed(computation, HG_INVALID_ARGUMENT, "hg_computation_numerics: %s", why);
   else computation->numerics = (uint8_t)numerics;
