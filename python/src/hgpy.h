@@ -126,7 +126,8 @@ int hgpy_ask_numerics(void);
 bool hgpy_find_vendor(const hgpy_device *device);
 /* With which numerics a contraction is recorded now: of HG_NUMERICS_FAST and HG_NUMERICS_TF32. -1: raised. */
 static inline int hgpy_numerics(void) { return hgpy_get_numerics == NULL ? 0 : hgpy_ask_numerics(); }
-int hgpy_set_numerics(int flags);   /* what they were; -1: raised */
+int hgpy_set_numerics(int flags);      /* what they were; -1: raised */
+void hgpy_restore_numerics(int flags); /* what is raised stays raised */
 
 /* ---- waiting (wait.c) -------------------------------------------------------------------------------------------- */
 

@@ -40,6 +40,13 @@ int hgpy_set_numerics(int flags) {
   return token != NULL ? before : -1;
 }
 
+void hgpy_restore_numerics(int flags) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback); /* a call with something raised fails */
+  (void)hgpy_set_numerics(flags);
+  PyErr_Restore(type, value, traceback);
+}
+
 bool hgpy_find_vendor(const hgpy_device *device) {
   static bool was_looked_for;
   if (was_looked_for || hgpy_get_numerics == NULL || device->backend != HG_BACKEND_CUDA) return true;

@@ -56,6 +56,8 @@ void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t 
   q->word_count = 2;
 }
 
+void hgpy_question_end(hgpy_question *q) { hgpy_device_release(q->device); }
+
 static bool put(hgpy_question *q, uint64_t kind, uint64_t word) {
   if (q->word_count + 2 > HGPY_QUESTION_WORDS) return false;
   q->words[q->word_count++] = kind;

@@ -37,6 +37,7 @@ void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t 
 /* False: a call with that has no plan. Nothing is raised. */
 bool hgpy_question_add(hgpy_question *q, PyObject *value);
 /* A tensor of a type of the family. 1: it is a loan; 0: a call with it has no plan; -1: raised. */
+void hgpy_question_end(hgpy_question *q);
 int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f);
 
 /* An answer to a question: results[i] is made of nodes over loans, given[i] over loan i. NULL: there is none, or

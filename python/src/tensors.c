@@ -346,7 +346,7 @@ static uint32_t record_gradients(const saved *s, PyObject *const *own, hgpy_node
   bool is_good = value != NULL && hgpy_is_array(value) &&
                  hgpy_record_gradients(hgpy_array_node(value), hgpy_array_node(own[s->total]), wrt, count, results);
   Py_XDECREF(value); /* a value that an array holds would be computed, too */
-  if (before >= 0) (void)hgpy_set_numerics(before);
+  if (before >= 0) hgpy_restore_numerics(before);
   return is_good ? count : 0;
 }
 

@@ -456,6 +456,17 @@ def test_fast_numerics_reach_tensors_and_their_gradients():
 def test_calls_that_come_again():
     x, y = tensor(3, 4, follows=False), tensor(4, follows=False)
     for i in range(3):  # the first one is recorded, the others are found
+def test_a_gradient_that_fails_leaves_the_numerics_alone():
+    """It is recorded with those of its call, on whichever thread."""
+    x, w = tensor(3, 3), tensor(3)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t[:2].clone()):
+        with hg.numerics("fast"):
+            y = F.mul(x, w)
+        with pytest.raises(ValueError, match="mul"):
+            y.backward(torch.ones_like(x))
+    assert hg._core._numerics() == 0
+
+
         assert torch.equal(F.add(x, y), F.add(x.clone(), y)) and torch.equal(F.add(x, y + i), x + y + i)
         assert torch.equal(F.mul(x, i + 0.5), x * (i + 0.5)) and torch.equal(F.mul(x, True), x) and torch.equal(F.mul(x, 1.0), x)
     assert F.add(x.T, x.T).shape == (4, 3) and torch.equal(F.add(x.T, x.T), (x + x).T) and torch.equal(F.sum(x, axis=0), x.sum(0))
