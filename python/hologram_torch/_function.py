@@ -184,13 +184,15 @@ def _gradients(function: Arrays, numerics: int, executor: hg.Executor | None, te
 
 def _pull(function: Arrays, arrays: tuple[hg.Array, ...], wanted: tuple[bool, ...],
           cotangents: tuple[hg.Array, ...]) -> tuple[hg.Array, ...]:  # fmt: skip
-    """The gradients by the arrays that are wanted of what the function gives, weighted by the cotangents."""
-    trace, leaves, twins = _core._begin_trace(list(arrays), None)
+    """The gradients by the arrays that are wanted of what the function gives, weighted by the cotangents. Others are not traced:
+    they may be numbers to the operation."""
+    trace, leaves, twins = _core._begin_trace([array for array, one in zip(arrays, wanted) if one], None)
     try:
-        value: Any = function(*twins)
+        own = iter(twins)
+        value: Any = function(*(next(own) if one else array for array, one in zip(arrays, wanted)))
         cotangent: hg.Array | None = cotangents[0]
         if isinstance(value, tuple):
             value, cotangent = reduce(add, (hg.sum(part * weight) for part, weight in zip(value, cotangents))), None
     finally:
         _core._end_trace(trace)
-    return _core._gradients(value, cotangent, tuple(leaf for leaf, one in zip(leaves, wanted) if one))[1:]
+    return _core._gradients(value, cotangent, leaves)[1:]

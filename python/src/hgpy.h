@@ -402,6 +402,8 @@ bool hgpy_row_same_types(uint32_t row, uint32_t input, uint32_t other);
 /* Whether arrays among an operation's inputs, of which `count` are given by position, are of several types that must
  * become one; or of integers that are divided. ATLAS_NONE: of no array. */
 bool hgpy_row_mixes(uint32_t row, const uint32_t *types, Py_ssize_t count, Py_ssize_t total);
+/* Whether the value at that place, or of that name where it has one, is an input; others are arguments. */
+bool hgpy_row_is_input(uint32_t row, Py_ssize_t place, PyObject *name);
 bool hgpy_row_has_kinds(uint32_t row); /* whether its inputs are of several types */
 /* row_inputs(name): each input's name, and a number that inputs of one type share. */
 PyObject *hgpy_row_inputs(PyObject *module, PyObject *name);

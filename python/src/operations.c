@@ -17,6 +17,14 @@ bool hgpy_row_has_kinds(uint32_t number) {
   return false;
 }
 
+bool hgpy_row_is_input(uint32_t number, Py_ssize_t place, PyObject *name) {
+  const row *r = &hgpy_rows[number];
+  if (name == NULL) return r->is_variadic || place < r->input_count;
+  uint32_t i = 0;
+  while (i < r->input_count && PyUnicode_CompareWithASCIIString(name, r->inputs[i].name) != 0) i++;
+  return i < r->input_count;
+}
+
 bool hgpy_row_mixes(uint32_t number, const uint32_t *types, Py_ssize_t count, Py_ssize_t total) {
   for (Py_ssize_t i = 0; i < total; i++) {
     if (types[i] == ATLAS_NONE) continue;

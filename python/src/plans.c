@@ -45,7 +45,7 @@ static hgpy_plan *plans[PLANS];
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
 /* What a word begins with. */
-enum { OF_LOAN = 1, OF_NONE, OF_BOOL, OF_INTEGER, OF_NUMBER, OF_TEXT, OF_LIST };
+enum { OF_LOAN = 1, OF_NONE, OF_BOOL, OF_INTEGER, OF_NUMBER, OF_TEXT, OF_LIST, OF_NAMES };
 
 void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t gradient) {
   q->row = row;
@@ -110,9 +110,11 @@ static bool put_value(hgpy_question *q, PyObject *value, int depth) {
 
 bool hgpy_question_add(hgpy_question *q, PyObject *value) { return put_value(q, value, 0); }
 
-static hgpy_device *device_of(const hgpy_loan *loan) {
-  return loan->place.type == DL_CUDA ? hgpy_device_at(HG_BACKEND_CUDA, (uint32_t)loan->place.number)
-                                     : hgpy_device_at(HG_BACKEND_CPU, 0);
+bool hgpy_question_add_names(hgpy_question *q, PyObject *names) {
+  Py_ssize_t count = PyTuple_Size(names);
+  bool is_good = put(q, OF_NAMES, (uint64_t)count);
+  for (Py_ssize_t i = 0; is_good && i < count; i++) is_good = put_text(q, PyTuple_GetItem(names, i));
+  return is_good;
 }
 
 int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f) {

@@ -40,6 +40,7 @@ bool hgpy_question_add(hgpy_question *q, PyObject *value);
 void hgpy_question_end(hgpy_question *q);
 int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f);
 
+bool hgpy_question_add_names(hgpy_question *q, PyObject *names); /* of the last values */
 /* An answer to a question: results[i] is made of nodes over loans, given[i] over loan i. NULL: there is none, or
  * raised. */
 hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results, uint32_t count);

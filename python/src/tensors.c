@@ -127,17 +127,19 @@ static way find_way(const on_tensors *f, PyObject *const *values, Py_ssize_t tot
 /* Modes in which a call is more than what it is given. */
 static bool can_plan(void) { return !hgpy_is_eager && !hgpy_is_strict && hgpy_tracing == 0 && !hgpy_is_warming(); }
 
-/* 1: the question is that of the values and the names of the last of them; 0: it has no answer; -1: raised. */
+/* 1: the question is that of the values and the names of the last of them; 0: it has no answer; -1: raised. A tensor
+ * that is no operand is a number, an axis or the like: an executable depends on its elements. */
 static int ask(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *names, hgpy_question *q) {
   if (!can_plan()) return 0;
   for (Py_ssize_t i = 0; i < total; i++) {
+  Py_ssize_t count = total - (names != NULL ? PyTuple_Size(names) : 0);
     bool is_tensor = is_one_of(values[i], f->types);
     int is_good = is_tensor ? hgpy_question_add_tensor(q, values[i], hgpy_family_of(first_of(f->types)))
                             : hgpy_question_add(q, values[i]);
+    if (is_tensor && !hgpy_row_is_input(f->row, i, i < count ? NULL : PyTuple_GetItem(names, i - count))) return 0;
     if (is_good <= 0) return is_good;
   }
-  for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(names); i++)
-    if (!hgpy_question_add(q, PyTuple_GetItem(names, i))) return 0;
+  if (names != NULL && !hgpy_question_add_names(q, names)) return 0;
   return q->device != NULL;
 }
 

@@ -482,6 +482,53 @@ def test_a_gradient_that_fails_leaves_the_numerics_alone():
 def test_gradients_that_come_again():
     for i in range(3):
         x, w, b = tensor(3, 4, seed=i), tensor(5, 4, seed=i), tensor(5, seed=i)
+NUMBERS = {
+    "slope": lambda v: F.leaky_relu(PLAIN, v), "alpha": lambda v: F.elu(PLAIN, v), "by name": lambda v: F.clip(PLAIN, max=v),
+    "delta": lambda v: F.huber_loss(PLAIN, 3 * PLAIN, delta=v), "eps": lambda v: F.rms_norm(PLAIN, 4, eps=v),
+    "smoothing": lambda v: F.cross_entropy(PLAIN.reshape(2, 2), torch.tensor([1, 0]), label_smoothing=v),
+}  # fmt: skip
+PLAIN = tensor(4, kind=torch.float32, follows=False)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_are_tensors(name):
+    """Their elements are part of the call, of its gradient, too."""
+    call, held = NUMBERS[name], torch.tensor(0.5)
+    for number in (0.5, 0.25):
+        held.fill_(number)
+        assert torch.equal(call(held), call(number)) and torch.equal(call(torch.tensor(number)), call(number))
+    with pytest.raises(TypeError, match="no gradient flows to"):
+        call(held.requires_grad_()).sum().backward()
+
+
+def test_axes_that_are_tensors():
+    x = torch.arange(6.0).reshape(2, 3)
+    for axis in (0, 1):
+        assert torch.equal(F.sum(x, torch.tensor(axis)), x.sum(axis)) and torch.equal(F.sum(x, axis=torch.tensor(axis)), x.sum(axis))
+    for count in (2, 3):
+        assert F.one_hot(torch.tensor([0, 1]), torch.tensor(count)).shape == (2, count)
+
+
+def test_gradients_beside_numbers_that_are_tensors():
+    x = tensor(4)
+    for number in (0.5, 0.25):
+        for function in (F.leaky_relu, F.elu):
+            ours, right = (torch.autograd.grad(function(x, v).sum(), x, create_graph=function is F.elu)[0]
+                           for v in (torch.tensor(number), number))  # fmt: skip
+            assert torch.equal(ours, right)
+        ours, right = (torch.autograd.grad(g.sum(), x)[0] for g in (ours, right))
+        assert torch.equal(ours, right) and right.any()
+
+
+def test_names_are_no_values():
+    x = tensor(2, 3)
+    for _ in range(2):
+        assert torch.equal(torch.autograd.grad(F.sum(x=x), x)[0], torch.ones_like(x)) and F.sum(x=x.detach()).ndim == 0
+        for value in (x, x.detach()):
+            with pytest.raises(TypeError, match="axis takes"):
+                F.sum(value, "x")
+
+
         linear = torch.nn.functional.linear(x, w, b)
         for made, same in ((F.linear(x, w, b), linear), (F.linear(x, w, bias=b), linear),
                            (F.softmax(x, dim=0), torch.softmax(x, 0)), (F.mul(x, x), x * x), (F.mul(x, 2.5), x * 2.5),
