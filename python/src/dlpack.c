@@ -58,6 +58,18 @@ static hgpy_device *device_at(dl_device d) {
   return NULL;
 }
 
+/* NULL: any. */
+static bool is_of_device(dl_device place, const hgpy_device *device) {
+  if (device == NULL) return is_host(place) || place.type == DL_CUDA;
+  return device->backend == HG_BACKEND_CPU ? is_host(place)
+                                           : device->backend == HG_BACKEND_CUDA && place.type == DL_CUDA &&
+                                                 place.number == (int32_t)device->number;
+}
+
+hgpy_device *hgpy_device_beside(dl_device place, hgpy_device *other) {
+  return other != NULL && is_of_device(place, other) ? other : device_at(place);
+}
+
 /* A pair of ints; false: raised. */
 static bool pair_from(PyObject *object, const char *what, long values[2]) {
   if (PyTuple_Check(object) && PyTuple_Size(object) == 2) {
@@ -561,13 +573,6 @@ static PyObject *array_behind(hgpy_node *node, const dl_exchange *table, dl_devi
   return NULL;
 }
 
-static bool is_of_device(dl_device place, const hgpy_device *device) {
-  if (device == NULL) return is_host(place) || place.type == DL_CUDA;
-  return device->backend == HG_BACKEND_CPU ? is_host(place)
-                                           : device->backend == HG_BACKEND_CUDA && place.type == DL_CUDA &&
-                                                 place.number == (int32_t)device->number;
-}
-
 PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device) {
   hgpy_family *f = hgpy_family_of(Py_TYPE(object));
   const dl_exchange *table = f->table;
@@ -607,13 +612,13 @@ PyObject *hgpy_export_storage(hgpy_storage *storage, const hg_tensor *tensor, co
 
 /* ---- borrowed, by the table -------------------------------------------------------------------------------------- */
 
-PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type) {
+PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type, hgpy_device *other) {
   hgpy_family *f = hgpy_family_of(type);
   const dl_exchange *table = f->table;
   dl_tensor t;
   if (table == NULL || table->export_borrowed == NULL || table->export_borrowed(object, &t) != 0) return NULL;
   int is_other = has_other_sign(f, &t, object);
-  hgpy_device *device = is_other == 0 && is_of_device(t.device, NULL) ? device_at(t.device) : NULL;
+  hgpy_device *device = is_other == 0 && is_of_device(t.device, NULL) ? hgpy_device_beside(t.device, other) : NULL;
   if (device == NULL) return NULL;
   return array_behind(node_of_dl(&t, device, false, Py_NewRef(object), hgpy_release_object), table, t.device);
 }

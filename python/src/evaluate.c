@@ -343,12 +343,13 @@ static bool is_over_soon(const graph *g) {
   return most < SMALL_COUNT && g->order.count < SMALL_COUNT / 8;
 }
 
-hg_executable *hgpy_executable_of(hgpy_node *const *results, uint32_t count, uint32_t *places, hgpy_node *const *given,
-                                  uint32_t given_count, uint32_t *input_of, uint32_t *input_count, bool *is_quick) {
+hg_executable *hgpy_executable_of(const hgpy_device *device, hgpy_node *const *results, uint32_t count,
+                                  uint32_t *places, hgpy_node *const *given, uint32_t given_count, uint32_t *input_of,
+                                  uint32_t *input_count, bool *is_quick) {
   graph g;
   hg_executable *executable = NULL;
   hgpy_graph_begin(&g);
-  if (hgpy_read_graph(&g, results, count, NULL, NULL) &&
+  if (hgpy_read_graph(&g, results, count, NULL, NULL) && g.device == device &&
       place_all(&g, results, count, places, given, given_count, input_of) &&
       (g.device->stream != NULL || !is_large(&g))) { /* what is large on the CPU can be interrupted */
     executable = find_executable(&g);

@@ -79,10 +79,11 @@ hgpy_kind hgpy_kind_in(const graph *g, const hgpy_node *node);
 /* NULL: raised. is_general: numbers are inputs. */
 hg_executable *hgpy_compile_graph(const graph *g, const hg_tensor *into, bool is_general);
 
-/* What computes the results from the given leaves: where each result is among its outputs, and which of the leaves each
- * input is. NULL with nothing raised: they take something else, or a run that hgpy_evaluate alone makes. */
-hg_executable *hgpy_executable_of(hgpy_node *const *results, uint32_t count, uint32_t *places, hgpy_node *const *given,
-                                  uint32_t given_count, uint32_t *input_of, uint32_t *input_count, bool *is_quick);
+/* What computes the results from the given leaves on a device: where each result is among its outputs, and which of the
+ * leaves each input is. NULL with nothing raised: they take something else, or a run that hgpy_evaluate alone makes. */
+hg_executable *hgpy_executable_of(const hgpy_device *device, hgpy_node *const *results, uint32_t count,
+                                  uint32_t *places, hgpy_node *const *given, uint32_t given_count, uint32_t *input_of,
+                                  uint32_t *input_count, bool *is_quick);
 
 /* Notes who reads a leaf's memory; called of each leaf, where something is given up. */
 void hgpy_note_leaf(const graph *g, uint32_t leaf);

@@ -470,8 +470,9 @@ PyObject *hgpy_from_dlpack(PyObject *object, hgpy_device *device); /* NULL: the 
 PyObject *hgpy_import_by_table(PyObject *object, hgpy_device *device); /* NULL: the one where it is */
 PyObject *hgpy_export_by_table(PyObject *array, PyTypeObject *type, bool is_own); /* is_own: of hgpy_own(array) */
 /* An array over memory of an object of a type's family, for as long as a call lasts: nobody may change what the object
- * is meanwhile. NULL with nothing raised: there is no table, or it cannot be shared. */
-PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type);
+ * is meanwhile. On the other device, unless that is NULL or has no such memory. NULL with nothing raised: there is no
+ * table, or it cannot be shared. */
+PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type, hgpy_device *other);
 PyObject *hgpy_dlpack_table(void); /* a capsule: __dlpack_c_exchange_api__ */
 /* A node over memory of others: element 0 is at `first`, strides are in elements. It takes the owner, and raises a
  * BufferError where no memory can hold such a tensor. */

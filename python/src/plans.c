@@ -123,11 +123,11 @@ int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f)
   int is_lent = hgpy_loan_take(tensor, f, loan);
   if (is_lent <= 0) return is_lent;
   const hg_tensor *t = &loan->tensor;
-  hgpy_device *device = device_of(loan);
+  hgpy_device *device = hgpy_device_beside(loan->place, q->device);
   if (device == NULL) return -1;
   if (q->device != NULL && q->device != device) return 0;
   if (q->word_count + 2 + 2 * t->rank > HGPY_QUESTION_WORDS) return 0;
-  q->device = device;
+  if (q->device == NULL) q->device = hgpy_device_retain(device);
   q->loan_count++;
   uint64_t *at = q->words + q->word_count;
   *at++ = OF_LOAN | (uint64_t)t->type << 8 | (uint64_t)t->rank << 16;
@@ -208,7 +208,7 @@ hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_
   uint32_t places[MOST_OUTPUTS];
   if (plan == NULL) return NULL; /* of a call that is right without one */
   plan->users = 1;
-  plan->executable = hgpy_executable_of(results, count, places, given, q->loan_count, plan->input_of,
+  plan->executable = hgpy_executable_of(q->device, results, count, places, given, q->loan_count, plan->input_of,
                                         &plan->input_count, &plan->is_quick);
   if (plan->executable == NULL || !find_extents(plan, q)) return drop(plan), NULL;
   plan->device = q->device;

@@ -17,7 +17,7 @@ typedef struct hgpy_loan {
 /* What is asked for: an operation, or its gradient, and all that the executable of a call depends on. */
 typedef struct hgpy_question {
   uint32_t row;
-  hgpy_device *device; /* of all loans; NULL: there are none so far */
+  hgpy_device *device; /* of all loans, held; NULL: there are none so far */
   uint32_t loan_count, word_count;
   hgpy_loan loans[HGPY_MOST_LOANS];
   uint64_t words[HGPY_QUESTION_WORDS];
@@ -27,6 +27,9 @@ typedef struct hgpy_plan hgpy_plan;
 
 /* An object of the family's type, or one derived from it. 1; 0: it cannot be lent; -1: raised. (dlpack.c) */
 int hgpy_loan_take(PyObject *object, hgpy_family *f, hgpy_loan *loan);
+/* Borrowed: the other device where the memory of that place is its, whatever the default executor is by now; else the
+ * one that such memory gets. NULL: raised. (dlpack.c) */
+hgpy_device *hgpy_device_beside(dl_device place, hgpy_device *other);
 /* The handle of the stream that a table's library works on at a place now. False: raised. (dlpack.c) */
 bool hgpy_find_work_stream(const dl_exchange *table, dl_device place, uintptr_t *handle);
 /* A storage's memory as an object of the table's type, which owns it from now on. NULL: raised. (dlpack.c) */
@@ -34,13 +37,13 @@ PyObject *hgpy_export_storage(hgpy_storage *storage, const hg_tensor *tensor, co
 
 /* The gradient by the inputs of a set of bits; 0: the operation itself. */
 void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t gradient);
+void hgpy_question_end(hgpy_question *q);
 /* False: a call with that has no plan. Nothing is raised. */
 bool hgpy_question_add(hgpy_question *q, PyObject *value);
+bool hgpy_question_add_names(hgpy_question *q, PyObject *names); /* of the last values */
 /* A tensor of a type of the family. 1: it is a loan; 0: a call with it has no plan; -1: raised. */
-void hgpy_question_end(hgpy_question *q);
 int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f);
 
-bool hgpy_question_add_names(hgpy_question *q, PyObject *names); /* of the last values */
 /* An answer to a question: results[i] is made of nodes over loans, given[i] over loan i. NULL: there is none, or
  * raised. */
 hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results, uint32_t count);

@@ -73,8 +73,10 @@ PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssiz
     are_known = are_known && is_one_of(PyTuple_GetItem(values[1], i), values[2]);
   if (!are_known) Py_RETURN_NONE;
   PyObject *arrays = PyTuple_New(tensors);
+  hgpy_device *device = NULL; /* of the first array, which holds it */
   for (Py_ssize_t i = 0; arrays != NULL && i < tensors; i++) {
-    PyObject *array = hgpy_borrow_by_table(PyTuple_GetItem(values[1], i), first_of(values[2]));
+    PyObject *array = hgpy_borrow_by_table(PyTuple_GetItem(values[1], i), first_of(values[2]), device);
+    if (array != NULL && device == NULL) device = hgpy_array_node(array)->device;
     if (array == NULL || PyTuple_SetItem(arrays, i, array) < 0) Py_CLEAR(arrays);
   }
   if (arrays == NULL) return PyErr_Occurred() != NULL ? NULL : Py_NewRef(Py_None);
@@ -130,25 +132,30 @@ static bool can_plan(void) { return !hgpy_is_eager && !hgpy_is_strict && hgpy_tr
 /* 1: the question is that of the values and the names of the last of them; 0: it has no answer; -1: raised. A tensor
  * that is no operand is a number, an axis or the like: an executable depends on its elements. */
 static int ask(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *names, hgpy_question *q) {
+  Py_ssize_t count = total - (names != NULL ? PyTuple_Size(names) : 0);
   if (!can_plan()) return 0;
   for (Py_ssize_t i = 0; i < total; i++) {
-  Py_ssize_t count = total - (names != NULL ? PyTuple_Size(names) : 0);
     bool is_tensor = is_one_of(values[i], f->types);
+    if (is_tensor && !hgpy_row_is_input(f->row, i, i < count ? NULL : PyTuple_GetItem(names, i - count))) return 0;
     int is_good = is_tensor ? hgpy_question_add_tensor(q, values[i], hgpy_family_of(first_of(f->types)))
                             : hgpy_question_add(q, values[i]);
-    if (is_tensor && !hgpy_row_is_input(f->row, i, i < count ? NULL : PyTuple_GetItem(names, i - count))) return 0;
     if (is_good <= 0) return is_good;
   }
   if (names != NULL && !hgpy_question_add_names(q, names)) return 0;
   return q->device != NULL;
 }
 
-/* Arrays in place of tensors, all of them new references. 0: this is no call for here; -1: raised. */
-static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject **own) {
+/* Arrays in place of tensors, all of them new references, on the device, or NULL: on one. 0: this is no call for here;
+ * -1: raised. */
+static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, hgpy_device *device,
+                      PyObject **own) {
   for (Py_ssize_t i = 0; i < total; i++) {
     bool is_tensor = is_one_of(values[i], f->types);
-    own[i] = is_tensor ? hgpy_borrow_by_table(values[i], first_of(f->types)) : Py_NewRef(values[i]);
-    if (own[i] != NULL) continue;
+    own[i] = is_tensor ? hgpy_borrow_by_table(values[i], first_of(f->types), device) : Py_NewRef(values[i]);
+    if (own[i] != NULL) {
+      if (is_tensor && device == NULL) device = hgpy_array_node(own[i])->device;
+      continue;
+    }
     drop_all(own, i);
     return PyErr_Occurred() != NULL ? -1 : 0;
   }
@@ -199,7 +206,7 @@ static PyObject *record(const on_tensors *f, PyObject *const *values, Py_ssize_t
   PyObject *own[MOST_VALUES], *tensors = NULL;
   hgpy_node *given[MOST_VALUES];
   uint32_t types[MOST_VALUES];
-  if (borrow_all(f, values, total, own) <= 0) return NULL;
+  if (borrow_all(f, values, total, q != NULL ? q->device : NULL, own) <= 0) return NULL;
   for (Py_ssize_t i = 0; i < total; i++)
     types[i] = hgpy_is_array(own[i]) ? hgpy_array_node(own[i])->tensor.type : (uint32_t)ATLAS_NONE;
   bool mixes = hgpy_row_mixes(f->row, types, count, total); /* whose types promote is not ours to say */
@@ -222,10 +229,12 @@ static PyObject *call_here(const on_tensors *f, PyObject *const *values, Py_ssiz
   int numerics = hgpy_numerics();
   hgpy_question_begin(&q, f->row, numerics, 0);
   int is_asked = numerics >= 0 ? ask(f, values, total, names, &q) : -1;
-  if (is_asked < 0) return NULL;
   hgpy_plan *plan = is_asked > 0 ? hgpy_plan_find(&q) : NULL;
-  if (plan != NULL) return hgpy_plan_run(plan, &q, first_of(f->types));
-  return record(f, values, count, names, is_asked > 0 ? &q : NULL);
+  PyObject *result = NULL;
+  if (plan != NULL) result = hgpy_plan_run(plan, &q, first_of(f->types));
+  else if (is_asked >= 0) result = record(f, values, count, names, is_asked > 0 ? &q : NULL);
+  hgpy_question_end(&q);
+  return result;
 }
 
 /* False: the library casts some of the tensors first, and the gradient of that is its own. */
@@ -234,12 +243,12 @@ static bool may_follow(const on_tensors *f, PyObject *const *values, Py_ssize_t 
   uint32_t types[MOST_VALUES], loan = 0;
   hgpy_question q;
   hgpy_question_begin(&q, f->row, 0, 0);
-  if (ask(f, values, total, names, &q) <= 0) return false;
-  for (Py_ssize_t i = 0; i < total; i++)
+  bool is_asked = ask(f, values, total, names, &q) > 0;
+  for (Py_ssize_t i = 0; is_asked && i < total; i++)
     types[i] = is_one_of(values[i], f->types) ? q.loans[loan++].tensor.type : (uint32_t)ATLAS_NONE;
-  return !hgpy_row_mixes(f->row, types, count, total);
+  hgpy_question_end(&q);
+  return is_asked && !hgpy_row_mixes(f->row, types, count, total);
 }
-
 
 /* ---- gradients ---------------------------------------------------------------------------------------------------
  *
@@ -352,16 +361,18 @@ static uint32_t record_gradients(const saved *s, PyObject *const *own, hgpy_node
   return is_good ? count : 0;
 }
 
-static hgpy_plan *make_plan_of_gradient(const saved *s) {
+/* A plan is run before anything is let go: it is the table's, and gone when its device is. */
+static PyObject *record_and_run(const saved *s) {
   PyObject *own[MOST_VALUES + 1] = {NULL};
   hgpy_node *given[MOST_VALUES + 1], *results[MOST_VALUES + 1] = {NULL};
-  if (borrow_all(s->f, s->values, s->total + 1, own) <= 0) return NULL;
+  if (borrow_all(s->f, s->values, s->total + 1, s->q.device, own) <= 0) return NULL;
   uint32_t count = record_gradients(s, own, results);
   find_given(s->f, s->values, s->total + 1, own, given);
   hgpy_plan *plan = count > 0 ? hgpy_plan_make(&s->q, given, results + 1, count) : NULL;
+  PyObject *gradients = plan != NULL ? hgpy_plan_run(plan, &s->q, first_of(s->f->types)) : NULL;
   for (uint32_t i = 0; count > 0 && i <= count; i++) hgpy_node_release(results[i]);
   drop_all(own, s->total + 1);
-  return plan;
+  return gradients;
 }
 
 /* Gradients of all that follow() was given, of which two have none. It takes them. */
@@ -378,10 +389,12 @@ static PyObject *spread(const saved *s, PyObject *gradients) {
 }
 
 static PyObject *find_gradients(saved *s) {
-  if (!ask_for_gradient(s)) return NULL;
-  hgpy_plan *plan = hgpy_plan_find(&s->q);
-  if (plan == NULL) plan = make_plan_of_gradient(s);
-  PyObject *gradients = plan != NULL ? hgpy_plan_run(plan, &s->q, first_of(s->f->types)) : NULL;
+  bool is_asked = ask_for_gradient(s);
+  hgpy_plan *plan = is_asked ? hgpy_plan_find(&s->q) : NULL;
+  PyObject *gradients = NULL;
+  if (plan != NULL) gradients = hgpy_plan_run(plan, &s->q, first_of(s->f->types));
+  else if (is_asked) gradients = record_and_run(s);
+  hgpy_question_end(&s->q);
   return gradients != NULL ? spread(s, gradients) : NULL;
 }
 

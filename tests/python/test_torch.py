@@ -2,9 +2,12 @@
 that is shared, and training that goes on from a checkpoint."""
 
 import copy
+import itertools
 import math
 import re
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -453,9 +456,6 @@ def test_fast_numerics_reach_tensors_and_their_gradients():
     assert torch.equal(w.grad, gradient)
 
 
-def test_calls_that_come_again():
-    x, y = tensor(3, 4, follows=False), tensor(4, follows=False)
-    for i in range(3):  # the first one is recorded, the others are found
 def test_a_gradient_that_fails_leaves_the_numerics_alone():
     """It is recorded with those of its call, on whichever thread."""
     x, w = tensor(3, 3), tensor(3)
@@ -467,6 +467,9 @@ def test_a_gradient_that_fails_leaves_the_numerics_alone():
     assert hg._core._numerics() == 0
 
 
+def test_calls_that_come_again():
+    x, y = tensor(3, 4, follows=False), tensor(4, follows=False)
+    for i in range(3):  # the first one is recorded, the others are found
         assert torch.equal(F.add(x, y), F.add(x.clone(), y)) and torch.equal(F.add(x, y + i), x + y + i)
         assert torch.equal(F.mul(x, i + 0.5), x * (i + 0.5)) and torch.equal(F.mul(x, True), x) and torch.equal(F.mul(x, 1.0), x)
     assert F.add(x.T, x.T).shape == (4, 3) and torch.equal(F.add(x.T, x.T), (x + x).T) and torch.equal(F.sum(x, axis=0), x.sum(0))
@@ -479,9 +482,6 @@ def test_a_gradient_that_fails_leaves_the_numerics_alone():
     assert torch.equal(values, x.max(1)[0]) and torch.equal(places, x.argmax(1))
 
 
-def test_gradients_that_come_again():
-    for i in range(3):
-        x, w, b = tensor(3, 4, seed=i), tensor(5, 4, seed=i), tensor(5, seed=i)
 NUMBERS = {
     "slope": lambda v: F.leaky_relu(PLAIN, v), "alpha": lambda v: F.elu(PLAIN, v), "by name": lambda v: F.clip(PLAIN, max=v),
     "delta": lambda v: F.huber_loss(PLAIN, 3 * PLAIN, delta=v), "eps": lambda v: F.rms_norm(PLAIN, 4, eps=v),
@@ -529,6 +529,9 @@ def test_names_are_no_values():
                 F.sum(value, "x")
 
 
+def test_gradients_that_come_again():
+    for i in range(3):
+        x, w, b = tensor(3, 4, seed=i), tensor(5, 4, seed=i), tensor(5, seed=i)
         linear = torch.nn.functional.linear(x, w, b)
         for made, same in ((F.linear(x, w, b), linear), (F.linear(x, w, bias=b), linear),
                            (F.softmax(x, dim=0), torch.softmax(x, 0)), (F.mul(x, x), x * x), (F.mul(x, 2.5), x * 2.5),
@@ -587,3 +590,27 @@ def test_calls_of_several_threads():
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(8)))
+
+
+def test_default_executors_that_come_and_go():
+    """A call holds the device on which it began, whichever executor is the default meanwhile."""
+    before, until, wrong = hg.default_executor(), time.monotonic() + 1.5, []
+
+    def change():
+        while time.monotonic() < until:
+            hg.set_default_executor(hg.Executor(backend="cpu"))
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for count in itertools.count(1):
+            x = torch.rand(count % 3000 + 1, requires_grad=True)
+            F.exp(x).sum().backward()
+            if not torch.allclose(x.grad, x.detach().exp()):
+                wrong.append(count)
+            if time.monotonic() > until:
+                break
+    finally:
+        thread.join()
+        hg.set_default_executor(before)
+    assert not wrong
