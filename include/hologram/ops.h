@@ -195,8 +195,9 @@ HG_API hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size
 
 /* Compiles what a run would otherwise compile later: a GPU's driver gives the first runs code that it made quickly, and
  * some kernels have other forms for other launches. When this returns all that a run of tensors at multiples of 64
- * bytes needs is compiled in full, and in the kernel cache for other processes. Nothing is launched, and no memory
- * allocated. kernel_count: of how many kernels; may be NULL. hg_executor_desc.ask is asked between kernels. */
+ * bytes needs is compiled in full, and in the kernel cache for other processes; what the driver has not compiled in
+ * full stays as it was compiled first. Nothing is launched, and no memory allocated. kernel_count: of how many kernels;
+ * may be NULL. hg_executor_desc.ask is asked between kernels. */
 HG_API hg_status hg_executable_warm(hg_executable *executable, uint64_t *kernel_count);
 
 /* Which operations became which launch, bytes moved, temporaries, what was not fused and why. Text, or JSON where

@@ -13,19 +13,46 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any, Literal, Self, SupportsIndex
 
 
-class _Switch:
-    """From now on, or inside a with block."""
+_variables: dict[str, Any] = {}
 
-    _set: Callable[[bool], bool]  # gives what was before
 
-    def __init__(self, on: bool = True) -> None:
-        self._before = type(self)._set(on)
+def _variable(name: str) -> Any:
+    """Of this thread or task."""
+    if name not in _variables:
+        from contextvars import ContextVar
+
+        _variables.setdefault(name, ContextVar(f"hologram.{name}", default=None))
+    return _variables[name]
+
+
+class _Mode:
+    """From now on, or inside a with block. One that was made before its block, or has several, holds inside each of them."""
+
+    _set: Callable[[Any], Any]  # gives what was before
+
+    def __init__(self, value: Any) -> None:
+        self._value, self._before = value, type(self)._set(value)
+        _variable("mode made last").set(self)
 
     def __enter__(self) -> Self:
+        made, blocks = _variable("mode made last"), _variable("blocks of modes")
+        before = self._before if made.get() is self else type(self)._set(self._value)
+        made.set(None)
+        blocks.set((*(blocks.get() or ()), (self, before)))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        type(self)._set(self._before)
+        blocks = _variable("blocks of modes")
+        entered = list(blocks.get() or ())
+        own = [i for i, (mode, _) in enumerate(entered) if mode is self]  # none: it was entered in another thread or task
+        type(self)._set(entered.pop(own[-1])[1] if own else self._before)
+        blocks.set(tuple(entered))
+        _variable("mode made last").set(None)
+
+
+class _Switch(_Mode):
+    def __init__(self, on: bool = True) -> None:
+        super().__init__(on)
 
 
 class eager(_Switch):
@@ -48,7 +75,7 @@ class strict(_Switch):
     _set = staticmethod(_core._set_strict)
 
 
-class numerics:
+class numerics(_Mode):
     """How contractions are computed that are recorded from now on, `hg.numerics("fast")`, or inside a block,
     `with hg.numerics("fast"):`, by this thread or task: matmul, linear, gemm and whatever else is made of products of matrices, and
     their gradients, wherever those are asked for. Others are untouched.
@@ -62,19 +89,15 @@ class numerics:
     `hg.explain(x)` says which launches are fast, and of the others why they are not: without the library, on another backend and for
     other types the canonical kernels run, with the canonical bits. Inside `hg.strict()` that is an error."""
 
+    _set = staticmethod(_core._set_numerics)
+
     def __init__(self, mode: Literal["canonical", "fast"], *, tf32: bool = False) -> None:
         if mode not in ("canonical", "fast"):
             raise ValueError(f"numerics is 'canonical' or 'fast', not {mode!r}")
         if tf32 and mode != "fast":
             raise ValueError("numerics: tf32=True is a way of fast numerics: hg.numerics('fast', tf32=True)")
         fast = _core._NUMERICS_FAST | (_core._NUMERICS_TF32 if tf32 else 0)
-        self._before = _core._set_numerics(fast if mode == "fast" else 0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        _core._set_numerics(self._before)
+        super().__init__(fast if mode == "fast" else 0)
 
 
 def _heirs(arguments: tuple[Any, ...], donate: tuple[int, ...], result: Any) -> tuple[list[Array], list[Array]]:

@@ -133,17 +133,13 @@ hg_executable *hgpy_compile_graph(const graph *g, const hg_tensor *into, bool is
   if (c == NULL) return NULL;
   hg_executor *executor = g->device->executor;
   hg_status status;
-  hgpy_device_retain(g->device);
   if (!hgpy_find_vendor(g->device)) { /* which lets other threads run */
     hg_computation_release(c);
-    hgpy_device_release(g->device);
     return NULL;
   }
   HGPY_BEGIN_CALL
   status = hg_compile(executor, c, NULL, &executable);
   hg_computation_release(c);
   HGPY_END_CALL
-  bool is_made = hgpy_ok(status);
-  hgpy_device_release(g->device);
-  return is_made ? executable : NULL;
+  return hgpy_ok(status) ? executable : NULL;
 }

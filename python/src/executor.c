@@ -258,11 +258,13 @@ static PyObject *executor_trim(PyObject *self, PyObject *unused) {
   hg_status status;
   (void)unused;
   if (device == NULL) return NULL;
+  hgpy_device_retain(device); /* another thread may close the executor */
   hgpy_release_all_behind(device);
   hgpy_storage_forget(device);
   HGPY_BEGIN_CALL
   status = hg_memory_trim(device->executor);
   HGPY_END_CALL
+  hgpy_device_release(device);
   if (!hgpy_ok(status)) return NULL;
   Py_RETURN_NONE;
 }

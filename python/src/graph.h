@@ -32,6 +32,7 @@ typedef struct graph {
   uint32_t word_count, word_capacity;
   uint32_t epoch; /* of its nodes */
   hgpy_device *device;
+  hgpy_device *held; /* the same, from when it is read: nodes need not hold it, and other threads may close it */
   bool is_expanded; /* through what was computed, but keeps its inputs */
   bool is_failed;
   const hgpy_pair *pairs;
@@ -49,7 +50,7 @@ static inline void hgpy_graph_begin(graph *g) {
   g->words = g->few_words;
   g->word_count = 0;
   g->word_capacity = 256;
-  g->device = NULL;
+  g->device = g->held = NULL;
   g->is_expanded = g->is_failed = false;
   g->epoch = 0;
   g->pairs = NULL;
@@ -62,6 +63,7 @@ static inline void hgpy_graph_end(graph *g) {
       hgpy_list_end(&g->results);
   if (g->words != g->few_words) PyMem_Free(g->words);
   PyMem_Free(g->home_of); /* and with it what lies behind */
+  if (g->held != NULL) hgpy_device_release(g->held);
 }
 
 /* False: given up; raised. */

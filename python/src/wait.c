@@ -108,9 +108,12 @@ bool hgpy_stream_wait(hg_stream *stream) {
   return hgpy_ok(status);
 }
 
+/* The device is held: another thread may close its executor meanwhile. */
 bool hgpy_device_wait(hgpy_device *device) {
+  hgpy_device_retain(device);
   bool is_good = device->stream == NULL || hgpy_stream_wait(device->stream);
   if (is_good) hgpy_release_reached(device);
+  hgpy_device_release(device);
   return is_good;
 }
 

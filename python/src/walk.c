@@ -176,7 +176,7 @@ static bool walk_all(graph *g, hgpy_node *const *roots, uint32_t count) {
   return true;
 }
 
-bool hgpy_read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device) {
+static bool read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device) {
   if (!walk_all(g, roots, count)) return false;
   if (has_gradients(g) && !g->is_expanded) {
     g->is_expanded = true;
@@ -195,4 +195,10 @@ bool hgpy_read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg
     if (g->device == NULL) g->device = device;
   }
   return put_roots(g, roots, count, into) && hgpy_find_homes(g);
+}
+
+bool hgpy_read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device) {
+  if (!read_graph(g, roots, count, into, device)) return false;
+  g->held = hgpy_device_retain(g->device);
+  return true;
 }

@@ -216,11 +216,11 @@ static hg_status fill_all(filling *f, uint64_t *device_count) {
 }
 
 static void say_all(const filling *f, const char *folder, uint64_t device_count, const uint64_t *before,
-                    const uint64_t *after) {
+                    const uint64_t *after, int is_complete) {
   uint64_t files = after[0] > before[0] ? after[0] - before[0] : 0;
   if (f->json) {
     printf("],\"new_entries\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"complete\":%s}\n", files, after[1],
-           f->is_over ? "false" : "true");
+           is_complete ? "true" : "false");
     return;
   }
   if (device_count == 0) printf("there is no GPU here; the kernels of CPUs are not kept on disk\n");
@@ -235,6 +235,7 @@ int cli_cache_fill(const char *folder, uint64_t seconds, int json) {
   (void)hg_cache_visit(0, count_file, before);
   hg_status status = fill_all(&f, &device_count);
   (void)hg_cache_visit(0, count_file, after);
-  say_all(&f, folder, device_count, before, after);
-  return status == HG_OK || f.is_over ? CLI_OK : cli_fail(CLI_BAD_INPUT, "%s", hg_last_error());
+  int has_ended = status == HG_CANCELLED && f.is_over;
+  say_all(&f, folder, device_count, before, after, status == HG_OK);
+  return status == HG_OK || has_ended ? CLI_OK : cli_fail(CLI_BAD_INPUT, "%s", hg_last_error());
 }

@@ -168,10 +168,13 @@ hg_status hg_kernel_await(hg_kernel *kernel) {
   return hg_fail(kernel->failure, "%s", kernel->sentence);
 }
 
+/* As hg_kernel_compile: constants are folded here, too. */
 hg_status hg_kernel_prepare_locked(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
   hg_unlock(executor);
+  hg_fp_state callers = hg_fp_enter();
   hg_status status = executor->backend->prepare(executor->device, kernel->compiled.kernel);
+  hg_fp_leave(callers);
   hg_lock(executor);
   return status;
 }

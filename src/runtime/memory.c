@@ -81,6 +81,12 @@ hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, const hg
   return HG_OK;
 }
 
+/* The home's stream has been given the free: who waits for what is kept waits for that, too. */
+static void note_free_locked(hg_executor *executor, const hg_storage *storage) {
+  hg_stream *home = storage->born != 0 ? ((hg_stream **)executor->streams.data)[storage->home] : NULL;
+  if (home != NULL && home->opened < storage->born) home->given++;
+}
+
 /* Pending work of streams may still use the memory: then it is freed behind that work. */
 static void free_locked(hg_executor *executor, hg_storage *storage) {
   void **streams = NULL;
@@ -88,6 +94,7 @@ static void free_locked(hg_executor *executor, hg_storage *storage) {
   if (storage->used != 0) count = hg_busy_streams_locked(executor, storage->used, &streams);
   if (count == 0) executor->backend->free(executor->device, storage->address);
   else executor->backend->streams->free(executor->device, storage->address, streams, count);
+  note_free_locked(executor, storage);
   executor->in_use -= storage->byte_count;
 }
 

@@ -134,3 +134,27 @@ def test_uploads_do_not_wait_for_the_stream():
     run("x = hg.array(np.arange(600, dtype='f4'))\ny = (x + 1).compute()\nbefore = calls('cuStreamSynchronize')\n"
         "z = hg.array(np.arange(600, dtype='f4'))\nassert calls('cuStreamSynchronize') == before\n"
         "assert (y - z).tolist() == [1] * 600\n")
+
+
+def test_an_executor_is_closed_while_others_use_it():
+    import threading
+
+    def use(executor):
+        try:
+            while True:
+                executor.trim()
+                executor.synchronize()
+        except ValueError as error:
+            seen.append(str(error))
+
+    seen = []
+    for _ in range(20):
+        executor = hg.Executor("cpu")
+        threads = [threading.Thread(target=use, args=(executor,)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        hg.asarray(np.ones(1 << 12, "f4"), device=executor).sum().compute()
+        executor.close()
+        for thread in threads:
+            thread.join()
+    assert seen == ["the executor is closed"] * 40

@@ -150,6 +150,28 @@ def test_it_ends_with_an_error_and_lasts_without_a_block():
     assert contextvars.Context().run(alone) == (True, False)
 
 
+def test_one_that_was_made_before_its_blocks():
+    def blocks():
+        exact, fast = hg.numerics("canonical"), hg.numerics("fast")
+        hg.numerics("canonical")
+        seen = []
+        for _ in range(2):
+            with fast:
+                with exact:
+                    with fast, fast:
+                        seen.append(is_marked(product()))
+                    seen.append(is_marked(product()))
+                seen.append(is_marked(product()))
+            seen.append(is_marked(product()))
+        with hg.numerics("fast"):
+            late = hg.numerics("canonical")
+        with late:
+            pass
+        return [*seen, is_marked(product())]
+
+    assert contextvars.Context().run(blocks) == [True, False, True, False] * 2 + [False]
+
+
 def test_what_it_takes():
     for wrong in ("quick", "tf32", None, 1):
         with pytest.raises(ValueError, match=r"numerics is 'canonical' or 'fast', not"):
@@ -219,7 +241,8 @@ def test_the_library_in_a_package_of_pip(tmp_path):
             "import sys; from hologram import _vendor\n"
             f"sys.path.append({str(site)!r}); _vendor.load(); print(note())\n")
     missing, still = run(code, LD_LIBRARY_PATH=str(driver))
-    assert missing == "cuBLASLt was not found: a libcublasLt of CUDA 11, 12 or 13" and still == "bit-exact: fast numerics"
+    assert missing == "cuBLASLt was not found: a libcublasLt of CUDA 11, 12 or 13 that works with this driver"
+    assert still == "bit-exact: fast numerics"
     (packages / "libcublasLt.so.13").symlink_to(os.path.join(DOUBLE, "libcublasLt.so.13"))
     assert run(code, LD_LIBRARY_PATH=str(driver)) == [missing, "by the vendor's library,"]
     at_first = f"import sys; sys.path.append({str(site)!r})\nwith hg.numerics('fast'): print(notes(a @ b)[0][:24])\n"

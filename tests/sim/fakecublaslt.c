@@ -108,6 +108,8 @@ int cublasLtMatmulPreferenceSetAttribute(void *made, int attribute, const void *
   int i = attribute - CUBLASLT_PREFERENCE_ALIGNMENT_A;
   if (attribute == CUBLASLT_PREFERENCE_WORKSPACE_BYTES && bytes == sizeof own->workspace)
     memcpy(&own->workspace, value, bytes);
+  else if (attribute == CUBLASLT_PREFERENCE_REDUCTIONS && bytes == sizeof(uint32_t))
+    return *(const uint32_t *)value == CUBLASLT_REDUCTION_IN_F32 ? OK : INVALID;
   else if (i >= 0 && i < 4 && bytes == sizeof own->alignment[i]) memcpy(&own->alignment[i], value, bytes);
   else return INVALID;
   return OK;

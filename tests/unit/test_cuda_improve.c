@@ -36,6 +36,9 @@ static void make_own(cuda_device *d, cuda_improvement *job) {
   atomic_fetch_add(&seen.done, 1);
 }
 
+/* Nothing waits for them. */
+static void give_up_own(cuda_improvement *job) { (void)job; }
+
 static void release_own(cuda_improvement *job) {
   (void)job;
   atomic_fetch_add(&seen.released, 1);
@@ -60,7 +63,7 @@ static void end(void) {
 
 static void queue(cuda_device *d, int number, int kernel, uint64_t cost, int meets) {
   jobs[number] = (own_job){.job = {.kernel = &kernels[kernel], .cost = cost_of, .make = make_own,
-                                   .release = release_own, .kernel_end = end_kernel},
+                                   .give_up = give_up_own, .release = release_own, .kernel_end = end_kernel},
                            .cost = cost, .number = number, .meets = meets};
   hg_cuda_improve_later(d, &jobs[number].job);
 }

@@ -1,6 +1,10 @@
 /* test_launch.c - launches: what they check, each refusal with its sentence, and their shapes. */
 #include "launching.h"
 
+#if defined(__x86_64__) && !defined(_WIN32)
+#  include <xmmintrin.h>
+#endif
+
 static const char saxpy_text[] =
     ".program saxpy\n"
     ".buffer x f32 in\n"
@@ -711,6 +715,34 @@ static void test_two_ends(void) {
   hg_kernel_release(kernel);
 }
 
+/* Constants are folded when a form of the program is compiled, some of them at a launch: with subnormals, whatever the
+ * caller's thread makes of them. */
+static void test_callers_environment(void) {
+#if defined(__x86_64__) && !defined(_WIN32)
+  enum { FLUSH = 0x8040, SMALL = 0x00400000, LANES = 512 };
+  hg_kernel *kernel = kernel_of(".program p\n.buffer y f32 out\n"
+                                "    mov.f32 r0, #0x1p-127\n    mov.f32 r1, #0.5\n    mul.f32 r2, r0, r1\n"
+                                "    stg.f32 [y + lane], r2\n    exit\n");
+  hg_buffer *y = buffer_of(LANES * sizeof(uint32_t), NULL);
+  hg_binding binding = {.slot = 0, .buffer = y};
+  for (uint32_t block = 64; block <= LANES; block *= 8) {
+    hg_launch_desc desc = {
+        .size = sizeof desc, .grid = {1, 1, 1}, .block = {block, 1, 1}, .bindings = &binding, .binding_count = 1};
+    uint32_t found = 0, before = _mm_getcsr();
+    _mm_setcsr(before | FLUSH);
+    hg_status status = hg_launch(kernel, &desc, NULL);
+    _mm_setcsr(before);
+    CHECK_EQ_U64(status, HG_OK);
+    CHECK_EQ_U64(hg_buffer_read(y, 0, &found, sizeof found), HG_OK);
+    CHECK_EQ_U64(found, SMALL / 2);
+  }
+  hg_buffer_release(y);
+  hg_kernel_release(kernel);
+#else
+  CHECK(1);
+#endif
+}
+
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_saxpy();
@@ -731,6 +763,7 @@ int main(void) {
   test_library();
   test_in_place();
   test_two_ends();
+  test_callers_environment();
   hg_executor_release(executor);
   return check_report();
 }

@@ -54,6 +54,24 @@ static void test_counts(void) {
   hg_stream_release(stream);
 }
 
+/* Memory goes back in its stream's order: a trim waits for that, also where the stream was waited for before. */
+static void test_trim_behind_a_free(void) {
+  const uint64_t most = memory().kept_most;
+  hg_stream *home = stream_of(), *other = stream_of();
+  CHECK_EQ_U64(hg_memory_keep(executor, UINT64_MAX), HG_OK);
+  for (int i = 0; i < 2; i++) {
+    hg_buffer *buffer = buffer_on(home, 128 << 20, HG_BUFFER_UNINIT);
+    CHECK_EQ_U64(hg_stream_wait(home, NULL), HG_OK);
+    if (i == 1) fill(buffer, 3, other);
+    hg_buffer_release(buffer);
+    CHECK_EQ_U64(hg_memory_trim(executor), HG_OK);
+    CHECK(memory().kept <= slack());
+  }
+  CHECK_EQ_U64(hg_memory_keep(executor, most), HG_OK);
+  hg_stream_release(home);
+  hg_stream_release(other);
+}
+
 static void test_bound(void) {
   const uint64_t most = memory().kept_most;
   hg_stream *stream = stream_of();
@@ -66,7 +84,12 @@ static void test_bound(void) {
     CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK);
     CHECK(memory().kept <= (5 << 20) + slack());
   }
+  CHECK_EQ_U64(hg_memory_keep(executor, UINT64_MAX), HG_OK);
+  for (int k = 0; k < 3; k++) hg_buffer_release(buffer_of(40 << 20, NULL));
   CHECK_EQ_U64(hg_memory_keep(executor, 0), HG_OK);
+  hg_buffer_release(buffer_on(stream, 64, 0));
+  CHECK_EQ_U64(hg_stream_wait(stream, NULL), HG_OK); /* what is above a new bound goes by then */
+  CHECK(memory().kept <= slack());
   CHECK_EQ_U64(hg_memory_trim(executor), HG_OK);
   hg_buffer_release(buffer_of(4 << 20, NULL));
   CHECK_EQ_U64(hg_memory_trim(executor), HG_OK);
@@ -329,6 +352,7 @@ static void test_large_loops(void) {
 static void tests(void) {
   hg_kernel *step = kernel_of(step_text);
   test_counts();
+  test_trim_behind_a_free();
   test_bound();
   test_arguments();
   test_zeros();

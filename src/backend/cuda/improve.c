@@ -83,7 +83,7 @@ static int leave(cuda_improvers *m, cuda_improver *own) {
 /* Nothing more is made while the process ends; a kernel that ends then goes with the process. */
 static void serve(cuda_device *d, cuda_improver *own, cuda_improvement *job) {
   int is_alive = hg_exit_hold();
-  if (is_alive) (void)make_entered(d, job);
+  if (!is_alive || make_entered(d, job) != HG_OK) job->give_up(job);
   int is_due = leave(&d->improvers, own);
   if (is_alive && is_due) job->kernel_end(d, job->kernel);
   if (is_alive) hg_exit_let();

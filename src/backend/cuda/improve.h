@@ -20,6 +20,7 @@ struct cuda_improvement {
   void *kernel;
   uint64_t (*cost)(const cuda_improvement *job); /* what waiting for it costs, beside others; the kernel is there */
   void (*make)(cuda_device *d, cuda_improvement *job); /* with the context current; a failure leaves what there is */
+  void (*give_up)(cuda_improvement *job); /* it is not made: nobody is to wait for it */
   void (*release)(cuda_improvement *job);
   uint8_t is_last; /* set while it is made: the kernel has been released, and `kernel_end` is due */
   void (*kernel_end)(cuda_device *d, void *kernel);

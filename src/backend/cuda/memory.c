@@ -218,6 +218,7 @@ void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *s
   for (size_t i = 0; i < count; i++)
     if (streams[i] != first) hg_cuda_wait_behind_within(d, stream, streams[i]);
   free_on(d, address, stream);
+  if (first != NULL) (void)hg_cuda_mark_within(d, first);
 }
 
 /* ---- the backend's functions ------------------------------------------------------------------------------------- */
@@ -305,8 +306,10 @@ void hg_cuda_keep(void *device, uint64_t byte_count) {
   cuda_device *d = device;
   hg_mutex_lock(&d->mutex);
   d->kept_most = byte_count < UINT64_MAX / 2 ? byte_count : UINT64_MAX / 2;
+  int is_over = d->spare_bytes > d->kept_most;
   hg_mutex_unlock(&d->mutex);
   (void)bound(d);
+  if (is_over) hg_cuda_trim(d);
 }
 
 /* A pool of the device's own, so that its settings affect no other library. It keeps up to an eighth of the GPU's

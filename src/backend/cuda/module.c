@@ -289,6 +289,11 @@ static void make_in_full(cuda_device *d, cuda_improvement *job) {
   atomic_store(&first->is_first, 0);
 }
 
+static void give_up_full(cuda_improvement *job) {
+  const cuda_kernel *kernel = job->kernel;
+  atomic_store(&entry_at(kernel, (int)((const full_form *)job)->key.special.form)->is_first, 0);
+}
+
 static void release_full(cuda_improvement *job) {
   full_form *full = (full_form *)job;
   hg_array_release(full->allocator, &full->text.text);
@@ -301,6 +306,7 @@ static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t fo
   full->job = (cuda_improvement){.kernel = kernel,
                                  .cost = cost_of_first,
                                  .make = make_in_full,
+                                 .give_up = give_up_full,
                                  .release = release_full,
                                  .kernel_end = end_kernel};
   full->allocator = &d->allocator;

@@ -23,20 +23,27 @@ struct cuda_product {
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
 
-static int find_library(cuda_vendor *v) {
-  static const char *const names[][2] = {{"libcublasLt.so.13", "cublasLt64_13.dll"},
-                                         {"libcublasLt.so.12", "cublasLt64_12.dll"},
-                                         {"libcublasLt.so.11", "cublasLt64_11.dll"}};
-  for (size_t i = 0; i < sizeof names / sizeof names[0] && v->library == NULL; i++)
-    v->library = hg_library_open(names[i][0], names[i][1]);
-  if (v->library == NULL) return 0;
+static int find_functions(cuda_vendor *v) {
   int is_whole = 1;
 #define SYMBOL(name, parameters)                  \
   hg_library_find(v->library, #name, &v->name);   \
   is_whole &= v->name != NULL;
 #include "backend/cuda/vendor.def"
 #undef SYMBOL
-  return is_whole && v->cublasLtCreate(&v->handle) == 0;
+  return is_whole;
+}
+
+/* One that this driver or this process cannot use hides no other, and may be of use later. */
+static int find_library(cuda_vendor *v) {
+  static const char *const names[][2] = {{"libcublasLt.so.13", "cublasLt64_13.dll"},
+                                         {"libcublasLt.so.12", "cublasLt64_12.dll"},
+                                         {"libcublasLt.so.11", "cublasLt64_11.dll"}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    v->library = hg_library_open(names[i][0], names[i][1]);
+    if (v->library != NULL && find_functions(v) && v->cublasLtCreate(&v->handle) == 0) return 1;
+  }
+  v->library = NULL;
+  return 0;
 }
 
 /* Under the device's mutex. NULL: there is none. */
@@ -167,6 +174,7 @@ static int describe(const cuda_vendor *v, const hg_contraction *c, cuda_product 
 }
 
 static int choose(const cuda_vendor *v, const hg_contraction *c, cuda_product *p, int is_aligned) {
+  const uint32_t reductions = CUBLASLT_REDUCTION_IN_F32;
   const uint32_t alignment[3] = {is_aligned ? WHOLE_ALIGNMENT : bytes_of(c->a_type), 0,
                                  is_aligned ? WHOLE_ALIGNMENT : bytes_of(c->type)};
   void *preference = NULL;
@@ -175,7 +183,9 @@ static int choose(const cuda_vendor *v, const hg_contraction *c, cuda_product *p
   int count = 0;
   int fits = v->cublasLtMatmulPreferenceCreate(&preference) == 0 &&
              v->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_PREFERENCE_WORKSPACE_BYTES,
-                                                     &p->workspace_bytes, sizeof p->workspace_bytes) == 0;
+                                                     &p->workspace_bytes, sizeof p->workspace_bytes) == 0 &&
+             v->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_PREFERENCE_REDUCTIONS, &reductions,
+                                                     sizeof reductions) == 0;
   for (int i = 0; i < 4 && fits; i++)
     fits = v->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_PREFERENCE_ALIGNMENT_A + i,
                                                    &alignment[i < 2 ? 0 : 2], sizeof alignment[0]) == 0;
@@ -205,7 +215,7 @@ static hg_status scratch_within(cuda_device *d, const hg_contraction *c, uint64_
   cuda_product product;
   const cuda_vendor *v = locked_vendor_of(d);
   *why = v != NULL ? "cuBLASLt takes no operands that lie so"
-                   : "cuBLASLt was not found: a libcublasLt of CUDA 11, 12 or 13";
+                   : "cuBLASLt was not found: a libcublasLt of CUDA 11, 12 or 13 that works with this driver";
   if (v == NULL || !open_product(v, c, &product)) return HG_OK;
   *bytes = product.workspace_bytes;
   close_product(&product);
