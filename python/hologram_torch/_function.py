@@ -88,8 +88,10 @@ def _call(operation: Arrays, executor: hg.Executor | None, arguments: tuple[Any,
     tensors = tuple(value for value in (*arguments, *settings.values()) if isinstance(value, torch.Tensor))
     if not settings and len(tensors) == len(arguments):
         return _apply(operation, executor, tensors)
-    places = [... if isinstance(value, torch.Tensor) else value for value in arguments]
+    places: Sequence[Any] = [... if isinstance(value, torch.Tensor) else value for value in arguments]
     named = {key: ... if isinstance(value, torch.Tensor) else value for key, value in settings.items()}
+    if _is_followed(tensors):
+        places, named = _core._kept(places), dict(zip(named, _core._kept((*named.values(),))))
     return _apply(_with(operation, places, named), executor, tensors)
 
 
@@ -106,11 +108,17 @@ def _with(operation: Arrays, places: Sequence[Any], named: dict[str, Any]) -> Ar
 
 def _apply(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.Tensor, ...]) -> Any:
     """The function of the tensors' memory. Where a gradient is wanted torch's graph remembers it."""
+    if _is_followed(tensors):
+        return _Function.apply(function, executor, *tensors)  # type: ignore[no-untyped-call]  # torch's
+    return _run(function, executor, tensors)
+
+
+def _is_followed(tensors: tuple[torch.Tensor, ...]) -> bool:
     if torch.is_grad_enabled():
         for tensor in tensors:
             if tensor.requires_grad:
-                return _Function.apply(function, executor, *tensors)  # type: ignore[no-untyped-call]  # torch's
-    return _run(function, executor, tensors)
+                return True
+    return False
 
 
 def _run(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.Tensor, ...]) -> Any:

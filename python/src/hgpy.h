@@ -449,6 +449,8 @@ PyObject *hgpy_array_ufunc(PyObject *self, PyObject *arguments, PyObject *names)
 /* A new Array of one of NumPy's arrays or a list: a copy, since what is recorded is read later; on the default device
  * where that is NULL. NULL: it is neither, or raised. */
 PyObject *hgpy_array_from(PyObject *object, hgpy_device *device);
+/* kept(value): an argument of a call as it is now, for what is done later: of lists, tuples and arrays a copy. */
+PyObject *hgpy_kept(PyObject *module, PyObject *value);
 
 PyObject *hgpy_get_item(PyObject *self, PyObject *key);
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value);

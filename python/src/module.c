@@ -222,6 +222,7 @@ static PyMethodDef functions[] = {
     {"_report", FAST(report), METH_FASTCALL, NULL},
     {"_copy", copy, METH_O, NULL},
     {"_own", own, METH_O, NULL},
+    {"_kept", hgpy_kept, METH_O, NULL},
     {"_set_eager", set_eager, METH_O, NULL},
     {"_begin_trace", FAST(hgpy_begin_trace), METH_FASTCALL, NULL},
     {"_end_trace", hgpy_end_trace, METH_O, NULL},

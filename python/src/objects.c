@@ -21,6 +21,48 @@ IN_PYTHON(reduced)
 IN_PYTHON(formatted)
 IN_PYTHON(ufunc)
 
+static bool is_constant(PyObject *value) {
+  PyTypeObject *type = Py_TYPE(value);
+  return value == Py_None || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type ||
+         type == &PyUnicode_Type;
+}
+
+static bool are_constants(PyObject *value) {
+  if (Py_TYPE(value) != &PyTuple_Type) return is_constant(value);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(value); i++)
+    if (!is_constant(PyTuple_GetItem(value, i))) return false;
+  return true;
+}
+
+static PyObject *kept_of_each(PyObject *values) {
+  bool is_list = PyList_Check(values);
+  Py_ssize_t count = is_list ? PyList_Size(values) : PyTuple_Size(values);
+  PyObject *all = is_list ? PyList_New(count) : PyTuple_New(count);
+  for (Py_ssize_t i = 0; all != NULL && i < count; i++) {
+    PyObject *value = is_list ? PyList_GetItem(values, i) : PyTuple_GetItem(values, i);
+    PyObject *own = value != NULL ? hgpy_kept(NULL, value) : NULL;
+    if (own == NULL || (is_list ? PyList_SetItem(all, i, own) : PyTuple_SetItem(all, i, own)) < 0) Py_CLEAR(all);
+  }
+  return all;
+}
+
+PyObject *hgpy_kept(PyObject *module, PyObject *value) {
+  PyObject *own = NULL;
+  (void)module;
+  if (are_constants(value)) return Py_NewRef(value);
+  if (PyList_Check(value) || PyTuple_Check(value)) {
+    if (Py_EnterRecursiveCall(" in an argument")) return NULL;
+    own = kept_of_each(value);
+    Py_LeaveRecursiveCall();
+    return own;
+  }
+  if (!hgpy_is_array(value) && !PyObject_HasAttrString(value, "__array_interface__")) return Py_NewRef(value);
+  PyObject *copy = PyImport_ImportModule("copy");
+  if (copy != NULL) own = PyObject_CallMethod(copy, "copy", "(O)", value);
+  Py_XDECREF(copy);
+  return own;
+}
+
 PyObject *hgpy_array_from(PyObject *object, hgpy_device *device) {
   bool is_list = PyList_Check(object) || PyTuple_Check(object);
   if (!is_list && !PyObject_HasAttrString(object, "__array_interface__")) return NULL;

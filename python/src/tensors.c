@@ -261,7 +261,10 @@ static PyObject *call_followed(const on_tensors *f, PyObject *const *values, Py_
   PyObject *all = PyTuple_New(total + 2), *result = NULL;
   bool is_good = all != NULL && PyTuple_SetItem(all, 0, Py_NewRef((PyObject *)(uintptr_t)f)) == 0 &&
                  PyTuple_SetItem(all, 1, Py_NewRef(names != NULL ? names : Py_None)) == 0;
-  for (Py_ssize_t i = 0; is_good && i < total; i++) is_good = PyTuple_SetItem(all, i + 2, Py_NewRef(values[i])) == 0;
+  for (Py_ssize_t i = 0; is_good && i < total; i++) {
+    PyObject *value = is_one_of(values[i], f->types) ? Py_NewRef(values[i]) : hgpy_kept(NULL, values[i]);
+    is_good = value != NULL && PyTuple_SetItem(all, i + 2, value) == 0;
+  }
   if (is_good) result = PyObject_Call(f->follow, all, NULL);
   Py_XDECREF(all);
   if (result != Py_NotImplemented) return result;

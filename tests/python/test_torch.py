@@ -456,6 +456,23 @@ def test_fast_numerics_reach_tensors_and_their_gradients():
     assert torch.equal(w.grad, gradient)
 
 
+@pytest.mark.parametrize("is_by_table", [True, False])
+def test_gradients_of_arguments_that_changed_since(is_by_table):
+    """They are those of the call."""
+    named = {} if is_by_table else {"executor": hg.default_executor()}
+    x, axes, nested, weight = tensor(3, 3), [0], ([1, 0],), torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    numbers, shared = np.full(3, 2.0), np.full(3, 2.0)
+    arrays = [numbers, hg.asarray(shared), hg.full(3, 2.0, dtype="float64")]
+    sums = [F.sum(x, axes, **named), F.sum(x, axis=axes, **named)]
+    products, turned = [F.mul(x, array, **named) for array in arrays], F.permute(x, *nested, **named)
+    axes[0], nested[0][:], numbers[:], shared[:], arrays[2][:] = 1, [0, 1], 5, 5, 5
+    for total in sums:
+        assert torch.equal(torch.autograd.grad(total, x, weight)[0], weight.expand(3, 3))
+    for product in products:
+        assert torch.equal(torch.autograd.grad(product.sum(), x)[0], torch.full_like(x, 2.0))
+    assert torch.equal(torch.autograd.grad(turned, x, weight.expand(3, 3))[0], weight.expand(3, 3).T)
+
+
 def test_a_gradient_that_fails_leaves_the_numerics_alone():
     """It is recorded with those of its call, on whichever thread."""
     x, w = tensor(3, 3), tensor(3)
