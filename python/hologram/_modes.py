@@ -43,7 +43,7 @@ class _Mode:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         blocks = _variable("blocks of modes")
-        entered = list(blocks.get() or ())
+        entered: list[tuple[_Mode, Any]] = list(blocks.get() or ())
         own = [i for i, (mode, _) in enumerate(entered) if mode is self]  # none: it was entered in another thread or task
         type(self)._set(entered.pop(own[-1])[1] if own else self._before)
         blocks.set(tuple(entered))
