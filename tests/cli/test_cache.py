@@ -189,10 +189,15 @@ def test_fill(tmp_path):
     gpus = {"HOLOGRAM_CACHE_DIR": str(tmp_path / "cache"), "LD_LIBRARY_PATH": str(DOUBLE), "CUDA_VISIBLE_DEVICES": "",
             "FAKECUDA_DEVICES": "2"}
     report = json.loads(fill("--json", "--seconds", "1", **gpus).stdout)
-    assert not report["complete"] and report["new_entries"] > 10 and report["devices"][0]["kernels"] >= report["new_entries"]
+    first = report["devices"][0]
+    assert first["kernels"] == sum(group["kernels"] for group in first["groups"])
+    left_out = 0 if report["complete"] else 16  # kernels of the computation that the time cut short
+    assert 0 <= report["new_entries"] <= first["kernels"] + left_out
     result = fill("--seconds", "1", **gpus)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.startswith("cuda: Fake GPU 0") and "  element-wise           72 computations,   72 kernels\n" in result.stdout
+    assert (result.returncode, result.stderr) == (0, "") and result.stdout.startswith("cuda: Fake GPU 0")
+    is_over = "the time is over: the rest is left out\n" in result.stdout  # a slow machine's element-wise ones may be cut short, too
+    assert is_over or result.stdout.count("  element-wise           72 computations,   72 kernels\n") == 2
+    assert "  element-wise " in result.stdout
     assert json.loads(cache("verify", "--json", HOLOGRAM_CACHE_DIR=gpus["HOLOGRAM_CACHE_DIR"]).stdout)["damaged"] == 0
 
 
