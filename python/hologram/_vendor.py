@@ -14,14 +14,14 @@ def load() -> None:
     if sys.platform != "linux" or any(map(_is_loaded, _NAMES)):
         return
     for name in _NAMES:
-        for folder in filter(_is_whole, sys.path):
+        for folder in filter(_is_absolute, sys.path):
             for own in _FOLDERS:
                 path = os.path.join(folder, own, name)
                 if os.path.exists(path) and _is_loaded(path):
                     return
 
 
-def _is_whole(folder: object) -> bool:
+def _is_absolute(folder: object) -> bool:
     """Not the working directory, where anybody's files may be."""
     return isinstance(folder, str) and os.path.isabs(folder)
 

@@ -146,7 +146,6 @@ class _Function(torch.autograd.Function):
         return None, None, *_gradients(ctx.function, ctx.numerics, ctx.executor, ctx.saved_tensors, wanted, cotangents)
 
 
-
 class _Row(torch.autograd.Function):
     """An operation of the table where the tensors are: of a function of _core._on_tensors, its names and its values."""
 

@@ -323,12 +323,9 @@ static int can_be_direct(const hg_executable *e) {
 
 static void prepare_direct(ops_eager *known) {
   const ops_launch *launch = known->executable->launches;
-  hg_launch_desc desc = {.lanes = launch->lanes};
+  hg_launch_desc desc = {.size = sizeof desc};
   uint64_t lanes = 0;
-  if (launch->lanes == 0) {
-    memcpy(desc.grid, launch->grid, sizeof desc.grid);
-    memcpy(desc.block, launch->block, sizeof desc.block);
-  }
+  ops_set_shape(launch, &desc);
   for (uint32_t s = 0; s < launch->scalar_count; s++) {
     const hg_scalar *scalar = &launch->scalars[s];
     known->arguments[scalar->slot].bits = scalar->bits & atlas_mask((atlas_type)scalar->type);

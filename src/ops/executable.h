@@ -13,6 +13,7 @@
 #include "runtime/runtime.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What hg_run is given, as it was declared: an input, or an output. */
 typedef struct ops_place {
@@ -47,6 +48,13 @@ typedef struct ops_launch {
   uint64_t moved_bytes; /* for counts */
   uint32_t step;        /* of the plan, for reports */
 } ops_launch;
+
+static inline void ops_set_shape(const ops_launch *launch, hg_launch_desc *desc) {
+  desc->lanes = launch->lanes;
+  if (launch->lanes != 0) return;
+  memcpy(desc->grid, launch->grid, sizeof desc->grid);
+  memcpy(desc->block, launch->block, sizeof desc->block);
+}
 
 /* A flag of ops_executable_create beside those of hg_compile: nobody is asked whether the calls are to go on. */
 #define OPS_UNASKED (UINT32_C(1) << 31)

@@ -253,7 +253,6 @@ static hg_status launch(run *r, const ops_launch *launch) {
   hg_binding bindings[OPS_MAX_BINDINGS];
   for (uint32_t b = 0; b < launch->bind_count; b++) bindings[b] = binding_of(r, &launch->binds[b]);
   hg_launch_desc desc = {.size = sizeof desc,
-                         .lanes = launch->lanes,
                          .bindings = bindings,
                          .binding_count = launch->bind_count,
                          .binding_size = sizeof(hg_binding),
@@ -261,10 +260,7 @@ static hg_status launch(run *r, const ops_launch *launch) {
                          .scalar_count = launch->scalar_count,
                          .scalar_size = sizeof(hg_scalar),
                          .stream = r->stream};
-  if (launch->lanes == 0) {
-    memcpy(desc.grid, launch->grid, sizeof desc.grid);
-    memcpy(desc.block, launch->block, sizeof desc.block);
-  }
+  ops_set_shape(launch, &desc);
   hg_launch_report report, *to = r->report != NULL ? &report : NULL;
   hg_fault fault;
   report.size = sizeof report;

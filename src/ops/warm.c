@@ -20,13 +20,10 @@ static void describe_arguments(const ops_launch *launch, atlas_argument *argumen
 }
 
 static hg_status warm_launch(const ops_launch *launch, atlas_argument *arguments) {
-  hg_launch_desc desc = {.size = sizeof desc, .lanes = launch->lanes};
+  hg_launch_desc desc = {.size = sizeof desc};
   atlas_launch shape;
   uint64_t lanes = 0;
-  if (launch->lanes == 0) {
-    memcpy(desc.grid, launch->grid, sizeof desc.grid);
-    memcpy(desc.block, launch->block, sizeof desc.block);
-  }
+  ops_set_shape(launch, &desc);
   HG_TRY(hg_kernel_ready(launch->kernel));
   HG_TRY(hg_launch_shape(launch->kernel, &desc, &shape, &lanes));
   if (lanes == 0) return HG_OK;
