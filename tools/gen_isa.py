@@ -19,7 +19,7 @@ DOCS = ROOT / "docs"
 
 
 class Row(NamedTuple):
-    """One macro call of a .def file: OP(a, "b" "c", D|E) has arguments ["a", "bc", "D|E"]."""
+    """One macro call of a .def file: ATLAS_OP(a, "b" "c", D|E) has arguments ["a", "bc", "D|E"]."""
     macro: str
     arguments: list
     section: str

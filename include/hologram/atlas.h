@@ -48,17 +48,17 @@ enum {
 
 typedef enum atlas_type {
   ATLAS_NONE = 0,
-#define TYPE(code, id, bits, kind, note) ATLAS_##id = code,
+#define ATLAS_TYPE(code, id, bits, kind, note) ATLAS_##id = code,
 #include "hologram/types.def"
-#undef TYPE
+#undef ATLAS_TYPE
   ATLAS_TYPE_COUNT
 } atlas_type;
 
 typedef enum atlas_op {
   ATLAS_OP_none = 0,
-#define OP(code, id, mnemonic, form, types, flags, meaning, example) ATLAS_OP_##id = code,
+#define ATLAS_OP(code, id, mnemonic, form, types, flags, meaning, example) ATLAS_OP_##id = code,
 #include "hologram/ops.def"
-#undef OP
+#undef ATLAS_OP
 } atlas_op;
 
 typedef enum atlas_access { ATLAS_IN = 1, ATLAS_OUT = 2, ATLAS_INOUT = 3 } atlas_access;

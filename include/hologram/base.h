@@ -60,9 +60,9 @@ HG_API const char *hg_version(void);     /* of the library that runs: "0.1.0" */
 HG_API uint32_t hg_version_number(void); /* major * 1000000 + minor * 1000 + patch: 1000 */
 
 typedef enum hg_status {
-#define STATUS(code, id, sentence) HG_##id = code,
+#define HG_STATUS(code, id, sentence) HG_##id = code,
 #include "hologram/status.def"
-#undef STATUS
+#undef HG_STATUS
 } hg_status;
 
 /* "HG_OK", "HG_OUT_OF_MEMORY", ...; "unknown status" for any other number. Never NULL. */

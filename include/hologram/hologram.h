@@ -8,8 +8,13 @@
  *   hg_buffer *x = NULL;
  *   hg_buffer_create(executor, NULL, count * sizeof(float), &x);
  *   hg_buffer_write(x, 0, host, count * sizeof(float));
- *   hg_binding bindings[] = {{.name = "x", .buffer = x}};
- *   hg_launch_desc launch = {.lanes = count, .bindings = bindings, .binding_count = 1};
+ *   hg_binding binding = {0};
+ *   binding.name = "x";
+ *   binding.buffer = x;
+ *   hg_launch_desc launch = {0};
+ *   launch.lanes = count;
+ *   launch.bindings = &binding;
+ *   launch.binding_count = 1;
  *   if (hg_launch(kernel, &launch, NULL) != HG_OK) fprintf(stderr, "%s\n", hg_last_error());
  *   hg_buffer_read(x, 0, host, count * sizeof(float));
  *   hg_buffer_release(x); hg_kernel_release(kernel); hg_executor_release(executor);
@@ -209,7 +214,7 @@ HG_API hg_status hg_memory_keep(hg_executor *executor, uint64_t byte_count);
  *   hg_stream *stream = NULL;
  *   hg_stream_create(executor, NULL, &stream);
  *   hg_buffer_write_async(x, 0, pinned, byte_count, stream);          // pinned from hg_host_allocate
- *   hg_launch_desc launch = {.lanes = count, .bindings = bindings, .binding_count = 1, .stream = stream};
+ *   launch.stream = stream;
  *   hg_launch(kernel, &launch, NULL);                                 // returns before it has run
  *   hg_buffer_read_async(x, 0, pinned, byte_count, stream);
  *   if (hg_stream_wait(stream, NULL) != HG_OK) fprintf(stderr, "%s\n", hg_last_error());
@@ -485,8 +490,10 @@ HG_API hg_status hg_stream_wait(hg_stream *stream, hg_launch_report *report);
  * A sequence of launches, copies and fills, put together once and given to a stream as a whole, which costs the host
  * little more than one launch:
  *
+ *   hg_graph *graph = NULL;
  *   hg_capture_begin(stream);
- *   ... hg_launch, hg_buffer_copy_async, ... with that stream: checked as ever, kept, and not run ...
+ *   hg_buffer_copy_async(y, 0, x, 0, byte_count, stream);             // what the stream is given now is checked as
+ *   hg_launch(kernel, &launch, NULL);                                 // ever and kept; nothing is run
  *   hg_capture_end(stream, &graph);
  *   hg_graph_launch(graph, stream);                                   // as often as wanted
  *

@@ -1,16 +1,19 @@
 /* ops.h - computations: operations on tensors, fused, compiled and run anywhere.
  *
- *   hg_tensor x = hg_tensor_of(x_buffer, ATLAS_f32, 2, (uint64_t[]){rows, columns});
- *   hg_tensor y = hg_tensor_of(y_buffer, ATLAS_f32, 2, (uint64_t[]){rows, columns});
- *   hg_apply(HG_OP_softmax, &x, 1, &(hg_argument){.count = 1, .integers = {-1}}, 1, &y, 1, NULL);
+ *   uint64_t shape[] = {rows, columns};
+ *   hg_tensor x = hg_tensor_of(x_buffer, ATLAS_f32, 2, shape);
+ *   hg_tensor y = hg_tensor_of(y_buffer, ATLAS_f32, 2, shape);
+ *   hg_argument axis = {1, 0, {-1}, 0};                               // one integer: the last axis
+ *   hg_apply(HG_OP_softmax, &x, 1, &axis, 1, &y, 1, NULL);
  *
  * or many operations as one computation, compiled once and run as often as wanted:
  *
  *   hg_computation *c = NULL;
  *   hg_computation_create(NULL, &c);
  *   hg_value a = hg_computation_input(c, "a", &x);
- *   hg_value b = hg_compute(c, HG_OP_exp, (hg_value[]){a}, 1, NULL, 0);
- *   hg_computation_output(c, "y", hg_compute(c, HG_OP_mul, (hg_value[]){a, b}, 2, NULL, 0), NULL);
+ *   hg_value b = hg_compute(c, HG_OP_exp, &a, 1, NULL, 0);
+ *   hg_value factors[] = {a, b};
+ *   hg_computation_output(c, "y", hg_compute(c, HG_OP_mul, factors, 2, NULL, 0), NULL);
  *   hg_executable *e = NULL;
  *   hg_compile(executor, c, NULL, &e);               // reports the first error of all that was asked of c
  *   hg_run(e, &x, 1, &y, 1, stream, NULL);
@@ -70,9 +73,9 @@ HG_API hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint
 
 typedef enum hg_op {
   HG_OP_none = 0,
-#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) HG_OP_##id = code,
+#define HG_OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) HG_OP_##id = code,
 #include "hologram/operations.def"
-#undef OPERATION
+#undef HG_OPERATION
 } hg_op;
 
 /* One argument of an operation besides its inputs, in the order of its row. A zeroed one, or none, is the default. */

@@ -387,9 +387,9 @@ hgpy_node *hgpy_compared_node(const char *who, PyObject *number, uint32_t type, 
 
 enum {
   HGPY_ROW_FIRST = -1,
-#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) HGPY_ROW_##id,
+#define HG_OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) HGPY_ROW_##id,
 #include "hologram/operations.def"
-#undef OPERATION
+#undef HG_OPERATION
   HGPY_ROW_COUNT
 };
 

@@ -455,7 +455,7 @@ PyObject *hgpy_unary(uint32_t number, PyObject *x) {
 
 /* ---- entry points: one a row ------------------------------------------------------------------------------------- */
 
-#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                                \
+#define HG_OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                             \
   static PyObject *function_##id(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *names) {       \
     (void)module;                                                                                                      \
     return call_row(HGPY_ROW_##id, NULL, values, count, names);                                                        \
@@ -464,23 +464,23 @@ PyObject *hgpy_unary(uint32_t number, PyObject *x) {
     return call_row(HGPY_ROW_##id, self, values, count, names);                                                        \
   }
 #include "hologram/operations.def"
-#undef OPERATION
+#undef HG_OPERATION
 
 #define FAST(function) ((PyCFunction)(void *)(function))
 
 static PyMethodDef functions[HGPY_ROW_COUNT + 1] = {
-#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                                \
+#define HG_OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                             \
   {#id, FAST(function_##id), METH_FASTCALL | METH_KEYWORDS, NULL},
 #include "hologram/operations.def"
-#undef OPERATION
+#undef HG_OPERATION
     {NULL, NULL, 0, NULL},
 };
 
 static const PyMethodDef row_methods[HGPY_ROW_COUNT] = {
-#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                                \
+#define HG_OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                             \
   {#id, FAST(method_##id), METH_FASTCALL | METH_KEYWORDS, NULL},
 #include "hologram/operations.def"
-#undef OPERATION
+#undef HG_OPERATION
 };
 
 /* Losses, layers and optimisers are functions alone: their first input is not what they belong to. */

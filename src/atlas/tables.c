@@ -6,9 +6,9 @@
 #include <string.h>
 
 /* Operand letters and syntax of a form. */
-#define FORM(id, operands, syntax) static const char form_operands_##id[] = operands, form_syntax_##id[] = syntax;
+#define ATLAS_FORM(id, operands, syntax) static const char form_operands_##id[] = operands, form_syntax_##id[] = syntax;
 #include "hologram/forms.def"
-#undef FORM
+#undef ATLAS_FORM
 
 /* ops.def writes flags without their prefix. */
 enum {
@@ -20,24 +20,24 @@ enum {
 };
 
 const atlas_op_info atlas_ops[] = {
-#define OP(code, id, mnemonic, form, types, flags, meaning, example) \
+#define ATLAS_OP(code, id, mnemonic, form, types, flags, meaning, example) \
   {code, flags, SET_##types, mnemonic, form_operands_##form, form_syntax_##form},
 #include "hologram/ops.def"
-#undef OP
+#undef ATLAS_OP
 };
 enum { OP_COUNT = sizeof atlas_ops / sizeof atlas_ops[0] };
 
 enum {
-#define OP(code, id, mnemonic, form, types, flags, meaning, example) ROW_##id,
+#define ATLAS_OP(code, id, mnemonic, form, types, flags, meaning, example) ROW_##id,
 #include "hologram/ops.def"
-#undef OP
+#undef ATLAS_OP
 };
 
 /* A code used twice does not compile: its place would be initialised twice. */
 const uint8_t atlas_op_rows[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES] = {
-#define OP(code, id, mnemonic, form, types, flags, meaning, example) [(code) >> 8][(code) & 0xff] = ROW_##id + 1,
+#define ATLAS_OP(code, id, mnemonic, form, types, flags, meaning, example) [(code) >> 8][(code) & 0xff] = ROW_##id + 1,
 #include "hologram/ops.def"
-#undef OP
+#undef ATLAS_OP
 };
 
 const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length) {
@@ -50,21 +50,21 @@ const atlas_op_info *atlas_op_lookup_name(const char *name, size_t length) {
 
 static const char *const type_names[ATLAS_TYPE_COUNT] = {
     "none",
-#define TYPE(code, id, bits, kind, note) [code] = #id,
+#define ATLAS_TYPE(code, id, bits, kind, note) [code] = #id,
 #include "hologram/types.def"
-#undef TYPE
+#undef ATLAS_TYPE
 };
 
 const uint8_t atlas_bytes_of[ATLAS_TYPE_COUNT] = {
-#define TYPE(code, id, bits, kind, note) [code] = (bits) / 8,
+#define ATLAS_TYPE(code, id, bits, kind, note) [code] = (bits) / 8,
 #include "hologram/types.def"
-#undef TYPE
+#undef ATLAS_TYPE
 };
 
 const uint8_t atlas_kind_of[ATLAS_TYPE_COUNT] = {
-#define TYPE(code, id, bits, kind, note) [code] = ATLAS_KIND_##kind,
+#define ATLAS_TYPE(code, id, bits, kind, note) [code] = ATLAS_KIND_##kind,
 #include "hologram/types.def"
-#undef TYPE
+#undef ATLAS_TYPE
 };
 
 atlas_type atlas_type_lookup_name(const char *name, size_t length) {

@@ -3,9 +3,9 @@
 #define HG_ATLAS_TYPE_SETS_H
 
 enum {
-#define TYPE(code, id, bits, kind, note) SET_##id = 1u << code,
+#define ATLAS_TYPE(code, id, bits, kind, note) SET_##id = 1u << code,
 #include "hologram/types.def"
-#undef TYPE
+#undef ATLAS_TYPE
   SET_SINT = SET_i8 | SET_i16 | SET_i32 | SET_i64,
   SET_UINT = SET_u8 | SET_u16 | SET_u32 | SET_u64,
   SET_INT = SET_SINT | SET_UINT,

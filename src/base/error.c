@@ -20,20 +20,20 @@ static _Thread_local struct {
 
 const char *hg_status_name(hg_status status) {
   switch (status) {
-#define STATUS(code, id, sentence) \
+#define HG_STATUS(code, id, sentence) \
   case HG_##id: return "HG_" #id;
 #include "hologram/status.def"
-#undef STATUS
+#undef HG_STATUS
   }
   return "unknown status";
 }
 
 const char *hg_status_sentence(hg_status status) {
   switch (status) {
-#define STATUS(code, id, sentence) \
+#define HG_STATUS(code, id, sentence) \
   case HG_##id: return sentence;
 #include "hologram/status.def"
-#undef STATUS
+#undef HG_STATUS
   }
   return "unknown status";
 }

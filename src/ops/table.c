@@ -5,10 +5,10 @@
 #include "base/error.h"
 
 static const ops_row rows[] = {
-#define OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) \
+#define HG_OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) \
   {code, OPS_KIND_##kind, sizeof(#id) - 1, #id, #kind, inputs, arguments, types, formula, gradient, meaning},
 #include "hologram/operations.def"
-#undef OPERATION
+#undef HG_OPERATION
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 

@@ -167,9 +167,9 @@ class Op:
 def load_ops():
     """mnemonic -> Op from ops.def, with the operand letters of forms.def."""
     with open(os.path.join(os.path.dirname(OPS_DEF), "forms.def"), encoding="utf-8") as f:
-        forms = dict(re.findall(r'^FORM\((\w+),\s*"(\w*)"', f.read(), re.M))
+        forms = dict(re.findall(r'^ATLAS_FORM\((\w+),\s*"(\w*)"', f.read(), re.M))
     with open(OPS_DEF, encoding="utf-8") as f:
-        rows = re.findall(r'^OP\(0x\w+,\s*\w+,\s*"([\w.]+)",\s*(\w+),\s*\w+,\s*([\w|]+),', f.read(), re.M)
+        rows = re.findall(r'^ATLAS_OP\(0x\w+,\s*\w+,\s*"([\w.]+)",\s*(\w+),\s*\w+,\s*([\w|]+),', f.read(), re.M)
     return {name: Op(forms[form], set(flags.split("|"))) for name, form, flags in rows}
 
 

@@ -46,14 +46,14 @@ def _rows(file: str, macro: str) -> list[list[str]]:
 
 def _forms() -> dict[str, str]:
     text = re.sub(r"/\*.*?\*/", "", (INCLUDE / "forms.def").read_text(), flags=re.S)
-    return dict(re.findall(r'FORM\((\w+),\s*"(\w*)"', text))
+    return dict(re.findall(r'ATLAS_FORM\((\w+),\s*"(\w*)"', text))
 
 
 FORMS = _forms()
-TYPES = {name: Type(int(code), name, int(bits), kind) for code, name, bits, kind, _ in _rows("types.def", "TYPE")}
+TYPES = {name: Type(int(code), name, int(bits), kind) for code, name, bits, kind, _ in _rows("types.def", "ATLAS_TYPE")}
 OPS = {
     mnemonic: Op(int(code, 16), mnemonic, form, FORMS[form], SETS[types], frozenset(flags.split("|")), example)
-    for code, _, mnemonic, form, types, flags, _, example in _rows("ops.def", "OP")
+    for code, _, mnemonic, form, types, flags, _, example in _rows("ops.def", "ATLAS_OP")
 }
 
 

@@ -36,9 +36,9 @@ static const form wholes[] = {
 };
 
 static const atlas_type types[] = {
-#define TYPE(code, id, bits, kind, note) ATLAS_##id,
+#define ATLAS_TYPE(code, id, bits, kind, note) ATLAS_##id,
 #include "hologram/types.def"
-#undef TYPE
+#undef ATLAS_TYPE
 };
 
 static const atlas_type wide_indices[] = {ATLAS_i32, ATLAS_u32, ATLAS_i64, ATLAS_u64},

@@ -27,7 +27,7 @@ declare -A TITLE=(
   [fuzz]="fuzzers, ${HOLOGRAM_FUZZ_SECONDS:-10} s each"
   [tsan]="ThreadSanitizer build (clang), unit tests"
   [lint]="layout and clang-tidy"
-  [headers]="public headers alone, C11 and C++17"
+  [headers]="public headers alone, C11 and C++17; their examples"
   [abi]="programs of version 1 on a library whose structs have grown"
   [symbols]="exported symbols"
   [docs]="documentation is up to date"
@@ -102,7 +102,7 @@ stage_quick() {
   run_jobs
 }
 
-stage_python() { run_pytest release tests -m "not engine" --ignore=tests/demo --ignore=tests/python --ignore=tests/large; }
+stage_python() { run_pytest release tests -m "not engine" --ignore=tests/{demo,headers,large,python}; }
 
 # Tests of a GPU's memory run on the release build's double of libcuda, where there is one.
 stage_package() {
@@ -282,6 +282,7 @@ stage_headers() {
   printf '#include <%s>\n' stddef.h stdint.h hologram/flat/all.h >"$BUILD/logs/.header"
   check "flat/all.h" gcc -x c -std=c11 -Wall -Wextra -Werror -Wpedantic -Iinclude -fsyntax-only "$BUILD/logs/.header" || true
   check "flat/all.h and the others" python3 tools/gen_flat.py --check || true
+  run_pytest release tests/headers
 }
 
 stage_abi() { run_counted python3 tests/abi/run.py; }
