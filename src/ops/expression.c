@@ -117,17 +117,6 @@ static int is_negative(const ops_form *form) {
   return 0;
 }
 
-/* A plan has as many storages as launches, or more, and every launch asks: those that are new are looked at. */
-const ops_plan *ops_look_at_storages(ops_plan *plan) {
-  const ops_storage *storages = plan->storages.data;
-  for (; plan->looked_at < plan->storages.count; plan->looked_at++) {
-    const ops_storage *storage = &storages[plan->looked_at];
-    plan->has_large |= storage->extent >= INT64_C(1) << 31;
-    for (uint32_t d = 0; d < storage->shape.rank; d++) plan->has_negative |= storage->stride[d] < 0;
-  }
-  return plan;
-}
-
 /* u32 where it holds every index and part of one, else i32, else i64. */
 static atlas_type type_of_indices(const ops_terms *t) {
   double count = 1;

@@ -114,9 +114,6 @@ typedef struct ops_code {
   hg_status status;                   /* the first failure: registers or parameters ran out */
 } ops_code;
 
-/* The plan, of which has_large and has_negative are those of all its storages. */
-const ops_plan *ops_look_at_storages(ops_plan *plan);
-
 /* Begins a program for a step; `access` of storages is found from group->results. Names of parameters are made up. */
 hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const char *name);
 /* Goes on in the same program with nothing computed and all registers free, for what code->terms has become. */

@@ -99,8 +99,14 @@ static inline int ops_is_over_input(const ops_plan *plan, uint32_t storage) {
   return ((const ops_storage *)plan->storages.data)[storage].kind == OPS_OF_INPUT;
 }
 
+/* Adds a storage; its number. */
+hg_status ops_add_storage(ops_plan *plan, ops_storage storage, uint32_t *number);
+hg_status ops_add_temporary_of(ops_plan *plan, uint8_t type, const ops_shape *shape, uint32_t *number);
 /* Memory for so many elements, while steps use it: of steps that write and read it. */
 hg_status ops_add_temporary(ops_plan *plan, uint8_t type, uint64_t count, uint32_t *storage);
+
+/* The plan, of which has_large and has_negative are those of all its storages. */
+const ops_plan *ops_look_at_storages(ops_plan *plan);
 
 /* Writers. Each fills in program, launch shape, bindings and scalars of `steps`: OPS_MOST_STEPS zeroed ones, of which
  * it uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the

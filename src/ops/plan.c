@@ -347,11 +347,3 @@ hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computati
   if (status != HG_OK) ops_plan_release(plan);
   return status;
 }
-
-void ops_plan_release(ops_plan *plan) {
-  ops_step *steps = plan->steps.data;
-  for (uint32_t i = 0; i < plan->steps.count; i++) ops_step_release(&plan->allocator, &steps[i]);
-  hg_array_release(&plan->allocator, &plan->storages);
-  hg_array_release(&plan->allocator, &plan->steps);
-  hg_array_release(&plan->allocator, &plan->values);
-}

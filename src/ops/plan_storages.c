@@ -7,36 +7,6 @@
 
 /* ---- storages ---------------------------------------------------------------------------------------------------- */
 
-/* Of a tensor that was measured before, or of a temporary. */
-static void measure(ops_storage *s) {
-  uint64_t extent = 0;
-  (void)ops_measure(s->shape.rank, s->shape.size, s->stride, &s->lowest, &extent);
-  s->extent = (int64_t)extent;
-}
-
-static hg_status add_storage(ops_plan *plan, ops_storage storage, uint32_t *number) {
-  measure(&storage);
-  *number = (uint32_t)plan->storages.count;
-  if (hg_array_append(&plan->allocator, &plan->storages, &storage, 1) == NULL)
-    return hg_fail_memory("a plan", sizeof storage);
-  return HG_OK;
-}
-
-static hg_status add_temporary(ops_plan *plan, uint8_t type, const ops_shape *shape, uint32_t *number) {
-  ops_storage storage;
-  memset(&storage, 0, sizeof storage);
-  storage.kind = OPS_TEMPORARY;
-  storage.type = type;
-  storage.shape = *shape;
-  int64_t stride = 1;
-  for (uint32_t d = shape->rank; d-- > 0; stride *= (int64_t)shape->size[d]) storage.stride[d] = stride;
-  return add_storage(plan, storage, number);
-}
-
-hg_status ops_add_temporary(ops_plan *plan, uint8_t type, uint64_t count, uint32_t *storage) {
-  return add_temporary(plan, type, &(ops_shape){.rank = 1, .size = {count}}, storage);
-}
-
 static ops_storage of_tensor(const hg_tensor *tensor, int kind, uint32_t index) {
   ops_storage storage;
   memset(&storage, 0, sizeof storage);
@@ -53,7 +23,7 @@ hg_status hg_plan_give_storage(planner *p, uint32_t index) {
   if (p->storage_of[index] != 0) return HG_OK;
   const ops_node *node = node_at(p, index);
   uint32_t number;
-  HG_TRY(add_temporary(p->plan, node->type, &node->shape, &number));
+  HG_TRY(ops_add_temporary_of(p->plan, node->type, &node->shape, &number));
   p->storage_of[index] = number + 1;
   return HG_OK;
 }
@@ -64,12 +34,12 @@ static hg_status give_tensors(planner *p) {
   const ops_output *outputs = p->c->outputs.data;
   uint32_t number;
   for (uint32_t i = 0; i < p->c->inputs.count; i++) {
-    HG_TRY(add_storage(p->plan, of_tensor(&inputs[i].like, 0, i), &number));
+    HG_TRY(ops_add_storage(p->plan, of_tensor(&inputs[i].like, 0, i), &number));
     p->storage_of[inputs[i].value - 1] = number + 1;
   }
   p->first_output = (uint32_t)p->plan->storages.count;
   for (uint32_t i = 0; i < p->c->outputs.count; i++) {
-    HG_TRY(add_storage(p->plan, of_tensor(&outputs[i].like, 1, i), &number));
+    HG_TRY(ops_add_storage(p->plan, of_tensor(&outputs[i].like, 1, i), &number));
     uint32_t index = outputs[i].value - 1;
     if (p->storage_of[index] == 0) p->storage_of[index] = number + 1;
   }
