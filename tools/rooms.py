@@ -42,7 +42,10 @@ ROOMS = {
     "backend/metal/msl": "base ir atlas compiler backend/gpu",
     "backend/metal": "base ir compiler backend backend/gpu backend/metal/msl",
     "runtime": "base ir atlas compiler backend backend/cpu backend/cuda backend/metal",
-    "ops": "base atlas backend runtime",
+    "ops/graph": "base atlas",
+    "ops/write": "base atlas backend ops/graph",
+    "ops/plan": "base atlas ops/graph ops/write",
+    "ops/run": "base atlas runtime ops/graph ops/write ops/plan",
     "cli": "",
 }
 ORDER = list(ROOMS)

@@ -2,7 +2,7 @@
 #ifndef HG_TESTS_COMPUTING_H
 #define HG_TESTS_COMPUTING_H
 
-#include "ops/executable.h"
+#include "ops/run/executable.h"
 
 #include "launching.h"
 

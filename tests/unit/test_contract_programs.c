@@ -4,7 +4,7 @@
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
-#include "ops/executable.h"
+#include "ops/run/executable.h"
 
 #include "contraction.h"
 #include "environment.h"

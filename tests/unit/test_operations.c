@@ -1,5 +1,5 @@
 /* test_operations.c - the table of operations, what its rows become, and the sentences of what is refused. */
-#include "ops/compute.h"
+#include "ops/graph/compute.h"
 
 #include "check.h"
 

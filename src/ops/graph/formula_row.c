@@ -1,0 +1,219 @@
+/* formula_row.c - a formula from begin to end: its names, its statements, its results; rows of the table that are
+ * formulas, and users' own. */
+#include "ops/graph/formula.h"
+
+#include <stdio.h>
+
+/* ---- names and types --------------------------------------------------------------------------------------------- */
+
+void ops_formula_begin(ops_formula *f, hg_computation *c, const char *text) {
+  f->c = c;
+  f->text = f->at = text;
+  f->type = ATLAS_NONE;
+  f->rounded = ATLAS_NONE;
+  f->name_count = f->skipping = f->depth = 0;
+  f->row = NULL;
+  f->is_wide = 0;
+  f->failed = 0;
+  f->nesting = 0;
+  f->packs = (hg_array){.element_size = sizeof(value_id *)};
+}
+
+static int is_narrow(atlas_type type) { return type == ATLAS_f16 || type == ATLAS_bf16; }
+
+/* f->rounded is what float inputs promote to, for now. */
+static value_id widen(ops_formula *f, value_id value) {
+  atlas_type type = (atlas_type)ops_at(f->c, value)->type;
+  if (atlas_is_float(type)) f->rounded = f->rounded == ATLAS_NONE ? type : ops_promote(f->rounded, type);
+  return is_narrow(type) ? ops_cast(f->c, value, ATLAS_f32) : value;
+}
+
+void ops_formula_input(ops_formula *f, ops_word name, value_id value, int widens) {
+  atlas_type type = value != 0 ? (atlas_type)ops_at(f->c, value)->type : ATLAS_NONE;
+  ops_item item = value != 0 ? ops_value_item(widens ? widen(f, value) : value) : (ops_item){.kind = OPS_ITEM_ABSENT};
+  if (value != 0 && item.value == 0) f->failed = 1;
+  ops_set_name(f, f->text, name, item, type);
+}
+
+static void name_pack(ops_formula *f, ops_word name, const value_id *values, uint32_t count) {
+  value_id *wide = hg_allocate(&f->c->allocator, count, sizeof *wide);
+  if (wide == NULL || hg_array_append(&f->c->allocator, &f->packs, &wide, 1) == NULL) {
+    hg_release(&f->c->allocator, wide);
+    ops_failed(f->c, HG_OUT_OF_MEMORY, "no memory for %u inputs of a formula", (unsigned)count);
+    f->failed = 1;
+    return;
+  }
+  for (uint32_t i = 0; i < count; i++)
+    if ((wide[i] = widen(f, values[i])) == 0) f->failed = 1;
+  ops_set_name(f, f->text, name, (ops_item){.kind = OPS_ITEM_PACK, .count = count, .values = wide}, ATLAS_NONE);
+}
+
+static void settle_types(ops_formula *f) {
+  f->type = f->rounded == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32;
+  f->promoted = f->rounded;
+  if (!is_narrow(f->rounded) || f->is_wide) f->rounded = ATLAS_NONE;
+}
+
+/* ---- statements and results -------------------------------------------------------------------------------------- */
+
+/* `as name` behind a result: the type that the input came with. */
+static atlas_type read_type(ops_formula *f) {
+  const char *before = f->at;
+  ops_word word = ops_take_word(f);
+  if (!ops_word_is(word, "as")) {
+    f->at = before;
+    return ATLAS_NONE;
+  }
+  word = ops_take_word(f);
+  const ops_name *name = ops_find_name(f, word);
+  atlas_type type = name == NULL ? atlas_type_lookup_name(word.text, word.length) : name->type;
+  if (name == NULL && type == ATLAS_NONE) ops_complain(f, word.text, "'as' stands before the name of an input or type");
+  return type;
+}
+
+static value_id result_of(ops_formula *f, const char *at, const ops_item *item, atlas_type type) {
+  value_id value = item->kind == OPS_ITEM_VALUE ? item->value : 0;
+  if (item->kind == OPS_ITEM_NUMBER) value = ops_number_of(f, at, item, f->type);
+  if (item->kind == OPS_ITEM_LIST || item->kind == OPS_ITEM_PACK) ops_complain(f, at, "a result is one tensor");
+  if (value == 0) return 0;
+  if (type != ATLAS_NONE) return ops_cast(f->c, value, type);
+  int is_wider = f->type == ATLAS_f32 && ops_at(f->c, value)->type == ATLAS_f64;
+  if (is_wider && f->row != NULL && !f->is_wide && f->promoted != ATLAS_NONE)
+    return ops_cast(f->c, value, f->promoted);
+  return f->rounded != ATLAS_NONE && ops_at(f->c, value)->type == ATLAS_f32 ? ops_cast(f->c, value, f->rounded) : value;
+}
+
+/* 1 if a result was read. */
+static int read_result(ops_formula *f, int is_wanted, value_id *result) {
+  ops_skip_blanks(f);
+  const char *at = f->at;
+  f->skipping += !is_wanted;
+  ops_item item = ops_read_expression(f);
+  atlas_type type = f->failed ? ATLAS_NONE : read_type(f);
+  f->skipping -= !is_wanted;
+  *result = f->failed || !is_wanted ? 0 : result_of(f, at, &item, type);
+  if (f->c->status != HG_OK) f->failed = 1;
+  return !f->failed;
+}
+
+static void read_statement(ops_formula *f, ops_word name) {
+  const char *at = name.text;
+  ops_item item = ops_read_expression(f);
+  if (!f->failed) ops_set_name(f, at, name, item, ATLAS_NONE);
+}
+
+uint32_t ops_formula_finish(ops_formula *f, uint32_t wanted, value_id *results) {
+  uint32_t count = 0;
+  settle_types(f);
+  while (!f->failed) {
+    ops_word name;
+    if (ops_takes_assignment(f, &name)) {
+      read_statement(f, name);
+      ops_expect(f, ';');
+      continue;
+    }
+    if (count == OPS_MAX_RESULTS) ops_complain(f, f->at, "a formula has at most %d results", OPS_MAX_RESULTS);
+    if (f->failed || !read_result(f, (int)(wanted >> count & 1), &results[count])) break;
+    count++;
+    if (ops_take(f, ',') || ops_take(f, ';')) continue;
+    ops_skip_blanks(f);
+    if (*f->at != '\0') ops_complain(f, f->at, "an operator or the end is expected here");
+    break;
+  }
+  for (size_t i = 0; i < f->packs.count; i++) hg_release(&f->c->allocator, ((value_id **)f->packs.data)[i]);
+  hg_array_release(&f->c->allocator, &f->packs);
+  return f->failed ? 0 : count;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+/* "softmax(f32[2, 3]): ", before what an operation inside it says. */
+static void wrap(const ops_request *request) {
+  char prefix[400];
+  size_t used = (size_t)snprintf(prefix, sizeof prefix, "%s(", request->row->name);
+  for (uint32_t i = 0; i < request->input_count && i < 4 && used < sizeof prefix - 64; i++) {
+    const char *text = request->inputs[i] != 0 ? OPS_TEXT(request->c, request->inputs[i]) : "-";
+    used += (size_t)snprintf(prefix + used, sizeof prefix - used, i == 0 ? "%.60s" : ", %.60s", text);
+  }
+  if (used < sizeof prefix)
+    snprintf(prefix + used, sizeof prefix - used, request->input_count > 4 ? ", ...): " : "): ");
+  if (request->c->status != HG_OUT_OF_MEMORY) ops_wrap_failure(request->c, prefix);
+}
+
+static int set_names(ops_formula *f, const ops_request *request) {
+  const char *at = request->row->inputs;
+  ops_input_spec input;
+  for (uint32_t i = 0; ops_next_input(&at, &input); i++) {
+    if (input.is_variadic) name_pack(f, input.name, request->inputs + i, request->input_count - i);
+    else
+      ops_formula_input(f, input.name, request->inputs[i], !ops_word_is(ops_types_part(request->row->types, i), "any"));
+  }
+  at = request->row->arguments;
+  ops_argument_spec argument;
+  for (uint32_t i = 0; ops_next_argument(&at, &argument); i++)
+    ops_set_name(f, f->text, argument.name, request->arguments[i], ATLAS_NONE);
+  return !f->failed;
+}
+
+/* The number of an argument in its row; -1: it has none of that name. */
+static int argument_number(const ops_row *row, const char *name) {
+  const char *at = row->arguments;
+  ops_argument_spec spec;
+  for (int i = 0; ops_next_argument(&at, &spec); i++)
+    if (ops_word_is(spec.name, name)) return i;
+  return -1;
+}
+
+/* Inside a formula reductions keep their axes; they go here unless they are to be kept. */
+static int drop_axes(const ops_request *request, value_id *results, uint32_t count) {
+  int keep = argument_number(request->row, "keep"), axes = argument_number(request->row, "axes");
+  if (keep < 0 || axes < 0 || request->arguments[keep].integers[0] != 0) return 1;
+  uint32_t rank = ops_at(request->c, request->inputs[0])->shape.rank, bits;
+  if (!ops_axes_of(request, &request->arguments[axes], rank, &bits)) return 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const ops_shape *shape = &ops_at(request->c, results[i])->shape;
+    ops_shape left = {.rank = 0};
+    if (shape->rank != rank) continue;
+    for (uint32_t k = 0; k < rank; k++)
+      if ((bits >> k & 1) == 0) left.size[left.rank++] = shape->size[k];
+    if ((results[i] = ops_reshape(request->c, results[i], &left)) == 0) return 0;
+  }
+  return 1;
+}
+
+uint32_t ops_make_formula(const ops_request *request, value_id *results) {
+  ops_formula f;
+  ops_formula_begin(&f, request->c, request->row->formula);
+  f.row = request->row;
+  f.nesting = request->depth;
+  uint32_t count = 0;
+  set_names(&f, request);
+  count = ops_formula_finish(&f, UINT32_MAX, results);
+  if (count > 0 && !drop_axes(request, results, count)) count = 0;
+  if (request->c->status != HG_OK) {
+    wrap(request);
+    return 0;
+  }
+  return count;
+}
+
+hg_value hg_compute_formula(hg_computation *computation, const char *formula, const char *const *names,
+                            const hg_value *values, size_t count) {
+  hg_computation *c = computation;
+  if (c == NULL || c->status != HG_OK) return 0;
+  if (formula == NULL || (count > 0 && (names == NULL || values == NULL)))
+    return ops_failed(c, HG_INVALID_ARGUMENT, "hg_compute_formula: '%s' is NULL",
+                      formula == NULL ? "formula" : names == NULL ? "names" : "values");
+  for (size_t i = 0; i < count; i++)
+    if (names[i] == NULL || values[i] > c->nodes.count)
+      return ops_failed(c, HG_INVALID_ARGUMENT,
+                        "hg_compute_formula: names[%zu] is NULL or its value none of this computation", i);
+  value_id results[OPS_MAX_RESULTS] = {0};
+  ops_formula f;
+  ops_formula_begin(&f, c, formula);
+  for (size_t i = 0; i < count; i++) ops_formula_input(&f, (ops_word){names[i], strlen(names[i])}, values[i], 1);
+  uint32_t made = ops_formula_finish(&f, UINT32_MAX, results);
+  if (made > 1) return ops_failed(c, HG_PARSE, "formula:1:1: %u results where one is wanted", (unsigned)made);
+  if (made == 1 && results[0] == 0) return ops_failed(c, HG_PARSE, "formula:1:1: its result is not given");
+  return made == 1 ? results[0] : 0;
+}

@@ -1,0 +1,194 @@
+/* gradient.c - hg_gradient: cotangents flow from a value back to what it was made of. */
+#include "ops/graph/gradient.h"
+
+static const ops_node *at(const ops_gradient *g, value_id value) { return ops_at(g->c, value); }
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* y and g with the axes that the result has dropped. */
+static value_id with_axes(hg_computation *c, value_id value, const ops_row *row, const ops_item *arguments,
+                          value_id x) {
+  const char *names = row->arguments;
+  ops_argument_spec spec;
+  int keep = -1, axes = -1;
+  for (int i = 0; ops_next_argument(&names, &spec); i++) {
+    if (ops_word_is(spec.name, "keep")) keep = i;
+    if (ops_word_is(spec.name, "axes")) axes = i;
+  }
+  if (keep < 0 || axes < 0 || arguments[keep].integers[0] != 0) return value;
+  ops_shape shape = ops_at(c, x)->shape;
+  for (uint32_t i = 0; i < shape.rank; i++) {
+    int is_reduced = arguments[axes].is_all;
+    for (uint32_t k = 0; k < arguments[axes].count; k++)
+      is_reduced |= ops_axis(arguments[axes].integers[k], shape.rank) == (int)i;
+    if (is_reduced) shape.size[i] = 1;
+  }
+  return ops_reshape(c, value, &shape);
+}
+
+static int is_input_of(const ops_call *call, value_id value) {
+  for (uint32_t i = 0; i < call->input_count; i++)
+    if (call->inputs[i] == value) return 1;
+  return 0;
+}
+
+/* Formulas with a gradient of their own, by their result; of equal ones the first. That gradient reads the result
+ * before it dropped its axes, so this is one, too: second gradients arrive there. */
+static void find_calls(ops_gradient *g) {
+  for (uint32_t i = 0; i < g->c->calls.count; i++) {
+    const ops_call *call = (const ops_call *)g->c->calls.data + i;
+    const ops_row *row = ops_row_of(call->op);
+    value_id result = call->results[0];
+    int has_rule = row->kind == OPS_KIND_formula && row->gradient[0] != '\0' && strcmp(row->gradient, "none") != 0;
+    if (!has_rule || call->result_count != 1 || result > g->value || g->call[result] != 0) continue;
+    if (is_input_of(call, result)) continue; /* a formula that gives back what it was given */
+    g->call[result] = i + 1;
+    const ops_item *arguments = g->c->arguments.data; /* NULL: no call has any */
+    if (arguments != NULL) arguments += call->first_argument;
+    value_id kept = with_axes(g->c, result, row, arguments, call->inputs[0]);
+    if (kept != 0 && kept <= g->value && g->call[kept] == 0 && !is_input_of(call, kept)) g->call[kept] = i + 1;
+  }
+}
+
+/* 1 if a value inside the call, before its inputs, is among those that are asked for: then the call is no one step. */
+static int hides_what_is_asked(const ops_gradient *g, const ops_call *call) {
+  enum { MOST = 256 };
+  value_id seen[MOST];
+  uint32_t count = 0;
+  seen[count++] = call->results[0];
+  for (uint32_t next = 0; next < count; next++) {
+    const ops_node *node = at(g, seen[next]);
+    if (next > 0 && g->depends[seen[next]] == 2) return 1;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+      int is_known = g->depends[node->input[i]] == 0;
+      for (uint32_t k = 0; k < call->input_count; k++) is_known |= node->input[i] == call->inputs[k];
+      for (uint32_t k = 0; k < count; k++) is_known |= node->input[i] == seen[k];
+      if (is_known) continue;
+      if (count == MOST) return 1;
+      seen[count++] = node->input[i];
+    }
+  }
+  return 0;
+}
+
+static int flow_through_call(ops_gradient *g, value_id value, value_id amount) {
+  ops_call call = ((const ops_call *)g->c->calls.data)[g->call[value] - 1];
+  const ops_row *row = ops_row_of(call.op);
+  if (hides_what_is_asked(g, &call)) return 0;
+  ops_item arguments[OPS_MAX_ARGUMENTS];
+  uint32_t argument_count = ops_argument_count(row), wanted = 0;
+  if (argument_count > 0)
+    memcpy(arguments, (const ops_item *)g->c->arguments.data + call.first_argument, argument_count * sizeof *arguments);
+  for (uint32_t i = 0; i < call.input_count; i++) {
+    value_id input = call.inputs[i];
+    if (input != 0 && input <= g->value && g->depends[input] != 0) wanted |= 1u << i;
+  }
+  ops_rule rule = {.row = row,
+                   .text = row->gradient,
+                   .inputs = call.inputs,
+                   .input_count = call.input_count,
+                   .arguments = arguments};
+  rule.y = with_axes(g->c, value, row, arguments, call.inputs[0]);
+  rule.g = with_axes(g->c, amount, row, arguments, call.inputs[0]);
+  value_id results[OPS_MAX_RESULTS];
+  g->c->numerics = call.numerics;
+  if (ops_apply_rule(g, &rule, wanted, results))
+    for (uint32_t i = 0; i < call.input_count; i++) ops_flow(g, call.inputs[i], results[i]);
+  return 1;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+static void find_dependent(ops_gradient *g, const value_id *wrt, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (wrt[i] <= g->value) g->depends[wrt[i]] = 2;
+  for (value_id value = 1; value <= g->value; value++) {
+    const ops_node *node = at(g, value);
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (g->depends[value] == 0 && g->depends[node->input[i]] != 0) g->depends[value] = 1;
+  }
+}
+
+static void walk(ops_gradient *g) {
+  for (value_id value = g->value; value > 0 && g->c->status == HG_OK; value--) {
+    value_id amount = g->adjoint[value];
+    if (amount == 0 || g->depends[value] == 0) continue;
+    if (g->call[value] != 0 && flow_through_call(g, value, amount)) continue;
+    ops_flow_through(g, value, amount);
+  }
+}
+
+/* Where one element is taken along an axis, its cotangent goes where its number is met, and nowhere if that is wrong:
+ * the gather itself has the fault, also where nobody reads the value. */
+static void keep_checks(const ops_gradient *g) {
+  for (value_id value = 1; value <= g->value && g->c->status == HG_OK; value++) {
+    const ops_node *node = at(g, value);
+    if (node->kind != OPS_GATHER || node->bounds == OPS_CLAMP || g->depends[value] == 0) continue;
+    if (node->shape.size[node->axis] != 1) continue;
+    if (hg_array_append(&g->c->allocator, &g->c->checks, &value, 1) == NULL)
+      ops_failed(g->c, HG_OUT_OF_MEMORY, "no memory for the gradients of %u values", (unsigned)g->value);
+  }
+}
+
+static value_id first_adjoint(hg_computation *c, value_id value, value_id cotangent) {
+  ops_shape shape = ops_at(c, value)->shape;
+  atlas_type type = (atlas_type)ops_at(c, value)->type;
+  if (!atlas_is_float(type))
+    return ops_failed(c, HG_INVALID_ARGUMENT, "hg_gradient: the value is %s; only floats have gradients",
+                      OPS_TEXT(c, value));
+  if (cotangent == 0 && ops_count(&shape) != 1)
+    return ops_failed(c, HG_INVALID_ARGUMENT,
+                      "hg_gradient: the value is %s: of more than one element a cotangent is needed",
+                      OPS_TEXT(c, value));
+  if (cotangent == 0) return ops_broadcast(c, ops_number(c, type, 1), &shape);
+  if (ops_at(c, cotangent)->type != type || !ops_same_shape(&ops_at(c, cotangent)->shape, &shape))
+    return ops_failed(c, HG_INVALID_ARGUMENT, "hg_gradient: the value is %s and its cotangent %s", OPS_TEXT(c, value),
+                      OPS_TEXT(c, cotangent));
+  return cotangent;
+}
+
+static void take_gradients(ops_gradient *g, const value_id *wrt, size_t count, value_id *gradients) {
+  for (size_t i = 0; i < count && g->c->status == HG_OK; i++) {
+    ops_shape shape = at(g, wrt[i])->shape;
+    gradients[i] = wrt[i] <= g->value ? g->adjoint[wrt[i]] : 0;
+    if (gradients[i] == 0) gradients[i] = ops_full(g->c, (atlas_type)at(g, wrt[i])->type, 0, &shape);
+  }
+}
+
+hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
+                      size_t count, hg_value *gradients) {
+  hg_computation *c = computation;
+  if (c == NULL || (count > 0 && (wrt == NULL || gradients == NULL)))
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_gradient: '%s' is NULL",
+                   c == NULL     ? "computation"
+                   : wrt == NULL ? "wrt"
+                                 : "gradients");
+  if (count > 0) memset(gradients, 0, count * sizeof *gradients);
+  HG_TRY(hg_computation_status(c));
+  int are_values = ops_is_value(c, value) && (cotangent == 0 || ops_is_value(c, cotangent));
+  for (size_t i = 0; i < count; i++) are_values &= ops_is_value(c, wrt[i]);
+  if (!are_values) ops_failed(c, HG_INVALID_ARGUMENT, "hg_gradient: one of them is no value of this computation");
+  value_id first = are_values ? first_adjoint(c, value, cotangent) : 0;
+  if (first == 0) return hg_computation_status(c);
+  ops_gradient g = {.c = c, .value = value};
+  g.adjoint = hg_allocate(&c->allocator, (uint64_t)value + 1, sizeof *g.adjoint);
+  g.depends = hg_allocate(&c->allocator, (uint64_t)value + 1, sizeof *g.depends);
+  g.call = hg_allocate(&c->allocator, (uint64_t)value + 1, sizeof *g.call);
+  if (g.adjoint == NULL || g.depends == NULL || g.call == NULL) {
+    ops_failed(c, HG_OUT_OF_MEMORY, "no memory for the gradients of %u values", (unsigned)value);
+  } else {
+    find_dependent(&g, wrt, count);
+    uint8_t numerics = c->numerics; /* of what is recorded; a gradient has those of what it is the gradient of */
+    find_calls(&g);
+    g.adjoint[value] = first;
+    walk(&g);
+    c->numerics = numerics;
+    keep_checks(&g);
+    take_gradients(&g, wrt, count, gradients);
+  }
+  hg_release(&c->allocator, g.adjoint);
+  hg_release(&c->allocator, g.depends);
+  hg_release(&c->allocator, g.call);
+  if (c->status != HG_OK && count > 0) memset(gradients, 0, count * sizeof *gradients);
+  return hg_computation_status(c);
+}

@@ -1,0 +1,107 @@
+/* make_reduce.c - rows of the kind reduce: sums and products accumulate in a type that holds them, a sequence of one or
+ * no values is no reduction, and a NaN is canonical. */
+#include "ops/graph/gradient.h"
+
+#include "atlas/value.h"
+
+static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
+
+/* In which type a sum or product accumulates. */
+static atlas_type wide_type(atlas_type type) {
+  if (type == ATLAS_bool || atlas_kind(type) == ATLAS_KIND_SINT) return ATLAS_i64;
+  if (atlas_kind(type) == ATLAS_KIND_UINT) return ATLAS_u64;
+  return type == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32;
+}
+
+static ops_shape without(const ops_shape *shape, uint32_t axes, int keep) {
+  ops_shape result = {.rank = 0};
+  for (uint32_t i = 0; i < shape->rank; i++) {
+    if ((axes >> i & 1) == 0) result.size[result.rank++] = shape->size[i];
+    else if (keep) result.size[result.rank++] = 1;
+  }
+  return result;
+}
+
+static uint64_t count_over(const ops_shape *shape, uint32_t axes) {
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < shape->rank; i++)
+    if ((axes >> i & 1) != 0) count *= shape->size[i];
+  return count;
+}
+
+static uint64_t one_of(atlas_type type) {
+  double one = 1;
+  uint64_t bits;
+  memcpy(&bits, &one, sizeof bits);
+  return atlas_convert(type, ATLAS_f64, bits);
+}
+
+/* A value as it is, but for a NaN's payload. */
+static value_id canonical(hg_computation *c, value_id value) {
+  atlas_type type = type_of(c, value);
+  if (!atlas_is_float(type)) return value;
+  return ops_binary(c, ATLAS_OP_mul, value, ops_full(c, type, one_of(type), &ops_at(c, value)->shape));
+}
+
+static value_id of_nothing(const ops_request *request, ops_reduce reduce, atlas_type type, const ops_shape *shape) {
+  hg_computation *c = request->c;
+  if (reduce == OPS_SUM) return ops_full(c, type, 0, shape);
+  if (reduce == OPS_PRODUCT) return ops_full(c, type, one_of(type), shape);
+  return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s: along these axes there is nothing to choose from",
+                    OPS_TEXT(c, request->inputs[0]));
+}
+
+/* The reduction of a value of a type that it is defined for. */
+static value_id reduced(const ops_request *request, ops_reduce reduce, value_id x, uint32_t axes, int keep) {
+  hg_computation *c = request->c;
+  if (x == 0) return 0;
+  ops_shape shape = ops_at(c, x)->shape, result = without(&shape, axes, keep);
+  uint64_t count = count_over(&shape, axes);
+  int is_index = reduce == OPS_ARGMIN || reduce == OPS_ARGMAX;
+  if (count == 0 && ops_count(&result) > 0)
+    return of_nothing(request, reduce, type_of(c, x), &result);
+  if (count <= 1 || ops_count(&result) == 0) {
+    if (is_index || count != 1) return ops_full(c, is_index ? ATLAS_i64 : type_of(c, x), 0, &result);
+    return ops_reshape(c, canonical(c, x), &result);
+  }
+  return ops_reduce_over(c, reduce, x, axes, keep);
+}
+
+value_id ops_sum(hg_computation *c, value_id value, uint32_t axes, int keep) {
+  if (value == 0) return 0;
+  ops_request request = {.c = c, .row = ops_row_of(HG_OP_sum), .inputs = &value, .input_count = 1};
+  atlas_type type = type_of(c, value);
+  return ops_cast(c, reduced(&request, OPS_SUM, ops_cast(c, value, wide_type(type)), axes, keep), type);
+}
+
+static value_id any_or_all(const ops_request *request, uint32_t axes, int keep) {
+  hg_computation *c = request->c;
+  value_id x = ops_cast(c, request->inputs[0], ATLAS_bool);
+  ops_shape shape = ops_at(c, x)->shape, result = without(&shape, axes, keep);
+  int is_all = request->row->op == HG_OP_all;
+  if (count_over(&shape, axes) == 0) return ops_full(c, ATLAS_bool, (uint64_t)is_all, &result);
+  value_id number = reduced(request, is_all ? OPS_MIN : OPS_MAX, ops_cast(c, x, ATLAS_u32), axes, keep);
+  return ops_cast(c, number, ATLAS_bool);
+}
+
+value_id ops_make_reduce(const ops_request *request) {
+  hg_computation *c = request->c;
+  value_id x = request->inputs[0];
+  uint32_t axes;
+  int keep = request->arguments[1].integers[0] != 0;
+  if (!ops_axes_of(request, &request->arguments[0], ops_at(c, x)->shape.rank, &axes)) return 0;
+  atlas_type type = type_of(c, x);
+  switch (request->row->op) {
+    case HG_OP_sum:
+    case HG_OP_prod: {
+      ops_reduce reduce = request->row->op == HG_OP_sum ? OPS_SUM : OPS_PRODUCT;
+      value_id result = reduced(request, reduce, ops_cast(c, x, wide_type(type)), axes, keep);
+      return atlas_is_float(type) ? ops_cast(c, result, type) : result;
+    }
+    case HG_OP_min: return reduced(request, OPS_MIN, x, axes, keep);
+    case HG_OP_max: return reduced(request, OPS_MAX, x, axes, keep);
+    case HG_OP_argmin: return reduced(request, OPS_ARGMIN, x, axes, keep);
+    case HG_OP_argmax: return reduced(request, OPS_ARGMAX, x, axes, keep);
+    default: return any_or_all(request, axes, keep);
+  }
+}

@@ -1,0 +1,349 @@
+/* plan.c - cuts a computation into launches.
+ *
+ * Every live node that does work belongs to a cluster, which one launch computes, or is inline: computed anew by each
+ * cluster that reads it. Views, reshapes, constants and coordinates are inline always. A node whose users read each of
+ * its elements about once is inline too; the others join the cluster of what they read where shapes and dependences
+ * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. A cluster that
+ * no launch can hold is cut when its turn comes. */
+#include "ops/plan/planner.h"
+
+#include <stdio.h>
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static hg_status collect(planner *p, value_id value, uint32_t number, hg_array *nodes) {
+  uint32_t i = value - 1;
+  if (p->stamp[i] == p->epoch) return HG_OK;
+  int is_own = p->cluster_of[i] == number + 1, is_storage = p->storage_of[i] != 0 && !is_own;
+  if (node_at(p, i)->kind == OPS_INPUT || is_storage || (p->cluster_of[i] != NONE && !is_own)) return HG_OK;
+  p->stamp[i] = p->epoch;
+  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) HG_TRY(collect(p, node_at(p, i)->input[j], number, nodes));
+  if (hg_array_append(&p->plan->allocator, nodes, &value, 1) == NULL) return hg_fail_memory("a plan", sizeof value);
+  return HG_OK;
+}
+
+static void sort_values(value_id *values, size_t count) {
+  for (size_t i = 1; i < count; i++) {
+    value_id value = values[i];
+    size_t at = i;
+    for (; at > 0 && values[at - 1] > value; at--) values[at] = values[at - 1];
+    values[at] = value;
+  }
+}
+
+static hg_status write_group(const planner *p, const ops_group *group, ops_step *steps) {
+  const ops_node *first = ops_at(p->c, group->results[0]);
+  uint32_t number = p->cluster_of[group->results[0] - 1] - 1;
+  uint8_t kind = ((const cluster *)p->clusters.data)[number].kind;
+  if (kind == MAP) return ops_write_map(group, steps);
+  if (kind == ROWS) return ops_write_rows(group, steps);
+  if (kind == CONTRACTION) return ops_write_contract(group, steps);
+  if (first->kind == OPS_SCATTER) return ops_write_scatter(group, steps);
+  if (first->kind == OPS_UPDATE) return ops_write_update(group, steps);
+  return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
+}
+
+/* What a launch moves at least: each tensor that it reads, and each that it writes, once. */
+static void count_bytes(const ops_plan *plan, ops_step *step) {
+  const atlas_symbol *symbols = atlas_program_symbols(step->program, NULL);
+  for (uint32_t i = 0; i < step->binding_count; i++) {
+    const ops_storage *storage = (const ops_storage *)plan->storages.data + step->bindings[i].storage;
+    uint64_t bytes = (uint64_t)storage->extent * atlas_type_bits((atlas_type)storage->type) / 8;
+    if (symbols[step->bindings[i].slot].access & ATLAS_IN) step->bytes_read += bytes;
+    if (step->box_elements != 0) bytes = step->box_elements * atlas_type_bits((atlas_type)storage->type) / 8;
+    if (symbols[step->bindings[i].slot].access & ATLAS_OUT) step->bytes_written += bytes;
+  }
+}
+
+/* One launch for these groups, or one after the other for parts of a group. */
+static hg_status add_steps(planner *p, const ops_group *groups, uint32_t count) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  ops_step steps[OPS_MOST_STEPS];
+  memset(steps, 0, sizeof steps);
+  uint32_t first_value = (uint32_t)p->plan->values.count;
+  hg_status status = count == 1 ? write_group(p, groups, steps) : ops_write_maps(groups, count, steps);
+  for (uint32_t i = 0; i < count && status == HG_OK; i++)
+    if (hg_array_append(allocator, &p->plan->values, groups[i].nodes, groups[i].node_count) == NULL)
+      status = hg_fail_memory("a plan", groups[i].node_count);
+  for (uint32_t i = 0; i < OPS_MOST_STEPS; i++) {
+    if (steps[i].program == NULL) continue;
+    steps[i].first_value = first_value;
+    steps[i].value_count = (uint32_t)p->plan->values.count - first_value;
+    if (status == HG_OK) count_bytes(p->plan, &steps[i]);
+    if (p->note != NULL && steps[i].note[0] == '\0') snprintf(steps[i].note, sizeof steps[i].note, "%s", p->note);
+    if (status == HG_OK && hg_array_append(allocator, &p->plan->steps, &steps[i], 1) != NULL) continue;
+    if (status == HG_OK) status = hg_fail_memory("a plan", sizeof steps[i]);
+    ops_step_release(allocator, &steps[i]);
+  }
+  return status;
+}
+
+/* Of a cluster's nodes. */
+static hg_status gather_group(planner *p, uint32_t number, const uint32_t *own, uint32_t own_count, ops_group *group) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  hg_array nodes = {.element_size = sizeof(value_id)}, results = {.element_size = sizeof(value_id)};
+  hg_status status = HG_OK;
+  p->epoch++;
+  for (uint32_t i = 0; i < own_count && status == HG_OK; i++) {
+    value_id value = own[i] + 1;
+    status = collect(p, value, number, &nodes);
+    if (status == HG_OK && p->storage_of[own[i]] != 0 && hg_array_append(allocator, &results, &value, 1) == NULL)
+      status = hg_fail_memory("a plan", sizeof value);
+  }
+  sort_values(nodes.data, nodes.count);
+  *group = (ops_group){.computation = p->c, .plan = p->plan, .nodes = nodes.data, .node_count = (uint32_t)nodes.count,
+                       .storage_of = p->storage_of, .results = results.data, .result_count = (uint32_t)results.count};
+  return status;
+}
+
+static void drop_group(const hg_allocator *allocator, ops_group *group) {
+  hg_release(allocator, (void *)group->nodes);
+  hg_release(allocator, (void *)group->results);
+}
+
+/* A cluster's launch, or those of its parts. */
+static hg_status write_cluster(planner *p, uint32_t number, const uint32_t *own, uint32_t own_count) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  ops_group group;
+  hg_status status = gather_group(p, number, own, own_count, &group);
+  if (status == HG_OK && group.result_count > 0) status = add_steps(p, &group, 1);
+  drop_group(allocator, &group);
+  if (status != HG_UNSUPPORTED) return status;
+  char note[sizeof((ops_step *)0)->note];
+  const char *outer = p->note;
+  snprintf(note, sizeof note, "a part: %s", hg_last_error());
+  p->note = note;
+  plan_parts parts = {.count = 0};
+  status = hg_plan_split(p, number, own, own_count, &parts);
+  for (uint32_t i = 0, end; i < parts.count && status == HG_OK; i = end) {
+    for (end = i + 1; end < parts.count && parts.numbers[end] == parts.numbers[i];) end++;
+    status = write_cluster(p, parts.numbers[i], parts.nodes + i, end - i);
+  }
+  hg_release(allocator, parts.nodes);
+  p->note = outer;
+  return status;
+}
+
+static const uint32_t *own_nodes(const plan_listing *nodes_of, uint32_t number, uint32_t *count) {
+  uint32_t first = nodes_of->first[number + 1];
+  *count = nodes_of->first[number + 2] - first;
+  return nodes_of->sorted + first;
+}
+
+/* Several clusters' launch; too many for one are two. */
+static hg_status write_clusters(planner *p, const uint32_t *own, const ops_group *groups, uint32_t count,
+                                const plan_listing *nodes_of) {
+  uint32_t node_count;
+  if (count == 1) {
+    const uint32_t *nodes = own_nodes(nodes_of, own[0], &node_count);
+    return write_cluster(p, own[0], nodes, node_count);
+  }
+  hg_status status = add_steps(p, groups, count);
+  if (status != HG_UNSUPPORTED) return status;
+  HG_TRY(write_clusters(p, own, groups, count / 2, nodes_of));
+  return write_clusters(p, own + count / 2, groups + count / 2, count - count / 2, nodes_of);
+}
+
+/* The launch of these clusters, which belong together. */
+static hg_status write_launch(planner *p, uint32_t *own, uint32_t own_count, const plan_listing *nodes_of) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  if (own_count == 1) return write_clusters(p, own, NULL, 1, nodes_of);
+  uint32_t count = 0, node_count;
+  ops_group *groups = hg_allocate(allocator, own_count, sizeof *groups);
+  if (groups == NULL) return hg_fail_memory("a plan", own_count);
+  hg_status status = HG_OK;
+  for (uint32_t i = 0; i < own_count && status == HG_OK; i++) {
+    const uint32_t *nodes = own_nodes(nodes_of, own[i], &node_count);
+    status = gather_group(p, own[i], nodes, node_count, &groups[count]);
+    own[count] = own[i];
+    if (groups[count].result_count != 0) count++;
+    else drop_group(allocator, &groups[count]);
+  }
+  if (status == HG_OK && count > 0) status = write_clusters(p, own, groups, count, nodes_of);
+  while (count-- > 0) drop_group(allocator, &groups[count]);
+  hg_release(allocator, groups);
+  return status;
+}
+
+static uint32_t bits_in(const planner *p, uint32_t number) {
+  uint32_t count = 0;
+  for (uint32_t w = 0; w < p->row_words; w++) count += (uint32_t)__builtin_popcountll(row_of(p, number)[w]);
+  return count;
+}
+
+/* A cluster that comes after another one has more before it: what that one has, and itself. */
+static hg_status write_in_order(planner *p, uint32_t *keys, plan_listing *order, plan_listing *members,
+                                plan_listing *nodes_of) {
+  uint32_t count = (uint32_t)p->clusters.count;
+  for (uint32_t i = 0; i < count; i++) keys[i] = bits_in(p, i);
+  hg_plan_sort(keys, count, count, order);
+  hg_plan_sort(p->launch_of, count, count, members);
+  hg_plan_sort(p->cluster_of, p->node_count, count + 1, nodes_of);
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t launch = order->sorted[i], first = members->first[launch];
+    if (p->launch_of[launch] != launch) continue;
+    HG_TRY(write_launch(p, members->sorted + first, members->first[launch + 1] - first, nodes_of));
+    HG_TRY(hg_patience_ask(p->plan->target.patience));
+  }
+  return HG_OK;
+}
+
+static hg_status write_steps(planner *p) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  uint64_t count = p->clusters.count, n = p->node_count;
+  uint32_t *keys = hg_allocate(allocator, 6 * count + n + 4, sizeof *keys);
+  if (keys == NULL) return hg_fail_memory("a plan", n);
+  plan_listing order = {.sorted = keys + count, .first = keys + 2 * count};
+  plan_listing members = {.sorted = order.first + count + 1, .first = order.first + 2 * count + 1};
+  plan_listing nodes_of = {.first = members.first + count + 1, .sorted = members.first + 2 * count + 3};
+  hg_status status = write_in_order(p, keys, &order, &members, &nodes_of);
+  hg_release(allocator, keys);
+  return status;
+}
+
+/* ---- copies: what is put out twice, and inputs that are put out or updated --------------------------------------- */
+
+static hg_status add_copy(planner *p, uint32_t from, uint32_t to) {
+  ops_step step;
+  memset(&step, 0, sizeof step);
+  HG_TRY(ops_write_copy(p->plan, from, to, &step));
+  step.first_value = (uint32_t)p->plan->values.count;
+  count_bytes(p->plan, &step);
+  if (hg_array_append(&p->plan->allocator, &p->plan->steps, &step, 1) != NULL) return HG_OK;
+  atlas_program_release(step.program);
+  hg_release(&p->plan->allocator, step.scalars);
+  return hg_fail_memory("a plan", sizeof step);
+}
+
+/* Before all else, while inputs are what they were: those that are put out, and those that others will hold. */
+static hg_status copy_inputs(planner *p) {
+  const ops_output *outputs = p->c->outputs.data;
+  const ops_input *inputs = p->c->inputs.data;
+  for (uint32_t i = 0; i < p->c->outputs.count; i++)
+    if (is_input(p, outputs[i].value))
+      HG_TRY(add_copy(p, p->storage_of[outputs[i].value - 1] - 1, p->first_output + i));
+  for (uint32_t i = 0; i < p->c->inputs.count; i++) {
+    if (inputs[i].update == 0 || !is_input(p, inputs[i].update) || inputs[i].update == inputs[i].value) continue;
+    uint32_t own = p->storage_of[inputs[i].update - 1];
+    p->storage_of[inputs[i].update - 1] = 0;
+    hg_status status = hg_plan_give_storage(p, inputs[i].update - 1);
+    p->kept[i] = p->storage_of[inputs[i].update - 1];
+    p->storage_of[inputs[i].update - 1] = own;
+    HG_TRY(status);
+    HG_TRY(add_copy(p, own - 1, p->kept[i] - 1));
+  }
+  return HG_OK;
+}
+
+static hg_status copy_results(planner *p) {
+  const ops_output *outputs = p->c->outputs.data;
+  const ops_input *inputs = p->c->inputs.data;
+  for (uint32_t i = 0; i < p->c->outputs.count; i++) {
+    uint32_t lies = p->storage_of[outputs[i].value - 1] - 1;
+    if (!is_input(p, outputs[i].value) && lies != p->first_output + i) HG_TRY(add_copy(p, lies, p->first_output + i));
+  }
+  for (uint32_t i = 0; i < p->c->inputs.count; i++) {
+    if (inputs[i].update == 0 || inputs[i].update == inputs[i].value) continue;
+    uint32_t lies = p->kept[i] != 0 ? p->kept[i] : p->storage_of[inputs[i].update - 1];
+    uint32_t own = p->storage_of[inputs[i].value - 1];
+    if (lies != own) HG_TRY(add_copy(p, lies - 1, own - 1));
+  }
+  return HG_OK;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static uint64_t count_inputs(const planner *p) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < p->node_count; i++) count += node_at(p, i)->input_count;
+  return count;
+}
+
+static void list_users(planner *p) {
+  uint32_t *first = p->first_user + 1; /* by node, as lists are filled: where the next one goes */
+  for (uint32_t i = 0; i < p->node_count; i++)
+    for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) first[node_at(p, i)->input[j]]++;
+  for (uint32_t i = 0; i < p->node_count; i++) first[i + 1] += first[i];
+  for (uint32_t i = 0; i < p->node_count; i++)
+    for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) p->users[first[node_at(p, i)->input[j] - 1]++] = i;
+}
+
+static hg_status make_planner(planner *p) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  uint64_t n = p->node_count + 1u;
+  p->row_words = p->node_count / 64 + 1;
+  p->live = hg_allocate(allocator, n, 1);
+  p->is_inline = hg_allocate(allocator, n, 1);
+  p->boxes = hg_allocate(allocator, n, 1);
+  p->ends = hg_allocate(allocator, n, 1);
+  p->uses = hg_allocate(allocator, n, sizeof *p->uses);
+  p->reads = hg_allocate(allocator, n, sizeof *p->reads);
+  p->places = hg_allocate(allocator, n, sizeof *p->places);
+  p->copies = hg_allocate(allocator, n, sizeof *p->copies);
+  p->cluster_of = hg_allocate(allocator, n, sizeof *p->cluster_of);
+  p->storage_of = hg_allocate(allocator, n, sizeof *p->storage_of);
+  p->before = hg_allocate(allocator, n * p->row_words, sizeof *p->before);
+  p->stamp = hg_allocate(allocator, PLAN_WAYS * n, sizeof *p->stamp);
+  p->first_user = hg_allocate(allocator, n + 1, sizeof *p->first_user);
+  p->users = hg_allocate(allocator, count_inputs(p) + 1, sizeof *p->users);
+  p->kept = hg_allocate(allocator, p->c->inputs.count, sizeof *p->kept);
+  p->clusters.element_size = sizeof(cluster);
+  if (p->live == NULL || p->is_inline == NULL || p->boxes == NULL || p->ends == NULL || p->first_user == NULL ||
+      p->users == NULL || p->uses == NULL || p->reads == NULL || p->cluster_of == NULL || p->places == NULL ||
+      p->copies == NULL || p->storage_of == NULL || p->before == NULL || p->stamp == NULL || p->kept == NULL)
+    return hg_fail_memory("a plan", n);
+  list_users(p);
+  return HG_OK;
+}
+
+static void drop_planner(planner *p) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  hg_release(allocator, p->live);
+  hg_release(allocator, p->is_inline);
+  hg_release(allocator, p->boxes);
+  hg_release(allocator, p->ends);
+  hg_release(allocator, p->first_user);
+  hg_release(allocator, p->users);
+  hg_release(allocator, p->uses);
+  hg_release(allocator, p->reads);
+  hg_release(allocator, p->places);
+  hg_release(allocator, p->copies);
+  hg_release(allocator, p->cluster_of);
+  hg_release(allocator, p->storage_of);
+  hg_release(allocator, p->before);
+  hg_release(allocator, p->launch_of);
+  hg_release(allocator, p->stamp);
+  hg_release(allocator, p->kept);
+  hg_array_release(allocator, &p->clusters);
+}
+
+static hg_status plan_all(planner *p) {
+  HG_TRY(make_planner(p));
+  HG_TRY(hg_plan_choose_inline(p));
+  HG_TRY(hg_plan_clusters(p));
+  HG_TRY(hg_plan_storages(p));
+  HG_TRY(hg_plan_join(p));
+  HG_TRY(copy_inputs(p));
+  HG_TRY(write_steps(p));
+  HG_TRY(copy_results(p));
+  return hg_plan_workspace(p->plan);
+}
+
+hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
+                               const ops_target *target, ops_plan *plan) {
+  memset(plan, 0, sizeof *plan);
+  plan->allocator = *allocator;
+  plan->storages.element_size = sizeof(ops_storage);
+  plan->steps.element_size = sizeof(ops_step);
+  plan->values.element_size = sizeof(value_id);
+  plan->target = *target;
+  plan->for_gpu = target->for_gpu != 0;
+  planner p;
+  memset(&p, 0, sizeof p);
+  p.c = computation, p.plan = plan, p.flags = flags, p.node_count = (uint32_t)computation->nodes.count;
+  hg_status status = plan_all(&p);
+  drop_planner(&p);
+  plan->target.patience = NULL;
+  if (status != HG_OK) ops_plan_release(plan);
+  return status;
+}

@@ -1,0 +1,166 @@
+/* plan_boxes.c - updates that are written where their base lies: a launch has the elements of the box alone, so that a
+ * loop which fills an array element by element costs what it assigns. See plan.c.
+ *
+ * That is so where the base lies in memory of the computation's own, and all others who read it can come before. What
+ * is read later of a part of it is taken out before. The first updates of a small value are computed with what is
+ * around them, like any element-wise operation: a launch would cost more. */
+#include "ops/plan/planner.h"
+
+#include "ops/graph/infer.h"
+
+enum {
+  SMALL_ELEMENTS = 4096, /* about the work of a launch of a box */
+  FEW_UPDATES = 8,       /* one behind the other, of a small value */
+  PARTS = 4,             /* a view that is so many times smaller is worth a copy of its own */
+  MOST_BETWEEN = 4096    /* nodes between an update and its base, to be looked at */
+};
+
+static uint64_t count_of(const planner *p, uint32_t index) { return ops_count(&node_at(p, index)->shape); }
+
+/* ---- which could be ---------------------------------------------------------------------------------------------- */
+
+/* It may be computed wherever it is read. */
+static int may_be_inline(const planner *p, uint32_t i) {
+  return is_virtual(node_at(p, i)) || (hg_plan_is_element_wise(node_at(p, i)) && p->uses[i] <= 1);
+}
+
+/* By node: the last one that reads it, directly or through nodes that are computed there. */
+static void find_last_readers(const planner *p, uint32_t *last) {
+  for (uint32_t i = p->node_count; i-- > 0;)
+    for (uint32_t u = p->first_user[i]; u < p->first_user[i + 1]; u++) {
+      uint32_t user = p->users[u], reader = may_be_inline(p, user) && last[user] > user ? last[user] : user;
+      if (p->live[user] && reader > last[i]) last[i] = reader;
+    }
+}
+
+/* It lies in memory that a launch has written, whatever becomes of the update. */
+static int has_memory(const ops_node *node) {
+  return node->kind == OPS_UPDATE || node->kind == OPS_REDUCE || node->kind == OPS_CONTRACT ||
+         node->kind == OPS_SCATTER;
+}
+
+/* Whether the source reads the base, by nodes that its launch would compute. */
+static int source_reads(planner *p, uint32_t update, uint32_t base) {
+  uint32_t source = node_at(p, update)->input[1] - 1;
+  if (source < base) return 0;
+  if (update - base > MOST_BETWEEN) return 1;
+  p->epoch++;
+  p->stamp[base] = p->epoch;
+  for (uint32_t i = base + 1; i <= source; i++) {
+    const ops_node *node = node_at(p, i);
+    if (!is_virtual(node) && !hg_plan_is_element_wise(node)) continue;
+    for (uint32_t j = 0; j < node->input_count; j++)
+      if (p->stamp[node->input[j] - 1] == p->epoch) p->stamp[i] = p->epoch;
+  }
+  return p->stamp[source] == p->epoch;
+}
+
+static int may_be_box(const planner *p, uint32_t update, uint32_t length) {
+  uint32_t base = node_at(p, update)->input[0] - 1, source = node_at(p, update)->input[1] - 1;
+  if (!has_memory(node_at(p, base)) || p->ends[base] != 0 || count_of(p, source) > count_of(p, update) / 2) return 0;
+  return length > FEW_UPDATES || count_of(p, update) > SMALL_ELEMENTS;
+}
+
+/* What reads a part of the base, and is read itself when the update may have come, is written before. */
+static void demand_parts(const planner *p, uint32_t update, uint32_t base, const uint32_t *last) {
+  for (uint32_t u = p->first_user[base]; u < p->first_user[base + 1]; u++) {
+    uint32_t user = p->users[u];
+    int is_part = may_be_inline(p, user) && count_of(p, user) <= count_of(p, base) / PARTS;
+    if (user != update && p->live[user] && is_part && last[user] > update) p->is_inline[user] = PLAN_DEMANDED;
+  }
+}
+
+hg_status hg_plan_choose_boxes(planner *p) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  uint32_t *last = hg_allocate(allocator, 2 * (uint64_t)p->node_count + 2, sizeof *last);
+  if (last == NULL) return hg_fail_memory("a plan", p->node_count);
+  uint32_t *length = last + p->node_count + 1; /* of the row of updates that a node ends */
+  find_last_readers(p, last);
+  for (uint32_t i = 0; i < p->node_count; i++) {
+    if (!p->live[i] || node_at(p, i)->kind != OPS_UPDATE) continue;
+    uint32_t base = node_at(p, i)->input[0] - 1, source = node_at(p, i)->input[1] - 1;
+    length[i] = length[base] + 1;
+    if (!may_be_box(p, i, length[i])) continue;
+    p->boxes[i] |= PLAN_BOX, p->boxes[base] |= PLAN_BASE;
+    p->is_inline[i] = p->is_inline[base] = PLAN_DEMANDED;
+    if (count_of(p, source) > 1 && source_reads(p, i, base)) p->is_inline[source] = PLAN_DEMANDED;
+    demand_parts(p, i, base, last);
+  }
+  hg_release(allocator, last);
+  return HG_OK;
+}
+
+/* ---- which are --------------------------------------------------------------------------------------------------- */
+
+/* Clusters that read the base, but the update's own; 0: one of them cannot come before, or there was no memory. */
+static int find_others(planner *p, uint32_t update, reading *others) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  const ops_node *node = node_at(p, update);
+  uint32_t own = p->cluster_of[update], base = node->input[0] - 1;
+  int is_one = count_of(p, node->input[1] - 1) == 1; /* which reads what it likes, and then writes */
+  int is_possible = 1;
+  hg_array stack = {.element_size = sizeof(uint32_t)};
+  p->epoch++;
+  if (!hg_array_push(allocator, &stack, base)) others->status = hg_fail_memory("a plan", sizeof base);
+  while (stack.count > 0 && others->status == HG_OK && is_possible) {
+    uint32_t at = ((const uint32_t *)stack.data)[--stack.count];
+    for (uint32_t u = p->first_user[at]; u < p->first_user[at + 1] && others->status == HG_OK; u++) {
+      uint32_t user = p->users[u], in = p->cluster_of[user];
+      if (!p->live[user] || p->stamp[user] == p->epoch || (user == update && at == base)) continue;
+      p->stamp[user] = p->epoch;
+      if (own == NONE && user >= update) continue; /* in no cluster yet */
+      if (in == own && own != NONE && !is_one) is_possible = 0;
+      if (in == own && own != NONE) continue;
+      if (in != NONE && own != NONE && is_before(p, own - 1, in - 1)) is_possible = 0;
+      if (!hg_array_push(allocator, in == NONE ? &stack : &others->numbers, in == NONE ? user : in - 1))
+        others->status = hg_fail_memory("a plan", sizeof user);
+    }
+  }
+  hg_array_release(allocator, &stack);
+  return others->status == HG_OK && is_possible;
+}
+
+void hg_plan_read_before(planner *p, uint32_t update, reading *r) { (void)find_others(p, update, r); }
+
+hg_status hg_plan_come_before(planner *p, uint32_t index) {
+  const ops_node *node = node_at(p, index);
+  uint32_t own = p->cluster_of[index] - 1;
+  for (uint32_t j = 0; j < node->input_count; j++) {
+    uint32_t base = node->input[j] - 1;
+    if ((p->boxes[base] & PLAN_BASE) == 0) continue;
+    for (uint32_t u = p->first_user[base]; u < p->first_user[base + 1]; u++) {
+      uint32_t update = p->users[u], in = p->cluster_of[update];
+      int is_later = (p->boxes[update] & PLAN_BOX) != 0 && update != index && in != NONE &&
+                     node_at(p, update)->input[0] == base + 1;
+      if (!is_later || in == own + 1 || is_before(p, in - 1, own) || is_before(p, own, in - 1)) continue;
+      reading r = {.numbers = {.element_size = sizeof(uint32_t)}};
+      if (!hg_array_push(&p->plan->allocator, &r.numbers, own)) return hg_fail_memory("a plan", sizeof own);
+      hg_plan_wait_for(p, in - 1, &r);
+      hg_array_release(&p->plan->allocator, &r.numbers);
+    }
+  }
+  return HG_OK;
+}
+
+static int waits_for_all(const planner *p, uint32_t number, const reading *r) {
+  for (size_t k = 0; k < r->numbers.count; k++)
+    if (!is_before(p, ((const uint32_t *)r->numbers.data)[k], number)) return 0;
+  return 1;
+}
+
+/* From the last update on, so that all of a row of them lie where the last one is put out. */
+hg_status hg_plan_place_boxes(planner *p) {
+  for (uint32_t i = p->node_count; i-- > 0;) {
+    if ((p->boxes[i] & PLAN_BOX) == 0) continue;
+    uint32_t number = p->cluster_of[i] - 1, base = node_at(p, i)->input[0] - 1;
+    reading others = {.numbers = {.element_size = sizeof(uint32_t)}};
+    int is_possible = find_others(p, i, &others) && p->storage_of[base] == 0;
+    if (is_possible && !waits_for_all(p, number, &others)) hg_plan_wait_for(p, number, &others);
+    hg_array_release(&p->plan->allocator, &others.numbers);
+    HG_TRY(others.status);
+    if (!is_possible) continue;
+    HG_TRY(hg_plan_give_storage(p, i));
+    p->storage_of[base] = p->storage_of[i];
+  }
+  return HG_OK;
+}

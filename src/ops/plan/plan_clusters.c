@@ -1,0 +1,440 @@
+/* plan_clusters.c - which nodes are computed together, and which anew wherever they are read. See plan.c. */
+#include "ops/plan/planner.h"
+
+#include "atlas/tables.h"
+
+enum {
+  MOST_INLINE_USES = 4,
+  MOST_SCALARS = 32 /* that are computed anew wherever the last one made of them is read */
+};
+
+/* ---- what is there ----------------------------------------------------------------------------------------------- */
+
+static void mark_roots(planner *p) {
+  const ops_output *outputs = p->c->outputs.data;
+  const ops_input *inputs = p->c->inputs.data;
+  for (size_t i = 0; i < p->c->outputs.count; i++) p->ends[outputs[i].value - 1] |= PUT_OUT;
+  for (size_t i = 0; i < p->c->inputs.count; i++)
+    if (inputs[i].update != 0) p->ends[inputs[i].update - 1] |= UPDATES;
+  for (size_t i = 0; i < p->c->checks.count; i++) p->ends[((const value_id *)p->c->checks.data)[i] - 1] |= CHECKS;
+  for (uint32_t i = 0; i < p->node_count; i++) p->live[i] = (p->ends[i] & ~CHECKS) != 0;
+}
+
+/* A use by a node that does work counts for what stands behind views, too, with as many elements as are looked at. */
+static void count_use(planner *p, value_id value, uint64_t elements) {
+  for (;;) {
+    uint32_t i = value - 1;
+    p->uses[i]++;
+    p->reads[i] += elements;
+    if (!is_virtual(node_at(p, i)) || node_at(p, i)->input_count == 0) return;
+    value = node_at(p, i)->input[0];
+  }
+}
+
+static void mark_live(planner *p) {
+  mark_roots(p);
+  for (uint32_t i = p->node_count; i-- > 0;) {
+    if (p->live[i]) p->ends[i] &= (uint8_t)~CHECKS; /* who reads it has the fault */
+    else if ((p->ends[i] & CHECKS) != 0) p->live[i] = 1;
+    if (!p->live[i]) continue;
+    const ops_node *node = node_at(p, i);
+    uint64_t elements =
+        node->kind == OPS_REDUCE ? ops_count(&node_at(p, node->input[0] - 1)->shape) : ops_count(&node->shape);
+    for (uint32_t j = 0; j < node->input_count; j++) {
+      p->live[node->input[j] - 1] = 1;
+      if (is_virtual(node)) continue;
+      uint64_t own = ops_count(&node_at(p, node->input[j] - 1)->shape); /* a tile's values are read by several tiles */
+      count_use(p, node->input[j], node->kind == OPS_CONTRACT ? 2 * own : elements);
+    }
+  }
+}
+
+/* ---- inline nodes ------------------------------------------------------------------------------------------------ */
+
+static int is_cheap(atlas_op op) {
+  const atlas_op_info *info = atlas_op_lookup(op);
+  return info != NULL && (info->flags & ATLAS_FUNC) == 0 && op != ATLAS_OP_div && op != ATLAS_OP_sqrt;
+}
+
+/* Outputs, and what an operation reads by numbers of its own. */
+static int must_lie_in_storage(const planner *p, uint32_t index) {
+  return p->ends[index] != 0 || p->is_inline[index] == PLAN_DEMANDED;
+}
+
+int hg_plan_is_element_wise(const ops_node *node) {
+  return node->kind == OPS_POINTWISE || node->kind == OPS_GATHER || node->kind == OPS_RANDOM ||
+         node->kind == OPS_CONCATENATE || node->kind == OPS_PAD || node->kind == OPS_UPDATE;
+}
+
+/* Computed anew costs less than a trip through memory: one use, of each element once; or something cheap of one input.
+ */
+static int is_worth_inlining(const planner *p, uint32_t i) {
+  const ops_node *node = node_at(p, i);
+  if (!hg_plan_is_element_wise(node)) return 0;
+  if (must_lie_in_storage(p, i)) return 0;
+  uint64_t own = ops_count(&node->shape);
+  if (p->uses[i] <= 1 && p->reads[i] <= own) return 1;
+  if (node->kind == OPS_POINTWISE && node->shape.rank == 0 && is_cheap((atlas_op)node->op)) return 1;
+  return node->kind == OPS_POINTWISE && node->input_count == 1 && is_cheap((atlas_op)node->op) &&
+         p->uses[i] <= MOST_INLINE_USES && p->reads[i] <= MOST_INLINE_USES * own;
+}
+
+/* An operand of a contraction is read where it lies, through views and from 16 bits to f32. */
+static void demand_operand(planner *p, value_id value) {
+  for (;;) {
+    const ops_node *node = node_at(p, value - 1);
+    int is_widening = node->kind == OPS_POINTWISE && node->op == ATLAS_OP_cvt && node->type == ATLAS_f32 &&
+                      atlas_bytes((atlas_type)node_at(p, node->input[0] - 1)->type) == 2 &&
+                      atlas_is_float((atlas_type)node_at(p, node->input[0] - 1)->type);
+    if (node->kind != OPS_VIEW && node->kind != OPS_RESHAPE && !is_widening) break;
+    value = node->input[0];
+  }
+  p->is_inline[value - 1] = PLAN_DEMANDED;
+}
+
+static void demand_storage(planner *p) {
+  for (uint32_t i = 0; i < p->node_count; i++) {
+    const ops_node *node = node_at(p, i);
+    if (!p->live[i]) continue;
+    if (node->kind == OPS_CONTRACT)
+      for (uint32_t j = 0; j < 2; j++) demand_operand(p, node->input[j]);
+    if (node->kind == OPS_GATHER)
+      p->is_inline[node->input[0] - 1] = PLAN_DEMANDED;
+  }
+}
+
+/* What is computed anew for each that reads it takes its inputs along: they are read as often. So a power of a step's
+ * number, say, is worth a launch of its own behind the cheap operation that everybody reads, and what two read of what
+ * two read, and so on, is not computed for each way there. */
+static void take_along(planner *p, uint32_t i) {
+  const ops_node *node = node_at(p, i);
+  uint64_t own = ops_count(&node->shape);
+  if (is_virtual(node) || p->reads[i] <= own) return;
+  for (uint32_t j = 0; j < node->input_count; j++) {
+    uint32_t from = node->input[j] - 1;
+    while (is_virtual(node_at(p, from)) && node_at(p, from)->input_count > 0) from = node_at(p, from)->input[0] - 1;
+    p->reads[from] += p->reads[i] - own;
+  }
+}
+
+static int is_scalar_work(const ops_node *node) {
+  return node->kind == OPS_POINTWISE && node->shape.rank == 0 && is_cheap((atlas_op)node->op);
+}
+
+/* Numbers that are made of each other, each of which others read, too: a recurrence. Some lie in a storage, so that not
+ * all of them are computed anew for every one. */
+static hg_status cut_scalars(planner *p) {
+  uint8_t *behind = hg_allocate(&p->plan->allocator, p->node_count + 1u, 1); /* by node: how many it is made of */
+  if (behind == NULL) return hg_fail_memory("a plan", p->node_count);
+  for (uint32_t i = 0; i < p->node_count; i++) {
+    const ops_node *node = node_at(p, i);
+    uint32_t sum = is_scalar_work(node) ? 1 : 0;
+    if (!p->live[i] || (!sum && (!is_virtual(node) || node->input_count == 0))) continue;
+    for (uint32_t j = 0; j < node->input_count; j++) sum += behind[node->input[j] - 1];
+    behind[i] = (uint8_t)(sum > MOST_SCALARS ? MOST_SCALARS + 1 : sum);
+    if (sum <= MOST_SCALARS || p->uses[i] <= 1 || is_virtual(node)) continue;
+    p->is_inline[i] = PLAN_DEMANDED;
+    behind[i] = 0;
+  }
+  hg_release(&p->plan->allocator, behind);
+  return HG_OK;
+}
+
+hg_status hg_plan_choose_inline(planner *p) {
+  mark_live(p);
+  demand_storage(p);
+  HG_TRY(cut_scalars(p));
+  if ((p->flags & HG_NO_FUSION) == 0) HG_TRY(hg_plan_choose_boxes(p));
+  for (uint32_t i = p->node_count; i-- > 0;) {
+    const ops_node *node = node_at(p, i);
+    int demanded = must_lie_in_storage(p, i);
+    p->is_inline[i] = 0;
+    if (!p->live[i] || node->kind == OPS_INPUT) continue;
+    if (demanded) p->is_inline[i] = 0;
+    else if (is_virtual(node)) p->is_inline[i] = 1;
+    else if ((p->flags & HG_NO_FUSION) == 0) p->is_inline[i] = (uint8_t)is_worth_inlining(p, i);
+    if (p->is_inline[i]) take_along(p, i);
+  }
+  return HG_OK;
+}
+
+/* ---- clusters ---------------------------------------------------------------------------------------------------- */
+
+static int same(const ops_shape *a, const ops_shape *b) {
+  if (a->rank != b->rank) return 0;
+  return memcmp(a->size, b->size, a->rank * sizeof a->size[0]) == 0;
+}
+
+static uint32_t number_at(const reading *r, size_t k) { return ((const uint32_t *)r->numbers.data)[k]; }
+
+/* The clusters that a node reads, directly or by inline nodes. */
+static void add_reading(planner *p, value_id value, reading *r) {
+  uint32_t i = value - 1;
+  const ops_node *node = node_at(p, i);
+  if (p->stamp[i] == p->epoch) return;
+  p->stamp[i] = p->epoch;
+  if (p->cluster_of[i] != NONE) {
+    uint32_t number = p->cluster_of[i] - 1;
+    for (size_t k = 0; k < r->numbers.count; k++)
+      if (number_at(r, k) == number) return;
+    if (!hg_array_push(&p->plan->allocator, &r->numbers, number)) r->status = hg_fail_memory("a plan", sizeof number);
+    return;
+  }
+  for (uint32_t j = 0; j < node->input_count; j++) add_reading(p, node->input[j], r);
+}
+
+static void reading_of(planner *p, uint32_t index, reading *r) {
+  *r = (reading){.numbers = {.element_size = sizeof(uint32_t)}};
+  const ops_node *node = node_at(p, index);
+  p->epoch++;
+  for (uint32_t j = 0; j < node->input_count; j++) add_reading(p, node->input[j], r);
+}
+
+/* The same elements in the same order, but for axes of one element: [m, n] behind [1, m, n]. */
+static int same_but_ones(const ops_shape *a, const ops_shape *b) {
+  uint32_t i = 0, j = 0;
+  for (;; i++, j++) {
+    while (i < a->rank && a->size[i] == 1) i++;
+    while (j < b->rank && b->size[j] == 1) j++;
+    if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
+    if (a->size[i] != b->size[j]) return 0;
+  }
+}
+
+/* A view that changes nothing but axes of one element. */
+static int is_in_order(const ops_node *node) {
+  int last = -1;
+  for (uint32_t j = 0; j < node->shape.rank; j++) {
+    if (node->shape.size[j] == 1) continue;
+    if (node->view.axis[j] <= last || node->view.step[j] != 1) return 0;
+    last = node->view.axis[j];
+  }
+  return 1;
+}
+
+/* The same elements in the same order, under another shape. */
+static int only_renames(const ops_node *node) {
+  return node->kind == OPS_RESHAPE || (node->kind == OPS_VIEW && is_in_order(node));
+}
+
+/* A cluster's value under another shape, or what an operation of one operand makes of it. */
+static int is_renaming(const planner *p, uint32_t index) {
+  for (; p->cluster_of[index] == NONE; index = node_at(p, index)->input[0] - 1) {
+    const ops_node *node = node_at(p, index);
+    int is_of_one = node->kind == OPS_POINTWISE && node->input_count == 1;
+    if (!only_renames(node) && !is_of_one) return 0;
+  }
+  return 1;
+}
+
+static const ops_node *renamed(const planner *p, const ops_node *node) {
+  while (only_renames(node)) node = node_at(p, node->input[0] - 1);
+  return node;
+}
+
+/* Whether a node fits what a cluster computes; *wanted is what the cluster then is. */
+static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wanted) {
+  const ops_node *node = node_at(p, index);
+  *wanted = *to;
+  if (to->kind == ALONE || to->weight >= MOST_NODES) return 0;
+  if (node->kind == OPS_CONTRACT) return 0;
+  if (node->kind == OPS_REDUCE) {
+    if (to->kind == CONTRACTION || to->updates) return 0;
+    const ops_shape *from = &node_at(p, node->input[0] - 1)->shape;
+    if (!same(from, &to->space)) return 0;
+    if (to->kind == ROWS) return to->axes == node->axes;
+    wanted->kind = ROWS;
+    wanted->axes = node->axes;
+    return 1;
+  }
+  if (to->kind == ROWS) {
+    const ops_node *own = renamed(p, node);
+    if ((!hg_plan_is_element_wise(own) && own->kind != OPS_REDUCE) || !same_but_ones(&own->shape, &node->shape))
+      return 0;
+  } else if (!hg_plan_is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
+  if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
+  if (same(&node->shape, &to->space)) return to->kind == MAP || (p->ends[index] & UPDATES) == 0;
+  if (to->kind != ROWS) return 0;
+  ops_shape outer = {.rank = 0}; /* a row's own values: without the axes, or with 1 in their place */
+  ops_shape kept = to->space;
+  for (uint32_t d = 0; d < to->space.rank; d++) {
+    if ((to->axes >> d & 1) == 0) outer.size[outer.rank++] = to->space.size[d];
+    else kept.size[d] = 1;
+  }
+  return same(&node->shape, &outer) || same(&node->shape, &kept);
+}
+
+/* Joining cluster `into` must not make it wait for itself: nothing else that the node reads may come after it. */
+static int is_acyclic(const planner *p, const reading *r, uint32_t into) {
+  for (size_t k = 0; k < r->numbers.count; k++)
+    if (number_at(r, k) != into && is_before(p, into, number_at(r, k))) return 0;
+  return 1;
+}
+
+/* A cluster that comes to wait for others makes all that wait for it wait for them too. */
+void hg_plan_wait_for(planner *p, uint32_t number, const reading *r) {
+  uint64_t *own = row_of(p, number);
+  cluster *clusters = p->clusters.data;
+  for (size_t k = 0; k < r->numbers.count; k++) {
+    uint32_t other = number_at(r, k);
+    if (other == number) continue;
+    own[other / 64] |= UINT64_C(1) << other % 64;
+    clusters[other].is_awaited = 1;
+    const uint64_t *row = row_of(p, other);
+    for (uint32_t w = 0; w < p->row_words; w++) own[w] |= row[w];
+  }
+  for (uint32_t i = 0; i < p->clusters.count && clusters[number].is_awaited; i++) {
+    if (i == number || !is_before(p, number, i)) continue;
+    uint64_t *row = row_of(p, i);
+    for (uint32_t w = 0; w < p->row_words; w++) row[w] |= own[w];
+  }
+}
+
+/* Whether a node, or what it has inline, takes by number what this cluster computes: that lies there when its launch
+ * has ended. */
+static int takes_from(planner *p, uint32_t i, uint32_t number) {
+  const ops_node *node = node_at(p, i);
+  if (p->stamp[i] == p->epoch) return 0;
+  p->stamp[i] = p->epoch;
+  if (node->kind == OPS_GATHER && p->cluster_of[node->input[0] - 1] == number + 1) return 1;
+  for (uint32_t j = 0; j < node->input_count; j++) {
+    uint32_t from = node->input[j] - 1;
+    if (p->cluster_of[from] == NONE && takes_from(p, from, number)) return 1;
+  }
+  return 0;
+}
+
+/* A cluster of few elements that waits for nothing large may yet be read by what would join the large one; a node that
+ * reads both would make it wait: the pass over many elements that this costs is more than a launch. */
+static int waits_for_larger(const planner *p, const reading *r, uint32_t into) {
+  enum { MUCH = 64 };
+  const cluster *clusters = p->clusters.data;
+  for (size_t k = 0; k < r->numbers.count; k++) {
+    uint32_t other = number_at(r, k);
+    if (other == into || is_before(p, other, into) || clusters[other].kind == CONTRACTION) continue;
+    if (ops_count(&clusters[other].space) / MUCH >= ops_count(&clusters[into].space)) return 1;
+  }
+  return 0;
+}
+
+/* The cluster that a node joins: of those it reads, the last; UINT32_MAX: none. */
+static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cluster *wanted) {
+  cluster alone = *wanted;
+  uint32_t into = UINT32_MAX;
+  for (size_t k = 0; k < r->numbers.count; k++) {
+    cluster candidate;
+    uint32_t number = number_at(r, k);
+    if (!fits(p, (const cluster *)p->clusters.data + number, index, &candidate) || !is_acyclic(p, r, number)) continue;
+    if (into != UINT32_MAX && is_before(p, number, into)) continue;
+    p->epoch++;
+    if (takes_from(p, index, number) || !hg_plan_is_worth_anew(p, index, number)) continue;
+    if (waits_for_larger(p, r, number)) {
+      alone.beside = number + 1;
+      continue;
+    }
+    into = number;
+    *wanted = candidate;
+  }
+  if (into == UINT32_MAX) *wanted = alone;
+  else hg_plan_note_places(p, index, into);
+  return into;
+}
+
+/* Maps over one shape that a node reads, and of which neither waits for the other, are one launch: what they read is
+ * read once. Bits of a cluster that has been taken in stay behind; it has no nodes. */
+static void take_in(planner *p, uint32_t into, uint32_t other) {
+  cluster *clusters = p->clusters.data;
+  for (uint32_t i = 0; i < p->node_count; i++)
+    if (p->cluster_of[i] == other + 1) p->cluster_of[i] = into + 1;
+  clusters[into].weight += clusters[other].weight;
+  clusters[into].updates |= clusters[other].updates;
+  clusters[into].is_awaited |= clusters[other].is_awaited;
+  clusters[other].weight = MOST_NODES;
+  for (uint32_t w = 0; w < p->row_words; w++) row_of(p, into)[w] |= row_of(p, other)[w];
+  row_of(p, into)[into / 64] &= ~(UINT64_C(1) << into % 64);
+  for (uint32_t i = 0; i < p->clusters.count; i++) {
+    if (i == other || (!is_before(p, other, i) && !is_before(p, into, i))) continue;
+    for (uint32_t w = 0; w < p->row_words; w++) row_of(p, i)[w] |= row_of(p, into)[w];
+    row_of(p, i)[into / 64] |= UINT64_C(1) << into % 64;
+  }
+}
+
+static void join_maps(planner *p, uint32_t index, uint32_t into, const reading *r) {
+  const cluster *clusters = p->clusters.data;
+  for (size_t k = 0; k < r->numbers.count; k++) {
+    uint32_t other = number_at(r, k);
+    if (other == into || clusters[into].kind != MAP || clusters[other].kind != MAP) continue;
+    if (!same(&clusters[other].space, &clusters[into].space)) continue;
+    if (clusters[into].weight + clusters[other].weight >= MOST_NODES) continue;
+    if (is_before(p, into, other) || !is_acyclic(p, r, other)) continue;
+    p->epoch++;
+    if (takes_from(p, index, other) || !hg_plan_is_worth_anew(p, index, other)) continue;
+    hg_plan_note_places(p, index, other);
+    take_in(p, into, other);
+  }
+}
+
+static cluster cluster_of_one(const planner *p, uint32_t index) {
+  const ops_node *node = node_at(p, index);
+  cluster one = {.kind = ALONE, .space = node->shape};
+  if ((p->boxes[index] & PLAN_BOX) != 0) return one;
+  if (hg_plan_is_element_wise(node) || is_virtual(node)) one.kind = MAP;
+  if (node->kind == OPS_CONTRACT) one.kind = CONTRACTION;
+  if (node->kind == OPS_REDUCE) {
+    one.kind = ROWS;
+    one.space = node_at(p, node->input[0] - 1)->shape;
+    one.axes = node->axes;
+  }
+  return one;
+}
+
+static hg_status put_in_cluster(planner *p, uint32_t index) {
+  reading r;
+  reading_of(p, index, &r);
+  if ((p->boxes[index] & PLAN_BOX) != 0) hg_plan_read_before(p, index, &r);
+  hg_status status = r.status;
+  cluster wanted = cluster_of_one(p, index);
+  uint32_t into = UINT32_MAX;
+  int may_join = (p->flags & HG_NO_FUSION) == 0 && (p->boxes[index] & PLAN_BOX) == 0;
+  if (may_join) into = cluster_to_join(p, index, &r, &wanted);
+  if (into == UINT32_MAX && status == HG_OK) {
+    into = (uint32_t)p->clusters.count;
+    if (hg_array_append(&p->plan->allocator, &p->clusters, NULL, 1) == NULL) status = hg_fail_memory("a plan", 1);
+  }
+  if (status == HG_OK) {
+    wanted.weight++;
+    wanted.updates |= (p->ends[index] & UPDATES) != 0;
+    ((cluster *)p->clusters.data)[into] = wanted;
+    p->cluster_of[index] = into + 1;
+    if (may_join) join_maps(p, index, into, &r);
+    hg_plan_wait_for(p, into, &r);
+  }
+  hg_array_release(&p->plan->allocator, &r.numbers);
+  return status;
+}
+
+/* What kept away from a cluster joins it after all where nothing has come to stand between them. */
+static void join_beside(planner *p) {
+  const cluster *clusters = p->clusters.data;
+  for (uint32_t i = 0; i < p->clusters.count; i++) {
+    if (clusters[i].beside == 0) continue;
+    uint32_t into = clusters[i].beside - 1;
+    int is_apart = clusters[i].kind != clusters[into].kind || clusters[i].axes != clusters[into].axes ||
+                   !same(&clusters[i].space, &clusters[into].space) || is_before(p, i, into) || clusters[i].updates ||
+                   clusters[into].updates || clusters[i].weight + clusters[into].weight >= MOST_NODES;
+    for (uint32_t k = 0; k < p->clusters.count && !is_apart; k++)
+      is_apart = is_before(p, into, k) && is_before(p, k, i);
+    if (!is_apart) take_in(p, into, i);
+  }
+}
+
+hg_status hg_plan_clusters(planner *p) {
+  for (uint32_t i = 0; i < p->node_count; i++) {
+    if (!p->live[i] || p->is_inline[i] || node_at(p, i)->kind == OPS_INPUT) continue;
+    HG_TRY(put_in_cluster(p, i));
+    HG_TRY(hg_plan_come_before(p, i));
+    HG_TRY(hg_patience_ask(p->plan->target.patience));
+  }
+  join_beside(p);
+  return HG_OK;
+}

@@ -1,0 +1,148 @@
+/* plan_places.c - what is computed anew in a launch. A node of its cluster that is read elsewhere than at the reader's
+ * own element, by a slice, say, or amid a padding, is computed once more for each such place, with all that it is made
+ * of. A launch of its own would write it instead, and read it. See plan.c. */
+#include "ops/plan/planner.h"
+
+#include "atlas/tables.h"
+
+/* In lanes' instructions: what is done while a byte comes from memory, or from a processor's caches, and while a launch
+ * begins and ends. Nothing is worth a program of any length. */
+enum {
+  OF_A_BYTE = 1,
+  OF_A_BYTE_ON_GPU = 8,
+  OF_A_LAUNCH = 1 << 15,
+  OF_A_LAUNCH_ON_GPU = 1 << 24,
+  MOST_WORK = 600, /* for an element */
+  OF_A_LOAD = 2
+};
+
+enum { OWN_PLACE = 1 /* the set of the element's own */ };
+
+/* Element i of it is element i of its input, or the input's only one along an axis. */
+static int stays(const ops_node *node) {
+  int last = -1;
+  if (node->kind != OPS_VIEW)
+    return node->kind != OPS_PAD && node->kind != OPS_CONCATENATE && node->kind != OPS_UPDATE;
+  for (uint32_t j = 0; j < node->shape.rank; j++) {
+    if (node->shape.size[j] == 1 || node->view.axis[j] < 0) continue;
+    if (node->view.axis[j] <= last || node->view.step[j] != 1 || node->view.start[node->view.axis[j]] != 0) return 0;
+    last = node->view.axis[j];
+  }
+  return 1;
+}
+
+/* Computed where it is read: inline, or in the cluster. */
+static int is_inside(const planner *p, uint32_t i, uint32_t number) {
+  return p->cluster_of[i] == number + 1 || (p->cluster_of[i] == NONE && node_at(p, i)->kind != OPS_INPUT);
+}
+
+/* Instructions for one element; of those that read a storage, the address and the load. */
+static uint32_t work_of(const planner *p, uint32_t index, uint32_t number) {
+  const ops_node *node = node_at(p, index);
+  uint32_t work = is_virtual(node) ? 0 : 1;
+  if (node->kind == OPS_POINTWISE) work = ops_work_of((atlas_op)node->op);
+  if (node->kind == OPS_RANDOM) work = 100;
+  if (node->kind == OPS_GATHER) work = 10;
+  if (node->kind == OPS_CONCATENATE) work = 5;
+  if (node->kind == OPS_PAD || node->kind == OPS_UPDATE) { /* inside, or amid the rest */
+    const ops_shape *inside = &node_at(p, node->input[node->kind == OPS_PAD ? 0 : 1] - 1)->shape;
+    for (uint32_t d = 0; d < node->shape.rank; d++) work += node->shape.size[d] != inside->size[d] ? 4 : 0;
+  }
+  for (uint32_t j = 0; j < node->input_count; j++) work += is_inside(p, node->input[j] - 1, number) ? 0 : OF_A_LOAD;
+  return work;
+}
+
+static int reads_elsewhere(planner *p, uint32_t i, uint32_t number, int is_elsewhere) {
+  const ops_node *node = node_at(p, i);
+  uint32_t *stamp = &p->stamp[(is_elsewhere ? p->node_count : 0) + i];
+  if (*stamp == p->epoch) return 0;
+  *stamp = p->epoch;
+  is_elsewhere |= !stays(node);
+  for (uint32_t j = 0; j < node->input_count; j++) {
+    uint32_t from = node->input[j] - 1;
+    if (p->cluster_of[from] == number + 1 && is_elsewhere) return 1;
+    if (p->cluster_of[from] == NONE && reads_elsewhere(p, from, number, is_elsewhere)) return 1;
+  }
+  return 0;
+}
+
+static uint32_t places_of(const plan_places *own) {
+  uint64_t places = (uint64_t)own->count + own->elsewhere;
+  return places < MOST_WORK ? (uint32_t)places : MOST_WORK;
+}
+
+/* A node's places, and those that are its to its input's: others than any before it has passed on. */
+static uint32_t set_of(const planner *p, uint32_t i) { return p->places[i].elsewhere == 0 ? p->places[i].set : i + 2; }
+static uint32_t set_for_input(const planner *p, uint32_t i) {
+  return stays(node_at(p, i)) ? set_of(p, i) : p->node_count + i + 2;
+}
+
+/* The input is needed there, too. 1: it has not been anywhere before. */
+static int pass_on(planner *p, uint32_t i, uint32_t input, uint32_t number) {
+  plan_places *own = &p->places[i], *to = &p->places[input];
+  uint32_t set = set_for_input(p, i), is_new = to->set == 0;
+  if (is_new) {
+    to->set = set;
+    to->count = places_of(own);
+  } else if (set != to->set && set != to->last) {
+    to->last = set;
+    to->elsewhere = places_of(to) + places_of(own) - to->count;
+  }
+  if (own->is_above && p->cluster_of[input] == number + 1) to->is_read = 1;
+  if (own->is_above && p->cluster_of[input] == NONE) to->is_above = 1;
+  return is_new != 0;
+}
+
+/* At how many places a node of the cluster is needed, and what is inline there, for one element of the node `index`,
+ * if that joins: of nodes from the result on. The others' are 0, as all are before, and after forget_places. */
+static uint32_t count_places(planner *p, uint32_t index, uint32_t number) {
+  uint32_t i = index;
+  p->places[index] = (plan_places){.set = OWN_PLACE, .count = 1, .is_above = 1};
+  for (uint32_t left = 1;; i--) {
+    if (p->places[i].set == 0) continue;
+    left--;
+    for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) {
+      uint32_t from = node_at(p, i)->input[j] - 1;
+      if (is_inside(p, from, number)) left += (uint32_t)pass_on(p, i, from, number);
+    }
+    if (left == 0) return i;
+  }
+}
+
+static void forget_places(planner *p, uint32_t first, uint32_t index) {
+  memset(p->places + first, 0, (index + 1u - first) * sizeof *p->places);
+}
+
+/* A row's reduction is there for that row alone, and a product for its own element. */
+static int is_out_of_reach(const planner *p, uint32_t i, uint32_t number) {
+  const ops_node *node = node_at(p, i);
+  int is_bound = node->kind == OPS_REDUCE || node->kind == OPS_CONTRACT;
+  return is_bound && p->cluster_of[i] == number + 1 && p->places[i].set != 0 && set_of(p, i) != OWN_PLACE;
+}
+
+int hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number) {
+  p->epoch++;
+  if (!reads_elsewhere(p, index, number, 0)) return 1;
+  uint64_t work = 0, bytes = 0, count = ops_count(&((const cluster *)p->clusters.data)[number].space);
+  uint32_t first = count_places(p, index, number);
+  for (uint32_t i = first; i < index; i++) {
+    const ops_node *node = node_at(p, i);
+    uint32_t places = places_of(&p->places[i]), had = p->copies[i] > 1 ? p->copies[i] : 1;
+    if (is_out_of_reach(p, i, number)) work = MOST_WORK + 1;
+    if (places > had) work += (uint64_t)(places - had) * work_of(p, i, number);
+    if (p->places[i].is_read) /* written, unless it is in any case, and read */
+      bytes += ops_count(&node->shape) * atlas_bytes((atlas_type)node->type) * ((p->ends[i] & PUT_OUT) != 0 ? 1 : 2);
+  }
+  forget_places(p, first, index);
+  uint64_t launch = p->plan->for_gpu ? OF_A_LAUNCH_ON_GPU : OF_A_LAUNCH;
+  return work <= MOST_WORK && work * count <= launch + bytes * (p->plan->for_gpu ? OF_A_BYTE_ON_GPU : OF_A_BYTE);
+}
+
+void hg_plan_note_places(planner *p, uint32_t index, uint32_t number) {
+  p->epoch++;
+  if (!reads_elsewhere(p, index, number, 0)) return;
+  uint32_t first = count_places(p, index, number);
+  for (uint32_t i = first; i < index; i++)
+    if (places_of(&p->places[i]) > p->copies[i]) p->copies[i] = places_of(&p->places[i]);
+  forget_places(p, first, index);
+}

@@ -1,0 +1,121 @@
+/* planner.h - what the parts of the planner share: see plan.c.
+ *
+ * Circle: plan_boxes plan_clusters plan_storages: an update in place is a cluster that comes after others, and a
+ * storage of two values. */
+#ifndef HG_OPS_PLANNER_H
+#define HG_OPS_PLANNER_H
+
+#include "ops/write/launch_plan.h"
+
+#include <string.h>
+
+enum { PUT_OUT = 1, UPDATES = 2 /* an input */, CHECKS = 4 /* its numbers: nobody reads what it gives */ };
+enum { NONE = 0, PLAN_WAYS = 4 /* that a node can be reached, of one walk */, MOST_NODES = 256 /* of a cluster */ };
+
+typedef struct cluster {
+  uint8_t kind;         /* cluster_kind */
+  ops_shape space;      /* of its elements */
+  uint32_t axes;        /* that its reductions fold */
+  uint32_t weight;      /* nodes */
+  uint8_t updates;      /* an input: one of its nodes does */
+  uint8_t is_awaited;   /* others come after it */
+  uint32_t beside;      /* 1 + the cluster that its first node kept away from: see waits_for_larger */
+} cluster;
+
+/* Of a node that a launch is to compute at several places: see plan_places.c. */
+typedef struct plan_places {
+  uint32_t set, count;      /* of its places, those of the first one that reads it: its number, and how many */
+  uint32_t last, elsewhere; /* the last other set; places of all others */
+  uint8_t is_above;         /* of no cluster, for the node that would join */
+  uint8_t is_read;          /* by such */
+} plan_places;
+
+typedef enum cluster_kind { MAP, ROWS, CONTRACTION, ALONE } cluster_kind;
+
+/* The state of a plan in the making. Walks over nodes mark them with `epoch`. */
+typedef struct planner {
+  const hg_computation *c;
+  ops_plan *plan;
+  uint32_t flags, node_count;
+  uint8_t *live, *is_inline;
+  uint8_t *boxes;        /* by node: bits, PLAN_BOX: an update that may be written where its base lies, and PLAN_BASE */
+  uint8_t *ends;         /* by node: bits, PUT_OUT, UPDATES, CHECKS */
+  uint32_t *stamp, epoch; /* by node: the walk that has been there last */
+  uint32_t *uses;        /* by node: how many nodes that do work read it, directly or through views */
+  uint64_t *reads;       /* how many of its elements they read in all */
+  uint32_t *first_user,
+      *users;            /* by node: those that read it are users[first_user[i]] to users[first_user[i + 1] - 1] */
+  uint32_t *cluster_of;  /* by node: 1 + number; NONE: inline */
+  plan_places *places;   /* by node, of the walk that counts them */
+  uint32_t *copies;      /* by node: at how many places its cluster computes it; 0: at one */
+  uint32_t *storage_of;  /* by node: 1 + number */
+  hg_array clusters;     /* cluster */
+  uint64_t *before;      /* a row of bits a cluster: clusters that must run before it */
+  uint32_t row_words;
+  uint32_t first_output; /* storage of the first output */
+  uint32_t *kept;        /* by input: 1 + storage of another input's value as it was, which this one will hold */
+  uint32_t *launch_of;   /* by cluster: the first one of its launch */
+  const char *note;      /* of the steps that are being written: see ops_step; NULL */
+} planner;
+
+static inline const ops_node *node_at(const planner *p, uint32_t index) {
+  return (const ops_node *)p->c->nodes.data + index;
+}
+
+/* Nodes that do no work. */
+static inline int is_virtual(const ops_node *node) {
+  return node->kind == OPS_VIEW || node->kind == OPS_RESHAPE || node->kind == OPS_CONSTANT ||
+         node->kind == OPS_COORDINATE;
+}
+
+static inline int is_input(const planner *p, value_id value) { return node_at(p, value - 1)->kind == OPS_INPUT; }
+
+/* 1: cluster a must run before cluster b. */
+static inline uint64_t *row_of(const planner *p, uint32_t number) { return p->before + (size_t)number * p->row_words; }
+static inline int is_before(const planner *p, uint32_t a, uint32_t b) { return row_of(p, b)[a / 64] >> a % 64 & 1; }
+
+/* Clusters that somebody reads: numbers (uint32_t), each once. */
+typedef struct reading {
+  hg_array numbers;
+  hg_status status;
+} reading;
+
+/* Numbers sorted by keys: those of key k are sorted[first[k]] up to sorted[first[k + 1]], ascending. */
+typedef struct plan_listing {
+  uint32_t *first, *sorted; /* `first` begins with zeros, one more than there are keys */
+} plan_listing;
+
+/* Keys of the numbers from 0 to `count`, less than `key_count`. */
+void hg_plan_sort(const uint32_t *keys, uint32_t count, uint32_t key_count, plan_listing *out);
+
+enum { PLAN_BOX = 1, PLAN_BASE = 2 /* of such an update */ };
+enum { PLAN_DEMANDED = 2 /* is_inline of what must lie in a storage, while that is being found out */ };
+int hg_plan_is_element_wise(const ops_node *node); /* each element is an expression of elements of its inputs */
+hg_status hg_plan_choose_inline(planner *p);
+hg_status hg_plan_choose_boxes(planner *p);
+/* Adds the clusters that read an update's base: they come before it, if it is written there. */
+void hg_plan_read_before(planner *p, uint32_t update, reading *r);
+hg_status hg_plan_come_before(planner *p, uint32_t index); /* the node is in a cluster: so does that, where it can */
+hg_status hg_plan_place_boxes(planner *p); /* gives storages to those that are, and to their bases */
+hg_status hg_plan_clusters(planner *p);
+/* 1: what the cluster would have to compute at more places than one for a node that joins it costs less than to write
+ * it, and read it in another launch. */
+int hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number);
+void hg_plan_note_places(planner *p, uint32_t index, uint32_t number); /* it joins */
+
+/* A cluster that its writer has refused as several, whose launches come one after the other in its place. Each has
+ * nodes that are neighbours here. */
+typedef struct plan_parts {
+  uint32_t *nodes, *numbers, count; /* nodes, and the clusters that they belong to now */
+} plan_parts;
+/* Of the cluster with these nodes, ascending. HG_UNSUPPORTED: it is one node, which has nothing inline. */
+hg_status hg_plan_split(planner *p, uint32_t number, const uint32_t *nodes, uint32_t count, plan_parts *out);
+/* A cluster comes to wait for others, and all that wait for it with it. */
+void hg_plan_wait_for(planner *p, uint32_t number, const reading *r);
+hg_status hg_plan_storages(planner *p);
+hg_status hg_plan_join(planner *p); /* launch_of, when it is known what lies where */
+hg_status hg_plan_give_storage(planner *p, uint32_t index); /* a temporary, unless the node has a storage */
+/* Each temporary lies at the lowest place that no other one takes while it is in use. */
+hg_status hg_plan_workspace(ops_plan *plan);
+
+#endif

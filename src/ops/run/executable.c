@@ -1,0 +1,331 @@
+/* executable.c - from a computation to an executable: places, plan, kernels. */
+#include "ops/run/executable.h"
+
+#include "ops/graph/infer.h"
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* Dimensions in ascending order of their strides, each of which must pass all that the smaller ones reach. */
+static int overlaps_itself(const ops_place *place) {
+  uint64_t strides[HG_MAX_RANK], sizes[HG_MAX_RANK], reach = 0;
+  uint32_t count = 0;
+  for (uint32_t d = 0; d < place->rank && place->extent > 0; d++) {
+    if (place->shape[d] <= 1) continue;
+    uint64_t stride = place->stride[d] < 0 ? 0 - (uint64_t)place->stride[d] : (uint64_t)place->stride[d];
+    uint32_t at = count++;
+    for (; at > 0 && strides[at - 1] > stride; at--) strides[at] = strides[at - 1], sizes[at] = sizes[at - 1];
+    strides[at] = stride, sizes[at] = place->shape[d];
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    if (strides[i] <= reach) return 1;
+    reach += strides[i] * (sizes[i] - 1);
+  }
+  return 0;
+}
+
+static hg_status declare(ops_place *place, const char *name, const hg_tensor *like, uint32_t number, int is_output,
+                         int is_written) {
+  const char *what = is_output ? "output" : "input";
+  if (name[0] != '\0') memcpy(place->name, name, strlen(name) + 1);
+  else snprintf(place->name, sizeof place->name, "%u", (unsigned)number);
+  place->type = (uint8_t)like->type;
+  place->element_bytes = (uint8_t)atlas_bytes((atlas_type)like->type);
+  place->is_output = (uint8_t)is_output;
+  place->is_written = (uint8_t)is_written;
+  place->rank = like->rank;
+  memcpy(place->shape, like->shape, like->rank * sizeof place->shape[0]);
+  memcpy(place->stride, like->stride, like->rank * sizeof place->stride[0]);
+  if (ops_measure(place->rank, place->shape, place->stride, &place->lowest, &place->extent) != NULL)
+    return hg_fail(HG_INVALID_ARGUMENT, "%s '%s' has strides with which its elements lie further apart than any memory",
+                   what, place->name);
+  if (is_written && overlaps_itself(place))
+    return hg_fail(HG_INVALID_ARGUMENT, "%s '%s' is written, and its strides put several of its elements in one place",
+                   what, place->name);
+  return HG_OK;
+}
+
+static hg_status declare_places(hg_executable *e, const hg_computation *c) {
+  const ops_input *inputs = c->inputs.data;
+  const ops_output *outputs = c->outputs.data;
+  e->input_count = (uint32_t)c->inputs.count;
+  e->output_count = (uint32_t)c->outputs.count;
+  e->place_count = e->input_count + e->output_count;
+  e->places = hg_allocate(&e->executor->allocator, e->place_count, sizeof *e->places);
+  if (e->places == NULL) return hg_fail_memory("the tensors of an executable", e->place_count * sizeof *e->places);
+  for (uint32_t i = 0; i < e->input_count; i++)
+    HG_TRY(declare(&e->places[i], inputs[i].name, &inputs[i].like, i, 0, inputs[i].update != 0));
+  for (uint32_t i = 0; i < e->output_count; i++)
+    HG_TRY(declare(&e->places[e->input_count + i], outputs[i].name, &outputs[i].like, i, 1, 1));
+  return HG_OK;
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+/* A step whose results have no elements. */
+static int runs_nothing(const ops_step *step) {
+  if (step->program == NULL) return 1;
+  return step->lanes == 0 && (step->grid[0] == 0 || step->grid[1] == 0 || step->grid[2] == 0);
+}
+
+static ops_bind bind_of(const hg_executable *e, const ops_binding *binding) {
+  const ops_storage *storage = (const ops_storage *)e->plan.storages.data + binding->storage;
+  ops_bind bind = {.slot = binding->slot};
+  bind.byte_count = (uint64_t)storage->extent * atlas_bytes((atlas_type)storage->type);
+  if (storage->kind == OPS_TEMPORARY) {
+    bind.place = OPS_WORKSPACE;
+    bind.first_byte = storage->first_byte;
+  } else {
+    bind.place = storage->index + (storage->kind == OPS_OF_OUTPUT ? e->input_count : 0);
+  }
+  return bind;
+}
+
+static hg_status describe_launch(hg_executable *e, uint32_t number, ops_step *step, ops_launch *launch) {
+  const hg_allocator *allocator = &e->executor->allocator;
+  launch->lanes = step->lanes;
+  memcpy(launch->grid, step->grid, sizeof launch->grid);
+  memcpy(launch->block, step->block, sizeof launch->block);
+  launch->moved_bytes = step->bytes_read + step->bytes_written;
+  launch->step = number;
+  launch->bind_count = step->binding_count;
+  launch->scalar_count = step->scalar_count;
+  launch->binds = hg_allocate(allocator, step->binding_count, sizeof *launch->binds);
+  launch->scalars = hg_allocate(allocator, step->scalar_count, sizeof *launch->scalars);
+  if (launch->binds == NULL || launch->scalars == NULL) return hg_fail_memory("a launch", sizeof *launch);
+  for (uint32_t b = 0; b < step->binding_count; b++) launch->binds[b] = bind_of(e, &step->bindings[b]);
+  for (uint32_t s = 0; s < step->scalar_count; s++)
+    launch->scalars[s] = (hg_scalar){.slot = step->scalars[s].slot, .type = step->scalars[s].type,
+                                     .bits = step->scalars[s].bits};
+  return HG_OK;
+}
+
+static hg_status describe_launches(hg_executable *e) {
+  ops_step *steps = e->plan.steps.data;
+  uint32_t count = 0;
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) count += !runs_nothing(&steps[s]);
+  e->launches = hg_allocate(&e->executor->allocator, count, sizeof *e->launches);
+  if (e->launches == NULL) return hg_fail_memory("the launches of an executable", count * sizeof *e->launches);
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) {
+    if (runs_nothing(&steps[s])) continue;
+    HG_TRY(describe_launch(e, s, &steps[s], &e->launches[e->launch_count++]));
+  }
+  e->workspace_bytes = e->plan.workspace_bytes;
+  return HG_OK;
+}
+
+/* By their bytes, of which padding is 0. */
+static int is_same_contraction(const void *a, const void *b) {
+  return a == b || (a != NULL && b != NULL && memcmp(a, b, sizeof(hg_contraction)) == 0);
+}
+
+/* The kernel of an earlier launch that does the same; NULL: there is none. */
+static hg_kernel *kernel_of_same(const hg_executable *e, uint32_t number) {
+  const ops_step *steps = e->plan.steps.data, *step = &steps[e->launches[number].step];
+  for (uint32_t i = 0; i < number && step->rows == NULL; i++) {
+    const ops_step *other = &steps[e->launches[i].step];
+    hg_kernel *kernel = e->launches[i].kernel;
+    if (other->program == step->program && kernel->rows == NULL &&
+        is_same_contraction(other->contraction, step->contraction))
+      return kernel;
+  }
+  return NULL;
+}
+
+/* All but the last are compiled side by side, the last by this thread. */
+static hg_status begin_kernels(hg_executable *e, hg_patience *patience) {
+  ops_step *steps = e->plan.steps.data;
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    ops_launch *launch = &e->launches[i];
+    ops_step *step = &steps[launch->step];
+    hg_kernel *same = kernel_of_same(e, i);
+    if (same != NULL) launch->kernel = hg_kernel_retain(same);
+    else if (i + 1 == e->launch_count || step->contraction != NULL)
+      HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
+    else HG_TRY(hg_kernel_create_async(e->executor, step->program, &launch->kernel, NULL));
+    if (step->rows != NULL) launch->kernel->rows = step->rows, step->rows = NULL;
+    HG_TRY(hg_patience_ask(patience));
+  }
+  return HG_OK;
+}
+
+static hg_status make_kernels(hg_executable *e, hg_patience *patience) {
+  hg_status status = begin_kernels(e, patience);
+  for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++)
+    status = hg_kernel_ready_asking(e->launches[i].kernel, patience);
+  return status;
+}
+
+/* A kernel that several steps have is named by those whose operations are the same. */
+static void name_kernels(hg_executable *e) {
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    hg_kernel *kernel = e->launches[i].kernel;
+    char names[sizeof kernel->operations];
+    int is_first = 1;
+    for (uint32_t k = 0; k < i; k++) is_first &= e->launches[k].kernel != kernel;
+    ops_operations_of(e, e->launches[i].step, names, sizeof names);
+    if (is_first) memcpy(kernel->operations, names, sizeof names);
+    else if (strcmp(kernel->operations, names) != 0) kernel->operations[0] = '\0';
+    ops_guards_names(e, kernel->by_index, sizeof kernel->by_index);
+  }
+}
+
+/* ---- what may lie in one place ----------------------------------------------------------------------------------- */
+
+static const ops_bind *bind_to(const ops_launch *launch, uint32_t place) {
+  for (uint32_t b = 0; b < launch->bind_count; b++)
+    if (launch->binds[b].place == place) return &launch->binds[b];
+  return NULL;
+}
+
+static uint8_t access_of(const ops_launch *launch, const ops_bind *bind) {
+  return bind != NULL ? atlas_symbol_at(launch->kernel->program, bind->slot)->access : 0;
+}
+
+static void forbid_share(hg_executable *e, uint32_t written, uint32_t other) {
+  uint64_t bit = (uint64_t)written * e->place_count + other;
+  e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] & ~(1u << bit % 8));
+}
+
+/* Nothing reads an input that shares after `written` has been begun to be written; where one launch does both, each
+ * lane reads its own element of the one and then writes its own of the other. */
+static void find_readers(hg_executable *e, uint32_t written) {
+  const ops_step *steps = e->plan.steps.data;
+  int has_begun = 0;
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    const ops_launch *launch = &e->launches[i];
+    const hg_parameter *parameters = launch->kernel->parameters;
+    const ops_bind *to = bind_to(launch, written);
+    int begins = !has_begun && (access_of(launch, to) & ATLAS_OUT) != 0;
+    int by_lanes = begins && steps[launch->step].reads_first != 0 && parameters[to->slot].element_bytes != 0;
+    for (uint32_t b = 0; b < launch->bind_count && (begins || has_begun); b++) {
+      const ops_bind *from = &launch->binds[b];
+      if (from->place >= e->input_count || (access_of(launch, from) & ATLAS_IN) == 0) continue;
+      if (!by_lanes || parameters[from->slot].element_bytes == 0) forbid_share(e, written, from->place);
+    }
+    has_begun |= begins;
+  }
+}
+
+static hg_status find_shared(hg_executable *e) {
+  uint64_t bits = (uint64_t)e->place_count * e->place_count;
+  e->may_share = hg_allocate(&e->executor->allocator, bits / 8 + 1, 1);
+  if (e->may_share == NULL) return hg_fail_memory("an executable", bits / 8 + 1);
+  for (uint32_t w = 0; w < e->place_count; w++) {
+    if (!e->places[w].is_written) continue;
+    for (uint32_t i = 0; i < e->input_count; i++) {
+      uint64_t bit = (uint64_t)w * e->place_count + i;
+      if (i != w && !e->places[i].is_written) e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] | 1u << bit % 8);
+    }
+    find_readers(e, w);
+  }
+  return HG_OK;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+/* Programs are the kernels' from now on; their code takes about as much as the instructions that it is made of. */
+static uint64_t count_bytes(const hg_executable *e) {
+  uint64_t bytes = sizeof *e + e->place_count * sizeof *e->places + e->launch_count * sizeof *e->launches;
+  bytes += e->plan.storages.count * sizeof(ops_storage) + e->plan.steps.count * sizeof(ops_step) +
+           e->plan.values.count * sizeof(value_id) + e->operations.count + ops_guards_bytes(e);
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    const ops_launch *launch = &e->launches[i];
+    const atlas_program *program = launch->kernel->program;
+    bytes += launch->bind_count * sizeof(ops_bind) + launch->scalar_count * sizeof(hg_scalar) + sizeof(hg_kernel);
+    bytes += program->symbols.count * sizeof(atlas_symbol) + 2 * program->insns.count * sizeof(atlas_insn);
+  }
+  return bytes;
+}
+
+static hg_status create(hg_executable *e, const hg_computation *computation) {
+  HG_TRY(declare_places(e, computation));
+  hg_executor *executor = e->executor;
+  hg_patience patience = ops_patience(e);
+  ops_target target = {.for_gpu = executor->info.subgroup_lanes != 0,
+                       .units = executor->info.compute_units,
+                       .shared_bytes = executor->info.max_shared_bytes,
+                       .spreads_blocks = executor->info.spreads_blocks != 0,
+                       .numerics = e->flags & (HG_NUMERICS_FAST | HG_NUMERICS_TF32),
+                       .contract_scratch = executor->backend->contract_scratch,
+                       .device = executor->device,
+                       .patience = &patience};
+  HG_TRY(ops_plan_computation(&executor->allocator, computation, e->flags, &target, &e->plan));
+  HG_TRY(describe_launches(e));
+  HG_TRY(make_kernels(e, &patience));
+  HG_TRY(find_shared(e));
+  HG_TRY(ops_note_operations(e, computation));
+  HG_TRY(ops_note_guards(e, computation));
+  name_kernels(e);
+  ops_step *steps = e->plan.steps.data;
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) ops_step_release(&e->plan.allocator, &steps[s]);
+  e->byte_count = count_bytes(e);
+  return HG_OK;
+}
+
+hg_status ops_executable_create(hg_executor *executor, const hg_computation *computation, uint32_t flags,
+                                hg_executable **out) {
+  *out = NULL;
+  hg_executable *e = hg_allocate(&executor->allocator, 1, sizeof *e);
+  if (e == NULL) return hg_fail_memory("an executable", sizeof *e);
+  e->executor = executor;
+  e->flags = flags;
+  hg_status status = create(e, computation);
+  if (status != HG_OK) {
+    ops_executable_destroy(e);
+    return status;
+  }
+  for (uint32_t i = 0; i < e->launch_count; i++) hg_kernel_lend(e->launches[i].kernel);
+  hg_executor_retain(executor);
+  hg_lock(executor);
+  executor->counts.plans++;
+  hg_unlock(executor);
+  e->references = 1;
+  *out = e;
+  return HG_OK;
+}
+
+void ops_executable_destroy(hg_executable *e) {
+  const hg_allocator allocator = e->executor->allocator;
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    hg_kernel_abandon(e->launches[i].kernel);
+    hg_release(&allocator, e->launches[i].binds);
+    hg_release(&allocator, e->launches[i].scalars);
+  }
+  while (e->calls != NULL) {
+    ops_eager *call = e->calls;
+    e->calls = call->sibling;
+    hg_release(&allocator, call);
+  }
+  hg_release(&allocator, e->launches);
+  hg_release(&allocator, e->places);
+  hg_release(&allocator, e->may_share);
+  hg_release(&allocator, e->key);
+  hg_array_release(&allocator, &e->operations);
+  ops_guards_release(e);
+  ops_origins_release(&allocator, e->spare_origins);
+  if (e->plan.allocator.release != NULL) ops_plan_release(&e->plan);
+  hg_release(&allocator, e);
+}
+
+/* ---- references -------------------------------------------------------------------------------------------------- */
+
+int ops_unpin_locked(hg_executable *e) { return --e->pins == 0 && e->references == 0 && !e->is_cached; }
+
+hg_executable *hg_executable_retain(hg_executable *executable) {
+  if (executable == NULL) return NULL;
+  hg_lock(executable->executor);
+  executable->references++;
+  hg_unlock(executable->executor);
+  return executable;
+}
+
+void hg_executable_release(hg_executable *executable) {
+  if (executable == NULL) return;
+  hg_executor *executor = executable->executor;
+  hg_lock(executor);
+  int is_last = --executable->references == 0, is_needed = executable->is_cached || executable->pins > 0;
+  hg_unlock(executor);
+  if (!is_last) return;
+  if (!is_needed) ops_executable_destroy(executable);
+  hg_executor_release(executor);
+}

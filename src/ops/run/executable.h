@@ -1,0 +1,193 @@
+/* executable.h - compiled computations: a plan with a kernel for each step, and the cache that an executor keeps of
+ * them.
+ *
+ * References: an executable counts who holds it outside the cache, and holds the executor while there is anybody. The
+ * cache belongs to the executor and so must not hold it: the kernels of an executable are lent (hg_kernel_lend), and
+ * whoever launches them holds the executable. Counts and the cache change with the executor's lock held.
+ *
+ * Circle: executable explain origin run: what a run's fault was about is found by a run of another executable. */
+#ifndef HG_OPS_EXECUTABLE_H
+#define HG_OPS_EXECUTABLE_H
+
+#include "ops/write/launch_plan.h"
+#include "runtime/runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What hg_run is given, as it was declared: an input, or an output. */
+typedef struct ops_place {
+  char name[ATLAS_MAX_NAME + 1];
+  uint8_t type, is_output, is_written;
+  uint8_t element_bytes;
+  uint32_t rank;
+  uint64_t shape[HG_MAX_RANK];
+  int64_t stride[HG_MAX_RANK];
+  int64_t lowest;   /* elements: of the lowest one relative to the tensor's offset */
+  uint64_t extent;  /* elements from the lowest to the last; 0: the tensor is empty */
+} ops_place;
+
+/* A binding of a step: memory of a place, or of the workspace. */
+typedef struct ops_bind {
+  uint32_t slot;
+  uint32_t place;      /* OPS_WORKSPACE, or a number: inputs first, then outputs */
+  uint64_t first_byte; /* in the workspace */
+  uint64_t byte_count;
+} ops_bind;
+
+#define OPS_WORKSPACE UINT32_MAX
+
+typedef struct ops_launch {
+  hg_kernel *kernel;
+  uint64_t lanes;
+  uint32_t grid[3], block[3];
+  ops_bind *binds;
+  uint32_t bind_count;
+  hg_scalar *scalars;
+  uint32_t scalar_count;
+  uint64_t moved_bytes; /* for counts */
+  uint32_t step;        /* of the plan, for reports */
+} ops_launch;
+
+static inline void ops_set_shape(const ops_launch *launch, hg_launch_desc *desc) {
+  desc->lanes = launch->lanes;
+  if (launch->lanes != 0) return;
+  memcpy(desc->grid, launch->grid, sizeof desc->grid);
+  memcpy(desc->block, launch->block, sizeof desc->block);
+}
+
+/* A flag of ops_executable_create beside those of hg_compile: nobody is asked whether the calls are to go on. */
+#define OPS_UNASKED (UINT32_C(1) << 31)
+
+typedef struct ops_eager ops_eager;
+typedef struct ops_guards ops_guards;
+
+struct hg_executable {
+  hg_executor *executor;
+  uint32_t references;          /* outside the cache; the executor's lock guards it and what follows */
+  uint32_t pins;                /* eager calls that run it, and origins: their tensors hold the executor */
+  uint8_t is_cached;
+  ops_eager *calls;             /* eager calls that it was found by */
+  hg_executable *newer, *older;  /* in the cache, by last use */
+  hg_executable *next;           /* in its bucket, or in a list of what is to be destroyed */
+  uint64_t hash;
+  uint8_t *key;                  /* the computation, as ops_key_of wrote it */
+  size_t key_bytes;
+  uint64_t byte_count;           /* about what it takes */
+
+  uint32_t flags;                /* from here on nothing changes once it is made */
+  uint32_t input_count, output_count, place_count;
+  ops_place *places;
+  ops_launch *launches;          /* of steps that run anything */
+  uint32_t launch_count;
+  uint64_t workspace_bytes;
+  uint8_t *may_share; /* place_count rows of place_count bits, in bytes: a written place and another one may be
+                         the very same view */
+  ops_plan plan;                 /* without its programs */
+  hg_array operations;           /* char: for the report, see report.c */
+  ops_guards *guards;            /* its indices that may be out of range, see explain.c; NULL: it has none */
+  hg_origin *spare_origins;      /* see origin.c; the executor's lock guards them */
+};
+
+static inline hg_patience ops_patience(const hg_executable *e) {
+  return (e->flags & OPS_UNASKED) == 0 ? hg_executor_patience(e->executor) : (hg_patience){.ask = NULL};
+}
+
+static inline int ops_may_share(const hg_executable *e, uint32_t written, uint32_t other) {
+  uint64_t bit = (uint64_t)written * e->place_count + other;
+  return e->may_share[bit / 8] >> bit % 8 & 1;
+}
+
+/* Plans and compiles; the result has one reference, and is not in the cache. */
+hg_status ops_executable_create(hg_executor *executor, const hg_computation *computation, uint32_t flags,
+                                hg_executable **out);
+/* Nobody holds it, and it is not in the cache. Without the lock. */
+void ops_executable_destroy(hg_executable *executable);
+/* Gives up a pin; what nobody needs any more is to be destroyed by the caller, without the lock: 1. */
+int ops_unpin_locked(hg_executable *executable);
+
+/* What decides about an executable, as bytes: two computations with the same bytes have the same one. */
+typedef struct ops_key {
+  hg_array bytes; /* uint8_t */
+  uint64_t hash;
+} ops_key;
+hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key);
+
+/* Written for the report at the end of a compilation. */
+hg_status ops_note_operations(hg_executable *executable, const hg_computation *computation);
+/* "exp, 2 x mul": the operations of a step. */
+void ops_operations_of(const hg_executable *executable, uint32_t step, char *text, size_t text_bytes);
+
+/* Keeps what indices that may be out of range are computed from. */
+hg_status ops_note_guards(hg_executable *executable, const hg_computation *computation);
+void ops_guards_release(hg_executable *executable);
+uint64_t ops_guards_bytes(const hg_executable *executable);
+/* "take, scatter": the operations that have such indices; "": there are none. */
+void ops_guards_names(const hg_executable *executable, char *text, size_t text_bytes);
+/* Of an executable with guards: the inputs that its indices are computed from, by a number of their own. The tensor of
+ * one that the run writes to is of type ATLAS_NONE. */
+uint32_t ops_guards_input_count(const hg_executable *executable);
+uint32_t ops_guards_place(const hg_executable *executable, uint32_t number);
+void ops_guards_input(const hg_executable *executable, uint32_t number, const hg_tensor *inputs,
+                      const hg_tensor *outputs, hg_tensor *input);
+/* The sentence of the first index out of range, of which the fault tells from then on. of_indices: those inputs. 0: no
+ * such index was found. */
+int ops_explain(const hg_executable *executable, const hg_tensor *of_indices, hg_fault *fault, char *text,
+                size_t text_bytes);
+/* What the launches of a run on a stream take with them, of an executable with guards, with a reference; NULL: their
+ * indices cannot be told later. Without the lock it comes to hold the inputs, before the first launch. */
+hg_origin *ops_origin_begin_locked(hg_executable *executable, const hg_tensor *inputs);
+void ops_origin_hold(hg_origin *head, const hg_tensor *inputs, const hg_tensor *outputs);
+void ops_origins_release(const hg_allocator *allocator, hg_origin *spares);
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* The sentence of a fault of a launch, with operations and tensor; fault->buffer becomes the tensor's name. Of an index
+ * out of range it says which one, as long as the tensors of the run still hold what they held. */
+void ops_describe_fault(const hg_executable *executable, const ops_launch *launch, const hg_tensor *inputs,
+                        const hg_tensor *outputs, hg_fault *fault, char *text, size_t text_bytes);
+/* hg_fail of a fault. */
+hg_status ops_fail_fault(const hg_fault *fault, const char *sentence);
+/* Checks all tensors and launches: hg_run without its checks of arguments. */
+hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_stream *stream,
+                  hg_launch_report *report);
+
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
+
+enum { OPS_BUCKETS = 256 };
+
+/* An eager call that was made before: see eager.c. */
+struct ops_eager {
+  ops_eager *next;      /* in its bucket */
+  ops_eager *sibling;   /* of the same executable */
+  hg_executable *executable;
+  uint64_t hash;
+  uint32_t word_count;
+  uint8_t is_direct;    /* one launch, which needs no more than arguments */
+  uint8_t *tensor_of;   /* by place: the number of the call's tensor, inputs first */
+  atlas_launch shape;   /* of the launch */
+  atlas_argument *arguments; /* of the launch, with its scalars */
+  uint64_t words[];     /* the key */
+};
+
+/* What an executor keeps: its attachment. */
+typedef struct ops_attachment {
+  hg_executable *buckets[OPS_BUCKETS];
+  ops_eager *calls[OPS_BUCKETS];
+  hg_executable *newest, *oldest;
+  uint64_t byte_cap, bytes, count, hits, misses, evictions;
+} ops_attachment;
+
+/* The executor's executable with that key, with a reference; NULL: there is none. Counts a hit or a miss. */
+hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executable **out);
+/* The most recently used one from now on. */
+void ops_cache_touch_locked(ops_attachment *attachment, hg_executable *executable);
+/* Adds a call to its executable, which the caller holds; 0: that is not in the cache any more. */
+int ops_cache_add_call(hg_executor *executor, ops_eager *call, uint64_t byte_count);
+/* hg_compile of a computation that is in order. */
+hg_status ops_compile(hg_executor *executor, const hg_computation *computation, uint32_t flags, hg_executable **out);
+/* Puts a new executable into the cache, where it fits; where another thread has put in an equal one, *executable
+ * becomes that one. Takes the key's bytes. */
+void ops_cache_add(hg_executor *executor, ops_key *key, hg_executable **executable);
+
+#endif

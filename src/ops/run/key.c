@@ -1,0 +1,179 @@
+/* key.c - a computation as bytes: what is reachable from its outputs and updates, numbered as a walk from these meets
+ * it, so that neither the order in which it was built nor what nobody needs counts. Names do, since errors tell them.
+ *
+ * Equal bytes are equal computations; the hash only finds them. So it need not be a slow one. */
+#include "ops/run/executable.h"
+
+/* A walk without recursion: graphs are as deep as their users like. */
+typedef struct walk {
+  const hg_allocator *allocator;
+  const hg_computation *c;
+  uint32_t *numbers; /* by node: 1 + number; 0: not met */
+  uint32_t count;
+  hg_array stack;    /* value_id */
+  ops_key *key;
+} walk;
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const void *bytes, size_t byte_count) {
+  const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+  const uint8_t *at = bytes;
+  uint64_t hash = byte_count * factor, word;
+  for (; byte_count >= sizeof word; byte_count -= sizeof word, at += sizeof word) {
+    memcpy(&word, at, sizeof word);
+    hash = (hash ^ word) * factor;
+    hash ^= hash >> 29;
+  }
+  word = 0;
+  memcpy(&word, at, byte_count);
+  hash = (hash ^ word) * factor;
+  return hash ^ hash >> 32;
+}
+
+static uint8_t *room(walk *w, size_t bytes) {
+  hg_array *to = &w->key->bytes;
+  if (to->capacity - to->count < bytes || to->data == NULL) {
+    uint64_t wanted = 2 * (uint64_t)to->capacity;
+    if (!hg_array_reserve(w->allocator, to, wanted < to->count + bytes + 256 ? to->count + bytes + 256 : wanted))
+      return NULL;
+  }
+  uint8_t *at = (uint8_t *)to->data + to->count;
+  to->count += bytes;
+  return at;
+}
+
+static hg_status put(walk *w, const void *bytes, size_t byte_count) {
+  uint8_t *at = room(w, byte_count);
+  if (at == NULL) return hg_fail_memory("the key of a computation", w->key->bytes.count);
+  if (byte_count > 0) memcpy(at, bytes, byte_count);
+  return HG_OK;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+
+/* Its shape does not follow from its inputs'. */
+static int has_own_shape(const ops_node *node) {
+  return node->kind != OPS_POINTWISE && node->kind != OPS_REDUCE && node->kind != OPS_INPUT &&
+         node->kind != OPS_CONSTANT;
+}
+
+enum { NODE_BYTES = 64 + 4 * HG_MAX_RANK * (int)sizeof(uint64_t) }; /* no node takes more */
+
+static uint8_t *add(uint8_t *at, const void *bytes, size_t byte_count) {
+  memcpy(at, bytes, byte_count);
+  return at + byte_count;
+}
+
+static hg_status put_node(walk *w, const ops_node *node) {
+  uint8_t *first = room(w, NODE_BYTES);
+  if (first == NULL) return hg_fail_memory("the key of a computation", w->key->bytes.count);
+  uint8_t has =
+      (uint8_t)(node->input_count | (node->axes != 0) << 4 | (node->index != 0) << 5 | (node->bits != 0) << 6);
+  uint8_t head[8] = {node->kind,        node->type, has,          node->reduce,
+                     (uint8_t)node->op, (uint8_t)(node->op >> 8), node->bounds, node->axis};
+  uint32_t rank = node->shape.rank;
+  uint8_t *at = add(first, head, sizeof head);
+  for (uint32_t i = 0; i < node->input_count; i++)
+    at = add(at, &w->numbers[node->input[i] - 1], sizeof w->numbers[0]);
+  if (node->axes != 0) at = add(at, &node->axes, sizeof node->axes);
+  if (node->index != 0) at = add(at, &node->index, sizeof node->index);
+  if (node->bits != 0) at = add(at, &node->bits, sizeof node->bits);
+  if (has_own_shape(node)) {
+    *at++ = (uint8_t)rank;
+    at = add(at, node->shape.size, rank * sizeof node->shape.size[0]);
+  }
+  if (node->kind == OPS_PAD) at = add(at, node->low, rank * sizeof node->low[0]);
+  if (node->kind == OPS_UPDATE) {
+    at = add(at, node->view.step, rank * sizeof node->view.step[0]);
+    at = add(at, node->view.start, rank * sizeof node->view.start[0]);
+  }
+  if (node->kind == OPS_VIEW) {
+    at = add(at, node->view.axis, rank * sizeof node->view.axis[0]);
+    at = add(at, node->view.step, rank * sizeof node->view.step[0]);
+    at = add(at, node->view.start, ops_at(w->c, node->input[0])->shape.rank * sizeof node->view.start[0]);
+  }
+  w->key->bytes.count -= NODE_BYTES - (size_t)(at - first);
+  return HG_OK;
+}
+
+/* A fault of an index names the operation. */
+static hg_status put_operation(walk *w, value_id value) {
+  const ops_call *call = ops_call_of(w->c, value);
+  uint16_t op = call != NULL ? call->op : 0;
+  return put(w, &op, sizeof op);
+}
+
+static hg_status push(walk *w, value_id value) {
+  if (hg_array_push(w->allocator, &w->stack, value)) return HG_OK;
+  return hg_fail_memory("the key of a computation", w->stack.count * sizeof value);
+}
+
+/* A node is written when all that it reads has a number: it stays on the stack until then. */
+static hg_status put_value(walk *w, value_id root) {
+  HG_TRY(push(w, root));
+  while (w->stack.count > 0) {
+    value_id value = ((const value_id *)w->stack.data)[w->stack.count - 1];
+    const ops_node *node = ops_at(w->c, value);
+    int waits = 0;
+    if (w->numbers[value - 1] == 0)
+      for (uint32_t i = node->input_count; i-- > 0;)
+        if (w->numbers[node->input[i] - 1] == 0) {
+          HG_TRY(push(w, node->input[i]));
+          waits = 1;
+        }
+    if (waits) continue;
+    w->stack.count--;
+    if (w->numbers[value - 1] != 0) continue;
+    HG_TRY(put_node(w, node));
+    if (ops_is_guarded(node)) HG_TRY(put_operation(w, value));
+    w->numbers[value - 1] = ++w->count;
+  }
+  return put(w, &w->numbers[root - 1], sizeof w->numbers[0]);
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+/* The stride of a dimension with one element says nothing. */
+static hg_status put_tensor(walk *w, const char *name, const hg_tensor *like) {
+  uint32_t head[2] = {like->type, like->rank};
+  int64_t stride[HG_MAX_RANK];
+  for (uint32_t d = 0; d < like->rank; d++) stride[d] = like->shape[d] > 1 ? like->stride[d] : 0;
+  HG_TRY(put(w, head, sizeof head));
+  HG_TRY(put(w, like->shape, like->rank * sizeof like->shape[0]));
+  HG_TRY(put(w, stride, like->rank * sizeof stride[0]));
+  return put(w, name, strlen(name) + 1);
+}
+
+static hg_status put_all(walk *w, uint32_t flags) {
+  const ops_input *inputs = w->c->inputs.data;
+  const ops_output *outputs = w->c->outputs.data;
+  uint32_t head[4] = {flags, (uint32_t)w->c->inputs.count, (uint32_t)w->c->outputs.count, (uint32_t)w->c->checks.count};
+  HG_TRY(put(w, head, sizeof head));
+  for (size_t i = 0; i < w->c->inputs.count; i++) HG_TRY(put_tensor(w, inputs[i].name, &inputs[i].like));
+  for (size_t i = 0; i < w->c->outputs.count; i++) {
+    HG_TRY(put_tensor(w, outputs[i].name, &outputs[i].like));
+    HG_TRY(put_value(w, outputs[i].value));
+  }
+  for (uint32_t i = 0; i < w->c->inputs.count; i++) {
+    if (inputs[i].update == 0) continue;
+    HG_TRY(put(w, &i, sizeof i));
+    HG_TRY(put_value(w, inputs[i].update));
+  }
+  for (size_t i = 0; i < w->c->checks.count; i++) HG_TRY(put_value(w, ((const value_id *)w->c->checks.data)[i]));
+  return HG_OK;
+}
+
+hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key) {
+  walk w = {.allocator = allocator, .c = computation, .key = key, .stack = {.element_size = sizeof(value_id)}};
+  memset(key, 0, sizeof *key);
+  key->bytes.element_size = 1;
+  w.numbers = hg_allocate(allocator, computation->nodes.count, sizeof *w.numbers);
+  hg_status status = w.numbers != NULL ? put_all(&w, flags)
+                                       : hg_fail_memory("the key of a computation", computation->nodes.count);
+  hg_release(allocator, w.numbers);
+  hg_array_release(allocator, &w.stack);
+  if (status != HG_OK) hg_array_release(allocator, &key->bytes);
+  else key->hash = hash_of(key->bytes.data, key->bytes.count);
+  return status;
+}

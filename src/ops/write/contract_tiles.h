@@ -1,0 +1,99 @@
+/* contract_tiles.h - contractions as programs: what the writers of tiles and of partial sums' folds share. */
+#ifndef HG_OPS_CONTRACT_TILES_H
+#define HG_OPS_CONTRACT_TILES_H
+
+#include "ops/write/expression.h"
+
+enum {
+  CONTRACT_CHAIN = 256,    /* products of one chain of fused multiply-adds */
+  CONTRACT_STEP = 8,       /* of K, that a tile in shared memory has */
+  CONTRACT_MOST_PARTS = 64 /* that K is split into */
+};
+
+/* Coordinates of the space: of the result, then what products are summed over, then the part of K. */
+enum { AT_BATCH, AT_M, AT_N, AT_K, AT_PART };
+
+/* An input as it lies in memory: element (batch, outer, k), outer being m of A and n of B. */
+typedef struct contract_side {
+  term_id term;
+  uint32_t storage;
+  uint8_t type;
+  uint32_t outer; /* AT_M or AT_N */
+  int64_t constant, batch_stride, stride, k_stride;
+} contract_side;
+
+typedef struct contract {
+  const ops_group *group;
+  ops_terms terms;
+  ops_code code;
+  value_id node;
+  uint8_t type, sum_type; /* of the node; of sums */
+  uint64_t batch, m, n, k;
+  contract_side a, b;
+  /* how it is cut up */
+  uint32_t warps_m, warps_n;   /* of a block */
+  uint32_t rows, columns;      /* of a lane: 4 or 8 */
+  uint64_t tiles_m, tiles_n;
+  uint64_t part_chains, parts; /* K is split into parts of so many chains, a power of two */
+  uint32_t partial;            /* storage of the parts' sums; only where parts > 1 */
+  term_id reached; /* what a kernel of the backend's own has left in `partial`, of type sum_type; 0: the parts' sums */
+} contract;
+
+static inline uint32_t contract_lanes(const contract *c) { return 32 * c->warps_m * c->warps_n; }
+static inline uint32_t contract_tile_m(const contract *c) { return 8 * c->rows * c->warps_m; }
+static inline uint32_t contract_tile_n(const contract *c) { return 4 * c->columns * c->warps_n; }
+/* Tiles of N lie along a grid's x, those of M along y, matrices and parts along z. */
+static inline int contract_fits_grid(const contract *c) {
+  enum { MOST = 65535 }; /* blocks along y and z */
+  return c->tiles_m <= MOST && c->batch * c->parts <= MOST;
+}
+
+/* The group's results as terms of the space, and where they go; the contraction's value is *bound. HG_UNSUPPORTED where
+ * a result reads another element of it than its own. */
+typedef struct contract_results {
+  term_id roots[OPS_MAX_BINDINGS], bound;
+  ops_form places[OPS_MAX_BINDINGS];
+} contract_results;
+
+/* The tiled program: results, or the partial sums where there are parts. */
+hg_status ops_contract_tiles(contract *c, ops_step *step);
+/* The same for the product of a matrix and a vector: parts are chains. */
+int ops_contract_is_thin(const contract *c);
+hg_status ops_contract_thin(contract *c, ops_step *step);
+/* What a kernel may compute: a term of what follows the contraction, through which alone that is read. */
+typedef struct contract_reach {
+  term_id term;
+  uint8_t type, epilogue; /* of the term; HG_WITH_... */
+  uint32_t bias_storage;
+  int64_t bias_first;     /* element of it */
+} contract_reach;
+
+enum { CONTRACT_MOST_STAGES = 4 };
+
+/* The stages of what a fast kernel may compute, each of more than the one before; the first is the contraction alone,
+ * and the only one where it is not fast. Returns how many. */
+uint32_t ops_contract_reach(const contract *c, const contract_results *results, int is_fast,
+                            contract_reach stages[CONTRACT_MOST_STAGES]);
+/* A kernel of the backend's own, for the result itself or, where something follows, a temporary that a second step
+ * reads. *is_done 0: there is none. */
+hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done);
+/* A temporary of [parts, batch, m, n] sums. */
+hg_status ops_contract_partials(contract *c);
+/* Folds so many parts each into one, where there are more than that: then there are as many as the next can fold. */
+hg_status ops_contract_fold_groups(contract *c, ops_step *step);
+/* Folds the parts and computes the group's results from them. */
+hg_status ops_contract_fold(contract *c, ops_step *step);
+
+/* Of numbers of elements: 32 bits where all fit. */
+atlas_type ops_contract_index_type(const contract *c);
+
+/* Element (batch, m, n) of the result lies at its number in C order. */
+int ops_contract_is_dense(const contract *c, const ops_form *form);
+/* Fills it in. */
+hg_status ops_contract_results(contract *c, contract_results *results);
+/* Computes and stores them, where `sum` is the contraction's value at the coordinates. */
+void ops_contract_put(contract *c, const contract_results *results, uint16_t sum);
+/* Forgets all that was computed: what follows may run without it. */
+void ops_contract_forget(contract *c);
+
+#endif

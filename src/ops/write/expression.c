@@ -1,0 +1,618 @@
+/* expression.c - terms become instructions. See expression.h. */
+#include "ops/write/expression.h"
+
+#include "atlas/value.h"
+
+#include <stdio.h>
+
+static void failed(ops_code *code, hg_status status) {
+  if (code->status == HG_OK) code->status = status;
+}
+
+/* ---- registers --------------------------------------------------------------------------------------------------- */
+
+uint16_t ops_register(ops_code *code) {
+  for (uint16_t reg = 0; reg < ATLAS_GENERAL_REGISTERS; reg++)
+    if (!code->used[reg]) {
+      code->used[reg] = 1;
+      return reg;
+    }
+  failed(code, hg_fail(HG_UNSUPPORTED, "a launch that keeps more than %d values at once", ATLAS_GENERAL_REGISTERS));
+  return 0;
+}
+
+void ops_register_free(ops_code *code, uint16_t reg) {
+  if (reg < ATLAS_GENERAL_REGISTERS) code->used[reg] = 0;
+}
+
+uint16_t ops_index_of(ops_code *code, uint32_t reg) {
+  uint16_t index = ops_register(code);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(index), atlas_reg(reg));
+  return index;
+}
+
+uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord) {
+  uint16_t to = ops_register(code);
+  atlas_emit(code->builder, ATLAS_OP_sreg, ATLAS_u32, 2, atlas_reg(to), atlas_coordinate(coord));
+  return to;
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+static int is_written(const ops_code *code, uint32_t storage) {
+  const ops_group *group = code->terms->group;
+  for (uint32_t i = 0; i < group->result_count; i++)
+    if (group->storage_of[group->results[i] - 1] == storage + 1) return 1;
+  for (uint32_t i = 0; i < code->partial_count; i++)
+    if (code->partials[i] == storage) return 1;
+  return 0;
+}
+
+static int is_read(const ops_code *code, uint32_t storage) {
+  for (uint32_t id = 1; id <= code->terms->terms.count; id++) {
+    const ops_term *term = ops_term_at(code->terms, id);
+    if ((term->kind == TERM_LOAD || term->kind == TERM_GATHER) && term->storage == storage) return 1;
+  }
+  return 0;
+}
+
+uint16_t ops_buffer_of(ops_code *code, uint32_t storage) {
+  for (uint32_t i = 0; i < code->step->binding_count; i++)
+    if (code->step->bindings[i].storage == storage) return (uint16_t)code->step->bindings[i].slot;
+  if (code->step->binding_count == OPS_MAX_BINDINGS) {
+    failed(code, hg_fail(HG_UNSUPPORTED, "a launch over more than %d tensors", OPS_MAX_BINDINGS));
+    return 0;
+  }
+  const ops_storage *memory = (const ops_storage *)code->terms->group->plan->storages.data + storage;
+  char name[16];
+  snprintf(name, sizeof name, "t%u", code->step->binding_count);
+  int access = (is_read(code, storage) ? ATLAS_IN : 0) | (is_written(code, storage) ? ATLAS_OUT : 0);
+  uint16_t slot = atlas_builder_buffer(code->builder, name, (atlas_type)memory->type, (atlas_access)access);
+  code->step->bindings[code->step->binding_count++] = (ops_binding){.slot = slot, .storage = storage};
+  return slot;
+}
+
+atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits) {
+  ops_step *step = code->step;
+  bits &= atlas_mask(type);
+  for (uint32_t i = 0; i < step->scalar_count; i++)
+    if (step->scalars[i].type == type && step->scalars[i].bits == bits)
+      return atlas_scalar((uint16_t)step->scalars[i].slot);
+  if (step->scalar_count == OPS_MAX_SCALARS) {
+    failed(code, hg_fail(HG_UNSUPPORTED, "a launch with more than %d sizes and strides", OPS_MAX_SCALARS));
+    return atlas_bits(0);
+  }
+  char name[16];
+  snprintf(name, sizeof name, "s%u", step->scalar_count);
+  uint16_t slot = atlas_builder_scalar(code->builder, name, type);
+  step->scalars[step->scalar_count++] = (ops_scalar){.slot = slot, .type = (uint8_t)type, .bits = bits};
+  return atlas_scalar(slot);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
+/* 32 bits are enough where no form, at any place of the space, nor a sum on the way there, is beyond them. */
+static int is_narrow(const ops_terms *t, const ops_form *form) {
+  double least = (double)form->constant, most = least;
+  double lengths[OPS_MAX_VARIABLES];
+  for (uint32_t i = 0; i < t->variable_count; i++) {
+    lengths[i] = i < t->space.rank ? (double)t->space.size[i] : 2147483648.0;
+    if (i >= t->space.rank && t->derived[i].kind != OPS_QUOTIENT) lengths[i] = (double)t->derived[i].size;
+    if (i >= t->space.rank && t->derived[i].kind == OPS_QUOTIENT) {
+      lengths[i] = 1;
+      for (uint32_t j = 0; j < t->space.rank; j++) lengths[i] *= (double)t->space.size[j];
+      lengths[i] /= (double)t->derived[i].size;
+    }
+    double reach = (double)form->factor[i] * lengths[i];
+    if (reach < 0) least += reach;
+    else most += reach;
+  }
+  return least > -2147483648.0 && most < 2147483648.0;
+}
+
+static int is_negative(const ops_form *form) {
+  if (form->constant < 0) return 1;
+  for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
+    if (form->factor[i] < 0) return 1;
+  return 0;
+}
+
+/* u32 where it holds every index and part of one, else i32, else i64. */
+static atlas_type type_of_indices(const ops_terms *t) {
+  double count = 1;
+  int has_negative = 0;
+  for (uint32_t i = 0; i < t->space.rank; i++) count *= (double)t->space.size[i];
+  if (count >= 2147483648.0) return ATLAS_i64;
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    if (!is_narrow(t, &ops_term_at(t, id)->form)) return ATLAS_i64;
+    has_negative |= is_negative(&ops_term_at(t, id)->form);
+  }
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
+    if (!is_narrow(t, &t->derived[i].of)) return ATLAS_i64;
+    has_negative |= is_negative(&t->derived[i].of);
+  }
+  const ops_plan *plan = ops_look_at_storages(t->group->plan);
+  if (plan->has_large) return ATLAS_i64;
+  return has_negative || plan->has_negative ? ATLAS_i32 : ATLAS_u32;
+}
+
+/* Nothing has been computed. */
+static hg_status begin_registers(ops_code *code) {
+  const ops_terms *terms = code->terms;
+  const hg_allocator *allocator = &terms->group->plan->allocator;
+  code->index_type = type_of_indices(terms);
+  for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++) code->variable[i] = OPS_NO_REGISTER;
+  code->displaced = OPS_MAX_VARIABLES;
+  code->displacement = 0;
+  memset(code->used, 0, sizeof code->used);
+  hg_release(allocator, code->registers);
+  hg_release(allocator, code->uses);
+  code->registers = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->registers);
+  code->uses = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->uses);
+  if (code->registers == NULL || code->uses == NULL)
+    return hg_fail_memory("the program of a launch", terms->terms.count);
+  for (uint32_t id = 0; id <= terms->terms.count; id++) code->registers[id] = OPS_NO_REGISTER;
+  return HG_OK;
+}
+
+hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const char *name) {
+  const hg_allocator *allocator = &terms->group->plan->allocator;
+  memset(code, 0, sizeof *code);
+  code->terms = terms;
+  code->step = step;
+  step->binding_count = step->scalar_count = 0;
+  step->scalars = hg_allocate(allocator, OPS_MAX_SCALARS, sizeof *step->scalars);
+  hg_status status = step->scalars == NULL ? hg_fail_memory("the program of a launch", OPS_MAX_SCALARS) : HG_OK;
+  if (status == HG_OK) status = begin_registers(code);
+  if (status == HG_OK) status = atlas_builder_create(allocator, name, &code->builder);
+  if (status != HG_OK) ops_code_drop(code);
+  return status;
+}
+
+hg_status ops_code_again(ops_code *code) { return code->status == HG_OK ? begin_registers(code) : code->status; }
+
+void ops_code_drop(ops_code *code) {
+  const hg_allocator *allocator = &code->terms->group->plan->allocator;
+  atlas_builder_release(code->builder);
+  hg_release(allocator, code->registers);
+  hg_release(allocator, code->uses);
+  hg_release(allocator, code->step->scalars);
+  code->builder = NULL, code->registers = NULL, code->uses = NULL, code->step->scalars = NULL;
+}
+
+hg_status ops_code_end(ops_code *code) {
+  hg_status status = code->status;
+  if (status == HG_OK) {
+    atlas_emit(code->builder, ATLAS_OP_exit, ATLAS_NONE, 0);
+    atlas_builder *builder = code->builder;
+    code->builder = NULL;
+    status = ops_finish_program(code->terms->group->plan, builder, code->step);
+  }
+  ops_scalar *scalars = code->step->scalars;
+  if (status == HG_OK) code->step->scalars = NULL; /* they are the step's now */
+  ops_code_drop(code);
+  if (status == HG_OK) code->step->scalars = scalars;
+  return status;
+}
+
+/* ---- forms ------------------------------------------------------------------------------------------------------- */
+
+static atlas_operand index_number(ops_code *code, int64_t value) {
+  return ops_scalar_of(code, code->index_type, (uint64_t)value);
+}
+
+static void emit2(ops_code *code, atlas_op op, uint16_t to, atlas_operand a, atlas_operand b) {
+  atlas_emit(code->builder, op, code->index_type, 3, atlas_reg(to), a, b);
+}
+
+/* The register of a variable; a derived one is computed when it is first wanted. */
+static atlas_operand variable(ops_code *code, uint32_t i) {
+  if (code->variable[i] != OPS_NO_REGISTER) return atlas_reg(code->variable[i]);
+  const ops_derived *derived = &code->terms->derived[i];
+  int owned;
+  atlas_operand of = ops_form_value(code, &derived->of, &owned);
+  uint16_t result = ops_register(code);
+  int64_t size = (int64_t)derived->size;
+  if (derived->kind == OPS_CLAMPED) {
+    emit2(code, ATLAS_OP_min, result, of, index_number(code, size - 1));
+    if (code->index_type != ATLAS_u32)
+      emit2(code, ATLAS_OP_max, result, atlas_reg(result), atlas_int_const(code->index_type, 0));
+  } else
+    emit2(code, derived->kind == OPS_REMAINDER ? ATLAS_OP_rem : ATLAS_OP_div, result, of, index_number(code, size));
+  if (owned) ops_register_free(code, of.reg);
+  code->variable[i] = result;
+  return atlas_reg(result);
+}
+
+static int is_lane(const ops_code *code, uint32_t i) { return code->variable[i] == ATLAS_REG_LANE; }
+
+/* A variable of the form's type: the lane register is u64, and is brought down where it is more than an index. */
+static atlas_operand variable_value(ops_code *code, uint32_t i) {
+  if (!is_lane(code, i)) return variable(code, i);
+  uint16_t narrow = ops_register(code);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(narrow), atlas_reg(ATLAS_REG_LANE));
+  code->variable[i] = narrow;
+  return atlas_reg(narrow);
+}
+
+/* What the writer's displacement adds to a form. */
+static int64_t displacement_of(const ops_code *code, const ops_form *form) {
+  return code->displaced < OPS_MAX_VARIABLES ? form->factor[code->displaced] * code->displacement : 0;
+}
+
+/* The sum of the multiples of variables, without constant; OPERAND_NONE where there are none. */
+static atlas_operand sum_of(ops_code *code, const ops_form *form, int *owned) {
+  atlas_operand sum = {.kind = ATLAS_OPERAND_NONE};
+  *owned = 0;
+  for (uint32_t i = 0; i < code->terms->variable_count; i++) {
+    if (form->factor[i] == 0) continue;
+    atlas_operand value = variable_value(code, i);
+    if (sum.kind == ATLAS_OPERAND_NONE && form->factor[i] == 1) {
+      sum = value;
+      continue;
+    }
+    uint16_t result = *owned ? (uint16_t)sum.reg : ops_register(code);
+    if (sum.kind == ATLAS_OPERAND_NONE) emit2(code, ATLAS_OP_mul, result, value, index_number(code, form->factor[i]));
+    else if (form->factor[i] == 1) emit2(code, ATLAS_OP_add, result, sum, value);
+    else
+      atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(result), value,
+                 index_number(code, form->factor[i]), sum);
+    sum = atlas_reg(result);
+    *owned = 1;
+  }
+  return sum;
+}
+
+atlas_operand ops_form_value(ops_code *code, const ops_form *form, int *owned) {
+  atlas_operand sum = sum_of(code, form, owned);
+  int64_t constant = form->constant, displacement = displacement_of(code, form);
+  if (sum.kind != ATLAS_OPERAND_NONE && constant == 0 && displacement == 0) return sum;
+  uint16_t result = *owned ? (uint16_t)sum.reg : ops_register(code);
+  *owned = 1;
+  if (sum.kind == ATLAS_OPERAND_NONE) {
+    atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result),
+               constant == 0 ? atlas_int_const(code->index_type, 0) : index_number(code, constant));
+  } else if (constant != 0) emit2(code, ATLAS_OP_add, result, sum, index_number(code, constant));
+  else atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result), sum);
+  if (displacement != 0)
+    emit2(code, ATLAS_OP_add, result, atlas_reg(result), atlas_int_const(code->index_type, displacement));
+  return atlas_reg(result);
+}
+
+/* Of dimensions with one element it does not matter what they are multiplied by. */
+static int is_at_lane(const ops_code *code, const ops_form *form) {
+  if (code->lane_form == NULL || form->constant != code->lane_form->constant) return 0;
+  for (uint32_t i = 0; i < code->terms->variable_count; i++) {
+    if (i < code->terms->space.rank && code->terms->space.size[i] == 1) continue;
+    if (form->factor[i] != code->lane_form->factor[i]) return 0;
+  }
+  return 1;
+}
+
+atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form, uint16_t *owned) {
+  uint16_t slot = ops_buffer_of(code, storage);
+  int64_t displacement = displacement_of(code, form);
+  *owned = OPS_NO_REGISTER;
+  if (is_at_lane(code, form)) return atlas_mem_lane(slot, displacement);
+  int is_owned;
+  atlas_operand sum = sum_of(code, form, &is_owned);
+  if (sum.kind == ATLAS_OPERAND_NONE && form->constant == 0) return atlas_mem(slot, displacement);
+  if (sum.kind == ATLAS_OPERAND_NONE || form->constant != 0) {
+    uint16_t result = is_owned ? (uint16_t)sum.reg : ops_register(code);
+    if (sum.kind == ATLAS_OPERAND_NONE)
+      atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result),
+                 index_number(code, form->constant));
+    else emit2(code, ATLAS_OP_add, result, sum, index_number(code, form->constant));
+    sum = atlas_reg(result);
+    is_owned = 1;
+  }
+  if (is_owned) *owned = sum.reg;
+  return atlas_mem_reg(slot, sum.reg, displacement);
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+void ops_want(ops_code *code, term_id root) {
+  if (code->uses[root]++ != 0) return;
+  const ops_term *term = ops_term_at(code->terms, root);
+  for (uint32_t i = 0; i < term->input_count; i++) ops_want(code, term->input[i]);
+}
+
+void ops_done(ops_code *code, term_id root) {
+  if (code->uses[root] == 0 || --code->uses[root] != 0) return;
+  const ops_term *term = ops_term_at(code->terms, root);
+  if (term->kind != TERM_BOUND && code->registers[root] != OPS_NO_REGISTER) {
+    ops_register_free(code, code->registers[root]);
+    code->registers[root] = OPS_NO_REGISTER;
+  }
+}
+
+void ops_forget(ops_code *code, uint32_t coordinates) {
+  for (uint32_t id = 1; id <= code->terms->terms.count; id++) {
+    if ((ops_term_at(code->terms, id)->varies & coordinates) == 0 || code->registers[id] == OPS_NO_REGISTER) continue;
+    if (ops_term_at(code->terms, id)->kind != TERM_BOUND) ops_register_free(code, code->registers[id]);
+    code->registers[id] = OPS_NO_REGISTER;
+  }
+  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) {
+    if (code->variable[i] == OPS_NO_REGISTER ||
+        (ops_varies(code->terms, &code->terms->derived[i].of) & coordinates) == 0)
+      continue;
+    ops_register_free(code, code->variable[i]);
+    code->variable[i] = OPS_NO_REGISTER;
+  }
+}
+
+enum { SCRATCH_PREDICATE = 15 };
+
+/* bool in a register is u32, 0 or 1. */
+static atlas_type held_as(atlas_type type) { return type == ATLAS_bool ? ATLAS_u32 : type; }
+
+static void predicate_of(ops_code *code, uint32_t predicate, uint16_t reg) {
+  atlas_emit(code->builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(predicate), atlas_reg(reg),
+             atlas_int_const(ATLAS_u32, 0));
+}
+
+static void number_of(ops_code *code, uint16_t reg, uint32_t predicate) {
+  atlas_emit(code->builder, ATLAS_OP_sel, ATLAS_u32, 4, atlas_reg(reg), atlas_pred(predicate),
+             atlas_int_const(ATLAS_u32, 1), atlas_int_const(ATLAS_u32, 0));
+}
+
+static void load(ops_code *code, const ops_term *term, uint16_t to, atlas_operand memory) {
+  atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)term->type, 2, atlas_reg(to), memory);
+  if (term->type == ATLAS_bool)
+    atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_u32, ATLAS_bool, atlas_reg(to), atlas_reg(to));
+}
+
+static void cast(ops_code *code, const ops_term *term, uint16_t to, atlas_operand from) {
+  atlas_type type = (atlas_type)ops_term_at(code->terms, term->input[0])->type;
+  if (term->type != ATLAS_bool) {
+    atlas_emit2(code->builder, ATLAS_OP_cvt, (atlas_type)term->type, held_as(type), atlas_reg(to), from);
+    return;
+  }
+  atlas_emit(code->builder, ATLAS_OP_set_ne, type, 3, atlas_pred(SCRATCH_PREDICATE), from, atlas_int_const(type, 0));
+  number_of(code, to, SCRATCH_PREDICATE);
+}
+
+static void pointwise(ops_code *code, const ops_term *term, uint16_t to, const atlas_operand *in) {
+  atlas_op op = (atlas_op)term->op;
+  atlas_type type = term->input_count == 0 ? ATLAS_NONE : (atlas_type)ops_term_at(code->terms, term->input[0])->type;
+  atlas_operand p = atlas_pred(SCRATCH_PREDICATE);
+  switch (op) {
+  case ATLAS_OP_cvt: cast(code, term, to, in[0]); return;
+  case ATLAS_OP_bitcast:
+    atlas_emit2(code->builder, op, (atlas_type)term->type, type, atlas_reg(to), in[0]);
+    return;
+  case ATLAS_OP_sel:
+    predicate_of(code, SCRATCH_PREDICATE, in[0].reg);
+    atlas_emit(code->builder, op, held_as((atlas_type)term->type), 4, atlas_reg(to), p, in[1], in[2]);
+    return;
+  case ATLAS_OP_pand: op = ATLAS_OP_and; break; /* of 0 and 1 */
+  case ATLAS_OP_por: op = ATLAS_OP_or; break;
+  case ATLAS_OP_pxor: op = ATLAS_OP_xor; break;
+  case ATLAS_OP_pnot:
+    atlas_emit(code->builder, ATLAS_OP_xor, ATLAS_u32, 3, atlas_reg(to), in[0], atlas_int_const(ATLAS_u32, 1));
+    return;
+  default: break;
+  }
+  if (term->type == ATLAS_bool && type != ATLAS_bool) {
+    atlas_emit(code->builder, op, type, 3, p, in[0], in[1]);
+    number_of(code, to, SCRATCH_PREDICATE);
+    return;
+  }
+  atlas_operand operands[4] = {atlas_reg(to)};
+  for (uint32_t i = 0; i < term->input_count; i++) operands[i + 1] = in[i];
+  atlas_emit_operands(code->builder, op, held_as((atlas_type)term->type), ATLAS_NONE, operands, term->input_count + 1u);
+}
+
+static void range(ops_code *code, const ops_term *term, uint16_t to) {
+  int owned;
+  atlas_operand value = ops_form_value(code, &term->form, &owned), p = atlas_pred(SCRATCH_PREDICATE);
+  atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, p, value, index_number(code, (int64_t)term->extent));
+  if (is_negative(&term->form)) {
+    atlas_operand other = atlas_pred(SCRATCH_PREDICATE - 1);
+    atlas_emit(code->builder, ATLAS_OP_set_ge, code->index_type, 3, other, value, atlas_int_const(code->index_type, 0));
+    atlas_emit(code->builder, ATLAS_OP_pand, ATLAS_NONE, 3, p, p, other);
+  }
+  number_of(code, to, SCRATCH_PREDICATE);
+  if (owned) ops_register_free(code, value.reg);
+}
+
+/* No storage has an element there, nor there plus a form of that type. */
+#define NOWHERE_32 (UINT64_C(1) << 31)
+#define NOWHERE_64 (UINT64_C(1) << 62)
+
+/* A number that is out of range, as a lane's own fault: the address is made one that no storage has. What follows from
+ * the number is computed apart from the rest, which may vary where the number does not. */
+static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t number) {
+  atlas_type type = (atlas_type)ops_term_at(code->terms, term->input[0])->type;
+  int owned;
+  atlas_operand base = ops_form_value(code, &term->form, &owned), p = atlas_pred(SCRATCH_PREDICATE);
+  atlas_operand extent = ops_scalar_of(code, ATLAS_i64, term->extent);
+  uint16_t index = ops_register(code), other = ops_register(code);
+  atlas_emit2(code->builder, type == ATLAS_i64 ? ATLAS_OP_bitcast : ATLAS_OP_cvt, ATLAS_i64, type, atlas_reg(index),
+              atlas_reg(number));
+  if (term->bounds == OPS_WRAP) {
+    atlas_emit(code->builder, ATLAS_OP_add, ATLAS_i64, 3, atlas_reg(other), atlas_reg(index), extent);
+    atlas_emit(code->builder, ATLAS_OP_set_lt, ATLAS_i64, 3, p, atlas_reg(index), atlas_int_const(ATLAS_i64, 0));
+    atlas_emit(code->builder, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(index), p, atlas_reg(other), atlas_reg(index));
+  }
+  if (term->bounds == OPS_CLAMP) {
+    atlas_emit(code->builder, ATLAS_OP_add, ATLAS_i64, 3, atlas_reg(other), extent, atlas_int_const(ATLAS_i64, -1));
+    atlas_emit(code->builder, ATLAS_OP_min, ATLAS_i64, 3, atlas_reg(index), atlas_reg(index), atlas_reg(other));
+    atlas_emit(code->builder, ATLAS_OP_max, ATLAS_i64, 3, atlas_reg(index), atlas_reg(index),
+               atlas_int_const(ATLAS_i64, 0));
+  }
+  atlas_type reach = code->index_type == ATLAS_u32 ? ATLAS_u32 : ATLAS_i64; /* no index is negative, or beyond 2^31 */
+  uint16_t at = ops_register(code);
+  if (reach == ATLAS_i64) atlas_emit(code->builder, ATLAS_OP_mov, reach, 2, atlas_reg(at), atlas_reg(index));
+  else atlas_emit2(code->builder, ATLAS_OP_cvt, reach, ATLAS_i64, atlas_reg(at), atlas_reg(index));
+  atlas_emit(code->builder, ATLAS_OP_mul, reach, 3, atlas_reg(at), atlas_reg(at),
+             ops_scalar_of(code, reach, (uint64_t)term->stride));
+  if (term->bounds != OPS_CLAMP) {
+    atlas_emit2(code->builder, ATLAS_OP_bitcast, ATLAS_u64, ATLAS_i64, atlas_reg(other), atlas_reg(index));
+    atlas_emit(code->builder, ATLAS_OP_set_lt, ATLAS_u64, 3, p, atlas_reg(other),
+               ops_scalar_of(code, ATLAS_u64, term->extent));
+    atlas_emit(code->builder, ATLAS_OP_sel, reach, 4, atlas_reg(at), p, atlas_reg(at),
+               atlas_bits(reach == ATLAS_u32 ? NOWHERE_32 : NOWHERE_64));
+  }
+  if (reach != code->index_type)
+    atlas_emit2(code->builder, ATLAS_OP_cvt, reach, code->index_type, atlas_reg(other), base);
+  atlas_emit(code->builder, ATLAS_OP_add, reach, 3, atlas_reg(at), atlas_reg(at),
+             reach != code->index_type ? atlas_reg(other) : base);
+  load(code, term, to, atlas_mem_reg(ops_buffer_of(code, term->storage), at, 0));
+  if (owned) ops_register_free(code, base.reg);
+  ops_register_free(code, index);
+  ops_register_free(code, other);
+  ops_register_free(code, at);
+}
+
+/* Philox 4x32-10 (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): word number n of a key and a
+ * first counter is word n mod 4 of counter + n / 4. */
+static void philox(ops_code *code, const ops_term *term, uint16_t to, uint16_t key, uint16_t counter) {
+  enum { ROUNDS = 10 };
+  atlas_builder *b = code->builder;
+  uint16_t r[10];
+  for (int i = 0; i < 10; i++) r[i] = ops_register(code);
+  int owned;
+  atlas_operand number = ops_form_value(code, &term->form, &owned);
+  atlas_operand p = atlas_pred(SCRATCH_PREDICATE);
+#define R(i) atlas_reg(r[i])
+#define U32(value) atlas_bits((uint64_t)(uint32_t)(value))
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u64, code->index_type, R(8), number);
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(7), R(8)); /* its low bits choose the word */
+  atlas_emit(b, ATLAS_OP_shr, ATLAS_u64, 3, R(8), R(8), atlas_bits(2));
+  atlas_emit(b, ATLAS_OP_add, ATLAS_u64, 3, R(8), R(8), atlas_reg(counter));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(0), R(8));
+  atlas_emit(b, ATLAS_OP_shr, ATLAS_u64, 3, R(8), R(8), atlas_bits(32));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(1), R(8));
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(2), U32(0));
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(3), U32(0));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(4), atlas_reg(key));
+  atlas_emit(b, ATLAS_OP_shr, ATLAS_u64, 3, R(8), atlas_reg(key), atlas_bits(32));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(5), R(8));
+  for (int round = 0; round < ROUNDS; round++) {
+    atlas_emit(b, ATLAS_OP_mulhi, ATLAS_u32, 3, R(6), R(0), U32(0xD2511F53u));
+    atlas_emit(b, ATLAS_OP_mul, ATLAS_u32, 3, R(0), R(0), U32(0xD2511F53u));
+    atlas_emit(b, ATLAS_OP_mulhi, ATLAS_u32, 3, R(9), R(2), U32(0xCD9E8D57u));
+    atlas_emit(b, ATLAS_OP_mul, ATLAS_u32, 3, R(2), R(2), U32(0xCD9E8D57u));
+    atlas_emit(b, ATLAS_OP_xor, ATLAS_u32, 3, R(9), R(9), R(1));
+    atlas_emit(b, ATLAS_OP_xor, ATLAS_u32, 3, R(9), R(9), R(4)); /* the next word 0 */
+    atlas_emit(b, ATLAS_OP_xor, ATLAS_u32, 3, R(6), R(6), R(3));
+    atlas_emit(b, ATLAS_OP_xor, ATLAS_u32, 3, R(6), R(6), R(5)); /* the next word 2 */
+    atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(1), R(2));
+    atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(3), R(0));
+    atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(0), R(9));
+    atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(2), R(6));
+    atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, R(4), R(4), U32(0x9E3779B9u));
+    atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, R(5), R(5), U32(0xBB67AE85u));
+  }
+  for (int word = 0; word < 4; word++) { /* r7's low bits say which */
+    atlas_emit(b, ATLAS_OP_and, ATLAS_u32, 3, R(6), R(7), U32(3));
+    atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, p, R(6), U32(word));
+    if (word == 0) atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(to), R(0));
+    else atlas_emit(b, ATLAS_OP_sel, ATLAS_u32, 4, atlas_reg(to), p, R(word), atlas_reg(to));
+  }
+#undef R
+#undef U32
+  for (int i = 0; i < 10; i++) ops_register_free(code, r[i]);
+  if (owned) ops_register_free(code, number.reg);
+}
+
+/* Where a term's inputs can be written to the instruction itself: constants of numbers, which need no register. */
+static int is_immediate(const ops_term *user, const ops_term *input, uint32_t place) {
+  if (input->kind != TERM_CONSTANT || user->kind != TERM_POINTWISE || input->type == ATLAS_bool) return 0;
+  if (atlas_kind((atlas_type)input->type) == ATLAS_KIND_STORAGE || user->op == ATLAS_OP_cvt) return 0;
+  if (user->op == ATLAS_OP_bitcast || (user->op == ATLAS_OP_sel && place == 0)) return 0;
+  return 1;
+}
+
+static void compute(ops_code *code, const ops_term *term, uint16_t to, const atlas_operand *in) {
+  int owned;
+  uint16_t memory_register;
+  switch ((ops_term_kind)term->kind) {
+  case TERM_CONSTANT:
+    if (term->type == ATLAS_bool)
+      atlas_emit(code->builder, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(to), atlas_bits(term->bits != 0));
+    else if (atlas_kind((atlas_type)term->type) == ATLAS_KIND_STORAGE) {
+      atlas_emit(code->builder, ATLAS_OP_movi, ATLAS_f32, 2, atlas_reg(to),
+                 atlas_bits(atlas_convert(ATLAS_f32, (atlas_type)term->type, term->bits)));
+      atlas_emit2(code->builder, ATLAS_OP_cvt, (atlas_type)term->type, ATLAS_f32, atlas_reg(to), atlas_reg(to));
+    } else
+      atlas_emit(code->builder, ATLAS_OP_movi, (atlas_type)term->type, 2, atlas_reg(to), atlas_bits(term->bits));
+    return;
+  case TERM_COORDINATE: {
+    atlas_operand value = ops_form_value(code, &term->form, &owned);
+    if (code->index_type == ATLAS_i64) atlas_emit(code->builder, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(to), value);
+    else atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, code->index_type, atlas_reg(to), value);
+    if (owned) ops_register_free(code, value.reg);
+    return;
+  }
+  case TERM_RANGE: range(code, term, to); return;
+  case TERM_LOAD:
+    load(code, term, to, ops_memory(code, term->storage, &term->form, &memory_register));
+    ops_register_free(code, memory_register);
+    return;
+  case TERM_GATHER: gather(code, term, to, in[0].reg); return;
+  case TERM_POINTWISE: pointwise(code, term, to, in); return;
+  case TERM_RANDOM: philox(code, term, to, in[0].reg, in[1].reg); return;
+  case TERM_BOUND:
+    failed(code, hg_fail(HG_UNSUPPORTED, "a reduction's result is asked for before it is there"));
+    return;
+  }
+}
+
+uint16_t ops_value(ops_code *code, term_id id) {
+  if (code->registers[id] != OPS_NO_REGISTER) return code->registers[id];
+  if (code->status != HG_OK) return 0;
+  const ops_term *term = ops_term_at(code->terms, id);
+  atlas_operand in[3] = {{0}};
+  for (uint32_t i = 0; i < term->input_count; i++) {
+    const ops_term *input = ops_term_at(code->terms, term->input[i]);
+    in[i] = is_immediate(term, input, i) ? atlas_bits(input->bits) : atlas_reg(ops_value(code, term->input[i]));
+  }
+  for (uint32_t i = 0; i < term->input_count; i++) ops_done(code, term->input[i]);
+  /* The inputs' registers may be free now, but must not be written before they are read: a gather and a random word
+   * take several instructions. A pointwise instruction reads before it writes, except sel, which is one too. */
+  uint16_t to = OPS_NO_REGISTER;
+  uint8_t held[3] = {0};
+  if (term->kind != TERM_POINTWISE)
+    for (uint32_t i = 0; i < term->input_count; i++)
+      if (in[i].kind == ATLAS_OPERAND_REG && !code->used[in[i].reg]) code->used[in[i].reg] = held[i] = 1;
+  to = ops_register(code);
+  compute(code, term, to, in);
+  for (uint32_t i = 0; i < term->input_count; i++)
+    if (held[i]) code->used[in[i].reg] = 0;
+  code->registers[id] = to;
+  return to;
+}
+
+void ops_store(ops_code *code, uint32_t storage, const ops_form *form, atlas_type type, uint16_t reg) {
+  uint16_t owned, value = reg;
+  atlas_operand memory = ops_memory(code, storage, form, &owned);
+  if (type == ATLAS_bool) {
+    value = ops_register(code);
+    atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_bool, ATLAS_u32, atlas_reg(value), atlas_reg(reg));
+  }
+  atlas_emit(code->builder, ATLAS_OP_stg, type, 2, memory, atlas_reg(value));
+  if (value != reg) ops_register_free(code, value);
+  ops_register_free(code, owned);
+}
+
+static void store_result(ops_code *code, uint32_t i, uint32_t storage, const term_id *roots, const ops_form *places) {
+  const ops_group *group = code->terms->group;
+  atlas_type type = (atlas_type)ops_at(group->computation, group->results[i])->type;
+  ops_store(code, storage, &places[i], type, ops_value(code, roots[i]));
+  ops_done(code, roots[i]);
+}
+
+void ops_store_results(ops_code *code, const term_id *roots, const ops_form *places) {
+  enum { OTHERS, COMPUTED, STORED, ROUNDS };
+  const ops_group *group = code->terms->group;
+  for (int round = OTHERS; round < ROUNDS; round++)
+    for (uint32_t i = 0; i < group->result_count && code->status == HG_OK; i++) {
+      uint32_t storage = group->storage_of[group->results[i] - 1] - 1;
+      if (ops_is_over_input(group->plan, storage) != (round != OTHERS)) continue;
+      if (round == COMPUTED) ops_value(code, roots[i]);
+      else store_result(code, i, storage, roots, places);
+    }
+}

@@ -1,0 +1,148 @@
+/* fold.c - code for order F over registers, lanes and chunks. */
+#include "ops/write/fold.h"
+
+#include "atlas/tables.h"
+
+#include <string.h>
+
+/* ---- values ---------------------------------------------------------------------------------------------------- */
+
+static int is_float(atlas_type type) {
+  return type == ATLAS_f16 || type == ATLAS_bf16 || type == ATLAS_f32 || type == ATLAS_f64;
+}
+
+static int is_signed(atlas_type type) {
+  return type == ATLAS_i8 || type == ATLAS_i16 || type == ATLAS_i32 || type == ATLAS_i64;
+}
+
+static uint64_t ones(uint32_t bits) { return bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1; }
+
+/* Bits of a float type: its exponent's ones, its 1. */
+static uint64_t infinity_of(atlas_type type) {
+  switch (type) {
+  case ATLAS_f16: return 0x7c00;
+  case ATLAS_bf16: return 0x7f80;
+  case ATLAS_f32: return 0x7f800000;
+  default: return UINT64_C(0x7ff0000000000000);
+  }
+}
+
+static uint64_t one_of(atlas_type type) {
+  switch (type) {
+  case ATLAS_f16: return 0x3c00;
+  case ATLAS_bf16: return 0x3f80;
+  case ATLAS_f32: return 0x3f800000;
+  case ATLAS_f64: return UINT64_C(0x3ff0000000000000);
+  default: return 1;
+  }
+}
+
+static uint64_t top_bit(atlas_type type) { return UINT64_C(1) << (atlas_type_bits(type) - 1); }
+
+static uint64_t least_of(atlas_type type) {
+  if (is_float(type)) return infinity_of(type) | top_bit(type);
+  return is_signed(type) ? top_bit(type) : 0;
+}
+
+static uint64_t greatest_of(atlas_type type) {
+  if (is_float(type)) return infinity_of(type);
+  return is_signed(type) ? top_bit(type) - 1 : ones(atlas_type_bits(type));
+}
+
+ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type) {
+  ops_fold fold = {.code = code, .type = (uint8_t)type};
+  switch (reduce) {
+  case OPS_SUM:
+    fold.op = ATLAS_OP_add, fold.collective = ATLAS_OP_reduce_add;
+    fold.identity = is_float(type) ? top_bit(type) : 0; /* -0 */
+    fold.is_ordered = (uint8_t)is_float(type);
+    break;
+  case OPS_PRODUCT:
+    fold.op = ATLAS_OP_mul, fold.collective = ATLAS_OP_reduce_mul;
+    fold.identity = one_of(type);
+    fold.is_ordered = (uint8_t)is_float(type);
+    break;
+  case OPS_MIN:
+  case OPS_ARGMIN:
+    fold.op = ATLAS_OP_min, fold.collective = ATLAS_OP_reduce_min, fold.identity = greatest_of(type);
+    break;
+  default: fold.op = ATLAS_OP_max, fold.collective = ATLAS_OP_reduce_max, fold.identity = least_of(type);
+  }
+  return fold;
+}
+
+/* ---- registers ------------------------------------------------------------------------------------------------- */
+
+void ops_give_back(ops_code *code, ops_held value) {
+  if (value.is_own) ops_register_free(code, value.reg);
+}
+
+ops_held ops_own(const ops_fold *fold, ops_held value) {
+  if (value.is_own) return value;
+  ops_held copy = {ops_register(fold->code), 1};
+  atlas_emit(fold->code->builder, ATLAS_OP_mov, (atlas_type)fold->type, 2, atlas_reg(copy.reg), atlas_reg(value.reg));
+  return copy;
+}
+
+ops_held ops_fold_two(const ops_fold *fold, ops_held left, ops_held right) {
+  ops_held result = left.is_own ? left : right;
+  if (!result.is_own) result = (ops_held){ops_register(fold->code), 1};
+  atlas_emit(fold->code->builder, fold->op, (atlas_type)fold->type, 3, atlas_reg(result.reg), atlas_reg(left.reg),
+             atlas_reg(right.reg));
+  if (left.is_own && right.is_own) ops_give_back(fold->code, right);
+  return result;
+}
+
+ops_held ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, uint32_t count, ops_leaf leaf,
+                         void *context) {
+  if (count == 1) return leaf(context, first);
+  ops_held even = ops_fold_leaves(fold, first, 2 * stride, (count + 1) / 2, leaf, context);
+  ops_held odd = ops_fold_leaves(fold, first + stride, 2 * stride, count / 2, leaf, context);
+  return ops_fold_two(fold, even, odd);
+}
+
+static ops_held nth(void *context, uint32_t number) { return ((const ops_held *)context)[number]; }
+
+ops_held ops_fold_values(const ops_fold *fold, const ops_held *values, uint32_t count) {
+  return ops_fold_leaves(fold, 0, 1, count, nth, (void *)(uintptr_t)values);
+}
+
+ops_held ops_fold_where(const ops_fold *fold, uint32_t predicate, ops_held value) {
+  ops_held there = value.is_own ? value : (ops_held){ops_register(fold->code), 1};
+  atlas_emit(fold->code->builder, ATLAS_OP_sel, (atlas_type)fold->type, 4, atlas_reg(there.reg), atlas_pred(predicate),
+             atlas_reg(value.reg), atlas_bits(fold->identity));
+  return there;
+}
+
+ops_held ops_fold_lanes(const ops_fold *fold, ops_held value) {
+  ops_held result = value.is_own ? value : (ops_held){ops_register(fold->code), 1};
+  atlas_emit(fold->code->builder, fold->collective, (atlas_type)fold->type, 2, atlas_reg(result.reg),
+             atlas_reg(value.reg));
+  return result;
+}
+
+/* ---- rows laid over a block ------------------------------------------------------------------------------------ */
+
+static uint32_t loads_of_chunk(const ops_layout *layout) { return OPS_CHUNK / (layout->lanes * layout->wide); }
+
+void ops_fold_own(const ops_fold *fold, const ops_layout *layout, ops_leaf leaf, void *context, ops_parts *parts) {
+  parts->count = 0;
+  if (!fold->is_ordered) {
+    parts->part[parts->count++] = ops_fold_leaves(fold, 0, 1, layout->loads * layout->wide, leaf, context);
+    return;
+  }
+  uint32_t loads = loads_of_chunk(layout), wide = layout->wide;
+  for (uint32_t first = 0; first < layout->loads; first += loads) {
+    uint32_t count = layout->loads - first < loads ? layout->loads - first : loads;
+    for (uint32_t w = 0; w < wide; w++)
+      parts->part[parts->count++] = ops_fold_leaves(fold, first * wide + w, wide, count, leaf, context);
+  }
+}
+
+ops_held ops_fold_parts(const ops_fold *fold, const ops_layout *layout, ops_parts *parts) {
+  if (!fold->is_ordered) return parts->part[0];
+  uint32_t chunks = parts->count / layout->wide;
+  for (uint32_t c = 0; c < chunks; c++)
+    parts->part[c] = ops_fold_values(fold, &parts->part[c * layout->wide], layout->wide);
+  return ops_fold_values(fold, parts->part, chunks);
+}

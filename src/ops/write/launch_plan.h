@@ -1,0 +1,146 @@
+/* launch_plan.h - what a computation becomes: launches over storages.
+ *
+ * ops_plan_computation cuts the graph into groups, each of which one launch computes; ops_write_map and others write a
+ * group's program. A plan knows no device memory: values live in storages, which hg_run binds. */
+#ifndef HG_OPS_LAUNCH_PLAN_H
+#define HG_OPS_LAUNCH_PLAN_H
+
+#include "backend/backend.h"
+#include "base/patience.h"
+#include "ops/graph/nodes.h"
+
+/* Memory that a launch reads or writes: an input's or output's tensor, or a temporary. */
+typedef struct ops_storage {
+  enum { OPS_OF_INPUT, OPS_OF_OUTPUT, OPS_TEMPORARY } kind;
+  uint32_t index;         /* of the input or output; of a temporary: its place, see first_byte */
+  uint8_t type;
+  ops_shape shape;
+  int64_t stride[HG_MAX_RANK]; /* elements; a temporary's are dense */
+  int64_t lowest, extent; /* elements: of the first element's number relative to `offset` (0 or negative), and how many
+                             from the lowest to the last, both inclusive */
+  uint64_t first_byte;    /* of a temporary in the workspace of a run */
+  uint32_t first_step, last_step; /* that use it, for the workspace */
+} ops_storage;
+
+typedef struct ops_binding {
+  uint32_t slot;    /* symbol of the program */
+  uint32_t storage;
+} ops_binding;
+
+typedef struct ops_scalar {
+  uint32_t slot;
+  uint8_t type;
+  uint64_t bits;
+} ops_scalar;
+
+enum { OPS_MAX_BINDINGS = ATLAS_MAX_BUFFERS, OPS_MAX_SCALARS = ATLAS_MAX_SCALARS };
+
+/* One launch. */
+typedef struct ops_step {
+  atlas_program *program;     /* steps whose programs are the same have one */
+  uint64_t digest;            /* the program's */
+  hg_contraction *contraction; /* what a kernel of the backend's own does instead (hg_compile_input); NULL: nothing */
+  hg_rows *rows;              /* what the program does, where a device may know a shorter way (atlas_launch) */
+  uint64_t lanes;             /* a linear launch, or 0 and */
+  uint32_t grid[3], block[3];
+  ops_binding bindings[OPS_MAX_BINDINGS];
+  uint32_t binding_count;
+  ops_scalar *scalars;
+  uint32_t scalar_count;
+  uint8_t reads_first;        /* 1: each lane has read all that it reads before it writes: where operand and result are
+                                 accessed as [x + lane] alone, they may be the very same view */
+  uint64_t box_elements;      /* of the storage that it writes, where that is not all of it; 0 */
+  uint8_t is_fast;            /* its bits are not the canonical ones */
+  const char *kind;           /* "map", "rows", "columns", "contract", ...: for the report */
+  uint32_t first_value, value_count; /* of plan->values: which it computes */
+  uint64_t bytes_read, bytes_written, operations; /* for the report */
+  char note[160];             /* why something was not fused; "" */
+} ops_step;
+
+/* What it is planned for. */
+typedef struct ops_target {
+  int for_gpu;
+  uint32_t units, shared_bytes; /* multiprocessors, 0: unknown; shared memory that a block may have */
+  int spreads_blocks; /* a block whose lanes need many registers may have those of several multiprocessors */
+  uint32_t numerics; /* of all contractions, besides their own: HG_NUMERICS_FAST, HG_NUMERICS_TF32 */
+  uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction, const char **why); /* hg_backend's */
+  void *device;
+  hg_patience *patience; /* while it is planned; NULL: nobody is asked */
+} ops_target;
+
+typedef struct ops_plan {
+  hg_allocator allocator;
+  hg_array storages; /* ops_storage */
+  hg_array steps;    /* ops_step */
+  hg_array values;   /* value_id: see ops_step.first_value */
+  uint64_t workspace_bytes;
+  ops_target target;
+  uint8_t for_gpu;   /* 1: blocks of the shapes that a GPU likes; else a processor's. The bits are the same */
+  /* Of the first storages (ops_look_at_storages): one has 2^31 elements or more; one goes backwards. */
+  uint8_t has_large, has_negative;
+  uint32_t looked_at;
+} ops_plan;
+
+/* What the planner hands to a writer of programs: nodes of one launch. Everything a node of the group reads that is not
+ * in the group lies in a storage. */
+typedef struct ops_group {
+  const hg_computation *computation;
+  ops_plan *plan;
+  const value_id *nodes;      /* ascending, so producers come first */
+  uint32_t node_count;
+  const uint32_t *storage_of; /* by node index: 1 + number of the storage that holds the value (written by an earlier
+                                 step, an input, or one that this group is to write); 0: it lives in registers alone */
+  const value_id *results;    /* of the nodes, those to be written to their storages */
+  uint32_t result_count;
+} ops_group;
+
+/* Of a result's storage: it updates an input in place. */
+static inline int ops_is_over_input(const ops_plan *plan, uint32_t storage) {
+  return ((const ops_storage *)plan->storages.data)[storage].kind == OPS_OF_INPUT;
+}
+
+/* Adds a storage; its number. */
+hg_status ops_add_storage(ops_plan *plan, ops_storage storage, uint32_t *number);
+hg_status ops_add_temporary_of(ops_plan *plan, uint8_t type, const ops_shape *shape, uint32_t *number);
+/* Memory for so many elements, while steps use it: of steps that write and read it. */
+hg_status ops_add_temporary(ops_plan *plan, uint8_t type, uint64_t count, uint32_t *storage);
+
+/* The plan, of which has_large and has_negative are those of all its storages. */
+const ops_plan *ops_look_at_storages(ops_plan *plan);
+
+/* Writers. Each fills in program, launch shape, bindings and scalars of `steps`: OPS_MOST_STEPS zeroed ones, of which
+ * it uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the
+ * writer adds to plan->storages, without first_byte, first_step and last_step. HG_UNSUPPORTED: the group is not of its
+ * shape, and the planner cuts it differently. */
+enum { OPS_MOST_STEPS = 8 };
+hg_status ops_write_map(const ops_group *group, ops_step *steps);      /* pointwise over one shape, any views */
+hg_status ops_write_update(const ops_group *group, ops_step *step);    /* an update: its box where the base lies */
+hg_status ops_write_maps(const ops_group *groups, uint32_t count, ops_step *step); /* several of them in one launch */
+hg_status ops_write_rows(const ops_group *group,
+                         ops_step *steps); /* reductions along one set of axes, and around them */
+hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */
+hg_status ops_write_scatter(const ops_group *group, ops_step *steps);  /* one OPS_SCATTER */
+
+/* Ends a step's program, which is an earlier step's if that is the same. Releases the builder, whatever happens. */
+hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_step *step);
+
+/* A storage's elements into another one of the same shape and type. */
+hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step);
+
+hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
+                               const ops_target *target, ops_plan *plan);
+void ops_plan_release(ops_plan *plan);
+
+/* What a step has made of its program: it is kept where a kernel or an executable has it. */
+static inline void ops_step_release(const hg_allocator *allocator, ops_step *step) {
+  atlas_program_release(step->program);
+  hg_release(allocator, step->scalars);
+  hg_release(allocator, step->contraction);
+  hg_release(allocator, step->rows);
+  step->program = NULL;
+  step->scalars = NULL;
+  step->contraction = NULL;
+  step->rows = NULL;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* long_rows.c - maps over rows in blocks: what does not vary along a row is computed once for a block. See
+ * expression.h. */
+#include "ops/write/expression.h"
+
+/* Lanes of a block: as many as make up whole rows, so that each lane's number is its element's still. 0: none do. */
+static uint32_t lanes_for(uint64_t size) {
+  enum { MOST = 1024, LEAST = 64 };
+  for (uint32_t lanes = MOST; lanes >= LEAST; lanes--)
+    if (size % lanes == 0) return lanes;
+  return 0;
+}
+
+uint32_t ops_long_rows_lanes(const ops_terms *t, const ops_shape *space) {
+  if (t->group->plan->for_gpu || space->rank < 2) return 0;
+  uint64_t size = space->size[space->rank - 1];
+  return size == 0 || ops_count(space) / size > UINT32_MAX ? 0 : lanes_for(size);
+}
+
+static uint16_t coordinate(ops_code *code, atlas_coord which) {
+  uint16_t narrow = ops_launch_coordinate(code, which), to = ops_index_of(code, narrow);
+  ops_register_free(code, narrow);
+  return to;
+}
+
+ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size, uint32_t lanes) {
+  ops_long_rows begun = {.row = coordinate(code, ATLAS_COORD_BLOCK_Y),
+                         .column = ops_index_of(code, ATLAS_REG_BLOCK_LANE)};
+  atlas_builder_block(code->builder, lanes, 1, 1);
+  if (size > lanes) {
+    uint16_t block = coordinate(code, ATLAS_COORD_BLOCK_X);
+    atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(begun.column), atlas_reg(block),
+               atlas_int_const(code->index_type, lanes), atlas_reg(begun.column));
+    ops_register_free(code, block);
+  }
+  ops_step *step = code->step;
+  step->lanes = 0, step->grid[0] = (uint32_t)(size / lanes), step->grid[1] = (uint32_t)rows, step->grid[2] = 1;
+  step->block[0] = lanes, step->block[1] = step->block[2] = 1;
+  return begun;
+}

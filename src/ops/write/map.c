@@ -1,0 +1,194 @@
+/* map.c - programs with one lane for each element of a shape: pointwise groups over any views. */
+#include "ops/write/own_rows.h"
+
+#include "ops/graph/infer.h"
+
+#include <string.h>
+
+/* Coordinates before `count` from a number, the last one fastest. What nobody asks for is dead code. */
+static void coordinates_of(ops_code *code, uint16_t rest, uint32_t count) {
+  const ops_shape *space = &code->terms->space;
+  for (uint32_t j = count - 1; j > 0; j--) {
+    atlas_operand size = ops_scalar_of(code, code->index_type, space->size[j]);
+    code->variable[j] = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(code->variable[j]), atlas_reg(rest), size);
+    atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(rest), atlas_reg(rest), size);
+  }
+  code->variable[0] = rest;
+}
+
+static void coordinates_of_lane(ops_code *code) {
+  const ops_shape *space = &code->terms->space;
+  if (space->rank <= 1) {
+    code->variable[0] = ATLAS_REG_LANE;
+    return;
+  }
+  uint16_t rest = ops_register(code);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(rest), atlas_reg(ATLAS_REG_LANE));
+  coordinates_of(code, rest, space->rank);
+}
+
+/* Where more than one coordinate is left, something lies elsewhere than the lanes' elements, and each lane would divide
+ * its number. Numbers that vary along the row are each lane's own in any case. */
+static uint32_t lanes_of_rows(const ops_terms *t) {
+  uint32_t last = t->space.rank - 1, lanes = ops_long_rows_lanes(t, &t->space);
+  if (lanes == 0) return 0;
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    const ops_term *term = ops_term_at(t, id);
+    if (term->kind == TERM_GATHER && (ops_term_at(t, term->input[0])->varies >> last & 1) != 0) return 0;
+  }
+  return lanes;
+}
+
+/* The lane's number by the space's coordinates. */
+static ops_form lane_form(const ops_shape *space) {
+  ops_form form = {.constant = 0};
+  int64_t stride = 1;
+  for (uint32_t j = space->rank; j-- > 0; stride *= (int64_t)space->size[j]) form.factor[j] = stride;
+  return form;
+}
+
+static void write_results(ops_code *code, uint32_t count, const term_id *roots, const ops_form *places) {
+  const ops_shape *space = &code->terms->space;
+  ops_form lane = lane_form(space);
+  code->lane_form = &lane;
+  for (uint32_t i = 0; i < count; i++) ops_want(code, roots[i]);
+  code->step->lanes = ops_count(space);
+  uint32_t lanes = lanes_of_rows(code->terms);
+  if (lanes != 0) {
+    uint64_t size = space->size[space->rank - 1];
+    ops_long_rows rows = ops_long_rows_begin(code, ops_count(space) / size, size, lanes);
+    code->variable[space->rank - 1] = rows.column;
+    coordinates_of(code, rows.row, space->rank - 1);
+  } else coordinates_of_lane(code);
+  ops_store_results(code, roots, places);
+  code->lane_form = NULL;
+}
+
+static const ops_storage *storage_of(const ops_group *group, value_id value) {
+  return (const ops_storage *)group->plan->storages.data + (group->storage_of[value - 1] - 1);
+}
+
+/* What a result is under the shape in which it is computed: where it lies densely, elements have the same numbers. */
+static value_id unshaped(const ops_group *group, value_id value) {
+  if (!ops_is_dense(storage_of(group, value))) return value;
+  for (;;) {
+    const ops_node *node = ops_at(group->computation, value);
+    if (node->kind != OPS_RESHAPE || group->storage_of[node->input[0] - 1] != 0) return value;
+    value = node->input[0];
+  }
+}
+
+/* The results' shape as they are computed, if that is one for all; else as they are put out. */
+static const ops_shape *shape_of(const ops_group *group) {
+  const hg_computation *c = group->computation;
+  const ops_shape *shape = &ops_at(c, unshaped(group, group->results[0]))->shape;
+  for (uint32_t i = 1; i < group->result_count; i++)
+    if (!ops_same_shape(&ops_at(c, unshaped(group, group->results[i]))->shape, shape))
+      return &ops_at(c, group->results[0])->shape;
+  return shape;
+}
+
+static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *terms) {
+  enum { MOST = OPS_MAX_BINDINGS };
+  term_id roots[MOST];
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, places[MOST], *more[MOST];
+  if (group->result_count > MOST) return hg_fail(HG_UNSUPPORTED, "a launch with more than %d results", MOST);
+  ops_identity(&terms->space, identity);
+  ops_form lane = lane_form(&terms->space);
+  for (uint32_t i = 0; i < group->result_count; i++) {
+    value_id value = group->results[i];
+    int is_shaped = !ops_same_shape(&ops_at(group->computation, value)->shape, &terms->space);
+    HG_TRY(ops_term_of(terms, is_shaped ? unshaped(group, value) : value, identity, &roots[i]));
+    places[i] = is_shaped ? lane : ops_address(storage_of(group, value), identity);
+    more[i] = &places[i];
+  }
+  uint32_t boundary = 0;
+  ops_collapse(terms, more, group->result_count, &boundary);
+  ops_code code;
+  HG_TRY(ops_code_begin(&code, terms, step, "map"));
+  write_results(&code, group->result_count, roots, places);
+  HG_TRY(ops_code_end(&code));
+  hg_rows rows;
+  uint32_t storage = group->storage_of[group->results[0] - 1] - 1;
+  int is_taken = group->result_count == 1 && ops_find_taken(terms, roots[0], storage, &places[0], &rows);
+  return is_taken ? ops_tell_rows(group->plan, &rows, step) : HG_OK;
+}
+
+hg_status ops_write_map(const ops_group *group, ops_step *step) {
+  ops_terms terms;
+  ops_terms_begin(&terms, group, shape_of(group));
+  hg_status status = write_map(group, step, &terms);
+  ops_terms_release(&terms);
+  step->kind = "map";
+  step->reads_first = group->result_count == 1;
+  return status;
+}
+
+/* The box alone, written to the storage that holds the rest already. */
+static hg_status write_box(const ops_group *group, ops_step *step, ops_terms *terms) {
+  const ops_node *node = ops_at(group->computation, group->results[0]);
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, at[HG_MAX_RANK] = {{.constant = 0}}, place, *more[1] = {&place};
+  term_id root;
+  ops_identity(&terms->space, identity);
+  for (uint32_t d = 0; d < node->shape.rank; d++) {
+    at[d].constant = node->view.start[d];
+    at[d].factor[d] = node->view.step[d];
+  }
+  HG_TRY(ops_term_of(terms, node->input[1], identity, &root));
+  place = ops_address(storage_of(group, group->results[0]), at);
+  uint32_t boundary = 0;
+  ops_collapse(terms, more, 1, &boundary);
+  ops_code code;
+  HG_TRY(ops_code_begin(&code, terms, step, "update"));
+  write_results(&code, 1, &root, &place);
+  return ops_code_end(&code);
+}
+
+hg_status ops_write_update(const ops_group *group, ops_step *step) {
+  const ops_node *node = ops_at(group->computation, group->results[0]);
+  if (group->storage_of[node->input[0] - 1] != group->storage_of[group->results[0] - 1])
+    return ops_write_map(group, step);
+  const ops_shape *box = &ops_at(group->computation, node->input[1])->shape;
+  ops_terms terms;
+  ops_terms_begin(&terms, group, box);
+  hg_status status = write_box(group, step, &terms);
+  ops_terms_release(&terms);
+  step->kind = "update";
+  step->box_elements = ops_count(box);
+  return status;
+}
+
+hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step) {
+  const ops_storage *storages = plan->storages.data;
+  hg_computation copied; /* of one input, which is put out */
+  memset(&copied, 0, sizeof copied);
+  ops_node node = {.kind = OPS_INPUT, .type = storages[from].type, .shape = storages[from].shape};
+  copied.nodes = (hg_array){.data = &node, .count = 1, .capacity = 1, .element_size = sizeof node};
+  uint32_t storage_of[1] = {to + 1};
+  value_id results[1] = {1};
+  ops_group group = {
+      .computation = &copied, .plan = plan, .storage_of = storage_of, .results = results, .result_count = 1};
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, place, *more[1] = {&place};
+  ops_terms terms;
+  ops_terms_begin(&terms, &group, &node.shape);
+  ops_identity(&terms.space, identity);
+  place = ops_address(&storages[to], identity);
+  storage_of[0] = from + 1;
+  term_id root = 0;
+  hg_status status = ops_term_of(&terms, 1, identity, &root);
+  storage_of[0] = to + 1;
+  uint32_t boundary = 0;
+  ops_code code;
+  if (status == HG_OK) {
+    ops_collapse(&terms, more, 1, &boundary);
+    status = ops_code_begin(&code, &terms, step, "copy");
+  }
+  if (status == HG_OK) {
+    write_results(&code, 1, &root, &place);
+    status = ops_code_end(&code);
+  }
+  ops_terms_release(&terms);
+  step->kind = "copy";
+  return status;
+}

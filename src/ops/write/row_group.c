@@ -1,0 +1,578 @@
+/* row_group.c - what is known of a group that reduces. See row_group.h. */
+#include "ops/write/row_group.h"
+
+#include "atlas/value.h"
+
+#include <string.h>
+
+/* ---- the space ------------------------------------------------------------------------------------------------- */
+
+typedef struct space_map {
+  ops_shape space;
+  uint32_t place[HG_MAX_RANK]; /* by dimension of `full`: its coordinate */
+  uint32_t kept;               /* coordinates of the row */
+} space_map;
+
+static space_map map_space(const ops_shape *full, uint32_t axes) {
+  space_map map = {.kept = 0};
+  for (uint32_t d = 0; d < full->rank; d++)
+    if ((axes >> d & 1) == 0) map.place[d] = map.kept++;
+  uint32_t next = map.kept;
+  for (uint32_t d = 0; d < full->rank; d++)
+    if (axes >> d & 1) map.place[d] = next++;
+  map.space.rank = full->rank;
+  for (uint32_t d = 0; d < full->rank; d++) map.space.size[map.place[d]] = full->size[d];
+  return map;
+}
+
+/* The index of a value of this shape, whose dimensions are those of `of` (with coordinates `place`), but for such of
+ * one element. 0: they are not. */
+static int match(const ops_shape *shape, const ops_shape *of, const uint32_t *place, ops_form *index) {
+  uint32_t next = 0;
+  memset(index, 0, HG_MAX_RANK * sizeof *index);
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    if (shape->size[d] == 1) continue;
+    while (next < of->rank && of->size[next] == 1) next++;
+    if (next == of->rank || of->size[next] != shape->size[d]) return 0;
+    index[d].factor[place[next++]] = 1;
+  }
+  while (next < of->rank && of->size[next] == 1) next++;
+  return next == of->rank;
+}
+
+static int match_row(const row_group *g, const ops_shape *shape, const space_map *map, ops_form *index) {
+  ops_shape kept = {.rank = 0};
+  uint32_t place[HG_MAX_RANK];
+  for (uint32_t d = 0; d < g->full.rank; d++)
+    if ((g->axes >> d & 1) == 0) {
+      place[kept.rank] = map->place[d];
+      kept.size[kept.rank++] = g->full.size[d];
+    }
+  return match(shape, &kept, place, index);
+}
+
+static int same_shape(const ops_shape *a, const ops_shape *b) {
+  return a->rank == b->rank && memcmp(a->size, b->size, a->rank * sizeof a->size[0]) == 0;
+}
+
+static hg_status unsupported(const char *why) { return hg_fail(HG_UNSUPPORTED, "reductions in one launch: %s", why); }
+
+static hg_status add_reductions(row_group *g, const space_map *map) {
+  const hg_computation *c = g->group->computation;
+  ops_form index[HG_MAX_RANK];
+  memset(index, 0, sizeof index);
+  for (uint32_t d = 0; d < g->full.rank; d++) index[d].factor[map->place[d]] = 1;
+  for (uint32_t i = 0; i < g->group->node_count; i++) {
+    const ops_node *node = ops_at(c, g->group->nodes[i]);
+    if (node->kind != OPS_REDUCE) continue;
+    if (node->axes != g->axes || !same_shape(&ops_at(c, node->input[0])->shape, &g->full))
+      return unsupported("of several shapes");
+    if (g->reduction_count == ROWS_MOST_REDUCTIONS) return unsupported("too many");
+    row_reduction *r = &g->reductions[g->reduction_count++];
+    r->value = g->group->nodes[i];
+    r->reduce = (ops_reduce)node->reduce;
+    r->type = ops_at(c, node->input[0])->type;
+    HG_TRY(ops_term_of(&g->terms, node->input[0], index, &r->input));
+  }
+  return HG_OK;
+}
+
+static hg_status add_results(row_group *g, const space_map *map) {
+  const hg_computation *c = g->group->computation;
+  ops_form index[HG_MAX_RANK];
+  for (uint32_t i = 0; i < g->group->result_count; i++) {
+    if (g->result_count == ROWS_MOST_RESULTS) return unsupported("too many results");
+    row_result *r = &g->results[g->result_count++];
+    const ops_node *node = ops_at(c, g->group->results[i]);
+    r->value = g->group->results[i];
+    r->storage = g->group->storage_of[r->value - 1] - 1;
+    r->type = node->type;
+    if (!match_row(g, &node->shape, map, index)) {
+      if (!match(&node->shape, &g->full, map->place, index)) return unsupported("a result of another shape");
+      r->is_full = 1;
+    }
+    HG_TRY(ops_term_of(&g->terms, r->value, index, &r->term));
+    r->address = ops_address((const ops_storage *)g->group->plan->storages.data + r->storage, index);
+  }
+  return HG_OK;
+}
+
+/* Two terms that differ in what a coordinate of one value is multiplied by are one. */
+static void replace_term(row_group *g, term_id from, term_id to) {
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    ops_term *term = ops_term_at(&g->terms, id);
+    for (uint32_t i = 0; i < term->input_count; i++)
+      if (term->input[i] == from) term->input[i] = to;
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (g->reductions[i].input == from) g->reductions[i].input = to;
+  for (uint32_t i = 0; i < g->result_count; i++)
+    if (g->results[i].term == from) g->results[i].term = to;
+  ops_term_at(&g->terms, from)->kind = TERM_CONSTANT; /* nobody reads it */
+}
+
+/* Others read a reduction where they are themselves: in their own row. */
+static hg_status find_bounds(row_group *g) {
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    if (term->kind != TERM_BOUND) continue;
+    for (uint32_t d = 0; d < OPS_MAX_VARIABLES; d++)
+      if (term->form.factor[d] != g->row_number.factor[d] && (d >= g->terms.space.rank || g->terms.space.size[d] != 1))
+        return unsupported("one is read in another row");
+    if (term->form.constant != 0) return unsupported("one is read in another row");
+    uint32_t i = 0;
+    while (i < g->reduction_count && g->reductions[i].value != term->value) i++;
+    if (i == g->reduction_count) return unsupported("beside a contraction");
+    if (g->reductions[i].bound != 0) replace_term(g, id, g->reductions[i].bound);
+    else g->reductions[i].bound = id;
+  }
+  return HG_OK;
+}
+
+/* ---- stages ---------------------------------------------------------------------------------------------------- */
+
+static void find_stages(row_group *g) {
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    uint8_t stage = 0;
+    for (uint32_t i = 0; i < term->input_count; i++)
+      if (g->stage[term->input[i]] > stage) stage = g->stage[term->input[i]];
+    for (uint32_t i = 0; i < g->reduction_count; i++)
+      if (g->reductions[i].bound == id) stage = (uint8_t)(g->stage[g->reductions[i].input] + 1);
+    g->stage[id] = stage;
+  }
+  g->stage_count = 1;
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    row_reduction *r = &g->reductions[i];
+    r->stage = g->stage[r->input];
+    if (r->stage + 2 > g->stage_count) g->stage_count = r->stage + 2;
+  }
+  for (uint32_t i = 0; i < g->result_count; i++) g->results[i].stage = g->stage[g->results[i].term];
+}
+
+/* Of what a stage needs: what it computes is noted, what an earlier one has computed is to be held. */
+static void visit(row_group *g, uint8_t *computed_in, term_id id, uint32_t stage) {
+  const ops_term *term = ops_term_at(&g->terms, id);
+  if (!varies_by_column(g, id) || term->kind == TERM_CONSTANT) return;
+  if (computed_in[id] != 0) {
+    if (computed_in[id] == stage + 1 && g->last_use[id] == 0) return;
+    if (g->last_use[id] == 0) {
+      if (g->held_count < sizeof g->held / sizeof g->held[0]) g->held[g->held_count++] = id;
+      else return; /* it is computed again */
+    }
+    if (g->last_use[id] < stage) g->last_use[id] = (uint8_t)stage;
+    return;
+  }
+  computed_in[id] = (uint8_t)(stage + 1);
+  for (uint32_t i = 0; i < term->input_count; i++) visit(g, computed_in, term->input[i], stage);
+}
+
+static void find_held(row_group *g) {
+  uint8_t computed_in[OPS_MAX_TERMS + 1] = {0};
+  uint32_t words[ROWS_MOST_STAGES + 1] = {0};
+  for (uint32_t stage = 0; stage < g->stage_count; stage++) {
+    for (uint32_t i = 0; i < g->reduction_count; i++)
+      if (g->reductions[i].stage == stage) visit(g, computed_in, g->reductions[i].input, stage);
+    for (uint32_t i = 0; i < g->result_count; i++)
+      if (g->results[i].is_full && g->results[i].stage == stage) visit(g, computed_in, g->results[i].term, stage);
+  }
+  for (uint32_t i = 0; i < g->reduction_count;
+       i++) { /* a place is looked for among the values when the greatest is known */
+    const row_reduction *r = &g->reductions[i];
+    if (!row_is_place(r)) continue;
+    uint32_t at = 0;
+    while (at < g->held_count && g->held[at] != r->input) at++;
+    if (at < g->held_count || g->held_count == sizeof g->held / sizeof g->held[0]) continue;
+    g->held[g->held_count++] = r->input;
+    g->last_use[r->input] = (uint8_t)r->stage;
+  }
+  for (uint32_t i = 0; i < g->held_count; i++) {
+    uint32_t size = atlas_type_bits((atlas_type)ops_term_at(&g->terms, g->held[i])->type) == 64 ? 2 : 1;
+    for (uint32_t s = computed_in[g->held[i]] - 1u; s < g->last_use[g->held[i]] && s < ROWS_MOST_STAGES; s++)
+      words[s] += size;
+  }
+  for (uint32_t s = 0; s < ROWS_MOST_STAGES; s++)
+    if (words[s] > g->most_held) g->most_held = words[s];
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
+
+static void form_row_number(row_group *g, const space_map *map) {
+  int64_t stride = 1;
+  for (uint32_t d = g->full.rank; d-- > 0;) {
+    if (g->axes >> d & 1) continue;
+    g->row_number.factor[map->place[d]] = stride;
+    stride *= (int64_t)g->full.size[d];
+  }
+}
+
+hg_status ops_row_group_finish(row_group *g, uint32_t kept) {
+  HG_TRY(find_bounds(g));
+  ops_form *more[ROWS_MOST_RESULTS + 1];
+  uint32_t count = 0;
+  more[count++] = &g->row_number;
+  for (uint32_t i = 0; i < g->result_count; i++) more[count++] = &g->results[i].address;
+  g->row_rank = kept;
+  ops_collapse(&g->terms, more, count, &g->row_rank);
+  find_stages(g);
+  if (g->stage_count > ROWS_MOST_STAGES) return unsupported("too many, one after the other");
+  find_held(g);
+  return HG_OK;
+}
+
+hg_status ops_row_group_begin(row_group *g, const ops_group *group) {
+  memset(g, 0, sizeof *g);
+  g->group = group;
+  uint32_t first = 0;
+  while (first < group->node_count && ops_at(group->computation, group->nodes[first])->kind != OPS_REDUCE) first++;
+  ops_shape none = {.rank = 0};
+  ops_terms_begin(&g->terms, group, &none);
+  if (first == group->node_count) return unsupported("there is none");
+  const ops_node *node = ops_at(group->computation, group->nodes[first]);
+  g->full = ops_at(group->computation, node->input[0])->shape;
+  g->axes = node->axes;
+  space_map map = map_space(&g->full, g->axes);
+  ops_terms_begin(&g->terms, group, &map.space);
+  g->rows = g->columns = 1;
+  for (uint32_t d = 0; d < g->full.rank; d++) {
+    uint64_t *count = g->axes >> d & 1 ? &g->columns : &g->rows;
+    *count *= g->full.size[d];
+  }
+  form_row_number(g, &map);
+  HG_TRY(add_reductions(g, &map));
+  HG_TRY(add_results(g, &map));
+  return ops_row_group_finish(g, map.kept);
+}
+
+/* The results of a stage are its reductions'. */
+static hg_status add_between(row_group *g, const space_map *map) {
+  const hg_computation *c = g->group->computation;
+  ops_form index[HG_MAX_RANK];
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    row_result *r = &g->results[g->result_count++];
+    const ops_node *node = ops_at(c, g->reductions[i].value);
+    if (!match_row(g, &node->shape, map, index)) return unsupported("a result of another shape");
+    r->value = g->reductions[i].value;
+    r->storage = g->between->storage[g->of_whole[i]];
+    r->type = node->type;
+    HG_TRY(ops_term_of(&g->terms, r->value, index, &r->term));
+    r->address = g->row_number;
+  }
+  return HG_OK;
+}
+
+/* Results of earlier stages lie in storages, by the row's number. */
+static hg_status read_between(row_group *g, const row_group *whole, const row_between *between) {
+  HG_TRY(find_bounds(g));
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    uint32_t at = 0;
+    while (whole->reductions[at].value != g->reductions[i].value) at++;
+    if (g->reductions[i].bound == 0) continue;
+    ops_term *term = ops_term_at(&g->terms, g->reductions[i].bound);
+    term->kind = TERM_LOAD;
+    term->storage = between->storage[at];
+  }
+  return HG_OK;
+}
+
+hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between) {
+  const hg_computation *c = whole->group->computation;
+  int is_last = stage + 1 == whole->stage_count;
+  memset(g, 0, sizeof *g);
+  g->group = whole->group;
+  g->full = whole->full, g->axes = whole->axes;
+  g->rows = whole->rows, g->columns = whole->columns;
+  space_map map = map_space(&g->full, g->axes);
+  ops_terms_begin(&g->terms, g->group, &map.space);
+  form_row_number(g, &map);
+  ops_form index[HG_MAX_RANK];
+  memset(index, 0, sizeof index);
+  for (uint32_t d = 0; d < g->full.rank; d++) index[d].factor[map.place[d]] = 1;
+  row_reduction own[ROWS_MOST_REDUCTIONS];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < whole->reduction_count; i++) {
+    row_reduction *r = &g->reductions[g->reduction_count++];
+    *r = (row_reduction){
+        .value = whole->reductions[i].value, .reduce = whole->reductions[i].reduce, .type = whole->reductions[i].type};
+    if (whole->reductions[i].stage != stage) continue;
+    HG_TRY(ops_term_of(&g->terms, ops_at(c, r->value)->input[0], index, &r->input));
+    own[count] = *r;
+    g->of_whole[count++] = i;
+  }
+  if (is_last) HG_TRY(add_results(g, &map));
+  HG_TRY(read_between(g, whole, between));
+  memcpy(g->reductions, own, count * sizeof own[0]);
+  g->reduction_count = count;
+  g->between = between;
+  if (!is_last) HG_TRY(add_between(g, &map));
+  return ops_row_group_finish(g, map.kept);
+}
+
+hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts) {
+  memset(g, 0, sizeof *g);
+  g->group = whole->group;
+  g->full = whole->full, g->axes = whole->axes;
+  g->rows = whole->rows, g->columns = parts->count;
+  space_map map = map_space(&g->full, g->axes);
+  map.space.rank = map.kept + 1;
+  map.space.size[map.kept] = parts->count;
+  ops_terms_begin(&g->terms, g->group, &map.space);
+  form_row_number(g, &map);
+  ops_form form = g->row_number;
+  for (uint32_t i = 0; i < map.kept && !parts->is_across; i++) form.factor[i] *= (int64_t)parts->count;
+  form.factor[map.kept] = parts->is_across ? (int64_t)g->rows : 1;
+  g->reduction_count = whole->reduction_count;
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    row_reduction *r = &g->reductions[i];
+    r->value = whole->reductions[i].value;
+    r->reduce = whole->reductions[i].reduce;
+    r->type = whole->reductions[i].type;
+    HG_TRY(ops_load_of(&g->terms, parts->values[i], (atlas_type)r->type, &form, &r->input));
+    if (row_is_place(r)) HG_TRY(ops_load_of(&g->terms, parts->places[i], ATLAS_i64, &form, &r->place));
+  }
+  g->between = whole->between;
+  memcpy(g->of_whole, whole->of_whole, sizeof g->of_whole);
+  HG_TRY(g->between != NULL ? add_between(g, &map) : add_results(g, &map));
+  return ops_row_group_finish(g, map.kept);
+}
+
+void ops_row_group_end(row_group *g) { ops_terms_release(&g->terms); }
+
+int ops_row_has_full_results(const row_group *g) {
+  for (uint32_t i = 0; i < g->result_count; i++)
+    if (g->results[i].is_full) return 1;
+  return 0;
+}
+
+/* ---- how memory lies ------------------------------------------------------------------------------------------- */
+
+static uint32_t allows(const row_group *g, const ops_form *form, uint32_t most) {
+  uint32_t column = g->row_rank;
+  if (form->factor[column] != 1) return most; /* joined with nothing, or all the same */
+  for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
+    while (i != column && form->factor[i] % (int64_t)most != 0) most /= 2;
+  while (form->constant % (int64_t)most != 0) most /= 2;
+  return most;
+}
+
+uint32_t ops_row_neighbours(const row_group *g, uint32_t most) {
+  if (g->terms.space.rank != g->row_rank + 1) return 1;
+  while (g->columns % most != 0) most /= 2;
+  uint32_t has_neighbours = 0;
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    if (term->kind != TERM_LOAD) continue;
+    most = allows(g, &term->form, most);
+    has_neighbours |= term->form.factor[g->row_rank] == 1;
+  }
+  for (uint32_t i = 0; i < g->result_count; i++) most = allows(g, &g->results[i].address, most);
+  return has_neighbours ? most : 1;
+}
+
+uint32_t ops_row_element_bytes(const row_group *g) {
+  uint32_t bytes = 1;
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    uint32_t own = atlas_type_bits((atlas_type)term->type) / 8;
+    if (term->kind == TERM_LOAD && varies_by_column(g, id) && (term->varies & ~column_bits(g)) != 0 && own > bytes)
+      bytes = own;
+  }
+  return bytes;
+}
+
+/* ---- shared code ----------------------------------------------------------------------------------------------- */
+
+hg_status ops_row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name) {
+  HG_TRY(ops_code_begin(code, &g->terms, step, name));
+  for (uint32_t i = 0; i < g->result_count && g->between != NULL && g->reduction_count > 0; i++)
+    code->partials[code->partial_count++] = g->results[i].storage;
+  if (code->index_type == ATLAS_i32 && g->rows * g->columns > INT32_MAX - 2 * OPS_CHUNK) code->index_type = ATLAS_i64;
+  return HG_OK;
+}
+
+static atlas_operand number(ops_code *code, uint64_t value) { return ops_scalar_of(code, code->index_type, value); }
+
+/* Coordinates first .. end - 1 from their number in C order. */
+void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end) {
+  uint16_t rest = from;
+  for (uint32_t i = end; i-- > first;) {
+    if (i == first) {
+      code->variable[i] = rest;
+      return;
+    }
+    atlas_operand size = number(code, g->terms.space.size[i]);
+    uint16_t own = ops_register(code), quotient = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(own), atlas_reg(rest), size);
+    atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(quotient), atlas_reg(rest), size);
+    if (rest != from) ops_register_free(code, rest);
+    code->variable[i] = own;
+    rest = quotient;
+  }
+}
+
+void ops_row_coordinates(const row_group *g, ops_code *code, uint16_t row) {
+  if (g->row_rank > 0) ops_row_split(g, code, row, 0, g->row_rank);
+}
+
+void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement) {
+  uint32_t rank = g->terms.space.rank;
+  if (rank == g->row_rank) return; /* a column alone */
+  if (rank == g->row_rank + 1) {
+    code->variable[g->row_rank] = base;
+    code->displaced = g->row_rank;
+    code->displacement = displacement;
+    return;
+  }
+  uint16_t column = ops_register(code);
+  atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(column), atlas_reg(base),
+             atlas_int_const(code->index_type, displacement));
+  ops_row_split(g, code, column, g->row_rank, rank);
+  if (code->variable[g->row_rank] != column) ops_register_free(code, column);
+}
+
+void ops_row_set_tested_column(const row_group *g, ops_code *code, uint16_t column, uint16_t base,
+                               const ops_layout *layout, uint32_t element) {
+  uint32_t wide = layout->wide, first = ops_column(layout, element - element % wide);
+  atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(column), atlas_reg(base), atlas_bits(first));
+  atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(column),
+             number(code, g->columns));
+  atlas_emit(code->builder, ATLAS_OP_min, code->index_type, 3, atlas_reg(column), atlas_reg(column),
+             number(code, g->columns - wide));
+  ops_row_set_column(g, code, column, element % wide);
+}
+
+/* Along columns. */
+static int derived_varies(const row_group *g, uint32_t variable) {
+  return (ops_varies(&g->terms, &g->terms.derived[variable].of) & column_bits(g)) != 0;
+}
+
+void ops_row_forget(const row_group *g, ops_code *code) {
+  uint32_t rank = g->terms.space.rank;
+  ops_forget(code, column_bits(g));
+  if (rank > g->row_rank + 1)
+    for (uint32_t i = g->row_rank; i < rank; i++) ops_register_free(code, code->variable[i]);
+}
+
+/* Of terms that vary along columns, and of reductions and results themselves. */
+void ops_row_hoist(const row_group *g, ops_code *code, uint32_t stage) {
+  const ops_terms *t = &g->terms;
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
+    if (derived_varies(g, i)) continue;
+    ops_form form = {.constant = 0};
+    int owned;
+    form.factor[i] = 1;
+    ops_form_value(code, &form, &owned);
+  }
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    if (!varies_by_column(g, id) || g->stage[id] > stage) continue;
+    const ops_term *term = ops_term_at(t, id);
+    for (uint32_t i = 0; i < term->input_count; i++)
+      if (!varies_by_column(g, term->input[i])) ops_value(code, term->input[i]);
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (g->reductions[i].stage == stage && !varies_by_column(g, g->reductions[i].input))
+      ops_value(code, g->reductions[i].input);
+  for (uint32_t i = 0; i < g->result_count; i++) {
+    const row_result *r = &g->results[i];
+    if (r->is_full && r->stage <= stage && !varies_by_column(g, r->term)) ops_value(code, r->term);
+  }
+}
+
+row_store ops_row_store_begin(ops_code *code, const row_result *result, uint16_t value) {
+  row_store store = {.value = value, .type = result->type};
+  store.memory = ops_memory(code, result->storage, &result->address, &store.owned);
+  if (result->type == ATLAS_bool) {
+    store.value = ops_register(code);
+    store.owns_value = 1;
+    atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_bool, ATLAS_u32, atlas_reg(store.value), atlas_reg(value));
+  }
+  return store;
+}
+
+void ops_row_store_end(ops_code *code, const row_store *store) {
+  atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)store->type, 2, store->memory, atlas_reg(store->value));
+  if (store->owns_value) ops_register_free(code, store->value);
+  ops_register_free(code, store->owned);
+}
+
+/* What a store that comes later needs in registers of its own: those of terms and coordinates are forgotten meanwhile.
+ */
+static void keep_store(const row_group *g, ops_code *code, row_store *store) {
+  if (!store->owns_value) {
+    uint16_t value = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)store->type, 2, atlas_reg(value), atlas_reg(store->value));
+    store->value = value;
+    store->owns_value = 1;
+  }
+  int is_register = store->memory.mode == ATLAS_ADDRESS_INDEXED && store->memory.reg < ATLAS_GENERAL_REGISTERS;
+  if (!is_register || store->owned != OPS_NO_REGISTER) return;
+  for (uint32_t i = 0; i < g->row_rank; i++)
+    if (code->variable[i] == store->memory.reg) return;
+  store->owned = ops_register(code);
+  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(store->owned), atlas_reg(store->memory.reg));
+  store->memory.reg = (uint8_t)store->owned;
+}
+
+enum { MOST_WIDE = 8 };
+
+void ops_row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
+                    uint32_t stage, int tests) {
+  row_store stores[MOST_WIDE * ROWS_MOST_RESULTS];
+  ops_held values[MOST_WIDE * ROWS_MOST_RESULTS];
+  uint32_t count = 0;
+  for (uint32_t w = 0; w < wide; w++)
+    for (uint32_t i = 0; i < g->result_count; i++) {
+      const row_result *r = &g->results[i];
+      if (!r->is_full || (r->stage != stage && stage != ROWS_ALL_STAGES)) continue;
+      uint32_t element = load * wide + w;
+      values[count] = storing->value_at(storing->context, r, element);
+      storing->set_element(storing->context, element);
+      stores[count] = ops_row_store_begin(code, r, values[count].reg);
+      if (tests) keep_store(g, code, &stores[count]);
+      ops_row_forget(g, code);
+      if (tests) {
+        count++;
+        continue;
+      }
+      ops_row_store_end(code, &stores[count]);
+      ops_give_back(code, values[count]);
+    }
+  if (!tests) return;
+  uint32_t absent = atlas_builder_label(code->builder, NULL);
+  atlas_emit_branch(code->builder, tests - 1, 1, absent);
+  for (uint32_t i = 0; i < count; i++) {
+    ops_row_store_end(code, &stores[i]);
+    ops_give_back(code, values[i]);
+  }
+  atlas_builder_place(code->builder, absent);
+}
+
+static void put_result(ops_code *code, const row_result *result) {
+  row_store store = ops_row_store_begin(code, result, ops_value(code, result->term));
+  ops_row_store_end(code, &store);
+}
+
+void ops_row_put(const row_group *g, ops_code *code) {
+  enum { OTHERS, COMPUTED, STORED, ROUNDS };
+  for (int round = OTHERS; round < ROUNDS; round++)
+    for (uint32_t i = 0; i < g->result_count && code->status == HG_OK; i++) {
+      const row_result *result = &g->results[i];
+      if (result->is_full || ops_is_over_input(g->group->plan, result->storage) != (round != OTHERS)) continue;
+      if (round == COMPUTED) ops_value(code, result->term);
+      else put_result(code, result);
+    }
+}
+
+void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < g->result_count; i++) count += !g->results[i].is_full;
+  if (count == 0) return;
+  uint32_t done = by_one_lane ? atlas_builder_label(code->builder, NULL) : 0;
+  if (by_one_lane) {
+    atlas_emit(code->builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(0), atlas_reg(ATLAS_REG_BLOCK_LANE),
+               atlas_bits(0));
+    atlas_emit_branch(code->builder, 0, 0, done);
+  }
+  ops_row_put(g, code);
+  if (by_one_lane) atlas_builder_place(code->builder, done);
+}

@@ -1,0 +1,171 @@
+/* row_group.h - programs that reduce: what is known of a group, and the ways to write it.
+ *
+ * A row is what one result of the reductions is made of, whichever axes it lies along; its elements are columns,
+ * numbered in C order over the reduced axes. Terms that vary along columns have a stage: how many reductions, one after
+ * the other, stand before them. */
+#ifndef HG_OPS_ROW_GROUP_H
+#define HG_OPS_ROW_GROUP_H
+
+#include "ops/write/fold.h"
+
+enum {
+  ROWS_MOST_PARTS = 4, /* storages: see ops_code.partials */
+  ROWS_MOST_REDUCTIONS = 12,
+  ROWS_MOST_RESULTS = 12,
+  ROWS_MOST_STAGES = 12,
+  ROWS_MOST_HELD = 32,
+  ROWS_MOST_ROWS = 16
+};
+
+typedef struct row_reduction {
+  value_id value;
+  ops_reduce reduce;
+  uint8_t type; /* of the input */
+  term_id input;
+  term_id place;  /* of argmin and argmax of parts: where a part's extreme stands; 0: the column */
+  term_id bound;  /* where others read the result; 0: nobody does */
+  uint32_t stage; /* of the input */
+} row_reduction;
+
+typedef struct row_result {
+  value_id value;
+  uint32_t storage;
+  uint8_t type, is_full; /* is_full: an element for each column, else one for the row */
+  term_id term;
+  uint32_t stage;
+  ops_form address;
+} row_result;
+
+typedef struct row_between row_between;
+
+typedef struct row_group {
+  const ops_group *group;
+  ops_terms terms;
+  ops_shape full; /* of what is reduced */
+  uint32_t axes;
+  uint64_t rows, columns;
+  uint32_t row_rank; /* the space's coordinates: those of the row, then those of the column */
+  row_reduction reductions[ROWS_MOST_REDUCTIONS];
+  row_result results[ROWS_MOST_RESULTS];
+  uint32_t reduction_count, result_count, stage_count;
+  ops_form row_number;
+  const row_between *between;              /* of a stage: where its results go */
+  uint32_t of_whole[ROWS_MOST_REDUCTIONS]; /* of a stage: numbers of its reductions in `between` */
+  uint8_t stage[OPS_MAX_TERMS + 1];        /* by term: the first in which it can be computed */
+  uint8_t last_use[OPS_MAX_TERMS + 1];     /* of terms that are held: the stage that reads it last */
+  term_id held[ROWS_MOST_HELD];   /* what varies along columns, is computed in one stage and read in a later one */
+  uint32_t held_count, most_held; /* most_held: words of a column that are held at once */
+} row_group;
+
+/* Fills in everything; ops_row_group_end in any case. */
+hg_status ops_row_group_begin(row_group *g, const ops_group *group);
+void ops_row_group_end(row_group *g);
+/* The same group, but that its reductions fold the results of parts, `count` of a row, which lie in storages. */
+typedef struct row_parts {
+  uint64_t count;
+  int is_across; /* a row's parts lie apart, those of neighbouring rows side by side */
+  uint32_t values[ROWS_MOST_REDUCTIONS], places[ROWS_MOST_REDUCTIONS]; /* storages, by reduction */
+} row_parts;
+/* Stages as groups of their own: the reductions of stage `stage` of `whole`, whose results go to the storages of
+ * `between`; those of stages before it are read from there. Behind the last stage: the group's results, without any
+ * reduction. */
+struct row_between {
+  uint32_t storage[ROWS_MOST_REDUCTIONS]; /* by reduction of the whole: a row's result each */
+};
+hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between);
+hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
+/* When a group has all of its terms, and so many coordinates before the column's. */
+hg_status ops_row_group_finish(row_group *g, uint32_t kept);
+
+/* Bits of the space's coordinates that make up the column. */
+static inline uint32_t column_bits(const row_group *g) {
+  return ((1u << g->terms.space.rank) - 1) & ~((1u << g->row_rank) - 1);
+}
+static inline int row_is_place(const row_reduction *r) { return r->reduce == OPS_ARGMIN || r->reduce == OPS_ARGMAX; }
+static inline int varies_by_column(const row_group *g, term_id term) {
+  return (ops_term_at(&g->terms, term)->varies & column_bits(g)) != 0;
+}
+
+int ops_row_has_full_results(const row_group *g);
+/* The most neighbours, up to `most`, that every load and store along columns can join, because rows begin at multiples.
+ */
+uint32_t ops_row_neighbours(const row_group *g, uint32_t most);
+/* The widest element along columns, in bytes. */
+uint32_t ops_row_element_bytes(const row_group *g);
+
+/* ---- code that all ways share ---------------------------------------------------------------------------------- */
+
+enum { ROW_IS_THERE = 0, ROW_IS_FOUND = 1, ROW_IS_NAN = 2, ROWS_ALL_STAGES = 0xffff };
+
+/* Begins the program. Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
+hg_status ops_row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name);
+/* The row's coordinates, from its number in a register of the index type. */
+void ops_row_coordinates(const row_group *g, ops_code *code, uint16_t row);
+/* The column's coordinates from column `base` (a register) + displacement: until ops_row_forget. */
+void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
+/* The same in a load that may reach beyond the row: lanes that have nothing in it read the row's last columns, and
+ * ROW_IS_THERE says which are none of them. `column`: a register for that. */
+void ops_row_set_tested_column(const row_group *g, ops_code *code, uint16_t column, uint16_t base,
+                               const ops_layout *layout, uint32_t element);
+void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
+/* What varies along columns is not known any more. */
+void ops_row_forget(const row_group *g, ops_code *code);
+/* Computes what a stage reads that is the same in the whole row: in front of a loop over it. */
+void ops_row_hoist(const row_group *g, ops_code *code, uint32_t stage);
+/* A store in two halves: what may be computed anywhere, and the instruction itself. */
+typedef struct row_store {
+  atlas_operand memory;
+  uint16_t owned, value;
+  uint8_t type, owns_value;
+} row_store;
+row_store ops_row_store_begin(ops_code *code, const row_result *result, uint16_t value);
+void ops_row_store_end(ops_code *code, const row_store *store);
+/* Stores of one load's neighbours, of full results: those of `stage`, or of all with ROWS_ALL_STAGES. value_at gives
+ * the value of a result at an element; set_element makes its column known. tests: 1 + a predicate that
+ * must hold, or 0. */
+typedef struct row_storing {
+  void *context;
+  ops_held (*value_at)(void *context, const row_result *result, uint32_t element);
+  void (*set_element)(void *context, uint32_t element);
+} row_storing;
+void ops_row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
+                    uint32_t stage, int tests);
+
+/* Puts the results that a row has one of to their places. What updates an input lies over it: it is stored when all
+ * that read old elements have been computed. */
+void ops_row_put(const row_group *g, ops_code *code);
+/* The same at the end of the program. by_one_lane: lane 0 does it, else all that get here. */
+void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane);
+
+/* ---- ways ------------------------------------------------------------------------------------------------------ */
+
+/* One block a row, held in registers; in loops over chunks, read once for each stage. */
+hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout);
+hg_status ops_rows_loop(row_group *g, ops_step *step);
+int ops_rows_loop_can(const row_group *g);
+int ops_rows_loop_pays(const row_group *g); /* even where a block could hold the row */
+/* The same with a part of the row in shared memory, and the rest read to and fro. */
+hg_status ops_rows_shared(row_group *g, ops_step *step);
+int ops_rows_shared_can(const row_group *g);
+/* A block for each chunk of each row; its results are the parts. */
+uint32_t ops_row_part_storages(const row_group *g);
+hg_status ops_row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage);
+int ops_rows_parts_can(const row_group *g);
+hg_status ops_rows_parts(row_group *g, ops_step *step, row_parts *parts);
+int ops_rows_held_layout(const row_group *g, ops_layout *layout);
+
+/* Results without reductions: a block for each chunk of each row, for those of each column. */
+int ops_rows_behind_can(const row_group *g);
+hg_status ops_rows_behind(row_group *g, ops_step *step);
+/* The same: an element, or a row, a lane. */
+hg_status ops_rows_map(row_group *g, ops_step *step, int full);
+
+/* Lanes along rows, where those lie side by side in memory; parts->count is 0 where there are none. */
+int ops_columns_lie_apart(const row_group *g); /* and neighbouring rows side by side */
+int ops_columns_can(const row_group *g);
+hg_status ops_columns_write(row_group *g, ops_step *step, row_parts *parts);
+/* The top bits of long columns in a step of their own, on a processor. */
+int ops_columns_top_can(const row_group *g);
+hg_status ops_columns_top(row_group *g, ops_step *step, row_parts *parts);
+
+#endif

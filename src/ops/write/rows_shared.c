@@ -1,0 +1,516 @@
+/* rows_shared.c - rows too long for registers: a block has a part of its row in shared memory, and reads the rest to
+ * and fro. See row_group.h.
+ *
+ * A stage goes over the whole row. What lies in shared memory was read by the first one; the rest each reads in the
+ * other direction than the one before, so that it begins with what the device's cache still has. A multiprocessor has
+ * room for one such block, so few rows are on their way. H200, 2048 rows of 131072 f32, beside a launch for each stage:
+ * softmax 966 us (1045), log_softmax 879 (1050), layer_norm 836 (1010), variance 408 (474). Rows up to that length that
+ * are whole chunks are held in registers where a block may be spread (rows_held.c).
+ *
+ * LAYOUT. A warp has a chunk of 4096 columns by itself, so that nothing is exchanged before its end; the block's 32
+ * warps have a set of chunks, in eight units of 16 columns a lane. Of the index of a load in its chunk the top bits are
+ * within the unit; the lowest number the units, which come in bit-reversed order or in its reverse, so that a binary
+ * counter folds them. What lanes have of a set then folds in shared memory, and lane i keeps chunk i. */
+#include "ops/write/row_group.h"
+
+#include "atlas/value.h"
+
+#include <string.h>
+
+enum {
+  WARP = 32,
+  WARPS = 32,
+  LANES = WARP * WARPS,
+  ELEMENTS = 16, /* of a lane in a unit: its loads go out together */
+  LEVELS = 3,
+  UNITS = 1 << LEVELS, /* of a chunk: OPS_CHUNK / (WARP * ELEMENTS) */
+  SET = WARPS * OPS_CHUNK,
+  MOST_WIDE = 4,
+  MOST_LOADS = 2,
+  MOST_HELD = 65536, /* columns: of rows_held.c */
+  OF_WARP = 8,           /* parts of a warp's chunk for each neighbour, when two bits of the lane have folded */
+  OF_COLLECTIVES = 8192, /* bytes of shared memory that are left to these */
+  IS_SHARED = 3,
+  IS_SKIPPED = 4,
+  IS_EARLY = 5 /* and the next: by level */
+};
+
+/* What is loaded in more than one stage. */
+typedef struct shared_load {
+  term_id term;
+  uint32_t stages; /* bit s: stage s reads it */
+  uint16_t symbol;
+  uint16_t element[ELEMENTS]; /* registers */
+} shared_load;
+
+typedef struct shared_row {
+  row_group *g;
+  ops_code code;
+  ops_layout layout; /* of a unit: its loads lie apart, as if a warp had UNITS times its lanes */
+  shared_load loads[MOST_LOADS];
+  uint32_t load_count, shared_units;
+  uint32_t stage;
+  int tests; /* the set is not a whole one */
+  int is_backward;
+  uint16_t own;    /* the lane's first column, of a row's first unit */
+  uint16_t unit, set, turn; /* the unit's number, its set, how many of the set came before it */
+  uint16_t base;   /* the lane's first column of the unit */
+  uint16_t column; /* of a load that may reach beyond the row */
+  const row_reduction *reduction;
+  ops_fold fold;
+  uint16_t part[ROWS_MOST_REDUCTIONS][MOST_WIDE][LEVELS + 1]; /* by reduction, neighbour and level: what waits for
+                                                                  its other half; at last the set's */
+  uint16_t kept[ROWS_MOST_REDUCTIONS];            /* what the lane has of the row so far */
+  uint16_t parts[ROWS_MOST_REDUCTIONS], folded[ROWS_MOST_REDUCTIONS]; /* symbols */
+} shared_row;
+
+static atlas_operand index_scalar(shared_row *l, uint64_t value) {
+  return ops_scalar_of(&l->code, l->code.index_type, value);
+}
+
+static void emit_index(shared_row *l, atlas_op op, uint16_t to, uint16_t a, uint64_t b) {
+  atlas_emit(l->code.builder, op, l->code.index_type, 3, atlas_reg(to), atlas_reg(a), atlas_bits(b));
+}
+
+static void emit_mad(shared_row *l, uint16_t to, uint16_t a, uint64_t factor, uint16_t b) {
+  atlas_emit(l->code.builder, ATLAS_OP_mad, l->code.index_type, 4, atlas_reg(to), atlas_reg(a), atlas_bits(factor),
+             atlas_reg(b));
+}
+
+static int is_of_stage(const shared_row *l, uint32_t i) { return l->g->reductions[i].stage == l->stage; }
+static int is_read(const shared_load *load, uint32_t stage) { return (load->stages >> stage & 1) != 0; }
+static int is_first(const shared_load *load, uint32_t stage) {
+  return (load->stages & ((2u << stage) - 1)) == 1u << stage;
+}
+
+/* ---- what is shared --------------------------------------------------------------------------------------------- */
+
+static void visit(const row_group *g, uint32_t *stages, term_id id, uint32_t stage) {
+  if (!varies_by_column(g, id) || (stages[id] >> stage & 1) != 0) return;
+  stages[id] |= 1u << stage;
+  const ops_term *term = ops_term_at(&g->terms, id);
+  for (uint32_t i = 0; i < term->input_count; i++) visit(g, stages, term->input[i], stage);
+}
+
+/* The loads that more than one stage reads: all, or the first few. */
+static uint32_t find_loads(const row_group *g, shared_load *loads) {
+  uint32_t stages[OPS_MAX_TERMS + 1] = {0}, count = 0, last = g->stage_count - 1;
+  for (uint32_t i = 0; i < g->reduction_count; i++) visit(g, stages, g->reductions[i].input, g->reductions[i].stage);
+  for (uint32_t i = 0; i < g->result_count; i++)
+    if (g->results[i].is_full) visit(g, stages, g->results[i].term, last);
+  for (uint32_t id = 1; id <= g->terms.terms.count && count < MOST_LOADS; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    if (term->kind != TERM_LOAD || term->type == ATLAS_bool || (stages[id] & (stages[id] - 1)) == 0) continue;
+    loads[count++] = (shared_load){.term = id, .stages = stages[id]};
+  }
+  return count;
+}
+
+static uint32_t bytes_of(atlas_type type) { return atlas_type_bits(type) / 8; }
+
+/* Units for which a block has shared memory, by the side of what its reductions take. */
+static uint32_t count_units(const row_group *g, const shared_load *loads, uint32_t load_count) {
+  uint64_t unit = 0, beside = OF_COLLECTIVES, most = (g->columns + SET - 1) / SET * UNITS;
+  uint32_t wide = ops_row_neighbours(g, MOST_WIDE), room = g->group->plan->target.shared_bytes;
+  for (uint32_t i = 0; i < load_count; i++)
+    unit += (uint64_t)LANES * ELEMENTS * bytes_of((atlas_type)ops_term_at(&g->terms, loads[i].term)->type);
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    beside += (uint64_t)(LANES + WARPS * OF_WARP) * wide * bytes_of((atlas_type)g->reductions[i].type);
+  if (unit == 0 || room <= beside) return 0;
+  return (uint32_t)((room - beside) / unit < most ? (room - beside) / unit : most);
+}
+
+int ops_rows_shared_can(const row_group *g) {
+  const ops_target *target = &g->group->plan->target;
+  shared_load loads[MOST_LOADS];
+  if (!target->for_gpu || g->reduction_count == 0 || g->columns <= MOST_HELD) return 0;
+  if (g->rows < 2 * (uint64_t)target->units || target->units == 0 || g->rows > INT32_MAX) return 0;
+  if ((g->columns + OPS_CHUNK - 1) / OPS_CHUNK > LANES || ops_row_element_bytes(g) > 4) return 0;
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (row_is_place(&g->reductions[i])) return 0;
+  return count_units(g, loads, find_loads(g, loads)) > 0;
+}
+
+/* ---- elements --------------------------------------------------------------------------------------------------- */
+
+static void set_element(void *context, uint32_t element) {
+  shared_row *l = context;
+  if (l->tests) ops_row_set_tested_column(l->g, &l->code, l->column, l->base, &l->layout, element);
+  else ops_row_set_column(l->g, &l->code, l->base, ops_column(&l->layout, element));
+}
+
+static void load_from_memory(shared_row *l, const shared_load *load) {
+  ops_code *code = &l->code;
+  atlas_type type = (atlas_type)ops_term_at(&l->g->terms, load->term)->type;
+  for (uint32_t e = 0; e < ELEMENTS; e++) {
+    set_element(l, e);
+    atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(load->element[e]),
+               atlas_reg(ops_value(code, load->term)));
+    ops_row_forget(l->g, code);
+  }
+}
+
+/* A lane reads what it has written. `at`: where it has the unit's first element. */
+static void move_shared(shared_row *l, const shared_load *load, atlas_op op, uint16_t at) {
+  atlas_type type = (atlas_type)ops_term_at(&l->g->terms, load->term)->type;
+  uint32_t wide = l->layout.wide;
+  for (uint32_t e = 0; e < ELEMENTS; e++) {
+    atlas_operand memory = atlas_mem_reg(load->symbol, at, (int64_t)(e / wide) * LANES * wide + e % wide);
+    atlas_operand element = atlas_reg(load->element[e]);
+    if (op == ATLAS_OP_sts) atlas_emit(l->code.builder, op, type, 2, memory, element);
+    else atlas_emit(l->code.builder, op, type, 2, element, memory);
+  }
+}
+
+/* Brings the unit's elements to registers: from memory, the first time to shared memory as well; later from there. */
+static void fetch(shared_row *l) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  uint32_t first = 0, later = 0;
+  for (uint32_t i = 0; i < l->load_count; i++) {
+    if (!is_read(&l->loads[i], l->stage)) continue;
+    *(is_first(&l->loads[i], l->stage) ? &first : &later) |= 1u << i;
+    if (first >> i & 1) load_from_memory(l, &l->loads[i]);
+  }
+  uint16_t at = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
+  emit_index(l, ATLAS_OP_mul, at, at, l->layout.wide);
+  emit_mad(l, at, l->unit, LANES * ELEMENTS, at);
+  atlas_emit(b, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(IS_SHARED), atlas_reg(l->unit),
+             atlas_bits(l->shared_units));
+  if (first != 0) {
+    uint32_t done = atlas_builder_label(b, NULL);
+    atlas_emit_branch(b, IS_SHARED, 1, done);
+    for (uint32_t i = 0; i < l->load_count; i++)
+      if (first >> i & 1) move_shared(l, &l->loads[i], ATLAS_OP_sts, at);
+    atlas_builder_place(b, done);
+  }
+  if (later != 0) {
+    uint32_t shared = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
+    atlas_emit_branch(b, IS_SHARED, 0, shared);
+    for (uint32_t i = 0; i < l->load_count; i++)
+      if (later >> i & 1) load_from_memory(l, &l->loads[i]);
+    atlas_emit_branch(b, -1, 0, done);
+    atlas_builder_place(b, shared);
+    for (uint32_t i = 0; i < l->load_count; i++)
+      if (later >> i & 1) move_shared(l, &l->loads[i], ATLAS_OP_lds, at);
+    atlas_builder_place(b, done);
+  }
+  ops_register_free(code, at);
+}
+
+static ops_held value_at(shared_row *l, term_id term, uint32_t element) {
+  ops_code *code = &l->code;
+  ops_held value = {0, (uint8_t)varies_by_column(l->g, term)};
+  set_element(l, element);
+  for (uint32_t i = 0; i < l->load_count; i++)
+    if (is_read(&l->loads[i], l->stage)) {
+      code->registers[l->loads[i].term] = l->loads[i].element[element];
+      if (l->loads[i].term == term) value.is_own = 0;
+    }
+  value.reg = ops_value(code, term);
+  for (uint32_t i = 0; i < l->load_count; i++) code->registers[l->loads[i].term] = OPS_NO_REGISTER;
+  if (value.is_own) code->registers[term] = OPS_NO_REGISTER;
+  ops_row_forget(l->g, code);
+  return value;
+}
+
+static ops_held leaf(void *context, uint32_t element) {
+  shared_row *l = context;
+  ops_held value = value_at(l, l->reduction->input, element);
+  return l->tests ? ops_fold_where(&l->fold, ROW_IS_THERE, value) : value;
+}
+
+/* ---- reductions ------------------------------------------------------------------------------------------------- */
+
+/* A binary counter: at each level the first half waits for the second. What a level has before its halves are whole is
+ * written over when they are. */
+static void add_unit(shared_row *l, uint32_t i) {
+  uint32_t wide = l->layout.wide;
+  for (uint32_t w = 0; w < wide; w++) {
+    uint16_t *part = l->part[i][w];
+    ops_held own = ops_own(&l->fold, ops_fold_leaves(&l->fold, w, wide, ELEMENTS / wide, leaf, l));
+    for (uint32_t level = 0; level < LEVELS; level++) {
+      ops_held both = ops_fold_two(&l->fold, (ops_held){part[level], 0}, (ops_held){own.reg, 0});
+      atlas_emit(l->code.builder, ATLAS_OP_sel, (atlas_type)l->fold.type, 4, atlas_reg(part[level]),
+                 atlas_pred(IS_EARLY + level), atlas_reg(own.reg), atlas_reg(part[level]));
+      ops_give_back(&l->code, own);
+      own = both;
+    }
+    atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)l->fold.type, 2, atlas_reg(part[LEVELS]), atlas_reg(own.reg));
+    ops_give_back(&l->code, own);
+  }
+}
+
+typedef struct shared_values {
+  shared_row *l;
+  uint16_t symbol, at;
+  uint32_t first, stride;
+} shared_values;
+
+static ops_held shared_value(void *context, uint32_t number) {
+  const shared_values *v = context;
+  ops_held value = {ops_register(&v->l->code), 1};
+  atlas_emit(v->l->code.builder, ATLAS_OP_lds, (atlas_type)v->l->fold.type, 2, atlas_reg(value.reg),
+             atlas_mem_reg(v->symbol, v->at, v->first + (int64_t)number * v->stride));
+  return value;
+}
+
+/* Where the lane's number is not below `count`: to `label`. */
+static void skip_from(shared_row *l, uint16_t lane, uint32_t count, uint32_t label) {
+  atlas_emit(l->code.builder, ATLAS_OP_set_ge, l->code.index_type, 3, atlas_pred(IS_SKIPPED), atlas_reg(lane),
+             atlas_bits(count));
+  atlas_emit_branch(l->code.builder, IS_SKIPPED, 0, label);
+}
+
+/* Two bits of the lane: one result of each four of the same neighbour and warp. */
+static void fold_fours(shared_row *l, uint32_t i, uint16_t lane) {
+  ops_code *code = &l->code;
+  uint32_t count = WARPS * OF_WARP * l->layout.wide, done = atlas_builder_label(code->builder, NULL);
+  skip_from(l, lane, count, done);
+  uint16_t from = ops_register(code);
+  emit_index(l, ATLAS_OP_and, from, lane, atlas_mask(code->index_type) ^ (OF_WARP - 1));
+  emit_mad(l, from, from, WARP / OF_WARP - 1, lane);
+  shared_values v = {l, l->parts[i], from, 0, OF_WARP};
+  ops_held four = ops_fold_leaves(&l->fold, 0, 1, WARP / OF_WARP, shared_value, &v);
+  atlas_emit(code->builder, ATLAS_OP_sts, (atlas_type)l->fold.type, 2, atlas_mem_reg(l->folded[i], lane, 0),
+             atlas_reg(four.reg));
+  ops_give_back(code, four);
+  ops_register_free(code, from);
+  atlas_builder_place(code->builder, done);
+}
+
+/* The rest of them: the lanes that keep a chunk's result have it, 32 of the block. */
+static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
+  ops_code *code = &l->code;
+  uint32_t done = atlas_builder_label(code->builder, NULL);
+  uint16_t at = ops_register(code);
+  emit_index(l, ATLAS_OP_div, at, lane, WARPS);
+  atlas_emit(code->builder, ATLAS_OP_set_ne, code->index_type, 3, atlas_pred(IS_SKIPPED), atlas_reg(at),
+             atlas_reg(l->set));
+  atlas_emit_branch(code->builder, IS_SKIPPED, 0, done);
+  emit_index(l, ATLAS_OP_rem, at, lane, WARPS);
+  emit_index(l, ATLAS_OP_mul, at, at, OF_WARP);
+  ops_held of[MOST_WIDE];
+  for (uint32_t w = 0; w < l->layout.wide; w++) {
+    shared_values v = {l, l->folded[i], at, w * (uint32_t)(WARPS * OF_WARP), 1};
+    of[w] = ops_fold_leaves(&l->fold, 0, 1, OF_WARP, shared_value, &v);
+  }
+  ops_held chunk = ops_fold_values(&l->fold, of, l->layout.wide);
+  atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)l->fold.type, 2, atlas_reg(l->kept[i]), atlas_reg(chunk.reg));
+  ops_give_back(code, chunk);
+  ops_register_free(code, at);
+  atlas_builder_place(code->builder, done);
+}
+
+typedef void reduction_step(shared_row *l, uint32_t i, uint16_t lane);
+
+static void store_parts(shared_row *l, uint32_t i, uint16_t lane) {
+  for (uint32_t w = 0; w < l->layout.wide; w++)
+    atlas_emit(l->code.builder, ATLAS_OP_sts, (atlas_type)l->fold.type, 2,
+               atlas_mem_reg(l->parts[i], lane, (int64_t)w * LANES), atlas_reg(l->part[i][w][LEVELS]));
+}
+
+/* For each ordered reduction of the stage. */
+static uint32_t each_ordered(shared_row *l, reduction_step *step, uint16_t lane) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
+    if (!is_of_stage(l, i)) continue;
+    l->reduction = &l->g->reductions[i];
+    l->fold = ops_fold_of(&l->code, l->reduction->reduce, (atlas_type)l->reduction->type);
+    if (!l->fold.is_ordered) continue;
+    count++;
+    if (step != NULL) step(l, i, lane);
+  }
+  return count;
+}
+
+static void end_set(shared_row *l) {
+  atlas_builder *b = l->code.builder;
+  if (each_ordered(l, NULL, 0) == 0) return;
+  uint32_t done = atlas_builder_label(b, NULL);
+  atlas_emit(b, ATLAS_OP_set_ne, l->code.index_type, 3, atlas_pred(IS_SKIPPED), atlas_reg(l->turn),
+             atlas_bits(UNITS - 1));
+  atlas_emit_branch(b, IS_SKIPPED, 0, done);
+  uint16_t lane = ops_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
+  each_ordered(l, store_parts, lane);
+  atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
+  each_ordered(l, fold_fours, lane);
+  atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
+  each_ordered(l, keep_chunks, lane);
+  ops_register_free(&l->code, lane);
+  atlas_builder_place(b, done);
+}
+
+static void reduce_unit(shared_row *l) {
+  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
+    if (!is_of_stage(l, i)) continue;
+    l->reduction = &l->g->reductions[i];
+    l->fold = ops_fold_of(&l->code, l->reduction->reduce, (atlas_type)l->reduction->type);
+    if (l->fold.is_ordered) {
+      add_unit(l, i);
+      continue;
+    }
+    ops_held own = ops_fold_leaves(&l->fold, 0, 1, ELEMENTS, leaf, l), kept = {l->kept[i], 1};
+    l->kept[i] = ops_fold_two(&l->fold, kept, own).reg;
+  }
+  end_set(l);
+}
+
+static ops_held result_at(void *context, const row_result *result, uint32_t element) {
+  return value_at(context, result->term, element);
+}
+
+static void store_unit(shared_row *l) {
+  row_storing storing = {l, result_at, set_element};
+  for (uint32_t load = 0; load < l->layout.loads; load++)
+    ops_row_store_load(l->g, &l->code, &storing, load, l->layout.wide, ROWS_ALL_STAGES,
+                       l->tests ? 1 + ROW_IS_THERE : 0);
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------ */
+
+static void begin_unit(shared_row *l) {
+  atlas_builder *b = l->code.builder;
+  atlas_type type = l->code.index_type;
+  uint16_t bit = ops_register(&l->code);
+  emit_index(l, ATLAS_OP_div, l->set, l->unit, UNITS);
+  emit_index(l, ATLAS_OP_and, l->turn, l->unit, UNITS - 1);
+  emit_mad(l, l->base, l->set, SET, l->own);
+  for (uint32_t level = 0; level < LEVELS; level++) {
+    emit_index(l, ATLAS_OP_div, bit, l->turn, 1u << level);
+    emit_index(l, ATLAS_OP_and, bit, bit, 1);
+    emit_mad(l, l->base, bit, (uint64_t)WARP * l->layout.wide * (UNITS / 2 >> level), l->base);
+    atlas_emit(b, l->is_backward ? ATLAS_OP_set_ne : ATLAS_OP_set_eq, type, 3, atlas_pred(IS_EARLY + level),
+               atlas_reg(bit), atlas_bits(0));
+  }
+  if (l->is_backward) emit_index(l, ATLAS_OP_xor, l->turn, l->turn, UNITS - 1);
+  ops_register_free(&l->code, bit);
+}
+
+static void over_units(shared_row *l, uint64_t first, uint64_t count, int tests, void (*body)(shared_row *)) {
+  ops_code *code = &l->code;
+  if (count == 0) return;
+  uint16_t rounds = ops_register(code);
+  l->tests = tests;
+  if (tests) l->column = ops_register(code);
+  uint64_t start = l->is_backward ? first + count - 1 : first;
+  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->unit), index_scalar(l, start));
+  atlas_emit(code->builder, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(rounds), ops_scalar_of(code, ATLAS_u32, count));
+  uint32_t next = atlas_builder_label(code->builder, NULL);
+  atlas_builder_place(code->builder, next);
+  begin_unit(l);
+  fetch(l);
+  body(l);
+  emit_index(l, l->is_backward ? ATLAS_OP_sub : ATLAS_OP_add, l->unit, l->unit, 1);
+  atlas_emit(code->builder, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
+  if (tests) ops_register_free(code, l->column);
+  ops_register_free(code, rounds);
+}
+
+static void over_row(shared_row *l, void (*body)(shared_row *)) {
+  uint64_t whole = l->g->columns / SET * UNITS, rest = l->g->columns % SET == 0 ? 0 : UNITS;
+  l->is_backward = l->stage % 2 == 0;
+  ops_row_hoist(l->g, &l->code, l->stage);
+  if (l->is_backward) over_units(l, whole, rest, 1, body);
+  over_units(l, 0, whole, 0, body);
+  if (!l->is_backward) over_units(l, whole, rest, 1, body);
+}
+
+/* ---- stages ----------------------------------------------------------------------------------------------------- */
+
+static uint16_t new_kept(shared_row *l) {
+  uint16_t reg = ops_register(&l->code);
+  atlas_emit(l->code.builder, ATLAS_OP_movi, (atlas_type)l->fold.type, 2, atlas_reg(reg), atlas_bits(l->fold.identity));
+  return reg;
+}
+
+static void begin_kept(shared_row *l) {
+  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
+    if (!is_of_stage(l, i)) continue;
+    const row_reduction *r = &l->g->reductions[i];
+    l->fold = ops_fold_of(&l->code, r->reduce, (atlas_type)r->type);
+    l->kept[i] = new_kept(l);
+    for (uint32_t w = 0; l->fold.is_ordered && w < l->layout.wide; w++)
+      for (uint32_t level = 0; level <= LEVELS; level++) l->part[i][w][level] = new_kept(l);
+  }
+}
+
+static void end_kept(shared_row *l) {
+  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
+    if (!is_of_stage(l, i)) continue;
+    const row_reduction *r = &l->g->reductions[i];
+    ops_fold fold = ops_fold_of(&l->code, r->reduce, (atlas_type)r->type);
+    uint16_t result = ops_fold_lanes(&fold, (ops_held){l->kept[i], 1}).reg;
+    for (uint32_t w = 0; fold.is_ordered && w < l->layout.wide; w++)
+      for (uint32_t level = 0; level <= LEVELS; level++) ops_register_free(&l->code, l->part[i][w][level]);
+    if (r->bound != 0) l->code.registers[r->bound] = result;
+    else ops_register_free(&l->code, result);
+  }
+}
+
+static void write_stages(shared_row *l) {
+  row_group *g = l->g;
+  for (l->stage = 0; l->stage + 1 < g->stage_count; l->stage++) {
+    begin_kept(l);
+    over_row(l, reduce_unit);
+    end_kept(l);
+  }
+  if (ops_row_has_full_results(g)) over_row(l, store_unit);
+  ops_row_finish(g, &l->code, 1);
+}
+
+/* ---- the program ------------------------------------------------------------------------------------------------ */
+
+static void begin_block(shared_row *l) {
+  row_group *g = l->g;
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  atlas_builder_block(b, LANES, 1, 1);
+  for (uint32_t i = 0; i < l->load_count; i++) {
+    shared_load *load = &l->loads[i];
+    atlas_type type = (atlas_type)ops_term_at(&g->terms, load->term)->type;
+    load->symbol = atlas_builder_shared(b, (char[]){'h', (char)('a' + i), '\0'}, type,
+                                        l->shared_units * LANES * ELEMENTS);
+    for (uint32_t e = 0; e < ELEMENTS; e++) load->element[e] = ops_register(code);
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    atlas_type type = (atlas_type)g->reductions[i].type;
+    if (!ops_fold_of(code, g->reductions[i].reduce, type).is_ordered) continue;
+    uint32_t wide = l->layout.wide;
+    l->parts[i] = atlas_builder_shared(b, (char[]){'p', (char)('a' + i), '\0'}, type, LANES * wide);
+    l->folded[i] = atlas_builder_shared(b, (char[]){'q', (char)('a' + i), '\0'}, type, WARPS * OF_WARP * wide);
+  }
+  ops_row_coordinates(g, code, ops_index_of(code, ATLAS_REG_BLOCK_INDEX));
+  uint16_t lane = ops_index_of(code, ATLAS_REG_BLOCK_LANE), warp = ops_register(code);
+  l->own = ops_register(code);
+  emit_index(l, ATLAS_OP_div, warp, lane, WARP);
+  emit_index(l, ATLAS_OP_rem, lane, lane, WARP);
+  emit_index(l, ATLAS_OP_mul, l->own, lane, l->layout.wide);
+  emit_mad(l, l->own, warp, OPS_CHUNK, l->own);
+  ops_register_free(code, lane);
+  ops_register_free(code, warp);
+  l->unit = ops_register(code), l->set = ops_register(code), l->turn = ops_register(code);
+  l->base = ops_register(code);
+}
+
+hg_status ops_rows_shared(row_group *g, ops_step *step) {
+  const hg_allocator *allocator = &g->group->plan->allocator;
+  shared_row *l = hg_allocate(allocator, 1, sizeof *l);
+  if (l == NULL) return hg_fail_memory("a row in shared memory", sizeof *l);
+  l->g = g;
+  l->load_count = find_loads(g, l->loads);
+  l->shared_units = count_units(g, l->loads, l->load_count);
+  uint32_t wide = ops_row_neighbours(g, MOST_WIDE);
+  l->layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = ELEMENTS / wide, .rows = 1};
+  hg_status status = ops_row_code_begin(g, &l->code, step, "shared_rows");
+  if (status == HG_OK) {
+    begin_block(l);
+    write_stages(l);
+    status = ops_code_end(&l->code);
+  }
+  step->grid[0] = (uint32_t)g->rows, step->grid[1] = step->grid[2] = 1;
+  step->block[0] = LANES, step->block[1] = step->block[2] = 1;
+  step->kind = "rows";
+  hg_release(allocator, l);
+  return status;
+}

@@ -1,0 +1,482 @@
+/* scatter_add.c - adding at numbers: old + F(the contributions in increasing order of their sources).
+ *
+ * A lane for each column of the index makes lists of the sources of each place, by two runs along the axis; a GPU has
+ * too few columns for that, and makes them as scatter_lists.c says. Then a lane for each place folds its list by a
+ * binary counter: in chunks of 4096, values in bit-reversed order of their numbers, and the chunks in the same way.
+ * Where there are fewer sources than places the result is made the base before, and the lanes are the sources': the
+ * first one of a list folds it; but not where a CPU itself adds up whole rows. Columns are counted along the axes that
+ * the index varies along: of an index for whole rows there is one. */
+#include "ops/write/own_rows.h"
+#include "ops/write/scatter.h"
+
+#include <string.h>
+
+enum { FEW = 4 /* values that are folded in registers */ };
+
+/* ---- adding: lists of each place's sources ----------------------------------------------------------------------- */
+
+static hg_status write_zeros(const scatter *s, ops_step *step) {
+  scatter_launch l;
+  ops_shape all = {.rank = 1, .size = {s->columns * s->places}};
+  HG_TRY(ops_scatter_begin(&l, s, &all, 1));
+  hg_status status = ops_scatter_code(&l, step, "scatter_zeros");
+  if (status == HG_OK) {
+    uint16_t at = ops_register(&l.code), zero = ops_register(&l.code);
+    atlas_emit2(l.code.builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u64, atlas_reg(at), atlas_reg(ATLAS_REG_LANE));
+    atlas_emit(l.code.builder, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(zero), atlas_bits(0));
+    for (uint32_t k = COUNTED; k <= BEGUN; k++) {
+      ops_scatter_writes(&l, s->kept[k]);
+      atlas_emit(l.code.builder, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem_reg(ops_buffer_of(&l.code, s->kept[k]), at, 0),
+                 atlas_reg(zero));
+    }
+    ops_scatter_end(&l, step, &status, s->columns * s->places);
+  }
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+static uint32_t begin_run(scatter_launch *l) {
+  uint32_t next = atlas_builder_label(l->code.builder, NULL);
+  atlas_emit(l->code.builder, ATLAS_OP_movi, ATLAS_i64, 2, atlas_reg(l->code.variable[l->s->axis]),
+             atlas_int_const(ATLAS_i64, 0));
+  ops_forget(&l->code, 1u << l->s->axis);
+  atlas_builder_place(l->code.builder, next);
+  return next;
+}
+
+static void end_run(scatter_launch *l, uint32_t next) {
+  uint16_t j = l->code.variable[l->s->axis];
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, j, atlas_reg(j), atlas_int_const(ATLAS_i64, 1));
+  atlas_emit(l->code.builder, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_MORE), atlas_reg(j),
+             ops_scatter_scalar(l, l->s->sources));
+  atlas_emit_branch(l->code.builder, IS_MORE, 0, next);
+}
+
+/* The first run counts. The second gives a place its part of the list when it meets it, from 1 on, and counts again. An
+ * index out of range is a fault, and its number stands where the next part begins, or in nobody's. */
+static void list_sources(scatter_launch *l, term_id index) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  ops_form place = ops_scatter_in_column(l->s, l->s->places, l->s->rank),
+           column = ops_scatter_in_column(l->s, l->s->sources, OPS_MAX_VARIABLES);
+  uint16_t count = ops_register(code), first = ops_register(code), free_part = ops_register(code),
+           own = ops_register(code);
+  uint16_t list = ops_scatter_number(l, &column);
+  uint32_t next = begin_run(l);
+  ops_scatter_find(l, index);
+  uint16_t at = ops_scatter_checked(l, &place);
+  ops_scatter_load(l, COUNTED, count, at);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, count, atlas_reg(count), atlas_bits(1));
+  ops_scatter_store(l, COUNTED, at, count);
+  ops_register_free(code, at);
+  end_run(l, next);
+  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(free_part), atlas_bits(1));
+  next = begin_run(l);
+  ops_scatter_find(l, index);
+  at = ops_scatter_checked(l, &place);
+  uint32_t is_known = atlas_builder_label(b, NULL);
+  ops_scatter_load(l, COUNTED, count, at);
+  ops_scatter_load(l, BEGUN, first, at);
+  atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(first), atlas_bits(0));
+  atlas_emit_branch(b, IS_MORE, 0, is_known);
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(first), atlas_reg(free_part));
+  ops_scatter_store(l, BEGUN, at, first);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, free_part, atlas_reg(free_part), atlas_reg(count));
+  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(count), atlas_bits(0));
+  atlas_builder_place(b, is_known);
+  uint16_t slot = ops_register(code);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), atlas_reg(count));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(slot), atlas_reg(first));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, slot, atlas_reg(slot), atlas_reg(list));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[l->s->axis]));
+  atlas_emit(b, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem_reg(ops_buffer_of(code, l->s->kept[LISTED]), slot, -1),
+             atlas_reg(own));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, count, atlas_reg(count), atlas_bits(1));
+  ops_scatter_store(l, COUNTED, at, count);
+  end_run(l, next);
+}
+
+static hg_status write_lists(const scatter *s, ops_step *step) {
+  scatter_launch l;
+  term_id index;
+  HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
+  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
+  for (uint32_t k = COUNTED; k <= BEGUN && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
+  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_lists");
+  if (status == HG_OK) {
+    for (uint32_t k = COUNTED; k <= LISTED; k++) ops_scatter_writes(&l, s->kept[k]);
+    ops_want(&l.code, index);
+    ops_scatter_split(&l, &s->from, s->key);
+    list_sources(&l, index);
+    ops_scatter_end(&l, step, &status, s->columns);
+    ops_listed listed = {.index = index, .axis = s->axis, .bounds = (ops_bounds)s->node->bounds,
+                         .sources = s->sources, .places = s->places, .counted = s->kept[COUNTED],
+                         .begun = s->kept[BEGUN], .listed = s->kept[LISTED]};
+    hg_rows rows;
+    if (status == HG_OK && s->columns == 1 && ops_find_listed(&l.terms, &listed, &rows))
+      status = ops_tell_rows(s->group->plan, &rows, step);
+  }
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+/* At a label: what was computed before it may not have been. */
+static void forget_all(ops_code *code) {
+  for (uint32_t id = 1; id <= code->terms->terms.count; id++) {
+    if (code->registers[id] != OPS_NO_REGISTER) ops_register_free(code, code->registers[id]);
+    code->registers[id] = OPS_NO_REGISTER;
+  }
+  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) {
+    if (code->variable[i] != OPS_NO_REGISTER) ops_register_free(code, code->variable[i]);
+    code->variable[i] = OPS_NO_REGISTER;
+  }
+}
+
+/* ---- adding: sums ------------------------------------------------------------------------------------------------ */
+
+/* A loop over numbers of 0 to count - 1 in bit-reversed order, and a binary counter of what they come to. */
+typedef struct counter {
+  uint16_t memory;            /* i64: where the first level lies among what is kept as LEVELS */
+  uint16_t count, bits;       /* u32: how many; the power of two at or above it */
+  uint16_t turn, number, sum; /* u32: of the loop; its bits reversed; the type's */
+  uint32_t next;
+} counter;
+
+static counter begin_counter(scatter_launch *l, uint16_t memory, uint16_t count) {
+  ops_code *code = &l->code;
+  counter c = {.memory = memory, .count = count};
+  c.bits = ops_register(code), c.turn = ops_register(code), c.number = ops_register(code), c.sum = ops_register(code);
+  c.next = atlas_builder_label(code->builder, NULL);
+  return c;
+}
+
+static void first_turn(scatter_launch *l, counter *c) {
+  atlas_builder *b = l->code.builder;
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, c->bits, atlas_reg(c->count), atlas_bits(1));
+  atlas_emit(b, ATLAS_OP_clz, ATLAS_u32, 2, atlas_reg(c->bits),
+             atlas_reg(c->bits)); /* 32 - bits: how far numbers go down */
+  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(c->turn), atlas_bits(0));
+  atlas_builder_place(b, c->next);
+  atlas_emit(b, ATLAS_OP_brev, ATLAS_u32, 2, atlas_reg(c->number), atlas_reg(c->turn));
+  ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, c->number, atlas_reg(c->number), atlas_reg(c->bits));
+}
+
+/* How far a level lies from the one below. */
+static uint64_t level_stride(const scatter *s) {
+  uint64_t stride = 1;
+  for (uint32_t i = s->axis + 1; i < s->rank; i++) stride *= s->from.size[i];
+  return stride;
+}
+
+/* sum goes into the counter; when all turns are done, it is all of them. */
+static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
+  atlas_builder *b = l->code.builder;
+  uint16_t rest = ops_register(&l->code), level = ops_register(&l->code), bit = ops_register(&l->code);
+  uint16_t kept = ops_register(&l->code);
+  uint32_t carry = atlas_builder_label(b, NULL), put = atlas_builder_label(b, NULL);
+  atlas_operand memory = atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[LEVELS]), level, 0);
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(rest), atlas_reg(c->turn));
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(level), atlas_reg(c->memory));
+  atlas_builder_place(b, carry);
+  ops_scatter_emit(l, ATLAS_OP_and, ATLAS_u32, bit, atlas_reg(rest), atlas_bits(1));
+  atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(bit), atlas_bits(0));
+  atlas_emit_branch(b, IS_MORE, 0, put);
+  atlas_emit(b, ATLAS_OP_ldg, type, 2, atlas_reg(kept), memory);
+  ops_scatter_emit(l, ATLAS_OP_add, type, c->sum, atlas_reg(kept), atlas_reg(c->sum));
+  ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, rest, atlas_reg(rest), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, level, atlas_reg(level), ops_scatter_scalar(l, level_stride(l->s)));
+  atlas_emit_branch(b, -1, 0, carry);
+  atlas_builder_place(b, put);
+  atlas_emit(b, ATLAS_OP_stg, type, 2, memory, atlas_reg(c->sum));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, c->turn, atlas_reg(c->turn), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, bit, atlas_bits(32), atlas_reg(c->bits));
+  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(rest), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_shl, ATLAS_u32, rest, atlas_reg(rest), atlas_reg(bit));
+  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(c->turn), atlas_reg(rest));
+  atlas_emit_branch(b, IS_MORE, 0, c->next);
+  ops_register_free(&l->code, rest);
+  ops_register_free(&l->code, level);
+  ops_register_free(&l->code, bit);
+  ops_register_free(&l->code, kept);
+}
+
+static uint64_t identity_of(atlas_type type) {
+  return atlas_is_float(type) ? UINT64_C(1) << (8 * atlas_bytes(type) - 1) : 0;
+}
+
+/* The sum is the identity (-0 of floats) where the number is beyond the count; else what comes up to the label. */
+static uint32_t if_there(scatter_launch *l, counter *c, atlas_type type) {
+  atlas_builder *b = l->code.builder;
+  uint32_t absent = atlas_builder_label(b, NULL);
+  atlas_emit(b, ATLAS_OP_movi, type, 2, atlas_reg(c->sum), atlas_bits(identity_of(type)));
+  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_THERE), atlas_reg(c->number), atlas_reg(c->count));
+  atlas_emit_branch(b, IS_THERE, 1, absent);
+  return absent;
+}
+
+/* The value of the source that stands in the list at `at` (i64), in a register. `along`: the coordinate that is a
+ * source's number. */
+static void listed_value(scatter_launch *l, term_id source, uint32_t along, uint16_t at, uint16_t to) {
+  ops_code *code = &l->code;
+  uint16_t number = ops_register(code);
+  ops_scatter_load(l, LISTED, number, at);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(code->variable[along]), atlas_reg(number));
+  ops_register_free(code, number);
+  forget_all(code);
+  atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)l->s->node->type, 2, atlas_reg(to),
+             atlas_reg(ops_value(code, source)));
+  forget_all(code); /* the value is not there behind a branch */
+}
+
+/* F of up to FEW values: those that are not there are the last one's places, and the identity. */
+static void sum_few(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  atlas_type type = (atlas_type)l->s->node->type;
+  uint16_t value[FEW], last = ops_register(code), at = ops_register(code), wide = ops_register(code);
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, last, atlas_reg(count), atlas_bits(1));
+  for (uint32_t i = 0; i < FEW; i++) {
+    value[i] = ops_register(code);
+    ops_scatter_emit(l, ATLAS_OP_min, ATLAS_u32, at, atlas_reg(last), atlas_bits(i));
+    atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(wide), atlas_reg(at));
+    ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(list));
+    listed_value(l, source, along, wide, value[i]);
+    atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(i));
+    atlas_emit(b, ATLAS_OP_movi, type, 2, atlas_reg(sum), atlas_bits(identity_of(type)));
+    atlas_emit(b, ATLAS_OP_sel, type, 4, atlas_reg(value[i]), atlas_pred(IS_THERE), atlas_reg(value[i]),
+               atlas_reg(sum));
+  }
+  for (uint32_t half = FEW / 2; half > 0; half /= 2)
+    for (uint32_t i = 0; i < half; i++)
+      ops_scatter_emit(l, ATLAS_OP_add, type, value[i], atlas_reg(value[i]), atlas_reg(value[i + half]));
+  atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(value[0]));
+  for (uint32_t i = 0; i < FEW; i++) ops_register_free(code, value[i]);
+}
+
+/* Where the levels of the counters lie: those of values at the list's own places, those of chunks behind them. So many
+ * levels no list of more than FEW values has as to reach beyond its places. */
+static void find_levels(scatter_launch *l, uint16_t count, uint16_t list, uint16_t *values, uint16_t *chunks) {
+  const scatter *s = l->s;
+  ops_code *code = &l->code;
+  ops_form place;
+  memset(&place, 0, sizeof place);
+  int64_t stride = 1;
+  for (uint32_t i = s->rank; i-- > 0; stride *= (int64_t)s->from.size[i])
+    if (i != s->axis) place.factor[i] = stride;
+  uint16_t behind = ops_register(code), column = OPS_NO_REGISTER;
+  *values = ops_scatter_number(l, &place), *chunks = ops_register(code);
+  ops_form first =
+      ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES); /* lists of columns lie one behind another */
+  column = ops_scatter_number(l, &first);
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_i64, column, atlas_reg(list), atlas_reg(column));
+  atlas_operand of_level = ops_scatter_scalar(l, level_stride(s));
+  atlas_emit(code->builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(*values), atlas_reg(column), of_level,
+             atlas_reg(*values));
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, behind, atlas_reg(count), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_min, ATLAS_u32, behind, atlas_reg(behind), atlas_bits(CHUNK_BITS + 1));
+  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(*chunks), atlas_reg(behind));
+  atlas_emit(code->builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(*chunks), atlas_reg(*chunks), of_level,
+             atlas_reg(*values));
+}
+
+static void sum_many(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  atlas_type type = (atlas_type)l->s->node->type;
+  uint16_t chunks = ops_register(code), own = ops_register(code), start = ops_register(code), at = ops_register(code);
+  uint16_t wide = ops_register(code), values_at, chunks_at;
+  find_levels(l, count, list, &values_at, &chunks_at);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, chunks, atlas_reg(count), atlas_bits((1u << CHUNK_BITS) - 1));
+  ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, chunks, atlas_reg(chunks), atlas_bits(CHUNK_BITS));
+  counter outer = begin_counter(l, chunks_at, chunks), inner = begin_counter(l, values_at, own);
+  first_turn(l, &outer);
+  uint32_t no_chunk = if_there(l, &outer, type);
+  ops_scatter_emit(l, ATLAS_OP_shl, ATLAS_u32, start, atlas_reg(outer.number), atlas_bits(CHUNK_BITS));
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, own, atlas_reg(count), atlas_reg(start));
+  ops_scatter_emit(l, ATLAS_OP_min, ATLAS_u32, own, atlas_reg(own), atlas_bits(1u << CHUNK_BITS));
+  first_turn(l, &inner);
+  uint32_t no_value = if_there(l, &inner, type);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, at, atlas_reg(inner.number), atlas_reg(start));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(wide), atlas_reg(at));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(list));
+  listed_value(l, source, along, wide, inner.sum);
+  atlas_builder_place(b, no_value);
+  end_turn(l, &inner, type);
+  atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(outer.sum), atlas_reg(inner.sum));
+  atlas_builder_place(b, no_chunk);
+  end_turn(l, &outer, type);
+  atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(outer.sum));
+}
+
+/* F of the listed sources' values, in sum. Where all lanes of a block have one list, one value is no detour for any. */
+static void sum_listed(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+  atlas_builder *b = l->code.builder;
+  uint32_t many = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
+  if (l->code.step->block[0] != 0) {
+    uint32_t several = atlas_builder_label(b, NULL);
+    atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(1));
+    atlas_emit_branch(b, IS_MORE, 0, several);
+    listed_value(l, source, along, list, sum);
+    atlas_emit_branch(b, -1, 0, done);
+    atlas_builder_place(b, several);
+  }
+  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_bits(FEW), atlas_reg(count));
+  atlas_emit_branch(b, IS_MORE, 0, many);
+  sum_few(l, source, along, count, list, sum);
+  atlas_emit_branch(b, -1, 0, done);
+  atlas_builder_place(b, many);
+  forget_all(&l->code);
+  sum_many(l, source, along, count, list, sum);
+  atlas_builder_place(b, done);
+  forget_all(&l->code);
+}
+
+static void add_to_base(scatter_launch *l, term_id base, term_id source) {
+  const scatter *s = l->s;
+  ops_code *code = &l->code;
+  atlas_type type = (atlas_type)s->node->type;
+  ops_form place = ops_scatter_in_column(s, s->places, s->axis),
+           column = ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES);
+  uint16_t at = ops_scatter_number(l, &place), list = ops_scatter_number(l, &column), wide = ops_register(code);
+  uint16_t count = ops_register(code), first = ops_register(code), sum = ops_register(code),
+           result = ops_register(code);
+  ops_scatter_load(l, COUNTED, count, at);
+  ops_scatter_load(l, BEGUN, first, at);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(wide), atlas_reg(first));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_reg(wide));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_int_const(ATLAS_i64, -1));
+  atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(result), atlas_reg(ops_value(code, base)));
+  uint32_t none = atlas_builder_label(code->builder, NULL);
+  atlas_emit(code->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(0));
+  atlas_emit_branch(code->builder, IS_MORE, 0, none);
+  sum_listed(l, source, s->rank, count, list, sum);
+  ops_scatter_emit(l, ATLAS_OP_add, type, result, atlas_reg(result), atlas_reg(sum));
+  atlas_builder_place(code->builder, none);
+  forget_all(code);
+  ops_form target = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->own);
+  ops_store(code, s->out, &target, type, result);
+}
+
+/* 1 if a place's sum is one of whole rows: what a device may know of the launch. */
+static int adds_rows(const scatter_launch *l, term_id base, term_id source, hg_rows *out) {
+  const scatter *s = l->s;
+  ops_form place = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->own);
+  ops_added added = {.shape = &s->to, .axis = s->axis, .sources = s->sources, .base = base, .source = source,
+                     .storage = s->out, .place = &place, .counted = s->kept[COUNTED], .begun = s->kept[BEGUN],
+                     .listed = s->kept[LISTED]};
+  return s->columns == 1 && ops_find_added(&l->terms, &added, out);
+}
+
+static hg_status write_sums(const scatter *s, ops_step *step) {
+  scatter_launch l;
+  term_id base, source;
+  HG_TRY(ops_scatter_begin(&l, s, &s->to, s->sources));
+  hg_status status = ops_term_of(&l.terms, s->node->input[0], l.own, &base);
+  if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[2], l.other, &source);
+  for (uint32_t k = COUNTED; k <= LEVELS && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
+  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_sums");
+  if (status == HG_OK) {
+    ops_scatter_writes(&l, s->kept[LEVELS]);
+    ops_scatter_split_all(&l, &s->to);
+    add_to_base(&l, base, source);
+    ops_scatter_end(&l, step, &status, ops_count(&s->to));
+    hg_rows rows;
+    if (status == HG_OK && adds_rows(&l, base, source, &rows)) status = ops_tell_rows(s->group->plan, &rows, step);
+  }
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+/* A lane for each source, which does the sum if it is the first of its place's list. The result is the base already. */
+static void add_from_first(scatter_launch *l, term_id index, term_id base, term_id source) {
+  const scatter *s = l->s;
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  atlas_type type = (atlas_type)s->node->type;
+  ops_form place = ops_scatter_in_column(s, s->places, s->rank),
+           column = ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES);
+  uint32_t none = atlas_builder_label(b, NULL);
+  ops_scatter_find(l, index);
+  atlas_emit_branch(b, IS_THERE, 1, none);
+  uint16_t at = ops_scatter_number(l, &place), list = ops_scatter_number(l, &column), wide = ops_register(code);
+  uint16_t count = ops_register(code), first = ops_register(code), sum = ops_register(code), own = ops_register(code);
+  ops_scatter_load(l, BEGUN, first, at);
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(wide), atlas_reg(first));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_reg(wide));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_int_const(ATLAS_i64, -1));
+  ops_scatter_load(l, LISTED, first, list);
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[s->axis]));
+  atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(own), atlas_reg(first));
+  atlas_emit_branch(b, IS_MORE, 0, none);
+  ops_scatter_load(l, COUNTED, count, at);
+  forget_all(code);
+  sum_listed(l, source, s->axis, count, list, sum);
+  ops_scatter_emit(l, ATLAS_OP_add, type, sum, atlas_reg(ops_value(code, base)), atlas_reg(sum));
+  ops_form target = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->other);
+  ops_store(code, s->out, &target, type, sum);
+  atlas_builder_place(b, none);
+}
+
+static hg_status write_sums_of_sources(const scatter *s, ops_step *step) {
+  scatter_launch l;
+  term_id index, base, source;
+  HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
+  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
+  if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[0], l.other, &base);
+  if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[2], l.own, &source);
+  for (uint32_t k = COUNTED; k <= LEVELS && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
+  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_sums");
+  if (status == HG_OK) {
+    ops_scatter_writes(&l, s->kept[LEVELS]);
+    ops_scatter_split_all(&l, &s->from);
+    add_from_first(&l, index, base, source);
+    ops_scatter_end(&l, step, &status, ops_count(&s->from));
+  }
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+/* Which coordinates the index varies along, but the axis. */
+static hg_status find_columns(scatter *s) {
+  scatter_launch l;
+  term_id index;
+  HG_TRY(ops_scatter_begin(&l, s, &s->from, 1));
+  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
+  s->columns = 1;
+  if (status == HG_OK) s->key = ops_term_at(&l.terms, index)->varies & ~(1u << s->axis) & ((1u << s->rank) - 1);
+  for (uint32_t i = 0; i < s->rank; i++)
+    if ((s->key >> i & 1) != 0) s->columns *= s->from.size[i];
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+/* Lanes one by one would wait for memory, source by source. */
+static int has_few_columns(const scatter *s) {
+  enum { MOST_SOURCES = 16 };
+  return s->group->plan->for_gpu && s->sources > MOST_SOURCES;
+}
+
+hg_status ops_scatter_add(scatter *s, ops_step *steps) {
+  if (s->sources == 0) return ops_scatter_base(s, &steps[0]);
+  HG_TRY(find_columns(s));
+  HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->places, &s->kept[COUNTED]));
+  HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->places, &s->kept[BEGUN]));
+  HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->sources, &s->kept[LISTED]));
+  HG_TRY(ops_scatter_keep(s, (atlas_type)s->node->type, ops_count(&s->from), &s->kept[LEVELS]));
+  if (has_few_columns(s)) {
+    HG_TRY(ops_scatter_lists(s, steps));
+    steps += SCATTER_LIST_STEPS;
+  } else {
+    HG_TRY(write_zeros(s, &steps[0]));
+    HG_TRY(write_lists(s, &steps[1]));
+    steps += 2;
+  }
+  if (s->sources >= s->places || (s->columns == 1 && !s->group->plan->for_gpu)) {
+    HG_TRY(write_sums(s, &steps[0]));
+    if (s->sources >= s->places || steps[0].rows != NULL) return HG_OK;
+    ops_step_release(&s->group->plan->allocator, &steps[0]);
+    memset(&steps[0], 0, sizeof steps[0]);
+  }
+  HG_TRY(ops_scatter_base(s, &steps[0]));
+  return write_sums_of_sources(s, &steps[1]);
+}

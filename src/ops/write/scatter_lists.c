@@ -1,0 +1,236 @@
+/* scatter_lists.c - lists of each place's sources, in increasing order, by as many lanes as there are sources.
+ *
+ * Sources are cut into parts along the axis, few enough that there may be a counter for each place and part. They are
+ * counted; a lane for each place gives it a piece of the list, wherever there is room, and each part of it a piece of
+ * that; sources take seats in their part's piece as they come, and then each finds its rank there by counting those
+ * with lower numbers. So the result depends on no order, but for where a place's list begins, which nobody sees. An
+ * index out of range is a fault as it is counted, and in no list. */
+#include "ops/write/scatter.h"
+
+#include <string.h>
+
+enum { LEAST_PART_BITS = 10, MOST_COUNTERS = 1 << 20, IS_FIRST = 3 };
+
+/* Of the counters: place and part, and behind them for each column how much of its list is taken. Where parts begin,
+ * each place has one more for where the last one ends. */
+static void choose_parts(scatter *s) {
+  uint64_t most = 4 * s->columns * s->sources, last = s->sources - 1;
+  if (most < MOST_COUNTERS) most = MOST_COUNTERS;
+  s->part_bits = LEAST_PART_BITS;
+  while (s->columns * s->places * ((last >> s->part_bits) + 1) > most && last >> s->part_bits != 0) s->part_bits++;
+  s->parts = (uint32_t)(last >> s->part_bits) + 1;
+}
+
+static uint64_t counters(const scatter *s) { return s->columns * s->places * s->parts; }
+
+static hg_status write_zeros(const scatter *s, ops_step *step) {
+  scatter_launch l;
+  uint64_t count = counters(s) + s->columns;
+  ops_shape all = {.rank = 1, .size = {count}};
+  HG_TRY(ops_scatter_begin(&l, s, &all, 1));
+  hg_status status = ops_scatter_code(&l, step, "scatter_zeros");
+  if (status == HG_OK) {
+    uint16_t zero = ops_register(&l.code);
+    ops_scatter_writes(&l, s->kept[PART_COUNTED]);
+    atlas_emit(l.code.builder, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(zero), atlas_bits(0));
+    atlas_emit(l.code.builder, ATLAS_OP_stg, ATLAS_u32, 2,
+               atlas_mem_lane(ops_buffer_of(&l.code, s->kept[PART_COUNTED]), 0), atlas_reg(zero));
+    ops_scatter_end(&l, step, &status, count);
+  }
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+/* ---- a lane for each source -------------------------------------------------------------------------------------- */
+
+/* place * `each` + the source's part. */
+static uint16_t of_part(scatter_launch *l, uint64_t each) {
+  const scatter *s = l->s;
+  ops_form place = ops_scatter_in_column(s, s->places, s->rank);
+  uint16_t at = ops_scatter_number(l, &place), part = ops_register(&l->code);
+  ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_i64, part, atlas_reg(l->code.variable[s->axis]), atlas_bits(s->part_bits));
+  atlas_emit(l->code.builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(at), atlas_reg(at), ops_scatter_scalar(l, each),
+             atlas_reg(part));
+  ops_register_free(&l->code, part);
+  return at;
+}
+
+static void add_to_counter(scatter_launch *l, uint16_t at, uint32_t what, atlas_operand old) {
+  atlas_emit(l->code.builder, ATLAS_OP_atom_add, ATLAS_u32, 3, old,
+             atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[PART_COUNTED]), at, 0), atlas_bits(what));
+}
+
+/* Where the list of the source's column begins, less 1: numbers in lists count from 1. */
+static uint16_t before_list(scatter_launch *l) {
+  ops_form column = ops_scatter_in_column(l->s, l->s->sources, OPS_MAX_VARIABLES);
+  column.constant = -1;
+  return ops_scatter_number(l, &column);
+}
+
+static uint16_t own_number(scatter_launch *l) {
+  uint16_t own = ops_register(&l->code);
+  atlas_emit2(l->code.builder, ATLAS_OP_cvt, ATLAS_u32, ATLAS_i64, atlas_reg(own),
+              atlas_reg(l->code.variable[l->s->axis]));
+  return own;
+}
+
+/* to = list + number, as an address. */
+static void seat(scatter_launch *l, uint16_t to, uint16_t list, uint16_t number) {
+  atlas_emit2(l->code.builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(to), atlas_reg(number));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, to, atlas_reg(to), atlas_reg(list));
+}
+
+static void count(scatter_launch *l) {
+  uint16_t at = of_part(l, l->s->parts);
+  atlas_emit(l->code.builder, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(at), atlas_pred(IS_THERE), atlas_reg(at),
+             atlas_int_const(ATLAS_i64, INT64_MAX));
+  add_to_counter(l, at, 1, (atlas_operand){0});
+}
+
+/* Each takes the last free one. */
+static void take_seat(scatter_launch *l) {
+  uint16_t counter = of_part(l, l->s->parts), begins = of_part(l, l->s->parts + UINT64_C(1));
+  uint16_t left = ops_register(&l->code), first = ops_register(&l->code), at = ops_register(&l->code);
+  uint16_t list = before_list(l), own = own_number(l);
+  add_to_counter(l, counter, UINT32_MAX, atlas_reg(left));
+  ops_scatter_load(l, PART_BEGUN, first, begins);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), atlas_reg(left));
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, first, atlas_reg(first), atlas_bits(1));
+  seat(l, at, list, first);
+  ops_scatter_store(l, UNORDERED, at, own);
+}
+
+static void find_rank(scatter_launch *l) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  uint16_t begins = of_part(l, l->s->parts + UINT64_C(1)), list = before_list(l), own = own_number(l);
+  uint16_t turn = ops_register(code), end = ops_register(code), rank = ops_register(code), at = ops_register(code);
+  uint16_t other = ops_register(code);
+  ops_scatter_load(l, PART_BEGUN, rank, begins);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, begins, atlas_reg(begins), atlas_int_const(ATLAS_i64, 1));
+  ops_scatter_load(l, PART_BEGUN, end, begins);
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(turn), atlas_reg(rank));
+  uint32_t next = atlas_builder_label(b, NULL);
+  atlas_builder_place(b, next);
+  seat(l, at, list, turn);
+  ops_scatter_load(l, UNORDERED, other, at);
+  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_FIRST), atlas_reg(other), atlas_reg(own));
+  atlas_emit(b, ATLAS_OP_sel, ATLAS_u32, 4, atlas_reg(other), atlas_pred(IS_FIRST), atlas_bits(1), atlas_bits(0));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, rank, atlas_reg(rank), atlas_reg(other));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, turn, atlas_reg(turn), atlas_bits(1));
+  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(turn), atlas_reg(end));
+  atlas_emit_branch(b, IS_MORE, 0, next);
+  seat(l, at, list, rank);
+  ops_scatter_store(l, LISTED, at, own);
+}
+
+/* `reads` and `writes` are bits of what is kept. */
+static hg_status write_sources(const scatter *s, ops_step *step, const char *name, void (*write)(scatter_launch *l),
+                               uint32_t reads, uint32_t writes) {
+  scatter_launch l;
+  term_id index;
+  HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
+  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
+  for (uint32_t k = 0; k < MOST_KEPT && status == HG_OK; k++)
+    if (reads >> k & 1) status = ops_scatter_open(&l, s->kept[k], 1);
+  if (status == HG_OK) status = ops_scatter_code(&l, step, name);
+  if (status == HG_OK) {
+    for (uint32_t k = 0; k < MOST_KEPT; k++)
+      if (writes >> k & 1) ops_scatter_writes(&l, s->kept[k]);
+    ops_want(&l.code, index);
+    ops_scatter_split(&l, &s->from, s->key | 1u << s->axis);
+    ops_scatter_find(&l, index);
+    uint32_t none = atlas_builder_label(l.code.builder, NULL);
+    if (write != count) atlas_emit_branch(l.code.builder, IS_THERE, 1, none);
+    write(&l);
+    atlas_builder_place(l.code.builder, none);
+    ops_scatter_end(&l, step, &status, s->columns * s->sources);
+  }
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+/* ---- a lane for each place --------------------------------------------------------------------------------------- */
+
+/* A loop over the parts of a place: `own` counts its sources, `at` counts counters. */
+static uint32_t begin_parts(scatter_launch *l, uint16_t at, uint16_t turn, uint16_t own, uint16_t counted) {
+  atlas_builder *b = l->code.builder;
+  uint32_t next = atlas_builder_label(b, NULL);
+  ops_scatter_emit(l, ATLAS_OP_mul, ATLAS_i64, at, atlas_reg(own), ops_scatter_scalar(l, l->s->parts));
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(turn), ops_scalar_of(&l->code, ATLAS_u32, l->s->parts));
+  atlas_builder_place(b, next);
+  ops_scatter_load(l, PART_COUNTED, counted, at);
+  return next;
+}
+
+static void end_parts(scatter_launch *l, uint32_t next, uint16_t at, uint16_t turn) {
+  atlas_builder *b = l->code.builder;
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, at, atlas_reg(at), atlas_int_const(ATLAS_i64, 1));
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, turn, atlas_reg(turn), atlas_bits(1));
+  atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(turn), atlas_bits(0));
+  atlas_emit_branch(b, IS_MORE, 0, next);
+}
+
+static void give_pieces(scatter_launch *l) {
+  const scatter *s = l->s;
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  ops_form place = ops_scatter_in_column(s, s->places, s->axis);
+  ops_form column = ops_scatter_in_column(s, 1, OPS_MAX_VARIABLES);
+  column.constant = (int64_t)counters(s);
+  uint16_t own = ops_scatter_number(l, &place), taken = ops_scatter_number(l, &column), at = ops_register(code);
+  uint16_t turn = ops_register(code), counted = ops_register(code), all = ops_register(code);
+  uint16_t first = ops_register(code), begins = ops_register(code);
+  uint32_t none = atlas_builder_label(b, NULL);
+  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(all), atlas_bits(0));
+  uint32_t next = begin_parts(l, at, turn, own, counted);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, all, atlas_reg(all), atlas_reg(counted));
+  end_parts(l, next, at, turn);
+  ops_scatter_store(l, COUNTED, own, all);
+  atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_FIRST), atlas_reg(all), atlas_bits(0));
+  atlas_emit_branch(b, IS_FIRST, 0, none);
+  atlas_emit(b, ATLAS_OP_atom_add, ATLAS_u32, 3, atlas_reg(first),
+             atlas_mem_reg(ops_buffer_of(code, s->kept[PART_COUNTED]), taken, 0), atlas_reg(all));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), atlas_bits(1));
+  ops_scatter_store(l, BEGUN, own, first);
+  ops_scatter_emit(l, ATLAS_OP_mul, ATLAS_i64, begins, atlas_reg(own),
+                   ops_scatter_scalar(l, s->parts + UINT64_C(1)));
+  next = begin_parts(l, at, turn, own, counted);
+  ops_scatter_store(l, PART_BEGUN, begins, first);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), atlas_reg(counted));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, begins, atlas_reg(begins), atlas_int_const(ATLAS_i64, 1));
+  end_parts(l, next, at, turn);
+  ops_scatter_store(l, PART_BEGUN, begins, first);
+  atlas_builder_place(b, none);
+}
+
+static hg_status write_places(const scatter *s, ops_step *step) {
+  scatter_launch l;
+  HG_TRY(ops_scatter_begin(&l, s, &s->to, 1));
+  hg_status status = ops_scatter_open(&l, s->kept[PART_COUNTED], 1);
+  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_pieces");
+  if (status == HG_OK) {
+    ops_scatter_writes(&l, s->kept[COUNTED]);
+    ops_scatter_writes(&l, s->kept[BEGUN]);
+    ops_scatter_writes(&l, s->kept[PART_COUNTED]);
+    ops_scatter_writes(&l, s->kept[PART_BEGUN]);
+    ops_scatter_split(&l, &s->to, s->key | 1u << s->axis);
+    give_pieces(&l);
+    ops_scatter_end(&l, step, &status, s->columns * s->places);
+  }
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+hg_status ops_scatter_lists(scatter *s, ops_step *steps) {
+  enum { COUNTS = 1u << PART_COUNTED, BEGINS = 1u << PART_BEGUN, SEATS = 1u << UNORDERED };
+  choose_parts(s);
+  HG_TRY(ops_scatter_keep(s, ATLAS_u32, counters(s) + s->columns, &s->kept[PART_COUNTED]));
+  HG_TRY(ops_scatter_keep(s, ATLAS_u32, counters(s) + s->columns * s->places, &s->kept[PART_BEGUN]));
+  HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->sources, &s->kept[UNORDERED]));
+  HG_TRY(write_zeros(s, &steps[0]));
+  HG_TRY(write_sources(s, &steps[1], "scatter_count", count, COUNTS, COUNTS));
+  HG_TRY(write_places(s, &steps[2]));
+  HG_TRY(write_sources(s, &steps[3], "scatter_seats", take_seat, COUNTS | BEGINS, COUNTS | SEATS));
+  return write_sources(s, &steps[4], "scatter_ranks", find_rank, BEGINS | SEATS, 1u << LISTED);
+}
