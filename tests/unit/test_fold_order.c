@@ -1,7 +1,7 @@
 /* test_fold_order.c - reductions, fused with what is before and behind them, against order F as operations.md states
  * it: every length around the sizes at which programs change their shape, for all types and several layouts of memory.
  */
-#include "ops/write/launch_plan.h"
+#include "ops/plan/plan_computation.h"
 
 #include "atlas/arith.h"
 #include "launching.h"

@@ -1,6 +1,6 @@
 /* test_map_join.c - maps that a plan for a GPU puts into one launch: which, how many, and that nothing is lost where
  * memory runs out. Their bits are the tests' in tests/ops/test_optimisers.py. */
-#include "ops/write/launch_plan.h"
+#include "ops/plan/plan_computation.h"
 
 #include "check.h"
 #include "counted.h"

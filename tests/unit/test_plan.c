@@ -1,6 +1,6 @@
 /* test_plan.c - into how many launches a computation is cut, and why: what is computed anew rather than written and
  * read, and what happens where no single launch can hold a group. Their bits are the tests' in tests/ops. */
-#include "ops/write/launch_plan.h"
+#include "ops/plan/plan_computation.h"
 
 #include "check.h"
 #include "counted.h"

@@ -5,7 +5,7 @@
 #ifndef HG_OPS_PLANNER_H
 #define HG_OPS_PLANNER_H
 
-#include "ops/write/launch_plan.h"
+#include "ops/plan/plan_computation.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "ops/run/executable.h"
 
 #include "ops/graph/infer.h"
+#include "ops/plan/plan_computation.h"
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 

@@ -127,8 +127,6 @@ hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_s
 /* A storage's elements into another one of the same shape and type. */
 hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step);
 
-hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags,
-                               const ops_target *target, ops_plan *plan);
 void ops_plan_release(ops_plan *plan);
 
 /* What a step has made of its program: it is kept where a kernel or an executable has it. */
