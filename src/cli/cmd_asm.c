@@ -22,7 +22,7 @@ int cmd_check(int argc, char **argv) {
     if (cli_is_help(argv[i])) return cli_print_help(stdout, "check") ? CLI_OK : CLI_USAGE;
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0) quiet = 1;
-    else if (argv[i][0] == '-') return cli_usage_error("check", "there is no option '%s'", argv[i]);
+    else if (cli_is_option(argv[i])) return cli_usage_error("check", "there is no option '%s'", argv[i]);
     else files++;
   }
   if (files == 0) return cli_usage_error("check", "which program? hologram check PROGRAM...");
@@ -30,7 +30,7 @@ int cmd_check(int argc, char **argv) {
     atlas_program *program = NULL;
     hg_status status = HG_OK;
     char why[MESSAGE_BYTES];
-    if (argv[i][0] == '-') continue;
+    if (cli_is_option(argv[i])) continue;
     if (cli_load_program(argv[i], &program, &status, why, sizeof why) != 0) code = cli_fail(CLI_BAD_INPUT, "%s", why);
     else if (!quiet) describe(argv[i], program);
     atlas_program_release(program);
@@ -48,7 +48,7 @@ static int parse_convert(const char *command, int argc, char **argv, const char 
       if (i + 1 >= argc) return cli_usage_error(command, "%s needs a file name", argv[i]);
       if (*output != NULL) return cli_usage_error(command, "%s is given twice", argv[i]);
       *output = argv[++i];
-    } else if (argv[i][0] == '-') {
+    } else if (cli_is_option(argv[i])) {
       return cli_usage_error(command, "there is no option '%s'", argv[i]);
     } else if (*input != NULL) {
       return cli_usage_error(command, "one program at a time: '%s' comes after '%s'", argv[i], *input);

@@ -35,7 +35,7 @@ int cmd_hash(int argc, char **argv) {
   if (wants_help(argc, argv)) return cli_print_help(stdout, "hash") ? CLI_OK : CLI_USAGE;
   if (argc < 2) return cli_usage_error("hash", "which program? hologram hash PROGRAM...");
   for (int i = 1; i < argc; i++)
-    if (argv[i][0] == '-') return cli_usage_error("hash", "there is no option '%s'", argv[i]);
+    if (cli_is_option(argv[i])) return cli_usage_error("hash", "there is no option '%s'", argv[i]);
   for (int i = 1; i < argc; i++) {
     atlas_program *program = load(argv[i]);
     if (program == NULL || print_hash(argv[i], program) != CLI_OK) code = CLI_BAD_INPUT;
@@ -64,7 +64,7 @@ static int print_canonical(const char *path) {
 
 int cmd_canon(int argc, char **argv) {
   if (wants_help(argc, argv)) return cli_print_help(stdout, "canon") ? CLI_OK : CLI_USAGE;
-  if (argc == 2 && argv[1][0] != '-') return print_canonical(argv[1]);
+  if (argc == 2 && !cli_is_option(argv[1])) return print_canonical(argv[1]);
   return cli_usage_error("canon", "one program: hologram canon PROGRAM");
 }
 
@@ -106,7 +106,7 @@ static int compare(const char *paths[2], const atlas_program *programs[2]) {
 
 int cmd_equal(int argc, char **argv) {
   if (wants_help(argc, argv)) return cli_print_help(stdout, "equal") ? CLI_OK : CLI_USAGE;
-  if (argc != 3 || argv[1][0] == '-' || argv[2][0] == '-')
+  if (argc != 3 || cli_is_option(argv[1]) || cli_is_option(argv[2]))
     return cli_usage_error("equal", "two programs: hologram equal A B");
   const char *paths[2] = {argv[1], argv[2]};
   atlas_program *programs[2] = {load(argv[1]), load(argv[2])};

@@ -69,7 +69,7 @@ static int parse_options(int argc, char **argv, emit_options *o) {
     if (strcmp(argv[i], "--target") == 0 && i + 1 < argc) o->target = argv[++i];
     else if (strcmp(argv[i], "--capability") == 0 && i + 1 < argc) {
       o->capability_text = argv[++i];
-    } else if (argv[i][0] == '-') {
+    } else if (cli_is_option(argv[i])) {
       return cli_usage_error("emit", "there is no option '%s', or its value is missing", argv[i]);
     } else if (o->input != NULL) {
       return cli_usage_error("emit", "one program at a time: '%s' comes after '%s'", argv[i], o->input);

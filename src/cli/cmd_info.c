@@ -161,7 +161,7 @@ int cmd_info(int argc, char **argv) {
     if (cli_is_help(argv[i])) return cli_print_help(stdout, "info") ? CLI_OK : CLI_USAGE;
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--json") == 0) json = 1;
-    else if (argv[i][0] == '-') return cli_usage_error("info", "there is no option '%s'", argv[i]);
+    else if (cli_is_option(argv[i])) return cli_usage_error("info", "there is no option '%s'", argv[i]);
     else if (path != NULL)
       return cli_usage_error("info", "one program at a time: '%s' comes after '%s'", argv[i], path);
     else path = argv[i];

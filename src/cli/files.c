@@ -1,6 +1,11 @@
 /* files.c - whole files in and out, programs in either form. */
 #include "cli/cli.h"
 
+#ifdef _WIN32
+#  include <fcntl.h>
+#  include <io.h>
+#endif
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,12 +90,20 @@ static int looks_binary(const cli_bytes *bytes) {
   return 0;
 }
 
+/* Byte for byte: Windows would take a binary form for text. */
+static FILE *standard_input(void) {
+#ifdef _WIN32
+  _setmode(_fileno(stdin), _O_BINARY);
+#endif
+  return stdin;
+}
+
 static int read_program(const char *path, cli_bytes *bytes, char *why, size_t why_bytes) {
   const uint64_t most = (uint64_t)MAX_PROGRAM_MIB << 20;
-  FILE *file = cli_open(path, why, why_bytes);
+  FILE *file = strcmp(path, "-") == 0 ? standard_input() : cli_open(path, why, why_bytes);
   if (file == NULL) return -1;
   int result = cli_read_up_to(file, most + 1, bytes, why, why_bytes);
-  fclose(file);
+  if (file != stdin) fclose(file);
   if (result != 0 || bytes->count <= most) return result;
   snprintf(why, why_bytes, "the file is larger than the %d MiB that a program may take", MAX_PROGRAM_MIB);
   return -1;

@@ -42,6 +42,8 @@ int cli_usage_error(const char *command, const char *format, ...) {
 
 int cli_is_help(const char *argument) { return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0; }
 
+int cli_is_option(const char *argument) { return argument[0] == '-' && argument[1] != '\0'; }
+
 int cli_parse_u64(const char *text, uint64_t *value) {
   unsigned base = 10;
   uint64_t result = 0;

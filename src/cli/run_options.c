@@ -124,7 +124,7 @@ int run_parse_options(int argc, char **argv, run_options *options) {
   if (options->items == NULL) return cli_fail(CLI_BAD_INPUT, "out of memory");
   for (int i = 1; i < argc; i++) {
     const char *argument = argv[i];
-    if (argument[0] != '-') {
+    if (!cli_is_option(argument)) {
       if (options->program != NULL)
         return cli_usage_error("run", "one program at a time: '%s' comes after '%s'", argument, options->program);
       options->program = argument;

@@ -27,6 +27,7 @@ static const cli_page pages[] = {
       "text\n"
       "    (.atlas) or held in a binary form (.atb); every command takes either and tells them apart by their first "
       "bytes.\n"
+      "    The name - stands for the standard input.\n"
       "\n"
       "COMMANDS\n"
       "    run    run a program on arrays from .npy files\n"
@@ -150,7 +151,8 @@ static const cli_page pages[] = {
       "    -q, --quiet  print nothing for a program that verifies\n"
       "\n" EXIT_CODES "\n"
       "EXAMPLES\n"
-      "    hologram check *.atlas\n",
+      "    hologram check *.atlas\n"
+      "    generate | hologram check -\n",
       NULL, NULL}},
     {"asm",
      {"NAME\n"

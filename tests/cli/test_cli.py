@@ -51,10 +51,11 @@ LANES = """\
 """
 
 
-def run(*arguments, cwd=None):
+def run(*arguments, cwd=None, stdin=None):
     """Runs the command; the result has returncode, stdout and stderr. It must end by itself, and never by a signal."""
     environment = dict(os.environ, ASAN_OPTIONS="allocator_may_return_null=1")  # as malloc does without a sanitizer
-    result = subprocess.run([CLI, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=environment, timeout=60)
+    result = subprocess.run([CLI, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=environment, timeout=60,
+                            stdin=stdin)
     assert result.returncode in (0, 1, 2, 3), (arguments, result.returncode, result.stderr)
     assert "ERROR: " not in result.stderr and "runtime error" not in result.stderr, result.stderr  # of a sanitizer
     return result
@@ -539,6 +540,36 @@ def test_check(work):
     assert result.stderr == "hologram: missing.atlas: cannot open: No such file or directory\n"
     result = run("check", "-q", "saxpy.atlas", cwd=work)
     assert (result.returncode, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("form", ["text", "binary"])
+def test_standard_input(work, form):
+    """- is a program that comes by a pipe or from a file, in either form and wherever a program is read."""
+    if form == "binary":
+        run("asm", "saxpy.atlas", "-o", "saxpy.atb", cwd=work)
+    path = work / ("saxpy.atlas" if form == "text" else "saxpy.atb")
+
+    def given(*arguments):
+        with open(path, "rb") as program:
+            return run(*arguments, cwd=work, stdin=program)
+
+    assert given("check", "-").stdout == "-: ok: program 'saxpy', 6 instructions, 3 symbols\n"
+    assert given("check", "lanes.atlas", "-q", "-").stdout == ""
+    assert given("dis", "-").stdout == run("dis", path, cwd=work).stdout
+    assert given("canon", "-").stdout == run("canon", path, cwd=work).stdout
+    assert given("hash", "-").stdout.split()[0] == run("hash", path, cwd=work).stdout.split()[0]
+    assert given("equal", path, "-").stdout == "equal\n"
+    assert given("info", "-").stdout == run("info", path, cwd=work).stdout
+    assert given("emit", "--target", "ptx", "-").stdout == run("emit", "--target", "ptx", path, cwd=work).stdout
+    assert given(*["-" if a == "saxpy.atlas" else a for a in SAXPY_RUN], "--out", "y=out.npy").returncode == 0
+    assert np.load(work / "out.npy")[1, 2] == 11
+
+
+def test_standard_input_is_refused(work):
+    (work / "bad.atlas").write_text(".program bad\n  add.f32 r0, r1\n  exit\n")
+    with open(work / "bad.atlas", "rb") as program:
+        result = run("check", "-", cwd=work, stdin=program)
+    assert result.returncode == 1 and re.fullmatch(r"hologram: -:2:\d+: .*\n", result.stderr)
 
 
 def test_both_forms(work):
