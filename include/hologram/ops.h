@@ -204,7 +204,8 @@ HG_API hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size
 HG_API hg_status hg_executable_warm(hg_executable *executable, uint64_t *kernel_count);
 
 /* Which operations became which launch, bytes moved, temporaries, what was not fused and why. Text, or JSON where
- * `json` is 1. Release with atlas_memory_release and the same allocator. */
+ * `json` is 1, which has the hash of each launch's program, too. Release with atlas_memory_release and the same
+ * allocator. */
 HG_API hg_status hg_executable_report(hg_executable *executable, const hg_allocator *allocator, int json, char **text,
                                       size_t *length);
 

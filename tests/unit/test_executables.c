@@ -484,6 +484,8 @@ static void test_report(void) {
   atlas_memory_release(NULL, text);
   CHECK_EQ_U64(hg_executable_report(e, NULL, 1, &text, NULL), HG_OK);
   CHECK(text[0] == '{' && strstr(text, "\"operations\": [\"add\", \"mul\"]") != NULL);
+  const char *hash = strstr(text, "\"hash\": \"");
+  CHECK(hash != NULL && strspn(hash + strlen("\"hash\": \""), "0123456789abcdef") == 2 * (size_t)ATLAS_HASH_BYTES);
   atlas_memory_release(NULL, text);
   for (long n = 0, failed = 1; failed; n++) {
     counter c = {.fail_at = n};

@@ -207,8 +207,10 @@ static void write_json(writer *w, const hg_executable *e) {
     print_word(w, step->kind != NULL ? step->kind : "program");
     print(w, ", \"lanes\": %llu, \"engine\": ", (unsigned long long)lanes_of(launch));
     print_word(w, launch->kernel->compiled.engine);
-    print(w, ", \"bytes_read\": %llu, \"bytes_written\": %llu, \"operations\": [", (unsigned long long)step->bytes_read,
-          (unsigned long long)step->bytes_written);
+    print(w, ", \"hash\": \"");
+    for (int k = 0; k < ATLAS_HASH_BYTES; k++) print(w, "%02x", (unsigned)launch->kernel->hash[k]);
+    print(w, "\", \"bytes_read\": %llu, \"bytes_written\": %llu, \"operations\": [",
+          (unsigned long long)step->bytes_read, (unsigned long long)step->bytes_written);
     const char *name = first_name(e, launch->step);
     for (int is_first = 1; name[0] != '\0'; name += strlen(name) + 1, is_first = 0) {
       if (!is_first) print(w, ", ");
