@@ -26,7 +26,7 @@ UNITY_NEUTRAL = 1
 STATUS = ("OK INVALID_ARGUMENT OUT_OF_MEMORY PARSE FORMAT VERIFY NOT_FOUND UNSUPPORTED OUT_OF_RANGE BINDING FAULT IO BUSY DEVICE").split()
 CPU = 1
 BACKEND = {"": 0, "cpu": CPU, "metal": 2, "cuda": 3}[os.environ.get("HOLOGRAM_TEST_BACKEND", "")]
-RECORDER = recorder.Recorder(os.environ["HOLOGRAM_TEST_RECORD"]) if "HOLOGRAM_TEST_RECORD" in os.environ else None
+RECORDER = recorder.of_environment()
 ENGINES = os.environ.get("HOLOGRAM_TEST_ENGINES", "default").split()  # set by tests/conftest.py
 FAULTS = "none out_of_bounds misaligned trap step_limit class pool unity".split()
 
@@ -102,6 +102,7 @@ def _load() -> c.CDLL:
         "atlas_decode": (c.c_int, [p, c.c_char_p, size, c.POINTER(p)]),
         "atlas_print": (c.c_int, [p, p, c.POINTER(p), c.POINTER(size)]),
         "atlas_encode": (c.c_int, [p, p, c.POINTER(p), c.POINTER(size)]),
+        "atlas_program_hash": (c.c_int, [p, c.c_char_p]),
         "atlas_memory_release": (None, [p, p]),
         "atlas_program_release": (None, [p]),
         "atlas_program_is_library": (c.c_int, [p]),
@@ -181,6 +182,11 @@ class Program:
     def encode(self) -> bytes:
         return self._bytes(lib.atlas_encode)
 
+    def hash(self) -> bytes:
+        digest = c.create_string_buffer(32)
+        check(lib.atlas_program_hash(self.handle, digest))
+        return digest.raw
+
     def is_library(self) -> bool:
         return bool(lib.atlas_program_is_library(self.handle))
 
@@ -242,7 +248,7 @@ class Result:
 class Engine:
     """An executor on one engine; its launches are recorded, if any are, but where it only judges."""
 
-    def __init__(self, name: str, backend: int = BACKEND, record: recorder.Recorder | None = RECORDER):
+    def __init__(self, name: str, backend: int = BACKEND, record: recorder.Recorder | recorder.Digests | None = RECORDER):
         self.handle, self.name, self.recorder = c.c_void_p(), name, record
         with engines.chosen(name):
             check(lib.hg_executor_create(c.byref(ExecutorDesc(backend=backend)), c.byref(self.handle)))
@@ -290,7 +296,7 @@ class Engine:
         if self.recorder:
             launch = dict(lanes=lanes, grid=grid, block=block, buffers=buffers, scalars=scalars, tables=tables,
                           step_limit=step_limit, flags=flags)
-            self.recorder.run(program.encode(), launch, None if many_answers else result.buffers, result.fault)
+            self.recorder.run(program, launch, None if many_answers else result.buffers, fault_of(result))
         return result
 
     def _launch(self, kernel, lanes, grid, block, buffers, scalars, tables, step_limit, flags) -> Result:

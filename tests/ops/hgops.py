@@ -94,7 +94,8 @@ SIGNATURES = {
     "hg_compile": (c.c_int, [P, P, P, c.POINTER(P)]),
     "hg_executable_release": (None, [P]),
     "hg_run": (c.c_int, [P, c.POINTER(Tensor), SIZE, c.POINTER(Tensor), SIZE, P, P]),
-    "hg_executable_report": (c.c_int, [P, P, c.c_int, c.POINTER(c.c_char_p), c.POINTER(SIZE)]),
+    "hg_executable_report": (c.c_int, [P, P, c.c_int, c.POINTER(P), c.POINTER(SIZE)]),
+    "atlas_memory_release": (None, [P, P]),
 }
 
 
@@ -211,6 +212,8 @@ class Computation:
         return self.inputs[-1]
 
     def op_all(self, name, *values, **arguments):
+        if name not in TABLE:
+            raise Error(1, f"there is no operation {name}")
         row = TABLE[name]
         unknown = set(arguments) - set(row["defaults"])
         assert not unknown, f"{name} has no {unknown}"
@@ -274,7 +277,7 @@ class Computation:
         return answers
 
     def run_on(self, engine, flags=0, report=False, over=False):
-        """What lies between the elements of an output, or behind them, must stay as it was."""
+        """What lies between the elements of an output, or behind them, must stay as it was. With `report` (or "json") that comes, too."""
         self.check()
         made = P()
         check(LIB.hg_compile(executor(engine), self.handle, c.byref(CompileDesc(c.sizeof(CompileDesc), flags)), c.byref(made)))
@@ -315,14 +318,20 @@ class Computation:
                 check(LIB.hg_buffer_read(inputs[number].buffer, first, memory.ctypes.data, memory.nbytes))
                 answers.append(memory)
             if report:
-                text = c.c_char_p()
-                check(LIB.hg_executable_report(made, None, 0, c.byref(text), None))
-                return answers, text.value.decode()
+                return answers, _report_of(made, report == "json")
             return answers
         finally:
             LIB.hg_executable_release(made)
             for buffer in buffers:
                 LIB.hg_buffer_release(buffer)
+
+
+def _report_of(executable, as_json):
+    text = P()
+    check(LIB.hg_executable_report(executable, None, int(as_json), c.byref(text), None))
+    words = c.string_at(text).decode()
+    LIB.atlas_memory_release(None, text)
+    return words
 
 
 def _buffer(engine, byte_count, kept):

@@ -521,3 +521,9 @@ void generate(uint64_t seed, uint32_t size, int generation, draft *d, test_launc
   l->seed = rng_next(&g->r);
   free(g);
 }
+
+void generate_of_seed(uint64_t seed, uint32_t size, draft *d, test_launch *l) {
+  rng r = {.state = seed * UINT64_C(0xd1342543de82ef95) + 1};
+  if (size == 0) size = rng_chance(&r, 80) ? 10 + rng_below(&r, 50) : 60 + rng_below(&r, 91);
+  generate(rng_next(&r), size, seed < SEEDS_OF_ALL_OPERATIONS ? WITH_CBRT : ALL_OPERATIONS, d, l);
+}

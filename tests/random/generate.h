@@ -12,4 +12,7 @@
  * same program and launch. Most verify; a caller passes over those that do not. Release both. */
 void generate(uint64_t seed, uint32_t size, int generation, draft *d, test_launch *l);
 
+/* The program and launch that test_random and the recorder call by a seed. Size 0: one that the seed chooses. */
+void generate_of_seed(uint64_t seed, uint32_t size, draft *d, test_launch *l);
+
 #endif

@@ -7,16 +7,11 @@
 
 #include <string.h>
 
-enum { MOST_BINDINGS = DRAFT_SYMBOLS * DRAFT_TABLE_ENTRIES };
-
 typedef struct prepared {
   hg_executor *executor;
   hg_kernel *kernel;
   hg_buffer *arena;
-  hg_binding bindings[MOST_BINDINGS];
-  size_t binding_count;
-  hg_scalar scalars[DRAFT_SYMBOLS];
-  size_t scalar_count;
+  bound_arguments bound;
 } prepared;
 
 /* Lives as long as the process: a context on a GPU takes longer to make than a thousand programs to run. */
@@ -29,43 +24,45 @@ static hg_status open_executor(hg_backend_id backend, hg_executor **out) {
   return HG_OK;
 }
 
-/* A binding of 0 bytes reaches to the end of its buffer: an empty range is bound there. */
-static void bind_range(prepared *p, const uint8_t *arena, uint32_t slot, uint32_t entry, const atlas_span *span) {
-  uint64_t offset = span->byte_count != 0 ? (uint64_t)(span->memory - arena) : hg_buffer_size(p->arena);
-  p->bindings[p->binding_count++] =
-      (hg_binding){.slot = slot, .entry = entry, .buffer = p->arena, .offset = offset, .byte_count = span->byte_count};
+/* The first byte of the arena, from where the first of its ranges lies. */
+static uint8_t *arena_of(const draft *d, const test_launch *l, const atlas_launch *launch) {
+  for (uint32_t i = 0; i < d->symbol_count; i++) {
+    const atlas_symbol *symbol = &d->symbols[i];
+    if (symbol->kind == ATLAS_SYMBOL_BUFFER || symbol->kind == ATLAS_SYMBOL_POOL)
+      return launch->arguments[i].span.memory - l->offset[i];
+    for (uint32_t k = 0; symbol->kind == ATLAS_SYMBOL_TABLE && k < symbol->count; k++)
+      if (launch->arguments[i].table[k].memory != NULL)
+        return launch->arguments[i].table[k].memory - l->entry_offset[i][k];
+  }
+  return NULL;
 }
 
-static void bind_all(prepared *p, const backend_run *run, const uint8_t *arena, const atlas_launch *launch) {
-  for (uint32_t i = 0; i < run->d->symbol_count; i++) {
-    const atlas_symbol *symbol = &run->d->symbols[i];
+/* A binding of 0 bytes reaches to the end of its buffer: an empty range is bound there. */
+static void bind_range(bound_arguments *b, const test_launch *l, const uint8_t *arena, uint32_t slot, uint32_t entry,
+                       const atlas_span *span) {
+  uint64_t offset = span->byte_count != 0 ? (uint64_t)(span->memory - arena) : l->arena_bytes;
+  b->bindings[b->binding_count++] =
+      (hg_binding){.slot = slot, .entry = entry, .offset = offset, .byte_count = span->byte_count};
+}
+
+void bind_arguments(const draft *d, const test_launch *l, const atlas_launch *launch, bound_arguments *b) {
+  const uint8_t *arena = arena_of(d, l, launch);
+  for (uint32_t i = 0; i < d->symbol_count; i++) {
+    const atlas_symbol *symbol = &d->symbols[i];
     const atlas_argument *argument = &launch->arguments[i];
     switch (symbol->kind) {
     case ATLAS_SYMBOL_SCALAR:
-      p->scalars[p->scalar_count++] = (hg_scalar){.slot = i, .type = symbol->type, .bits = argument->bits};
+      b->scalars[b->scalar_count++] = (hg_scalar){.slot = i, .type = symbol->type, .bits = argument->bits};
       break;
     case ATLAS_SYMBOL_TABLE:
       for (uint32_t k = 0; k < symbol->count; k++)
-        if (argument->table[k].memory != NULL) bind_range(p, arena, i, k, &argument->table[k]);
+        if (argument->table[k].memory != NULL) bind_range(b, l, arena, i, k, &argument->table[k]);
       break;
     case ATLAS_SYMBOL_BUFFER:
-    case ATLAS_SYMBOL_POOL: bind_range(p, arena, i, 0, &argument->span); break;
+    case ATLAS_SYMBOL_POOL: bind_range(b, l, arena, i, 0, &argument->span); break;
     default: break;
     }
   }
-}
-
-/* The first byte of the arena, from where the first of its ranges lies. */
-static uint8_t *arena_of(const backend_run *run, const atlas_launch *launch) {
-  for (uint32_t i = 0; i < run->d->symbol_count; i++) {
-    const atlas_symbol *symbol = &run->d->symbols[i];
-    if (symbol->kind == ATLAS_SYMBOL_BUFFER || symbol->kind == ATLAS_SYMBOL_POOL)
-      return launch->arguments[i].span.memory - run->l->offset[i];
-    for (uint32_t k = 0; symbol->kind == ATLAS_SYMBOL_TABLE && k < symbol->count; k++)
-      if (launch->arguments[i].table[k].memory != NULL)
-        return launch->arguments[i].table[k].memory - run->l->entry_offset[i][k];
-  }
-  return NULL;
 }
 
 static hg_status set_state(const prepared *p, const atlas_launch *launch) {
@@ -88,10 +85,10 @@ static hg_status launch_it(const prepared *p, atlas_launch *launch) {
   hg_launch_report report = {.size = sizeof report};
   hg_launch_desc desc = {.size = sizeof desc,
                          .lanes = launch->lanes,
-                         .bindings = p->bindings,
-                         .binding_count = p->binding_count,
-                         .scalars = p->scalars,
-                         .scalar_count = p->scalar_count,
+                         .bindings = p->bound.bindings,
+                         .binding_count = p->bound.binding_count,
+                         .scalars = p->bound.scalars,
+                         .scalar_count = p->bound.scalar_count,
                          .step_limit = launch->step_limit};
   if (launch->lanes == 0) {
     memcpy(desc.grid, launch->grid, sizeof desc.grid);
@@ -103,13 +100,14 @@ static hg_status launch_it(const prepared *p, atlas_launch *launch) {
 }
 
 static hg_status run_prepared(prepared *p, const backend_run *run, atlas_launch *launch) {
-  uint8_t *arena = arena_of(run, launch);
+  uint8_t *arena = arena_of(run->d, run->l, launch);
   HG_TRY(hg_kernel_create(p->executor, run->program, &p->kernel));
   if (arena != NULL) {
     HG_TRY(hg_buffer_create(p->executor, NULL, run->l->arena_bytes, &p->arena));
     HG_TRY(hg_buffer_write(p->arena, 0, arena, run->l->arena_bytes));
   }
-  bind_all(p, run, arena, launch);
+  bind_arguments(run->d, run->l, launch, &p->bound);
+  for (size_t i = 0; i < p->bound.binding_count; i++) p->bound.bindings[i].buffer = p->arena;
   HG_TRY(set_state(p, launch));
   HG_TRY(launch_it(p, launch));
   HG_TRY(get_state(p, launch));

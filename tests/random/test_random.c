@@ -50,10 +50,7 @@ enum { SECONDS_A_PROGRAM = 20, MOST_FAILURES = 10, TOGETHER = 64 };
 static uint64_t seed_of(const options *o, uint64_t i) { return o->seed + i; }
 
 static void make(const options *o, uint64_t i, draft *d, test_launch *l) {
-  rng r = {.state = seed_of(o, i) * UINT64_C(0xd1342543de82ef95) + 1};
-  uint32_t size = o->size;
-  if (size == 0) size = rng_chance(&r, 80) ? 10 + rng_below(&r, 50) : 60 + rng_below(&r, 91);
-  generate(rng_next(&r), size, seed_of(o, i) < SEEDS_OF_ALL_OPERATIONS ? WITH_CBRT : ALL_OPERATIONS, d, l);
+  generate_of_seed(seed_of(o, i), o->size, d, l);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
