@@ -3,7 +3,7 @@
 #include "compiler/alike.h"
 
 #include "base/error.h"
-#include "compiler/passes.h"
+#include "compiler/effects.h"
 #include "compiler/simplify.h"
 
 enum { DEPTH = 2 }; /* how far below a phi or effect its key looks: i + 1 and s + x differ there */
@@ -12,8 +12,6 @@ typedef struct key_set {
   uint64_t *slots; /* 0: free */
   uint64_t mask;
 } key_set;
-
-int hg_only_reads(const ssa_insn *insn) { return hg_is_removable(insn) && !hg_is_pure(insn); }
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);

@@ -13,7 +13,4 @@ typedef enum hg_alike {
 /* *found is 0 if there is surely no such pair, 1 if there may be one. HG_OUT_OF_MEMORY. */
 hg_status hg_find_alike(ssa_unit *unit, hg_alike what, int *found);
 
-/* 1 for effects without side effects (loads, class queries, collectives): two that see the same state can be merged. */
-int hg_only_reads(const ssa_insn *insn);
-
 #endif

@@ -8,7 +8,7 @@
 
 #include "atlas/insn.h"
 #include "base/error.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 #include <string.h>
 

@@ -7,8 +7,7 @@
 #include "compiler/collectives.h"
 
 #include "base/error.h"
-#include "compiler/passes.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 enum { LOOK_AHEAD = 256 }; /* values behind the last collective of a row, so that the search stays linear */
 

@@ -2,7 +2,6 @@
 #ifndef HG_COMPILER_EXPAND_H
 #define HG_COMPILER_EXPAND_H
 
-#include "compiler/passes.h"
 #include "ir/ssa.h"
 
 #include <stdatomic.h>

@@ -7,17 +7,14 @@
 #include "compiler/gather_stores.h"
 
 #include "base/error.h"
-#include "compiler/rare_row.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 #include "atlas/tables.h"
-
-enum { MOST_WAITING = RARE_MOST_JOINED }; /* what they store is in registers meanwhile */
 
 typedef struct gatherer {
   ssa_unit *unit;
   hg_array list; /* the block's effects as they were */
-  uint32_t block, waiting[MOST_WAITING], count, functions;
+  uint32_t block, waiting[HG_MOST_GATHERED], count, functions;
 } gatherer;
 
 static void let_go(gatherer *m) {
@@ -29,12 +26,12 @@ static void place(gatherer *m, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(m->unit, value);
   uint32_t flags = atlas_op_flags(insn->op);
   if ((flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) == ATLAS_STORE) {
-    if (m->count == MOST_WAITING) let_go(m);
+    if (m->count == HG_MOST_GATHERED) let_go(m);
     m->waiting[m->count++] = value;
     return;
   }
   m->functions += (flags & ATLAS_FUNC) != 0;
-  if (!hg_is_pure(insn) || m->functions > MOST_WAITING) let_go(m);
+  if (!hg_is_pure(insn) || m->functions > HG_MOST_GATHERED) let_go(m);
   ir_ssa_append_effect(m->unit, m->block, value);
 }
 

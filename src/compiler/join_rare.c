@@ -17,9 +17,9 @@
 #include "compiler/join_rare.h"
 
 #include "base/error.h"
+#include "compiler/effects.h"
 #include "compiler/rare_row.h"
 #include "compiler/schedule.h"
-#include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>

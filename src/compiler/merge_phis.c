@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "compiler/aliasing.h"
 #include "compiler/alike.h"
+#include "compiler/effects.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
 

@@ -5,7 +5,7 @@
  * where the comparison holds. */
 #include "compiler/nan_bits.h"
 
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 enum {
   MOST_TESTS = 32, /* comparisons of a branch */

@@ -7,7 +7,7 @@
 #include "atlas/value.h"
 #include "base/error.h"
 #include "compiler/aliasing.h"
-#include "compiler/schedule.h"
+#include "compiler/effects.h"
 
 typedef struct materialiser {
   const atlas_program *program;

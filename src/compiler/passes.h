@@ -19,17 +19,18 @@ typedef struct hg_pass_hook {
 
 typedef enum hg_stage { HG_STAGE_CANON, HG_STAGE_SETTLE, HG_STAGE_ORDER, HG_STAGE_OPTIMISE, HG_STAGE_PLACED } hg_stage;
 
-/* The passes of one stage, once each; of SETTLE, up to the first that changes something. */
+typedef struct hg_pass {
+  const char *name;
+  hg_status (*run)(const atlas_program *program, ssa_unit *unit, int *changed);
+  hg_stage stage;
+} hg_pass;
+
+/* One pass and what looks at its result. */
+hg_status hg_run_pass(const hg_pass *pass, const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook,
+                      int *changed);
+
+/* The passes of one stage of the canonical form, once each; of SETTLE, up to the first that changes something. */
 hg_status hg_run_stage(const atlas_program *program, ssa_unit *unit, hg_stage stage, const hg_pass_hook *hook,
                        int *changed);
-
-/* Reductions, scans and votes: what the block computes together from its lanes' values. */
-int hg_is_collective(const ssa_insn *insn);
-
-/* Class instructions without side effects: their results depend on their operands alone. They may fault. */
-int hg_is_class_query(const ssa_insn *insn);
-
-/* Instructions that have no effect beyond their result: they can be removed if it is not used. */
-int hg_is_removable(const ssa_insn *insn);
 
 #endif

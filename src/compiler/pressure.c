@@ -8,10 +8,8 @@
 #include "compiler/out_of_ssa.h"
 
 #include "base/error.h"
-#include "compiler/alike.h"
 #include "compiler/aliasing.h"
-#include "compiler/passes.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 enum { MAX_ARGS = 8 }; /* of an instruction */
 

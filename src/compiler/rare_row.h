@@ -2,12 +2,12 @@
 #ifndef HG_COMPILER_RARE_ROW_H
 #define HG_COMPILER_RARE_ROW_H
 
-#include "ir/ssa.h"
+#include "compiler/gather_stores.h"
 
 enum {
-  RARE_MOST_JOINED = 12, /* functions: what their rare sides need is in registers up to the test */
-  RARE_MOST_BLOCKS = 32, /* of a rare side */
-  RARE_MOST_CHOSEN = 2   /* values of a function that a loop over a row hands on */
+  RARE_MOST_JOINED = HG_MOST_GATHERED, /* functions: what their rare sides need is in registers up to the test */
+  RARE_MOST_BLOCKS = 32,               /* of a rare side */
+  RARE_MOST_CHOSEN = 2                 /* values of a function that a loop over a row hands on */
 };
 
 /* A branch with a side that computes little, and another that is rare. */

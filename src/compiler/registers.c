@@ -7,7 +7,7 @@
 #include "compiler/out_of_ssa.h"
 
 #include "base/error.h"
-#include "compiler/schedule.h"
+#include "compiler/effects.h"
 
 #include <string.h>
 

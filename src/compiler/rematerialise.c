@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "compiler/aliasing.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 typedef struct rematerialiser {
   const atlas_program *program;

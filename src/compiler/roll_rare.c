@@ -13,9 +13,8 @@
 #include "compiler/rare_row.h"
 
 #include "base/error.h"
+#include "compiler/effects.h"
 #include "compiler/rounds.h"
-#include "compiler/schedule.h"
-#include "compiler/simplify.h"
 
 #include <string.h>
 

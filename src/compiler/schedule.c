@@ -4,7 +4,7 @@
 #include "compiler/schedule.h"
 
 #include "base/error.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>

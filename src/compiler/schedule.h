@@ -20,9 +20,4 @@ hg_status hg_schedule_folds(ssa_unit *unit);
 /* Takes pure values out of the lists again, for passes that work on unscheduled units. */
 void hg_unschedule(ssa_unit *unit);
 
-/* 1 for values that are operands rather than work. Inline, because every pass asks it of every value. */
-static inline int hg_is_leaf(const ssa_insn *insn) {
-  return insn->op == SSA_CONST || insn->op == SSA_SCALAR || insn->op == SSA_SPECIAL || insn->op == SSA_ARGUMENT;
-}
-
 #endif

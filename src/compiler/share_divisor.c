@@ -32,9 +32,9 @@
 #include "compiler/share_divisor.h"
 
 #include "base/error.h"
+#include "compiler/effects.h"
 #include "compiler/rounds.h"
 #include "compiler/schedule.h"
-#include "compiler/simplify.h"
 #include "ir/loops.h"
 #include "ir/ssa_walk.h"
 

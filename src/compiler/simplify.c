@@ -8,6 +8,7 @@
 #include "atlas/arith.h"
 #include "atlas/interp.h"
 #include "base/error.h"
+#include "compiler/effects.h"
 
 typedef struct rewriter {
   ssa_unit *unit;

@@ -11,8 +11,8 @@
 #include "atlas/insn.h"
 #include "atlas/machine.h"
 #include "base/error.h"
+#include "compiler/effects.h"
 #include "compiler/machine_ops.h"
-#include "compiler/simplify.h"
 #include "ir/ssa_order.h"
 
 #include <assert.h>

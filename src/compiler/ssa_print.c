@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "compiler/schedule.h"
+#include "compiler/effects.h"
 #include "ir/ssa_walk.h"
 
 #include <stdarg.h>

@@ -4,8 +4,8 @@
 #include "compiler/trips.h"
 
 #include "atlas/arith.h"
+#include "compiler/effects.h"
 #include "compiler/guards.h"
-#include "compiler/schedule.h"
 #include "hologram/hologram.h"
 
 typedef struct loop {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "compiler/aliasing.h"
 #include "compiler/alike.h"
+#include "compiler/effects.h"
 #include "compiler/simplify.h"
 #include "ir/ssa_order.h"
 

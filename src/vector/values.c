@@ -4,9 +4,8 @@
 #include "atlas/value.h"
 #include "base/error.h"
 #include "compiler/aliasing.h"
+#include "compiler/effects.h"
 #include "compiler/nan_bits.h"
-#include "compiler/schedule.h"
-#include "compiler/simplify.h"
 #include "vector/lower.h"
 
 #include <math.h>

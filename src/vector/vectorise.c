@@ -7,9 +7,9 @@
 #include "vector/vector.h"
 
 #include "base/error.h"
+#include "compiler/effects.h"
 #include "compiler/local_zeros.h"
 #include "compiler/machine_ops.h"
-#include "compiler/simplify.h"
 #include "compiler/trips.h"
 #include "ir/ssa_walk.h"
 #include "vector/lower.h"

@@ -9,6 +9,7 @@
 #include "check_ranges.h"
 #include "compiler/build_ssa.h"
 #include "compiler/canon.h"
+#include "compiler/effects.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 #include "compiler/passes.h"

@@ -9,8 +9,7 @@
 #include "atlas/functions.h"
 #include "atlas/machine.h"
 #include "base/error.h"
-#include "compiler/schedule.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 #include "compiler/ssa_interp.h"
 
 typedef struct evaluator {

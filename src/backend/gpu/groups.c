@@ -12,7 +12,7 @@
 #include "backend/gpu/plan.h"
 
 #include "compiler/aliasing.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 #include <stdlib.h>
 #include <string.h>

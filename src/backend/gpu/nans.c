@@ -2,8 +2,8 @@
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
+#include "compiler/effects.h"
 #include "compiler/nan_bits.h"
-#include "compiler/schedule.h"
 
 #include <math.h>
 

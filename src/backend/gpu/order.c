@@ -14,9 +14,7 @@
 
 #include "atlas/value.h"
 #include "compiler/aliasing.h"
-#include "compiler/passes.h"
-#include "compiler/schedule.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
  * in common makes a row. */
 #include "backend/gpu/products.h"
 
-#include "compiler/schedule.h"
+#include "compiler/effects.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* steps.c - the program for one lane as steps, block by block. */
 #include "backend/gpu/plan.h"
 
+#include "compiler/effects.h"
 #include "compiler/machine_ops.h"
-#include "compiler/simplify.h"
 
 #include <string.h>
 

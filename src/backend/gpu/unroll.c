@@ -15,7 +15,6 @@
 #include "backend/gpu/unroll.h"
 
 #include "compiler/aliasing.h"
-#include "compiler/simplify.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "backend/gpu/unroll.h"
 
 #include "compiler/aliasing.h"
-#include "compiler/simplify.h"
 
 #define insn_at gpu_unroll_insn
 #define arg_of gpu_unroll_arg

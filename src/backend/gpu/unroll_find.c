@@ -2,7 +2,7 @@
 #include "backend/gpu/unroll.h"
 
 #include "compiler/aliasing.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>

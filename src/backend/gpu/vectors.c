@@ -2,7 +2,7 @@
 #include "backend/gpu/plan.h"
 
 #include "compiler/aliasing.h"
-#include "compiler/simplify.h"
+#include "compiler/effects.h"
 
 #include <string.h>
 
