@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/sha256.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 

@@ -13,7 +13,7 @@
 #include "backend/cpu/tile/tile.h"
 #include "base/error.h"
 #include "base/os.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/machine_ops.h"
 #include "compiler/optimise.h"

@@ -7,7 +7,7 @@
 #include "compiler/collectives.h"
 
 #include "base/error.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 
 enum { LOOK_AHEAD = 256 }; /* values behind the last collective of a row, so that the search stays linear */
 

@@ -5,12 +5,12 @@
 
 #include "atlas/functions.h"
 #include "base/error.h"
-#include "compiler/build_ssa.h"
-#include "compiler/canon.h"
+#include "compiler/canon/build_ssa.h"
+#include "compiler/canon/canon.h"
+#include "compiler/canon/schedule.h"
 #include "compiler/collectives.h"
 #include "compiler/gather_stores.h"
 #include "compiler/legalise.h"
-#include "compiler/schedule.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "compiler/gather_stores.h"
 
 #include "base/error.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 
 #include "atlas/tables.h"
 

@@ -6,7 +6,7 @@
 
 #include "atlas/tables.h"
 #include "base/error.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 #include "ir/ssa_walk.h"
 
 enum { SIDE_LIMIT = 8 };

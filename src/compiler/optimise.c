@@ -2,7 +2,7 @@
 #include "compiler/optimise.h"
 
 #include "base/error.h"
-#include "compiler/schedule.h"
+#include "compiler/canon/schedule.h"
 
 /* CANON passes clean up behind OPTIMISE and PLACED passes. Rounds are few, for the sake of compile time: a further
  * round seldom finds anything. */
@@ -16,7 +16,7 @@ static const hg_pass passes[] = {
 #define ROW_OPTIMISE(id) {#id, hg_pass_##id, HG_STAGE_OPTIMISE},
 #define ROW_PLACED(id) {#id, hg_pass_##id, HG_STAGE_PLACED},
 #define PASS(id, stage, purpose) ROW_##stage(id)
-#include "compiler/passes.def"
+#include "compiler/canon/passes.def"
 #undef PASS
 };
 enum { PASS_COUNT = sizeof passes / sizeof passes[0] };

@@ -2,7 +2,7 @@
 #ifndef HG_COMPILER_OPTIMISE_H
 #define HG_COMPILER_OPTIMISE_H
 
-#include "compiler/passes.h"
+#include "compiler/canon/passes.h"
 
 /* Runs the OPTIMISE and PLACED passes of passes.def on a canonical or expanded unit until none of them changes
  * anything, and schedules it. `hook` may be NULL. HG_OUT_OF_MEMORY. */

@@ -11,7 +11,7 @@
 #include "atlas/insn.h"
 #include "atlas/machine.h"
 #include "base/error.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 #include "compiler/machine_ops.h"
 #include "ir/ssa_order.h"
 

@@ -2,14 +2,14 @@
  *
  * After the hash. Both need proof that the access is in bounds: an out-of-bounds store is dropped and a load of the
  * same place reads 0, and both are faults that must be reported. Between two accesses there must be no barrier or
- * fence, and no atomic or store that may alias them (compiler/aliasing.h). Accesses of other lanes between them would
+ * fence, and no atomic or store that may alias them (aliasing.h). Accesses of other lanes between them would
  * be a race, about which nothing is promised. */
 #include "compiler/optimise.h"
 
 #include "atlas/tables.h"
 #include "base/error.h"
-#include "compiler/aliasing.h"
-#include "compiler/analyse.h"
+#include "compiler/analysis/aliasing.h"
+#include "compiler/analysis/analyse.h"
 #include "ir/ssa_walk.h"
 
 typedef struct stores {

@@ -3,7 +3,7 @@
 
 #include "atlas/program.h"
 #include "base/fp.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #ifndef HG_VECTOR_LOWER_H
 #define HG_VECTOR_LOWER_H
 
-#include "compiler/analyse.h"
-#include "compiler/block_levels.h"
+#include "compiler/analysis/analyse.h"
+#include "compiler/analysis/block_levels.h"
 #include "vector/order.h"
 #include "vector/vector.h"
 
@@ -22,7 +22,7 @@ typedef struct vector_lowering {
   hg_analysis analysis;
   hg_control control;
   uint8_t has_loops;
-  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/aliasing.h) */
+  uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/analysis/aliasing.h) */
 
   /* Per block. */
   uint8_t *level;        /* ir_level of the control that leads there */
@@ -40,8 +40,8 @@ typedef struct vector_lowering {
   uint32_t *reg;
   uint32_t *same;        /* the value that it is coalesced with, whose register it has; SSA_NONE */
   uint32_t *last;        /* the last place where it is read; scratch of webs.c */
-  uint8_t *nan_blind;    /* see compiler/nan_bits.h */
-  uint8_t *bits_seen;    /* the bits of a NaN in it can be seen (compiler/nan_bits.h) */
+  uint8_t *nan_blind;    /* see compiler/analysis/nan_bits.h */
+  uint8_t *bits_seen;    /* the bits of a NaN in it can be seen (compiler/analysis/nan_bits.h) */
   uint8_t *uses;         /* VALUE_* */
   uint8_t *stride;       /* vector_stride */
   uint8_t *mark;         /* scratch */

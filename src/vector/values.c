@@ -3,9 +3,9 @@
 #include "atlas/arith.h"
 #include "atlas/value.h"
 #include "base/error.h"
-#include "compiler/aliasing.h"
-#include "compiler/effects.h"
-#include "compiler/nan_bits.h"
+#include "compiler/analysis/aliasing.h"
+#include "compiler/analysis/effects.h"
+#include "compiler/analysis/nan_bits.h"
 #include "vector/lower.h"
 
 #include <math.h>

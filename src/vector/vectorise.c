@@ -7,10 +7,10 @@
 #include "vector/vector.h"
 
 #include "base/error.h"
-#include "compiler/effects.h"
-#include "compiler/local_zeros.h"
+#include "compiler/analysis/effects.h"
+#include "compiler/analysis/local_zeros.h"
+#include "compiler/analysis/trips.h"
 #include "compiler/machine_ops.h"
-#include "compiler/trips.h"
 #include "ir/ssa_walk.h"
 #include "vector/lower.h"
 

@@ -1,7 +1,7 @@
 /* webs.c - coalescing of induction variables: one register for the phi of a loop's header, its value in the next round
  * (if the phi is dead from there on), and the phis after the loop that take one of the two, whichever it was when a
  * lane left. A lane's register then changes only while the lane is in the loop. */
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 #include "vector/lower.h"
 
 /* Places are counted through in the order of the code: instructions, then the end of their block, where its branch and

@@ -5,7 +5,7 @@
 #include "../random/draft.h"
 #include "fuzz.h"
 
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 #include "compiler/ssa_interp.h"

@@ -4,7 +4,7 @@
 #include "atlas/program.h"
 #include "backend/gpu/plan.h"
 #include "base/files.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 

@@ -5,8 +5,8 @@
 #include "atlas/functions.h"
 #include "atlas/value.h"
 #include "base/error.h"
+#include "compiler/analysis/trips.h"
 #include "compiler/ssa_interp.h"
-#include "compiler/trips.h"
 
 #include <math.h>
 

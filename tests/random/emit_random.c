@@ -2,7 +2,7 @@
  * of many entries each. */
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "base/error.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/optimise.h"
 #include "generate.h"
 

@@ -2,7 +2,7 @@
 #include "transform.h"
 
 #include "atlas/insn.h"
-#include "compiler/aliasing.h"
+#include "compiler/analysis/aliasing.h"
 
 #include <string.h>
 

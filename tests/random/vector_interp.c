@@ -9,7 +9,7 @@
 #include "atlas/functions.h"
 #include "atlas/machine.h"
 #include "base/error.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 #include "compiler/ssa_interp.h"
 
 typedef struct evaluator {

@@ -4,10 +4,10 @@
 
 #include "check.h"
 
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
+#include "compiler/canon/ssa_print.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
-#include "compiler/ssa_print.h"
 
 #include <stdlib.h>
 

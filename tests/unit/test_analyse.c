@@ -4,7 +4,7 @@
 #include "../random/check_ranges.h"
 #include "compile.h"
 
-#include "compiler/trips.h"
+#include "compiler/analysis/trips.h"
 
 #include <stdarg.h>
 

@@ -5,7 +5,7 @@
 #include "counted.h"
 
 #include "base/sha256.h"
-#include "compiler/analyse.h"
+#include "compiler/analysis/analyse.h"
 #include "ir/ssa_order.h"
 
 /* ---- SHA-256 ----------------------------------------------------------------------------------------------------- */

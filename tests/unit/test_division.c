@@ -7,7 +7,7 @@
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"
 #include "check.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 

@@ -8,7 +8,7 @@
 #include "backend/cpu/targets.h"
 #include "backend/cpu/tile/tile.h"
 #include "check.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 

@@ -4,7 +4,7 @@
 #include "beside_reference.h"
 #include "compile.h"
 
-#include "compiler/local_zeros.h"
+#include "compiler/analysis/local_zeros.h"
 
 enum { LANES = 77, ELEMENTS = 12, TEXT_BYTES = 2048 };
 

@@ -8,11 +8,11 @@
 
 #include "atlas/interp.h"
 #include "backend/cuda/ptx/emit_ptx.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
+#include "compiler/canon/schedule.h"
 #include "compiler/expand.h"
 #include "compiler/machine_ops.h"
 #include "compiler/optimise.h"
-#include "compiler/schedule.h"
 #include "compiler/ssa_interp.h"
 #include "vector/vector.h"
 

@@ -1,4 +1,4 @@
-/* test_nan_bits.c - the bits of NaNs (compiler/nan_bits.h): where what is made of them can be seen they are those of
+/* test_nan_bits.c - the bits of NaNs (nan_bits.h): where what is made of them can be seen they are those of
  * the canonical NaN, and where it cannot the result is right all the same, in every engine as on the reference machine.
  */
 #define _POSIX_C_SOURCE 200112L /* setenv */

@@ -6,7 +6,7 @@
 #endif
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 #include "environment.h"

@@ -1,5 +1,5 @@
 /* test_shared_work.c - what the values of a row have in common, computed once on GPUs: the reciprocal of a divisor
- * (compiler/share_divisor.h), the test for rare cases of functions (join_rare.h). Their results have the bits of the
+ * (share_divisor.h), the test for rare cases of functions (join_rare.h). Their results have the bits of the
  * reference machine for the special values of every operand, in every place of a group, and for what lies on both sides
  * of each bound of a test. And the quotient by a reciprocal is a / b wherever a / b is hard to round. */
 #define _POSIX_C_SOURCE 200112L /* setenv */

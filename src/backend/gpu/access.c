@@ -3,7 +3,7 @@
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
-#include "compiler/aliasing.h"
+#include "compiler/analysis/aliasing.h"
 
 enum { MAX_OFFSET = 1 << 20 }; /* in elements of up to 8 bytes: fits the offset of an instruction */
 

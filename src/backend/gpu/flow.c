@@ -1,7 +1,7 @@
 /* flow.c - control flow: loops and their steps, the shortest path through a program, edges. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/trips.h"
+#include "compiler/analysis/trips.h"
 
 #include <string.h>
 

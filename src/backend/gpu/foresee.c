@@ -13,7 +13,7 @@
  * has a round less: what brings the next tile of a product is not asked about the one behind the last. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 
 enum { MOST_DEPTH = 6 }; /* of additions */
 

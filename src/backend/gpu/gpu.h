@@ -59,7 +59,7 @@
 #define HG_GPU_H
 
 #include "atlas/interp.h"
-#include "compiler/analyse.h"
+#include "compiler/analysis/analyse.h"
 #include "ir/ssa.h"
 
 #define HG_GPU_NO_SYMBOL UINT32_MAX

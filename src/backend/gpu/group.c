@@ -1,7 +1,7 @@
 /* group.c - the inside of a group of accesses (gpu_group): its runs, and which of their neighbours are one access. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/aliasing.h"
+#include "compiler/analysis/aliasing.h"
 
 #include <string.h>
 

@@ -11,8 +11,8 @@
  * others are grouped as widely as that goes, because one test then serves all of them. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/aliasing.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/aliasing.h"
+#include "compiler/analysis/effects.h"
 
 #include <stdlib.h>
 #include <string.h>

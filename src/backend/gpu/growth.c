@@ -5,7 +5,7 @@
  * known. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 
 enum { MOST_FACTOR = 1 << 24 };
 

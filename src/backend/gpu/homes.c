@@ -13,7 +13,7 @@
  * the printer does it for several values at a time. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 
 #include <string.h>
 

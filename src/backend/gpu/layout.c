@@ -2,7 +2,7 @@
  * arrays. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/local_zeros.h"
+#include "compiler/analysis/local_zeros.h"
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
-#include "compiler/effects.h"
-#include "compiler/nan_bits.h"
+#include "compiler/analysis/effects.h"
+#include "compiler/analysis/nan_bits.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "backend/gpu/gpu.h"
 
 #include "base/error.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 
 hg_status hg_gpu_number(const hg_allocator *allocator, ssa_unit *unit, hg_gpu_numbers *numbers) {
   size_t values = unit->insns.count, count = values + unit->blocks.count;

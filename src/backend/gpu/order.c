@@ -13,8 +13,8 @@
 #include "backend/gpu/products.h"
 
 #include "atlas/value.h"
-#include "compiler/aliasing.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/aliasing.h"
+#include "compiler/analysis/effects.h"
 
 #include <string.h>
 

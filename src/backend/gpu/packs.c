@@ -1,7 +1,7 @@
 /* packs.c - how many packs of lanes a thread has, in turn, and the limit of its registers. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* plan.c - the plan of a kernel: what is decided, in order. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/aliasing.h"
+#include "compiler/analysis/aliasing.h"
 #include "compiler/collectives.h"
-#include "compiler/join_rare.h"
 #include "compiler/machine_ops.h"
-#include "compiler/share_divisor.h"
+#include "compiler/shares/join_rare.h"
+#include "compiler/shares/share_divisor.h"
 
 enum { LANES_KERNEL_THREADS = 256 }; /* the block of linear launches; vector-only kernels have fewer: vectors.c */
 

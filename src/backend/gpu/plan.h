@@ -233,8 +233,8 @@ typedef struct gpu_plan {
   uint32_t *exchange_of;       /* per value: of a reduction or scan, its number in `exchange` */
   uint32_t *home;              /* per value: the value whose register it has; itself, or a phi. In such a register no
                                   other value is needed. */
-  uint8_t *bits_used;          /* per float: the bits of a NaN in it can be seen (compiler/nan_bits.h) */
-  uint8_t *nan_blind;          /* per value: see compiler/nan_bits.h */
+  uint8_t *bits_used;          /* per float: the bits of a NaN in it can be seen (compiler/analysis/nan_bits.h) */
+  uint8_t *nan_blind;          /* per value: see compiler/analysis/nan_bits.h */
   uint8_t *nan;                /* per value: gpu_nan */
   uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */
   uint8_t *is_sunk;            /* per value: a rounding whose only uses are vector stores, which do it */

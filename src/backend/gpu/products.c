@@ -10,7 +10,7 @@
  * in common makes a row. */
 #include "backend/gpu/products.h"
 
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* steps.c - the program for one lane as steps, block by block. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/effects.h"
+#include "compiler/analysis/effects.h"
 #include "compiler/machine_ops.h"
 
 #include <string.h>

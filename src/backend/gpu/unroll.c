@@ -14,7 +14,7 @@
  * loop, barrier or collective; and where it loads from a buffer by an unsigned index that grows likewise. */
 #include "backend/gpu/unroll.h"
 
-#include "compiler/aliasing.h"
+#include "compiler/analysis/aliasing.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>

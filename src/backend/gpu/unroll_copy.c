@@ -2,7 +2,7 @@
  * block that asks whether so many are left, and their copies. */
 #include "backend/gpu/unroll.h"
 
-#include "compiler/aliasing.h"
+#include "compiler/analysis/aliasing.h"
 
 #define insn_at gpu_unroll_insn
 #define arg_of gpu_unroll_arg

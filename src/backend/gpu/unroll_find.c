@@ -1,8 +1,8 @@
 /* unroll_find.c - which loops may run several iterations at a time, and what in them grows. */
 #include "backend/gpu/unroll.h"
 
-#include "compiler/aliasing.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/aliasing.h"
+#include "compiler/analysis/effects.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>

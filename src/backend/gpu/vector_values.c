@@ -2,7 +2,7 @@
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
-#include "compiler/aliasing.h"
+#include "compiler/analysis/aliasing.h"
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* vectors.c - which accesses are vectors, and how many lanes a thread has. */
 #include "backend/gpu/plan.h"
 
-#include "compiler/aliasing.h"
-#include "compiler/effects.h"
+#include "compiler/analysis/aliasing.h"
+#include "compiler/analysis/effects.h"
 
 #include <string.h>
 

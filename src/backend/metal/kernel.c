@@ -3,7 +3,7 @@
 
 #include "backend/metal/msl/emit_msl.h"
 #include "code_version.h" /* made by the build from the sources: tools/digest.py */
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/optimise.h"
 
 #include <stdio.h>

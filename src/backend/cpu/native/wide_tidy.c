@@ -3,7 +3,7 @@
  * NaN counted; as a value it may be read by arithmetic only, which makes of any NaN a NaN. */
 #include "backend/cpu/native/wide.h"
 #include "base/error.h"
-#include "compiler/nan_bits.h"
+#include "compiler/analysis/nan_bits.h"
 
 enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: some instruction that stays reads it; the bits of a NaN in it
                                       count */

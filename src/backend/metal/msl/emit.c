@@ -3,7 +3,7 @@
 
 #include "atlas/functions.h"
 #include "base/error.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 

@@ -1,0 +1,428 @@
+/* share_divisor.c - several divisions of f32 by one number, by one reciprocal.
+ *
+ * y = 1 / b, once, by multiplications alone; then for each a three operations (Markstein, "Computation of elementary
+ * functions on the IBM RISC System/6000 processor", IBM J. Res. Dev. 34 (1990)):
+ *
+ *   q = a y;  e = a - q b, by fma;  q' = q + e y, by fma
+ *
+ * Why q' is a / b in every bit, where nothing overflows or loses bits below the subnormals: scale a and b to [1, 2),
+ * and let y = 1/b + d with |d| <= 2^-25. For a >= b, q misses a / b by less than a unit of its last place, for a < b by
+ * less than one and a half; so e is exact, or misses by 2^-47 at most. What q' rounds misses a / b by so little that
+ * only a quotient whose distance from the middle of two neighbours is at most 5 / b of the least that the quotient of
+ * two f32 can have could be rounded to the wrong one. tests/unit/test_shared_work.c tries all of those, for every b.
+ *
+ * y is found without a division, which would be the only one of most kernels: from the bits of b, by Newton's steps
+ * e = 1 - b y, y += y (e + e^2), y += y e, y += y e. It is 1 / b rounded but for fractions of ones; the test tries all.
+ *
+ * The test: 2^-16 <= |b| <= 2^64, no fraction of ones, and |q'| >= 2^-86 for all of a group. Then 1/b and q are normal
+ * numbers, and the last bit of q b is 2^-149 or above. Where a is infinite or NaN, or q overflows, q' is NaN. A group
+ * for which it fails divides, one by one: so do zeros. From some number on that is a loop, with one division: a
+ * division is long, and drivers' compilers spend their time on what is there, not on what runs.
+ *
+ * A quotient that only a rounding to bf16 uses needs less: the product q = a z, where z is the least f32 that is not
+ * below 1 / b (all here in magnitude). It is not below the f32 nearest a / b, since rounding is monotonic, and misses
+ * a / b by less than two units of its last place for the error of z and half a unit for its own: q is that f32 or one
+ * of the two above it. Next to a power of two, where units below are half, z's share is half as well; where q is
+ * subnormal it is nothing. The two can round differently only if the middle of two bf16, where the low 16 bits are
+ * 0x8000, is neither below that f32 nor above q: then the low bits of q are 0x8000, 0x8001 or 0x8002, and no other bits
+ * are less as an integer with sign. An infinite q is as near to the greatest f32, which rounds to infinity as well;
+ * where q is NaN so is a / b. So the test is that no low bits of a group are at most 0x8002, and 2^-16 <= |b| <= 2^64.
+ * tests/unit/test_shared_work.c tries what is around middles. Of a warp's lanes one fails it in some percent of all
+ * groups. Such a group takes three operations a quotient, with the test of those, before it divides. */
+#include "compiler/shares/share_divisor.h"
+
+#include "base/error.h"
+#include "compiler/analysis/effects.h"
+#include "compiler/canon/schedule.h"
+#include "compiler/shares/rounds.h"
+#include "ir/loops.h"
+#include "ir/ssa_walk.h"
+
+enum {
+  FEWEST = 3,        /* divisions by one number, in a block; then those by it in other blocks share it, too */
+  MOST_ALONE = 4,    /* divisions of a unit that nothing is shared with, and all of which are done like those, then */
+  MOST_COPIES = 4,   /* of a division, where the test fails */
+  MOST_SHARED = 8,   /* with one test: registers hold what they divide and what comes of it */
+  MOST_ROUNDED = 16, /* the same of quotients that are rounded */
+  MOST_DIVISORS = 8
+};
+static const uint32_t ONE = 0x3f800000, LEAST_DIVISOR = 0x37800000, GREATEST_DIVISOR = 0x5f800000,
+                      LEAST_QUOTIENT = 0x14800000; /* 1, 2^-16, 2^64, 2^-86 */
+static const uint32_t RECIPROCAL = 0x7ef311c3;     /* less the bits of b: 1 / b, but for a twentieth of it at most */
+static const uint32_t ALL_ONES = 0x7fffff;         /* the fraction of a b next to a power of two */
+static const uint32_t CUT = 16, LAST_MIDDLE = 0x80020000; /* of bf16 in the low bits of f32 */
+
+enum { ROUNDS = 1, OTHER = 2 }; /* to bf16 */
+
+/* Of a divisor that has been met: values. */
+typedef struct inverse {
+  uint32_t divisor, reciprocal, negative, fits; /* b, 1 / b, -b, whether b passes the test */
+  uint32_t above;                               /* z; SSA_NONE: not needed yet */
+} inverse;
+
+typedef struct sharer {
+  ssa_unit *unit;
+  uint32_t *place;       /* per value: where it stands in the list of the block at hand */
+  uint8_t *is_done;      /* per value */
+  uint8_t *use;          /* per value: of what kind all its uses are */
+  uint64_t values;       /* that the arrays have */
+  uint32_t block, start; /* the block at hand, and where in it the first division stands */
+  uint32_t fewest;       /* FEWEST or 1 */
+  inverse inverse[MOST_DIVISORS];
+  uint32_t inverses;
+  inverse *by;                          /* of the group at hand */
+  uint32_t shared[MOST_ROUNDED], count; /* divisions */
+  int is_narrow;                        /* those: all that is asked of them is to round to the right bf16 */
+  hg_array stack;
+  int failed; /* out of memory */
+} sharer;
+
+static ssa_insn *insn_at(const sharer *s, uint32_t value) { return ssa_insn_at(s->unit, value); }
+static uint32_t arg_of(const sharer *s, uint32_t value, unsigned i) {
+  return ir_ssa_resolve(s->unit, ssa_args_of(s->unit, value)[i]);
+}
+static hg_status out_of_memory(void) { return hg_fail_memory("sharing divisors", sizeof(ssa_insn)); }
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+static int is_division(const sharer *s, uint32_t value) {
+  const ssa_insn *insn = insn_at(s, value);
+  return insn->op == ATLAS_OP_div && insn->type == ATLAS_f32 && value < s->values && !s->is_done[value] &&
+         insn_at(s, arg_of(s, value, 1))->op != SSA_CONST;
+}
+
+static int is_narrow(const sharer *s, uint32_t division) { return s->use[division] == ROUNDS; }
+
+static int is_behind(const sharer *s, uint32_t value) {
+  return value < s->values && insn_at(s, value)->block == s->block && insn_at(s, value)->op != SSA_PHI &&
+         s->place[value] >= s->start;
+}
+
+/* 1 if what is divided can be computed before the first division: it depends on nothing behind it but pure values. */
+static int is_free(sharer *s, uint32_t division) {
+  int is = 1;
+  s->stack.count = 0;
+  s->failed |= !hg_array_push(&s->unit->allocator, &s->stack, arg_of(s, division, 0));
+  while (s->stack.count > 0 && is && !s->failed) {
+    uint32_t value = ((const uint32_t *)s->stack.data)[--s->stack.count];
+    if (!is_behind(s, value)) continue;
+    is = hg_is_pure(insn_at(s, value)) && !is_division(s, value);
+    for (uint32_t i = 0; i < insn_at(s, value)->arg_count && is; i++)
+      s->failed |= !hg_array_push(&s->unit->allocator, &s->stack, arg_of(s, value, i));
+  }
+  return is;
+}
+
+static uint32_t divisions_by(const sharer *s, uint32_t from, uint32_t divisor) {
+  uint32_t count = 0;
+  for (uint32_t v = from; v != SSA_NONE; v = insn_at(s, v)->next)
+    count += is_division(s, v) && arg_of(s, v, 1) == divisor;
+  return count;
+}
+
+static inverse *inverse_of(sharer *s, uint32_t divisor) {
+  for (uint32_t i = 0; i < s->inverses; i++)
+    if (s->inverse[i].divisor == divisor) return &s->inverse[i];
+  return NULL;
+}
+
+/* The divisions that share a test with `first`. */
+static void find_shared(sharer *s, uint32_t first) {
+  uint32_t divisor = arg_of(s, first, 1);
+  s->start = s->place[first];
+  s->count = 0;
+  s->is_narrow = is_narrow(s, first);
+  uint32_t most = s->is_narrow ? MOST_ROUNDED : MOST_SHARED;
+  if (inverse_of(s, divisor) == NULL && (s->inverses == MOST_DIVISORS || divisions_by(s, first, divisor) < s->fewest))
+    return;
+  for (uint32_t v = first; v != SSA_NONE && s->count < most && !s->failed; v = insn_at(s, v)->next)
+    if (is_division(s, v) && arg_of(s, v, 1) == divisor && is_narrow(s, v) == s->is_narrow && is_free(s, v))
+      s->shared[s->count++] = v;
+}
+
+/* 1 if a loop divides by what it computes itself: a division is faster there than two steps of Newton's. */
+static int is_new_in_loop(const sharer *s, const ir_loops *loops, uint32_t block, uint32_t divisor) {
+  uint32_t loop = loops->loop[block], from = insn_at(s, divisor)->block;
+  return loop != SSA_NONE && from != SSA_NONE && ir_in_loop(loops, loop, from);
+}
+
+/* Divisions that share nothing. */
+static uint32_t count_alone(const sharer *s, const ssa_order *order, const ir_loops *loops) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < order->count; k++) {
+    uint32_t first = ssa_block_at(s->unit, order->block[k])->first_effect;
+    for (uint32_t v = first; v != SSA_NONE; v = insn_at(s, v)->next) {
+      if (!is_division(s, v) || divisions_by(s, first, arg_of(s, v, 1)) >= FEWEST) continue;
+      if (is_new_in_loop(s, loops, order->block[k], arg_of(s, v, 1))) return UINT32_MAX;
+      count++;
+    }
+  }
+  return count;
+}
+
+/* Where few divisions stand alone none is left to be one that a driver's compiler makes a call of. */
+static hg_status choose_fewest(sharer *s) {
+  ssa_order order;
+  ir_loops loops = {0};
+  s->fewest = FEWEST;
+  hg_status status = ir_ssa_order_build(s->unit, &order);
+  if (status == HG_OK) status = ir_loops_build(s->unit, &order, &loops);
+  if (status == HG_OK && count_alone(s, &order, &loops) <= MOST_ALONE) s->fewest = 1;
+  ir_loops_release(s->unit, &loops);
+  ir_ssa_order_release(s->unit, &order);
+  return status;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t add(sharer *s, ssa_insn made, const uint32_t *args, uint32_t count) {
+  made.insn = insn_at(s, s->shared[0])->insn;
+  uint32_t value = ir_ssa_add(s->unit, &made, count);
+  s->failed |= value == SSA_NONE;
+  for (uint32_t i = 0; i < count && !s->failed; i++) ssa_args_of(s->unit, value)[i] = args[i];
+  return s->failed ? 0 : value;
+}
+
+static uint32_t constant(sharer *s, uint32_t bits) {
+  return add(s, (ssa_insn){.op = SSA_CONST, .type = ATLAS_f32, .bits = bits}, NULL, 0);
+}
+
+static uint32_t real(sharer *s, uint16_t op, uint32_t a, uint32_t b, uint32_t c) {
+  const uint32_t args[3] = {a, b, c};
+  return add(s, (ssa_insn){.op = op, .type = ATLAS_f32}, args, b == SSA_NONE ? 1 : c == SSA_NONE ? 2 : 3);
+}
+
+static uint32_t whole(sharer *s, uint16_t op, uint32_t a, uint32_t b) {
+  const uint32_t args[2] = {a, b};
+  return add(s, (ssa_insn){.op = op, .type = ATLAS_i32}, args, 2);
+}
+
+static uint32_t whole_constant(sharer *s, uint32_t number) {
+  return add(s, (ssa_insn){.op = SSA_CONST, .type = ATLAS_i32, .bits = number}, NULL, 0);
+}
+
+static uint32_t compare(sharer *s, uint16_t op, uint8_t type, uint32_t a, uint32_t b) {
+  const uint32_t args[2] = {a, b};
+  return add(s, (ssa_insn){.op = op, .type = SSA_PREDICATE, .type2 = type}, args, 2);
+}
+
+static uint32_t is_at_most(sharer *s, uint32_t a, uint32_t b) { return compare(s, ATLAS_OP_set_le, ATLAS_f32, a, b); }
+
+static uint32_t both(sharer *s, uint32_t a, uint32_t b) {
+  const uint32_t args[2] = {a, b};
+  return add(s, (ssa_insn){.op = ATLAS_OP_pand, .type = SSA_PREDICATE}, args, 2);
+}
+
+/* Of a NaN any bits will do: both sides make one. */
+static uint32_t bits_of(sharer *s, uint32_t value) {
+  return add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_i32, .type2 = ATLAS_f32, .bits = 1}, &value, 1);
+}
+
+/* y += y e (1 + e), or without the last factor, where e = 1 - b y. */
+static uint32_t nearer(sharer *s, uint32_t y, int by_square) {
+  uint32_t e = real(s, ATLAS_OP_fma, s->by->negative, y, constant(s, ONE));
+  if (by_square) e = real(s, ATLAS_OP_fma, e, e, e);
+  return real(s, ATLAS_OP_fma, y, e, y);
+}
+
+static uint32_t reciprocal_of(sharer *s, uint32_t divisor) {
+  uint32_t y = whole(s, ATLAS_OP_sub, whole_constant(s, RECIPROCAL), bits_of(s, divisor));
+  y = add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_f32, .type2 = ATLAS_i32}, &y, 1);
+  return nearer(s, nearer(s, nearer(s, y, 1), 0), 0);
+}
+
+/* Finds or makes what the divisions by a number share. It is pure, and stands above all of them. */
+static void invert(sharer *s, uint32_t divisor) {
+  s->by = inverse_of(s, divisor);
+  if (s->by != NULL) return;
+  inverse *by = s->by = &s->inverse[s->inverses++];
+  by->divisor = divisor;
+  by->above = SSA_NONE;
+  by->negative = real(s, ATLAS_OP_neg, divisor, SSA_NONE, SSA_NONE);
+  by->reciprocal = reciprocal_of(s, divisor);
+  uint32_t size = real(s, ATLAS_OP_abs, divisor, SSA_NONE, SSA_NONE);
+  uint32_t fraction = whole(s, ATLAS_OP_and, bits_of(s, divisor), whole_constant(s, ALL_ONES));
+  by->fits =
+      both(s, is_at_most(s, constant(s, LEAST_DIVISOR), size), is_at_most(s, size, constant(s, GREATEST_DIVISOR)));
+  by->fits = both(s, by->fits, compare(s, ATLAS_OP_set_lt, ATLAS_i32, fraction, whole_constant(s, ALL_ONES)));
+}
+
+static uint32_t quotient(sharer *s, uint32_t a) {
+  uint32_t q = real(s, ATLAS_OP_mul, a, s->by->reciprocal, SSA_NONE);
+  return real(s, ATLAS_OP_fma, real(s, ATLAS_OP_fma, q, s->by->negative, a), s->by->reciprocal, q);
+}
+
+/* The reciprocal, or the next in magnitude where it is below 1 / b. */
+static uint32_t reciprocal_above(sharer *s) {
+  uint32_t y = s->by->reciprocal, next = whole(s, ATLAS_OP_add, bits_of(s, y), whole_constant(s, 1));
+  next = add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_f32, .type2 = ATLAS_i32}, &next, 1);
+  uint32_t missing = real(s, ATLAS_OP_fma, y, s->by->negative, constant(s, ONE)); /* its sign is exact */
+  const uint32_t args[3] = {compare(s, ATLAS_OP_set_lt, ATLAS_f32, constant(s, 0), missing), next, y};
+  return add(s, (ssa_insn){.op = ATLAS_OP_sel, .type = ATLAS_f32}, args, 3);
+}
+
+/* What the group becomes where the test passes, and the test. */
+static uint32_t share_exactly(sharer *s, uint32_t *shared) {
+  uint32_t test = s->by->fits;
+  for (uint32_t i = 0; i < s->count && !s->failed; i++) {
+    shared[i] = quotient(s, arg_of(s, s->shared[i], 0));
+    uint32_t size = real(s, ATLAS_OP_abs, shared[i], SSA_NONE, SSA_NONE);
+    test = both(s, test, is_at_most(s, constant(s, LEAST_QUOTIENT), size));
+  }
+  return test;
+}
+
+static uint32_t share_for_rounding(sharer *s, uint32_t *shared) {
+  uint32_t least = SSA_NONE;
+  if (s->by->above == SSA_NONE) s->by->above = reciprocal_above(s);
+  for (uint32_t i = 0; i < s->count && !s->failed; i++) {
+    shared[i] = real(s, ATLAS_OP_mul, arg_of(s, s->shared[i], 0), s->by->above, SSA_NONE);
+    uint32_t low = whole(s, ATLAS_OP_shl, bits_of(s, shared[i]), whole_constant(s, CUT));
+    least = i == 0 ? low : whole(s, ATLAS_OP_min, least, low);
+  }
+  return both(s, s->by->fits, compare(s, ATLAS_OP_set_lt, ATLAS_i32, whole_constant(s, LAST_MIDDLE), least));
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+static int lead(sharer *s, uint32_t from, uint32_t to) {
+  return hg_array_push(&s->unit->allocator, &ssa_block_at(s->unit, to)->predecessors, from);
+}
+
+static uint32_t add_side(sharer *s, uint32_t to) {
+  uint32_t side = ir_ssa_add_block(s->unit);
+  if (side == SSA_NONE) return side;
+  ssa_block *block = ssa_block_at(s->unit, side);
+  block->end = SSA_JUMP;
+  block->successor[0] = to;
+  return lead(s, s->block, side) && lead(s, side, to) ? side : SSA_NONE;
+}
+
+static uint32_t divided_rarely(sharer *s, uint32_t a) {
+  return add(s, (ssa_insn){.op = ATLAS_OP_div, .type = ATLAS_f32, .bits = 1}, (uint32_t[]){a, s->by->divisor}, 2);
+}
+
+/* for (k = 0; k < count; k++) number[k] = number[k] / divisor; */
+static void divide_in_rounds(sharer *s, uint32_t loop, uint32_t to, uint32_t *quotient) {
+  hg_rounds rounds = {.unit = s->unit, .count = s->count, .failed = s->failed};
+  uint32_t number[MOST_ROUNDED] = {0};
+  hg_begin_rounds(&rounds, loop);
+  for (uint32_t i = 0; i < s->count; i++) number[i] = hg_carry_on(&rounds, arg_of(s, s->shared[i], 0));
+  uint32_t q = divided_rarely(s, hg_given_in_round(&rounds, number));
+  for (uint32_t i = 0; i < s->count; i++) quotient[i] = hg_keep_found(&rounds, number[i], i, q);
+  hg_end_rounds(&rounds, loop, to);
+  s->failed |= rounds.failed;
+}
+
+/* The divisions, between the block at hand and `to`: the first block. */
+static uint32_t add_divisions(sharer *s, uint32_t to, uint32_t *quotient) {
+  if (s->count <= MOST_COPIES) {
+    for (uint32_t i = 0; i < s->count; i++) quotient[i] = divided_rarely(s, arg_of(s, s->shared[i], 0));
+    return add_side(s, to);
+  }
+  uint32_t loop = ir_ssa_add_block(s->unit), before = loop == SSA_NONE ? SSA_NONE : add_side(s, loop);
+  if (before == SSA_NONE || !lead(s, loop, loop) || !lead(s, loop, to)) return SSA_NONE;
+  divide_in_rounds(s, loop, to, quotient);
+  return before;
+}
+
+static void end_with(const sharer *s, uint32_t number, uint32_t test, uint32_t passed, uint32_t failed) {
+  ssa_block *block = ssa_block_at(s->unit, number);
+  block->end = SSA_BRANCH;
+  block->condition = test;
+  block->successor[0] = passed;
+  block->successor[1] = failed;
+}
+
+/* Three operations a quotient, between the block at hand and `to`, or the divisions: the first block. */
+static uint32_t add_exact(sharer *s, uint32_t to, uint32_t *exact, uint32_t *divided) {
+  uint32_t before = s->block, side = ir_ssa_add_block(s->unit);
+  if (side == SSA_NONE || !lead(s, before, side)) return SSA_NONE;
+  s->block = side;
+  uint32_t test = share_exactly(s, exact), passed = s->failed ? SSA_NONE : add_side(s, to);
+  uint32_t failed = passed == SSA_NONE ? SSA_NONE : add_divisions(s, to, divided);
+  s->block = before;
+  if (failed == SSA_NONE) return failed;
+  end_with(s, side, test, passed, failed);
+  return side;
+}
+
+/* The value of a division, where all sides meet. */
+static void choose(sharer *s, uint32_t division, const uint32_t *from, uint32_t sides, uint32_t to) {
+  uint32_t phi = add(s, (ssa_insn){.op = SSA_PHI, .type = ATLAS_f32}, from, sides);
+  if (s->failed) return;
+  ir_ssa_append_phi(s->unit, to, phi);
+  ir_ssa_replace(s->unit, division, phi);
+  s->is_done[division] = 1;
+}
+
+/* Ends the block behind `previous`; what follows is the next block at hand. */
+static hg_status share(sharer *s, uint32_t previous) {
+  uint32_t shared[MOST_ROUNDED], exact[MOST_ROUNDED], divided[MOST_ROUNDED];
+  invert(s, arg_of(s, s->shared[0], 1));
+  uint32_t test = s->is_narrow ? share_for_rounding(s, shared) : share_exactly(s, shared);
+  uint32_t rest = s->failed ? SSA_NONE : ir_ssa_split_block(s->unit, s->block, previous);
+  if (rest == SSA_NONE) return out_of_memory();
+  uint32_t usual = add_side(s, rest), other = SSA_NONE;
+  if (usual != SSA_NONE) other = s->is_narrow ? add_exact(s, rest, exact, divided) : add_divisions(s, rest, divided);
+  if (other == SSA_NONE) return out_of_memory();
+  end_with(s, s->block, test, usual, other);
+  for (uint32_t i = 0; i < s->count; i++) {
+    const uint32_t narrow[] = {shared[i], exact[i], divided[i]}, wide[] = {shared[i], divided[i]};
+    choose(s, s->shared[i], s->is_narrow ? narrow : wide, s->is_narrow ? 3 : 2, rest);
+  }
+  s->block = rest;
+  return s->failed ? out_of_memory() : HG_OK;
+}
+
+static void number_values(const sharer *s) {
+  uint32_t at = 0;
+  for (uint32_t v = ssa_block_at(s->unit, s->block)->first_effect; v != SSA_NONE; v = insn_at(s, v)->next)
+    s->place[v] = at++;
+}
+
+static hg_status share_in(sharer *s, uint32_t block, int *changed) {
+  s->block = block;
+  number_values(s);
+  uint32_t previous = SSA_NONE;
+  for (uint32_t v = ssa_block_at(s->unit, block)->first_effect; v != SSA_NONE && !s->failed;) {
+    s->count = 0;
+    if (is_division(s, v)) find_shared(s, v);
+    if (s->count > 0) {
+      HG_TRY(share(s, previous)); /* v begins the next block */
+      *changed = 1;
+      number_values(s);
+    }
+    previous = v; /* a division that is done stays in the list until the unit is scheduled anew */
+    v = insn_at(s, v)->next;
+  }
+  return s->failed ? out_of_memory() : HG_OK;
+}
+
+static void note_uses(const sharer *s) {
+  for (uint32_t v = 0; v < s->values; v++) {
+    const ssa_insn *insn = insn_at(s, v);
+    int rounds = insn->op == ATLAS_OP_cvt && insn->type == ATLAS_bf16 && insn->type2 == ATLAS_f32;
+    for (uint32_t i = 0; i < insn->arg_count; i++) s->use[arg_of(s, v, i)] |= rounds ? ROUNDS : OTHER;
+  }
+}
+
+hg_status hg_share_divisors(ssa_unit *unit, int *changed) {
+  sharer s = {.unit = unit, .values = unit->insns.count, .stack.element_size = sizeof(uint32_t)};
+  s.place = hg_allocate(&unit->allocator, s.values, sizeof *s.place + 2);
+  if (s.place == NULL) return out_of_memory();
+  s.is_done = (uint8_t *)(s.place + s.values);
+  s.use = s.is_done + s.values;
+  ir_ssa_resolve_all(unit);
+  note_uses(&s);
+  hg_status status = choose_fewest(&s);
+  uint32_t blocks = (uint32_t)unit->blocks.count;
+  for (int round = 0; round < 2; round++) /* then the few divisions by what others have inverted */
+    for (uint32_t b = 0; b < blocks && status == HG_OK; b++)
+      if (!ssa_block_at(unit, b)->dead) status = share_in(&s, b, changed);
+  hg_unschedule(unit);
+  if (status == HG_OK) status = hg_schedule(unit);
+  hg_array_release(&unit->allocator, &s.stack);
+  hg_release(&unit->allocator, s.place);
+  return status;
+}
