@@ -309,6 +309,7 @@ static void write_kernel(neon_emit *e) {
   for (size_t i = 0; i < e->b->steps.count; i++)
     if (steps[i].kind == NATIVE_REGION) write_region(e, &steps[i]);
   hg_neon_write_help(e);
+  e->b->insn_bytes = e->a.count * 4;
   hg_a64_finish(&e->a);
 }
 

@@ -317,57 +317,92 @@ void hg_native_release(hg_native *native) {
   hg_release(&allocator, native);
 }
 
-/* *code = what has been built, followed by what is there already. */
-static hg_status put_before(const native_build *b, uint8_t **code, size_t *byte_count) {
-  uint8_t *both = hg_allocate(&b->allocator, b->code_bytes + *byte_count, 1);
-  if (both == NULL) return hg_fail_memory("machine code", b->code_bytes + *byte_count);
-  memcpy(both, b->code, b->code_bytes);
-  if (*byte_count > 0) memcpy(both + b->code_bytes, *code, *byte_count);
-  hg_release(&b->allocator, *code);
-  *code = both;
-  *byte_count += b->code_bytes;
-  return HG_OK;
+/* ---- making code to look at -------------------------------------------------------------------------------------- */
+
+static hg_status show(const native_visitor *visitor, const char *version, const native_build *b) {
+  return visitor->visit(visitor->context, version, b);
 }
 
-/* The code for blocks that have all their lanes, if there is any. */
-static hg_status emit_wide(native_build *b, int *leaves, uint8_t **code, size_t *byte_count) {
+static hg_status show_several(const native_build *single, const hg_vector *plain, const native_visitor *visitor) {
+  hg_vector own = {.allocator = single->allocator};
+  native_stack_shape shape = {0};
+  native_build b = init_build(&single->allocator, single->target, single->program, single->vector);
+  hg_status status = build_stack(&b, single, plain, &own, &shape);
+  if (status == HG_OK) status = show(visitor, "several", &b);
+  release_build(&b);
+  hg_vector_release(&own);
+  return status == HG_UNSUPPORTED ? HG_OK : status;
+}
+
+/* The code for blocks that have all their lanes, if there is any: *has. `several`: and for several such blocks. */
+static hg_status show_whole(native_build *b, int several, const native_visitor *visitor, int *has, int *leaves) {
   hg_vector plain = {.allocator = b->allocator}, own = plain;
   const hg_vector *vector = b->vector;
   hg_status status = build_wide(b, vector, &plain, &own);
-  if (status == HG_OK) status = put_before(b, code, byte_count);
+  *has = status == HG_OK;
   *leaves = leaves_often(&own);
+  if (status == HG_OK) status = show(visitor, "whole", b);
+  if (status == HG_OK && several) status = show_several(b, &plain, visitor);
   b->vector = vector;
   hg_vector_release(&plain);
   hg_vector_release(&own);
   return status == HG_UNSUPPORTED ? HG_OK : status;
 }
 
-static hg_status emit_steps(native_build *b, int leaves, uint8_t **code, size_t *byte_count) {
+static hg_status show_steps(native_build *b, const native_visitor *visitor) {
   hg_vector own = {.allocator = b->allocator};
   const hg_vector *vector = b->vector;
-  b->has_wide = *byte_count > 0 && !leaves;
   hg_status status = build_code(b, NULL, &own);
-  if (status == HG_OK) status = put_before(b, code, byte_count);
+  if (status == HG_OK) status = show(visitor, "steps", b);
   b->vector = vector;
   hg_vector_release(&own);
   return status;
 }
 
-hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
-                         const hg_vector *vector, uint8_t **code, size_t *byte_count) {
+static hg_status show_versions(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                               const hg_vector *vector, int several, const native_visitor *visitor) {
   hg_vector divided = {.allocator = *allocator};
-  *code = NULL;
-  *byte_count = 0;
-  int leaves = 0;
+  int has_whole = 0, leaves = 0;
   hg_status status = find_quotients(target, allocator, &vector, &divided);
-  native_build wide = init_build(allocator, target, program, vector), b = wide;
-  if (status == HG_OK) status = emit_wide(&wide, &leaves, code, byte_count);
-  if (status == HG_OK) status = emit_steps(&b, leaves, code, byte_count);
-  release_build(&wide);
+  native_build whole = init_build(allocator, target, program, vector), b = whole;
+  if (status == HG_OK) status = show_whole(&whole, several, visitor, &has_whole, &leaves);
+  b.has_wide = has_whole && !leaves;
+  if (status == HG_OK) status = show_steps(&b, visitor);
+  release_build(&whole);
   release_build(&b);
   hg_vector_release(&divided);
-  if (status == HG_OK) return HG_OK;
-  hg_release(allocator, *code);
-  *code = NULL;
+  return status;
+}
+
+hg_status hg_native_versions(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                             const hg_vector *vector, const native_visitor *visitor) {
+  return show_versions(allocator, target, program, vector, 1, visitor);
+}
+
+/* What has been built, followed by what is there already. */
+static hg_status put_before(void *context, const char *version, const native_build *b) {
+  hg_array *code = context;
+  (void)version;
+  uint8_t *both = hg_allocate(&b->allocator, b->code_bytes + code->count, 1);
+  if (both == NULL) return hg_fail_memory("machine code", b->code_bytes + code->count);
+  memcpy(both, b->code, b->code_bytes);
+  if (code->count > 0) memcpy(both + b->code_bytes, code->data, code->count);
+  hg_release(&b->allocator, code->data);
+  code->data = both;
+  code->count += b->code_bytes;
+  return HG_OK;
+}
+
+hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                         const hg_vector *vector, uint8_t **code, size_t *byte_count) {
+  hg_array bytes = {.element_size = 1};
+  const native_visitor collector = {put_before, &bytes};
+  hg_status status = show_versions(allocator, target, program, vector, 0, &collector);
+  if (status != HG_OK) {
+    hg_release(allocator, bytes.data);
+    bytes = (hg_array){.element_size = 1};
+  }
+  *code = bytes.data;
+  *byte_count = bytes.count;
   return status;
 }

@@ -222,6 +222,7 @@ typedef struct native_build {
   /* The code. */
   uint8_t *code;              /* of the allocator */
   size_t code_bytes;
+  size_t insn_bytes;          /* of them: instructions; behind these lie constants */
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors pass the caches */
   uint32_t block_entry;       /* offset of code that runs all steps of a tile, as native_entry */
   uint8_t has_wide;           /* 1: code of hg_native_wide runs those of the blocks that full_entry would be for */
@@ -379,6 +380,17 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch);
 int hg_native_needs_tiles(const hg_vector *vector);
 void hg_native_release(hg_native *native); /* NULL is accepted */
 const char *hg_native_engine(const hg_native *native); /* a constant: "native avx512" */
+
+/* One version of a kernel's code, when it is written: "steps" runs any launch, "whole" blocks that have all their
+ * lanes, "several" as many of those at once. The build is the caller's for as long as the call lasts. */
+typedef struct native_visitor {
+  hg_status (*visit)(void *context, const char *version, const native_build *build);
+  void *context;
+} native_visitor;
+
+/* Makes each version for a visitor who counts what is in it: also for other machines, and nothing is kept. */
+hg_status hg_native_versions(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                             const hg_vector *vector, const native_visitor *visitor);
 
 /* The code as bytes, also for other machines, followed by that of hg_native_wide. Release it with hg_release. */
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,

@@ -50,6 +50,7 @@ static void write_kernel(x86_emit *e) {
   else if (e->b->steps.count > 1) hg_x86_write_block(e);
   else hg_x86_write_region(e, steps);
   hg_x86_write_help(e);
+  e->b->insn_bytes = e->a.count;
   hg_x86_align(&e->a, X86_LINE_BYTES, X86_INT3);
   hg_x86_place(&e->a, e->pool);
   if (!e->a.no_memory) hg_x86_bytes(&e->a, e->constants.data, e->constants.count * 4);
