@@ -9,11 +9,12 @@ source tools/dev/stress.sh
 source tools/dev/sweep.sh
 source tools/dev/wheel.sh
 
-STAGES=(release python package torch types wheel engines random accuracy demo asan fuzz tsan lint headers abi symbols docs
+STAGES=(release shapes python package torch types wheel engines random accuracy demo asan fuzz tsan lint headers abi symbols docs
   install mingw aarch64)
 declare -A TITLE=(
   [quick]="what says most in little time"
   [release]="release build (gcc), unit tests"
+  [shapes]="counts that decide speed, of the code that operations and programs become"
   [python]="text, binary form, verifier, command line"
   [package]="the Python package: arrays, buffers, gradients, shared memory"
   [torch]="hologram_torch beside PyTorch"
@@ -86,13 +87,14 @@ stage_release() {
   run_jobs
 }
 
-# --quick: release build, unit tests but the slow ones, some random programs, a little of the conformance tests, lint of what
-# changed, documentation, symbols.
+# --quick: release build, unit tests but the slow ones, some random programs, a little of the conformance tests, counts of
+# code, lint of what changed, documentation, symbols.
 stage_quick() {
   local conformance=(tests/conformance/test_{verifier,isa_examples,bounds,loops,atomics}.py)
   check "build" build_release || return 0
   job "random programs" run_counted "$BUILD/release/tests/random/test_random" --processes "$JOBS" --seed 100000001 --count 800
   job "conformance" run_pytest release "${conformance[@]}"
+  job "counts of code" stage_shapes
   job "layout" check "layout" lint_layout
   job "rooms" check "rooms" lint_rooms
   job "clang-tidy on what changed" check "clang-tidy" lint_tidy --changed
@@ -101,6 +103,9 @@ stage_quick() {
   unit_jobs release --without slow
   run_jobs
 }
+
+# Counts of code, not times: the same on every machine.
+stage_shapes() { run_counted python3 tests/shapes/shapes.py; }
 
 stage_python() { run_pytest release tests -m "not engine" --ignore=tests/{demo,headers,large,python}; }
 
@@ -467,7 +472,7 @@ Usage: ./dev test [--quick | STAGE]...
 
 Runs the stages named, or all of them: ${STAGES[*]}.
 --quick, the habit before every commit, is less than three minutes on two processors: the release build, the unit tests but the slow
-ones, some random programs, a little of the conformance tests, lint of what changed, documentation, symbols.
+ones, some random programs, a little of the conformance tests, counts of code, lint of what changed, documentation, symbols.
 Each prints a line; its whole output goes to build/logs/STAGE.log. The last line is "N passed, N failed"; exit status 1 if
 anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (10), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
 function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (8400; of a thousand one or two
