@@ -11,7 +11,7 @@
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "backend/metal/msl/emit_msl.h"
 #include "base/error.h"
-#include "compiler/canon.h"
+#include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
 #include "ops/plan/plan_computation.h"
@@ -223,7 +223,7 @@ typedef struct operation {
 
 static const operation operations[] = {
 #define CASE(name, inputs, formula) {name, inputs, formula, 0},
-#define GRADIENT(name, inputs, formula) {name, inputs, formula, 1},
+#define GRADIENT(name, inputs, formula) {"gradient of " name, inputs, formula, 1},
 #include "cases.def"
 #undef CASE
 #undef GRADIENT
