@@ -37,8 +37,8 @@ ROOMS = {
     "backend/cpu/native": "base atlas compiler/analysis vector backend/cpu/engine",
     "backend/cpu/x86": "base atlas compiler backend/cpu/native",
     "backend/cpu/arm64": "base atlas compiler backend/cpu/native",
-    "backend/cpu": "base ir compiler/canon compiler vector backend backend/cpu/engine backend/cpu/contract backend/cpu/rows backend/cpu/tile "
-                   "backend/cpu/native backend/cpu/x86 backend/cpu/arm64",
+    "backend/cpu": "base ir compiler/canon compiler vector backend backend/cpu/engine backend/cpu/contract backend/cpu/rows "
+                   "backend/cpu/tile backend/cpu/native backend/cpu/x86 backend/cpu/arm64",
     "backend/gpu": "base ir atlas compiler/analysis compiler/canon compiler compiler/shares",
     "backend/cuda/ptx": "base ir atlas compiler/canon compiler backend/gpu",
     "backend/cuda": "base ir compiler/canon compiler backend backend/gpu backend/cuda/ptx",

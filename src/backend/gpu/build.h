@@ -1,0 +1,12 @@
+/* build.h - makes the plan of a kernel. */
+#ifndef HG_GPU_BUILD_H
+#define HG_GPU_BUILD_H
+
+#include "backend/gpu/plan.h"
+
+/* `unit` is optimised; its blocks may get another order. Fails with HG_OUT_OF_MEMORY only. Release the plan whatever
+ * the result; it refers to the arguments, which must live as long. */
+hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu_target *target,
+                      const hg_gpu_form *form, gpu_plan *plan);
+
+#endif
