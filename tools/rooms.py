@@ -49,6 +49,7 @@ ROOMS = {
     "ops/write": "base atlas backend ops/graph",
     "ops/plan": "base atlas ops/graph ops/write",
     "ops/run": "base atlas runtime ops/graph ops/write ops/plan",
+    "tensors": "base atlas runtime ops/graph",
     "cli": "",
 }
 ORDER = list(ROOMS)

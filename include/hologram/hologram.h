@@ -69,6 +69,10 @@ typedef struct hg_executor_desc {
                                     an engine cannot run are left to a slower one (see hg_kernel_info.why) */
   hg_ask_callback ask;           /* whether a long call is to go on; NULL: each is */
   void *ask_user;
+  uint32_t threads;              /* of the CPU: a launch, copy or fill uses at most so many, the one that does the work
+                                    included, and never more than HOLOGRAM_NUM_THREADS; 0: as many as that. GPUs do not
+                                    look at it */
+  uint32_t reserved2;            /* 0 */
 } hg_executor_desc;
 
 /* desc may be NULL. HG_UNSUPPORTED with a sentence when the backend asked for is not built in or has no such device or

@@ -54,6 +54,10 @@ typedef struct hg_tensor {
  * tensor refuses it where the shape is NULL, of a rank that is not 0. */
 HG_API hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const uint64_t *shape);
 
+/* All elements of a shape, which are 0, with a buffer of its own: release out->buffer. After a failure that is NULL. */
+HG_API hg_status hg_tensor_create(hg_executor *executor, atlas_type type, uint32_t rank, const uint64_t *shape,
+                                  hg_tensor *out);
+
 /* Views of views. They return HG_OK and write *out (which may be the tensor itself), or HG_INVALID_ARGUMENT with a
  * sentence that names shapes and the rule. Axes may be negative: counted from the end. */
 HG_API hg_status hg_tensor_permute(const hg_tensor *tensor, const int64_t *axes, hg_tensor *out); /* axes[rank] */

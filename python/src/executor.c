@@ -55,9 +55,9 @@ static hg_status open_device(const hg_executor_desc *desc, hgpy_device *device) 
   return info.backend == HG_BACKEND_CPU ? HG_OK : hg_stream_create(device->executor, NULL, &device->stream);
 }
 
-static hgpy_device *make_device(hg_backend_id backend, uint32_t number, const char *engine) {
+static hgpy_device *make_device(hg_backend_id backend, uint32_t number, const char *engine, uint32_t threads) {
   hg_executor_desc desc = {
-      .size = sizeof desc, .backend = backend, .device = number, .engine = engine, .ask = hgpy_ask};
+      .size = sizeof desc, .backend = backend, .device = number, .engine = engine, .ask = hgpy_ask, .threads = threads};
   hgpy_device *device = PyMem_Calloc(1, sizeof *device);
   hg_status status;
   if (device == NULL) return (hgpy_device *)PyErr_NoMemory();
@@ -93,7 +93,7 @@ bool hgpy_trim_others(const hgpy_device *device) {
 
 hgpy_device *hgpy_default_device(void) {
   if (default_device == NULL) {
-    hgpy_device *made = make_device(HG_BACKEND_AUTO, 0, NULL);
+    hgpy_device *made = make_device(HG_BACKEND_AUTO, 0, NULL, 0);
     if (default_device == NULL) default_device = made; /* another thread may have been faster */
     else hgpy_device_release(made);
   }
@@ -110,7 +110,7 @@ hgpy_device *hgpy_device_at(hg_backend_id backend, uint32_t number) {
   if (device == NULL || (device->backend == backend && device->number == number)) return device;
   for (uint32_t i = 0; i < count; i++)
     if (others[i]->backend == backend && others[i]->number == number) return others[i];
-  device = make_device(backend, number, NULL);
+  device = make_device(backend, number, NULL, 0);
   if (device != NULL && count < MOST) others[count++] = device;
   return device;
 }
@@ -152,15 +152,18 @@ static int backend_from(PyObject *object) {
 }
 
 static PyObject *executor_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
-  static char *known[] = {"backend", "device", "engine", NULL};
+  static char *known[] = {"backend", "device", "engine", "threads", NULL};
   PyObject *backend = NULL;
   unsigned int number = 0;
+  int threads = 0;
   const char *engine = NULL;
   (void)type;
-  if (!PyArg_ParseTupleAndKeywords(arguments, names, "|O$Iz:Executor", known, &backend, &number, &engine)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(arguments, names, "|O$Izi:Executor", known, &backend, &number, &engine, &threads))
+    return NULL;
+  if (threads < 0) return PyErr_Format(PyExc_ValueError, "an executor cannot have %d threads", threads);
   int id = backend_from(backend);
   if (id < 0) return NULL;
-  hgpy_device *device = make_device((hg_backend_id)id, number, engine);
+  hgpy_device *device = make_device((hg_backend_id)id, number, engine, (uint32_t)threads);
   if (device == NULL) return NULL;
   PyObject *made = hgpy_executor_for(device);
   hgpy_device_release(device);
@@ -375,10 +378,11 @@ static PyGetSetDef executor_getset[] = {
 
 static PyType_Slot executor_slots[] = {
     {Py_tp_doc,
-     "Executor(backend='auto', *, device=0, engine=None)\n--\n\n"
+     "Executor(backend='auto', *, device=0, engine=None, threads=0)\n--\n\n"
      "A device that runs programs and operations.\n\nbackend: 'auto' (the first of Metal, CUDA and the CPU that "
      "works here), 'cpu', 'cuda', 'metal' or a BackendType. device: which of them. engine: one of the backend's "
-     "engines; None: its fastest.\nRaises hologram.Unsupported, with a sentence that says why, where there is no "
+     "engines; None: its fastest. threads: of the CPU, the most that a launch uses; 0: as many as it pays to, or "
+     "HOLOGRAM_NUM_THREADS\nsays.\nRaises hologram.Unsupported, with a sentence that says why, where there is no "
      "such device."},
     {Py_tp_new, executor_new},
     {Py_tp_dealloc, executor_dealloc},

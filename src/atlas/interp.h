@@ -35,6 +35,7 @@ typedef struct atlas_launch {
   const struct hg_rows
       *rows; /* what the program does with these arguments, for devices that know a shorter way; NULL */
   uint64_t moved_bytes; /* that it reads and writes, as its planner has it: for counts alone; 0: not known */
+  uint32_t most_threads;   /* of a CPU's engines; 0: as many as pay off */
 
   /* Results. */
   int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */

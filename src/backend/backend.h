@@ -37,6 +37,7 @@ typedef struct hg_device_info {
 typedef struct hg_device_choice {
   uint32_t number;    /* from 0 */
   const char *engine; /* by name; "": the fastest, or what the environment says */
+  uint32_t threads;   /* of the CPU: at most so many for one launch, copy or fill; 0: as many as the process may use */
 } hg_device_choice;
 
 /* Adds the remark "<about><words>", after "; " where there is one already; words NULL: adds nothing. */

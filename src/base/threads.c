@@ -258,9 +258,10 @@ static uint32_t wake_for(uint64_t work_ns, uint32_t awake_threads) {
   return 2 * awake_threads;
 }
 
-uint32_t hg_parallel_threads(uint64_t work_ns) {
+uint32_t hg_parallel_threads(uint64_t work_ns, uint32_t most_threads) {
   if (work_ns < 2 * AWAKE_NS) return 1;
-  uint32_t limit = hg_thread_limit(), awake = 1 + atomic_load_explicit(&pool.awake, memory_order_relaxed);
+  uint32_t limit = hg_thread_limit_of(most_threads);
+  uint32_t awake = 1 + atomic_load_explicit(&pool.awake, memory_order_relaxed);
   uint64_t worth = work_ns / AWAKE_NS;
   uint32_t thread_count = worth < limit ? (uint32_t)worth : limit;
   if (thread_count <= awake) return thread_count;

@@ -1,7 +1,7 @@
 /* threads.h - the process's worker threads: one job, cut into parts, run by several of them at once.
  *
  *   static void add_part(void *user, uint64_t part, uint32_t worker);
- *   hg_parallel(hg_parallel_threads(work_ns), part_count, add_part, &job);
+ *   hg_parallel(hg_parallel_threads(work_ns, 0), part_count, add_part, &job);
  *
  * The workers are made when a first job needs them and serve every executor. They spin for a while after a job, so that
  * the next one starts within a microsecond, then sleep. A process forked off gets workers of its own.
@@ -24,12 +24,17 @@ typedef void hg_part(void *user, uint64_t part, uint32_t worker);
  * thread. A part reports failure through `user`, because the last error is per thread; it must not fork the process. */
 void hg_parallel(uint32_t max_threads, uint64_t part_count, hg_part *part, void *user);
 
-/* How many threads pay off for a job that takes one thread `work_ns`; depends on whether workers are awake. The call
- * takes a few nanoseconds, because most answers are 1. */
-uint32_t hg_parallel_threads(uint64_t work_ns);
+/* How many threads pay off for a job that takes one thread `work_ns`, at most so many (0: no bound); depends on whether
+ * workers are awake. The call takes a few nanoseconds, because most answers are 1. */
+uint32_t hg_parallel_threads(uint64_t work_ns, uint32_t most_threads);
 
 /* The most threads a job may use: HOLOGRAM_NUM_THREADS, else the CPUs that the process may use. Found once. */
 uint32_t hg_thread_limit(void);
+/* Likewise, and at most `most`; 0: no bound of the caller's. */
+static inline uint32_t hg_thread_limit_of(uint32_t most) {
+  uint32_t limit = hg_thread_limit();
+  return most != 0 && most < limit ? most : limit;
+}
 
 /* For a log: which setting is ignored and why; NULL: none. */
 const char *hg_thread_remark(void);

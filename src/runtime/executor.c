@@ -50,7 +50,9 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
   if (out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_executor_create: out is NULL");
   *out = NULL;
   HG_TRY(HG_READ(hg_executor_desc, &own, desc));
-  if (own.reserved != 0) return hg_fail(HG_INVALID_ARGUMENT, "hg_executor_desc.reserved is %u, not 0", own.reserved);
+  if (own.reserved != 0 || own.reserved2 != 0)
+    return hg_fail(HG_INVALID_ARGUMENT, "hg_executor_desc.reserved%s is %u, not 0", own.reserved != 0 ? "" : "2",
+                   own.reserved != 0 ? own.reserved : own.reserved2);
   hg_allocator allocator;
   HG_TRY(hg_allocator_resolve(own.allocator, &allocator));
   hg_executor *executor = hg_allocate(&allocator, 1, sizeof *executor);
@@ -69,7 +71,8 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
     hg_release(&allocator, executor);
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for an executor");
   }
-  hg_device_choice choice = {.number = own.device, .engine = own.engine != NULL ? own.engine : ""};
+  hg_device_choice choice = {
+      .number = own.device, .engine = own.engine != NULL ? own.engine : "", .threads = own.threads};
   hg_status status = choose_backend(executor, own.backend, &choice);
   if (status != HG_OK) {
     hg_mutex_destroy(&executor->mutex);

@@ -263,3 +263,10 @@ def test_the_boundary_pool_of_a_class():
         for wrong in ((96,), (-1,), (0, 3073), (0, 2, -1), (0, -2), (0, 64, 49)):
             with pytest.raises(ValueError):
                 executor.allocate_boundary(*wrong)
+
+
+def test_threads_of_an_executor():
+    with hg.Executor("cpu", threads=1) as made:
+        assert made.info["compute_units"] == 1
+    with pytest.raises(ValueError, match="an executor cannot have -1 threads"):
+        hg.Executor("cpu", threads=-1)

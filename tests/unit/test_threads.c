@@ -148,10 +148,12 @@ static void floating_point(void) {}
 static void the_gate(void) {
   CHECK_EQ_U64(hg_thread_limit(), 8);
   CHECK(hg_thread_remark() == NULL);
-  CHECK_EQ_U64(hg_parallel_threads(0), 1);
-  CHECK_EQ_U64(hg_parallel_threads(700), 1);
-  CHECK_EQ_U64(hg_parallel_threads(UINT64_MAX), 8);
-  CHECK_EQ_U64(hg_parallel_threads(1000000), 8);
+  CHECK_EQ_U64(hg_parallel_threads(0, 0), 1);
+  CHECK_EQ_U64(hg_parallel_threads(700, 0), 1);
+  CHECK_EQ_U64(hg_parallel_threads(UINT64_MAX, 0), 8);
+  CHECK_EQ_U64(hg_parallel_threads(1000000, 0), 8);
+  CHECK_EQ_U64(hg_parallel_threads(1000000, 3), 3);
+  CHECK_EQ_U64(hg_parallel_threads(1000000, 9), 8);
 }
 
 #if !defined(_WIN32)
@@ -250,7 +252,7 @@ static int limit_and_remark(void) { return (hg_thread_remark() != NULL ? 1000 : 
  * series of them is not left to one thread. */
 static int small_jobs(void) {
   int several = 0;
-  for (int i = 0; i < 400; i++) several += hg_parallel_threads(1000) > 1;
+  for (int i = 0; i < 400; i++) several += hg_parallel_threads(1000, 0) > 1;
   return several;
 }
 

@@ -443,6 +443,8 @@ typedef struct hg_executor_desc {
   const char *engine;
   hg_ask_callback ask;
   void *ask_user;
+  uint32_t threads;
+  uint32_t reserved2;
 } hg_executor_desc;
 
 hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);
@@ -770,6 +772,8 @@ typedef struct hg_tensor {
 } hg_tensor;
 
 hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const uint64_t *shape);
+hg_status hg_tensor_create(hg_executor *executor, atlas_type type, uint32_t rank, const uint64_t *shape,
+    hg_tensor *out);
 hg_status hg_tensor_permute(const hg_tensor *tensor, const int64_t *axes, hg_tensor *out);
 hg_status hg_tensor_slice(const hg_tensor *tensor, int64_t axis, int64_t start, int64_t stop, int64_t step,
     hg_tensor *out);

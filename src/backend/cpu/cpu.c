@@ -28,7 +28,7 @@ static hg_status cpu_query(const hg_device_choice *choice, hg_device_info *info)
   HG_TRY(check_number(choice->number));
   HG_TRY(hg_cpu_compiler_choose(choice->engine, &compiler));
   *info = (hg_device_info){.engine = hg_cpu_compiler_engine(&compiler),
-                           .compute_units = hg_thread_limit(),
+                           .compute_units = hg_thread_limit_of(choice->threads),
                            .max_shared_bytes = ATLAS_MAX_SHARED_BYTES,
                            .memory_bytes = hg_physical_memory()};
   hg_add_remark(info, "", hg_thread_remark());
@@ -37,10 +37,10 @@ static hg_status cpu_query(const hg_device_choice *choice, hg_device_info *info)
   return HG_OK;
 }
 
-static hg_status open_device(const hg_allocator *allocator, const char *engine, void **device) {
+static hg_status open_device(const hg_allocator *allocator, const hg_device_choice *choice, void **device) {
   cpu_device *cpu = hg_allocate(allocator, 1, sizeof *cpu);
   if (cpu == NULL) return hg_fail_memory("the CPU device", sizeof *cpu);
-  hg_status status = hg_cpu_compiler_open(engine, &cpu->compiler, allocator);
+  hg_status status = hg_cpu_compiler_open(choice->engine, &cpu->compiler, allocator);
   if (status == HG_OK) {
     status = hg_cpu_queues_open(&cpu->queues, allocator, &cpu->memory);
     if (status != HG_OK) hg_cpu_compiler_close(&cpu->compiler);
@@ -51,6 +51,7 @@ static hg_status open_device(const hg_allocator *allocator, const char *engine, 
   }
   hg_cpu_memory_open(&cpu->memory, allocator);
   cpu->compiler.stream_bytes = cpu->memory.stream_bytes;
+  cpu->compiler.most_threads = cpu->memory.most_threads = choice->threads;
   *device = cpu;
   return HG_OK;
 }
@@ -58,7 +59,7 @@ static hg_status open_device(const hg_allocator *allocator, const char *engine, 
 static hg_status cpu_open(const hg_allocator *allocator, const hg_device_choice *choice, void **device,
                           int *host_is_full) {
   HG_TRY(check_number(choice->number));
-  hg_status status = open_device(allocator, choice->engine, device);
+  hg_status status = open_device(allocator, choice, device);
   *host_is_full = status == HG_OUT_OF_MEMORY;
   return status;
 }

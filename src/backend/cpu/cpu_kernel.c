@@ -30,6 +30,7 @@ struct hg_cpu_kernel {
   hg_native *native;/* NULL: `tile` runs every launch */
   uint8_t contracts; /* 1: it is a contraction, and there is nothing of the above */
   cpu_isa isa;      /* of that, and of rows by number */
+  uint32_t most_threads;
   uint64_t stream_bytes;
   hg_contraction contraction;
   char why[200];    /* the reason for which no faster engine runs the program; "": there is no faster one */
@@ -137,6 +138,7 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
              compiler->is_asked ? "the engine '%s' was asked for" : "HOLOGRAM_CPU_ENGINE is '%s'",
              settings[kernel->engine]);
   kernel->isa = compiler->isa;
+  kernel->most_threads = compiler->most_threads;
   kernel->stream_bytes = compiler->stream_bytes;
   hg_status status = HG_OK;
   if (input->contraction != NULL) {
@@ -162,7 +164,7 @@ static void contract(const hg_cpu_kernel *kernel, atlas_launch *launch) {
   c.b = launch->arguments[1].span.memory + c.first[1];
   c.c = launch->arguments[2].span.memory + c.first[2];
   if (kernel->program->symbols.count > 3) c.scratch = launch->arguments[3].span.memory;
-  hg_cpu_contract(kernel->isa, &c, 0);
+  hg_cpu_contract(kernel->isa, &c, 0, kernel->most_threads);
 }
 
 hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
@@ -170,6 +172,7 @@ hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
     contract(kernel, launch);
     return HG_OK;
   }
+  launch->most_threads = kernel->most_threads;
   if (launch->rows != NULL && kernel->engine == HG_CPU_NATIVE &&
       hg_cpu_move_rows(kernel->isa, launch, kernel->stream_bytes, 0)) {
     clear_results(launch);

@@ -20,6 +20,7 @@ typedef struct hg_cpu_compiler {
   hg_cpu_engine engine;
   int is_asked;          /* the engine, by who opened the device; 0: by the environment, or by nobody */
   cpu_isa isa;
+  uint32_t most_threads; /* of a launch; 0: no bound */
   uint64_t stream_bytes; /* hg_stream_threshold() */
   hg_functions functions;
   hg_code_pages pages;   /* its kernels must be released before it is closed */

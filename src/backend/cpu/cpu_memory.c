@@ -230,10 +230,10 @@ static void transfer_part(void *user, uint64_t part, uint32_t worker) {
   run_transfer(t, offset, left < PART_BYTES ? left : PART_BYTES);
 }
 
-static void run_parts(transfer *t) {
+static void run_parts(const hg_cpu_memory *memory, transfer *t) {
   uint64_t parts = t->byte_count / PART_BYTES + (t->byte_count % PART_BYTES != 0);
   if (parts < 2) run_transfer(t, 0, t->byte_count);
-  else hg_parallel(hg_parallel_threads(t->byte_count / BYTES_PER_NS), parts, transfer_part, t);
+  else hg_parallel(hg_parallel_threads(t->byte_count / BYTES_PER_NS, memory->most_threads), parts, transfer_part, t);
 }
 
 void hg_cpu_copy(const hg_cpu_memory *memory, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
@@ -242,10 +242,10 @@ void hg_cpu_copy(const hg_cpu_memory *memory, uint8_t *destination, const uint8_
   uint64_t distance = to > from ? to - from : from - to;
   if (byte_count == 0) return;
   if (distance < byte_count) memmove(destination, source, (size_t)byte_count);
-  else run_parts(&t);
+  else run_parts(memory, &t);
 }
 
 void hg_cpu_fill(const hg_cpu_memory *memory, uint8_t *destination, uint64_t byte_count, uint64_t pattern) {
   transfer t = {destination, NULL, byte_count, pattern, byte_count >= memory->stream_bytes};
-  if (byte_count > 0) run_parts(&t);
+  if (byte_count > 0) run_parts(memory, &t);
 }

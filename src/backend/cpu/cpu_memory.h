@@ -20,6 +20,7 @@ enum {
 typedef struct hg_cpu_memory {
   hg_allocator allocator;
   uint8_t maps_large;                  /* the allocator is not the caller's */
+  uint32_t most_threads;               /* of a copy or fill; 0: no bound */
   uint64_t stream_bytes;               /* hg_stream_threshold() */
   uint64_t kept_bytes, kept_bytes_most;
   uint32_t staggered;                  /* allocations that began each at another place in a page than the last */

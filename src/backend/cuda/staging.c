@@ -88,8 +88,7 @@ static void copy_from_slot(void *user, uint64_t part, uint32_t worker) {
 /* Several threads copy faster than one, up to the speed of the link. */
 static void for_each_part(batch *b, hg_part *copy) {
   enum { MOST_THREADS = 8, NANOSECONDS_PER_SLOT = 100000 };
-  uint32_t threads = hg_parallel_threads((uint64_t)b->count * NANOSECONDS_PER_SLOT);
-  hg_parallel(threads < MOST_THREADS ? threads : MOST_THREADS, b->count, copy, b);
+  hg_parallel(hg_parallel_threads((uint64_t)b->count * NANOSECONDS_PER_SLOT, MOST_THREADS), b->count, copy, b);
 }
 
 hg_status hg_cuda_stage_in(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {

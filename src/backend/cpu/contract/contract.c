@@ -193,8 +193,8 @@ static uint64_t all_bytes(job *j, uint32_t threads) {
 }
 
 /* Guesses low: more threads are worth more than a few parts too many. */
-static uint32_t useful_threads(const job *j) {
-  return hg_parallel_threads(j->of.batch * products(&j->of) / PRODUCTS_PER_NS + 1);
+static uint32_t useful_threads(const job *j, uint32_t most) {
+  return hg_parallel_threads(j->of.batch * products(&j->of) / PRODUCTS_PER_NS + 1, most);
 }
 
 /* It takes one thread, which takes no scratch but its stack. */
@@ -421,7 +421,7 @@ static void do_zeros(const hg_contraction *c) {
     }
 }
 
-void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t most_threads) {
+void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t threads, uint32_t most_threads) {
   alignas(ALIGNMENT) uint8_t stack[STACK_BYTES];
   job j;
   if (is_empty(contraction)) return;
@@ -430,7 +430,8 @@ void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t mo
     return;
   }
   if (!prepare(&j, isa, contraction)) return;
-  uint32_t limit = hg_thread_limit(), threads = most_threads == 0 ? useful_threads(&j) : most_threads;
+  uint32_t limit = hg_thread_limit();
+  if (threads == 0) threads = useful_threads(&j, most_threads);
   uint8_t *scratch = contraction->scratch;
   int by_items = is_by_items(&j);
   if (threads > limit) threads = limit;

@@ -276,7 +276,7 @@ static void cut_into_parts(job *j) {
     j->units = j->units_a_part = (run->lanes + j->unit_lanes - 1) / j->unit_lanes;
   if (j->units == 1) return;
   double work_ns = (double)run->lanes * j->body->lane_ps / 1000;
-  j->threads = hg_parallel_threads(work_ns < 1e18 ? (uint64_t)work_ns : UINT64_MAX);
+  j->threads = hg_parallel_threads(work_ns < 1e18 ? (uint64_t)work_ns : UINT64_MAX, run->launch->most_threads);
   if (j->threads == 1) return;
   uint64_t parts = (uint64_t)j->threads * PARTS_A_THREAD;
   j->units_a_part = (j->units + parts - 1) / parts;

@@ -322,10 +322,10 @@ static void do_part(void *user, uint64_t part, uint32_t worker) {
   if (!is_done) atomic_store_explicit(&j->is_wrong, 1, memory_order_relaxed);
 }
 
-static uint32_t useful_threads(const job *j) {
+static uint32_t useful_threads(const job *j, uint32_t most) {
   const hg_rows *r = j->of;
   uint64_t rows = j->rows + (r->kind == HG_ROWS_ADDED ? r->extent : 0);
-  return hg_parallel_threads(rows * (NS_A_ROW + r->length * j->size / BYTES_A_NS));
+  return hg_parallel_threads(rows * (NS_A_ROW + r->length * j->size / BYTES_A_NS), most);
 }
 
 static int finds_all(job *j, const atlas_launch *launch) {
@@ -336,14 +336,14 @@ static int finds_all(job *j, const atlas_launch *launch) {
   }
 }
 
-int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_bytes, uint32_t most_threads) {
+int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_bytes, uint32_t threads) {
   const hg_rows *rows = launch->rows;
   job j = {.of = rows, .kernels = kernels_of(isa), .size = atlas_bytes((atlas_type)rows->type)};
   if (!finds_all(&j, launch)) return 0;
   if (rows->kind == HG_ROWS_LISTED) return list(&j);
   j.rows = rows->groups * rows->count;
   j.streams = j.rows * rows->length * j.size >= stream_bytes;
-  uint32_t threads = most_threads == 0 ? useful_threads(&j) : most_threads;
+  if (threads == 0) threads = useful_threads(&j, launch->most_threads);
   uint64_t parts = threads == 1 ? 1 : (uint64_t)threads * PARTS_A_THREAD;
   j.rows_a_part = (j.rows + parts - 1) / parts;
   if (threads == 1 && j.rows > 0) do_part(&j, 0, 0);

@@ -6,9 +6,9 @@
 #include "backend/backend.h"
 #include "backend/cpu/engine/detect.h"
 
-/* Does what launch->rows says, by at most so many threads; 0: as many as pay off. From so many bytes of y on they pass
- * the caches. Returns 0 where there is no way for that, or a number is out of range: the program is to run, for which y
- * has any contents, and `counted` and `begun` what they had. */
-int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_bytes, uint32_t most_threads);
+/* Does what launch->rows says, by so many threads; 0: as many as pay off, at most launch->most_threads. From so many
+ * bytes of y on they pass the caches. Returns 0 where there is no way for that, or a number is out of range: the
+ * program is to run, for which y has any contents, and `counted` and `begun` what they had. */
+int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_bytes, uint32_t threads);
 
 #endif
