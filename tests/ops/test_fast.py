@@ -114,6 +114,26 @@ def test_what_follows(function, bias, launches, words, kind):
     check_marked(layer(kind, function, bias=bias), layer(kind, function, bias=bias, marked=False), TOLERANCE[kind], launches, words)
 
 
+LAYERS = [("", 1, " with the bias"), ("relu", 1, " with the bias and relu"), ("gelu_tanh", 1, " with the bias and gelu_tanh"),
+          ("gelu", 2, " with the bias"), ("sigmoid", 2, " with the bias")]
+
+
+@on_cuda
+@doubled
+@pytest.mark.parametrize("kind", TOLERANCE)
+@pytest.mark.parametrize("function, launches, words", LAYERS)
+def test_linear_and_what_follows(function, launches, words, kind):
+    """A formula of 16 bits is computed in f32 and rounded at its end; its bias is read as it lies, and no launch widens it."""
+    def one(marked):
+        c = hgops.Computation()
+        c.numerics(FAST if marked else 0)
+        value = c.op("linear", c.input(numbers(40, 32, kind=kind)), c.input(numbers(24, 32, kind=kind, seed=2)),
+                     c.input(numbers(24, kind=kind, seed=3)))
+        c.output(c.op(function, value) if function else value)
+        return c
+    check_marked(one(True), one(False), TOLERANCE[kind], launches, words)
+
+
 @on_cuda
 @doubled
 @pytest.mark.parametrize("kind", TOLERANCE)

@@ -85,6 +85,21 @@ static void test_functions(void) {
   }
 }
 
+/* A bias of 16 bits is widened by those that read it; one that is computed first is written once. */
+static void test_widening(void) {
+  for (int is_computed = 0; is_computed < 2; is_computed++) {
+    hg_computation *c = begin();
+    hg_tensor like[] = {hg_tensor_of(NULL, ATLAS_bf16, 2, (uint64_t[]){4096, 64}),
+                        hg_tensor_of(NULL, ATLAS_bf16, 2, (uint64_t[]){256, 64}),
+                        hg_tensor_of(NULL, ATLAS_bf16, 1, (uint64_t[]){256})};
+    hg_value inputs[3];
+    for (int i = 0; i < 3; i++) inputs[i] = hg_computation_input(c, NULL, &like[i]);
+    if (is_computed) inputs[2] = hg_compute(c, HG_OP_exp, &inputs[2], 1, NULL, 0);
+    put_out(c, hg_compute(c, HG_OP_linear, inputs, 3, NULL, 0));
+    CHECK_EQ_U64(launches_of(c, &gpu, NULL), is_computed ? 2 : 1);
+  }
+}
+
 /* Each reads what is before it twice, by something cheap: it is not computed for each way there, 2^60 of them. */
 static void test_ways(void) {
   hg_computation *c = begin();
@@ -259,6 +274,7 @@ static void check_failures(hg_computation *made, long least) {
 int main(void) {
   test_computed_anew();
   test_functions();
+  test_widening();
   test_ways();
   test_sums_of_other_rows();
   test_many_inputs();

@@ -66,12 +66,27 @@ int hg_plan_is_element_wise(const ops_node *node) {
          node->kind == OPS_CONCATENATE || node->kind == OPS_PAD || node->kind == OPS_UPDATE;
 }
 
+static int is_widening(const planner *p, const ops_node *node) {
+  if (node->kind != OPS_POINTWISE || node->op != ATLAS_OP_cvt || node->type != ATLAS_f32) return 0;
+  atlas_type from = (atlas_type)node_at(p, node->input[0] - 1)->type;
+  return atlas_bytes(from) == 2 && atlas_is_float(from);
+}
+
+/* A widening of numbers that lie in a storage: each read of it reads half the bytes that a stored result has. */
+static int widens_stored(const planner *p, const ops_node *node) {
+  if (!is_widening(p, node)) return 0;
+  uint32_t from = node->input[0] - 1;
+  while (is_virtual(node_at(p, from)) && node_at(p, from)->input_count > 0) from = node_at(p, from)->input[0] - 1;
+  return node_at(p, from)->kind == OPS_INPUT || must_lie_in_storage(p, from);
+}
+
 /* Computed anew costs less than a trip through memory: one use, of each element once; or something cheap of one input.
  */
 static int is_worth_inlining(const planner *p, uint32_t i) {
   const ops_node *node = node_at(p, i);
   if (!hg_plan_is_element_wise(node)) return 0;
   if (must_lie_in_storage(p, i)) return 0;
+  if (widens_stored(p, node)) return 1;
   uint64_t own = ops_count(&node->shape);
   if (p->uses[i] <= 1 && p->reads[i] <= own) return 1;
   if (node->kind == OPS_POINTWISE && node->shape.rank == 0 && is_cheap((atlas_op)node->op)) return 1;
@@ -83,10 +98,7 @@ static int is_worth_inlining(const planner *p, uint32_t i) {
 static void demand_operand(planner *p, value_id value) {
   for (;;) {
     const ops_node *node = node_at(p, value - 1);
-    int is_widening = node->kind == OPS_POINTWISE && node->op == ATLAS_OP_cvt && node->type == ATLAS_f32 &&
-                      atlas_bytes((atlas_type)node_at(p, node->input[0] - 1)->type) == 2 &&
-                      atlas_is_float((atlas_type)node_at(p, node->input[0] - 1)->type);
-    if (node->kind != OPS_VIEW && node->kind != OPS_RESHAPE && !is_widening) break;
+    if (node->kind != OPS_VIEW && node->kind != OPS_RESHAPE && !is_widening(p, node)) break;
     value = node->input[0];
   }
   p->is_inline[value - 1] = PLAN_DEMANDED;

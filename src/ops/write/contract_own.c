@@ -83,7 +83,8 @@ static uint64_t find_kernel(const contract *c, const contract_results *results, 
     o->storages[SLOT_BIAS] = (stages[i].epilogue & HG_WITH_BIAS) != 0 ? stages[i].bias_storage : NO_STORAGE;
     place_result(c, results, o);
     o->what.first[SLOT_BIAS] = bytes_of(stages[i].bias_first, o->what.type);
-    if (o->storages[SLOT_BIAS] == NO_STORAGE || o->storages[SLOT_BIAS] != o->storages[SLOT_C])
+    int takes_bias = stages[i].bias_type == o->what.type && o->storages[SLOT_BIAS] != o->storages[SLOT_C];
+    if (o->storages[SLOT_BIAS] == NO_STORAGE || takes_bias)
       bytes = target->contract_scratch(target->device, &o->what, why);
   }
   return bytes;

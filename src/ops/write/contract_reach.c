@@ -1,6 +1,6 @@
-/* contract_reach.c - how much of what follows a contraction a fast kernel computes in the same launch: the rounding to
- * 16 bits, a bias that is added to each row, then relu or gelu_tanh, each where nothing else reads what is before it.
- */
+/* contract_reach.c - how much of what follows a contraction a fast kernel computes in the same launch: a bias that is
+ * added to each row, relu or gelu_tanh, and the rounding to 16 bits before or behind them, each where nothing else
+ * reads what is before it. The kernel rounds once, at the end. */
 #include "ops/write/contract_tiles.h"
 
 /* The one term that reads it, once; 0: there are several, or it is a result itself. */
@@ -34,6 +34,13 @@ static int is_row(const contract *c, const ops_term *term) {
   return 1;
 }
 
+/* A bias of 16 bits that is widened where it is read. */
+static const ops_term *bias_as_it_lies(const contract *c, term_id id) {
+  const ops_term *term = ops_term_at(&c->terms, id);
+  int is_widened = term->kind == TERM_POINTWISE && term->op == ATLAS_OP_cvt && term->type == ATLAS_f32;
+  return is_widened ? ops_term_at(&c->terms, term->input[0]) : term;
+}
+
 /* The next stage behind the last one, in `next`; 0: there is none. */
 static int follow(const contract *c, const contract_results *results, const contract_reach *last,
                   contract_reach *next) {
@@ -43,14 +50,15 @@ static int follow(const contract *c, const contract_results *results, const cont
   *next = *last;
   next->term = reader;
   next->type = term->type;
-  if (is_rounding(c, term)) return last->epilogue == 0 && last->type == ATLAS_f32;
+  if (is_rounding(c, term)) return last->type == ATLAS_f32;
   if (term->kind != TERM_POINTWISE || term->type != last->type || !atlas_is_float((atlas_type)term->type)) return 0;
   if (term->op == ATLAS_OP_add && last->epilogue == 0) {
-    const ops_term *bias = ops_term_at(&c->terms, term->input[term->input[0] == last->term]);
+    const ops_term *bias = bias_as_it_lies(c, term->input[term->input[0] == last->term]);
     next->epilogue = HG_WITH_BIAS;
+    next->bias_type = bias->type;
     next->bias_storage = bias->storage;
     next->bias_first = bias->form.constant;
-    return bias->type == term->type && is_row(c, bias);
+    return is_row(c, bias) && (bias->type == term->type || bias->type == c->a.type);
   }
   if ((last->epilogue & (HG_WITH_RELU | HG_WITH_GELU_TANH)) != 0) return 0;
   next->epilogue |= term->op == ATLAS_OP_relu ? HG_WITH_RELU : HG_WITH_GELU_TANH;

@@ -64,6 +64,7 @@ hg_status ops_contract_thin(contract *c, ops_step *step);
 typedef struct contract_reach {
   term_id term;
   uint8_t type, epilogue; /* of the term; HG_WITH_... */
+  uint8_t bias_type;      /* a kernel takes one of its result's type alone: one of 16 bits behind the rounding */
   uint32_t bias_storage;
   int64_t bias_first;     /* element of it */
 } contract_reach;
