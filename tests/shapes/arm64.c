@@ -14,9 +14,9 @@ static int64_t distance(uint32_t word, unsigned shift, unsigned bits) {
 
 /* 1 if it jumps: *by words. */
 static int is_jump(uint32_t word, int64_t *by) {
-  if (word >> 26 == 0x05) *by = distance(word, 0, 26);                                         /* b */
-  else if (word >> 24 == 0x54 || (word >> 25 & 0x3f) == 0x1a) *by = distance(word, 5, 19);     /* b.cond, cbz, cbnz */
-  else if ((word >> 25 & 0x3f) == 0x1b) *by = distance(word, 5, 14);                           /* tbz, tbnz */
+  if (word >> 26 == 0x05) *by = distance(word, 0, 26);                                     /* b */
+  else if (word >> 24 == 0x54 || (word >> 25 & 0x3f) == 0x1a) *by = distance(word, 5, 19); /* b.cond, cbz, cbnz */
+  else if ((word >> 25 & 0x3f) == 0x1b) *by = distance(word, 5, 14);                       /* tbz, tbnz */
   else return 0;
   return 1;
 }

@@ -9,7 +9,7 @@
 
 const char *const code_kind_names[CODE_KIND_COUNT] = {
 #define KIND(id) #id,
-    CODE_KINDS(KIND)
+#include "kinds.def"
 #undef KIND
 };
 
@@ -40,14 +40,14 @@ code_insn *code_add(code *c, uint32_t does) {
 
 typedef struct flow {
   const code *c;
-  uint32_t count, root;       /* of instructions; a node above all that nothing leads to */
+  uint32_t count, root;    /* of instructions; a node above all that nothing leads to */
   uint32_t *order, *place; /* instructions in reverse postorder; 1 + where in it an instruction is, or the root's 0 */
-  uint32_t reached;           /* instructions that something leads to */
-  uint32_t *above;            /* per node: its immediate dominator */
+  uint32_t reached;        /* instructions that something leads to */
+  uint32_t *above;         /* per node: its immediate dominator */
   uint32_t *first, *next,
       *from; /* lists of predecessors: edges of an instruction by first and next, whence they come */
   uint32_t edges;
-  uint32_t *depth;            /* per instruction: loops it is in */
+  uint32_t *depth; /* per instruction: loops it is in */
 } flow;
 
 static uint32_t successor(const flow *f, uint32_t i, int which) {
@@ -122,9 +122,9 @@ static int dominates(const flow *f, uint32_t above, uint32_t i) {
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
 typedef struct loop {
-  uint32_t header, end;  /* end: behind the last jump back */
-  uint8_t contains;      /* 1: another loop */
-  uint8_t *body;         /* per instruction */
+  uint32_t header, end; /* end: behind the last jump back */
+  uint8_t contains;     /* 1: another loop */
+  uint8_t *body;        /* per instruction */
 } loop;
 
 static int is_back(const flow *f, uint32_t edge, uint32_t to) {

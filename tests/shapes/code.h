@@ -8,22 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an instruction does: a set of these. */
-#define CODE_KINDS(KIND)                                                               \
-  KIND(insns)                                                                          \
-  KIND(loads) KIND(stores)                 /* of buffers; on CPUs of shared memory, too */ \
-  KIND(shared_loads) KIND(shared_stores)                                               \
-  KIND(reloads) KIND(spills)               /* of the frame, of rows that values live in, of local memory */ \
-  KIND(constants)                          /* read from memory, and parameters */      \
-  KIND(gathers) KIND(atomics) KIND(prefetches) KIND(exchanges) /* between lanes */     \
-  KIND(branches) KIND(calls) KIND(barriers)
 typedef enum code_kind {
 #define KIND(id) CODE_##id,
-  CODE_KINDS(KIND)
+#include "kinds.def"
 #undef KIND
   CODE_KIND_COUNT
 } code_kind;
 extern const char *const code_kind_names[CODE_KIND_COUNT];
+/* What an instruction does is a set of these. */
 #define DOES(id) (1u << CODE_##id)
 
 enum { CODE_MOST_DEPTH = 8 };
@@ -39,7 +31,7 @@ typedef struct code_insn {
 typedef struct code {
   code_insn *insns;
   uint32_t count, capacity;
-  uint32_t in_line;    /* instructions before this one are in line, the others out of line: loops there are not hot */
+  uint32_t in_line; /* instructions before this one are in line, the others out of line: loops there are not hot */
 } code;
 
 typedef struct code_counts {
@@ -47,9 +39,9 @@ typedef struct code_counts {
 } code_counts;
 
 typedef struct code_shape {
-  code_counts hot, straight, all;    /* of the hot loop; of what is in no loop, and in line */
-  uint32_t loops, deepest;           /* how many, and how deep they nest */
-  uint32_t depth[CODE_MOST_DEPTH];   /* instructions in so many loops */
+  code_counts hot, straight, all;  /* of the hot loop; of what is in no loop, and in line */
+  uint32_t loops, deepest;         /* how many, and how deep they nest */
+  uint32_t depth[CODE_MOST_DEPTH]; /* instructions in so many loops */
 } code_shape;
 
 void code_begin(code *c);

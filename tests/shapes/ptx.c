@@ -11,8 +11,8 @@ enum { MOST_LABELS = 1 << 16 }; /* "$L" and a number */
 typedef struct reader {
   code *c;
   uint32_t *label_at,
-      *jump_to; /* by label's number: 1 + the instruction behind it; by instruction: 1 + such a number */
-  uint32_t capacity;            /* of jump_to */
+      *jump_to;      /* by label's number: 1 + the instruction behind it; by instruction: 1 + such a number */
+  uint32_t capacity; /* of jump_to */
 } reader;
 
 static int begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }

@@ -6,7 +6,6 @@
  * shapes.py compares them with those that are recorded. */
 #include "code.h"
 
-#include "backend/cpu/contract/contract.h"
 #include "backend/cpu/targets.h"
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "backend/metal/msl/emit_msl.h"
@@ -22,10 +21,12 @@
 
 /* ---- the machine ------------------------------------------------------------------------------------------------- */
 
+/* A processor has kernels of its own for contractions with canonical bits. */
 static uint64_t contract_on_cpu(void *device, const hg_contraction *contraction, const char **why) {
+  enum { SCRATCH_BYTES = 64 };
   (void)device;
   *why = "";
-  return hg_cpu_contract_scratch(CPU_ISA_BASELINE, contraction);
+  return contraction->is_fast ? UINT64_MAX : SCRATCH_BYTES;
 }
 
 enum { CAPABILITY = 90 };
@@ -39,7 +40,7 @@ typedef struct target target;
 typedef struct piece {
   const char *of, *launch; /* the case; "" or the launch's number and kind */
   const atlas_program *program;
-  uint32_t threads;        /* of a block */
+  uint32_t threads; /* of a block */
   const target *target;
 } piece;
 
@@ -89,7 +90,7 @@ static void print_shape(const code *c) {
   code_shape shape;
   code_count(c, &shape);
   print_counts("hot", &shape.hot);
-  print_counts("straight", &shape.straight);
+  if (c->in_line != UINT32_MAX || shape.loops == 0) print_counts("straight", &shape.straight);
   print_counts("all", &shape.all);
   print_number("loops", shape.loops);
   printf(", \"insns_by_depth\": [");
@@ -289,8 +290,9 @@ static hg_status count_step(piece *p, const ops_step *step, uint32_t number) {
   p->program = step->program;
   p->threads = threads_of(step);
   begin_row(p, "launch");
-  print_number("lanes", step->lanes > 0 ? step->lanes : (uint64_t)step->grid[0] * step->grid[1] * step->grid[2] *
-                                                            step->block[0] * step->block[1] * step->block[2]);
+  print_number("lanes", step->lanes > 0 ? step->lanes
+                                        : (uint64_t)step->grid[0] * step->grid[1] * step->grid[2] * step->block[0] *
+                                              step->block[1] * step->block[2]);
   print_number("block", step->lanes > 0 ? 0 : (uint64_t)step->block[0] * step->block[1] * step->block[2]);
   print_number("bytes_read", step->bytes_read);
   print_number("bytes_written", step->bytes_written);

@@ -26,15 +26,23 @@ import tile_programs  # noqa: E402
 
 
 def programs():
-    """Texts by name: files of examples and of the benchmarks, and programs that the benchmarks write."""
-    texts = {f"{place} {path.stem}": path.read_text(encoding="utf-8")
-             for place, folder in (("examples", ROOT / "examples"), ("bench", ROOT / "bench" / "cpu" / "programs"))
-             for path in folder.glob("*.atlas")}
+    """Texts by name: the examples, what the benchmarks have besides them and operations, and programs that the benchmarks write."""
+    bench = [ROOT / f"bench/cpu/programs/{name}.atlas" for name in ("block_sum", "chain", "matmul_tiled", "stencil")]
+    texts = {f"{path.parts[-2].replace('programs', 'bench')} {path.stem}": path.read_text(encoding="utf-8")
+             for path in [*(ROOT / "examples").glob("*.atlas"), *bench]}
     return texts | written()
 
 
 def written():
-    return {"row softmax f32 4096": row_programs.softmax("f32", 4096), "tile column_sum": tile_programs.column_sum()}
+    rows = ("softmax f32 4096", "softmax bf16 4096", "layer_norm f32 1024", "rms_norm bf16 4096", "cross_entropy f32 4096",
+            "row_sum f32 4096", "row_argmax f32 4096", "row_scan f32 4096")
+    texts = {}
+    for name in rows:
+        program, kind, columns = name.split()
+        texts[f"rows {name}"] = getattr(row_programs, program)(kind, int(columns))
+    return texts | {"tiles matmul f32": tile_programs.matmul(), "tiles matmul bf16": tile_programs.matmul("bf16"),
+                    "tiles matmul by halves f32": tile_programs.matmul(tree=True), "tiles column_sum f32": tile_programs.column_sum(),
+                    "tiles fold_rows 16 f32": tile_programs.fold_rows(16)}
 
 
 def count(tool):

@@ -12,8 +12,8 @@ typedef struct reader {
   const uint8_t *bytes;
   size_t count, at;
   code *c;
-  uint32_t *insn_at;   /* by byte: 1 + the instruction that begins there; 0: none */
-  int64_t *jump_to;    /* by instruction: the byte that it jumps to, or -1 */
+  uint32_t *insn_at; /* by byte: 1 + the instruction that begins there; 0: none */
+  int64_t *jump_to;  /* by instruction: the byte that it jumps to, or -1 */
   uint32_t does;
   int64_t target;
   uint8_t ends, has_memory, base, reg;
@@ -214,8 +214,7 @@ int code_read_x86(const code_bytes *from, code *c) {
   r.insn_at = code_make(from->count, sizeof *r.insn_at);
   r.jump_to = code_make(from->count, sizeof *r.jump_to);
   int is_known = read_all(&r);
-  for (size_t i = 0; i < from->entry_count && is_known; i++)
-    c->insns[r.insn_at[from->entries[i]] - 1].is_entry = 1;
+  for (size_t i = 0; i < from->entry_count && is_known; i++) c->insns[r.insn_at[from->entries[i]] - 1].is_entry = 1;
   free(r.insn_at);
   free(r.jump_to);
   return is_known;
