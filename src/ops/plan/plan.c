@@ -11,24 +11,49 @@
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static hg_status collect(planner *p, value_id value, uint32_t number, hg_array *nodes) {
-  uint32_t i = value - 1;
-  if (p->stamp[i] == p->epoch) return HG_OK;
-  int is_own = p->cluster_of[i] == number + 1, is_storage = p->storage_of[i] != 0 && !is_own;
-  if (node_at(p, i)->kind == OPS_INPUT || is_storage || (p->cluster_of[i] != NONE && !is_own)) return HG_OK;
-  p->stamp[i] = p->epoch;
-  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) HG_TRY(collect(p, node_at(p, i)->input[j], number, nodes));
-  if (hg_array_append(&p->plan->allocator, nodes, &value, 1) == NULL) return hg_fail_memory("a plan", sizeof value);
+/* The cluster's nodes and what it has inline, from those that the walk begins with. */
+static hg_status collect(planner *p, uint32_t number, hg_array *nodes) {
+  uint32_t i;
+  while (hg_walk_next(p, &i)) {
+    int is_own = p->cluster_of[i] == number + 1, is_storage = p->storage_of[i] != 0 && !is_own;
+    if (node_at(p, i)->kind == OPS_INPUT || is_storage || (p->cluster_of[i] != NONE && !is_own)) continue;
+    HG_TRY(hg_walk_into(p, i));
+    if (!hg_array_push(&p->plan->allocator, nodes, i + 1)) return hg_fail_memory("a plan", nodes->count);
+  }
   return HG_OK;
 }
 
-static void sort_values(value_id *values, size_t count) {
+/* By their bytes, from the last one on, those that differ in it; `room` for as many. */
+static void sort_by_bytes(uint32_t *values, uint32_t *room, size_t count) {
+  uint32_t *from = values, *to = room;
+  for (uint32_t shift = 0; shift < 32; shift += 8) {
+    size_t places[257] = {0};
+    for (size_t i = 0; i < count; i++) places[(from[i] >> shift & 255) + 1]++;
+    if (places[(from[0] >> shift & 255) + 1] == count) continue;
+    for (uint32_t k = 0; k < 256; k++) places[k + 1] += places[k];
+    for (size_t i = 0; i < count; i++) to[places[from[i] >> shift & 255]++] = from[i];
+    uint32_t *sorted = to;
+    to = from, from = sorted;
+  }
+  if (from != values) memcpy(values, from, count * sizeof *values);
+}
+
+static hg_status sort_values(const hg_allocator *allocator, value_id *values, size_t count) {
+  enum { FEW = 48 };
+  if (count > FEW) {
+    uint32_t *room = hg_allocate_unset(allocator, count, sizeof *room);
+    if (room == NULL) return hg_fail_memory("a plan", count);
+    sort_by_bytes(values, room, count);
+    hg_release(allocator, room);
+    return HG_OK;
+  }
   for (size_t i = 1; i < count; i++) {
     value_id value = values[i];
     size_t at = i;
     for (; at > 0 && values[at - 1] > value; at--) values[at] = values[at - 1];
     values[at] = value;
   }
+  return HG_OK;
 }
 
 static hg_status write_group(const planner *p, const ops_group *group, ops_step *steps) {
@@ -71,9 +96,8 @@ static hg_status add_steps(planner *p, const ops_group *groups, uint32_t count) 
     steps[i].value_count = (uint32_t)p->plan->values.count - first_value;
     if (status == HG_OK) count_bytes(p->plan, &steps[i]);
     if (p->note != NULL && steps[i].note[0] == '\0') snprintf(steps[i].note, sizeof steps[i].note, "%s", p->note);
-    if (status == HG_OK && hg_array_append(allocator, &p->plan->steps, &steps[i], 1) != NULL) continue;
-    if (status == HG_OK) status = hg_fail_memory("a plan", sizeof steps[i]);
-    ops_step_release(allocator, &steps[i]);
+    if (status == HG_OK) status = ops_add_step(p->plan, &steps[i]);
+    if (status != HG_OK) ops_step_release(allocator, &steps[i]);
   }
   return status;
 }
@@ -83,14 +107,15 @@ static hg_status gather_group(planner *p, uint32_t number, const uint32_t *own, 
   const hg_allocator *allocator = &p->plan->allocator;
   hg_array nodes = {.element_size = sizeof(value_id)}, results = {.element_size = sizeof(value_id)};
   hg_status status = HG_OK;
-  p->epoch++;
+  hg_walk_begin(p);
   for (uint32_t i = 0; i < own_count && status == HG_OK; i++) {
     value_id value = own[i] + 1;
-    status = collect(p, value, number, &nodes);
+    status = hg_walk_push(p, own[i]);
+    if (status == HG_OK) status = collect(p, number, &nodes);
     if (status == HG_OK && p->storage_of[own[i]] != 0 && hg_array_append(allocator, &results, &value, 1) == NULL)
       status = hg_fail_memory("a plan", sizeof value);
   }
-  sort_values(nodes.data, nodes.count);
+  if (status == HG_OK) status = sort_values(allocator, nodes.data, nodes.count);
   *group = (ops_group){.computation = p->c, .plan = p->plan, .nodes = nodes.data, .node_count = (uint32_t)nodes.count,
                        .storage_of = p->storage_of, .results = results.data, .result_count = (uint32_t)results.count};
   return status;
@@ -101,26 +126,59 @@ static void drop_group(const hg_allocator *allocator, ops_group *group) {
   hg_release(allocator, (void *)group->results);
 }
 
-/* A cluster's launch, or those of its parts. */
-static hg_status write_cluster(planner *p, uint32_t number, const uint32_t *own, uint32_t own_count) {
+/* A cluster that waits for its launch, or is cut where none can hold it. */
+typedef struct part {
+  uint32_t number, count, *nodes; /* its own ones, in memory of the part's */
+  char note[sizeof((ops_step *)0)->note]; /* why it is a part; "" */
+} part;
+
+static hg_status push_part(const hg_allocator *allocator, hg_array *parts, uint32_t number, const uint32_t *nodes,
+                           uint32_t count, const char *note) {
+  part *added = hg_array_append(allocator, parts, NULL, 1);
+  uint32_t *own = added != NULL ? hg_allocate_unset(allocator, count, sizeof *own) : NULL;
+  if (own == NULL) return hg_fail_memory("a plan", count);
+  memcpy(own, nodes, count * sizeof *own);
+  added->number = number, added->count = count, added->nodes = own;
+  snprintf(added->note, sizeof added->note, "%s", note);
+  return HG_OK;
+}
+
+/* In place of a part, which none can hold: the first one comes out first. */
+static hg_status push_halves(planner *p, hg_array *parts, const part *whole) {
   const hg_allocator *allocator = &p->plan->allocator;
-  ops_group group;
-  hg_status status = gather_group(p, number, own, own_count, &group);
-  if (status == HG_OK && group.result_count > 0) status = add_steps(p, &group, 1);
-  drop_group(allocator, &group);
-  if (status != HG_UNSUPPORTED) return status;
-  char note[sizeof((ops_step *)0)->note];
-  const char *outer = p->note;
+  char note[sizeof whole->note];
+  plan_parts halves = {.count = 0};
   snprintf(note, sizeof note, "a part: %s", hg_last_error());
-  p->note = note;
-  plan_parts parts = {.count = 0};
-  status = hg_plan_split(p, number, own, own_count, &parts);
-  for (uint32_t i = 0, end; i < parts.count && status == HG_OK; i = end) {
-    for (end = i + 1; end < parts.count && parts.numbers[end] == parts.numbers[i];) end++;
-    status = write_cluster(p, parts.numbers[i], parts.nodes + i, end - i);
+  hg_status status = hg_plan_split(p, whole->number, whole->nodes, whole->count, &halves);
+  for (uint32_t end = halves.count, first; end > 0 && status == HG_OK; end = first) {
+    for (first = end - 1; first > 0 && halves.numbers[first - 1] == halves.numbers[end - 1];) first--;
+    status = push_part(allocator, parts, halves.numbers[first], halves.nodes + first, end - first, note);
   }
-  hg_release(allocator, parts.nodes);
-  p->note = outer;
+  hg_release(allocator, halves.nodes);
+  return status;
+}
+
+static hg_status write_part(planner *p, hg_array *parts, const part *own) {
+  ops_group group;
+  p->note = own->note[0] != '\0' ? own->note : NULL;
+  hg_status status = gather_group(p, own->number, own->nodes, own->count, &group);
+  if (status == HG_OK && group.result_count > 0) status = add_steps(p, &group, 1);
+  drop_group(&p->plan->allocator, &group);
+  p->note = NULL;
+  return status == HG_UNSUPPORTED ? push_halves(p, parts, own) : status;
+}
+
+/* A cluster's launch, or those of its parts. */
+static hg_status write_cluster(planner *p, uint32_t number, const uint32_t *nodes, uint32_t count) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  hg_array parts = {.element_size = sizeof(part)};
+  hg_status status = push_part(allocator, &parts, number, nodes, count, "");
+  while (parts.count > 0) {
+    part own = ((const part *)parts.data)[--parts.count];
+    if (status == HG_OK) status = write_part(p, &parts, &own);
+    hg_release(allocator, own.nodes);
+  }
+  hg_array_release(allocator, &parts);
   return status;
 }
 
@@ -165,18 +223,12 @@ static hg_status write_launch(planner *p, uint32_t *own, uint32_t own_count, con
   return status;
 }
 
-static uint32_t bits_in(const planner *p, uint32_t number) {
-  uint32_t count = 0;
-  for (uint32_t w = 0; w < p->row_words; w++) count += (uint32_t)__builtin_popcountll(row_of(p, number)[w]);
-  return count;
-}
-
 /* A cluster that comes after another one has more before it: what that one has, and itself. */
 static hg_status write_in_order(planner *p, uint32_t *keys, plan_listing *order, plan_listing *members,
                                 plan_listing *nodes_of) {
   uint32_t count = (uint32_t)p->clusters.count;
-  for (uint32_t i = 0; i < count; i++) keys[i] = bits_in(p, i);
-  hg_plan_sort(keys, count, count, order);
+  for (uint32_t i = 0; i < count; i++) keys[i] = hg_set_count(&p->sets, cluster_at(p, i)->before);
+  hg_plan_sort(keys, count, count + 1, order);
   hg_plan_sort(p->launch_of, count, count, members);
   hg_plan_sort(p->cluster_of, p->node_count, count + 1, nodes_of);
   for (uint32_t i = 0; i < count; i++) {
@@ -191,10 +243,10 @@ static hg_status write_in_order(planner *p, uint32_t *keys, plan_listing *order,
 static hg_status write_steps(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
   uint64_t count = p->clusters.count, n = p->node_count;
-  uint32_t *keys = hg_allocate(allocator, 6 * count + n + 4, sizeof *keys);
+  uint32_t *keys = hg_allocate(allocator, 6 * count + n + 5, sizeof *keys);
   if (keys == NULL) return hg_fail_memory("a plan", n);
   plan_listing order = {.sorted = keys + count, .first = keys + 2 * count};
-  plan_listing members = {.sorted = order.first + count + 1, .first = order.first + 2 * count + 1};
+  plan_listing members = {.sorted = order.first + count + 2, .first = order.first + 2 * count + 2};
   plan_listing nodes_of = {.first = members.first + count + 1, .sorted = members.first + 2 * count + 3};
   hg_status status = write_in_order(p, keys, &order, &members, &nodes_of);
   hg_release(allocator, keys);
@@ -209,10 +261,9 @@ static hg_status add_copy(planner *p, uint32_t from, uint32_t to) {
   HG_TRY(ops_write_copy(p->plan, from, to, &step));
   step.first_value = (uint32_t)p->plan->values.count;
   count_bytes(p->plan, &step);
-  if (hg_array_append(&p->plan->allocator, &p->plan->steps, &step, 1) != NULL) return HG_OK;
-  atlas_program_release(step.program);
-  hg_release(&p->plan->allocator, step.scalars);
-  return hg_fail_memory("a plan", sizeof step);
+  hg_status status = ops_add_step(p->plan, &step);
+  if (status != HG_OK) ops_step_release(&p->plan->allocator, &step);
+  return status;
 }
 
 /* Before all else, while inputs are what they were: those that are put out, and those that others will hold. */
@@ -271,7 +322,6 @@ static void list_users(planner *p) {
 static hg_status make_planner(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
   uint64_t n = p->node_count + 1u;
-  p->row_words = p->node_count / 64 + 1;
   p->live = hg_allocate(allocator, n, 1);
   p->is_inline = hg_allocate(allocator, n, 1);
   p->boxes = hg_allocate(allocator, n, 1);
@@ -282,18 +332,20 @@ static hg_status make_planner(planner *p) {
   p->copies = hg_allocate(allocator, n, sizeof *p->copies);
   p->cluster_of = hg_allocate(allocator, n, sizeof *p->cluster_of);
   p->storage_of = hg_allocate(allocator, n, sizeof *p->storage_of);
-  p->before = hg_allocate(allocator, n * p->row_words, sizeof *p->before);
+  p->next_node = hg_allocate(allocator, n, sizeof *p->next_node);
   p->stamp = hg_allocate(allocator, PLAN_WAYS * n, sizeof *p->stamp);
   p->first_user = hg_allocate(allocator, n + 1, sizeof *p->first_user);
   p->users = hg_allocate(allocator, count_inputs(p) + 1, sizeof *p->users);
   p->kept = hg_allocate(allocator, p->c->inputs.count, sizeof *p->kept);
   p->clusters.element_size = sizeof(cluster);
+  p->stack.element_size = sizeof(uint32_t);
+  p->edges.element_size = 2 * sizeof(uint32_t);
   if (p->live == NULL || p->is_inline == NULL || p->boxes == NULL || p->ends == NULL || p->first_user == NULL ||
       p->users == NULL || p->uses == NULL || p->reads == NULL || p->cluster_of == NULL || p->places == NULL ||
-      p->copies == NULL || p->storage_of == NULL || p->before == NULL || p->stamp == NULL || p->kept == NULL)
+      p->copies == NULL || p->storage_of == NULL || p->next_node == NULL || p->stamp == NULL || p->kept == NULL)
     return hg_fail_memory("a plan", n);
   list_users(p);
-  return HG_OK;
+  return hg_sets_begin(&p->sets, allocator, p->node_count);
 }
 
 static void drop_planner(planner *p) {
@@ -310,11 +362,16 @@ static void drop_planner(planner *p) {
   hg_release(allocator, p->copies);
   hg_release(allocator, p->cluster_of);
   hg_release(allocator, p->storage_of);
-  hg_release(allocator, p->before);
+  hg_release(allocator, p->next_node);
+  hg_release(allocator, p->next_member);
+  hg_release(allocator, p->place);
   hg_release(allocator, p->launch_of);
   hg_release(allocator, p->stamp);
   hg_release(allocator, p->kept);
+  hg_array_release(allocator, &p->stack);
+  hg_array_release(allocator, &p->edges);
   hg_array_release(allocator, &p->clusters);
+  hg_sets_release(&p->sets);
 }
 
 static hg_status plan_all(planner *p) {
@@ -336,6 +393,7 @@ hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computati
   plan->storages.element_size = sizeof(ops_storage);
   plan->steps.element_size = sizeof(ops_step);
   plan->values.element_size = sizeof(value_id);
+  plan->programs.element_size = sizeof(uint32_t);
   plan->target = *target;
   plan->for_gpu = target->for_gpu != 0;
   planner p;

@@ -92,35 +92,36 @@ hg_status hg_plan_choose_boxes(planner *p) {
 
 /* ---- which are --------------------------------------------------------------------------------------------------- */
 
-/* Clusters that read the base, but the update's own; 0: one of them cannot come before, or there was no memory. */
-static int find_others(planner *p, uint32_t update, reading *others) {
-  const hg_allocator *allocator = &p->plan->allocator;
+/* Clusters that read the base, but the update's own. *is_possible 0: one of them cannot come before. */
+static hg_status find_others(planner *p, uint32_t update, reading *others, int *is_possible) {
   const ops_node *node = node_at(p, update);
   uint32_t own = p->cluster_of[update], base = node->input[0] - 1;
   int is_one = count_of(p, node->input[1] - 1) == 1; /* which reads what it likes, and then writes */
-  int is_possible = 1;
-  hg_array stack = {.element_size = sizeof(uint32_t)};
-  p->epoch++;
-  if (!hg_array_push(allocator, &stack, base)) others->status = hg_fail_memory("a plan", sizeof base);
-  while (stack.count > 0 && others->status == HG_OK && is_possible) {
-    uint32_t at = ((const uint32_t *)stack.data)[--stack.count];
-    for (uint32_t u = p->first_user[at]; u < p->first_user[at + 1] && others->status == HG_OK; u++) {
+  *is_possible = 1;
+  hg_walk_begin(p);
+  HG_TRY(hg_walk_push(p, base));
+  while (p->stack.count > 0 && *is_possible) {
+    uint32_t at = ((const uint32_t *)p->stack.data)[--p->stack.count];
+    for (uint32_t u = p->first_user[at]; u < p->first_user[at + 1]; u++) {
       uint32_t user = p->users[u], in = p->cluster_of[user];
       if (!p->live[user] || p->stamp[user] == p->epoch || (user == update && at == base)) continue;
       p->stamp[user] = p->epoch;
       if (own == NONE && user >= update) continue; /* in no cluster yet */
-      if (in == own && own != NONE && !is_one) is_possible = 0;
+      if (in == own && own != NONE && !is_one) *is_possible = 0;
       if (in == own && own != NONE) continue;
-      if (in != NONE && own != NONE && is_before(p, own - 1, in - 1)) is_possible = 0;
-      if (!hg_array_push(allocator, in == NONE ? &stack : &others->numbers, in == NONE ? user : in - 1))
-        others->status = hg_fail_memory("a plan", sizeof user);
+      if (in != NONE && own != NONE && is_before(p, own - 1, in - 1)) *is_possible = 0;
+      if (in == NONE) HG_TRY(hg_walk_push(p, user));
+      else if (!hg_array_push(&p->plan->allocator, &others->numbers, in - 1))
+        return hg_fail_memory("a plan", sizeof user);
     }
   }
-  hg_array_release(allocator, &stack);
-  return others->status == HG_OK && is_possible;
+  return HG_OK;
 }
 
-void hg_plan_read_before(planner *p, uint32_t update, reading *r) { (void)find_others(p, update, r); }
+hg_status hg_plan_read_before(planner *p, uint32_t update, reading *r) {
+  int is_possible;
+  return find_others(p, update, r, &is_possible);
+}
 
 hg_status hg_plan_come_before(planner *p, uint32_t index) {
   const ops_node *node = node_at(p, index);
@@ -135,17 +136,12 @@ hg_status hg_plan_come_before(planner *p, uint32_t index) {
       if (!is_later || in == own + 1 || is_before(p, in - 1, own) || is_before(p, own, in - 1)) continue;
       reading r = {.numbers = {.element_size = sizeof(uint32_t)}};
       if (!hg_array_push(&p->plan->allocator, &r.numbers, own)) return hg_fail_memory("a plan", sizeof own);
-      hg_plan_wait_for(p, in - 1, &r);
+      hg_status status = hg_plan_wait_for(p, in - 1, &r);
       hg_array_release(&p->plan->allocator, &r.numbers);
+      HG_TRY(status);
     }
   }
   return HG_OK;
-}
-
-static int waits_for_all(const planner *p, uint32_t number, const reading *r) {
-  for (size_t k = 0; k < r->numbers.count; k++)
-    if (!is_before(p, ((const uint32_t *)r->numbers.data)[k], number)) return 0;
-  return 1;
 }
 
 /* From the last update on, so that all of a row of them lie where the last one is put out. */
@@ -154,10 +150,12 @@ hg_status hg_plan_place_boxes(planner *p) {
     if ((p->boxes[i] & PLAN_BOX) == 0) continue;
     uint32_t number = p->cluster_of[i] - 1, base = node_at(p, i)->input[0] - 1;
     reading others = {.numbers = {.element_size = sizeof(uint32_t)}};
-    int is_possible = find_others(p, i, &others) && p->storage_of[base] == 0;
-    if (is_possible && !waits_for_all(p, number, &others)) hg_plan_wait_for(p, number, &others);
+    int is_possible;
+    hg_status status = find_others(p, i, &others, &is_possible);
+    is_possible = is_possible && p->storage_of[base] == 0;
+    if (status == HG_OK && is_possible) status = hg_plan_wait_for(p, number, &others);
     hg_array_release(&p->plan->allocator, &others.numbers);
-    HG_TRY(others.status);
+    HG_TRY(status);
     if (!is_possible) continue;
     HG_TRY(hg_plan_give_storage(p, i));
     p->storage_of[base] = p->storage_of[i];

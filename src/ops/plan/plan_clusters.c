@@ -177,29 +177,23 @@ static int same(const ops_shape *a, const ops_shape *b) {
   return memcmp(a->size, b->size, a->rank * sizeof a->size[0]) == 0;
 }
 
-static uint32_t number_at(const reading *r, size_t k) { return ((const uint32_t *)r->numbers.data)[k]; }
-
-/* The clusters that a node reads, directly or by inline nodes. */
-static void add_reading(planner *p, value_id value, reading *r) {
-  uint32_t i = value - 1;
-  const ops_node *node = node_at(p, i);
-  if (p->stamp[i] == p->epoch) return;
-  p->stamp[i] = p->epoch;
-  if (p->cluster_of[i] != NONE) {
-    uint32_t number = p->cluster_of[i] - 1;
-    for (size_t k = 0; k < r->numbers.count; k++)
-      if (number_at(r, k) == number) return;
-    if (!hg_array_push(&p->plan->allocator, &r->numbers, number)) r->status = hg_fail_memory("a plan", sizeof number);
-    return;
-  }
-  for (uint32_t j = 0; j < node->input_count; j++) add_reading(p, node->input[j], r);
-}
-
-static void reading_of(planner *p, uint32_t index, reading *r) {
+/* The clusters that a node reads, directly or by inline nodes, each once. */
+static hg_status reading_of(planner *p, uint32_t index, reading *r) {
+  uint32_t i;
   *r = (reading){.numbers = {.element_size = sizeof(uint32_t)}};
-  const ops_node *node = node_at(p, index);
-  p->epoch++;
-  for (uint32_t j = 0; j < node->input_count; j++) add_reading(p, node->input[j], r);
+  hg_walk_begin(p);
+  HG_TRY(hg_walk_into(p, index));
+  while (hg_walk_next(p, &i)) {
+    if (p->cluster_of[i] == NONE) {
+      HG_TRY(hg_walk_into(p, i));
+      continue;
+    }
+    uint32_t number = p->cluster_of[i] - 1;
+    if (cluster_at(p, number)->stamp == p->epoch) continue;
+    cluster_at(p, number)->stamp = p->epoch;
+    if (!hg_array_push(&p->plan->allocator, &r->numbers, number)) return hg_fail_memory("a plan", sizeof number);
+  }
+  return HG_OK;
 }
 
 /* The same elements in the same order, but for axes of one element: [m, n] behind [1, m, n]. */
@@ -283,37 +277,27 @@ static int is_acyclic(const planner *p, const reading *r, uint32_t into) {
   return 1;
 }
 
-/* A cluster that comes to wait for others makes all that wait for it wait for them too. */
-void hg_plan_wait_for(planner *p, uint32_t number, const reading *r) {
-  uint64_t *own = row_of(p, number);
-  cluster *clusters = p->clusters.data;
-  for (size_t k = 0; k < r->numbers.count; k++) {
-    uint32_t other = number_at(r, k);
-    if (other == number) continue;
-    own[other / 64] |= UINT64_C(1) << other % 64;
-    clusters[other].is_awaited = 1;
-    const uint64_t *row = row_of(p, other);
-    for (uint32_t w = 0; w < p->row_words; w++) own[w] |= row[w];
-  }
-  for (uint32_t i = 0; i < p->clusters.count && clusters[number].is_awaited; i++) {
-    if (i == number || !is_before(p, number, i)) continue;
-    uint64_t *row = row_of(p, i);
-    for (uint32_t w = 0; w < p->row_words; w++) row[w] |= own[w];
-  }
-}
-
 /* Whether a node, or what it has inline, takes by number what this cluster computes: that lies there when its launch
  * has ended. */
-static int takes_from(planner *p, uint32_t i, uint32_t number) {
-  const ops_node *node = node_at(p, i);
-  if (p->stamp[i] == p->epoch) return 0;
-  p->stamp[i] = p->epoch;
-  if (node->kind == OPS_GATHER && p->cluster_of[node->input[0] - 1] == number + 1) return 1;
-  for (uint32_t j = 0; j < node->input_count; j++) {
-    uint32_t from = node->input[j] - 1;
-    if (p->cluster_of[from] == NONE && takes_from(p, from, number)) return 1;
-  }
-  return 0;
+static hg_status takes_from(planner *p, uint32_t index, uint32_t number, int *is_taking) {
+  uint32_t i = index;
+  *is_taking = 0;
+  hg_walk_begin(p);
+  do {
+    const ops_node *node = node_at(p, i);
+    if (i != index && p->cluster_of[i] != NONE) continue;
+    *is_taking |= node->kind == OPS_GATHER && p->cluster_of[node->input[0] - 1] == number + 1;
+    HG_TRY(hg_walk_into(p, i));
+  } while (!*is_taking && hg_walk_next(p, &i));
+  return HG_OK;
+}
+
+/* A node may be computed in a cluster that it reads. */
+static hg_status may_be_in(planner *p, uint32_t index, uint32_t number, int *may_be) {
+  int is_taking;
+  HG_TRY(takes_from(p, index, number, &is_taking));
+  *may_be = 0;
+  return is_taking ? HG_OK : hg_plan_is_worth_anew(p, index, number, may_be);
 }
 
 /* A cluster of few elements that waits for nothing large may yet be read by what would join the large one; a node that
@@ -330,60 +314,66 @@ static int waits_for_larger(const planner *p, const reading *r, uint32_t into) {
 }
 
 /* The cluster that a node joins: of those it reads, the last; UINT32_MAX: none. */
-static uint32_t cluster_to_join(planner *p, uint32_t index, const reading *r, cluster *wanted) {
+static hg_status cluster_to_join(planner *p, uint32_t index, const reading *r, cluster *wanted, uint32_t *into) {
   cluster alone = *wanted;
-  uint32_t into = UINT32_MAX;
+  *into = UINT32_MAX;
   for (size_t k = 0; k < r->numbers.count; k++) {
     cluster candidate;
+    int may_be;
     uint32_t number = number_at(r, k);
-    if (!fits(p, (const cluster *)p->clusters.data + number, index, &candidate) || !is_acyclic(p, r, number)) continue;
-    if (into != UINT32_MAX && is_before(p, number, into)) continue;
-    p->epoch++;
-    if (takes_from(p, index, number) || !hg_plan_is_worth_anew(p, index, number)) continue;
+    if (!fits(p, cluster_at(p, number), index, &candidate) || !is_acyclic(p, r, number)) continue;
+    if (*into != UINT32_MAX && is_before(p, number, *into)) continue;
+    HG_TRY(may_be_in(p, index, number, &may_be));
+    if (!may_be) continue;
     if (waits_for_larger(p, r, number)) {
       alone.beside = number + 1;
       continue;
     }
-    into = number;
+    *into = number;
     *wanted = candidate;
   }
-  if (into == UINT32_MAX) *wanted = alone;
-  else hg_plan_note_places(p, index, into);
-  return into;
+  if (*into != UINT32_MAX) return hg_plan_note_places(p, index, *into);
+  *wanted = alone;
+  return HG_OK;
+}
+
+static void add_node(planner *p, uint32_t number, uint32_t index) {
+  cluster *to = cluster_at(p, number);
+  *(to->last_node != 0 ? &p->next_node[to->last_node - 1] : &to->first_node) = index + 1;
+  to->last_node = index + 1;
+  p->cluster_of[index] = number + 1;
 }
 
 /* Maps over one shape that a node reads, and of which neither waits for the other, are one launch: what they read is
- * read once. Bits of a cluster that has been taken in stay behind; it has no nodes. */
-static void take_in(planner *p, uint32_t into, uint32_t other) {
-  cluster *clusters = p->clusters.data;
-  for (uint32_t i = 0; i < p->node_count; i++)
-    if (p->cluster_of[i] == other + 1) p->cluster_of[i] = into + 1;
-  clusters[into].weight += clusters[other].weight;
-  clusters[into].updates |= clusters[other].updates;
-  clusters[into].is_awaited |= clusters[other].is_awaited;
-  clusters[other].weight = MOST_NODES;
-  for (uint32_t w = 0; w < p->row_words; w++) row_of(p, into)[w] |= row_of(p, other)[w];
-  row_of(p, into)[into / 64] &= ~(UINT64_C(1) << into % 64);
-  for (uint32_t i = 0; i < p->clusters.count; i++) {
-    if (i == other || (!is_before(p, other, i) && !is_before(p, into, i))) continue;
-    for (uint32_t w = 0; w < p->row_words; w++) row_of(p, i)[w] |= row_of(p, into)[w];
-    row_of(p, i)[into / 64] |= UINT64_C(1) << into % 64;
-  }
+ * read once. */
+static hg_status take_in(planner *p, uint32_t number, uint32_t other) {
+  cluster *into = cluster_at(p, number), *from = cluster_at(p, other);
+  for (uint32_t i = from->first_node; i != 0; i = p->next_node[i - 1]) p->cluster_of[i - 1] = number + 1;
+  *(into->last_node != 0 ? &p->next_node[into->last_node - 1] : &into->first_node) = from->first_node;
+  into->last_node = from->last_node;
+  into->weight += from->weight;
+  into->updates |= from->updates;
+  from->first_node = from->last_node = 0;
+  from->weight = MOST_NODES;
+  from->is_taken = 1;
+  return hg_plan_take_in(p, number, other);
 }
 
-static void join_maps(planner *p, uint32_t index, uint32_t into, const reading *r) {
-  const cluster *clusters = p->clusters.data;
+static hg_status join_maps(planner *p, uint32_t index, uint32_t into, const reading *r) {
+  const cluster *own = cluster_at(p, into);
   for (size_t k = 0; k < r->numbers.count; k++) {
     uint32_t other = number_at(r, k);
-    if (other == into || clusters[into].kind != MAP || clusters[other].kind != MAP) continue;
-    if (!same(&clusters[other].space, &clusters[into].space)) continue;
-    if (clusters[into].weight + clusters[other].weight >= MOST_NODES) continue;
+    const cluster *from = cluster_at(p, other);
+    int may_be;
+    if (other == into || own->kind != MAP || from->kind != MAP) continue;
+    if (!same(&from->space, &own->space) || own->weight + from->weight >= MOST_NODES) continue;
     if (is_before(p, into, other) || !is_acyclic(p, r, other)) continue;
-    p->epoch++;
-    if (takes_from(p, index, other) || !hg_plan_is_worth_anew(p, index, other)) continue;
-    hg_plan_note_places(p, index, other);
-    take_in(p, into, other);
+    HG_TRY(may_be_in(p, index, other, &may_be));
+    if (!may_be) continue;
+    HG_TRY(hg_plan_note_places(p, index, other));
+    HG_TRY(take_in(p, into, other));
   }
+  return HG_OK;
 }
 
 static cluster cluster_of_one(const planner *p, uint32_t index) {
@@ -400,44 +390,50 @@ static cluster cluster_of_one(const planner *p, uint32_t index) {
   return one;
 }
 
-static hg_status put_in_cluster(planner *p, uint32_t index) {
-  reading r;
-  reading_of(p, index, &r);
-  if ((p->boxes[index] & PLAN_BOX) != 0) hg_plan_read_before(p, index, &r);
-  hg_status status = r.status;
+/* The cluster that the node is put into: one that it reads, or a new one. */
+static hg_status choose_cluster(planner *p, uint32_t index, const reading *r, int may_join, uint32_t *into) {
   cluster wanted = cluster_of_one(p, index);
-  uint32_t into = UINT32_MAX;
-  int may_join = (p->flags & HG_NO_FUSION) == 0 && (p->boxes[index] & PLAN_BOX) == 0;
-  if (may_join) into = cluster_to_join(p, index, &r, &wanted);
-  if (into == UINT32_MAX && status == HG_OK) {
-    into = (uint32_t)p->clusters.count;
-    if (hg_array_append(&p->plan->allocator, &p->clusters, NULL, 1) == NULL) status = hg_fail_memory("a plan", 1);
+  *into = UINT32_MAX;
+  if (may_join) HG_TRY(cluster_to_join(p, index, r, &wanted, into));
+  if (*into == UINT32_MAX) {
+    *into = (uint32_t)p->clusters.count;
+    if (hg_array_append(&p->plan->allocator, &p->clusters, NULL, 1) == NULL) return hg_fail_memory("a plan", 1);
   }
-  if (status == HG_OK) {
-    wanted.weight++;
-    wanted.updates |= (p->ends[index] & UPDATES) != 0;
-    ((cluster *)p->clusters.data)[into] = wanted;
-    p->cluster_of[index] = into + 1;
-    if (may_join) join_maps(p, index, into, &r);
-    hg_plan_wait_for(p, into, &r);
-  }
+  wanted.weight++;
+  wanted.updates |= (p->ends[index] & UPDATES) != 0;
+  *cluster_at(p, *into) = wanted;
+  add_node(p, *into, index);
+  return HG_OK;
+}
+
+static hg_status put_in_cluster(planner *p, uint32_t index) {
+  int is_box = (p->boxes[index] & PLAN_BOX) != 0, may_join = (p->flags & HG_NO_FUSION) == 0 && !is_box;
+  uint32_t into = 0;
+  reading r;
+  hg_status status = reading_of(p, index, &r);
+  if (status == HG_OK && is_box) status = hg_plan_read_before(p, index, &r);
+  if (status == HG_OK) status = choose_cluster(p, index, &r, may_join, &into);
+  if (status == HG_OK && may_join) status = join_maps(p, index, into, &r);
+  if (status == HG_OK) status = hg_plan_wait_for(p, into, &r);
   hg_array_release(&p->plan->allocator, &r.numbers);
   return status;
 }
 
 /* What kept away from a cluster joins it after all where nothing has come to stand between them. */
-static void join_beside(planner *p) {
-  const cluster *clusters = p->clusters.data;
+static hg_status join_beside(planner *p) {
   for (uint32_t i = 0; i < p->clusters.count; i++) {
-    if (clusters[i].beside == 0) continue;
-    uint32_t into = clusters[i].beside - 1;
-    int is_apart = clusters[i].kind != clusters[into].kind || clusters[i].axes != clusters[into].axes ||
-                   !same(&clusters[i].space, &clusters[into].space) || is_before(p, i, into) || clusters[i].updates ||
-                   clusters[into].updates || clusters[i].weight + clusters[into].weight >= MOST_NODES;
-    for (uint32_t k = 0; k < p->clusters.count && !is_apart; k++)
-      is_apart = is_before(p, into, k) && is_before(p, k, i);
-    if (!is_apart) take_in(p, into, i);
+    const cluster *own = cluster_at(p, i);
+    int is_between;
+    if (own->beside == 0) continue;
+    const cluster *other = cluster_at(p, own->beside - 1);
+    if (own->kind != other->kind || own->axes != other->axes || !same(&own->space, &other->space) ||
+        is_before(p, i, own->beside - 1) || own->updates || other->updates ||
+        own->weight + other->weight >= MOST_NODES)
+      continue;
+    HG_TRY(hg_plan_is_between(p, own->beside - 1, i, &is_between));
+    if (!is_between) HG_TRY(take_in(p, own->beside - 1, i));
   }
+  return HG_OK;
 }
 
 hg_status hg_plan_clusters(planner *p) {
@@ -447,6 +443,5 @@ hg_status hg_plan_clusters(planner *p) {
     HG_TRY(hg_plan_come_before(p, i));
     HG_TRY(hg_patience_ask(p->plan->target.patience));
   }
-  join_beside(p);
-  return HG_OK;
+  return join_beside(p);
 }

@@ -21,39 +21,38 @@ static int add_storage(open_launch *l, uint32_t storage) {
   return 1;
 }
 
-/* The storages that the value takes a cluster to touch; 0: too many, or a lane may have a fault of its own there. */
-static int add_value(planner *p, uint32_t i, uint32_t number, open_launch *l) {
-  const ops_node *node = node_at(p, i);
-  if (p->stamp[i] == p->epoch) return 1;
-  p->stamp[i] = p->epoch;
-  int is_own = p->cluster_of[i] == number + 1;
-  if (p->storage_of[i] != 0 && !add_storage(l, p->storage_of[i] - 1)) return 0;
-  if (node->kind == OPS_INPUT || (p->storage_of[i] != 0 && !is_own)) return 1;
-  if (node->kind == OPS_GATHER) return 0;
-  for (uint32_t j = 0; j < node->input_count; j++)
-    if (!add_value(p, node->input[j] - 1, number, l)) return 0;
-  return 1;
+/* The storages that the cluster's nodes take it to touch; *is_possible 0: too many, or a lane may have a fault of its
+ * own there. */
+static hg_status add_storages(planner *p, uint32_t number, open_launch *l, int *is_possible) {
+  uint32_t i;
+  hg_walk_begin(p);
+  for (i = cluster_at(p, number)->first_node; i != 0; i = p->next_node[i - 1]) HG_TRY(hg_walk_push(p, i - 1));
+  while (*is_possible && hg_walk_next(p, &i)) {
+    const ops_node *node = node_at(p, i);
+    int is_stored = p->storage_of[i] != 0, is_own = p->cluster_of[i] == number + 1;
+    if (is_stored && !add_storage(l, p->storage_of[i] - 1)) *is_possible = 0;
+    if (node->kind == OPS_INPUT || (is_stored && !is_own)) continue;
+    if (node->kind == OPS_GATHER) *is_possible = 0;
+    HG_TRY(hg_walk_into(p, i));
+  }
+  *is_possible &= l->storage_count > 0;
+  return HG_OK;
 }
 
-/* The cluster as a launch of its own; 0: it is to stay one. */
-static int may_join(planner *p, uint32_t number, open_launch *own) {
-  const cluster *c = (const cluster *)p->clusters.data + number;
+/* The cluster as a launch of its own; *is_possible 0: it is to stay one. */
+static hg_status may_join(planner *p, uint32_t number, open_launch *own, int *is_possible) {
+  const cluster *c = cluster_at(p, number);
   uint64_t elements = ops_count(&c->space);
   *own = (open_launch){.number = number, .weight = c->weight};
-  if (c->kind != MAP || c->weight >= MOST_NODES || elements == 0 || elements > MOST_ELEMENTS) return 0;
-  p->epoch++;
-  for (uint32_t i = 0; i < p->node_count; i++)
-    if (p->cluster_of[i] == number + 1 && !add_value(p, i, number, own)) return 0;
-  return own->storage_count > 0;
+  *is_possible = c->kind == MAP && c->weight < MOST_NODES && elements > 0 && elements <= MOST_ELEMENTS;
+  return *is_possible ? add_storages(p, number, own, is_possible) : HG_OK;
 }
 
-static int is_member(const planner *p, uint32_t number, uint32_t launch) { return p->launch_of[number] == launch; }
-
-/* Its storages fit, and nobody in the launch waits for it or the other way round. */
+/* Its storages fit, and nobody in the launch waits for it or the other way round: what holds of one of a launch's
+ * clusters holds of all. */
 static int can_take(const planner *p, open_launch *l, const open_launch *own) {
   if (l->weight + own->weight > MOST_NODES) return 0;
-  for (uint32_t i = 0; i < p->clusters.count; i++)
-    if (is_member(p, i, l->number) && (is_before(p, i, own->number) || is_before(p, own->number, i))) return 0;
+  if (is_before(p, l->number, own->number) || is_before(p, own->number, l->number)) return 0;
   uint32_t count = l->storage_count;
   for (uint32_t i = 0; i < own->storage_count; i++)
     if (!add_storage(l, own->storage[i])) {
@@ -64,33 +63,20 @@ static int can_take(const planner *p, open_launch *l, const open_launch *own) {
   return 1;
 }
 
-/* All of a launch wait for what one of them waits for, and who waits for one waits for all. `members`: room for a row
- * of bits. */
-static void take(planner *p, uint32_t launch, uint32_t number, uint64_t *members) {
-  uint64_t *all = row_of(p, launch);
-  p->launch_of[number] = launch;
-  memset(members, 0, p->row_words * sizeof *members);
-  for (uint32_t i = 0; i < p->clusters.count; i++) members[i / 64] |= (uint64_t)is_member(p, i, launch) << i % 64;
-  for (uint32_t w = 0; w < p->row_words; w++) all[w] |= row_of(p, number)[w];
-  for (uint32_t i = 0; i < p->clusters.count; i++) {
-    uint64_t *row = row_of(p, i), common = 0;
-    int is_own = is_member(p, i, launch);
-    for (uint32_t w = 0; w < p->row_words && !is_own; w++) common |= row[w] & members[w];
-    for (uint32_t w = 0; w < p->row_words && is_own; w++) row[w] |= all[w];
-    for (uint32_t w = 0; w < p->row_words && common != 0; w++) row[w] |= all[w] | members[w];
-  }
-}
-
-static hg_status join_all(planner *p, open_launch *open, uint64_t *members) {
+static hg_status join_all(planner *p, open_launch *open) {
   uint32_t open_count = 0;
   open_launch own;
   for (uint32_t i = 0; i < p->clusters.count; i++) {
+    int is_possible;
     HG_TRY(hg_patience_ask(p->plan->target.patience));
-    if (!may_join(p, i, &own)) continue;
+    HG_TRY(may_join(p, i, &own, &is_possible));
+    if (!is_possible) continue;
     uint32_t k = 0;
     while (k < open_count && !can_take(p, &open[k], &own)) k++;
-    if (k < open_count) take(p, open[k].number, i, members);
-    else if (open_count < MOST_LAUNCHES) open[open_count++] = own;
+    if (k < open_count) {
+      p->launch_of[i] = open[k].number;
+      HG_TRY(hg_plan_join_launch(p, open[k].number, i));
+    } else if (open_count < MOST_LAUNCHES) open[open_count++] = own;
   }
   return HG_OK;
 }
@@ -102,11 +88,11 @@ hg_status hg_plan_join(planner *p) {
   if (p->launch_of == NULL) return hg_fail_memory("a plan", count);
   for (uint32_t i = 0; i < count; i++) p->launch_of[i] = i;
   if (!p->plan->for_gpu || (p->flags & HG_NO_FUSION) != 0) return HG_OK;
+  p->next_member = hg_allocate(allocator, count + 1u, sizeof *p->next_member);
   open_launch *open = hg_allocate(allocator, MOST_LAUNCHES, sizeof *open);
-  uint64_t *members = hg_allocate(allocator, p->row_words, sizeof *members);
-  hg_status status =
-      open != NULL && members != NULL ? join_all(p, open, members) : hg_fail_memory("a plan", MOST_LAUNCHES);
-  hg_release(allocator, members);
+  hg_status status = open != NULL && p->next_member != NULL ? HG_OK : hg_fail_memory("a plan", MOST_LAUNCHES);
+  for (uint32_t i = 0; i < count && status == HG_OK; i++) p->next_member[i] = i;
+  if (status == HG_OK) status = join_all(p, open);
   hg_release(allocator, open);
   return status;
 }

@@ -52,18 +52,23 @@ static uint32_t work_of(const planner *p, uint32_t index, uint32_t number) {
   return work;
 }
 
-static int reads_elsewhere(planner *p, uint32_t i, uint32_t number, int is_elsewhere) {
-  const ops_node *node = node_at(p, i);
-  uint32_t *stamp = &p->stamp[(is_elsewhere ? p->node_count : 0) + i];
-  if (*stamp == p->epoch) return 0;
-  *stamp = p->epoch;
-  is_elsewhere |= !stays(node);
-  for (uint32_t j = 0; j < node->input_count; j++) {
-    uint32_t from = node->input[j] - 1;
-    if (p->cluster_of[from] == number + 1 && is_elsewhere) return 1;
-    if (p->cluster_of[from] == NONE && reads_elsewhere(p, from, number, is_elsewhere)) return 1;
-  }
-  return 0;
+/* 1: the node, through what it has inline, reads an element of the cluster that is not its own. A node is met on two
+ * kinds of ways; those that are not element by element have numbers of their own. */
+static hg_status reads_elsewhere(planner *p, uint32_t index, uint32_t number, int *is_elsewhere) {
+  uint32_t at = index;
+  *is_elsewhere = 0;
+  hg_walk_begin(p);
+  do {
+    uint32_t way = at >= p->node_count ? p->node_count : 0;
+    const ops_node *node = node_at(p, at - way);
+    if (!stays(node)) way = p->node_count;
+    for (uint32_t j = 0; j < node->input_count; j++) {
+      uint32_t from = node->input[j] - 1;
+      *is_elsewhere |= p->cluster_of[from] == number + 1 && way != 0;
+      if (p->cluster_of[from] == NONE) HG_TRY(hg_walk_push(p, way + from));
+    }
+  } while (!*is_elsewhere && hg_walk_next(p, &at));
+  return HG_OK;
 }
 
 static uint32_t places_of(const plan_places *own) {
@@ -120,10 +125,12 @@ static int is_out_of_reach(const planner *p, uint32_t i, uint32_t number) {
   return is_bound && p->cluster_of[i] == number + 1 && p->places[i].set != 0 && set_of(p, i) != OWN_PLACE;
 }
 
-int hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number) {
-  p->epoch++;
-  if (!reads_elsewhere(p, index, number, 0)) return 1;
-  uint64_t work = 0, bytes = 0, count = ops_count(&((const cluster *)p->clusters.data)[number].space);
+hg_status hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number, int *is_worth) {
+  int is_elsewhere;
+  HG_TRY(reads_elsewhere(p, index, number, &is_elsewhere));
+  *is_worth = !is_elsewhere;
+  if (!is_elsewhere) return HG_OK;
+  uint64_t work = 0, bytes = 0, count = ops_count(&cluster_at(p, number)->space);
   uint32_t first = count_places(p, index, number);
   for (uint32_t i = first; i < index; i++) {
     const ops_node *node = node_at(p, i);
@@ -135,14 +142,17 @@ int hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number) {
   }
   forget_places(p, first, index);
   uint64_t launch = p->plan->for_gpu ? OF_A_LAUNCH_ON_GPU : OF_A_LAUNCH;
-  return work <= MOST_WORK && work * count <= launch + bytes * (p->plan->for_gpu ? OF_A_BYTE_ON_GPU : OF_A_BYTE);
+  *is_worth = work <= MOST_WORK && work * count <= launch + bytes * (p->plan->for_gpu ? OF_A_BYTE_ON_GPU : OF_A_BYTE);
+  return HG_OK;
 }
 
-void hg_plan_note_places(planner *p, uint32_t index, uint32_t number) {
-  p->epoch++;
-  if (!reads_elsewhere(p, index, number, 0)) return;
+hg_status hg_plan_note_places(planner *p, uint32_t index, uint32_t number) {
+  int is_elsewhere;
+  HG_TRY(reads_elsewhere(p, index, number, &is_elsewhere));
+  if (!is_elsewhere) return HG_OK;
   uint32_t first = count_places(p, index, number);
   for (uint32_t i = first; i < index; i++)
     if (places_of(&p->places[i]) > p->copies[i]) p->copies[i] = places_of(&p->places[i]);
   forget_places(p, first, index);
+  return HG_OK;
 }

@@ -7,11 +7,15 @@
 /* Where a cluster could be cut: at its own nodes, or at those that its only one has inline. */
 typedef struct cuts {
   uint32_t number;        /* of the cluster */
-  uint32_t *nodes, count; /* ascending */
+  hg_array nodes;         /* uint32_t, ascending */
   uint32_t *place;        /* by node: its place among them */
   uint32_t *last_reader;  /* by place: the last one that reads it */
-  uint32_t *work;         /* by place: nodes that it takes along, itself included */
+  hg_array work;          /* uint32_t, by place: nodes that it takes along, itself included */
 } cuts;
+
+static uint32_t node_of(const cuts *s, uint32_t place) { return ((const uint32_t *)s->nodes.data)[place]; }
+static uint32_t *work_of(const cuts *s, uint32_t place) { return (uint32_t *)s->work.data + place; }
+static uint32_t count_of(const cuts *s) { return (uint32_t)s->nodes.count; }
 
 static uint64_t bytes_of(const planner *p, uint32_t index) {
   const ops_node *node = node_at(p, index);
@@ -23,24 +27,26 @@ static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a;
 /* ---- a cluster's own nodes --------------------------------------------------------------------------------------- */
 
 /* What the node at a place reads of the others, through inline nodes. */
-static void look_back(planner *p, cuts *s, uint32_t place, value_id value) {
-  uint32_t i = value - 1;
-  if (p->stamp[i] == p->epoch) return;
-  p->stamp[i] = p->epoch;
-  if (p->cluster_of[i] == s->number + 1) s->last_reader[s->place[i]] = place;
-  if (p->cluster_of[i] != NONE || is_input(p, value)) return;
-  s->work[place]++;
-  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) look_back(p, s, place, node_at(p, i)->input[j]);
+static hg_status look_back(planner *p, cuts *s, uint32_t place) {
+  uint32_t i;
+  hg_walk_begin(p);
+  HG_TRY(hg_walk_into(p, node_of(s, place)));
+  while (hg_walk_next(p, &i)) {
+    if (p->cluster_of[i] == s->number + 1) s->last_reader[s->place[i]] = place;
+    if (p->cluster_of[i] != NONE || is_input(p, i + 1)) continue;
+    ++*work_of(s, place);
+    HG_TRY(hg_walk_into(p, i));
+  }
+  return HG_OK;
 }
 
-static void find_readers(planner *p, cuts *s) {
-  for (uint32_t k = 0; k < s->count; k++) {
-    const ops_node *node = node_at(p, s->nodes[k]);
-    s->place[s->nodes[k]] = k;
-    s->work[k] = 1;
-    p->epoch++;
-    for (uint32_t j = 0; j < node->input_count; j++) look_back(p, s, k, node->input[j]);
+static hg_status find_readers(planner *p, cuts *s) {
+  for (uint32_t k = 0; k < count_of(s); k++) {
+    s->place[node_of(s, k)] = k;
+    *work_of(s, k) = 1;
+    HG_TRY(look_back(p, s, k));
   }
+  return HG_OK;
 }
 
 /* Where the second half begins: with a quarter of the work or more on either side, where that can be, the fewest bytes
@@ -48,12 +54,12 @@ static void find_readers(planner *p, cuts *s) {
 static uint32_t best_cut(const planner *p, const cuts *s) {
   uint64_t all = 0, before = 0, least = UINT64_MAX, nearest = UINT64_MAX;
   uint32_t best = 1;
-  for (uint32_t k = 0; k < s->count; k++) all += s->work[k];
-  for (uint32_t k = 1; k < s->count; k++) {
+  for (uint32_t k = 0; k < count_of(s); k++) all += *work_of(s, k);
+  for (uint32_t k = 1; k < count_of(s); k++) {
     uint64_t bytes = 0;
-    before += s->work[k - 1];
+    before += *work_of(s, k - 1);
     for (uint32_t q = 0; q < k; q++) /* written, unless it is in any case, and read */
-      if (s->last_reader[q] >= k) bytes += bytes_of(p, s->nodes[q]) * (p->storage_of[s->nodes[q]] != 0 ? 1 : 2);
+      if (s->last_reader[q] >= k) bytes += bytes_of(p, node_of(s, q)) * (p->storage_of[node_of(s, q)] != 0 ? 1 : 2);
     uint64_t off = distance(2 * before, all);
     if (2 * off > all) bytes = UINT64_MAX;
     if (bytes > least || (bytes == least && off >= nearest)) continue;
@@ -69,10 +75,10 @@ static int is_of_kind(const ops_node *node) { return node->kind == OPS_REDUCE ||
  * no map. */
 static uint32_t end_of_part(const planner *p, const cuts *s, uint32_t first, uint32_t end) {
   for (uint32_t k = first; k < end; k++)
-    if (is_of_kind(node_at(p, s->nodes[k]))) return end;
-  const ops_shape *shape = &node_at(p, s->nodes[first])->shape;
+    if (is_of_kind(node_at(p, node_of(s, k)))) return end;
+  const ops_shape *shape = &node_at(p, node_of(s, first))->shape;
   uint32_t k = first + 1;
-  while (k < end && ops_same_shape(&node_at(p, s->nodes[k])->shape, shape)) k++;
+  while (k < end && ops_same_shape(&node_at(p, node_of(s, k))->shape, shape)) k++;
   return k;
 }
 
@@ -84,17 +90,17 @@ static hg_status add_cluster(planner *p, const cluster *part, uint32_t *number) 
 
 /* Values that later parts read lie in a storage. So does what would be put over an input that they may read. */
 static hg_status set_part(planner *p, const cuts *s, uint32_t first, uint32_t end, uint32_t *numbers) {
-  cluster part = {.kind = MAP, .space = node_at(p, s->nodes[first])->shape};
+  cluster part = {.kind = MAP, .space = node_at(p, node_of(s, first))->shape};
   uint32_t number;
   for (uint32_t k = first; k < end; k++)
-    if (is_of_kind(node_at(p, s->nodes[k]))) part = ((const cluster *)p->clusters.data)[s->number];
+    if (is_of_kind(node_at(p, node_of(s, k)))) part = ((const cluster *)p->clusters.data)[s->number];
   HG_TRY(add_cluster(p, &part, &number));
   for (uint32_t k = first; k < end; k++) {
-    uint32_t *storage = &p->storage_of[s->nodes[k]];
-    if (*storage != 0 && end < s->count && ops_is_over_input(p->plan, *storage - 1)) *storage = 0;
-    int is_update = (p->ends[s->nodes[k]] & UPDATES) != 0;
-    if (is_update || s->last_reader[k] >= end) HG_TRY(hg_plan_give_storage(p, s->nodes[k]));
-    p->cluster_of[s->nodes[k]] = number + 1;
+    uint32_t *storage = &p->storage_of[node_of(s, k)];
+    if (*storage != 0 && end < count_of(s) && ops_is_over_input(p->plan, *storage - 1)) *storage = 0;
+    int is_update = (p->ends[node_of(s, k)] & UPDATES) != 0;
+    if (is_update || s->last_reader[k] >= end) HG_TRY(hg_plan_give_storage(p, node_of(s, k)));
+    p->cluster_of[node_of(s, k)] = number + 1;
     numbers[k] = number;
   }
   return HG_OK;
@@ -102,8 +108,8 @@ static hg_status set_part(planner *p, const cuts *s, uint32_t first, uint32_t en
 
 static hg_status halve(planner *p, const cuts *s, uint32_t *numbers) {
   uint32_t cut = best_cut(p, s);
-  for (uint32_t first = 0, end; first < s->count; first = end) {
-    end = end_of_part(p, s, first, first < cut ? cut : s->count);
+  for (uint32_t first = 0, end; first < count_of(s); first = end) {
+    end = end_of_part(p, s, first, first < cut ? cut : count_of(s));
     HG_TRY(set_part(p, s, first, end, numbers));
   }
   return HG_OK;
@@ -111,17 +117,38 @@ static hg_status halve(planner *p, const cuts *s, uint32_t *numbers) {
 
 /* ---- what one node has inline ------------------------------------------------------------------------------------ */
 
-/* Inputs first; work: with all that a node has inline itself. */
-static uint32_t list_inline(planner *p, cuts *s, value_id value) {
-  uint32_t i = value - 1, work = 1;
-  if (p->cluster_of[i] != NONE || is_input(p, value)) return 0;
-  if (p->stamp[i] == p->epoch) return s->work[s->place[i]];
-  p->stamp[i] = p->epoch;
-  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) work += list_inline(p, s, node_at(p, i)->input[j]);
-  s->place[i] = s->count;
-  s->nodes[s->count] = i;
-  s->work[s->count++] = work;
-  return work;
+/* All that a node has inline behind it: the node's work is one more than its inputs'. */
+static hg_status add_inline(planner *p, cuts *s, uint32_t index) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  const ops_node *node = node_at(p, index);
+  uint32_t work = 1;
+  for (uint32_t j = 0; j < node->input_count; j++) {
+    uint32_t from = node->input[j] - 1;
+    if (p->cluster_of[from] == NONE && !is_input(p, from + 1)) work += *work_of(s, s->place[from]);
+  }
+  s->place[index] = count_of(s);
+  if (hg_array_push(allocator, &s->nodes, index) && hg_array_push(allocator, &s->work, work)) return HG_OK;
+  return hg_fail_memory("a plan", s->nodes.count);
+}
+
+/* What a node has inline, inputs first. A node waits on the stack, one up from its number, until its inputs are there.
+ */
+static hg_status list_inline(planner *p, cuts *s, uint32_t index) {
+  enum { WAITS = 1 };
+  HG_TRY(hg_walk_push(p, index << 1));
+  while (p->stack.count > 0) {
+    uint32_t top = ((const uint32_t *)p->stack.data)[--p->stack.count], i = top >> 1;
+    if ((top & WAITS) != 0) {
+      HG_TRY(add_inline(p, s, i));
+      continue;
+    }
+    const ops_node *node = node_at(p, i);
+    if (p->cluster_of[i] != NONE || is_input(p, i + 1) || p->stamp[i] == p->epoch) continue;
+    p->stamp[i] = p->epoch;
+    HG_TRY(hg_walk_push(p, top | WAITS));
+    for (uint32_t j = node->input_count; j-- > 0;) HG_TRY(hg_walk_push(p, (node->input[j] - 1) << 1));
+  }
+  return HG_OK;
 }
 
 /* The node that is to be computed before: of those that do work, or else of views, the one with the fewest bytes that
@@ -130,14 +157,14 @@ static uint32_t best_inline(const planner *p, const cuts *s, uint32_t all) {
   uint64_t least = UINT64_MAX, nearest = UINT64_MAX;
   uint32_t best = UINT32_MAX;
   int is_work = 0;
-  for (uint32_t k = 0; k < s->count; k++) {
-    const ops_node *node = node_at(p, s->nodes[k]);
+  for (uint32_t k = 0; k < count_of(s); k++) {
+    const ops_node *node = node_at(p, node_of(s, k));
     if (node->input_count == 0 || (is_work && is_virtual(node))) continue;
-    uint64_t bytes = bytes_of(p, s->nodes[k]), off = distance(UINT64_C(2) * s->work[k], all);
+    uint64_t bytes = bytes_of(p, node_of(s, k)), off = distance(UINT64_C(2) * *work_of(s, k), all);
     if (2 * off > all) bytes = UINT64_MAX;
     int is_first = !is_work && !is_virtual(node);
     if (!is_first && (bytes > least || (bytes == least && off >= nearest))) continue;
-    is_work |= is_first, least = bytes, nearest = off, best = s->nodes[k];
+    is_work |= is_first, least = bytes, nearest = off, best = node_of(s, k);
   }
   return best;
 }
@@ -146,9 +173,13 @@ static uint32_t best_inline(const planner *p, const cuts *s, uint32_t all) {
 static hg_status take_out(planner *p, cuts *s, plan_parts *out) {
   const ops_node *node = node_at(p, out->nodes[0]);
   uint32_t all = 1;
-  s->count = 0;
-  p->epoch++;
-  for (uint32_t j = 0; j < node->input_count; j++) all += list_inline(p, s, node->input[j]);
+  s->nodes.count = s->work.count = 0;
+  hg_walk_begin(p);
+  for (uint32_t j = 0; j < node->input_count; j++) {
+    uint32_t from = node->input[j] - 1;
+    HG_TRY(list_inline(p, s, from));
+    if (p->cluster_of[from] == NONE && !is_input(p, from + 1)) all += *work_of(s, s->place[from]);
+  }
   uint32_t best = best_inline(p, s, all), number;
   if (best == UINT32_MAX) return HG_UNSUPPORTED; /* with the sentence of who refused it */
   HG_TRY(add_cluster(p, &(cluster){.kind = MAP, .space = node_at(p, best)->shape}, &number));
@@ -159,21 +190,31 @@ static hg_status take_out(planner *p, cuts *s, plan_parts *out) {
   return hg_plan_give_storage(p, best);
 }
 
+static hg_status begin_cuts(planner *p, cuts *s, const uint32_t *nodes, uint32_t count, plan_parts *out) {
+  const hg_allocator *allocator = &p->plan->allocator;
+  s->nodes.element_size = s->work.element_size = sizeof(uint32_t);
+  s->last_reader = hg_allocate(allocator, count, sizeof *s->last_reader);
+  if (p->place == NULL) p->place = hg_allocate_unset(allocator, p->node_count, sizeof *p->place);
+  s->place = p->place;
+  out->nodes = hg_allocate(allocator, 2 * (count + UINT64_C(1)), sizeof *out->nodes); /* one may come to it */
+  if (s->last_reader == NULL || s->place == NULL || out->nodes == NULL ||
+      hg_array_append(allocator, &s->nodes, nodes, count) == NULL ||
+      hg_array_append(allocator, &s->work, NULL, count) == NULL)
+    return hg_fail_memory("a plan", count);
+  out->count = count;
+  out->numbers = out->nodes + count + 1;
+  memcpy(out->nodes, nodes, count * sizeof *nodes);
+  return HG_OK;
+}
+
 hg_status hg_plan_split(planner *p, uint32_t number, const uint32_t *nodes, uint32_t count, plan_parts *out) {
   const hg_allocator *allocator = &p->plan->allocator;
-  uint64_t n = p->node_count;
-  uint32_t *room = hg_allocate(allocator, 4 * n, sizeof *room);
-  out->nodes = hg_allocate(allocator, 2 * (count + UINT64_C(1)), sizeof *out->nodes); /* one may come to it */
-  hg_status status = room == NULL || out->nodes == NULL ? hg_fail_memory("a plan", n) : HG_OK;
-  if (status == HG_OK) {
-    cuts s = {.number = number, .nodes = room, .place = room + n, .last_reader = room + 2 * n, .work = room + 3 * n};
-    s.count = out->count = count;
-    out->numbers = out->nodes + count + 1;
-    memcpy(out->nodes, nodes, count * sizeof *nodes);
-    memcpy(s.nodes, nodes, count * sizeof *nodes);
-    if (count > 1) find_readers(p, &s);
-    status = count > 1 ? halve(p, &s, out->numbers) : take_out(p, &s, out);
-  }
-  hg_release(allocator, room);
+  cuts s = {.number = number};
+  hg_status status = begin_cuts(p, &s, nodes, count, out);
+  if (status == HG_OK && count > 1) status = find_readers(p, &s);
+  if (status == HG_OK) status = count > 1 ? halve(p, &s, out->numbers) : take_out(p, &s, out);
+  hg_array_release(allocator, &s.nodes);
+  hg_array_release(allocator, &s.work);
+  hg_release(allocator, s.last_reader);
   return status;
 }

@@ -48,34 +48,34 @@ static hg_status give_tensors(planner *p) {
 
 /* ---- updates in place -------------------------------------------------------------------------------------------- */
 
-/* Who reads an input, from which an update is computed. */
-typedef struct tracing {
-  uint32_t own;       /* 1 + the update's cluster */
-  uint8_t is_possible;
-  reading others;     /* clusters that read it */
-} tracing;
-
 /* Of a way from an input: not element by element; by a value of the update's cluster, which others read where it is
  * stored. */
 enum { ELSEWHERE = 1, COMPUTED = 2 };
 
-/* What reads a value through inline nodes and those of the update's cluster. */
-static void trace(planner *p, tracing *t, uint32_t index, uint32_t way) {
-  for (uint32_t u = p->first_user[index]; u < p->first_user[index + 1] && t->is_possible; u++) {
-    uint32_t user = p->users[u], in = p->cluster_of[user];
-    uint32_t on = way | (node_at(p, user)->kind == OPS_POINTWISE ? 0 : ELSEWHERE) | (in == t->own ? COMPUTED : 0);
-    uint32_t *stamp = &p->stamp[(size_t)on * p->node_count + user];
-    if (*stamp == p->epoch) continue;
-    *stamp = p->epoch;
-    if (in == NONE || in == t->own) {
-      if (in == t->own && (on & ELSEWHERE) != 0) t->is_possible = 0;
-      else trace(p, t, user, on);
-    } else if ((on & COMPUTED) == 0) {
-      t->is_possible = !is_before(p, t->own - 1, in - 1);
-      if (!hg_array_push(&p->plan->allocator, &t->others.numbers, in - 1))
-        t->others.status = hg_fail_memory("a plan", sizeof in);
+/* What reads an input through inline nodes and those of the update's cluster (1 + its number); `others`: clusters that
+ * do. *is_possible 0: it cannot be updated in place. */
+static hg_status trace(planner *p, uint32_t input, uint32_t own, reading *others, int *is_possible) {
+  uint32_t at = input;
+  hg_walk_begin(p);
+  do {
+    uint32_t way = at / p->node_count, index = at % p->node_count;
+    for (uint32_t u = p->first_user[index]; u < p->first_user[index + 1] && *is_possible; u++) {
+      uint32_t user = p->users[u], in = p->cluster_of[user];
+      uint32_t on = way | (node_at(p, user)->kind == OPS_POINTWISE ? 0 : ELSEWHERE) | (in == own ? COMPUTED : 0);
+      uint32_t *stamp = &p->stamp[(size_t)on * p->node_count + user];
+      if (*stamp == p->epoch) continue;
+      if (in == own && (on & ELSEWHERE) != 0) *is_possible = 0;
+      if (in == NONE || in == own) {
+        HG_TRY(hg_walk_push(p, on * p->node_count + user));
+        continue;
+      }
+      *stamp = p->epoch;
+      if ((on & COMPUTED) != 0) continue;
+      *is_possible = !is_before(p, own - 1, in - 1);
+      if (!hg_array_push(&p->plan->allocator, &others->numbers, in - 1)) return hg_fail_memory("a plan", sizeof in);
     }
-  }
+  } while (*is_possible && hg_walk_next(p, &at));
+  return HG_OK;
 }
 
 /* An update may be written over its input if its launch goes element by element, or does so with what it has computed,
@@ -83,26 +83,27 @@ static void trace(planner *p, tracing *t, uint32_t index, uint32_t way) {
 static hg_status try_in_place(planner *p, const ops_input *input) {
   uint32_t index = input->update - 1, number = p->cluster_of[index] - 1;
   if (p->cluster_of[index] == NONE || p->storage_of[index] != 0) return HG_OK;
-  if (((const cluster *)p->clusters.data)[number].kind == ALONE) return HG_OK;
-  tracing t = {.own = number + 1, .is_possible = 1, .others = {.numbers = {.element_size = sizeof(uint32_t)}}};
-  p->epoch++;
-  trace(p, &t, input->value - 1, 0);
-  if (t.is_possible && t.others.status == HG_OK) {
-    hg_plan_wait_for(p, number, &t.others);
+  if (cluster_at(p, number)->kind == ALONE) return HG_OK;
+  int is_possible = 1;
+  reading others = {.numbers = {.element_size = sizeof(uint32_t)}};
+  hg_status status = trace(p, input->value - 1, number + 1, &others, &is_possible);
+  if (status == HG_OK && is_possible) {
+    status = hg_plan_wait_for(p, number, &others);
     p->storage_of[index] = p->storage_of[input->value - 1];
   }
-  hg_array_release(&p->plan->allocator, &t.others.numbers);
-  return t.others.status;
+  hg_array_release(&p->plan->allocator, &others.numbers);
+  return status;
 }
 
-/* What a cluster (1 + its number) reads of another one lies in a storage; inline nodes are looked through. */
-static hg_status give_read(planner *p, value_id value, uint32_t reader) {
-  uint32_t i = value - 1;
-  if (p->stamp[i] == p->epoch) return HG_OK;
-  p->stamp[i] = p->epoch;
-  if (node_at(p, i)->kind == OPS_INPUT) return HG_OK;
-  if (p->cluster_of[i] != NONE) return p->cluster_of[i] == reader ? HG_OK : hg_plan_give_storage(p, i);
-  for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) HG_TRY(give_read(p, node_at(p, i)->input[j], reader));
+/* What a node reads of other clusters than its own lies in a storage; inline nodes are looked through. */
+static hg_status give_read(planner *p, uint32_t index) {
+  uint32_t i;
+  hg_walk_begin(p);
+  HG_TRY(hg_walk_into(p, index));
+  while (hg_walk_next(p, &i)) {
+    if (p->cluster_of[i] == NONE) HG_TRY(hg_walk_into(p, i));
+    else if (p->cluster_of[i] != p->cluster_of[index]) HG_TRY(hg_plan_give_storage(p, i));
+  }
   return HG_OK;
 }
 
@@ -116,12 +117,8 @@ hg_status hg_plan_storages(planner *p) {
   HG_TRY(hg_plan_place_boxes(p));
   for (uint32_t i = 0; i < p->node_count; i++)
     if ((p->ends[i] & CHECKS) != 0) HG_TRY(hg_plan_give_storage(p, i));
-  for (uint32_t i = 0; i < p->node_count; i++) {
-    if (p->cluster_of[i] == NONE) continue;
-    p->epoch++;
-    for (uint32_t j = 0; j < node_at(p, i)->input_count; j++)
-      HG_TRY(give_read(p, node_at(p, i)->input[j], p->cluster_of[i]));
-  }
+  for (uint32_t i = 0; i < p->node_count; i++)
+    if (p->cluster_of[i] != NONE) HG_TRY(give_read(p, i));
   return HG_OK;
 }
 
@@ -156,46 +153,104 @@ static uint64_t bytes_of(const ops_storage *storage) {
   return (uint64_t)storage->extent * atlas_bytes((atlas_type)storage->type);
 }
 
-/* The lowest place that none of those in use takes, which are in order of their places; it becomes one of them. */
-static void place(ops_storage *storages, uint32_t number, uint32_t *used, uint32_t used_count) {
-  ops_storage *own = &storages[number];
-  uint64_t bytes = bytes_of(own), at = 0;
-  uint32_t k = 0;
-  for (; k < used_count && at + bytes > storages[used[k]].first_byte; k++) {
-    uint64_t end = storages[used[k]].first_byte + bytes_of(&storages[used[k]]);
-    if (end > at) at = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  }
-  memmove(&used[k + 1], &used[k], (used_count - k) * sizeof *used);
-  used[k] = number;
-  own->first_byte = at;
+/* A place that no storage takes, up to the next one that one does, or up to the end of all. */
+typedef struct gap {
+  uint64_t first, end;
+} gap;
+
+/* Storages as they come to be used, and as their use ends. */
+typedef struct workspace {
+  ops_storage *storages;
+  plan_listing begin, end; /* by step; those that need no place are of the step behind the last */
+  hg_array gaps;           /* ascending */
+  uint32_t still_used;     /* of end.sorted: the first one that has its place still */
+} workspace;
+
+/* What it takes of the workspace. */
+static uint64_t room_of(const ops_storage *storage) {
+  return (bytes_of(storage) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static void place_all(ops_plan *plan, uint32_t *keys, uint32_t *used, plan_listing *by_step) {
-  ops_storage *storages = plan->storages.data;
-  uint32_t count = (uint32_t)plan->storages.count, steps = (uint32_t)plan->steps.count, used_count = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    int is_needed = storages[i].kind == OPS_TEMPORARY && storages[i].first_step != UINT32_MAX;
-    keys[i] = is_needed ? storages[i].first_step : steps;
+/* The first gap that ends at a place or behind it. */
+static size_t gap_before(const workspace *w, uint64_t place) {
+  const gap *gaps = w->gaps.data;
+  size_t first = 0, count = w->gaps.count;
+  while (count > 0) {
+    size_t half = count / 2;
+    if (gaps[first + half].end < place) first += half + 1, count -= half + 1;
+    else count = half;
   }
-  hg_plan_sort(keys, count, steps + 1, by_step);
-  for (uint32_t i = 0; i < by_step->first[steps]; i++) {
-    uint32_t number = by_step->sorted[i], still = 0;
-    for (uint32_t k = 0; k < used_count; k++)
-      if (storages[used[k]].last_step >= storages[number].first_step) used[still++] = used[k];
-    place(storages, number, used, still);
-    used_count = still + 1;
-    uint64_t end = storages[number].first_byte + bytes_of(&storages[number]);
+  return first;
+}
+
+/* A storage's place is free again: a gap, or more of the gaps beside it. */
+static hg_status give_back(const hg_allocator *allocator, workspace *w, const ops_storage *storage) {
+  gap own = {storage->first_byte, storage->first_byte + room_of(storage)};
+  if (own.first == own.end) return HG_OK;
+  if (hg_array_append(allocator, &w->gaps, NULL, 1) == NULL) return hg_fail_memory("a plan", sizeof own);
+  gap *gaps = w->gaps.data;
+  size_t last = --w->gaps.count, first = gap_before(w, own.first), end = first; /* there is room for one more */
+  while (end < last && gaps[end].first <= own.end) {
+    if (gaps[end].first < own.first) own.first = gaps[end].first;
+    if (gaps[end].end > own.end) own.end = gaps[end].end;
+    end++;
+  }
+  memmove(&gaps[first + 1], &gaps[end], (last - end) * sizeof *gaps);
+  gaps[first] = own;
+  w->gaps.count = last + 1 - (end - first);
+  return HG_OK;
+}
+
+/* The lowest gap that has room. */
+static void place(workspace *w, ops_storage *storage) {
+  gap *gaps = w->gaps.data;
+  uint64_t room = room_of(storage);
+  size_t k = 0;
+  storage->first_byte = 0;
+  if (room == 0) return;
+  while (gaps[k].end - gaps[k].first < room) k++; /* the last one has no end */
+  storage->first_byte = gaps[k].first;
+  gaps[k].first += room;
+  if (gaps[k].first < gaps[k].end) return;
+  memmove(&gaps[k], &gaps[k + 1], (w->gaps.count - k - 1) * sizeof *gaps);
+  w->gaps.count--;
+}
+
+static hg_status place_all(ops_plan *plan, workspace *w) {
+  uint32_t steps = (uint32_t)plan->steps.count;
+  for (uint32_t i = 0; i < w->begin.first[steps]; i++) {
+    ops_storage *storage = &w->storages[w->begin.sorted[i]];
+    for (; w->still_used < w->end.first[storage->first_step]; w->still_used++)
+      HG_TRY(give_back(&plan->allocator, w, &w->storages[w->end.sorted[w->still_used]]));
+    place(w, storage);
+    uint64_t end = storage->first_byte + bytes_of(storage);
     if (end > plan->workspace_bytes) plan->workspace_bytes = end;
   }
+  return HG_OK;
+}
+
+static int needs_place(const ops_storage *storage) {
+  return storage->kind == OPS_TEMPORARY && storage->first_step != UINT32_MAX;
 }
 
 hg_status hg_plan_workspace(ops_plan *plan) {
-  uint64_t count = plan->storages.count;
-  uint32_t *keys = hg_allocate(&plan->allocator, 3 * count + plan->steps.count + 2, sizeof *keys);
-  if (keys == NULL) return hg_fail_memory("a plan", count);
-  plan_listing by_step = {.sorted = keys + 2 * count, .first = keys + 3 * count};
-  note_use(plan);
-  place_all(plan, keys, keys + count, &by_step);
+  uint32_t count = (uint32_t)plan->storages.count, steps = (uint32_t)plan->steps.count;
+  workspace w = {.storages = plan->storages.data, .gaps = {.element_size = sizeof(gap)}};
+  uint32_t *keys = hg_allocate(&plan->allocator, 3 * (uint64_t)count + 2 * (steps + UINT64_C(2)), sizeof *keys);
+  hg_status status = keys != NULL && hg_array_append(&plan->allocator, &w.gaps, &(gap){0, UINT64_MAX}, 1) != NULL
+                         ? HG_OK
+                         : hg_fail_memory("a plan", count);
+  if (status == HG_OK) {
+    w.begin = (plan_listing){.sorted = keys + count, .first = keys + 3 * (uint64_t)count};
+    w.end = (plan_listing){.sorted = keys + 2 * (uint64_t)count, .first = w.begin.first + steps + 2};
+    note_use(plan);
+    for (uint32_t i = 0; i < count; i++) keys[i] = needs_place(&w.storages[i]) ? w.storages[i].first_step : steps;
+    hg_plan_sort(keys, count, steps + 1, &w.begin);
+    for (uint32_t i = 0; i < count; i++) keys[i] = needs_place(&w.storages[i]) ? w.storages[i].last_step : steps;
+    hg_plan_sort(keys, count, steps + 1, &w.end);
+    status = place_all(plan, &w);
+  }
+  hg_array_release(&plan->allocator, &w.gaps);
   hg_release(&plan->allocator, keys);
-  return HG_OK;
+  return status;
 }

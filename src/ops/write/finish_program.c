@@ -4,21 +4,14 @@
 
 #include "atlas/assemble.h"
 
-static atlas_program *find_same(const ops_plan *plan, const atlas_program *program, uint64_t digest) {
-  const ops_step *steps = plan->steps.data;
-  for (size_t i = 0; i < plan->steps.count; i++)
-    if (steps[i].digest == digest && steps[i].program != NULL && atlas_program_same(steps[i].program, program))
-      return steps[i].program;
-  return NULL;
-}
-
 hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_step *step) {
   atlas_program *program;
   HG_TRY(atlas_builder_close(builder, &program));
   step->digest = atlas_program_digest(program);
-  atlas_program *same = find_same(plan, program, step->digest);
-  if (same == NULL) return atlas_program_complete(program, NULL, &step->program);
+  uint32_t same = ops_step_of_same(plan, program, step->digest);
+  if (same == UINT32_MAX) return atlas_program_complete(program, NULL, &step->program);
   atlas_program_release(program);
-  step->program = atlas_program_retain(same);
+  step->program = atlas_program_retain(((const ops_step *)plan->steps.data)[same].program);
+  step->same = same + 1;
   return HG_OK;
 }

@@ -1,4 +1,4 @@
-/* launch_plan.c - storages of a plan: adding one, what all of them are like, and the end of them. */
+/* launch_plan.c - storages and steps of a plan: adding one, what all of them are like, and the end of them. */
 #include "ops/write/launch_plan.h"
 
 #include "ops/graph/infer.h"
@@ -46,10 +46,59 @@ const ops_plan *ops_look_at_storages(ops_plan *plan) {
   return plan;
 }
 
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t first_place(const hg_array *programs, uint64_t digest) {
+  return (uint32_t)(digest ^ digest >> 32) & ((uint32_t)programs->count - 1);
+}
+
+uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program, uint64_t digest) {
+  const ops_step *steps = plan->steps.data;
+  const uint32_t *places = plan->programs.data;
+  uint32_t mask = (uint32_t)plan->programs.count - 1;
+  if (places == NULL) return UINT32_MAX;
+  for (uint32_t at = first_place(&plan->programs, digest); places[at] != 0; at = (at + 1) & mask) {
+    const ops_step *step = &steps[places[at] - 1];
+    if (step->digest == digest && atlas_program_same(step->program, program)) return places[at] - 1;
+  }
+  return UINT32_MAX;
+}
+
+static void put_step(ops_plan *plan, uint32_t number) {
+  uint32_t *places = plan->programs.data, mask = (uint32_t)plan->programs.count - 1;
+  const ops_step *step = (const ops_step *)plan->steps.data + number;
+  uint32_t at = first_place(&plan->programs, step->digest);
+  if (step->program == NULL || step->same != 0) return;
+  while (places[at] != 0) at = (at + 1) & mask;
+  places[at] = number + 1;
+}
+
+/* The table has twice as many places as there are steps. */
+static int grow_programs(ops_plan *plan) {
+  uint64_t count = plan->programs.count == 0 ? 32 : 2 * (uint64_t)plan->programs.count;
+  hg_array larger = {.element_size = sizeof(uint32_t)};
+  if (hg_array_append(&plan->allocator, &larger, NULL, count) == NULL) return 0;
+  hg_array_release(&plan->allocator, &plan->programs);
+  plan->programs = larger;
+  for (uint32_t i = 0; i < plan->steps.count; i++) put_step(plan, i);
+  return 1;
+}
+
+hg_status ops_add_step(ops_plan *plan, const ops_step *step) {
+  if ((2 * (plan->steps.count + 1) > plan->programs.count && !grow_programs(plan)) ||
+      hg_array_append(&plan->allocator, &plan->steps, step, 1) == NULL)
+    return hg_fail_memory("a plan", sizeof *step);
+  put_step(plan, (uint32_t)plan->steps.count - 1);
+  return HG_OK;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
 void ops_plan_release(ops_plan *plan) {
   ops_step *steps = plan->steps.data;
   for (uint32_t i = 0; i < plan->steps.count; i++) ops_step_release(&plan->allocator, &steps[i]);
   hg_array_release(&plan->allocator, &plan->storages);
   hg_array_release(&plan->allocator, &plan->steps);
   hg_array_release(&plan->allocator, &plan->values);
+  hg_array_release(&plan->allocator, &plan->programs);
 }

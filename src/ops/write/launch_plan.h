@@ -39,6 +39,8 @@ enum { OPS_MAX_BINDINGS = ATLAS_MAX_BUFFERS, OPS_MAX_SCALARS = ATLAS_MAX_SCALARS
 typedef struct ops_step {
   atlas_program *program;     /* steps whose programs are the same have one */
   uint64_t digest;            /* the program's */
+  uint32_t same;              /* 1 + the first step that has the program; 0: this one */
+  uint32_t first_name;        /* in the operations that are noted for reports: see report.c */
   hg_contraction *contraction; /* what a kernel of the backend's own does instead (hg_compile_input); NULL: nothing */
   hg_rows *rows;              /* what the program does, where a device may know a shorter way (atlas_launch) */
   uint64_t lanes;             /* a linear launch, or 0 and */
@@ -73,6 +75,7 @@ typedef struct ops_plan {
   hg_array storages; /* ops_storage */
   hg_array steps;    /* ops_step */
   hg_array values;   /* value_id: see ops_step.first_value */
+  hg_array programs; /* uint32_t: a table by digests, each place 1 + the first step that has a program; 0: free */
   uint64_t workspace_bytes;
   ops_target target;
   uint8_t for_gpu;   /* 1: blocks of the shapes that a GPU likes; else a processor's. The bits are the same */
@@ -121,6 +124,10 @@ hg_status ops_write_rows(const ops_group *group,
 hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */
 hg_status ops_write_scatter(const ops_group *group, ops_step *steps);  /* one OPS_SCATTER */
 
+/* Adds a step, which is the plan's from then on. */
+hg_status ops_add_step(ops_plan *plan, const ops_step *step);
+/* The first step that has the same program; UINT32_MAX: there is none. */
+uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program, uint64_t digest);
 /* Ends a step's program, which is an earlier step's if that is the same. Releases the builder, whatever happens. */
 hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_step *step);
 
