@@ -119,34 +119,60 @@ static int is_same_contraction(const void *a, const void *b) {
   return a == b || (a != NULL && b != NULL && memcmp(a, b, sizeof(hg_contraction)) == 0);
 }
 
-/* The kernel of an earlier launch that does the same; NULL: there is none. */
-static hg_kernel *kernel_of_same(const hg_executable *e, uint32_t number) {
+/* Launches that have made a kernel for others as well, in lists of those with one program. */
+typedef struct makers {
+  uint32_t *last; /* by the first step that has the program: 1 + the last one of its list; 0: it is empty */
+  uint32_t *next; /* by launch, likewise */
+} makers;
+
+static uint32_t *list_of(const makers *m, const ops_step *steps, uint32_t step) {
+  return &m->last[steps[step].same != 0 ? steps[step].same - 1 : step];
+}
+
+/* The launch that has made a kernel that does the same: this one, if there is none. */
+static uint32_t maker_of_same(const hg_executable *e, const makers *m, uint32_t number) {
   const ops_step *steps = e->plan.steps.data, *step = &steps[e->launches[number].step];
-  for (uint32_t i = 0; i < number && step->rows == NULL; i++) {
-    const ops_step *other = &steps[e->launches[i].step];
-    hg_kernel *kernel = e->launches[i].kernel;
-    if (other->program == step->program && kernel->rows == NULL &&
-        is_same_contraction(other->contraction, step->contraction))
-      return kernel;
-  }
-  return NULL;
+  if (step->rows != NULL) return number;
+  for (uint32_t i = *list_of(m, steps, e->launches[number].step); i != 0; i = m->next[i - 1])
+    if (is_same_contraction(steps[e->launches[i - 1].step].contraction, step->contraction)) return i - 1;
+  return number;
 }
 
 /* All but the last are compiled side by side, the last by this thread. */
-static hg_status begin_kernels(hg_executable *e, hg_patience *patience) {
+static hg_status begin_kernel(hg_executable *e, const makers *m, uint32_t number) {
   ops_step *steps = e->plan.steps.data;
-  for (uint32_t i = 0; i < e->launch_count; i++) {
-    ops_launch *launch = &e->launches[i];
-    ops_step *step = &steps[launch->step];
-    hg_kernel *same = kernel_of_same(e, i);
-    if (same != NULL) launch->kernel = hg_kernel_retain(same);
-    else if (i + 1 == e->launch_count || step->contraction != NULL)
-      HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
-    else HG_TRY(hg_kernel_create_async(e->executor, step->program, &launch->kernel, NULL));
-    if (step->rows != NULL) launch->kernel->rows = step->rows, step->rows = NULL;
-    HG_TRY(hg_patience_ask(patience));
+  ops_launch *launch = &e->launches[number];
+  ops_step *step = &steps[launch->step];
+  launch->first = maker_of_same(e, m, number);
+  if (launch->first != number) {
+    launch->kernel = hg_kernel_retain(e->launches[launch->first].kernel);
+    return HG_OK;
   }
+  if (number + 1 == e->launch_count || step->contraction != NULL)
+    HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
+  else HG_TRY(hg_kernel_create_async(e->executor, step->program, &launch->kernel, NULL));
+  if (step->rows != NULL) { /* it is this launch's alone */
+    launch->kernel->rows = step->rows, step->rows = NULL;
+    return HG_OK;
+  }
+  uint32_t *list = list_of(m, steps, launch->step);
+  m->next[number] = *list;
+  *list = number + 1;
   return HG_OK;
+}
+
+static hg_status begin_kernels(hg_executable *e, hg_patience *patience) {
+  const hg_allocator *allocator = &e->executor->allocator;
+  uint64_t steps = e->plan.steps.count;
+  uint32_t *room = hg_allocate(allocator, steps + e->launch_count, sizeof *room);
+  makers m = {.last = room, .next = room + steps};
+  hg_status status = room != NULL ? HG_OK : hg_fail_memory("the kernels of an executable", steps * sizeof *room);
+  for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++) {
+    status = begin_kernel(e, &m, i);
+    if (status == HG_OK) status = hg_patience_ask(patience);
+  }
+  hg_release(allocator, room);
+  return status;
 }
 
 static hg_status make_kernels(hg_executable *e, hg_patience *patience) {
@@ -158,68 +184,45 @@ static hg_status make_kernels(hg_executable *e, hg_patience *patience) {
 
 /* A kernel that several steps have is named by those whose operations are the same. */
 static void name_kernels(hg_executable *e) {
+  char by_index[sizeof((hg_kernel *)0)->by_index];
+  ops_guards_names(e, by_index, sizeof by_index);
   for (uint32_t i = 0; i < e->launch_count; i++) {
     hg_kernel *kernel = e->launches[i].kernel;
     char names[sizeof kernel->operations];
-    int is_first = 1;
-    for (uint32_t k = 0; k < i; k++) is_first &= e->launches[k].kernel != kernel;
     ops_operations_of(e, e->launches[i].step, names, sizeof names);
-    if (is_first) memcpy(kernel->operations, names, sizeof names);
+    if (e->launches[i].first == i) memcpy(kernel->operations, names, sizeof names);
     else if (strcmp(kernel->operations, names) != 0) kernel->operations[0] = '\0';
-    ops_guards_names(e, kernel->by_index, sizeof kernel->by_index);
+    memcpy(kernel->by_index, by_index, sizeof by_index);
   }
 }
 
 /* ---- what may lie in one place ----------------------------------------------------------------------------------- */
 
-static const ops_bind *bind_to(const ops_launch *launch, uint32_t place) {
-  for (uint32_t b = 0; b < launch->bind_count; b++)
-    if (launch->binds[b].place == place) return &launch->binds[b];
-  return NULL;
-}
-
-static uint8_t access_of(const ops_launch *launch, const ops_bind *bind) {
-  return bind != NULL ? atlas_symbol_at(launch->kernel->program, bind->slot)->access : 0;
-}
-
-static void forbid_share(hg_executable *e, uint32_t written, uint32_t other) {
-  uint64_t bit = (uint64_t)written * e->place_count + other;
-  e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] & ~(1u << bit % 8));
-}
-
-/* Nothing reads an input that shares after `written` has been begun to be written; where one launch does both, each
- * lane reads its own element of the one and then writes its own of the other. */
-static void find_readers(hg_executable *e, uint32_t written) {
-  const ops_step *steps = e->plan.steps.data;
-  int has_begun = 0;
-  for (uint32_t i = 0; i < e->launch_count; i++) {
-    const ops_launch *launch = &e->launches[i];
-    const hg_parameter *parameters = launch->kernel->parameters;
-    const ops_bind *to = bind_to(launch, written);
-    int begins = !has_begun && (access_of(launch, to) & ATLAS_OUT) != 0;
-    int by_lanes = begins && steps[launch->step].reads_first != 0 && parameters[to->slot].element_bytes != 0;
-    for (uint32_t b = 0; b < launch->bind_count && (begins || has_begun); b++) {
-      const ops_bind *from = &launch->binds[b];
-      if (from->place >= e->input_count || (access_of(launch, from) & ATLAS_IN) == 0) continue;
-      if (!by_lanes || parameters[from->slot].element_bytes == 0) forbid_share(e, written, from->place);
+/* See ops_may_share. */
+static void note_access(hg_executable *e, uint32_t number) {
+  const ops_launch *launch = &e->launches[number];
+  const hg_parameter *parameters = launch->kernel->parameters;
+  int by_lanes = ((const ops_step *)e->plan.steps.data)[launch->step].reads_first != 0;
+  for (uint32_t b = 0; b < launch->bind_count; b++) {
+    const ops_bind *bind = &launch->binds[b];
+    if (bind->place == OPS_WORKSPACE) continue;
+    ops_place *place = &e->places[bind->place];
+    uint8_t access = atlas_symbol_at(launch->kernel->program, bind->slot)->access;
+    int is_elsewhere = parameters[bind->slot].element_bytes == 0;
+    if ((access & ATLAS_OUT) != 0 && place->begins == UINT32_MAX) {
+      place->begins = number;
+      place->by_lanes = (uint8_t)(by_lanes && !is_elsewhere);
     }
-    has_begun |= begins;
+    if ((access & ATLAS_IN) == 0 || bind->place >= e->input_count) continue;
+    if (place->last_read != number + 1) place->is_read_elsewhere = 0;
+    place->last_read = number + 1;
+    place->is_read_elsewhere |= (uint8_t)is_elsewhere;
   }
 }
 
-static hg_status find_shared(hg_executable *e) {
-  uint64_t bits = (uint64_t)e->place_count * e->place_count;
-  e->may_share = hg_allocate(&e->executor->allocator, bits / 8 + 1, 1);
-  if (e->may_share == NULL) return hg_fail_memory("an executable", bits / 8 + 1);
-  for (uint32_t w = 0; w < e->place_count; w++) {
-    if (!e->places[w].is_written) continue;
-    for (uint32_t i = 0; i < e->input_count; i++) {
-      uint64_t bit = (uint64_t)w * e->place_count + i;
-      if (i != w && !e->places[i].is_written) e->may_share[bit / 8] = (uint8_t)(e->may_share[bit / 8] | 1u << bit % 8);
-    }
-    find_readers(e, w);
-  }
-  return HG_OK;
+static void note_accesses(hg_executable *e) {
+  for (uint32_t i = 0; i < e->place_count; i++) e->places[i].begins = UINT32_MAX;
+  for (uint32_t i = 0; i < e->launch_count; i++) note_access(e, i);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -253,7 +256,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   HG_TRY(ops_plan_computation(&executor->allocator, computation, e->flags, &target, &e->plan));
   HG_TRY(describe_launches(e));
   HG_TRY(make_kernels(e, &patience));
-  HG_TRY(find_shared(e));
+  note_accesses(e);
   HG_TRY(ops_note_operations(e, computation));
   HG_TRY(ops_note_guards(e, computation));
   name_kernels(e);
@@ -299,7 +302,6 @@ void ops_executable_destroy(hg_executable *e) {
   }
   hg_release(&allocator, e->launches);
   hg_release(&allocator, e->places);
-  hg_release(&allocator, e->may_share);
   hg_release(&allocator, e->key);
   hg_array_release(&allocator, &e->operations);
   ops_guards_release(e);

@@ -23,6 +23,10 @@ typedef struct ops_place {
   uint32_t rank;
   uint64_t shape[HG_MAX_RANK];
   int64_t stride[HG_MAX_RANK];
+  uint32_t begins;  /* the launch that first writes it; UINT32_MAX: none does */
+  uint8_t by_lanes; /* in which each lane reads its own elements, and then writes its own */
+  uint8_t is_read_elsewhere; /* an input that last_read reads at other elements than the lane's own */
+  uint32_t last_read; /* 1 + the last launch that reads it; 0: none does */
   int64_t lowest;   /* elements: of the lowest one relative to the tensor's offset */
   uint64_t extent;  /* elements from the lowest to the last; 0: the tensor is empty */
 } ops_place;
@@ -47,6 +51,7 @@ typedef struct ops_launch {
   uint32_t scalar_count;
   uint64_t moved_bytes; /* for counts */
   uint32_t step;        /* of the plan, for reports */
+  uint32_t first;       /* the first launch that has the kernel */
 } ops_launch;
 
 static inline void ops_set_shape(const ops_launch *launch, hg_launch_desc *desc) {
@@ -81,8 +86,6 @@ struct hg_executable {
   ops_launch *launches;          /* of steps that run anything */
   uint32_t launch_count;
   uint64_t workspace_bytes;
-  uint8_t *may_share; /* place_count rows of place_count bits, in bytes: a written place and another one may be
-                         the very same view */
   ops_plan plan;                 /* without its programs */
   hg_array operations;           /* char: for the report, see report.c */
   ops_guards *guards;            /* its indices that may be out of range, see explain.c; NULL: it has none */
@@ -93,9 +96,14 @@ static inline hg_patience ops_patience(const hg_executable *e) {
   return (e->flags & OPS_UNASKED) == 0 ? hg_executor_patience(e->executor) : (hg_patience){.ask = NULL};
 }
 
+/* A written place and another one may be the very same view. Nothing reads an input after the place has begun to be
+ * written; where one launch does both, each lane reads its own element of the one and then writes its own of the other.
+ */
 static inline int ops_may_share(const hg_executable *e, uint32_t written, uint32_t other) {
-  uint64_t bit = (uint64_t)written * e->place_count + other;
-  return e->may_share[bit / 8] >> bit % 8 & 1;
+  const ops_place *to = &e->places[written], *from = &e->places[other];
+  if (!to->is_written || from->is_written || written == other) return 0;
+  return from->last_read <= to->begins ||
+         (from->last_read == to->begins + 1 && to->by_lanes && !from->is_read_elsewhere);
 }
 
 /* Plans and compiles; the result has one reference, and is not in the cache. */

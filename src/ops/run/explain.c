@@ -59,26 +59,68 @@ static uint64_t length_of(const hg_computation *c, const ops_node *node) {
   return ops_at(c, node->input[0])->shape.size[node->axis];
 }
 
-/* A gradient's node is of no call: it is named by the operation whose index it has. */
-static const char *operation_of(const hg_computation *c, value_id value) {
-  const char *name = name_of_call(ops_call_of(c, value));
-  const ops_node *node = ops_at(c, value);
-  value_id index = without_views(c, node->input[1]);
-  for (value_id v = 1; v <= c->nodes.count && name == NULL; v++) {
-    const ops_node *other = ops_at(c, v);
-    if (ops_is_guarded(other) && without_views(c, other->input[1]) == index &&
-        length_of(c, other) == length_of(c, node))
-      name = name_of_call(ops_call_of(c, v));
+/* What is known while indices are looked for. */
+typedef struct search {
+  const hg_allocator *allocator;
+  ops_guards *guards;
+  const hg_computation *c;
+  uint32_t *marks;  /* by node: zero, but while a walk is at it */
+  uint32_t *named;  /* by the value of an index: the first call's node that takes by it; 0: there is none */
+  uint32_t *next;   /* by such a node: the next one */
+  hg_array stack, met; /* value_id: of a walk; its named nodes */
+  int has_named;
+} search;
+
+/* Nodes of calls that take by an index, in lists of those of one index. */
+static void list_named(search *s) {
+  for (value_id v = (value_id)s->c->nodes.count; v > 0; v--) {
+    const ops_node *node = ops_at(s->c, v);
+    s->has_named |= ops_is_named(node);
+    if (!ops_is_guarded(node) || name_of_call(ops_call_of(s->c, v)) == NULL) continue;
+    uint32_t *list = &s->named[without_views(s->c, node->input[1]) - 1];
+    s->next[v - 1] = *list;
+    *list = v;
   }
+}
+
+/* A gradient's node is of no call: it is named by the operation whose index it has. */
+static const char *operation_of(const search *s, value_id value) {
+  const char *name = name_of_call(ops_call_of(s->c, value));
+  const ops_node *node = ops_at(s->c, value);
+  value_id v = name == NULL ? s->named[without_views(s->c, node->input[1]) - 1] : 0;
+  while (v != 0 && length_of(s->c, ops_at(s->c, v)) != length_of(s->c, node)) v = s->next[v - 1];
+  if (v != 0) name = name_of_call(ops_call_of(s->c, v));
   return name != NULL ? name : node->kind == OPS_GATHER ? "gather" : "scatter";
 }
 
-/* marks: by node; all that a marked node is computed from becomes marked; to_named: a named node stands for it. */
-static void mark_inputs(const ops_node *nodes, uint32_t count, uint32_t *marks, int to_named) {
-  for (uint32_t i = count; i-- > 0;) {
-    if (marks[i] == 0 || (to_named && ops_is_named(&nodes[i]))) continue;
-    for (uint32_t k = 0; k < nodes[i].input_count; k++) marks[nodes[i].input[k] - 1] = 1;
+/* All that a marked node is computed from becomes marked. */
+static void mark_inputs(const ops_node *nodes, uint32_t count, uint32_t *marks) {
+  for (uint32_t i = count; i-- > 0;)
+    for (uint32_t k = 0; marks[i] != 0 && k < nodes[i].input_count; k++) marks[nodes[i].input[k] - 1] = 1;
+}
+
+/* The named nodes that a value is computed from, ascending: none behind another one, which stands for it. */
+static hg_status find_named(search *s, value_id root) {
+  s->met.count = 0;
+  if (!s->has_named) return HG_OK;
+  if (!hg_array_push(s->allocator, &s->stack, root)) return hg_fail_memory("an index", sizeof root);
+  while (s->stack.count > 0) {
+    value_id value = ((const value_id *)s->stack.data)[--s->stack.count];
+    const ops_node *node = ops_at(s->c, value);
+    if (s->marks[value - 1] == root) continue;
+    s->marks[value - 1] = root;
+    uint32_t inputs = ops_is_named(node) ? 0 : node->input_count;
+    int ok = !ops_is_named(node) || hg_array_push(s->allocator, &s->met, value);
+    for (uint32_t k = 0; k < inputs && ok; k++) ok = hg_array_push(s->allocator, &s->stack, node->input[k]);
+    if (!ok) return hg_fail_memory("an index", s->stack.count);
   }
+  value_id *met = s->met.data;
+  for (size_t i = 1; i < s->met.count; i++)
+    for (size_t k = i; k > 0 && met[k - 1] > met[k]; k--) {
+      value_id other = met[k];
+      met[k] = met[k - 1], met[k - 1] = other;
+    }
+  return HG_OK;
 }
 
 static hg_status add_guard(const hg_allocator *allocator, ops_guards *guards, const guard *one) {
@@ -91,28 +133,26 @@ static uint8_t axis_of(const ops_node *named) {
   return axis;
 }
 
-/* Of an index what it is made of, as far as that is named, and then itself. marks: by node, zero. */
-static hg_status add_guards(const hg_allocator *allocator, ops_guards *guards, const hg_computation *c, value_id value,
-                            uint32_t *marks) {
-  const ops_node *node = ops_at(c, value), *nodes = c->nodes.data;
+/* Of an index what it is made of, as far as that is named, and then itself. */
+static hg_status add_guards(search *s, value_id value) {
+  const hg_computation *c = s->c;
+  const ops_node *node = ops_at(c, value);
   guard own = {.index = without_views(c, node->input[1]),
                .bounds = node->bounds,
                .axis = node->axis,
                .length = length_of(c, node),
-               .operation = operation_of(c, value)};
-  marks[node->input[1] - 1] = 1;
-  mark_inputs(nodes, node->input[1], marks, 1);
-  for (uint32_t i = 0; i < node->input[1]; i++) {
-    if (marks[i] == 0 || !ops_is_named(&nodes[i])) continue;
-    guard part = {.index = without_views(c, nodes[i].input[0]),
+               .operation = operation_of(s, value)};
+  HG_TRY(find_named(s, node->input[1]));
+  for (size_t i = 0; i < s->met.count; i++) {
+    const ops_node *named = ops_at(c, ((const value_id *)s->met.data)[i]);
+    guard part = {.index = without_views(c, named->input[0]),
                   .bounds = OPS_WRAP,
-                  .axis = axis_of(&nodes[i]),
-                  .length = nodes[i].bits,
+                  .axis = axis_of(named),
+                  .length = named->bits,
                   .operation = own.operation};
-    HG_TRY(add_guard(allocator, guards, &part));
+    HG_TRY(add_guard(s->allocator, s->guards, &part));
   }
-  memset(marks, 0, node->input[1] * sizeof *marks);
-  return add_guard(allocator, guards, &own);
+  return add_guard(s->allocator, s->guards, &own);
 }
 
 /* Its number among those that are kept. */
@@ -132,7 +172,7 @@ static hg_status keep_nodes(const hg_allocator *allocator, ops_guards *guards, c
   guard *list = guards->list.data;
   const ops_node *nodes = c->nodes.data;
   for (size_t g = 0; g < guards->list.count; g++) numbers[list[g].index - 1] = 1;
-  mark_inputs(nodes, (uint32_t)c->nodes.count, numbers, 0);
+  mark_inputs(nodes, (uint32_t)c->nodes.count, numbers);
   for (uint32_t i = 0; i < c->nodes.count; i++) {
     if (numbers[i] == 0) continue;
     ops_node copy = nodes[i];
@@ -146,16 +186,32 @@ static hg_status keep_nodes(const hg_allocator *allocator, ops_guards *guards, c
   return HG_OK;
 }
 
-/* In the order of nodes: none is computed from a later one. marks: twice as many as there are nodes, zero. */
-static hg_status find_guards(const hg_allocator *allocator, ops_guards *guards, const hg_executable *e,
-                             const hg_computation *c, uint32_t *marks) {
+/* In the order of nodes: none is computed from a later one. `is_run`: by node, zero. */
+static hg_status find_guards(search *s, const hg_executable *e, uint32_t *is_run) {
   const value_id *values = e->plan.values.data;
-  uint32_t *is_run = marks + c->nodes.count;
+  const hg_computation *c = s->c;
   for (size_t i = 0; i < e->plan.values.count; i++)
     is_run[values[i] - 1] = (uint32_t)ops_is_guarded(ops_at(c, values[i]));
+  list_named(s);
   for (uint32_t i = 0; i < c->nodes.count; i++)
-    if (is_run[i] != 0) HG_TRY(add_guards(allocator, guards, c, i + 1, marks));
-  return keep_nodes(allocator, guards, c, marks);
+    if (is_run[i] != 0) HG_TRY(add_guards(s, i + 1));
+  memset(s->marks, 0, c->nodes.count * sizeof *s->marks);
+  return keep_nodes(s->allocator, s->guards, c, s->marks);
+}
+
+static hg_status note_guards(hg_executable *e, const hg_computation *c) {
+  const hg_allocator *allocator = &e->executor->allocator;
+  uint64_t count = c->nodes.count;
+  uint32_t *room = hg_allocate(allocator, 4 * count, sizeof *room);
+  if (room == NULL) return hg_fail_memory("the indices of an executable", count * sizeof *room);
+  search s = {.allocator = allocator, .guards = e->guards, .c = c, .marks = room};
+  s.named = room + count, s.next = room + 2 * count;
+  s.stack.element_size = s.met.element_size = sizeof(value_id);
+  hg_status status = find_guards(&s, e, room + 3 * count);
+  hg_array_release(allocator, &s.stack);
+  hg_array_release(allocator, &s.met);
+  hg_release(allocator, room);
+  return status;
 }
 
 hg_status ops_note_guards(hg_executable *e, const hg_computation *c) {
@@ -165,18 +221,11 @@ hg_status ops_note_guards(hg_executable *e, const hg_computation *c) {
   while (i < e->plan.values.count && !ops_is_guarded(ops_at(c, values[i]))) i++;
   if (i == e->plan.values.count) return HG_OK;
   e->guards = hg_allocate(allocator, 1, sizeof *e->guards);
-  uint32_t *marks = hg_allocate(allocator, 2 * (uint64_t)c->nodes.count, sizeof *marks);
-  hg_status status = HG_OK;
-  if (e->guards == NULL || marks == NULL) {
-    status = hg_fail_memory("the indices of an executable", c->nodes.count * sizeof *marks);
-  } else {
-    e->guards->list.element_size = sizeof(guard);
-    e->guards->nodes.element_size = sizeof(ops_node);
-    e->guards->inputs.element_size = sizeof(uint32_t);
-    status = find_guards(allocator, e->guards, e, c, marks);
-  }
-  hg_release(allocator, marks);
-  return status;
+  if (e->guards == NULL) return hg_fail_memory("the indices of an executable", sizeof *e->guards);
+  e->guards->list.element_size = sizeof(guard);
+  e->guards->nodes.element_size = sizeof(ops_node);
+  e->guards->inputs.element_size = sizeof(uint32_t);
+  return note_guards(e, c);
 }
 
 void ops_guards_release(hg_executable *e) {
@@ -196,20 +245,25 @@ uint64_t ops_guards_bytes(const hg_executable *e) {
          guards->inputs.count * sizeof(uint32_t);
 }
 
-static int is_named_before(const guard *list, size_t g) {
-  for (size_t k = 0; k < g; k++)
-    if (strcmp(list[k].operation, list[g].operation) == 0) return 1;
+static int is_among(const char *const *names, uint32_t count, const char *name) {
+  for (uint32_t i = 0; i < count; i++)
+    if (strcmp(names[i], name) == 0) return 1;
   return 0;
 }
 
 void ops_guards_names(const hg_executable *e, char *text, size_t text_bytes) {
+  enum { MOST = 48 }; /* more fit into no text */
   const guard *list = e->guards != NULL ? e->guards->list.data : NULL;
+  const char *told[MOST];
+  uint32_t told_count = 0;
   size_t used = 0;
   text[0] = '\0';
-  for (size_t g = 0; e->guards != NULL && g < e->guards->list.count; g++) {
-    if (is_named_before(list, g) || used + strlen(list[g].operation) + sizeof ", " > text_bytes) continue;
-    int written = snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", list[g].operation);
+  for (size_t g = 0; e->guards != NULL && g < e->guards->list.count && told_count < MOST; g++) {
+    const char *name = list[g].operation;
+    if (used + strlen(name) + sizeof ", " > text_bytes || is_among(told, told_count, name)) continue;
+    int written = snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", name);
     used += written > 0 ? (size_t)written : 0;
+    told[told_count++] = name;
   }
 }
 
@@ -265,7 +319,7 @@ static hg_status build(look *l) {
   const ops_node *nodes = l->e->guards->nodes.data;
   hg_computation *c = l->computation;
   l->numbers[l->of->index - 1] = 1;
-  mark_inputs(nodes, l->of->index, l->numbers, 0);
+  mark_inputs(nodes, l->of->index, l->numbers);
   for (uint32_t i = 0; i < l->of->index; i++) {
     if (l->numbers[i] == 0) continue;
     ops_node copy = nodes[i];

@@ -73,21 +73,20 @@ static int note_step(hg_executable *e, const hg_computation *c, const ops_step *
 
 hg_status ops_note_operations(hg_executable *e, const hg_computation *computation) {
   e->operations.element_size = 1;
-  const ops_step *steps = e->plan.steps.data;
+  ops_step *steps = e->plan.steps.data;
   uint32_t *call_of = calls_of_nodes(&e->executor->allocator, computation);
   int ok = call_of != NULL;
-  for (uint32_t s = 0; s < e->plan.steps.count && ok; s++) ok = note_step(e, computation, &steps[s], call_of);
+  for (uint32_t s = 0; s < e->plan.steps.count && ok; s++) {
+    steps[s].first_name = (uint32_t)e->operations.count;
+    ok = note_step(e, computation, &steps[s], call_of);
+  }
   hg_release(&e->executor->allocator, call_of);
   return ok ? HG_OK : hg_fail_memory("the report of an executable", e->operations.count);
 }
 
 /* The first name of a step; "": it has none. Each is followed by the next. */
 static const char *first_name(const hg_executable *e, uint32_t step) {
-  const char *at = e->operations.data;
-  for (; step > 0; at++)
-    if (at[0] == '\0') step--; /* the empty name at a step's end */
-    else at += strlen(at);
-  return at;
+  return (const char *)e->operations.data + ((const ops_step *)e->plan.steps.data)[step].first_name;
 }
 
 void ops_operations_of(const hg_executable *e, uint32_t step, char *text, size_t text_bytes) {
@@ -130,13 +129,6 @@ static void print_word(writer *w, const char *text) {
   print(w, "\"");
 }
 
-/* NULL: the step runs nothing. */
-static const ops_launch *launch_of(const hg_executable *e, uint32_t step) {
-  for (uint32_t i = 0; i < e->launch_count; i++)
-    if (e->launches[i].step == step) return &e->launches[i];
-  return NULL;
-}
-
 static uint64_t lanes_of(const ops_launch *launch) {
   if (launch->lanes != 0) return launch->lanes;
   uint64_t lanes = 1;
@@ -175,8 +167,9 @@ static void write_text(writer *w, const hg_executable *e) {
         (unsigned)e->input_count, (unsigned)e->output_count, (unsigned)e->launch_count, e->executor->row->name,
         (unsigned long long)t.bytes_read, (unsigned long long)t.bytes_written, (unsigned long long)e->workspace_bytes,
         numerics(e), e->flags & HG_NO_FUSION ? ", not fused" : "");
-  for (uint32_t s = 0; s < e->plan.steps.count; s++) {
-    const ops_launch *launch = launch_of(e, s);
+  for (uint32_t s = 0, next = 0; s < e->plan.steps.count; s++) {
+    int is_run = next < e->launch_count && e->launches[next].step == s;
+    const ops_launch *launch = is_run ? &e->launches[next++] : NULL;
     char names[400];
     ops_operations_of(e, s, names, sizeof names);
     if (launch == NULL) {

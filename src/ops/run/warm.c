@@ -44,11 +44,7 @@ static hg_status warm(const hg_executable *e, const ops_launch *launch) {
 
 static uint64_t count_kernels(const hg_executable *e) {
   uint64_t count = 0;
-  for (uint32_t i = 0; i < e->launch_count; i++) {
-    int is_new = 1;
-    for (uint32_t k = 0; k < i; k++) is_new &= e->launches[k].kernel != e->launches[i].kernel;
-    count += (uint64_t)is_new;
-  }
+  for (uint32_t i = 0; i < e->launch_count; i++) count += e->launches[i].first == i;
   return count;
 }
 
