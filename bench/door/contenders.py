@@ -5,6 +5,7 @@ A contender makes the inputs its own and gives a call without arguments, whose r
 
 import importlib
 import itertools
+import os
 from typing import Any, Callable
 
 import numpy as np
@@ -183,6 +184,7 @@ class Jax(Contender):
 
     def __init__(self, backend: str):
         super().__init__(backend)
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # it takes three quarters of the GPU's memory otherwise
         self.jax = module("jax")
         if backend == "cuda" and self.jax.default_backend() != "gpu":
             raise Missing("JAX has no GPU here")

@@ -12,6 +12,26 @@ gpu_test() {
   fi
 }
 
+# side_by_side TEST...: unit tests, each with its options, four at a time: most of their time is the driver's compiler's. What they say comes in order.
+side_by_side() {
+  local name pids=() at=0
+  for name in "$@"; do
+    while [ "$(jobs -rp | wc -l)" -ge 4 ]; do wait -n || true; done
+    {
+      failures=0
+      # shellcheck disable=SC2086
+      gpu_test "$name" $BUILD/release/tests/unit/$name
+      exit "$failures"
+    } >"$LOGS/gpu-${name// /-}.said" &
+    pids+=($!)
+  done
+  for name in "$@"; do
+    wait "${pids[at++]}" || failures=$((failures + 1))
+    cat "$LOGS/gpu-${name// /-}.said"
+    rm "$LOGS/gpu-${name// /-}.said"
+  done
+}
+
 # sanitized TOOL FOLDER: the launches of the conformance tests under a tool of compute-sanitizer, in a few processes: more wait
 # for one another.
 sanitized() {
@@ -46,13 +66,11 @@ TEXT
   "$release/hologram" info | sed -n '/^device/,$p'
   local -x HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none HOLOGRAM_LIB=$release/libhologram.so
   local -x HOLOGRAM_CLI=$release/hologram HOLOGRAM_QUICK=0 # kernels are compiled in full
-  for name in test_launch test_choices test_nan_bits test_narrow test_faults test_runtime test_failures test_devices \
+  side_by_side 'test_reductions --all' test_launch test_choices test_nan_bits test_narrow test_faults test_runtime test_failures test_devices \
     test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs test_extremes test_machine_ops \
     test_compiling test_kernel_info test_lanes_left test_length test_local_zeros test_shared test_shared_work test_block_groups \
-    test_loops test_indices test_eager test_executables test_memory; do
-    gpu_test "$name" "$release/tests/unit/$name"
-  done
-  gpu_test "test_reductions --all" "$release/tests/unit/test_reductions" --all
+    test_loops test_indices test_eager test_executables
+  gpu_test test_memory "$release/tests/unit/test_memory" # it looks at what the device has left
   gpu_test "random programs" "$release/tests/random/test_random" --backend cuda --seed 100000001 --processes "$JOBS" \
     --count "${HOLOGRAM_GPU_RANDOM_PROGRAMS:-5000}"
   gpu_test "sweep of memory accesses" "$release/tests/sweep/test_sweep" --backend cuda --one-in 10 --launches 16 \
