@@ -5,6 +5,7 @@
  * removed. */
 #include "compiler/clamp.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include "base/error.h"
 
@@ -12,7 +13,7 @@ typedef struct tidy {
   hg_vector *v;
   uint32_t *reads;   /* per register: by instructions other than its own writers */
   uint32_t *writers; /* per register */
-  uint32_t *place;   /* per register: its last writer; then, per instruction, where it is once others are gone */
+  uint32_t *place;   /* per register: its last writer */
 } tidy;
 
 static int is_register(uint32_t r) { return r < VECTOR_ALL; }
@@ -100,27 +101,17 @@ static int is_needed(const tidy *t, const vector_insn *insn) {
 }
 
 /* Uses follow definitions, loops apart, so one backward walk finds nearly all dead code. */
-static void remove_dead(const tidy *t) {
-  uint32_t n = (uint32_t)t->v->insns.count, kept = 0;
-  for (uint32_t i = n; i-- > 0;) {
-    const vector_insn *insn = vector_insn_at(t->v, i);
-    t->place[i] = (uint32_t)is_needed(t, insn);
-    if (!t->place[i]) count(t, insn, UINT32_MAX);
-  }
-  for (uint32_t i = 0; i < n; i++) {
-    int stays = t->place[i] != 0;
-    t->place[i] = kept; /* a jump to what goes leads to what follows */
-    if (stays) *vector_insn_at(t->v, kept++) = *vector_insn_at(t->v, i);
-  }
-  t->v->insns.count = kept;
-  for (uint32_t i = 0; i < kept; i++) {
+static void mark_dead(const tidy *t) {
+  for (uint32_t i = (uint32_t)t->v->insns.count; i-- > 0;) {
     vector_insn *insn = vector_insn_at(t->v, i);
-    if (insn->target != VECTOR_NONE) insn->target = t->place[insn->target];
+    if (is_needed(t, insn)) continue;
+    count(t, insn, UINT32_MAX);
+    insn->op = VECTOR_REMOVED;
   }
 }
 
 hg_status hg_vector_tidy(hg_vector *v) {
-  uint64_t n = v->insns.count, regs = v->regs.count, words = 2 * regs + (n > regs ? n : regs);
+  uint64_t regs = v->regs.count, words = 3 * regs;
   tidy t = {.v = v, .reads = hg_allocate(&v->allocator, words, sizeof(uint32_t))};
   if (t.reads == NULL) return hg_fail_memory("vector code", words * sizeof(uint32_t));
   t.writers = t.reads + regs;
@@ -129,7 +120,7 @@ hg_status hg_vector_tidy(hg_vector *v) {
   find_writers(&t);
   join_not(&t);
   join_selections(&t);
-  remove_dead(&t);
+  mark_dead(&t);
   hg_release(&v->allocator, t.reads);
-  return HG_OK;
+  return hg_rewrite_remove(v); /* a jump to what goes leads to what follows */
 }

@@ -21,6 +21,7 @@
 
 /* Operations beside the primitives of ops.def, whose codes begin after them: op is an atlas_op there. */
 enum {
+  VECTOR_REMOVED = 0, /* for hg_rewrite_remove; no pass leaves one behind */
   VECTOR_LABEL = 1, /* where jumps lead; bits: the unit's block, or SSA_NONE within one */
   VECTOR_MOVE,      /* d = s0 in the lanes of the mask, always keeping the others; also between predicates */
   VECTOR_CLEAR,     /* d (predicate) = no lane */
@@ -76,7 +77,7 @@ typedef struct vector_insn {
   uint32_t mask;         /* a predicate register; VECTOR_ALL */
   uint32_t target;       /* of jumps: number of a LABEL instruction */
   uint32_t insn;         /* the program's instruction, for faults and profilers; SSA_NONE */
-  uint32_t slice;        /* of hg_native_wide's programs: which vector of the block; else 0 */
+  uint32_t slice;        /* of straight-line code for blocks (native/wide.c): which vector of the block; else 0 */
   uint64_t bits;         /* as in ssa_insn */
 } vector_insn;
 

@@ -4,10 +4,8 @@
  * that are not. They leave the memory and the fault of the interpreter, on every instruction set of this machine. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "backend/cpu/engine/detect.h"
-#include "backend/cpu/native/native.h"
-#include "backend/cpu/targets.h"
 #include "beside_reference.h"
-#include "compile.h"
+#include "native_passes.h"
 
 enum { BLOCKS = 6, ELEMENTS = 3400, NOT_STRAIGHT = 99 };
 
@@ -98,7 +96,7 @@ static const char rounds[] = HEAD(
 
 static const struct {
   const char *text;
-  uint32_t tails; /* accesses that become NATIVE_TAILs, in each vector of lanes; NOT_STRAIGHT: it has no such code */
+  uint32_t tails; /* accesses that become NATIVE_TAILs, before lanes become vectors; NOT_STRAIGHT: it has no such code */
 } texts[] = {{sums, 2},   {seen, 2},       {seen_sel, 2}, {two, 5},     {in_place, 2},
              {behind, 0}, {other_mask, 1}, {two_ends, 0}, {crowded, 2}, {rare, 2},
              {narrow, 2}, {bytes, 2},      {longs, 2},    {may_be, 2},  {may_be_in_place, NOT_STRAIGHT}, {rounds, 2}};
@@ -140,30 +138,9 @@ static void check_text(const char *text) {
 
 /* That straight-line code has them, which nobody sees by its results. */
 static void check_tails(const char *text, uint32_t expected, const native_target *target) {
-  atlas_program *program = parse(text);
-  ssa_unit unit;
-  hg_vector vector = {0}, whole = {0};
-  hg_array known = {.element_size = sizeof(uint64_t)};
-  int has_tails = 1;
-  uint32_t count = 0;
-  compile(program, OPTIMISED, &unit);
-  CHECK_EQ_U64(hg_vectorise(program, &unit, &vector), HG_OK);
-  whole.allocator = vector.allocator;
-  CHECK_EQ_U64(hg_native_wide(program, &vector, target, &has_tails, &whole, &known), HG_OK);
-  CHECK_EQ_U64(whole.insns.count == 0, expected == NOT_STRAIGHT);
-  for (uint32_t i = 0; i < whole.insns.count; i++) {
-    const vector_insn *insn = vector_insn_at(&whole, i);
-    count += vector_is_primitive(insn->op) && (insn->flags & NATIVE_TAIL) != 0;
-  }
-  if (expected != NOT_STRAIGHT) {
-    CHECK_EQ_U64(count, expected * (program->block[0] / target->lanes));
-    CHECK_EQ_U64((uint64_t)has_tails, expected > 0);
-  }
-  hg_array_release(&vector.allocator, &known);
-  hg_vector_release(&whole);
-  hg_vector_release(&vector);
-  ir_ssa_release(&unit);
-  atlas_program_release(program);
+  pass_counts counts = count_passes(text, target);
+  CHECK_EQ_U64(counts.fired[NATIVE_BLOCK_straight] == 0, expected == NOT_STRAIGHT);
+  if (expected != NOT_STRAIGHT) CHECK_EQ_U64(counts.fired[NATIVE_BLOCK_tails], expected);
 }
 
 int main(void) {

@@ -8,6 +8,7 @@
  * their order is free. */
 #include "backend/cpu/native/native.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include "base/error.h"
 
@@ -27,16 +28,14 @@ typedef struct chain {
 
 typedef struct chains {
   hg_vector *v;
-  hg_array to;           /* vector_insn: the new order */
+  hg_rewrite to;
   uint32_t registers;
   uint32_t *chain_of;    /* per register: the chain of the run that writes it, from 1 on; 0: none */
   uint32_t *next;        /* per instruction: the chain's next one; VECTOR_NONE */
   uint32_t *reads;       /* per register: how often a turn, or the run, reads it */
   uint32_t *copy;        /* per register: what it is in a turn; VECTOR_NONE: itself */
-  uint32_t *place;       /* per instruction: its new number */
   chain list[MOST_CHAINS];
-  uint32_t count;
-  uint8_t no_memory;
+  uint32_t count, runs;
 } chains;
 
 /* ---- finding them ------------------------------------------------------------------------------------------------ */
@@ -150,25 +149,20 @@ static void sort_group(const chains *c, uint32_t *member, uint32_t count) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void append(chains *c, const vector_insn *insn) {
-  if (hg_array_append(&c->v->allocator, &c->to, insn, 1) == NULL) c->no_memory = 1;
-}
-
 static void append_copy(chains *c, uint32_t r) {
   vector_reg reg = *vector_reg_at(c->v, r);
   vector_insn move = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
   reg.bits = NATIVE_STAYS;
   move.type = reg.type;
   move.s[0] = r;
-  move.d = c->copy[r] = (uint32_t)c->v->regs.count;
-  if (hg_array_append(&c->v->allocator, &c->v->regs, &reg, 1) == NULL) c->no_memory = 1;
-  append(c, &move);
+  move.d = c->copy[r] = hg_rewrite_register(&c->to, &reg);
+  hg_rewrite_append(&c->to, &move);
 }
 
 /* One multiply-add of each member, the numbers in `at`. */
 static void append_turn(chains *c, const uint32_t *at, uint32_t count) {
   for (uint32_t k = 0; k < count; k++) note_member(c, &(chain){.first = at[k]}, 1);
-  for (uint32_t k = 0; k < count && !c->no_memory; k++) {
+  for (uint32_t k = 0; k < count && !c->to.no_memory; k++) {
     vector_insn insn = *vector_insn_at(c->v, at[k]);
     for (int s = 0; s < 2; s++) {
       uint32_t r = insn.s[s];
@@ -177,7 +171,7 @@ static void append_turn(chains *c, const uint32_t *at, uint32_t count) {
       insn.s[s] = c->copy[r];
     }
     if (c->next[at[k]] != VECTOR_NONE) vector_reg_at(c->v, insn.d)->bits = NATIVE_STAYS;
-    append(c, &insn);
+    hg_rewrite_append(&c->to, &insn);
   }
   for (uint32_t k = 0; k < count; k++) {
     note_member(c, &(chain){.first = at[k]}, 0 - 1u);
@@ -191,7 +185,7 @@ static void append_turn(chains *c, const uint32_t *at, uint32_t count) {
 static void append_group(chains *c, const uint32_t *member, uint32_t count) {
   uint32_t at[MOST_GROUP];
   for (uint32_t k = 0; k < count; k++) at[k] = c->list[member[k]].first;
-  for (uint32_t n = c->list[0].length; n > 0 && !c->no_memory; n--) {
+  for (uint32_t n = c->list[0].length; n > 0 && !c->to.no_memory; n--) {
     append_turn(c, at, count);
     for (uint32_t k = 0; k < count; k++) at[k] = c->next[at[k]];
   }
@@ -207,49 +201,36 @@ static uint32_t count_shared(const chains *c) {
 static void write_run(chains *c) {
   uint32_t member[MOST_GROUP], most = c->registers >= 24 ? MOST_GROUP : MOST_GROUP / 2;
   memset(c->reads, 0, c->v->regs.count * sizeof *c->reads);
-  for (uint32_t count; (count = choose_group(c, most, member)) > 0 && !c->no_memory;) {
+  for (uint32_t count; (count = choose_group(c, most, member)) > 0 && !c->to.no_memory;) {
     sort_group(c, member, count);
     append_group(c, member, count);
   }
 }
 
-static void write_program(chains *c) {
-  for (uint32_t i = 0, end; i < c->v->insns.count && !c->no_memory; i = end) {
+static hg_status write_program(chains *c, hg_vector *v) {
+  HG_TRY(hg_rewrite_begin(&c->to, v, 0));
+  for (uint32_t i = 0, end; i < v->insns.count && !c->to.no_memory; i = end) {
     end = end_of_run(c, i);
     int is_better = end >= i + LEAST_CHAINS && find_chains(c, i, end) && count_shared(c) > c->registers;
     if (end == i) end++;
-    if (is_better) {
-      write_run(c);
-      continue;
-    }
-    for (; i < end; i++) {
-      c->place[i] = (uint32_t)c->to.count;
-      append(c, vector_insn_at(c->v, i));
-    }
+    if (is_better) write_run(c);
+    c->runs += (uint32_t)is_better;
+    for (; i < end && !is_better; i++) hg_rewrite_keep(&c->to, i);
   }
-  for (uint32_t i = 0; i < c->to.count && !c->no_memory; i++) {
-    vector_insn *insn = (vector_insn *)c->to.data + i;
-    if (insn->target != VECTOR_NONE) insn->target = c->place[insn->target];
-  }
+  return hg_rewrite_end(&c->to, 1);
 }
 
-hg_status hg_native_chains(hg_vector *v, uint32_t registers) {
+hg_status hg_native_pass_chains(native_build *b, hg_vector *v, uint32_t *fired) {
   uint64_t n = v->insns.count, regs = v->regs.count;
-  chains c = {.v = v, .registers = registers, .to.element_size = sizeof(vector_insn)};
-  c.next = hg_allocate(&v->allocator, 2 * n + 3 * (regs + n), sizeof *c.next);
+  chains c = {.v = v, .registers = b->target->vector_count};
+  c.next = hg_allocate(&v->allocator, n + 3 * (regs + n), sizeof *c.next);
   if (c.next == NULL) return hg_fail_memory("machine code", n * sizeof *c.next);
-  c.place = c.next + n;
-  c.chain_of = c.place + n;
+  c.chain_of = c.next + n;
   c.reads = c.chain_of + regs + n;
   c.copy = c.reads + regs + n;
   memset(c.copy, 0xff, (regs + n) * sizeof *c.copy);
-  write_program(&c);
+  hg_status status = write_program(&c, v);
   hg_release(&v->allocator, c.next);
-  if (!c.no_memory) {
-    hg_array old = v->insns;
-    v->insns = c.to;
-    c.to = old;
-  }
-  hg_array_release(&v->allocator, &c.to);
-  return c.no_memory ? hg_fail_memory("machine code", n * sizeof(vector_insn)) : hg_vector_lifetimes(v);
+  *fired = c.runs;
+  return status;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ typedef struct hoister {
   uint8_t *writers;    /* per register: instructions that write it, at most 2 */
   uint8_t *moves;      /* per instruction: 1: it may stand before the barrier */
   vector_insn *kept;   /* room for what stays */
+  uint32_t moved;      /* barriers that computations have been put before */
 } hoister;
 
 static int varies(const hoister *h, uint32_t r) {
@@ -108,12 +110,10 @@ static int may_be_first(const hoister *h, const vector_insn *insn) {
  * and a remainder of the block's number, would be computed again for each group of lanes. A barrier, which needs no
  * code, cuts the program behind them; *first: the instruction behind it. */
 static hg_status put_divisions_first(hoister *h, uint32_t *first) {
-  static const vector_insn barrier = {.op = ATLAS_OP_bar_sync, .type = ATLAS_NONE, .d = VECTOR_NONE,
-                                      .mask = VECTOR_ALL, .target = VECTOR_NONE, .insn = SSA_NONE, .bits = SSA_NONE,
-                                      .s = {VECTOR_NONE, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE}};
-  uint32_t end = 1, kept = 0, to = 1;
+  vector_insn barrier = vector_insn_of(ATLAS_OP_bar_sync, VECTOR_ALL);
+  uint32_t end = 1, n = (uint32_t)h->v->insns.count;
   int has_divisions = 0;
-  for (; end < h->v->insns.count; end++) {
+  for (; end < n; end++) {
     const vector_insn *insn = vector_insn_at(h->v, end);
     if (hg_is_block_op(insn->op) || insn->op == VECTOR_LABEL || insn->op == VECTOR_END || vector_is_jump(insn->op))
       break;
@@ -123,24 +123,18 @@ static hg_status put_divisions_first(hoister *h, uint32_t *first) {
     has_divisions |= insn->op == ATLAS_OP_div || insn->op == ATLAS_OP_rem;
   }
   if (!has_divisions) return HG_OK;
-  h->kept[kept++] = barrier;
-  for (uint32_t i = 1; i < end; i++) {
-    const vector_insn insn = *vector_insn_at(h->v, i);
-    if (h->moves[i]) *vector_insn_at(h->v, to++) = insn;
-    else h->kept[kept++] = insn;
-  }
-  if (hg_array_append(&h->v->allocator, &h->v->insns, &barrier, 1) == NULL)
-    return hg_fail_memory("machine code", sizeof barrier);
-  memmove(vector_insn_at(h->v, end + 1), vector_insn_at(h->v, end),
-          (h->v->insns.count - 1 - end) * sizeof(vector_insn));
-  memcpy(vector_insn_at(h->v, to), h->kept, kept * sizeof *h->kept);
-  for (uint32_t i = 0; i < h->v->insns.count; i++) {
-    vector_insn *insn = vector_insn_at(h->v, i);
-    if (insn->target != VECTOR_NONE && insn->target >= end) insn->target++;
-  }
+  hg_rewrite to;
+  HG_TRY(hg_rewrite_begin(&to, h->v, 1));
+  barrier.bits = SSA_NONE;
+  hg_rewrite_keep(&to, 0);
+  for (uint32_t i = 1; i < end; i++)
+    if (h->moves[i]) hg_rewrite_keep(&to, i);
+  *first = hg_rewrite_append(&to, &barrier) + 1;
+  for (uint32_t i = 1; i < n; i++)
+    if (i >= end || !h->moves[i]) hg_rewrite_keep(&to, i);
   h->v->has_block_ops = 1;
-  *first = to + 1;
-  return hg_vector_lifetimes(h->v);
+  h->moved++;
+  return hg_rewrite_end(&to, 1);
 }
 
 static hg_status hoist_all(hoister *h) {
@@ -155,6 +149,7 @@ static hg_status hoist_all(hoister *h) {
     uint32_t end = find_movable(h, i);
     if (gain(h, i, end) > 0) {
       move_before(h, i, end);
+      h->moved++;
       HG_TRY(hg_vector_lifetimes(h->v));
     }
     i = end - 1;
@@ -162,25 +157,20 @@ static hg_status hoist_all(hoister *h) {
   return HG_OK;
 }
 
-hg_status hg_native_hoist(const hg_vector *vector, hg_vector *out) {
-  uint64_t n = vector->insns.count, regs = vector->regs.count;
-  hoister h = {.v = out};
-  *out = *vector;
-  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  h.kept = hg_allocate(&out->allocator, (n + 1) * (sizeof *h.kept + 1) + regs * (3 * sizeof(uint32_t) + 1), 1);
-  int has_memory = h.kept != NULL && hg_array_append(&out->allocator, &out->insns, vector->insns.data, n) != NULL &&
-                   hg_array_append(&out->allocator, &out->regs, vector->regs.data, regs) != NULL;
-  if (has_memory) {
-    h.written = (uint32_t *)(void *)(h.kept + n + 1);
-    h.stays = h.written + regs;
-    h.counted = h.stays + regs;
-    h.writers = (uint8_t *)(h.counted + regs);
-    h.moves = h.writers + regs;
-    memset(h.written, 0xff, 3 * regs * sizeof *h.written);
-    memset(h.writers, 0, regs);
-  }
-  hg_status status = has_memory ? hoist_all(&h) : hg_fail_memory("machine code", n * sizeof *h.kept);
-  hg_release(&out->allocator, h.kept);
+hg_status hg_native_pass_hoist(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t n = v->insns.count + 1, regs = v->regs.count; /* with a barrier */
+  hoister h = {.v = v};
+  (void)b;
+  h.kept = hg_allocate(&v->allocator, n * (sizeof *h.kept + 1) + regs * (3 * sizeof(uint32_t) + 1), 1);
+  if (h.kept == NULL) return hg_fail_memory("machine code", n * sizeof *h.kept);
+  h.written = (uint32_t *)(void *)(h.kept + n);
+  h.stays = h.written + regs;
+  h.counted = h.stays + regs;
+  h.writers = (uint8_t *)(h.counted + regs);
+  h.moves = h.writers + regs;
+  memset(h.written, 0xff, 3 * regs * sizeof *h.written);
+  hg_status status = hoist_all(&h);
+  hg_release(&v->allocator, h.kept);
+  *fired = h.moved;
   return status;
 }

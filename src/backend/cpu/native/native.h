@@ -133,7 +133,7 @@ enum { NATIVE_STORED = 1 << 15 }; /* a flag of NATIVE_WITHIN */
  * scalars. It may be done only where s3 is s2 + 1, and in bounds up to lane s2. */
 enum { NATIVE_TAIL = 1 << 14 };
 
-/* vector_reg.uniform in a program that hg_native_split has made: the same value in the whole block, whichever group of
+/* vector_reg.uniform in a program of regions (split.c): the same value in the whole block, whichever group of
  * lanes computes it. */
 enum { NATIVE_BLOCK_UNIFORM = 2, NATIVE_BLOCK_UNIFORM_BYTES = 64 };
 
@@ -162,6 +162,7 @@ typedef struct native_step {
 /* ---- targets ----------------------------------------------------------------------------------------------------- */
 
 struct native_build;
+typedef struct native_visitor native_visitor;
 
 typedef struct native_target {
   const char *engine;      /* for launch reports: "native avx512" */
@@ -176,6 +177,27 @@ typedef struct native_target {
   /* Writes build->code and the entries of the regions among the steps. HG_UNSUPPORTED, HG_OUT_OF_MEMORY. */
   hg_status (*emit)(struct native_build *build);
 } native_target;
+
+/* ---- passes (passes.def) ----------------------------------------------------------------------------------------- */
+
+/* NATIVE_<stage>_<id> */
+typedef enum native_pass {
+#define PASS(id, stage, ranges, purpose) NATIVE_##stage##_##id,
+#include "backend/cpu/native/passes.def"
+#undef PASS
+  NATIVE_PASSES
+} native_pass;
+
+/* Each rewrites `v`, whose arrays are its own, in place; b->vector is `v`. *fired: how often it has done what it is
+ * for. HG_UNSUPPORTED: this version of the program is not to be. On failure `v` is only good to be released. */
+#define PASS(id, stage, ranges, purpose) \
+  hg_status hg_native_pass_##id(struct native_build *b, hg_vector *v, uint32_t *fired);
+#include "backend/cpu/native/passes.def"
+#undef PASS
+
+/* ---- builds ------------------------------------------------------------------------------------------------------ */
+
+typedef struct native_stack_shape { uint32_t x, y; } native_stack_shape; /* blocks that run together */
 
 typedef struct native_build {
   hg_allocator allocator;
@@ -207,8 +229,14 @@ typedef struct native_build {
   /* Of a program of several regions: two registers of f32, u32 and i32 each, which no instruction names. */
   uint32_t temporaries;
 
-  /* Of a program that hg_native_wide has made. */
+  const native_visitor *visitor; /* or NULL */
+  uint32_t fired[NATIVE_PASSES]; /* per pass: how often it has done what it is for */
+
+  /* Of straight-line code for blocks. */
   uint32_t slices;            /* a block's vectors; 0: another program */
+  native_stack_shape shape;   /* the slices of a block follow those of the one before along x, then along y, and so
+                                 does its shared memory */
+  uint8_t has_tails;          /* 1: it may have NATIVE_TAILs; then, if it has */
   hg_array known;             /* uint64_t: see NATIVE_KNOWN */
 
   uint32_t row_start[NATIVE_MOST_ROWS]; /* registers that rows begin at, block-uniform, and that are kept in a general
@@ -223,9 +251,11 @@ typedef struct native_build {
   uint8_t *code;              /* of the allocator */
   size_t code_bytes;
   size_t insn_bytes;          /* of them: instructions; behind these lie constants */
+  uint32_t stored_bytes;      /* a lane: by stores that may pass the caches */
+  uint32_t moved_bytes;       /* a lane: by loads and stores of its elements */
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors pass the caches */
   uint32_t block_entry;       /* offset of code that runs all steps of a tile, as native_entry */
-  uint8_t has_wide;           /* 1: code of hg_native_wide runs those of the blocks that full_entry would be for */
+  uint8_t has_wide;           /* 1: straight-line code runs those of the blocks that full_entry would be for */
   uint32_t full_entry, full_lanes; /* the same for blocks of native_block, full_lanes lanes that all have [x + lane]
                                       in bounds; full_lanes 0: there is none */
 } native_build;
@@ -247,52 +277,20 @@ hg_status hg_native_plan(native_build *build);
 static inline int hg_native_has_tile_slots(const native_build *b) { return b->steps.count > 1; }
 /* steps.c: only the steps. */
 hg_status hg_native_find_steps(native_build *build);
-/* unroll.c: `vector` with loops of a known trip count fully unrolled; no instructions: nothing was. Release `out`
- * whatever the result. */
-hg_status hg_native_unroll(const hg_vector *vector, hg_vector *out);
-/* sums.c: `vector` with what is the same in the block added up before it is added to the lane's number. Release `out`
- * whatever the result. */
-hg_status hg_native_sums(const hg_vector *vector, hg_vector *out);
-/* hoist.c: `vector` with computations before barriers where fewer values live across them for that, and with divisions
- * of values of the block in a region of their own. Release `out` whatever the result. */
-hg_status hg_native_hoist(const hg_vector *vector, hg_vector *out);
-/* wide.c: `vector` as straight-line code without barriers for a block that has all its lanes, in slices of a vector's
- * lanes; no instructions: that cannot be done. *has_tails: 1: it may have NATIVE_TAILs; then, if it has. Release `out`
- * and `known` (uint64_t, for native_build.known) whatever the result. */
-hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, const native_target *target,
-                         int *has_tails, hg_vector *out, hg_array *known);
-/* quotient.c: `vector` with NATIVE_QUOTIENTs; no instructions: there is nothing to gain. Release `out` whatever the
- * result. */
-hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out);
+/* quotient.c: 1 if there is a division of f32. */
+int hg_native_has_divisions(const hg_vector *v);
+/* wide.c: 0 if the block's code cannot be straight-line code. */
+int hg_native_may_be_straight(const native_build *b, const hg_vector *v);
 /* 1 if a register of such a program is written again in each round of a loop; others are written once. */
 int hg_wide_is_loop_carried(const hg_vector *v, uint32_t reg);
-/* split.c: live-range splitting: `vector`, which is cut into `steps`, with registers of their own for each region.
- * Release `out` whatever the result. */
-hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
-                          hg_vector *out);
-/* chains.c: chains of multiply-adds in an order in which they share values in registers. */
-hg_status hg_native_chains(hg_vector *vector, uint32_t registers);
-typedef struct native_stack_shape { uint32_t x, y; } native_stack_shape; /* blocks that run together */
-
-/* wide_stack.c: what hg_native_wide has made, for several blocks at once that are neighbours along x and y; 1 x 1: that
- * cannot be done, or does not pay. The slices of a block follow those of the one before along x, then along y, and so
- * does its shared memory. Release `out` whatever the result. */
-hg_status hg_native_stack(const native_build *build, const hg_vector *single, hg_vector *out,
-                          native_stack_shape *shape);
-/* wide_bounds.c: what either has made, with NATIVE_WITHINs, and the row starts; HG_UNSUPPORTED where a NATIVE_TAIL can
- * have none. Release `out` whatever the result. */
-hg_status hg_native_bounds(native_build *build, const hg_vector *whole, hg_vector *out);
-uint32_t hg_native_row_start(const native_build *build, uint32_t added); /* its number; NATIVE_MOST_ROW_STARTS: none */
+/* wide_bounds.c: the number of a row start; NATIVE_MOST_ROW_STARTS: it is none. */
+uint32_t hg_native_row_start(const native_build *build, uint32_t added);
 /* 1 if a register is loaded from elements that are in bounds, side by side, at an address that general registers have,
  * and that nothing writes: rather than spilled it may be read there again. */
 int hg_native_is_element(const native_build *build, uint32_t reg);
-/* wide_order.c: the same program, whose rows are read in the order of addresses where that pays. */
-hg_status hg_native_order(native_build *build, hg_vector *whole);
-/* wide_indices.c: what that has made, which has no live ranges, with live ranges and with sums for the indices of
- * loops. Release `out` whatever the result. */
-hg_status hg_native_indices(const atlas_program *program, const hg_vector *whole, hg_vector *out);
-/* 1 if a register of that is a sum of a vector of consecutive numbers and a uniform number, both of u32, which is the
- * index of the load that follows, and nothing else: it has no location, and the load adds them up. */
+/* 1 if a register of a block's straight-line code is a sum of a vector of consecutive numbers and a uniform number,
+ * both of u32, which is the index of the load that follows, and nothing else: it has no location, and the load adds
+ * them up. */
 int hg_native_is_index_sum(const hg_vector *v, uint32_t reg);
 /* 1 if code needs a lane's number in the tile. */
 int hg_native_uses_tile_lane(const native_build *build);
@@ -346,7 +344,7 @@ static inline int hg_native_is_lane_coordinate(uint64_t coordinate) {
   return coordinate - ATLAS_COORD_LANE_X < 3 || coordinate - ATLAS_COORD_GLOBAL_X < 3;
 }
 
-/* 1 if an instruction at the end of a region stores a live-out value: to a row, or as block-uniform (hg_native_split).
+/* 1 if an instruction at the end of a region stores a live-out value: to a row, or as block-uniform (split.c).
  */
 static inline int hg_native_is_live_out_move(const vector_insn *insn, const native_location *locations) {
   return insn->op == VECTOR_MOVE && locations[insn->d].kind == NATIVE_ROW;
@@ -363,6 +361,12 @@ static inline uint32_t hg_native_target_of(const hg_vector *v, const vector_insn
 /* Called by machine code, with its frame: does an instruction for the current group. `request`: its number; in the
  * upper half 0 for all copies, or 1 + the number of one. */
 void hg_native_help(native_frame *frame, uint64_t request);
+
+/* 1 if a store may pass the caches: one of the lane's element by all lanes. */
+static inline int hg_native_may_pass_caches(const vector_insn *insn) {
+  int is_store = insn->flags & VECTOR_LANE && atlas_op_flags(insn->op) & ATLAS_STORE;
+  return is_store && atlas_bytes((atlas_type)insn->type) >= 4 && insn->mask == VECTOR_ALL;
+}
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
@@ -382,17 +386,21 @@ void hg_native_release(hg_native *native); /* NULL is accepted */
 const char *hg_native_engine(const hg_native *native); /* a constant: "native avx512" */
 
 /* One version of a kernel's code, when it is written: "steps" runs any launch, "whole" blocks that have all their
- * lanes, "several" as many of those at once. The build is the caller's for as long as the call lasts. */
-typedef struct native_visitor {
+ * lanes, "several" as many of those at once. The build is the caller's for as long as the call lasts. `after`, which
+ * may be NULL, sees what each pass has left of a program, also of versions that turn out to be impossible; has_ranges:
+ * its live ranges are right. */
+struct native_visitor {
   hg_status (*visit)(void *context, const char *version, const native_build *build);
+  hg_status (*after)(void *context, const native_build *build, const hg_vector *v, const char *pass,
+                     int has_ranges);
   void *context;
-} native_visitor;
+};
 
 /* Makes each version for a visitor who counts what is in it: also for other machines, and nothing is kept. */
 hg_status hg_native_versions(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                              const hg_vector *vector, const native_visitor *visitor);
 
-/* The code as bytes, also for other machines, followed by that of hg_native_wide. Release it with hg_release. */
+/* The code as bytes, also for other machines, followed by that for whole blocks. Release it with hg_release. */
 hg_status hg_native_emit(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, uint8_t **code, size_t *byte_count);
 

@@ -20,10 +20,10 @@ struct hg_native {
   const cpu_kernels *kernels;
   const atlas_program *program;
   const hg_vector *vector;
-  hg_vector divided;      /* the given program with NATIVE_QUOTIENTs, if it has any */
-  hg_vector own;          /* `vector`, where there are several regions */
-  struct hg_native *wide; /* for blocks that have all their lanes: see hg_native_wide; NULL: none */
-  struct hg_native *stack;/* the same for `blocks` of them at once: see hg_native_stack; NULL: none */
+  hg_vector divided;      /* see native_made */
+  hg_vector own;          /* `vector`, where it is not the given program */
+  struct hg_native *wide; /* for blocks that have all their lanes; NULL: none */
+  struct hg_native *stack;/* the same for several of them at once; NULL: none */
   native_location *locations;
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */

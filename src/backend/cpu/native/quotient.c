@@ -10,6 +10,7 @@
 #include "backend/cpu/native/native.h"
 #include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include <string.h>
 
@@ -21,11 +22,11 @@ enum {
 
 typedef struct quotients {
   const hg_vector *from;
-  hg_vector *to;
+  hg_rewrite to;
   uint32_t *divisions;  /* per register: how often something that varies is divided by it */
   uint32_t *made;       /* per register: see hg_native_find_alike */
-  uint32_t *reciprocal; /* per register: of the new program; VECTOR_NONE */
-  uint32_t *place;      /* per instruction: its number in the new program */
+  uint32_t *reciprocal; /* per register: VECTOR_NONE */
+  uint32_t written;     /* quotients */
 } quotients;
 
 static int is_varying(const hg_vector *v, uint32_t r) {
@@ -55,17 +56,13 @@ static void count_divisions(quotients *q) {
   }
 }
 
-static int append(quotients *q, const vector_insn *insn) {
-  return hg_array_append(&q->to->allocator, &q->to->insns, insn, 1) != NULL;
-}
-
-static int append_reciprocal(quotients *q, uint32_t r) {
-  const vector_reg reg = {.type = ATLAS_f32, .kind = VECTOR_VARIES, .uniform = 1};
+static void append_reciprocal(quotients *q, uint32_t r) {
   vector_insn insn = vector_insn_of(NATIVE_RECIPROCAL, VECTOR_ALL);
   insn.type = ATLAS_f32;
   insn.s[0] = r;
-  insn.d = q->reciprocal[r] = (uint32_t)q->to->regs.count;
-  return hg_array_append(&q->to->allocator, &q->to->regs, &reg, 1) != NULL && append(q, &insn);
+  insn.d = q->reciprocal[r] =
+      hg_rewrite_register(&q->to, &(vector_reg){.type = ATLAS_f32, .kind = VECTOR_VARIES, .uniform = 1});
+  hg_rewrite_append(&q->to, &insn);
 }
 
 /* 1: of the quotient right before. */
@@ -76,28 +73,24 @@ static int is_canonical_already(const quotients *q, uint32_t i) {
          q->reciprocal[before->s[1]] != VECTOR_NONE;
 }
 
-/* 0: no memory. */
-static int write_program(quotients *q) {
-  const hg_vector *v = q->from;
-  memset(q->reciprocal, 0xff, v->regs.count * sizeof *q->reciprocal);
-  if (hg_array_append(&q->to->allocator, &q->to->regs, v->regs.data, v->regs.count) == NULL) return 0;
+static hg_status write_program(quotients *q, hg_vector *v) {
+  uint32_t regs = (uint32_t)v->regs.count;
+  memset(q->reciprocal, 0xff, regs * sizeof *q->reciprocal);
+  HG_TRY(hg_rewrite_begin(&q->to, v, regs));
   for (uint32_t i = 0; i < v->insns.count; i++) {
     vector_insn insn = *vector_insn_at(v, i);
     if (divides(q, &insn) && q->reciprocal[insn.s[1]] != VECTOR_NONE) {
       insn.op = NATIVE_QUOTIENT;
       insn.s[2] = q->reciprocal[insn.s[1]];
+      q->written++;
     }
-    q->place[i] = (uint32_t)q->to->insns.count;
+    hg_rewrite_place(&q->to, i);
     if (is_canonical_already(q, i)) continue;
-    if (!append(q, &insn)) return 0;
+    hg_rewrite_append(&q->to, &insn);
     int is_made = is_varying(v, insn.d) && q->made[insn.d] == i && q->divisions[insn.d] >= LEAST_DIVISIONS;
-    if (is_made && !append_reciprocal(q, insn.d)) return 0;
+    if (is_made) append_reciprocal(q, insn.d);
   }
-  for (uint32_t i = 0; i < q->to->insns.count; i++) {
-    vector_insn *insn = vector_insn_at(q->to, i);
-    if (insn->target != VECTOR_NONE) insn->target = q->place[insn->target];
-  }
-  return 1;
+  return hg_rewrite_end(&q->to, 1);
 }
 
 static int has_quotients(const quotients *q) {
@@ -106,24 +99,23 @@ static int has_quotients(const quotients *q) {
   return 0;
 }
 
-hg_status hg_native_quotients(const hg_vector *vector, hg_vector *out) {
-  uint64_t n = vector->insns.count, regs = vector->regs.count;
-  quotients q = {.from = vector, .to = out};
-  *out = *vector;
-  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  int has_division = 0;
-  for (uint32_t i = 0; i < n && !has_division; i++) has_division = is_division(vector_insn_at(vector, i));
-  if (!has_division) return HG_OK;
-  q.divisions = hg_allocate(&out->allocator, 3 * regs + n, sizeof *q.divisions);
-  if (q.divisions == NULL) return hg_fail_memory("machine code", n * sizeof *q.divisions);
+int hg_native_has_divisions(const hg_vector *v) {
+  for (uint32_t i = 0; i < v->insns.count; i++)
+    if (is_division(vector_insn_at(v, i))) return 1;
+  return 0;
+}
+
+hg_status hg_native_pass_quotients(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t regs = v->regs.count;
+  quotients q = {.from = v, .divisions = hg_allocate(&v->allocator, 3 * regs, sizeof *q.divisions)};
+  (void)b;
+  if (q.divisions == NULL) return hg_fail_memory("machine code", 3 * regs * sizeof *q.divisions);
   q.made = q.divisions + regs;
   q.reciprocal = q.made + regs;
-  q.place = q.reciprocal + regs;
-  hg_native_find_alike(vector, q.made);
+  hg_native_find_alike(v, q.made);
   count_divisions(&q);
-  int has_memory = !has_quotients(&q) || write_program(&q);
-  hg_release(&out->allocator, q.divisions);
-  if (!has_memory) return hg_fail_memory("machine code", n * sizeof(vector_insn));
-  return out->insns.count > 0 ? hg_vector_lifetimes(out) : HG_OK;
+  hg_status status = has_quotients(&q) ? write_program(&q, v) : HG_OK;
+  hg_release(&v->allocator, q.divisions);
+  *fired = q.written;
+  return status;
 }

@@ -12,6 +12,7 @@
  * addition stands an access needs one check for its group. */
 #include "backend/cpu/native/native.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include "base/error.h"
 
@@ -23,15 +24,13 @@ enum { MOST_INSNS = 1 << 14 }; /* longer programs are not searched for block-uni
 enum { IS_READ = 1, IS_WRITTEN = 2, IS_PARTLY = 4, IS_USED_OFTEN = 8, IS_LIVE_IN = 16 }; /* of split.use */
 
 typedef struct split {
-  const hg_vector *from;
-  hg_vector *to;
+  hg_vector *from;
+  hg_rewrite to;
   const native_step *step; /* the current step */
   uint8_t *diverges;       /* per instruction: 1: not all groups come by, or not equally often */
   uint32_t *loop_end;      /* per instruction: where a loop that begins there ends; 0: none */
   uint32_t *loop;          /* the instructions that loops begin at, in order */
   uint32_t loop_count;
-  uint32_t *place;         /* per instruction: its number in `to` */
-  uint32_t *entry;         /* the same, as the target of jumps of the block */
   uint8_t *is_block_uniform; /* per register: block-uniform */
   uint32_t *again;         /* per register: the instruction that regions which read it do again; VECTOR_NONE: none */
   uint32_t *last;          /* per register: its last use, by such instructions, too */
@@ -42,7 +41,7 @@ typedef struct split {
   uint32_t limit;          /* of the current region: see find_limit; VECTOR_NONE */
   uint32_t within;         /* the mask of the lanes below it */
   uint32_t head_end;       /* the end of the instructions that only compute that mask */
-  int no_memory;
+  uint32_t locals;         /* registers of regions */
 } split;
 
 static int varies(const hg_vector *v, uint32_t r) {
@@ -241,8 +240,7 @@ static uint32_t limit_of(split *s, const vector_insn *insn) {
   }
   if (than->kind != VECTOR_CONSTANT || than->bits != 0) return VECTOR_NONE;
   vector_reg one = {.type = ATLAS_u32, .kind = VECTOR_CONSTANT, .bits = 1};
-  if (hg_array_append(&s->to->allocator, &s->to->regs, &one, 1) == NULL) s->no_memory = 1;
-  return (uint32_t)s->to->regs.count - 1;
+  return hg_rewrite_register(&s->to, &one);
 }
 
 /* In a region with a limit these are not needed: the computation of the mask, and jumps over the rest, which only other
@@ -302,21 +300,19 @@ static void find_limit(split *s) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void append(split *s, const vector_insn *insn) {
-  if (hg_array_append(&s->to->allocator, &s->to->insns, insn, 1) == NULL) s->no_memory = 1;
-}
-
 static void append_move(split *s, uint8_t type, uint32_t d, uint32_t from) {
-  vector_insn move = {.op = VECTOR_MOVE, .type = type, .d = d, .s = {from, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE},
-                      .mask = VECTOR_ALL, .target = VECTOR_NONE, .insn = SSA_NONE};
-  append(s, &move);
+  vector_insn move = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
+  move.type = type;
+  move.d = d;
+  move.s[0] = from;
+  hg_rewrite_append(&s->to, &move);
 }
 
 static void new_local(split *s, uint32_t r) {
   vector_reg reg = *vector_reg_at(s->from, r);
   reg.uniform = s->is_block_uniform[r] ? NATIVE_BLOCK_UNIFORM : 0;
-  s->local[r] = (uint32_t)s->to->regs.count;
-  if (hg_array_append(&s->to->allocator, &s->to->regs, &reg, 1) == NULL) s->no_memory = 1;
+  s->local[r] = hg_rewrite_register(&s->to, &reg);
+  s->locals++;
 }
 
 static uint32_t renamed(const split *s, uint32_t r) {
@@ -331,37 +327,35 @@ static void append_live_in(split *s, uint32_t r) {
   }
   vector_insn insn = *vector_insn_at(s->from, s->again[r]);
   insn.d = s->local[r];
-  append(s, &insn);
+  hg_rewrite_append(&s->to, &insn);
 }
 
 static void append_insns(split *s, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     vector_insn insn = *vector_insn_at(s->from, i);
-    int stays = s->limit == VECTOR_NONE || !is_dropped(s, i);
-    s->place[i] = stays ? (uint32_t)s->to->insns.count : VECTOR_NONE;
-    if (!stays) continue;
+    hg_rewrite_place(&s->to, i);
+    if (s->limit != VECTOR_NONE && is_dropped(s, i)) continue;
     for (int k = 0; k < 4; k++) insn.s[k] = renamed(s, insn.s[k]);
     insn.mask = renamed(s, insn.mask);
     insn.d = renamed(s, insn.d);
     int is_decided = vector_is_jump(insn.op) && !(insn.flags & VECTOR_LAST) && insn.mask == VECTOR_ALL;
     if (is_decided && is_block_uniform_source(s, vector_insn_at(s->from, i)->s[0])) insn.flags |= VECTOR_AGREE;
-    append(s, &insn);
+    hg_rewrite_append(&s->to, &insn);
   }
 }
 
 static void append_region(split *s) {
-  static const vector_insn label = {.op = VECTOR_LABEL, .d = VECTOR_NONE, .mask = VECTOR_ALL, .target = VECTOR_NONE,
-                                    .s = {VECTOR_NONE, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE}, .insn = SSA_NONE,
-                                    .bits = SSA_NONE};
+  vector_insn label = vector_insn_of(VECTOR_LABEL, VECTOR_ALL);
+  label.bits = SSA_NONE;
   s->touched_count = 0;
   find_limit(s);
   find_uses(s);
-  append(s, &label); /* the target of jumps of the block */
+  hg_rewrite_append(&s->to, &label); /* the target of jumps of the block */
   if (s->limit != VECTOR_NONE) {
     vector_insn limit = label;
     limit.op = NATIVE_LIMIT;
     limit.s[0] = s->limit;
-    append(s, &limit);
+    hg_rewrite_append(&s->to, &limit);
   }
   for (uint32_t k = 0; k < s->touched_count; k++) {
     uint32_t r = s->touched[k];
@@ -380,82 +374,70 @@ static void append_region(split *s) {
   }
 }
 
-/* Jumps of the block lead to where its regions begin, others to the instruction itself. */
-static void resolve_jumps(split *s, const hg_array *steps) {
-  for (size_t k = 0; k < steps->count; k++) {
-    const native_step *step = (const native_step *)steps->data + k;
-    for (uint32_t i = step->first; i < step->end; i++) {
-      const vector_insn *insn = vector_insn_at(s->from, i);
-      if (insn->target == VECTOR_NONE || s->place[i] == VECTOR_NONE) continue;
-      int is_within = insn->target >= step->first && insn->target < step->end;
-      vector_insn_at(s->to, s->place[i])->target = is_within ? s->place[insn->target] : s->entry[insn->target];
-    }
+/* Jumps of the region to its instructions, which have their places now: others to its first one lead to the region's
+ * beginning. */
+static void resolve_jumps(split *s, uint32_t begin) {
+  uint32_t first = s->step->first, end = s->step->end;
+  for (uint32_t i = begin; i < hg_rewrite_count(&s->to); i++) {
+    vector_insn *insn = hg_rewrite_insn(&s->to, i);
+    if (insn->target >= first && insn->target < end) insn->target = s->to.place[insn->target] | HG_REWRITE_NEW;
   }
 }
 
-static void write_program(split *s, const hg_array *steps) {
-  const hg_vector *v = s->from;
-  for (uint32_t r = 0; r < v->regs.count; r++) {
-    vector_reg *reg = vector_reg_at(s->to, r);
+static hg_status write_program(split *s, const hg_array *steps) {
+  hg_vector *v = s->from;
+  uint32_t regs = (uint32_t)v->regs.count;
+  HG_TRY(hg_rewrite_begin(&s->to, v, 0));
+  for (uint32_t r = 0; r < regs; r++) {
+    vector_reg *reg = vector_reg_at(v, r);
     int is_within = reg->kind == VECTOR_VARIES && !reg->across && reg->uniform && !v->loses_lanes;
     if (reg->kind == VECTOR_VARIES) reg->uniform = s->is_block_uniform[r] ? NATIVE_BLOCK_UNIFORM : (uint8_t)is_within;
     s->local[r] = VECTOR_NONE;
   }
-  for (size_t k = 0; k < steps->count && !s->no_memory; k++) {
+  for (size_t k = 0; k < steps->count && !s->to.no_memory; k++) {
     s->step = (const native_step *)steps->data + k;
-    uint32_t entry = (uint32_t)s->to->insns.count;
+    uint32_t entry = hg_rewrite_count(&s->to);
+    s->limit = VECTOR_NONE;
     if (s->step->kind == NATIVE_REGION) append_region(s);
-    else {
-      s->limit = VECTOR_NONE;
-      append_insns(s, s->step->first, s->step->end);
-    }
-    memcpy(s->entry + s->step->first, s->place + s->step->first, (s->step->end - s->step->first) * sizeof *s->entry);
-    s->entry[s->step->first] = entry;
+    else append_insns(s, s->step->first, s->step->end);
+    resolve_jumps(s, entry);
+    s->to.place[s->step->first] = entry;
   }
-  if (!s->no_memory) resolve_jumps(s, steps);
+  return hg_rewrite_end(&s->to, 1);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static hg_status copy_registers(split *s) {
-  *s->to = *s->from;
-  s->to->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  s->to->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  if (hg_array_append(&s->to->allocator, &s->to->regs, s->from->regs.data, s->from->regs.count) == NULL)
-    return hg_fail_memory("machine code", s->from->regs.count * sizeof(vector_reg));
-  return HG_OK;
+static void find_loops(split *s) {
+  uint32_t n = (uint32_t)s->from->insns.count;
+  for (uint32_t i = 0; i < n; i++) {
+    const vector_insn *insn = vector_insn_at(s->from, i);
+    if (vector_is_jump(insn->op) && insn->target <= i) s->loop_end[insn->target] = i;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    if (s->loop_end[i] != 0) s->loop[s->loop_count++] = i;
 }
 
-hg_status hg_native_split(const hg_vector *vector, const hg_array *steps, const hg_allocator *allocator,
-                          hg_vector *out) {
-  uint64_t n = vector->insns.count, regs = vector->regs.count;
-  split s = {.from = vector, .to = out};
-  uint32_t *words = hg_allocate(allocator, 5 * n + 5 * regs, sizeof *words);
-  if (words == NULL) return hg_fail_memory("machine code", n * sizeof *words);
-  s.loop_end = words;
-  s.place = s.loop_end + n;
-  s.entry = s.place + n;
-  s.diverges = (uint8_t *)(s.entry + n);
-  s.local = s.entry + 2 * n;
+hg_status hg_native_pass_split(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t n = v->insns.count, regs = v->regs.count, words = 3 * n + 5 * regs;
+  split s = {.from = v};
+  if (!v->has_block_ops) return HG_UNSUPPORTED; /* one region */
+  HG_TRY(hg_native_find_steps(b));
+  s.loop_end = hg_allocate(&v->allocator, words, sizeof *s.loop_end);
+  if (s.loop_end == NULL) return hg_fail_memory("machine code", words * sizeof *s.loop_end);
+  s.loop = s.loop_end + n;
+  s.diverges = (uint8_t *)(s.loop + n);
+  s.local = s.loop + 2 * n;
   s.touched = s.local + regs;
-  s.loop = s.touched + regs;
-  s.again = s.loop + n;
+  s.again = s.touched + regs;
   s.last = s.again + regs;
   s.is_block_uniform = (uint8_t *)(s.last + regs);
   s.use = s.is_block_uniform + regs;
-  for (uint32_t i = 0; i < n; i++) {
-    const vector_insn *insn = vector_insn_at(vector, i);
-    if (vector_is_jump(insn->op) && insn->target <= i) s.loop_end[insn->target] = i;
-  }
-  for (uint32_t i = 0; i < n; i++)
-    if (s.loop_end[i] != 0) s.loop[s.loop_count++] = i;
-  hg_status status = copy_registers(&s);
-  if (status == HG_OK) {
-    find_block_uniform(&s);
-    find_again(&s, steps);
-    write_program(&s, steps);
-    status = s.no_memory ? hg_fail_memory("machine code", 0) : hg_vector_lifetimes(out);
-  }
-  hg_release(allocator, words);
+  find_loops(&s);
+  find_block_uniform(&s);
+  find_again(&s, &b->steps);
+  hg_status status = write_program(&s, &b->steps);
+  hg_release(&v->allocator, s.loop_end);
+  *fired = s.locals;
   return status;
 }

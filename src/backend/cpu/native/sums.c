@@ -6,11 +6,18 @@
 #include "backend/cpu/native/native.h"
 #include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
+
+#include <string.h>
 
 typedef struct summer {
-  hg_vector *to;
-  uint32_t *at;      /* per register: the instruction of `to` since the last label or jump that has written it last */
+  const hg_vector *v;
+  hg_rewrite to;
+  uint32_t *at;      /* per register of the old program: the instruction of `to` since the last label or jump that has
+                        written it last */
   uint32_t since;    /* the instruction behind that label or jump */
+  uint32_t old_regs;
+  uint32_t written;  /* sums */
 } summer;
 
 static int is_alike(const hg_vector *v, uint32_t r) {
@@ -24,95 +31,98 @@ static int is_alike(const hg_vector *v, uint32_t r) {
  * still is; VECTOR_NONE: nobody knows. */
 static uint32_t added_to_lane(const summer *s, uint32_t r) {
   if (r >= VECTOR_ALL || s->at[r] == VECTOR_NONE || s->at[r] < s->since) return VECTOR_NONE;
-  const vector_insn *made = vector_insn_at(s->to, s->at[r]);
-  uint32_t added = made->mask == VECTOR_ALL ? hg_native_added_to_lane(s->to, made) : VECTOR_NONE;
-  if (!is_alike(s->to, added)) return VECTOR_NONE;
-  int is_old = s->at[added] != VECTOR_NONE && s->at[added] >= s->since && s->at[added] > s->at[r];
+  const vector_insn *made = hg_rewrite_insn(&s->to, s->at[r]);
+  uint32_t added = made->mask == VECTOR_ALL ? hg_native_added_to_lane(s->v, made) : VECTOR_NONE;
+  if (!is_alike(s->v, added)) return VECTOR_NONE;
+  int is_old = added < s->old_regs && s->at[added] != VECTOR_NONE && s->at[added] >= s->since &&
+               s->at[added] > s->at[r];
   return is_old ? VECTOR_NONE : added;
 }
 
-static int append(summer *s, const vector_insn *insn) {
-  if (insn->d < VECTOR_ALL) s->at[insn->d] = (uint32_t)s->to->insns.count;
-  return hg_array_append(&s->to->allocator, &s->to->insns, insn, 1) != NULL;
+static void append(summer *s, const vector_insn *insn) {
+  if (insn->d < VECTOR_ALL) s->at[insn->d] = hg_rewrite_count(&s->to);
+  hg_rewrite_append(&s->to, insn);
 }
 
 static int is_lane(const summer *s, uint32_t r) {
   if (r >= VECTOR_ALL) return 0;
-  const vector_reg *reg = vector_reg_at(s->to, r);
+  const vector_reg *reg = vector_reg_at(s->v, r);
   return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
 }
 
 /* lane + what `sum` adds up. Its register has no place in s->at: nothing else reads it. */
-static int append_sum(summer *s, vector_insn sum, uint32_t lane, uint32_t d) {
-  const vector_reg reg = {.type = ATLAS_u32, .kind = VECTOR_VARIES, .uniform = 1};
+static void append_sum(summer *s, vector_insn sum, uint32_t lane, uint32_t d) {
   vector_insn index = sum;
-  sum.d = (uint32_t)s->to->regs.count;
+  sum.d = hg_rewrite_register(&s->to, &(vector_reg){.type = ATLAS_u32, .kind = VECTOR_VARIES, .uniform = 1});
   index.op = ATLAS_OP_add;
   index.d = d;
   index.s[0] = lane;
   index.s[1] = sum.d;
   index.s[2] = VECTOR_NONE;
-  if (hg_array_append(&s->to->allocator, &s->to->regs, &reg, 1) == NULL) return 0;
-  return hg_array_append(&s->to->allocator, &s->to->insns, &sum, 1) != NULL && append(s, &index);
+  hg_rewrite_append(&s->to, &sum);
+  append(s, &index);
+  s->written++;
 }
 
 static uint32_t lane_in(const summer *s, uint32_t r) {
-  const vector_insn *made = vector_insn_at(s->to, s->at[r]);
+  const vector_insn *made = hg_rewrite_insn(&s->to, s->at[r]);
   return made->s[!is_lane(s, made->s[0])];
 }
 
 /* (lane + u) + v becomes lane + (u + v). */
-static int write_sum(summer *s, const vector_insn *insn) {
+static void write_sum(summer *s, const vector_insn *insn) {
   for (int k = 0; k < 2; k++) {
     uint32_t u = added_to_lane(s, insn->s[k]), v = insn->s[!k];
-    if (u == VECTOR_NONE || !is_alike(s->to, v)) continue;
+    if (u == VECTOR_NONE || !is_alike(s->v, v)) continue;
     vector_insn sum = *insn;
     sum.s[0] = u;
     sum.s[1] = v;
-    return append_sum(s, sum, lane_in(s, insn->s[k]), insn->d);
+    append_sum(s, sum, lane_in(s, insn->s[k]), insn->d);
+    return;
   }
-  return append(s, insn);
+  append(s, insn);
 }
 
 /* v * w + lane becomes lane + v * w, v * w + (lane + u) becomes lane + (v * w + u). */
-static int write_product(summer *s, const vector_insn *insn) {
+static void write_product(summer *s, const vector_insn *insn) {
   vector_insn sum = *insn;
-  if (!is_alike(s->to, insn->s[0]) || !is_alike(s->to, insn->s[1])) return append(s, insn);
-  if (is_lane(s, insn->s[2])) {
+  int is_product = is_alike(s->v, insn->s[0]) && is_alike(s->v, insn->s[1]);
+  if (is_product && is_lane(s, insn->s[2])) {
     sum.op = ATLAS_OP_mul;
     sum.s[2] = VECTOR_NONE;
-    return append_sum(s, sum, insn->s[2], insn->d);
+    append_sum(s, sum, insn->s[2], insn->d);
+    return;
   }
-  sum.s[2] = added_to_lane(s, insn->s[2]);
-  return sum.s[2] == VECTOR_NONE ? append(s, insn) : append_sum(s, sum, lane_in(s, insn->s[2]), insn->d);
+  sum.s[2] = is_product ? added_to_lane(s, insn->s[2]) : VECTOR_NONE;
+  if (sum.s[2] == VECTOR_NONE) append(s, insn);
+  else append_sum(s, sum, lane_in(s, insn->s[2]), insn->d);
 }
 
-static int write_insn(summer *s, const vector_insn *insn) {
+static void write_insn(summer *s, const vector_insn *insn) {
   int is_u32 = insn->type == ATLAS_u32 && insn->mask == VECTOR_ALL;
-  if (is_u32 && insn->op == ATLAS_OP_add) return write_sum(s, insn);
-  if (is_u32 && insn->op == ATLAS_OP_mad) return write_product(s, insn);
-  if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) s->since = (uint32_t)s->to->insns.count + 1;
-  return append(s, insn);
+  if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) s->since = hg_rewrite_count(&s->to) + 1;
+  if (is_u32 && insn->op == ATLAS_OP_add) write_sum(s, insn);
+  else if (is_u32 && insn->op == ATLAS_OP_mad) write_product(s, insn);
+  else append(s, insn);
 }
 
-hg_status hg_native_sums(const hg_vector *vector, hg_vector *out) {
-  uint64_t n = vector->insns.count, regs = vector->regs.count;
-  const hg_allocator allocator = out->allocator;
-  *out = *vector;
-  out->allocator = allocator;
-  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  summer s = {.to = out, .at = hg_allocate(&out->allocator, regs + n, sizeof *s.at)};
-  int has_memory = s.at != NULL && hg_array_append(&out->allocator, &out->regs, vector->regs.data, regs) != NULL;
-  for (uint32_t r = 0; r < regs && has_memory; r++) s.at[r] = VECTOR_NONE;
-  for (uint32_t i = 0; i < n && has_memory; i++) {
-    s.at[regs + i] = (uint32_t)out->insns.count;
-    has_memory = write_insn(&s, vector_insn_at(vector, i));
+static hg_status write_program(summer *s, hg_vector *v) {
+  memset(s->at, 0xff, s->old_regs * sizeof *s->at);
+  HG_TRY(hg_rewrite_begin(&s->to, v, 0));
+  for (uint32_t i = 0; i < v->insns.count && !s->to.no_memory; i++) {
+    hg_rewrite_place(&s->to, i);
+    write_insn(s, vector_insn_at(v, i));
   }
-  for (uint32_t i = 0; i < out->insns.count && has_memory; i++) {
-    vector_insn *insn = vector_insn_at(out, i);
-    if (insn->target != VECTOR_NONE) insn->target = s.at[regs + insn->target];
-  }
-  hg_release(&out->allocator, s.at);
-  return has_memory ? hg_vector_lifetimes(out) : hg_fail_memory("machine code", n * sizeof(vector_insn));
+  return hg_rewrite_end(&s->to, 1);
+}
+
+hg_status hg_native_pass_sums(native_build *b, hg_vector *v, uint32_t *fired) {
+  summer s = {.v = v, .old_regs = (uint32_t)v->regs.count};
+  (void)b;
+  s.at = hg_allocate_unset(&v->allocator, s.old_regs, sizeof *s.at);
+  if (s.at == NULL) return hg_fail_memory("machine code", s.old_regs * sizeof *s.at);
+  hg_status status = write_program(&s, v);
+  hg_release(&v->allocator, s.at);
+  *fired = s.written;
+  return status;
 }

@@ -316,29 +316,6 @@ static void walk_until_stable(wide *w) {
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static int uses_shared(const wide *w) {
-  for (uint32_t i = 0; i < w->to->insns.count; i++) {
-    const vector_insn *insn = vector_insn_at(w->to, i);
-    if (!(atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) continue;
-    if (insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) continue;
-    if (atlas_symbol_at(w->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED) return 1;
-  }
-  return 0;
-}
-
-static hg_status move_program_out(wide *w) {
-  hg_vector *v = w->to;
-  if (!w->has_failed && !w->no_memory) hg_wide_tidy(w);
-  if (!w->has_failed && !w->no_memory) hg_wide_coalesce(w);
-  if (!w->has_failed && !w->no_memory) hg_wide_interleave(w);
-  if (!w->has_failed && !w->no_memory) hg_wide_again(w);
-  if (w->no_memory) return hg_fail_memory("machine code", v->insns.count * sizeof(vector_insn));
-  if (w->has_failed) v->insns.count = 0;
-  v->has_block_ops = v->loses_lanes = 0;
-  v->sees_shared = (uint8_t)uses_shared(w);
-  return HG_OK;
-}
-
 static void find_loops(wide *w) {
   for (uint32_t i = 0; i < w->from->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(w->from, i);
@@ -382,28 +359,36 @@ static void find_alike(const hg_vector *v, uint8_t *alike) {
   }
 }
 
-/* The old program, of whose registers those that are alike in the block, as reductions are and what follows from them,
- * count as uniform: they are computed once. */
-static hg_status mark_alike(const hg_vector *vector, const atlas_program *program, int *has_tails,
-                            const hg_allocator *allocator, hg_vector *marked) {
-  marked->allocator = *allocator;
-  HG_TRY(hg_native_sums(vector, marked));
-  if (*has_tails) HG_TRY(hg_wide_tails(program, marked, has_tails));
-  uint64_t regs = marked->regs.count;
-  uint8_t *alike = hg_allocate(allocator, regs, sizeof *alike);
+hg_status hg_native_pass_alike(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t regs = v->regs.count;
+  uint8_t *alike = hg_allocate(&v->allocator, regs, sizeof *alike);
+  (void)b;
   if (alike == NULL) return hg_fail_memory("machine code", regs);
-  find_alike(marked, alike);
+  find_alike(v, alike);
   for (uint32_t r = 0; r < regs; r++) {
-    vector_reg *reg = vector_reg_at(marked, r);
-    if (alike[r] && reg->first != VECTOR_NONE) reg->uniform = 1;
+    vector_reg *reg = vector_reg_at(v, r);
+    if (!alike[r] || reg->first == VECTOR_NONE) continue;
+    *fired += !reg->uniform;
+    reg->uniform = 1;
   }
-  hg_release(allocator, alike);
+  hg_release(&v->allocator, alike);
   return HG_OK;
 }
 
-static hg_status write_whole(wide *w) {
-  uint64_t n = w->from->insns.count, values = w->from->regs.count * w->slices;
-  const hg_allocator *allocator = &w->to->allocator;
+/* *v = what has been written, HG_UNSUPPORTED if nothing has. */
+static hg_status move_program_out(wide *w, hg_vector *v) {
+  hg_vector old = *v;
+  if (w->no_memory) return hg_fail_memory("machine code", w->to->insns.count * sizeof(vector_insn));
+  if (w->has_failed) return HG_UNSUPPORTED;
+  *v = *w->to;
+  v->has_block_ops = v->loses_lanes = 0;
+  *w->to = old;
+  return HG_OK;
+}
+
+static hg_status write_whole(wide *w, hg_vector *v) {
+  uint64_t n = v->insns.count, values = v->regs.count * w->slices;
+  const hg_allocator *allocator = &v->allocator;
   w->value = hg_allocate_unset(allocator, values + n, sizeof *w->value); /* most slices are seldom come to */
   if (w->value == NULL) return hg_fail_memory("machine code", values * sizeof *w->value);
   w->loop_end = (uint32_t *)(w->value + values);
@@ -411,37 +396,34 @@ static hg_status write_whole(wide *w) {
   w->is_kept = (uint8_t *)(w->loop_end + n);
   find_loops(w);
   walk_until_stable(w);
-  hg_status status = move_program_out(w);
   hg_release(allocator, w->value);
   hg_array_release(allocator, &w->once);
   hg_array_release(allocator, &w->rounds);
   hg_array_release(allocator, &w->counted);
   hg_array_release(allocator, &w->cells);
-  return status;
+  return move_program_out(w, v);
 }
 
-hg_status hg_native_wide(const atlas_program *program, const hg_vector *vector, const native_target *target,
-                         int *has_tails, hg_vector *out, hg_array *known) {
-  const uint32_t *block = native_block(program), size = block[0] * block[1] * block[2], lanes = target->lanes;
-  hg_vector marked;
-  wide w = {.program = program, .shape = block, .from = &marked, .to = out, .lanes = lanes, .slices = size / lanes,
-            .registers = target->vector_count};
-  const hg_allocator allocator = out->allocator;
-  w.bits = *known;
+int hg_native_may_be_straight(const native_build *b, const hg_vector *v) {
+  if (!v->has_block_ops || !b->target->runs_blocks || v->insns.count > WIDE_MOST_INSNS) return 0;
+  return native_block(b->program)[0] % b->target->lanes == 0 && hg_cpu_local_bytes(b->program, v) == 0;
+}
+
+hg_status hg_native_pass_straight(native_build *b, hg_vector *v, uint32_t *fired) {
+  const uint32_t *block = native_block(b->program), size = block[0] * block[1] * block[2], lanes = b->target->lanes;
+  hg_vector to = *v;
+  to.insns = (hg_array){.element_size = sizeof(vector_insn)};
+  to.regs = (hg_array){.element_size = sizeof(vector_reg)};
+  wide w = {.program = b->program, .shape = block, .from = v, .to = &to, .lanes = lanes, .slices = size / lanes};
+  w.bits = b->known;
   w.cells.element_size = sizeof(wide_cell);
   w.once.element_size = sizeof(wide_once);
   w.rounds.element_size = w.counted.element_size = sizeof(uint32_t);
-  w.may_restart = (uint8_t)hg_wide_may_restart(program, vector);
-  w.counts_steps = (uint8_t)hg_native_counts_steps(vector);
-  *out = *vector;
-  out->allocator = allocator;
-  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  if (block[0] % lanes != 0 || !vector->has_block_ops || vector->insns.count > WIDE_MOST_INSNS) return HG_OK;
-  hg_status status = mark_alike(vector, program, has_tails, &allocator, &marked);
-  if (status == HG_OK) status = write_whole(&w);
-  hg_array_release(&allocator, &marked.insns);
-  hg_array_release(&allocator, &marked.regs);
-  *known = w.bits;
+  w.may_restart = (uint8_t)hg_wide_may_restart(b->program, v);
+  w.counts_steps = (uint8_t)hg_native_counts_steps(v);
+  hg_status status = write_whole(&w, v);
+  b->known = w.bits;
+  hg_vector_release(&to);
+  *fired = status == HG_OK;
   return status;
 }

@@ -1,7 +1,6 @@
-/* wide.h - the state of hg_native_wide, shared by its files: wide.c (control), wide_values.c (values), wide_collect.c
- * (reductions), wide_known.c (constant folding lane by lane), wide_loop.c (loops that stay), wide_memory.c (shared
- * memory in registers), wide_tidy.c (dead code), wide_coalesce.c (moves in loops), wide_tails.c (rows' last columns),
- * wide_again.c (values computed twice), wide_order.c (rows read in order).
+/* wide.h - the state of pass `straight` (wide.c), which its files share: wide.c (control), wide_values.c (values),
+ * wide_collect.c (reductions), wide_known.c (constant folding lane by lane), wide_loop.c (loops that stay),
+ * wide_memory.c (shared memory in registers); and what it promises to the passes behind it (passes.def).
  *
  * A block is `slices` vectors of `lanes` lanes. In a slice a register of the old program is a register of the new
  * program, or bits that are known of each lane. */
@@ -57,7 +56,6 @@ typedef struct wide {
   const hg_vector *from;
   hg_vector *to;
   uint32_t lanes, slices;
-  uint32_t registers;      /* of the target, for vectors */
   uint32_t blane;          /* register: the lane's number in the block */
   uint8_t must_restart;    /* 1: again from the start: is_kept has changed */
   uint8_t has_failed;      /* 1: the program stays as it is */
@@ -96,11 +94,6 @@ typedef struct wide {
 static inline wide_value *hg_wide_value(const wide *w, uint32_t r, uint32_t slice) {
   return &w->value[r * w->slices + slice];
 }
-
-/* ---- wide_tails.c ----------------------------------------------------------------------------------------- */
-
-/* Writes the program, which is that of hg_native_sums, anew with NATIVE_TAILs, if it has any. */
-hg_status hg_wide_tails(const atlas_program *program, hg_vector *v, int *has_tails);
 
 /* ---- wide_values.c ---------------------------------------------------------------------------------------- */
 
@@ -153,9 +146,5 @@ void hg_wide_forget(wide *w); /* from here on nothing is known of shared memory 
 /* 1 if the access has been written. */
 int hg_wide_access(wide *w, const vector_insn *insn, uint32_t slice);
 int hg_wide_expand_collective(wide *w, uint32_t insn); /* 1 if a collective has been written out */
-void hg_wide_tidy(wide *w);
-void hg_wide_coalesce(wide *w);
-void hg_wide_interleave(wide *w);
-void hg_wide_again(wide *w);
 
 #endif

@@ -5,22 +5,24 @@
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/wide.h"
 
+#include "base/error.h"
+#include "vector/rewrite.h"
+
 enum {
   FAR_APART = 48,  /* instructions between two reads */
   LEAST_READS = 16 /* reads of that kind: what is read so seldom has registers */
 };
 
 typedef struct again {
-  wide *w;
-  hg_vector *v;
-  hg_array insns;   /* the new program */
+  const hg_vector *v;
+  hg_rewrite to;
+  uint32_t old_regs;
   uint32_t *writer; /* per register: see hg_native_find_writers */
   uint32_t *now;    /* per register: the one that has its value, */
   uint32_t *at;     /* and the instruction of the new program that has computed or read it last */
-  uint32_t *place;  /* per instruction: its new number */
   uint32_t part;    /* the instruction of the new program behind the last label or jump */
   uint32_t count;   /* reads of values that are far away */
-  int writes;       /* 1: they are computed again */
+  int writes;       /* 1: they are computed again, in `to` */
 } again;
 
 static int is_element(const again *a, uint32_t r) {
@@ -48,65 +50,62 @@ static int is_cheap(const again *a, uint32_t r) {
   return is_element(a, made->s[is_second]) && (is_second || is_alike(a, made->s[1]));
 }
 
-static uint32_t append(again *a, const vector_insn *insn) {
-  if (hg_array_append(&a->v->allocator, &a->insns, insn, 1) == NULL) a->w->no_memory = 1;
-  return (uint32_t)a->insns.count - 1;
-}
-
-/* The register that has the value of `r`, which is read here: computed again where that was far away. */
-static uint32_t value_here(again *a, uint32_t r) {
+/* The register that has the value of `r`, which is read in instruction `here` of the new program: computed again where
+ * that was far away. */
+static uint32_t value_here(again *a, uint32_t r, uint32_t here) {
   if (!is_cheap(a, r)) return r;
   if (a->now[r] != r && a->at[r] < a->part) a->now[r] = r; /* it was not in this part */
-  uint32_t here = (uint32_t)a->insns.count, is_far = here - a->at[r] > FAR_APART;
+  int is_far = here - a->at[r] > FAR_APART;
   a->at[r] = here;
-  a->count += is_far;
+  a->count += (uint32_t)is_far;
   if (!is_far || !a->writes) return a->now[r];
   vector_insn insn = *vector_insn_at(a->v, a->writer[r]);
-  a->now[r] = insn.d = hg_wide_add_register(a->w, &(vector_reg){.kind = VECTOR_VARIES, .type = ATLAS_f32});
-  append(a, &insn);
+  a->now[r] = insn.d = hg_rewrite_register(&a->to, &(vector_reg){.kind = VECTOR_VARIES, .type = ATLAS_f32});
+  hg_rewrite_append(&a->to, &insn);
   return insn.d;
 }
 
-static void write_program(again *a, int writes) {
-  uint32_t n = (uint32_t)a->v->insns.count, regs = (uint32_t)a->v->regs.count;
-  a->writes = writes;
-  a->insns.count = a->count = a->part = 0;
-  for (uint32_t r = 0; r < regs; r++) a->now[r] = r;
-  for (uint32_t i = 0; i < n && !a->w->no_memory; i++) {
+/* Without a->writes it is only counted what would be computed again. */
+static void go_through(again *a) {
+  uint32_t n = (uint32_t)a->v->insns.count;
+  a->count = a->part = 0;
+  for (uint32_t r = 0; r < a->old_regs; r++) a->now[r] = r;
+  for (uint32_t i = 0; i < n && !a->to.no_memory; i++) {
     vector_insn insn = *vector_insn_at(a->v, i);
+    uint32_t here = i;
     for (int k = 0; k < 4; k++)
-      if (insn.s[k] < regs) insn.s[k] = value_here(a, insn.s[k]);
-    a->place[i] = append(a, &insn);
-    if (insn.d < regs) a->at[insn.d] = a->place[i];
-    if (insn.op == VECTOR_LABEL || vector_is_jump(insn.op)) a->part = a->place[i] + 1;
-  }
-  for (uint32_t i = 0; i < a->insns.count && !a->w->no_memory; i++) {
-    vector_insn *insn = (vector_insn *)a->insns.data + i;
-    if (insn->target != VECTOR_NONE) insn->target = a->place[insn->target];
+      if (insn.s[k] < a->old_regs) insn.s[k] = value_here(a, insn.s[k], a->writes ? hg_rewrite_count(&a->to) : i);
+    if (a->writes) {
+      hg_rewrite_place(&a->to, i);
+      here = hg_rewrite_append(&a->to, &insn);
+    }
+    if (insn.d < a->old_regs) a->at[insn.d] = here;
+    if (insn.op == VECTOR_LABEL || vector_is_jump(insn.op)) a->part = here + 1;
   }
 }
 
-/* First it is only counted what would be computed again. */
-void hg_wide_again(wide *w) {
-  hg_vector *v = w->to;
-  uint64_t regs = v->regs.count, n = v->insns.count;
-  again a = {.w = w, .v = v, .insns.element_size = sizeof(vector_insn)};
-  a.writer = hg_allocate(&v->allocator, 3 * regs + n, sizeof *a.writer);
-  if (a.writer == NULL) {
-    w->no_memory = 1;
-    return;
-  }
+static hg_status write_program(again *a, hg_vector *v) {
+  HG_TRY(hg_rewrite_begin(&a->to, v, a->count));
+  a->writes = 1;
+  go_through(a);
+  return hg_rewrite_end(&a->to, 0);
+}
+
+hg_status hg_native_pass_again(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t regs = v->regs.count;
+  again a = {.v = v, .old_regs = (uint32_t)regs};
+  (void)b;
+  a.writer = hg_allocate(&v->allocator, 3 * regs, sizeof *a.writer);
+  if (a.writer == NULL) return hg_fail_memory("machine code", 3 * regs * sizeof *a.writer);
   a.now = a.writer + regs;
   a.at = a.now + regs;
-  a.place = a.at + regs;
   hg_native_find_writers(v, a.writer);
-  write_program(&a, 0);
+  go_through(&a);
+  hg_status status = HG_OK;
   if (a.count >= LEAST_READS) {
-    write_program(&a, 1);
-    const hg_array old = v->insns;
-    v->insns = a.insns;
-    a.insns = old;
+    status = write_program(&a, v);
+    *fired = a.count;
   }
-  hg_array_release(&v->allocator, &a.insns);
   hg_release(&v->allocator, a.writer);
+  return status;
 }

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 enum { MOST_BOUNDS = 64 };
 
@@ -31,13 +32,14 @@ typedef struct bound {
 typedef struct bounds {
   native_build *b;
   const hg_vector *from;
-  hg_vector *to;
+  hg_rewrite to;
   uint32_t *writer; /* per register: see hg_native_find_writers */
   uint32_t *latest; /* per register: the last instruction so far that has written it; VECTOR_NONE */
   uint32_t part;    /* the instruction behind the last label or jump so far */
   int may_restart;  /* 1: a block may begin again when it has stored something */
   bound bound[MOST_BOUNDS];
   uint32_t count;
+  uint32_t written; /* comparisons */
 } bounds;
 
 /* ---- accesses by row --------------------------------------------------------------------------------------------- */
@@ -247,65 +249,53 @@ static int is_dense(const bounds *s, const bound *b) {
   return (b->loads == 0 || b->loads == count) && (b->stores == 0 || b->stores == count);
 }
 
-static void append(hg_vector *v, const vector_insn *insn) { /* there is room */
-  *vector_insn_at(v, (uint32_t)v->insns.count++) = *insn;
+static void append_comparison(bounds *s, const bound *b) {
+  vector_insn within = vector_insn_of(NATIVE_WITHIN, VECTOR_ALL);
+  within.symbol = (uint16_t)b->symbol;
+  within.s[0] = b->added;
+  within.s[1] = b->tail;
+  within.s[2] = b->end;
+  within.bits = b->last;
+  if (is_dense(s, b)) within.flags |= VECTOR_CONTIGUOUS;
+  if (b->stores > 0) within.flags |= NATIVE_STORED;
+  hg_rewrite_append(&s->to, &within);
+  s->written++;
 }
 
-/* Comparisons that stand before an instruction of the old program, or before one in front of it. */
-static uint32_t comparisons_before(const bounds *s, uint32_t i) {
-  uint32_t count = 0;
-  for (uint32_t k = 0; k < s->count && s->bound[k].before <= i; k++) count += !s->bound[k].is_absorbed;
-  return count;
-}
-
-/* Returns 0 if a NATIVE_TAIL has no comparison. */
-static int write_program(bounds *s) {
+/* HG_UNSUPPORTED if a NATIVE_TAIL has no comparison. */
+static hg_status write_program(bounds *s, hg_vector *v) {
+  HG_TRY(hg_rewrite_begin(&s->to, v, MOST_BOUNDS));
   begin_scan(s);
-  for (uint32_t i = 0, next = 0; i < s->from->insns.count; scan(s, i++)) {
-    vector_insn insn = *vector_insn_at(s->from, i);
+  for (uint32_t i = 0, next = 0; i < v->insns.count; scan(s, i++)) {
+    vector_insn insn = *vector_insn_at(v, i);
     bound now;
-    for (; next < s->count && s->bound[next].before == i; next++) {
-      if (s->bound[next].is_absorbed) continue;
-      vector_insn within = vector_insn_of(NATIVE_WITHIN, VECTOR_ALL);
-      within.symbol = (uint16_t)s->bound[next].symbol;
-      within.s[0] = s->bound[next].added;
-      within.s[1] = s->bound[next].tail;
-      within.s[2] = s->bound[next].end;
-      within.bits = s->bound[next].last;
-      if (is_dense(s, &s->bound[next])) within.flags |= VECTOR_CONTIGUOUS;
-      if (s->bound[next].stores > 0) within.flags |= NATIVE_STORED;
-      append(s->to, &within);
-    }
+    for (; next < s->count && s->bound[next].before == i; next++)
+      if (!s->bound[next].is_absorbed) append_comparison(s, &s->bound[next]);
     const bound *known = is_by_row(s, &insn, &now) ? bound_of(s, &now) : NULL;
     if (known != NULL && now.last <= known->last && i >= known->before) insn.flags |= VECTOR_IN_BOUNDS;
-    else if (insn.flags & NATIVE_TAIL && vector_is_primitive(insn.op)) return 0;
-    if (insn.target != VECTOR_NONE) insn.target += comparisons_before(s, insn.target);
-    append(s->to, &insn);
+    else if (insn.flags & NATIVE_TAIL && vector_is_primitive(insn.op)) {
+      hg_rewrite_cancel(&s->to);
+      return HG_UNSUPPORTED;
+    }
+    hg_rewrite_place(&s->to, i);
+    hg_rewrite_append(&s->to, &insn);
   }
-  return 1;
+  return hg_rewrite_end(&s->to, 0);
 }
 
-hg_status hg_native_bounds(native_build *b, const hg_vector *whole, hg_vector *out) {
-  uint64_t n = whole->insns.count, regs = whole->regs.count;
-  bounds s = {.b = b, .from = whole, .to = out};
-  *out = *whole;
-  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  s.writer = hg_allocate(&out->allocator, 2 * regs, sizeof *s.writer);
-  int is_done = 1, has_memory = s.writer != NULL &&
-                                hg_array_append(&out->allocator, &out->regs, whole->regs.data, regs) != NULL &&
-                                hg_array_reserve(&out->allocator, &out->insns, n + MOST_BOUNDS);
-  if (has_memory) {
-    s.latest = s.writer + regs;
-    hg_native_find_writers(whole, s.writer);
-    find_bounds(&s);
-    absorb(&s);
-    find_row_starts(&s);
-    is_done = write_program(&s);
-  }
-  hg_release(&out->allocator, s.writer);
-  if (!is_done) return HG_UNSUPPORTED;
-  return has_memory ? HG_OK : hg_fail_memory("machine code", n * sizeof(vector_insn));
+hg_status hg_native_pass_bounds(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t regs = v->regs.count;
+  bounds s = {.b = b, .from = v, .writer = hg_allocate(&v->allocator, 2 * regs, sizeof *s.writer)};
+  if (s.writer == NULL) return hg_fail_memory("machine code", 2 * regs * sizeof *s.writer);
+  s.latest = s.writer + regs;
+  hg_native_find_writers(v, s.writer);
+  find_bounds(&s);
+  absorb(&s);
+  find_row_starts(&s);
+  hg_status status = write_program(&s, v);
+  hg_release(&v->allocator, s.writer);
+  *fired = s.written;
+  return status;
 }
 
 /* 1 if a register is an index: it must not be loaded once more behind its comparison, since others than

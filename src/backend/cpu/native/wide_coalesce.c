@@ -3,6 +3,9 @@
  * computed there. */
 #include "backend/cpu/native/wide.h"
 
+#include "base/error.h"
+#include "vector/rewrite.h"
+
 #include <string.h>
 
 typedef struct register_use {
@@ -16,8 +19,8 @@ typedef struct coalescer {
   hg_vector *v;
   register_use *use;      /* per register */
   uint32_t *instead;      /* per register: its new name */
-  uint32_t *place;        /* per instruction: its new number */
   uint32_t label, back, exit; /* the loop: its label, the jump back, the one that leaves it */
+  uint32_t moves;         /* that are not needed */
 } coalescer;
 
 /* 1 if the label begins a loop with one exit and no other loop in it. */
@@ -74,45 +77,34 @@ static void coalesce_loop(coalescer *c) {
     vector_insn *move = vector_insn_at(c->v, i);
     if (!can_coalesce(c, i) || c->instead[move->s[0]] != move->s[0]) continue;
     c->instead[move->s[0]] = move->d;
-    move->op = 0;
+    move->op = VECTOR_REMOVED;
+    c->moves++;
   }
 }
 
 static uint32_t renamed(const coalescer *c, uint32_t r) { return r < VECTOR_ALL ? c->instead[r] : r; }
 
-static void rename_and_remove(coalescer *c) {
-  hg_vector *v = c->v;
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < v->insns.count; i++) {
-    vector_insn insn = *vector_insn_at(v, i);
-    c->place[i] = kept;
-    if (insn.op == 0) continue;
-    for (int k = 0; k < 4; k++) insn.s[k] = renamed(c, insn.s[k]);
-    insn.mask = renamed(c, insn.mask);
-    insn.d = renamed(c, insn.d);
-    *vector_insn_at(v, kept++) = insn;
-  }
-  v->insns.count = kept;
-  for (uint32_t i = 0; i < kept; i++) {
-    vector_insn *insn = vector_insn_at(v, i);
-    if (insn->target != VECTOR_NONE) insn->target = c->place[insn->target];
+static void rename_registers(coalescer *c) {
+  for (uint32_t i = 0; i < c->v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(c->v, i);
+    for (int k = 0; k < 4; k++) insn->s[k] = renamed(c, insn->s[k]);
+    insn->mask = renamed(c, insn->mask);
+    insn->d = renamed(c, insn->d);
   }
 }
 
-void hg_wide_coalesce(wide *w) {
-  hg_vector *v = w->to;
-  uint64_t regs = v->regs.count, n = v->insns.count;
-  uint32_t words = sizeof(register_use) / sizeof(uint32_t);
-  coalescer c = {.v = v, .instead = hg_allocate(&v->allocator, (1 + words) * regs + n, sizeof *c.instead)};
-  if (c.instead == NULL) {
-    w->no_memory = 1;
-    return;
-  }
+hg_status hg_native_pass_coalesce(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t regs = v->regs.count;
+  uint32_t words = 1 + sizeof(register_use) / sizeof(uint32_t);
+  coalescer c = {.v = v, .instead = hg_allocate(&v->allocator, words * regs, sizeof *c.instead)};
+  (void)b;
+  if (c.instead == NULL) return hg_fail_memory("machine code", words * regs * sizeof *c.instead);
   c.use = (register_use *)(void *)(c.instead + regs);
-  c.place = c.instead + (1 + words) * regs;
   for (uint32_t r = 0; r < regs; r++) c.instead[r] = r;
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < v->insns.count; i++)
     if (vector_insn_at(v, i)->op == VECTOR_LABEL && find_loop(&c, i)) coalesce_loop(&c);
-  rename_and_remove(&c);
+  if (c.moves > 0) rename_registers(&c);
   hg_release(&v->allocator, c.instead);
+  *fired = c.moves;
+  return hg_rewrite_remove(v);
 }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include <string.h>
 
@@ -35,14 +36,14 @@ typedef struct index_span { /* loads of one buffer by indices that grow alike */
 typedef struct indexer {
   const atlas_program *program;
   const hg_vector *from;
-  hg_vector *to;
-  index_use *use;           /* per register */
-  uint32_t *place;          /* per instruction: where it stands in `to` */
+  hg_rewrite to;
+  index_use *use;           /* per register of the old program */
+  uint32_t old_regs;
   uint32_t label, back;     /* the loop */
   uint32_t first, last;     /* its first and its last load by such an index */
   index_span spans[MOST_SPANS];
   uint32_t count;           /* of spans; 0: the loop stays as it is */
-  uint8_t no_memory;
+  uint32_t written;         /* spans of all loops */
 } indexer;
 
 int hg_native_is_index_sum(const hg_vector *v, uint32_t reg) {
@@ -158,7 +159,7 @@ static int is_straight(const indexer *x) {
 static void find_spans(indexer *x) {
   uint32_t loads = 0;
   x->count = x->first = x->last = 0;
-  memset(x->use, 0, x->from->regs.count * sizeof *x->use);
+  memset(x->use, 0, x->old_regs * sizeof *x->use);
   for (uint32_t i = 0; i < x->from->insns.count; i++) note_insn(x, i);
   for (uint32_t i = x->label + 1; i < x->back; i++) {
     const vector_insn *insn = vector_insn_at(x->from, i);
@@ -179,14 +180,7 @@ static void find_spans(indexer *x) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void append(indexer *x, const vector_insn *insn) {
-  if (hg_array_append(&x->to->allocator, &x->to->insns, insn, 1) == NULL) x->no_memory = 1;
-}
-
-static uint32_t add_register(indexer *x, vector_reg reg) {
-  if (hg_array_append(&x->to->allocator, &x->to->regs, &reg, 1) == NULL) x->no_memory = 1;
-  return (uint32_t)x->to->regs.count - 1;
-}
+static uint32_t add_register(indexer *x, vector_reg reg) { return hg_rewrite_register(&x->to, &reg); }
 
 /* An operation on u32 in all lanes. */
 static void append_operation(indexer *x, uint16_t op, uint32_t d, uint32_t a, uint32_t b, uint32_t slice) {
@@ -196,7 +190,7 @@ static void append_operation(indexer *x, uint16_t op, uint32_t d, uint32_t a, ui
   insn.d = d;
   insn.s[0] = a;
   insn.s[1] = b;
-  append(x, &insn);
+  hg_rewrite_append(&x->to, &insn);
 }
 
 static index_span *span_of_index(indexer *x, const vector_insn *load) {
@@ -233,7 +227,8 @@ static void append_checks(indexer *x) {
     check.s[0] = x->spans[k].greatest;
     check.s[1] = x->spans[k].added;
     check.bits = x->spans[k].displacement;
-    append(x, &check);
+    hg_rewrite_append(&x->to, &check);
+    x->written++;
   }
 }
 
@@ -245,7 +240,7 @@ static int append_instead(indexer *x, uint32_t i) {
     uint32_t sum = add_register(x, (vector_reg){.kind = VECTOR_VARIES, .type = ATLAS_u32, .bits = WIDE_INDEX_SUM});
     append_operation(x, ATLAS_OP_add, sum, insn.s[0], span->added, insn.slice);
     insn.s[0] = sum;
-    append(x, &insn);
+    hg_rewrite_append(&x->to, &insn);
     return 1;
   }
   if (insn.d >= VECTOR_ALL || x->use[insn.d].update != i || !is_index(x, insn.d)) return 0;
@@ -254,37 +249,28 @@ static int append_instead(indexer *x, uint32_t i) {
   return span != NULL;
 }
 
-static void write_program(indexer *x) {
-  for (uint32_t i = 0; i < x->from->insns.count && !x->no_memory; i++) {
-    const vector_insn *insn = vector_insn_at(x->from, i);
+static hg_status write_program(indexer *x, hg_vector *v) {
+  HG_TRY(hg_rewrite_begin(&x->to, v, v->insns.count / 8));
+  for (uint32_t i = 0; i < v->insns.count && !x->to.no_memory; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
     int has_loop = insn->op == VECTOR_LABEL && find_loop(x, i);
     if (insn->op == VECTOR_LABEL) x->count = 0;
     if (has_loop) find_spans(x);
     if (has_loop && x->count > 0) begin_spans(x);
     if (x->count > 0 && i == x->first) append_checks(x);
-    x->place[i] = (uint32_t)x->to->insns.count;
-    if (x->count == 0 || i <= x->label || i >= x->back || !append_instead(x, i)) append(x, insn);
+    hg_rewrite_place(&x->to, i);
+    if (x->count == 0 || i <= x->label || i >= x->back || !append_instead(x, i)) hg_rewrite_append(&x->to, insn);
     if (x->count > 0 && i == x->back) x->count = 0;
   }
-  for (uint32_t i = 0; i < x->to->insns.count && !x->no_memory; i++) {
-    vector_insn *insn = vector_insn_at(x->to, i);
-    if (insn->target != VECTOR_NONE) insn->target = x->place[insn->target];
-  }
+  return hg_rewrite_end(&x->to, 1);
 }
 
-hg_status hg_native_indices(const atlas_program *program, const hg_vector *whole, hg_vector *out) {
-  uint64_t n = whole->insns.count, regs = whole->regs.count, words = sizeof(index_use) / sizeof(uint32_t);
-  indexer x = {.program = program, .from = whole, .to = out};
-  *out = *whole;
-  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  x.place = hg_allocate(&out->allocator, n + words * regs, sizeof *x.place);
-  if (x.place == NULL) return hg_fail_memory("machine code", (n + words * regs) * sizeof *x.place);
-  x.use = (index_use *)(void *)(x.place + n);
-  if (hg_array_append(&out->allocator, &out->regs, whole->regs.data, regs) == NULL ||
-      !hg_array_reserve(&out->allocator, &out->insns, n + n / 8))
-    x.no_memory = 1;
-  else write_program(&x);
-  hg_release(&out->allocator, x.place);
-  return x.no_memory ? hg_fail_memory("machine code", n * sizeof(vector_insn)) : hg_vector_lifetimes(out);
+hg_status hg_native_pass_indices(native_build *b, hg_vector *v, uint32_t *fired) {
+  indexer x = {.program = b->program, .from = v, .old_regs = (uint32_t)v->regs.count};
+  x.use = hg_allocate(&v->allocator, x.old_regs, sizeof *x.use);
+  if (x.use == NULL) return hg_fail_memory("machine code", x.old_regs * sizeof *x.use);
+  hg_status status = write_program(&x, v);
+  hg_release(&v->allocator, x.use);
+  *fired = x.written;
+  return status;
 }

@@ -7,7 +7,9 @@
  * begin each with copies of the vectors that both read: so one load serves both. What is interleaved only computes, or
  * loads elements of shared memory that exist, so no order of effects changes. */
 #include "backend/cpu/native/wide.h"
+#include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include <string.h>
 
@@ -19,15 +21,14 @@ enum {
 typedef struct run { uint32_t first, count; } run; /* of instructions */
 
 typedef struct interleaver {
-  const wide *w;
+  const atlas_program *program;
   hg_vector *v;
-  hg_array to;       /* vector_insn: the new order */
+  uint32_t registers; /* of the target, for vectors */
+  hg_rewrite to;
   hg_array pairs;    /* run: of interleaved slices, in the new order */
   uint32_t *run_of;  /* per register: the last run that writes it, by the run's first instruction; VECTOR_NONE */
   uint32_t *read_by; /* per register: the last run that reads it */
   uint32_t *instead; /* per register: the one that it is; VECTOR_NONE: itself */
-  uint32_t *place;   /* per instruction: its new number */
-  uint8_t no_memory;
 } interleaver;
 
 static int is_movable(const interleaver *p, const vector_insn *insn) {
@@ -37,7 +38,7 @@ static int is_movable(const interleaver *p, const vector_insn *insn) {
   if (!(flags & ATLAS_LOAD) || flags & ATLAS_ATOMIC || flags & ATLAS_SPACE_POOL || !(insn->flags & VECTOR_IN_BOUNDS))
     return 0;
   if (insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
-  return atlas_symbol_at(p->w->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
+  return atlas_symbol_at(p->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
 }
 
 /* The end of the run of one slice that begins at an instruction. */
@@ -98,25 +99,13 @@ static int are_independent(interleaver *p, uint32_t first, uint32_t second, uint
 static void append(interleaver *p, vector_insn insn) {
   for (int k = 0; k < 4; k++)
     if (insn.s[k] < VECTOR_ALL && p->instead[insn.s[k]] != VECTOR_NONE) insn.s[k] = p->instead[insn.s[k]];
-  if (hg_array_append(&p->v->allocator, &p->to, &insn, 1) == NULL) p->no_memory = 1;
+  hg_rewrite_append(&p->to, &insn);
 }
 
 static void append_old(interleaver *p, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
-    p->place[i] = (uint32_t)p->to.count;
+    hg_rewrite_place(&p->to, i);
     append(p, *vector_insn_at(p->v, i));
-  }
-}
-
-/* What has been appended is the program now, and nothing has been appended. */
-static void take_over(interleaver *p) {
-  hg_array old = p->v->insns;
-  p->v->insns = p->to;
-  p->to = old;
-  p->to.count = 0;
-  for (uint32_t i = 0; i < p->v->insns.count && !p->no_memory; i++) {
-    vector_insn *insn = vector_insn_at(p->v, i);
-    if (insn->target != VECTOR_NONE) insn->target = p->place[insn->target];
   }
 }
 
@@ -124,20 +113,21 @@ static void take_over(interleaver *p) {
 
 /* Instruction by instruction; a load that the first run has as well is left out. */
 static void interleave(interleaver *p, uint32_t first, uint32_t count) {
-  run pair = {(uint32_t)p->to.count, 0};
+  run pair = {hg_rewrite_count(&p->to), 0};
   for (uint32_t i = first; i < first + count; i++) {
     const vector_insn *a = vector_insn_at(p->v, i), *b = vector_insn_at(p->v, i + count);
     append(p, *a);
     if (are_one_load(p, a, b)) p->instead[b->d] = a->d;
     else append(p, *b);
   }
-  pair.count = (uint32_t)p->to.count - pair.first;
-  if (hg_array_append(&p->v->allocator, &p->pairs, &pair, 1) == NULL) p->no_memory = 1;
+  pair.count = hg_rewrite_count(&p->to) - pair.first;
+  if (hg_array_append(&p->v->allocator, &p->pairs, &pair, 1) == NULL) p->to.no_memory = 1;
 }
 
-static void interleave_slices(interleaver *p) {
+static hg_status interleave_slices(interleaver *p) {
   uint32_t n = (uint32_t)p->v->insns.count;
-  for (uint32_t first = 0, second = 0; first < n && !p->no_memory; first = second) {
+  HG_TRY(hg_rewrite_begin(&p->to, p->v, 0));
+  for (uint32_t first = 0, second = 0; first < n && !p->to.no_memory; first = second) {
     second = end_of_run(p, first);
     if (second == first) second++;
     uint32_t count = second - first;
@@ -149,7 +139,7 @@ static void interleave_slices(interleaver *p) {
     interleave(p, first, count);
     second += count;
   }
-  take_over(p);
+  return hg_rewrite_end(&p->to, 0);
 }
 
 /* ---- pairs of pairs ---------------------------------------------------------------------------------------------- */
@@ -175,7 +165,7 @@ static uint32_t count_given(const interleaver *p, const run *one, const run *two
 /* 1 if two pairs follow each other, and compute with more vectors in common than there are registers. */
 static int share_vectors(interleaver *p, const run *one, const run *two) {
   if (one->first + one->count != two->first || one->count != two->count) return 0;
-  return are_independent(p, one->first, two->first, one->count) && count_given(p, one, two) > p->w->registers;
+  return are_independent(p, one->first, two->first, one->count) && count_given(p, one, two) > p->registers;
 }
 
 static int is_load(const vector_insn *insn) {
@@ -203,10 +193,8 @@ static void append_copies(interleaver *p, uint32_t first, uint32_t end, const ru
       move.type = ATLAS_f32;
       move.slice = a->slice;
       move.s[0] = a->s[k];
-      move.d = *copy = (uint32_t)p->v->regs.count;
-      if (hg_array_append(&p->v->allocator, &p->v->regs, &reg, 1) == NULL ||
-          hg_array_append(&p->v->allocator, &p->to, &move, 1) == NULL)
-        p->no_memory = 1;
+      move.d = *copy = hg_rewrite_register(&p->to, &reg);
+      hg_rewrite_append(&p->to, &move);
     }
   }
 }
@@ -216,13 +204,13 @@ static void append_turn(interleaver *p, uint32_t first, uint32_t count, const ui
     vector_insn insn = *vector_insn_at(p->v, first + i);
     for (uint32_t k = 0; k < 4; k++)
       if (copy[4 * i + k] != VECTOR_NONE) insn.s[k] = copy[4 * i + k];
-    if (hg_array_append(&p->v->allocator, &p->to, &insn, 1) == NULL) p->no_memory = 1;
+    hg_rewrite_append(&p->to, &insn);
   }
 }
 
 static void interleave_two(interleaver *p, const run *one) {
   uint32_t copy[4 * MOST_IN_TURN], end = one->first + one->count;
-  for (uint32_t i = one->first, next; i < end && !p->no_memory; i = next) {
+  for (uint32_t i = one->first, next; i < end && !p->to.no_memory; i = next) {
     next = end_of_turn(p, i, end);
     append_copies(p, i, next, one, copy);
     append_turn(p, i, next - i, copy);
@@ -230,39 +218,36 @@ static void interleave_two(interleaver *p, const run *one) {
   }
 }
 
-static void interleave_pairs(interleaver *p) {
+static hg_status interleave_pairs(interleaver *p) {
   const run *pairs = p->pairs.data;
   uint32_t at = 0;
-  memset(p->instead, 0xff, p->v->regs.count * sizeof *p->instead);
-  for (size_t k = 0; k + 1 < p->pairs.count && !p->no_memory; k++) {
+  for (size_t k = 0; k + 1 < p->pairs.count; k++) {
     if (!share_vectors(p, &pairs[k], &pairs[k + 1])) continue;
+    if (at == 0) HG_TRY(hg_rewrite_begin(&p->to, p->v, 0));
     append_old(p, at, pairs[k].first);
     interleave_two(p, &pairs[k]);
     at = pairs[k].first + 2 * pairs[k].count;
     k++;
   }
-  if (at == 0) return;
+  if (at == 0) return HG_OK;
   append_old(p, at, (uint32_t)p->v->insns.count);
-  take_over(p);
+  return hg_rewrite_end(&p->to, 0);
 }
 
-void hg_wide_interleave(wide *w) {
-  hg_vector *v = w->to;
-  uint64_t regs = v->regs.count, n = v->insns.count;
-  interleaver p = {.w = w, .v = v, .run_of = hg_allocate(&v->allocator, 3 * regs + n, sizeof *p.run_of),
-                   .to.element_size = sizeof(vector_insn), .pairs.element_size = sizeof(run)};
-  if (p.run_of == NULL) p.no_memory = 1;
-  else {
-    p.read_by = p.run_of + regs;
-    p.instead = p.read_by + regs;
-    p.place = p.instead + regs;
-    memset(p.run_of, 0xff, 3 * regs * sizeof *p.run_of);
-    interleave_slices(&p);
-    memset(p.run_of, 0xff, 2 * regs * sizeof *p.run_of);
-    if (!p.no_memory) interleave_pairs(&p);
-  }
-  w->no_memory |= p.no_memory;
+hg_status hg_native_pass_interleave(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t regs = v->regs.count, bytes = 3 * regs * sizeof(uint32_t);
+  interleaver p = {.program = b->program, .v = v, .registers = b->target->vector_count,
+                   .pairs.element_size = sizeof(run)};
+  p.run_of = hg_allocate_unset(&v->allocator, bytes, 1);
+  if (p.run_of == NULL) return hg_fail_memory("machine code", bytes);
+  p.read_by = p.run_of + regs;
+  p.instead = p.read_by + regs;
+  memset(p.run_of, 0xff, bytes);
+  hg_status status = interleave_slices(&p);
+  memset(p.run_of, 0xff, bytes);
+  if (status == HG_OK) status = interleave_pairs(&p);
   hg_release(&v->allocator, p.run_of);
-  hg_array_release(&v->allocator, &p.to);
+  *fired = (uint32_t)p.pairs.count;
   hg_array_release(&v->allocator, &p.pairs);
+  return status;
 }

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 enum {
   LEAST_BYTES = 4096,    /* of a row: a shorter one is asked for while others are read */
@@ -37,8 +38,7 @@ typedef struct orderer {
   uint32_t *place;  /* per vector of the row: how many instructions need it last; where they begin */
   uint32_t *order;  /* the instructions that compute, by what they need */
   uint32_t computing, loads;
-  hg_array insns;      /* the new program */
-  int no_memory;
+  hg_rewrite to;
 } orderer;
 
 /* Instructions of the row's part of the program, about as many as a processor's: 64 bits take two, the greater one of
@@ -136,10 +136,6 @@ static void sort(orderer *o) {
   }
 }
 
-static void append(orderer *o, const vector_insn *insn) {
-  if (hg_array_append(&o->v->allocator, &o->insns, insn, 1) == NULL) o->no_memory = 1;
-}
-
 /* The row's load that writes a register; NULL: none does. */
 static const vector_insn *load_of(const orderer *o, uint32_t r) {
   if (r >= VECTOR_ALL || o->writer[r] <= o->within || o->writer[r] >= o->end) return NULL;
@@ -151,7 +147,7 @@ static const vector_insn *load_of(const orderer *o, uint32_t r) {
 static void append_load(orderer *o, uint32_t r) {
   const vector_insn *load = load_of(o, r);
   if (load == NULL || o->needs[r] == NO_PLACE) return;
-  append(o, load);
+  hg_rewrite_append(&o->to, load);
   o->needs[r] = NO_PLACE;
 }
 
@@ -185,52 +181,46 @@ static void append_first(orderer *o) {
   fetch.symbol = within->symbol;
   fetch.s[0] = within->s[0];
   fetch.slice = VECTOR_NONE;
-  if (kept > 0) append(o, &fetch);
+  if (kept > 0) hg_rewrite_append(&o->to, &fetch);
   for (uint32_t k = 1; k <= kept; k++) append_load(o, o->place[k]);
   fetch.slice = kept;
   fetch.bits = (uint64_t)late * o->b->target->lanes;
-  if (kept < late || late == 0) append(o, &fetch);
+  if (kept < late || late == 0) hg_rewrite_append(&o->to, &fetch);
 }
 
-static void write_program(orderer *o) {
+static hg_status write_program(orderer *o) {
   uint32_t n = (uint32_t)o->v->insns.count, of_none = o->place[NO_PLACE]; /* these need no vector, such as indices */
-  uint32_t more; /* than before */
-  for (uint32_t i = 0; i <= o->within; i++) append(o, vector_insn_at(o->v, i));
-  for (uint32_t i = 0; i < of_none; i++) append(o, vector_insn_at(o->v, o->order[i]));
+  HG_TRY(hg_rewrite_begin(&o->to, o->v, 2));
+  for (uint32_t i = 0; i <= o->within; i++) hg_rewrite_keep(&o->to, i);
+  for (uint32_t i = 0; i < of_none; i++) hg_rewrite_keep(&o->to, o->order[i]);
   append_first(o);
   for (uint32_t i = of_none; i < o->computing; i++) {
     const vector_insn *insn = vector_insn_at(o->v, o->order[i]);
     for (int k = 0; k < 4; k++) append_load(o, insn->s[k]);
-    append(o, insn);
+    hg_rewrite_keep(&o->to, o->order[i]);
   }
   for (uint32_t i = o->within + 1; i < o->end; i++) append_load(o, vector_insn_at(o->v, i)->d);
-  more = (uint32_t)o->insns.count - o->end;
-  for (uint32_t i = o->end; i < n; i++) append(o, vector_insn_at(o->v, i));
-  for (uint32_t i = 0; i < o->insns.count && !o->no_memory; i++) {
-    vector_insn *insn = (vector_insn *)o->insns.data + i;
-    if (insn->target != VECTOR_NONE && insn->target > o->within) insn->target += more;
-  }
+  for (uint32_t i = o->end; i < n; i++) hg_rewrite_keep(&o->to, i);
+  return hg_rewrite_end(&o->to, 0);
 }
 
-hg_status hg_native_order(native_build *b, hg_vector *whole) {
-  orderer o = {.b = b, .v = whole, .insns.element_size = sizeof(vector_insn)};
-  uint64_t regs = whole->regs.count, n = whole->insns.count;
+hg_status hg_native_pass_order(native_build *b, hg_vector *v, uint32_t *fired) {
+  orderer o = {.b = b, .v = v};
+  uint64_t regs = v->regs.count, n = v->insns.count;
   if (!find_row(&o)) return HG_OK;
   uint64_t words = 2 * regs + n + o.vectors + 1;
-  o.writer = hg_allocate(&whole->allocator, words, sizeof *o.writer);
+  o.writer = hg_allocate(&v->allocator, words, sizeof *o.writer);
   if (o.writer == NULL) return hg_fail_memory("machine code", words * sizeof *o.writer);
   o.needs = o.writer + regs;
   o.order = o.needs + regs;
   o.place = o.order + n;
-  hg_native_find_writers(whole, o.writer);
+  hg_native_find_writers(v, o.writer);
+  hg_status status = HG_OK;
   if (find_needs(&o)) {
     sort(&o);
-    write_program(&o);
-    const hg_array old = whole->insns;
-    whole->insns = o.insns;
-    o.insns = old;
+    status = write_program(&o);
+    *fired = 1;
   }
-  hg_array_release(&whole->allocator, &o.insns);
-  hg_release(&whole->allocator, o.writer);
-  return o.no_memory ? hg_fail_memory("machine code", n * sizeof(vector_insn)) : HG_OK;
+  hg_release(&v->allocator, o.writer);
+  return status;
 }

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include <string.h>
 
@@ -27,19 +28,18 @@ enum { ALONG_X = 1, ALONG_Y = 2 };
 typedef struct stack {
   const atlas_program *program;
   const hg_vector *from;
-  hg_vector *to;
+  hg_rewrite to;
+  uint32_t old_regs;
   uint32_t slices;         /* of one block */
   native_stack_shape shape;
   uint32_t shared_bytes;   /* of one block */
   uint8_t has_operands;    /* 1: loads that hg_native_is_operand is for need no code */
   uint32_t *name;  /* per register: the first of the registers that it is in blocks where it differs from the first
                       one's; VECTOR_NONE: none yet */
-  uint32_t *place;         /* per instruction: where it stands in `to` */
   uint32_t *reads;         /* per register: how many of a run's instructions read it; see write_columns */
   uint32_t *again;         /* per register: what it is in the column that is written; VECTOR_NONE: as ever */
   uint8_t *differs;        /* per register: how it may differ between the blocks */
   uint8_t holds[ATLAS_MAX_SYMBOLS]; /* per shared array: how its elements may differ */
-  uint8_t no_memory;
 } stack;
 
 /* ---- what may differ --------------------------------------------------------------------------------------------- */
@@ -191,14 +191,7 @@ static int choose_shape(stack *s) {
 
 typedef struct block_place { uint32_t x, y; } block_place; /* in the stack */
 
-static void append(stack *s, const vector_insn *insn) {
-  if (hg_array_append(&s->to->allocator, &s->to->insns, insn, 1) == NULL) s->no_memory = 1;
-}
-
-static uint32_t add_register(stack *s, const vector_reg *reg) {
-  if (hg_array_append(&s->to->allocator, &s->to->regs, reg, 1) == NULL) s->no_memory = 1;
-  return (uint32_t)s->to->regs.count - 1;
-}
+static uint32_t add_register(stack *s, const vector_reg *reg) { return hg_rewrite_register(&s->to, reg); }
 
 /* The first block that has the same of what differs so. */
 static block_place first_alike(block_place at, uint32_t along) {
@@ -213,10 +206,9 @@ static uint32_t name_of(stack *s, uint32_t r, block_place at) {
   at = first_alike(at, along);
   uint32_t number = at.y * (along & ALONG_X ? s->shape.x : 1) + at.x;
   if (number == 0) return r;
-  const vector_reg reg = *vector_reg_at(s->from, r);
   if (s->name[r] == VECTOR_NONE) {
-    s->name[r] = (uint32_t)s->to->regs.count;
-    for (uint32_t k = 1; k < times(s, along); k++) add_register(s, &reg);
+    s->name[r] = (uint32_t)s->from->regs.count;
+    for (uint32_t k = 1; k < times(s, along); k++) add_register(s, vector_reg_at(s->from, r));
   }
   return s->name[r] + number - 1;
 }
@@ -224,15 +216,15 @@ static uint32_t name_of(stack *s, uint32_t r, block_place at) {
 /* A coordinate, of a block further on. */
 static void append_coordinate(stack *s, const vector_insn *insn, uint32_t by) {
   vector_insn first = *insn, add = vector_insn_of(ATLAS_OP_add, VECTOR_ALL);
-  const vector_reg reg = *vector_reg_at(s->to, insn->d);
+  const vector_reg reg = *vector_reg_at(s->from, insn->d);
   add.type = reg.type;
   add.slice = insn->slice;
   add.d = insn->d;
   add.s[0] = first.d = add_register(s, &reg);
   add.s[1] = add_register(s, &(vector_reg){.kind = VECTOR_CONSTANT, .type = reg.type, .bits = by});
   first.mask = VECTOR_ALL;
-  append(s, &first);
-  append(s, &add);
+  hg_rewrite_append(&s->to, &first);
+  hg_rewrite_append(&s->to, &add);
 }
 
 /* The instruction for one of the blocks. Where blocks share what is in shared memory, it is the first one's. */
@@ -248,7 +240,7 @@ static void append_for_block(stack *s, const vector_insn *from, block_place at) 
   if (is_shared) insn.bits += block * (s->shared_bytes / atlas_bytes((atlas_type)insn.type));
   uint32_t by = at.x * grows_by(s, from, 0) + at.y * grows_by(s, from, 1);
   if (by > 0) append_coordinate(s, &insn, by);
-  else append(s, &insn);
+  else hg_rewrite_append(&s->to, &insn);
 }
 
 /* The instruction for the blocks of some columns, where it is done for each of them, or else with the first column. */
@@ -256,7 +248,7 @@ static void append_for_columns(stack *s, const vector_insn *insn, uint32_t first
   uint32_t along = is_done_along(s, insn);
   if (!(along & ALONG_X) && end > 1) end = 1;
   for (uint32_t y = 0; y < (along & ALONG_Y ? s->shape.y : 1); y++)
-    for (uint32_t x = first; x < end && !s->no_memory; x++) append_for_block(s, insn, (block_place){x, y});
+    for (uint32_t x = first; x < end && !s->to.no_memory; x++) append_for_block(s, insn, (block_place){x, y});
 }
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
@@ -291,7 +283,7 @@ static void begin_column(stack *s, uint32_t first, uint32_t end, uint32_t x) {
       copy.slice = insn->slice;
       copy.s[0] = name_of(s, r, (block_place){x, 0});
       copy.d = add_register(s, &(vector_reg){.kind = VECTOR_VARIES, .type = reg.type});
-      append(s, &copy);
+      hg_rewrite_append(&s->to, &copy);
       s->again[r] = copy.d;
     }
   }
@@ -299,7 +291,7 @@ static void begin_column(stack *s, uint32_t first, uint32_t end, uint32_t x) {
 
 /* A copy is one already. */
 static void count_reads(stack *s, uint32_t first, uint32_t end) {
-  memset(s->reads, 0, s->from->regs.count * sizeof *s->reads);
+  memset(s->reads, 0, s->old_regs * sizeof *s->reads);
   for (uint32_t i = first; i < end; i++)
     for (int k = 0; k < 4 && vector_insn_at(s->from, i)->op != VECTOR_MOVE; k++)
       if (vector_insn_at(s->from, i)->s[k] < VECTOR_ALL) s->reads[vector_insn_at(s->from, i)->s[k]]++;
@@ -309,69 +301,49 @@ static void count_reads(stack *s, uint32_t first, uint32_t end) {
 
 static void write_columns(stack *s, uint32_t first, uint32_t end) {
   count_reads(s, first, end);
-  for (uint32_t x = 0; x < s->shape.x && !s->no_memory; x++) {
+  for (uint32_t x = 0; x < s->shape.x && !s->to.no_memory; x++) {
     if (x > 0) begin_column(s, first, end, x);
     for (uint32_t i = first; i < end; i++) {
-      if (x == 0) s->place[i] = (uint32_t)s->to->insns.count;
+      if (x == 0) hg_rewrite_place(&s->to, i);
       append_for_columns(s, vector_insn_at(s->from, i), x, x + 1);
     }
-    memset(s->again, 0xff, s->from->regs.count * sizeof *s->again);
+    memset(s->again, 0xff, s->old_regs * sizeof *s->again);
   }
 }
 
-static void write_program(stack *s) {
+static hg_status write_program(stack *s, hg_vector *v) {
   enum { LEAST_RUN = 64 };
-  for (uint32_t i = 0; i < s->from->insns.count && !s->no_memory;) {
+  HG_TRY(hg_rewrite_begin(&s->to, v, v->insns.count));
+  for (uint32_t i = 0; i < v->insns.count && !s->to.no_memory;) {
     uint32_t end = s->shape.x > 1 ? end_of_run(s, i) : i;
     if (end >= i + LEAST_RUN) {
       write_columns(s, i, end);
       i = end;
       continue;
     }
-    for (end = end > i ? end : i + 1; i < end && !s->no_memory; i++) {
-      s->place[i] = (uint32_t)s->to->insns.count;
-      append_for_columns(s, vector_insn_at(s->from, i), 0, s->shape.x);
+    for (end = end > i ? end : i + 1; i < end && !s->to.no_memory; i++) {
+      hg_rewrite_place(&s->to, i);
+      append_for_columns(s, vector_insn_at(v, i), 0, s->shape.x);
     }
   }
-  for (uint32_t i = 0; i < s->to->insns.count && !s->no_memory; i++) {
-    vector_insn *insn = vector_insn_at(s->to, i);
-    if (insn->target != VECTOR_NONE) insn->target = s->place[insn->target];
-  }
+  return hg_rewrite_end(&s->to, 0);
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
-
-static void find_and_write(stack *s) {
-  uint64_t regs = s->from->regs.count;
-  memset(s->name, 0xff, regs * sizeof *s->name);
-  memset(s->again, 0xff, regs * sizeof *s->again);
-  if (!choose_shape(s)) {
-    s->shape = (native_stack_shape){1, 1};
-    return;
-  }
-  if (hg_array_append(&s->to->allocator, &s->to->regs, s->from->regs.data, regs) == NULL) s->no_memory = 1;
-  else write_program(s);
-}
-
-hg_status hg_native_stack(const native_build *build, const hg_vector *single, hg_vector *out,
-                          native_stack_shape *shape) {
-  const atlas_program *program = build->program;
-  uint64_t n = single->insns.count, regs = single->regs.count, words = 5 * regs + n;
-  stack s = {.program = program, .from = single, .to = out, .slices = build->slices};
-  s.has_operands = build->target->mask_count > 0;
-  *out = *single;
-  out->insns = (hg_array){.element_size = sizeof(vector_insn)};
-  out->regs = (hg_array){.element_size = sizeof(vector_reg)};
-  s.shared_bytes = hg_cpu_shared_bytes(program);
-  s.name = hg_allocate(&out->allocator, words, sizeof *s.name);
+hg_status hg_native_pass_stack(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t regs = v->regs.count, words = 4 * regs;
+  stack s = {.program = b->program, .from = v, .slices = b->slices, .old_regs = (uint32_t)regs};
+  s.has_operands = b->target->mask_count > 0;
+  s.shared_bytes = hg_cpu_shared_bytes(b->program);
+  s.name = hg_allocate(&v->allocator, words, sizeof *s.name);
   if (s.name == NULL) return hg_fail_memory("machine code", words * sizeof *s.name);
   s.reads = s.name + regs;
   s.again = s.reads + regs;
-  s.place = s.again + regs;
-  s.differs = (uint8_t *)(s.place + n);
-  find_and_write(&s);
-  hg_release(&out->allocator, s.name);
-  *shape = s.shape;
-  if (s.no_memory) return hg_fail_memory("machine code", n * sizeof(vector_insn));
-  return HG_OK;
+  s.differs = (uint8_t *)(s.again + regs);
+  memset(s.name, 0xff, regs * sizeof *s.name);
+  memset(s.again, 0xff, regs * sizeof *s.again);
+  hg_status status = choose_shape(&s) ? write_program(&s, v) : HG_UNSUPPORTED;
+  hg_release(&v->allocator, s.name);
+  b->shape = s.shape;
+  *fired = s.shape.x * s.shape.y;
+  return status;
 }

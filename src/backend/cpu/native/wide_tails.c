@@ -9,6 +9,7 @@
 #include "backend/cpu/native/wide.h"
 #include "base/error.h"
 #include "vector/lower.h"
+#include "vector/rewrite.h"
 
 #include <string.h>
 
@@ -21,14 +22,13 @@ typedef struct tail {
 typedef struct tails {
   const atlas_program *program;
   hg_vector *v;
-  hg_array insns;   /* the new program */
+  hg_rewrite to;
   uint32_t *writer; /* per register: see hg_native_find_writers */
-  uint32_t *place;  /* per instruction: its new number */
   tail *tail;       /* per instruction */
   uint8_t *is_seen; /* per register: lanes from t on count, too */
   uint32_t old_regs;
   uint32_t end;     /* the scalar t; VECTOR_NONE: there is none, or several */
-  int has_any;
+  uint32_t accesses;
   uint32_t is_there; /* a predicate of the new program: the lane's number is below t */
 } tails;
 
@@ -124,46 +124,39 @@ static void find_seen(tails *s) {
 
 /* ---- the new program --------------------------------------------------------------------------------------------- */
 
-static int append(tails *s, const vector_insn *insn) {
-  return hg_array_append(&s->v->allocator, &s->insns, insn, 1) != NULL;
+static uint32_t add_register(tails *s, uint8_t type, uint8_t uniform) {
+  return hg_rewrite_register(&s->to, &(vector_reg){.type = type, .kind = VECTOR_VARIES, .uniform = uniform});
 }
 
-static int add_register(tails *s, uint8_t type, uint8_t uniform, uint32_t *r) {
-  const vector_reg reg = {.type = type, .kind = VECTOR_VARIES, .uniform = uniform};
-  *r = (uint32_t)s->v->regs.count;
-  return hg_array_append(&s->v->allocator, &s->v->regs, &reg, 1) != NULL;
-}
-
-static int append_sum(tails *s, uint32_t u, uint32_t other, uint8_t uniform, uint32_t *d) {
+static uint32_t append_sum(tails *s, uint32_t u, uint32_t other, uint8_t uniform) {
   vector_insn sum = vector_insn_of(ATLAS_OP_add, VECTOR_ALL);
-  int has_memory = add_register(s, ATLAS_u32, uniform, d);
   sum.type = ATLAS_u32;
   sum.s[0] = u;
   sum.s[1] = other;
-  sum.d = *d;
-  return has_memory && append(s, &sum);
+  sum.d = add_register(s, ATLAS_u32, uniform);
+  hg_rewrite_append(&s->to, &sum);
+  return sum.d;
 }
 
 /* Behind an instruction that may have made such an index. */
-static int note_tail(tails *s, uint32_t i) {
+static void note_tail(tails *s, uint32_t i) {
   const vector_insn *insn = vector_insn_at(s->v, i);
   tail *t = &s->tail[i];
-  if (insn->d >= s->old_regs || maker_of(s, insn->d) != insn) return 1;
+  if (insn->d >= s->old_regs || maker_of(s, insn->d) != insn) return;
   t->last = last_of(s, insn->d);
   t->index = insn->s[t->last == insn->s[0]]; /* the lane's number */
   t->same = t->last;
-  if (t->last != VECTOR_NONE || insn->op != ATLAS_OP_add || insn->type != ATLAS_u32) return 1;
+  if (t->last != VECTOR_NONE || insn->op != ATLAS_OP_add || insn->type != ATLAS_u32) return;
   for (int k = 0; k < 2 && t->last == VECTOR_NONE; k++) {
     uint32_t last = last_of(s, insn->s[k]), u = insn->s[!k];
     if (last == VECTOR_NONE || u >= s->old_regs) continue;
     const vector_insn *clamp = maker_of(s, insn->s[k]);
     const vector_reg *reg = vector_reg_at(s->v, u);
     if (reg->kind != VECTOR_CONSTANT && reg->kind != VECTOR_SCALAR && !reg->uniform) continue;
-    uint32_t lane = clamp->s[last == clamp->s[0]];
-    if (!append_sum(s, u, lane, 0, &t->index) || !append_sum(s, u, last, 1, &t->same)) return 0;
+    t->index = append_sum(s, u, clamp->s[last == clamp->s[0]], 0);
+    t->same = append_sum(s, u, last, 1);
     t->last = last;
   }
-  return 1;
 }
 
 /* What the index of an access to a buffer becomes; NULL: it stays. */
@@ -180,15 +173,19 @@ static const tail *tail_of(const tails *s, const vector_insn *insn) {
   return (flags & ATLAS_LOAD ? insn->mask == VECTOR_ALL : is_below_end(s, insn->mask, 0)) ? t : NULL;
 }
 
-static int append_load(tails *s, const vector_insn *insn, const tail *t) {
+static void append_load(tails *s, const vector_insn *insn, const tail *t) {
   vector_insn part = *insn, same = *insn, sel = vector_insn_of(ATLAS_OP_sel, VECTOR_ALL);
   part.flags |= VECTOR_CONTIGUOUS | NATIVE_TAIL;
   part.mask = s->is_there;
   part.s[0] = t->index;
   part.s[2] = t->last;
   part.s[3] = s->end;
-  if (!s->is_seen[insn->d]) return append(s, &part);
-  int has_memory = add_register(s, insn->type, 1, &same.d) && add_register(s, insn->type, 0, &part.d);
+  if (!s->is_seen[insn->d]) {
+    hg_rewrite_append(&s->to, &part);
+    return;
+  }
+  same.d = add_register(s, insn->type, 1);
+  part.d = add_register(s, insn->type, 0);
   same.flags |= VECTOR_SAME;
   same.s[0] = t->same;
   sel.type = insn->type;
@@ -196,27 +193,31 @@ static int append_load(tails *s, const vector_insn *insn, const tail *t) {
   sel.s[0] = s->is_there;
   sel.s[1] = part.d;
   sel.s[2] = same.d;
-  return has_memory && append(s, &same) && append(s, &part) && append(s, &sel);
+  hg_rewrite_append(&s->to, &same);
+  hg_rewrite_append(&s->to, &part);
+  hg_rewrite_append(&s->to, &sel);
 }
 
-static int append_end(tails *s) {
+static void append_end(tails *s) {
   vector_insn set = vector_insn_of(ATLAS_OP_set_lt, VECTOR_ALL);
   set.type = SSA_PREDICATE;
   set.type2 = ATLAS_u32;
   for (uint32_t r = 0; r < s->old_regs; r++)
     if (is_lane(s->v, r)) set.s[0] = r;
   set.s[1] = s->end;
-  int has_memory = add_register(s, SSA_PREDICATE, 0, &s->is_there);
-  set.d = s->is_there;
-  return has_memory && append(s, &set);
+  set.d = s->is_there = add_register(s, SSA_PREDICATE, 0);
+  hg_rewrite_append(&s->to, &set);
 }
 
-static int write_insn(tails *s, uint32_t i) {
+static void write_insn(tails *s, uint32_t i) {
   vector_insn insn = *vector_insn_at(s->v, i);
   const tail *t = tail_of(s, vector_insn_at(s->v, i));
   s->tail[i].last = VECTOR_NONE;
-  s->has_any |= t != NULL;
-  if (t != NULL && atlas_op_flags(insn.op) & ATLAS_LOAD) return append_load(s, &insn, t);
+  s->accesses += t != NULL;
+  if (t != NULL && atlas_op_flags(insn.op) & ATLAS_LOAD) {
+    append_load(s, &insn, t);
+    return;
+  }
   if (t != NULL) {
     insn.flags |= VECTOR_CONTIGUOUS | NATIVE_TAIL;
     insn.s[0] = t->index;
@@ -229,25 +230,23 @@ static int write_insn(tails *s, uint32_t i) {
     insn.d = vector_insn_at(s->v, i)->d;
     insn.s[0] = s->is_there;
   }
-  return append(s, &insn) && note_tail(s, i);
+  hg_rewrite_append(&s->to, &insn);
+  note_tail(s, i);
 }
 
 /* Writes the new program. The predicate is computed where the program begins. */
-static int write_program(tails *s) {
+static hg_status write_program(tails *s) {
   uint32_t n = (uint32_t)s->v->insns.count, is_known = 0;
+  HG_TRY(hg_rewrite_begin(&s->to, s->v, 0));
   for (uint32_t i = 0; i < n; i++) {
     if (!is_known && vector_insn_at(s->v, i)->op != VECTOR_LABEL) {
       is_known = 1;
-      if (!append_end(s)) return 0;
+      append_end(s);
     }
-    s->place[i] = (uint32_t)s->insns.count;
-    if (!write_insn(s, i)) return 0;
+    hg_rewrite_place(&s->to, i);
+    write_insn(s, i);
   }
-  for (uint32_t i = 0; i < s->insns.count; i++) {
-    vector_insn *insn = (vector_insn *)s->insns.data + i;
-    if (insn->target != VECTOR_NONE) insn->target = s->place[insn->target];
-  }
-  return 1;
+  return hg_rewrite_end(&s->to, 1);
 }
 
 static int has_clamp(const tails *s) {
@@ -256,30 +255,24 @@ static int has_clamp(const tails *s) {
   return 0;
 }
 
-hg_status hg_wide_tails(const atlas_program *program, hg_vector *v, int *has_tails) {
-  uint64_t n = v->insns.count, regs = v->regs.count;
-  tails s = {.program = program, .v = v, .insns.element_size = sizeof(vector_insn), .old_regs = (uint32_t)regs};
-  s.tail = hg_allocate_unset(&v->allocator, 2 * n + regs, sizeof *s.tail);
-  if (s.tail == NULL) return hg_fail_memory("machine code", n * sizeof(vector_insn));
-  s.place = (uint32_t *)(s.tail + n);
-  s.writer = s.place + n;
+hg_status hg_native_pass_tails(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t n = v->insns.count, regs = v->regs.count, words = n * (sizeof(tail) / sizeof(uint32_t)) + regs + regs;
+  tails s = {.program = b->program, .v = v, .old_regs = (uint32_t)regs};
+  if (!b->has_tails) return HG_OK;
+  s.tail = hg_allocate_unset(&v->allocator, words, sizeof(uint32_t));
+  if (s.tail == NULL) return hg_fail_memory("machine code", words * sizeof(uint32_t));
+  s.writer = (uint32_t *)(s.tail + n);
   s.is_seen = (uint8_t *)(s.writer + regs);
   memset(s.is_seen, 0, regs);
   hg_native_find_writers(v, s.writer);
   find_end(&s);
   hg_status status = HG_OK;
-  *has_tails = 0;
   if (s.end != VECTOR_NONE && has_clamp(&s)) {
     find_seen(&s);
-    if (write_program(&s)) {
-      const hg_array old = v->insns;
-      v->insns = s.insns;
-      s.insns = old;
-      *has_tails = s.has_any;
-      status = hg_vector_lifetimes(v);
-    } else status = hg_fail_memory("machine code", n * sizeof(vector_insn));
+    status = write_program(&s);
   }
-  hg_array_release(&v->allocator, &s.insns);
   hg_release(&v->allocator, s.tail);
+  *fired = s.accesses;
+  b->has_tails = s.accesses > 0;
   return status;
 }

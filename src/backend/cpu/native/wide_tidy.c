@@ -4,6 +4,7 @@
 #include "backend/cpu/native/wide.h"
 #include "base/error.h"
 #include "compiler/analysis/nan_bits.h"
+#include "vector/rewrite.h"
 
 enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: some instruction that stays reads it; the bits of a NaN in it
                                       count */
@@ -75,59 +76,58 @@ static void find_uses(const hg_vector *v, uint64_t regs, uint8_t *use) {
   }
 }
 
-/* Removes instructions without a use; uses of a copy name its source instead. */
-static void remove_unneeded(hg_vector *v, const uint8_t *use, uint32_t *instead, uint32_t *place) {
-  uint32_t kept = 0;
+/* Marks instructions without a use, how many; uses of a copy name its source instead. */
+static uint32_t mark_unneeded(hg_vector *v, const uint8_t *use, uint32_t *instead) {
+  uint32_t unneeded = 0;
   for (uint32_t i = 0; i < v->insns.count; i++) {
-    vector_insn insn = *vector_insn_at(v, i);
-    int is_source = is_copy(v, &insn, use_of_result(&insn, use));
-    place[i] = kept;
-    if (is_source) instead[insn.d] = insn.s[0];
-    if (is_source || !is_needed(&insn, use)) continue;
-    for (int k = 0; k < 4; k++) insn.s[k] = renamed(instead, insn.s[k]);
-    *vector_insn_at(v, kept++) = insn;
-  }
-  v->insns.count = kept;
-  for (uint32_t i = 0; i < kept; i++) {
     vector_insn *insn = vector_insn_at(v, i);
-    if (insn->target != VECTOR_NONE) insn->target = place[insn->target];
+    int is_source = is_copy(v, insn, use_of_result(insn, use));
+    if (is_source) instead[insn->d] = insn->s[0];
+    if (is_source || !is_needed(insn, use)) {
+      insn->op = VECTOR_REMOVED;
+      unneeded++;
+    }
+    for (int k = 0; k < 4; k++) insn->s[k] = renamed(instead, insn->s[k]);
   }
+  return unneeded;
 }
 
-static int is_shared_access(const wide *w, const vector_insn *insn) {
+static int is_shared_access(const atlas_program *program, const vector_insn *insn) {
   unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : 0;
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) || flags & ATLAS_SPACE_POOL) return 0;
   if (insn->mode > ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
-  return atlas_symbol_at(w->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
+  return atlas_symbol_at(program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
 }
 
 /* All loads of some arrays have turned out to be of registers: nothing reads what is stored there, in whichever round
  * of a loop. A store that may fault stays. */
-static void find_unread_arrays(wide *w) {
+static void find_unread_arrays(const atlas_program *program, hg_vector *v) {
   uint8_t is_read[ATLAS_MAX_SYMBOLS] = {0};
-  for (uint32_t i = 0; i < w->to->insns.count; i++) {
-    const vector_insn *insn = vector_insn_at(w->to, i);
-    if (is_shared_access(w, insn) && atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_ATOMIC)) is_read[insn->symbol] = 1;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (is_shared_access(program, insn) && atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_ATOMIC))
+      is_read[insn->symbol] = 1;
   }
-  for (uint32_t i = 0; i < w->to->insns.count; i++) {
-    vector_insn *insn = vector_insn_at(w->to, i);
-    if (!is_shared_access(w, insn) || is_read[insn->symbol] || !(insn->flags & VECTOR_IN_BOUNDS)) continue;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    vector_insn *insn = vector_insn_at(v, i);
+    if (!is_shared_access(program, insn) || is_read[insn->symbol] || !(insn->flags & VECTOR_IN_BOUNDS)) continue;
     insn->flags |= WIDE_UNREAD;
   }
 }
 
-void hg_wide_tidy(wide *w) {
-  hg_vector *v = w->to;
-  uint64_t regs = v->regs.count, n = v->insns.count;
-  uint32_t *instead = hg_allocate(&v->allocator, 2 * regs + n, sizeof *instead);
-  if (instead == NULL) {
-    w->no_memory = 1;
-    return;
-  }
-  uint8_t *use = (uint8_t *)(instead + regs + n);
+hg_status hg_native_pass_tidy(native_build *b, hg_vector *v, uint32_t *fired) {
+  uint64_t regs = v->regs.count;
+  uint32_t *instead = hg_allocate(&v->allocator, 2 * regs, sizeof *instead);
+  if (instead == NULL) return hg_fail_memory("machine code", 2 * regs * sizeof *instead);
+  uint8_t *use = (uint8_t *)(instead + regs);
   for (uint32_t r = 0; r < regs; r++) instead[r] = VECTOR_NONE;
-  find_unread_arrays(w);
+  find_unread_arrays(b->program, v);
   find_uses(v, regs, use);
-  remove_unneeded(v, use, instead, instead + regs);
+  *fired = mark_unneeded(v, use, instead);
   hg_release(&v->allocator, instead);
+  HG_TRY(hg_rewrite_remove(v));
+  v->sees_shared = 0;
+  for (uint32_t i = 0; i < v->insns.count && !v->sees_shared; i++)
+    v->sees_shared = (uint8_t)is_shared_access(b->program, vector_insn_at(v, i));
+  return HG_OK;
 }

@@ -2,7 +2,7 @@
 #include "backend/cpu/x86/x86_arith.h"
 
 /* Immediates of vcmpps and vpcmpd, in the order eq ne lt le gt ge num. The fifth and the sixth are
- * `lt` and `le` with operands exchanged; `ne` is what hg_native_wide makes of votes. */
+ * `lt` and `le` with operands exchanged; `ne` is what straight-line code makes of votes. */
 enum { EQ, NE, LT, LE, GT, GE, NUM };
 static const uint8_t float_immediate[7] = {0x00, 0x04, 0x11, 0x12, 0x1e, 0x1d, 0x07};
 static const uint8_t integer_immediate[7] = {0, 4, 1, 2, 6, 5};

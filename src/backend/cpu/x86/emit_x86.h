@@ -303,7 +303,7 @@ void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm);
 
 /* A copy's first lane in the group or, where code is for a block, in the block. */
 static inline uint32_t hg_x86_first_lane(const x86_emit *e, uint32_t copy) {
-  uint32_t slice = e->b->slices > 0 ? e->insn->slice % e->b->slices : 0; /* several blocks: see hg_native_stack */
+  uint32_t slice = e->b->slices > 0 ? e->insn->slice % e->b->slices : 0; /* several blocks: see wide_stack.c */
   return (copy + slice) * e->lanes;
 }
 

@@ -1,0 +1,189 @@
+/* pipeline.c - the driver of machine code: which versions a program has, and how each is made. */
+#include "backend/cpu/native/pipeline.h"
+
+#include "base/error.h"
+
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+typedef enum stage { STAGE_GIVEN, STAGE_REGIONS, STAGE_BLOCK, STAGE_STACK, STAGE_PLACED } stage;
+typedef enum ranges { RANGES_NONE, RANGES_LOSES, RANGES_LIVE, RANGES_MAKES } ranges;
+
+static const struct {
+  const char *name;
+  hg_status (*run)(native_build *b, hg_vector *v, uint32_t *fired);
+  stage stage;
+  ranges ranges;
+} passes[NATIVE_PASSES] = {
+#define PASS(id, stage, ranges, purpose) {#id, hg_native_pass_##id, STAGE_##stage, RANGES_##ranges},
+#include "backend/cpu/native/passes.def"
+#undef PASS
+};
+
+static hg_status run_stage(native_build *b, stage which, hg_vector *v) {
+  b->vector = v;
+  for (int k = 0; k < NATIVE_PASSES; k++) {
+    if (passes[k].stage != which) continue;
+    HG_TRY(passes[k].run(b, v, &b->fired[k]));
+    const native_visitor *visitor = b->visitor;
+    if (visitor == NULL || visitor->after == NULL) continue;
+    HG_TRY(visitor->after(visitor->context, b, v, passes[k].name, passes[k].ranges >= RANGES_LIVE));
+  }
+  return HG_OK;
+}
+
+static hg_status copy_program(const native_build *b, const hg_vector *from, hg_vector *to) {
+  hg_vector_release(to);
+  *to = *from;
+  to->allocator = b->allocator;
+  to->insns = (hg_array){.element_size = sizeof(vector_insn)};
+  to->regs = (hg_array){.element_size = sizeof(vector_reg)};
+  if (hg_array_append(&b->allocator, &to->insns, from->insns.data, from->insns.count) != NULL &&
+      hg_array_append(&b->allocator, &to->regs, from->regs.data, from->regs.count) != NULL)
+    return HG_OK;
+  return hg_fail_memory("machine code", from->insns.count * sizeof(vector_insn));
+}
+
+hg_status hg_native_pass_temporaries(native_build *b, hg_vector *v, uint32_t *fired) {
+  static const uint8_t types[] = {ATLAS_f32, ATLAS_u32, ATLAS_i32};
+  b->temporaries = (uint32_t)v->regs.count;
+  for (size_t k = 0; k < 2 * sizeof types; k++, ++*fired) {
+    const vector_reg reg = {.type = types[k / 2], .kind = VECTOR_VARIES, .first = VECTOR_NONE};
+    if (hg_array_append(&v->allocator, &v->regs, &reg, 1) == NULL) return hg_fail_memory("machine code", sizeof reg);
+  }
+  return HG_OK;
+}
+
+/* ---- whole blocks ------------------------------------------------------------------------------------------------ */
+
+static hg_status emit_block(native_build *b) {
+  for (b->first_part = 0; b->first_part < b->vector->insns.count; b->first_part++) {
+    const vector_insn *insn = vector_insn_at(b->vector, b->first_part);
+    if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) break;
+  }
+  HG_TRY(hg_native_plan(b));
+  return b->target->emit(b);
+}
+
+/* `plain` becomes the code of a block before stage PLACED, `own` after it. */
+static hg_status write_block(native_build *b, const hg_vector *vector, hg_vector *plain, hg_vector *own) {
+  b->known.count = 0;
+  HG_TRY(copy_program(b, vector, plain));
+  HG_TRY(run_stage(b, STAGE_BLOCK, plain));
+  HG_TRY(copy_program(b, plain, own));
+  return run_stage(b, STAGE_PLACED, own);
+}
+
+/* Where NATIVE_TAILs make it impossible, without them. */
+static hg_status make_block(native_build *b, const hg_vector *vector, hg_vector *plain, hg_vector *own) {
+  const uint32_t *block = native_block(b->program);
+  hg_status status = HG_UNSUPPORTED;
+  if (!hg_native_may_be_straight(b, vector)) return status;
+  b->slices = block[0] * block[1] * block[2] / b->target->lanes;
+  int had_tails = 1;
+  for (b->has_tails = 1; had_tails && status == HG_UNSUPPORTED; b->has_tails = 0) {
+    status = write_block(b, vector, plain, own);
+    had_tails = b->has_tails;
+  }
+  return status == HG_OK ? emit_block(b) : status;
+}
+
+/* From what make_block has left in `plain`. */
+static hg_status make_stack(native_build *b, const native_build *single, const hg_vector *plain, hg_vector *own) {
+  b->slices = single->slices;
+  HG_TRY(copy_program(b, plain, own));
+  HG_TRY(run_stage(b, STAGE_STACK, own));
+  if (hg_array_append(&b->allocator, &b->known, single->known.data, single->known.count) == NULL)
+    return hg_fail_memory("machine code", single->known.count * sizeof(uint64_t));
+  HG_TRY(run_stage(b, STAGE_PLACED, own));
+  return emit_block(b);
+}
+
+/* HG_UNSUPPORTED: a program may well have no such versions. */
+static hg_status make_blocks(native_made *made, const hg_vector *vector) {
+  native_build *block = &made->b[NATIVE_FOR_BLOCK], *stack = &made->b[NATIVE_FOR_STACK];
+  hg_vector plain = {.allocator = block->allocator};
+  hg_status status = make_block(block, vector, &plain, &made->own[NATIVE_FOR_BLOCK]);
+  if (status == HG_OK) status = make_stack(stack, block, &plain, &made->own[NATIVE_FOR_STACK]);
+  hg_vector_release(&plain);
+  return status;
+}
+
+/* ---- all launches ------------------------------------------------------------------------------------------------ */
+
+/* 1 if blocks may leave straight-line code to other code for what is in their data. */
+static int leaves_often(const hg_vector *whole) {
+  for (uint32_t i = 0; i < whole->insns.count; i++)
+    if (vector_insn_at(whole, i)->op == NATIVE_RARE) return 1;
+  return 0;
+}
+
+/* A program of more instructions than that a byte stored is compute-bound: how it stores does not matter, unless all
+ * launches are to store past the caches. */
+enum { STREAM_INSNS_A_BYTE = 12 };
+
+/* Large launches write past the caches. */
+static void choose_streams(native_build *b, int may_stream, uint64_t stream_bytes) {
+  for (uint32_t i = 0; i < b->vector->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(b->vector, i);
+    if (!(insn->flags & VECTOR_LANE)) continue;
+    b->moved_bytes += atlas_bytes((atlas_type)insn->type);
+    if (hg_native_may_pass_caches(insn)) b->stored_bytes += atlas_bytes((atlas_type)insn->type);
+  }
+  uint64_t most = (uint64_t)b->stored_bytes * (stream_bytes > 0 ? STREAM_INSNS_A_BYTE : UINT32_MAX);
+  int is_busy = b->vector->insns.count > most;
+  b->streams = may_stream && !is_busy && !b->vector->loses_lanes && b->steps.count == 1;
+}
+
+static hg_status make_regions(native_build *b, hg_vector *own) {
+  const hg_vector *given = b->vector;
+  if (!given->has_block_ops && !given->sees_blocks) return HG_OK;
+  HG_TRY(copy_program(b, given, own));
+  hg_status status = run_stage(b, STAGE_REGIONS, own);
+  if (status != HG_UNSUPPORTED) return status;
+  hg_vector_release(own);
+  b->vector = given;
+  return HG_OK;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static hg_status find_quotients(native_build *b, const hg_vector **vector, hg_vector *divided) {
+  if (!b->target->has_quotients || !hg_native_has_divisions(*vector)) return HG_OK;
+  HG_TRY(copy_program(b, *vector, divided));
+  *vector = divided;
+  return run_stage(b, STAGE_GIVEN, divided);
+}
+
+hg_status hg_native_make(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                         const hg_vector *vector, int may_stream, uint64_t stream_bytes, const native_visitor *visitor,
+                         native_made *made) {
+  native_build *all = &made->b[NATIVE_FOR_ALL];
+  made->divided = (hg_vector){.allocator = *allocator};
+  for (int k = 0; k < NATIVE_VERSIONS; k++) {
+    made->own[k] = made->divided;
+    made->b[k] = (native_build){.allocator = *allocator, .target = target, .program = program, .shape = {1, 1},
+                                .visitor = visitor, .steps.element_size = sizeof(native_step),
+                                .known.element_size = sizeof(uint64_t)};
+  }
+  HG_TRY(find_quotients(all, &vector, &made->divided));
+  hg_status status = make_blocks(made, vector);
+  if (status != HG_OK && status != HG_UNSUPPORTED) return status;
+  all->vector = vector;
+  all->has_wide = made->b[NATIVE_FOR_BLOCK].code != NULL && !leaves_often(&made->own[NATIVE_FOR_BLOCK]);
+  HG_TRY(make_regions(all, &made->own[NATIVE_FOR_ALL]));
+  HG_TRY(hg_native_plan(all));
+  choose_streams(all, may_stream, stream_bytes);
+  return target->emit(all);
+}
+
+void hg_native_made_release(native_made *made) {
+  for (int k = 0; k < NATIVE_VERSIONS; k++) {
+    native_build *b = &made->b[k];
+    hg_release(&b->allocator, b->locations);
+    hg_release(&b->allocator, b->code);
+    hg_array_release(&b->allocator, &b->steps);
+    hg_array_release(&b->allocator, &b->known);
+    hg_vector_release(&made->own[k]);
+  }
+  hg_vector_release(&made->divided);
+}

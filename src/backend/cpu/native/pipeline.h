@@ -1,0 +1,30 @@
+/* pipeline.h - from a vector program to machine code: the passes (passes.def), the plan and the emitter, for each of
+ * the versions that a program has. */
+#ifndef HG_NATIVE_PIPELINE_H
+#define HG_NATIVE_PIPELINE_H
+
+#include "backend/cpu/native/native.h"
+
+/* Each has its own vector program, in `own` but where that is the given one, and its own code. */
+typedef enum native_version {
+  NATIVE_FOR_ALL,    /* for every launch */
+  NATIVE_FOR_BLOCK,  /* for blocks that have all their lanes: straight-line code */
+  NATIVE_FOR_STACK,  /* for several of them at once */
+  NATIVE_VERSIONS
+} native_version;
+
+typedef struct native_made {
+  native_build b[NATIVE_VERSIONS]; /* b[k].code NULL: there is no such version */
+  hg_vector own[NATIVE_VERSIONS];
+  hg_vector divided;               /* the given program with NATIVE_QUOTIENTs, if it has any */
+} native_made;
+
+/* What b[k].vector points to may be part of `made`, which must not move; the caller releases it whatever the result.
+ * may_stream: 0: native_build.streams is 0. `visitor` may be NULL. HG_UNSUPPORTED, with a sentence, where there is no
+ * version for all launches. */
+hg_status hg_native_make(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
+                         const hg_vector *vector, int may_stream, uint64_t stream_bytes, const native_visitor *visitor,
+                         native_made *made);
+void hg_native_made_release(native_made *made);
+
+#endif
