@@ -118,6 +118,27 @@ static const example examples[] = {
     {"compared memory with half of every second lane's number, whose register also held what was added to the first's",
      ".program numbered\n.buffer y u64 inout\nstg.u64 [y + lane], lane\natom.cas.u64 r1, [y + lane], lane, #77\n"
      "stg.u64 [y + lane + #64], r1\natom.cas.u64 r2, [y + lane], #77, lane\nstg.u64 [y + lane + #128], r2\nexit\n"},
+    {"ran nothing: lanes waited where the program begins, in a mask that nothing had written",
+     ".program rotate\n.buffer x u32 in\n.buffer y u32 out\n.scalar s u32\nldg.u32 r0, [x + lane]\n"
+     "and.u32 r9, s, #3\nadd.u32 r9, r9, #1\nmovi.u32 r10, #0\nmovi.u32 r11, #0\nmovi.u32 r12, #0\n"
+     "movi.u32 r13, #0\nmovi.u32 r14, #0\nmovi.u32 r15, #0\nmovi.u32 r16, #0\nmovi.u32 r17, #0\nmovi.u32 r18, #0\n"
+     "movi.u32 r19, #0\nmovi.u32 r20, #0\nmovi.u32 r21, #0\nmovi.u32 r22, #0\nmovi.u32 r23, #0\nmovi.u32 r24, #0\n"
+     "movi.u32 r25, #0\nmovi.u32 r26, #0\nmovi.u32 r27, #0\nmovi.u32 r28, #0\nmovi.u32 r29, #0\nmovi.u32 r30, #0\n"
+     "movi.u32 r31, #0\nmovi.u32 r32, #0\nmovi.u32 r33, #0\nmovi.u32 r34, #0\nmovi.u32 r35, #0\nmovi.u32 r36, #0\n"
+     "movi.u32 r37, #0\nmovi.u32 r38, #0\nmovi.u32 r39, #0\nmovi.u32 r40, #0\nmovi.u32 r41, #0\nmovi.u32 r42, #0\n"
+     "movi.u32 r43, #0\nmovi.u32 r44, #0\nmovi.u32 r45, #0\nmovi.u32 r46, #0\nmovi.u32 r47, #0\nmovi.u32 r48, #0\n"
+     "movi.u32 r49, #0\nL0:\nmov.u32 r10, r11\nmov.u32 r11, r12\nmov.u32 r12, r13\nmov.u32 r13, r14\n"
+     "mov.u32 r14, r15\nmov.u32 r15, r16\nmov.u32 r16, r17\nmov.u32 r17, r18\nmov.u32 r18, r19\nmov.u32 r19, r20\n"
+     "mov.u32 r20, r21\nmov.u32 r21, r22\nmov.u32 r22, r23\nmov.u32 r23, r24\nmov.u32 r24, r25\nmov.u32 r25, r26\n"
+     "mov.u32 r26, r27\nmov.u32 r27, r28\nmov.u32 r28, r29\nmov.u32 r29, r30\nmov.u32 r30, r31\nmov.u32 r31, r32\n"
+     "mov.u32 r32, r33\nmov.u32 r33, r34\nmov.u32 r34, r35\nmov.u32 r35, r36\nmov.u32 r36, r37\nmov.u32 r37, r38\n"
+     "mov.u32 r38, r39\nmov.u32 r39, r40\nmov.u32 r40, r41\nmov.u32 r41, r42\nmov.u32 r42, r43\nmov.u32 r43, r44\n"
+     "mov.u32 r44, r45\nmov.u32 r45, r46\nmov.u32 r46, r47\nmov.u32 r47, r48\nmov.u32 r48, r49\nmov.u32 r49, r0\n"
+     "loop r9, L0\nmovi.u32 r1, #7\nmad.u32 r1, r1, #31, r10\nmad.u32 r1, r1, #31, r13\nmad.u32 r1, r1, #31, r16\n"
+     "mad.u32 r1, r1, #31, r19\nmad.u32 r1, r1, #31, r22\nmad.u32 r1, r1, #31, r25\nmad.u32 r1, r1, #31, r28\n"
+     "mad.u32 r1, r1, #31, r31\nmad.u32 r1, r1, #31, r34\nmad.u32 r1, r1, #31, r37\nmad.u32 r1, r1, #31, r40\n"
+     "mad.u32 r1, r1, #31, r43\nmad.u32 r1, r1, #31, r46\nmad.u32 r1, r1, #31, r49\nmad.u32 r1, r1, #31, r49\n"
+     "stg.u32 [y + lane], r1\nexit\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */

@@ -46,7 +46,11 @@ int hg_control_spread(hg_control *c, const ssa_unit *unit, const ssa_order *orde
   return raised;
 }
 
-void hg_control_set_divergent(hg_control *c) { memset(c->control.level, IR_LANE, c->graph.block_count); }
+void hg_control_set_divergent(hg_control *c) {
+  uint8_t begin = c->control.level[c->group_of[0]];
+  memset(c->control.level, IR_LANE, c->graph.block_count);
+  c->control.level[c->group_of[0]] = begin; /* all lanes begin together */
+}
 
 void hg_control_release(const ssa_unit *unit, hg_control *c) {
   ir_graph_release(&unit->allocator, &c->graph);
