@@ -4,6 +4,7 @@
 
 #include "backend/cpu/arm64/emit_neon.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A field of the word as a signed distance in words. */
@@ -33,17 +34,40 @@ static uint32_t access(uint32_t word) {
   return is_own || base == NEON_CONTEXT ? DOES(spills) : DOES(stores);
 }
 
-int code_read_arm64(const code_bytes *from, code *c) {
-  for (size_t at = 0; at + 4 <= from->count; at += 4) {
-    uint32_t word;
-    int64_t by = 0;
-    memcpy(&word, from->bytes + at, 4);
-    int jumps = is_jump(word, &by), calls = word >> 26 == 0x25 || (word & 0xfffffc1f) == 0xd63f0000;
+/* movk, behind a movz, movn or movk of the same register: a number takes as many as it has parts that are not alike,
+ * and an address is another one in each process, so they count as one instruction. */
+static int goes_on(uint32_t before, uint32_t word) {
+  enum { MOVN = 0x25, MOVZ = 0xa5, MOVK = 0xe5 }; /* bits 23 to 30 */
+  uint32_t first = before >> 23 & 0xff;
+  return (word >> 23 & 0xff) == MOVK && (first == MOVN || first == MOVZ || first == MOVK) &&
+         (before & 31) == (word & 31);
+}
+
+static int read_words(const uint32_t *words, uint32_t count, uint32_t *insn_of, code *c) {
+  for (uint32_t at = 0; at < count; at++) {
+    uint32_t word = words[at];
+    insn_of[at] = c->count;
+    if (at > 0 && goes_on(words[at - 1], word)) continue;
+    int jumps = is_jump(word, &(int64_t){0}), calls = word >> 26 == 0x25 || (word & 0xfffffc1f) == 0xd63f0000;
     code_insn *insn = code_add(c, access(word) | (jumps ? DOES(branches) : 0) | (calls ? DOES(calls) : 0));
     insn->ends = word >> 26 == 0x05 || (word & 0xfffffc1f) == 0xd65f0000;
-    if (jumps) insn->target = (uint32_t)((int64_t)(at / 4) + by);
-    if (jumps && insn->target >= from->count / 4) return 0;
   }
-  for (size_t i = 0; i < from->entry_count; i++) c->insns[from->entries[i] / 4].is_entry = 1;
+  for (uint32_t at = 0; at < count; at++) {
+    int64_t by = 0;
+    if (!is_jump(words[at], &by)) continue;
+    if (at + by < 0 || at + by >= count) return 0;
+    c->insns[insn_of[at]].target = insn_of[at + by];
+  }
   return 1;
+}
+
+int code_read_arm64(const code_bytes *from, code *c) {
+  uint32_t count = (uint32_t)(from->count / 4);
+  uint32_t *words = code_make(count, sizeof *words), *insn_of = code_make(count, sizeof *insn_of);
+  memcpy(words, from->bytes, 4 * (size_t)count);
+  int is_known = read_words(words, count, insn_of, c);
+  for (size_t i = 0; i < from->entry_count && is_known; i++) c->insns[insn_of[from->entries[i] / 4]].is_entry = 1;
+  free(words);
+  free(insn_of);
+  return is_known;
 }

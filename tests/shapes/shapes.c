@@ -50,17 +50,18 @@ struct target {
   hg_status (*count)(const piece *p);
   const native_target *native;
   int (*read)(const code_bytes *from, code *c);
+  uint32_t insn_bytes; /* of each instruction; 0: they differ */
 };
 
 static hg_status count_native(const piece *p);
 static hg_status count_ptx(const piece *p);
 static hg_status count_msl(const piece *p);
 /* The processor's targets without what some of its processors have: hg_native_avx512 asks this machine for that. */
-static const target targets[] = {{"avx512", &cpu, count_native, &hg_native_least_avx512, code_read_x86},
-                                 {"avx2", &cpu, count_native, &hg_native_least_avx2, code_read_x86},
-                                 {"neon", &cpu, count_native, &hg_native_least_neon, code_read_arm64},
-                                 {"ptx", &nvidia, count_ptx, NULL, NULL},
-                                 {"msl", &apple, count_msl, NULL, NULL}};
+static const target targets[] = {{"avx512", &cpu, count_native, &hg_native_least_avx512, code_read_x86, 0},
+                                 {"avx2", &cpu, count_native, &hg_native_least_avx2, code_read_x86, 0},
+                                 {"neon", &cpu, count_native, &hg_native_least_neon, code_read_arm64, 4},
+                                 {"ptx", &nvidia, count_ptx, NULL, NULL, 0},
+                                 {"msl", &apple, count_msl, NULL, NULL, 0}};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 /* ---- rows of counts ---------------------------------------------------------------------------------------------- */
@@ -138,7 +139,7 @@ static hg_status visit_version(void *context, const char *version, const native_
   int is_known = p->target->read(&from, &c);
   if (is_known) {
     begin_row(p, version);
-    print_number("bytes", b->code_bytes);
+    print_number("bytes", p->target->insn_bytes > 0 ? c.count * p->target->insn_bytes : b->insn_bytes);
     print_values(b);
     print_number("copies", b->copies);
     print_shape(&c);
