@@ -227,16 +227,27 @@ static void note_accesses(hg_executable *e) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-/* Programs are the kernels' from now on; their code takes about as much as the instructions that it is made of. */
+static uint64_t bytes_of(const hg_array *array) { return (uint64_t)array->capacity * array->element_size; }
+
+/* Its compiled code takes about twice as much as the program that it is made of. */
+static uint64_t bytes_of_kernel(const hg_kernel *kernel) {
+  enum { PROGRAMS = 1 + 2 };
+  const atlas_program *program = kernel->program;
+  uint64_t own = sizeof *program + bytes_of(&program->insns) + bytes_of(&program->symbols) +
+                 bytes_of(&program->labels) + bytes_of(&program->entries) + bytes_of(&program->constants) +
+                 bytes_of(&program->nodes);
+  return sizeof *kernel + sizeof(hg_code) + PROGRAMS * own + (kernel->rows != NULL ? sizeof *kernel->rows : 0);
+}
+
+/* What is there as long as the executable is; of several launches with one kernel that once. */
 static uint64_t count_bytes(const hg_executable *e) {
   uint64_t bytes = sizeof *e + e->place_count * sizeof *e->places + e->launch_count * sizeof *e->launches;
-  bytes += e->plan.storages.count * sizeof(ops_storage) + e->plan.steps.count * sizeof(ops_step) +
-           e->plan.values.count * sizeof(value_id) + e->operations.count + ops_guards_bytes(e);
+  bytes += bytes_of(&e->plan.storages) + bytes_of(&e->plan.steps) + bytes_of(&e->plan.values) +
+           bytes_of(&e->plan.programs) + bytes_of(&e->operations) + ops_guards_bytes(e);
   for (uint32_t i = 0; i < e->launch_count; i++) {
     const ops_launch *launch = &e->launches[i];
-    const atlas_program *program = launch->kernel->program;
-    bytes += launch->bind_count * sizeof(ops_bind) + launch->scalar_count * sizeof(hg_scalar) + sizeof(hg_kernel);
-    bytes += program->symbols.count * sizeof(atlas_symbol) + 2 * program->insns.count * sizeof(atlas_insn);
+    bytes += launch->bind_count * sizeof(ops_bind) + launch->scalar_count * sizeof(hg_scalar);
+    if (launch->first == i) bytes += bytes_of_kernel(launch->kernel);
   }
   return bytes;
 }

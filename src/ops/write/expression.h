@@ -15,7 +15,8 @@
 enum {
   OPS_MAX_VARIABLES = 24, /* coordinates of the space, then quotients and remainders of forms */
   OPS_MAX_TERMS = 1024,
-  OPS_MAX_TERM_DEPTH = 64 /* one made of the other: up to 2 KB of stack each, and threads may have 256 KB */
+  OPS_MAX_TERM_DEPTH = 64, /* one made of the other: up to 1 KB of stack each, and threads may have 128 KB */
+  OPS_INDEX_LEVELS = 8     /* of that depth, whose indices are in one piece of memory */
 };
 
 /* constant + the sum of factor[i] * variable i */
@@ -67,6 +68,7 @@ typedef struct ops_terms {
   hg_array terms;   /* ops_term, inputs first */
   hg_array seen, seen_at; /* nodes at indices that have become terms; their forms, one after the other */
   uint32_t depth;
+  ops_form *indices[OPS_MAX_TERM_DEPTH / OPS_INDEX_LEVELS]; /* by depth: room for an index, of nodes that make one */
 } ops_terms;
 
 /* Of an index space for a group. ops_terms_release in any case. */

@@ -25,6 +25,21 @@ void ops_terms_release(ops_terms *t) {
   hg_array_release(allocator, &t->terms);
   hg_array_release(allocator, &t->seen);
   hg_array_release(allocator, &t->seen_at);
+  for (uint32_t i = 0; i < OPS_MAX_TERM_DEPTH / OPS_INDEX_LEVELS; i++) hg_release(allocator, t->indices[i]);
+}
+
+/* A zeroed index for the node in hand, beside those of the nodes that it is a term within; NULL: no memory, a failure.
+ * On the stack they would be more than a thread may have. */
+static ops_form *index_room(ops_terms *t) {
+  enum { PIECE = OPS_INDEX_LEVELS * HG_MAX_RANK };
+  uint32_t level = t->depth - 1;
+  ops_form **piece = &t->indices[level / OPS_INDEX_LEVELS];
+  if (*piece == NULL) *piece = hg_allocate_unset(&t->group->plan->allocator, PIECE, sizeof **piece);
+  if (*piece == NULL) {
+    (void)hg_fail_memory("the terms of a launch", PIECE * sizeof **piece);
+    return NULL;
+  }
+  return memset(*piece + (size_t)(level % OPS_INDEX_LEVELS) * HG_MAX_RANK, 0, HG_MAX_RANK * sizeof **piece);
 }
 
 void ops_identity(const ops_shape *space, ops_form *index) {
@@ -249,13 +264,13 @@ static hg_status reshape_term(ops_terms *t, const ops_node *node, const ops_form
     ops_form place = dense(&node->shape, index);
     if (ops_is_dense(storage)) return ops_load_of(t, number, (atlas_type)node->type, &place, out);
   }
-  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+  ops_form *inner = index_room(t);
+  if (inner == NULL) return HG_OUT_OF_MEMORY;
   HG_TRY(ops_reshaped(t, &ops_at(group->computation, node->input[0])->shape, &node->shape, index, inner));
   return ops_term_of(t, node->input[0], inner, out);
 }
 
 static void view_index(const ops_node *node, uint32_t input_rank, const ops_form *index, ops_form *inner) {
-  memset(inner, 0, sizeof *inner * HG_MAX_RANK);
   for (uint32_t d = 0; d < input_rank; d++) inner[d].constant = node->view.start[d];
   for (uint32_t j = 0; j < node->shape.rank; j++)
     if (node->view.axis[j] >= 0) add_multiple(&inner[node->view.axis[j]], &index[j], node->view.step[j]);
@@ -267,7 +282,8 @@ static hg_status gather_term(ops_terms *t, const ops_node *node, const ops_form 
   uint32_t storage = t->group->storage_of[node->input[0] - 1];
   if (storage == 0) return hg_fail(HG_UNSUPPORTED, "a gather from what no storage holds");
   const ops_node *source = ops_at(t->group->computation, node->input[0]);
-  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+  ops_form *inner = index_room(t);
+  if (inner == NULL) return HG_OUT_OF_MEMORY;
   for (uint32_t d = 0; d < source->shape.rank; d++)
     if (d != node->axis) inner[d] = index[d];
   term->kind = TERM_GATHER;
@@ -308,7 +324,8 @@ static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_
   term_id condition = 0, sides[2] = {0};
   HG_TRY(range_term(t, &index[axis], first->size[axis], &condition));
   for (uint32_t side = 0; side < 2; side++) {
-    ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+    ops_form *inner = index_room(t);
+    if (inner == NULL) return HG_OUT_OF_MEMORY;
     memcpy(inner, index, node->shape.rank * sizeof *inner);
     if (side == 1) inner[axis].constant -= (int64_t)first->size[axis];
     uint64_t size = side == 0 ? first->size[axis] : node->shape.size[axis] - first->size[axis];
@@ -331,7 +348,8 @@ static hg_status and_term(ops_terms *t, term_id next, term_id *condition) {
 
 static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
   const ops_shape *within = &ops_at(t->group->computation, node->input[0])->shape;
-  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+  ops_form *inner = index_room(t);
+  if (inner == NULL) return HG_OUT_OF_MEMORY;
   term_id condition = 0, value = 0, padding = 0;
   memcpy(inner, index, node->shape.rank * sizeof *inner);
   for (uint32_t d = 0; d < node->shape.rank; d++) {
@@ -371,7 +389,8 @@ static hg_status step_back(ops_terms *t, const ops_node *node, uint32_t d, ops_f
 static hg_status update_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                              term_id *out) {
   const ops_shape *box = &ops_at(t->group->computation, node->input[1])->shape;
-  ops_form inner[HG_MAX_RANK] = {{.constant = 0}};
+  ops_form *inner = index_room(t);
+  if (inner == NULL) return HG_OUT_OF_MEMORY;
   term_id condition = 0, along = 0, value = 0, base = 0;
   memcpy(inner, index, node->shape.rank * sizeof *inner);
   for (uint32_t d = 0; d < node->shape.rank; d++) {
@@ -388,8 +407,9 @@ static hg_status update_term(ops_terms *t, const ops_node *node, const ops_form 
 }
 
 static hg_status view_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
-  ops_form inner[HG_MAX_RANK];
+  ops_form *inner = index_room(t);
   (void)term;
+  if (inner == NULL) return HG_OUT_OF_MEMORY;
   view_index(node, ops_at(t->group->computation, node->input[0])->shape.rank, index, inner);
   return ops_term_of(t, node->input[0], inner, out);
 }
