@@ -1,12 +1,12 @@
-/* test_small_stack.c - a thread with 256 KiB of stack, which is all that ops.h asks for: formulas as deep as
- * they may be, and computations whose values are made one of the other, of every kind of node. */
+/* test_small_stack.c - a thread with 256 KiB of stack, which is all that ops.h asks for, for formulas as deep as they
+ * may be; half of it for computations whose values are made one of the other, of every kind of node. */
 #include "hologram/ops.h"
 
 #include "launching.h"
 
 #include <pthread.h>
 
-enum { STACK_BYTES = 256 * 1024, STEPS = 150, SIDE = 8 };
+enum { OF_FORMULAS = 256 * 1024, OF_GRAPHS = 128 * 1024, STEPS = 150, SIDE = 8 };
 
 static void nest(char *text, size_t bytes, const char *before, const char *after, int times) {
   size_t used = 0;
@@ -15,10 +15,11 @@ static void nest(char *text, size_t bytes, const char *before, const char *after
   for (int i = 0; i < times; i++) used += (size_t)snprintf(text + used, bytes - used, "%s", after);
 }
 
-static void write_deep_formulas(void) {
+static void *write_deep_formulas(void *unused) {
   static const char *const parts[][2] = {{"(", ")"}, {"-(", ")"}, {"clip(", ", low=0)"}, {"layer_norm(", ")"},
                                          {"matmul(", ", w)"}};
   char text[2000];
+  (void)unused;
   for (size_t i = 0; i < COUNT(parts); i++) {
     hg_computation *c = NULL;
     hg_tensor matrix = hg_tensor_of(NULL, ATLAS_f32, 2, (uint64_t[]){SIDE, SIDE});
@@ -29,6 +30,7 @@ static void write_deep_formulas(void) {
     CHECK_EQ_U64(hg_computation_status(c), HG_OK);
     hg_computation_release(c);
   }
+  return NULL;
 }
 
 /* STEPS times the formula of what it gave before, and the gradient of the sum. */
@@ -57,7 +59,6 @@ static void *work(void *unused) {
       "x - max(x, 0)", "update(x, sin(slice(x, axis=0, start=0, stop=2)), start=[3, 0], stop=[5, 8])"};
   static float numbers[SIDE * SIDE];
   (void)unused;
-  write_deep_formulas();
   hg_buffer *buffers[] = {buffer_of(sizeof numbers, numbers), buffer_of(sizeof numbers, numbers)};
   hg_tensor x = hg_tensor_of(buffers[0], ATLAS_f32, 2, (uint64_t[]){SIDE, SIDE});
   hg_tensor w = hg_tensor_of(buffers[1], ATLAS_f32, 2, (uint64_t[]){SIDE, SIDE});
@@ -67,15 +68,20 @@ static void *work(void *unused) {
   return NULL;
 }
 
-int main(void) {
+static void run_on(size_t stack_bytes, void *(*work_of)(void *)) {
   pthread_attr_t attributes;
   pthread_t thread;
-  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   CHECK_EQ_U64(pthread_attr_init(&attributes), 0);
-  CHECK_EQ_U64(pthread_attr_setstacksize(&attributes, STACK_BYTES), 0);
-  CHECK_EQ_U64(pthread_create(&thread, &attributes, work, NULL), 0);
+  CHECK_EQ_U64(pthread_attr_setstacksize(&attributes, stack_bytes), 0);
+  CHECK_EQ_U64(pthread_create(&thread, &attributes, work_of, NULL), 0);
   CHECK_EQ_U64(pthread_join(thread, NULL), 0);
   pthread_attr_destroy(&attributes);
+}
+
+int main(void) {
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  run_on(OF_FORMULAS, write_deep_formulas);
+  run_on(OF_GRAPHS, work);
   hg_executor_release(executor);
   return check_report();
 }
