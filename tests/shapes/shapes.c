@@ -161,7 +161,7 @@ static hg_status count_native(const piece *p) {
   ssa_unit unit;
   hg_vector vector = {.allocator = allocator};
   piece given = *p;
-  const native_visitor visitor = {visit_version, &given};
+  const native_visitor visitor = {.visit = visit_version, .context = &given};
   ir_ssa_init(&unit, &allocator);
   hg_status status = vectorise(p->program, &unit, &vector);
   if (status == HG_OK) status = hg_native_versions(&allocator, p->target->native, p->program, &vector, &visitor);
