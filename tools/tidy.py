@@ -48,8 +48,8 @@ def changed_files():
 
 
 def compile_commands(builds):
-    """Each file's compile commands, as clang can read them: {file: {object: command}}. What the library and the program `embed`
-    compile both is the same to clang-tidy: once is enough."""
+    """Each file's compile commands, as clang can read them: {file: {object: command}}. What the library and the programs of the
+    build compile both is the same to clang-tidy: once is enough."""
     found = {}
     for build in builds:
         own = {}
@@ -58,7 +58,7 @@ def compile_commands(builds):
             own.setdefault(name, {})[build / entry["output"]] = {**entry, "command": ONLY_GCC.sub("", entry["command"])}
         found = {**own, **found}
     for name, entries in found.items():
-        once = {target: entry for target, entry in entries.items() if not entry["output"].startswith("embed.p/")}
+        once = {target: entry for target, entry in entries.items() if not entry["output"].startswith(("embed.p/", "formulas.p/"))}
         found[name] = once or entries
     return found
 

@@ -1,5 +1,5 @@
 /* test_operations.c - the table of operations, what its rows become, and the sentences of what is refused. */
-#include "ops/graph/compute.h"
+#include "ops/graph/formula.h"
 
 #include "check.h"
 
@@ -365,6 +365,11 @@ static void test_formula_errors(void) {
       {"size(x, 3)", "formula:1:1: there is no axis 3 of a tensor of rank 2"},
       {"x, x", "formula:1:1: 2 results where one is wanted"},
       {"none", "formula:1:1: there is no 'none' here"},
+      {"x[", "formula:1:2: an operator or the end is expected here"},
+      {"[1, 2, 3, 4, 5, 6, 7, 8, 9]", "formula:1:25: a list holds up to 8 integers"},
+      {"exp(x, x, x, x, x, x, x, x, x, x, x, x, x)", "formula:1:40: a call has at most 12 parts"},
+      {"exp(x, x, x, x, x, x, x, x, x, x, x, x, x", "formula:1:40: a call has at most 12 parts"},
+      {"exq(x) + )", "formula:1:10: a value is expected here, not ')'"},
       {"1..2", "formula:1:1: '1..2' is no number"},
       {"exp(none=x)", "formula:1:10: exp takes (x)"},
       {"[1, 2]", "formula:1:1: a result is one tensor"},
@@ -478,6 +483,37 @@ static int leads_to(hg_value from, ops_kind kind) {
   for (uint32_t i = 0; i < node->input_count; i++)
     if (leads_to(node->input[i], kind)) return 1;
   return 0;
+}
+
+/* What the build has kept of a text is what its reader makes of it. */
+static void check_kept(const ops_row *row, const char *text, ops_parsed kept) {
+  hg_allocator allocator;
+  ops_syntax_list list = {.nodes = {.count = 0}};
+  ops_syntax_error error = {.status = HG_OK};
+  CHECK_EQ_U64(hg_allocator_resolve(NULL, &allocator), HG_OK);
+  CHECK(ops_read_formula(&allocator, text, &list, &error));
+  CHECK_EQ_U64(list.nodes.count, kept.count);
+  for (uint32_t i = 0; i < kept.count && i < list.nodes.count; i++) {
+    ops_syntax now = ((const ops_syntax *)list.nodes.data)[i], then = kept.nodes[i];
+    int is_number = now.kind == OPS_SYNTAX_WHOLE || now.kind == OPS_SYNTAX_REAL;
+    int is_same = now.kind == then.kind && now.count == then.count && now.at == then.at && now.op == then.op;
+    if (is_number) is_same &= ((const uint64_t *)list.numbers.data)[now.size] == kept.numbers[then.size];
+    else is_same &= now.size == then.size;
+    if (!is_same) fprintf(stderr, "node %u of %s: '%s'\n", (unsigned)i, row->name, text);
+    CHECK(is_same);
+  }
+  ops_syntax_release(&allocator, &list);
+}
+
+static void test_kept_formulas(void) {
+  for (size_t i = 0; i < ops_row_count(); i++) {
+    const ops_row *row = ops_row_at(i);
+    int has_rule = row->gradient[0] != '\0' && strcmp(row->gradient, "none") != 0;
+    if (row->kind == OPS_KIND_formula) check_kept(row, row->formula, ops_row_formula(row));
+    else CHECK_EQ_U64(ops_row_formula(row).count, 0);
+    if (has_rule) check_kept(row, row->gradient, ops_row_gradient(row));
+    else CHECK_EQ_U64(ops_row_gradient(row).count, 0);
+  }
 }
 
 static void test_gradients(void) {
@@ -643,6 +679,7 @@ int main(void) {
   test_formulas();
   test_formula_errors();
   test_formula_rows();
+  test_kept_formulas();
   test_gradients();
   test_gradient_rows();
   test_failed_allocations();

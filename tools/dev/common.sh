@@ -110,7 +110,7 @@ begin_as_release() {
   rm -rf "$folder"
   mkdir -p "$folder"
   if [ -f "$release/.ninja_log" ]; then
-    cp -a "$release"/.ninja_{log,deps} "$release"/{*.p,embed,*.a,functions_data.c,code_version.h*} "$folder"
+    cp -a "$release"/.ninja_{log,deps} "$release"/{*.p,embed,formulas,*.a,{functions,formulas}_data.c,code_version.h*} "$folder"
   fi
 }
 

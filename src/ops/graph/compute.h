@@ -5,9 +5,10 @@
 #define HG_OPS_COMPUTE_H
 
 #include "ops/graph/infer.h"
+#include "ops/graph/syntax.h"
 #include "ops/graph/table.h"
 
-enum { OPS_MAX_ARGUMENTS = 8, OPS_MAX_RESULTS = 8 };
+enum { OPS_MAX_ARGUMENTS = 8 };
 
 /* What a name of a formula stands for, and what an argument of an operation is. */
 typedef enum ops_item_kind {

@@ -1,7 +1,6 @@
-/* formula.c - reads expressions: operators, numbers, names, choices. */
+/* formula.c - expressions become values: operators, numbers, names, choices. */
 #include "ops/graph/formula.h"
 
-#include "atlas/number.h"
 #include "atlas/value.h"
 
 #include <stdarg.h>
@@ -42,60 +41,6 @@ ops_item ops_complain(ops_formula *f, const char *at, const char *format, ...) {
   return nothing;
 }
 
-/* ---- characters and words ---------------------------------------------------------------------------------------- */
-
-void ops_skip_blanks(ops_formula *f) {
-  while (*f->at == ' ' || *f->at == '\n' || *f->at == '\t' || *f->at == '\r') f->at++;
-}
-
-int ops_take(ops_formula *f, char wanted) {
-  ops_skip_blanks(f);
-  if (*f->at != wanted) return 0;
-  f->at++;
-  return 1;
-}
-
-/* What comes next, for a sentence. */
-static const char *next_text(ops_formula *f, char *copy, size_t bytes) {
-  ops_skip_blanks(f);
-  if (*f->at == '\0') return "its end";
-  size_t length = 1;
-  while (f->at[length] != '\0' && length < 12 && (f->at[length] & 0x80) == 0 &&
-         strchr(" \n,;()", f->at[length]) == NULL)
-    length++;
-  snprintf(copy, bytes, "'%.*s'", (int)length, f->at);
-  return copy;
-}
-
-void ops_expect(ops_formula *f, char wanted) {
-  if (f->failed || ops_take(f, wanted)) return;
-  ops_complain(f, f->at, "'%c' is expected here, not %s", wanted, next_text(f, (char[32]){0}, 32));
-}
-
-static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static int is_digit(char c) { return c >= '0' && c <= '9'; }
-
-ops_word ops_take_word(ops_formula *f) {
-  ops_skip_blanks(f);
-  ops_word word = {f->at, 0};
-  if (!is_letter(*f->at)) return word;
-  while (is_letter(f->at[word.length]) || is_digit(f->at[word.length])) word.length++;
-  f->at += word.length;
-  return word;
-}
-
-int ops_takes_assignment(ops_formula *f, ops_word *name) {
-  const char *before = f->at;
-  *name = ops_take_word(f);
-  ops_skip_blanks(f);
-  if (name->length > 0 && f->at[0] == '=' && f->at[1] != '=') {
-    f->at++;
-    return 1;
-  }
-  f->at = before;
-  return 0;
-}
-
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 ops_name *ops_find_name(ops_formula *f, ops_word word) {
@@ -131,9 +76,8 @@ static int choice_word(const ops_formula *f, ops_word word, ops_item *item) {
   return 0;
 }
 
-static ops_item read_name(ops_formula *f, ops_word word) {
+static ops_item item_of_name(ops_formula *f, ops_word word) {
   ops_item item;
-  if (f->skipping > 0) return (ops_item){.kind = OPS_ITEM_ABSENT};
   const ops_name *name = ops_find_name(f, word);
   if (name != NULL) return name->item;
   if (ops_word_is(word, "inf")) return ops_real_item(atlas_as_f64(UINT64_C(0x7ff0000000000000)));
@@ -146,23 +90,6 @@ static ops_item read_name(ops_formula *f, ops_word word) {
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
-
-static ops_item read_number(ops_formula *f) {
-  const char *begin = f->at, *at = begin;
-  int is_real = 0;
-  while (is_digit(*at) || *at == '.') is_real |= *at++ == '.';
-  if ((*at == 'e' || *at == 'E') && (is_digit(at[1]) || ((at[1] == '-' || at[1] == '+') && is_digit(at[2])))) {
-    is_real = 1;
-    for (at += 2; is_digit(*at);) at++;
-  }
-  f->at = at;
-  uint64_t bits = 0;
-  size_t length = (size_t)(at - begin);
-  if (!is_real && atlas_number_parse(ATLAS_i64, begin, length, &bits) == ATLAS_NUMBER_OK)
-    return ops_integer_item((int64_t)bits);
-  if (atlas_number_parse(ATLAS_f64, begin, length, &bits) == ATLAS_NUMBER_OK) return ops_real_item(atlas_as_f64(bits));
-  return ops_complain(f, begin, "'%s' is no number", HG_WORD(begin, length));
-}
 
 /* The bits of an integer of a type; 0: it has no such number. */
 static int whole_bits(const ops_item *item, atlas_type type, uint64_t *bits) {
@@ -183,27 +110,6 @@ value_id ops_number_of(ops_formula *f, const char *at, const ops_item *item, atl
 }
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
-
-typedef struct operator_row {
-  char text[3];
-  uint16_t op;
-} operator_row;
-
-static const operator_row comparisons[] = {{"<=", HG_OP_less_equal}, {"<", HG_OP_less},   {">=", HG_OP_greater_equal},
-                                           {">", HG_OP_greater},     {"==", HG_OP_equal}, {"!=", HG_OP_not_equal},
-                                           {"", HG_OP_none}};
-static const operator_row sums[] = {{"+", HG_OP_add}, {"-", HG_OP_sub}, {"", HG_OP_none}};
-static const operator_row products[] = {{"*", HG_OP_mul}, {"/", HG_OP_div}, {"", HG_OP_none}};
-
-static hg_op take_operator(ops_formula *f, const operator_row *rows) {
-  ops_skip_blanks(f);
-  for (; rows->text[0] != '\0'; rows++) {
-    if (f->at[0] != rows->text[0] || (rows->text[1] != '\0' && f->at[1] != rows->text[1])) continue;
-    f->at += rows->text[1] == '\0' ? 1 : 2;
-    return (hg_op)rows->op;
-  }
-  return HG_OP_none;
-}
 
 /* -1, 0 or 1 where a is below, equal to or above b; 2: one of them is NaN. Integers are compared as such. */
 static int order_of(const ops_item *a, const ops_item *b) {
@@ -239,122 +145,69 @@ static ops_item operate_on_numbers(hg_op op, const ops_item *a, const ops_item *
 }
 
 static ops_item operate_on_two(ops_formula *f, const char *at, hg_op op, ops_item a, ops_item b) {
-  if (f->failed || f->skipping > 0) return (ops_item){.kind = OPS_ITEM_ABSENT};
+  if (f->failed) return (ops_item){.kind = OPS_ITEM_ABSENT};
   if (a.kind == OPS_ITEM_NUMBER && b.kind == OPS_ITEM_NUMBER) return operate_on_numbers(op, &a, &b);
   return ops_operate(f, at, op, (ops_item[]){a, b}, 2);
 }
 
 /* ---- expressions ------------------------------------------------------------------------------------------------- */
 
-static int deeper(ops_formula *f) {
-  if (++f->depth <= OPS_MAX_DEPTH && !f->failed) return 1;
-  ops_complain(f, f->at, "a formula is at most %d parentheses deep", OPS_MAX_DEPTH / 2);
-  return 0;
+void ops_operands(const ops_formula *f, uint32_t at, uint32_t *operands) {
+  for (uint32_t i = f->parsed.nodes[at].count, end = at; i-- > 0; end -= ops_syntax_size(&f->parsed.nodes[end - 1]))
+    operands[i] = end - 1;
 }
 
-static ops_item read_list(ops_formula *f) {
+static ops_item list_of(ops_formula *f, uint32_t at) {
   ops_item list = {.kind = OPS_ITEM_LIST};
-  if (ops_take(f, ']')) return list;
-  do {
-    const char *at = f->at;
-    ops_item item = ops_read_expression(f);
-    if (f->failed || f->skipping > 0) continue;
-    if (item.kind != OPS_ITEM_NUMBER || !item.is_integer || list.count == HG_MAX_RANK)
-      return ops_complain(f, at, "a list holds up to %d integers", HG_MAX_RANK);
+  uint32_t parts[OPS_MAX_PARTS] = {0};
+  ops_operands(f, at, parts);
+  for (uint32_t i = 0; i < f->parsed.nodes[at].count && !f->failed; i++) {
+    ops_item item = ops_evaluate(f, ops_part_expression(f, parts[i]));
+    if (f->failed) break;
+    if (item.kind != OPS_ITEM_NUMBER || !item.is_integer)
+      return ops_complain(f, ops_text_at(f, parts[i]), "a list holds up to %d integers", HG_MAX_RANK);
     list.integers[list.count++] = item.integers[0];
-  } while (!f->failed && ops_take(f, ','));
-  ops_expect(f, ']');
+  }
   return list;
 }
 
-static ops_item read_primary(ops_formula *f) {
-  ops_skip_blanks(f);
-  if (is_digit(*f->at) || (*f->at == '.' && is_digit(f->at[1]))) return read_number(f);
-  if (ops_take(f, '[')) return read_list(f);
-  if (ops_take(f, '(')) {
-    ops_item inner = ops_read_expression(f);
-    ops_expect(f, ')');
-    return inner;
+static ops_item negated(ops_formula *f, uint32_t at) {
+  ops_item x = ops_evaluate(f, at - 1);
+  if (f->failed) return (ops_item){.kind = OPS_ITEM_ABSENT};
+  if (x.kind != OPS_ITEM_NUMBER) return ops_operate(f, ops_text_at(f, at), HG_OP_neg, &x, 1);
+  return x.is_integer && x.integers[0] > INT64_MIN ? ops_integer_item(-x.integers[0]) : ops_real_item(-x.number);
+}
+
+static ops_item operated(ops_formula *f, uint32_t at) {
+  uint32_t sides[2] = {0};
+  ops_operands(f, at, sides);
+  ops_item left = ops_evaluate(f, sides[0]);
+  ops_item right = f->failed ? left : ops_evaluate(f, sides[1]);
+  return operate_on_two(f, ops_text_at(f, at), (hg_op)f->parsed.nodes[at].op, left, right);
+}
+
+static ops_item chosen(ops_formula *f, uint32_t at) {
+  uint32_t operands[3] = {0};
+  ops_operands(f, at, operands);
+  ops_item condition = ops_evaluate(f, operands[0]);
+  if (f->failed) return condition;
+  if (condition.kind != OPS_ITEM_NUMBER)
+    return ops_complain(
+        f, ops_text_at(f, at),
+        "what stands before '?' is decided when the formula is built: a number, not a tensor (see where)");
+  return ops_evaluate(f, operands[condition.number != 0 ? 1 : 2]);
+}
+
+ops_item ops_evaluate(ops_formula *f, uint32_t at) {
+  const ops_syntax *node = &f->parsed.nodes[at];
+  switch ((ops_syntax_kind)node->kind) {
+    case OPS_SYNTAX_WHOLE: return ops_integer_item((int64_t)f->parsed.numbers[node->size]);
+    case OPS_SYNTAX_REAL: return ops_real_item(atlas_as_f64(f->parsed.numbers[node->size]));
+    case OPS_SYNTAX_NAME: return item_of_name(f, ops_word_at(f, at));
+    case OPS_SYNTAX_LIST: return list_of(f, at);
+    case OPS_SYNTAX_NEGATE: return negated(f, at);
+    case OPS_SYNTAX_OPERATE: return operated(f, at);
+    case OPS_SYNTAX_CHOOSE: return chosen(f, at);
+    default: return ops_evaluate_call(f, at);
   }
-  ops_word word = ops_take_word(f);
-  if (word.length == 0)
-    return ops_complain(f, f->at, "a value is expected here, not %s", next_text(f, (char[32]){0}, 32));
-  return ops_take(f, '(') ? ops_read_call(f, word) : read_name(f, word);
-}
-
-static ops_item read_unary(ops_formula *f) {
-  ops_item result = {.kind = OPS_ITEM_ABSENT};
-  ops_skip_blanks(f);
-  const char *at = f->at;
-  if (!deeper(f)) return result;
-  if (ops_take(f, '-')) {
-    ops_item x = read_unary(f);
-    if (x.kind == OPS_ITEM_NUMBER && x.is_integer && x.integers[0] > INT64_MIN)
-      result = ops_integer_item(-x.integers[0]);
-    else if (x.kind == OPS_ITEM_NUMBER) result = ops_real_item(-x.number);
-    else if (!f->failed && f->skipping == 0) result = ops_operate(f, at, HG_OP_neg, &x, 1);
-  } else {
-    result = read_primary(f);
-  }
-  f->depth--;
-  return result;
-}
-
-static ops_item read_products(ops_formula *f) {
-  ops_item left = read_unary(f);
-  while (!f->failed) {
-    ops_skip_blanks(f);
-    const char *at = f->at;
-    hg_op op = take_operator(f, products);
-    if (op == HG_OP_none) break;
-    left = operate_on_two(f, at, op, left, read_unary(f));
-  }
-  return left;
-}
-
-static ops_item read_sums(ops_formula *f) {
-  ops_item left = read_products(f);
-  while (!f->failed) {
-    ops_skip_blanks(f);
-    const char *at = f->at;
-    hg_op op = take_operator(f, sums);
-    if (op == HG_OP_none) break;
-    left = operate_on_two(f, at, op, left, read_products(f));
-  }
-  return left;
-}
-
-static ops_item read_comparison(ops_formula *f) {
-  ops_item left = read_sums(f);
-  ops_skip_blanks(f);
-  const char *at = f->at;
-  hg_op op = f->failed ? HG_OP_none : take_operator(f, comparisons);
-  return op == HG_OP_none ? left : operate_on_two(f, at, op, left, read_sums(f));
-}
-
-static ops_item read_branch(ops_formula *f, int is_taken) {
-  f->skipping += !is_taken;
-  ops_item item = ops_read_expression(f);
-  f->skipping -= !is_taken;
-  return item;
-}
-
-ops_item ops_read_expression(ops_formula *f) {
-  ops_item result = {.kind = OPS_ITEM_ABSENT};
-  if (!deeper(f)) return result;
-  ops_skip_blanks(f);
-  const char *at = f->at;
-  result = read_comparison(f);
-  if (!f->failed && ops_take(f, '?')) {
-    if (result.kind != OPS_ITEM_NUMBER && f->skipping == 0)
-      ops_complain(f, at,
-                   "what stands before '?' is decided when the formula is built: a number, not a tensor (see where)");
-    int is_true = f->skipping == 0 && result.number != 0;
-    ops_item a = read_branch(f, is_true);
-    ops_expect(f, ':');
-    ops_item b = read_branch(f, !is_true);
-    result = is_true ? a : b;
-  }
-  f->depth--;
-  return result;
 }

@@ -1,14 +1,15 @@
-/* formula.h - the formula language of operations.def: text to nodes, in one pass.
+/* formula.h - formulas become nodes: syntax.h has what was read of them.
  *
- * formula.c reads expressions, formula_call.c calls operations and the functions that are decided when a formula is
+ * formula.c evaluates expressions, formula_call.c calls operations and the functions that are decided when a formula is
  * built, formula_row.c gives a formula its names and takes its results.
  * (Their circle is named in compute.h.) */
 #ifndef HG_OPS_FORMULA_H
 #define HG_OPS_FORMULA_H
 
 #include "ops/graph/compute.h"
+#include "ops/graph/syntax.h"
 
-enum { OPS_MAX_NAMES = 40, OPS_MAX_PARTS = 12, OPS_MAX_DEPTH = 64, OPS_MAX_NESTING = 12 };
+enum { OPS_MAX_NAMES = 40, OPS_MAX_NESTING = 12 };
 
 typedef struct ops_name {
   ops_word word;
@@ -19,33 +20,37 @@ typedef struct ops_name {
 typedef struct ops_formula {
   hg_computation *c;
   const ops_row *row; /* whose formula it is; NULL: a user's */
-  const char *text, *at;
+  const char *text;
+  ops_parsed parsed;  /* what was read of it */
   atlas_type type;    /* of numbers that meet no value */
   atlas_type promoted; /* what float inputs promote to; ATLAS_NONE: there is none */
   atlas_type rounded; /* to which f32 results are rounded once; ATLAS_NONE: they are not */
   ops_name names[OPS_MAX_NAMES];
   uint32_t name_count;
-  uint32_t skipping;  /* > 0: what is read is not built */
-  uint32_t depth;     /* of parentheses, calls, signs */
   uint32_t nesting;   /* of formulas in formulas */
   int is_wide;        /* results are not rounded */
   int failed;
   hg_array packs;     /* value_id *, released in the end */
 } ops_formula;
 
-/* An expression from formula->at on. */
-ops_item ops_read_expression(ops_formula *f);
-/* The call of a name; formula->at is behind its opening parenthesis. */
-ops_item ops_read_call(ops_formula *f, ops_word name);
+/* The value of the expression that ends in this node. */
+ops_item ops_evaluate(ops_formula *f, uint32_t at);
+ops_item ops_evaluate_call(ops_formula *f, uint32_t at); /* of a call */
+/* The nodes in which the operands of one end. */
+void ops_operands(const ops_formula *f, uint32_t at, uint32_t *operands);
 /* An operation of the table on items, as + is add. */
 ops_item ops_operate(ops_formula *f, const char *at, hg_op op, const ops_item *items, uint32_t count);
 
-/* Reading. */
-void ops_skip_blanks(ops_formula *f);
-int ops_take(ops_formula *f, char wanted);      /* 1 and behind it, if it comes next */
-void ops_expect(ops_formula *f, char wanted);   /* fails if it does not */
-ops_word ops_take_word(ops_formula *f);         /* of length 0: no name comes next */
-int ops_takes_assignment(ops_formula *f, ops_word *name); /* `name =` comes next, and is taken */
+/* Where the expression of a part ends. */
+static inline uint32_t ops_part_expression(const ops_formula *f, uint32_t part) {
+  return f->parsed.nodes[part].kind == OPS_SYNTAX_PART ? part - 1 : part;
+}
+
+/* What a complaint about a node points to; and its word, of those that have one. */
+static inline const char *ops_text_at(const ops_formula *f, uint32_t at) { return f->text + f->parsed.nodes[at].at; }
+static inline ops_word ops_word_at(const ops_formula *f, uint32_t at) {
+  return (ops_word){ops_text_at(f, at), f->parsed.nodes[at].op};
+}
 
 /* Remembers the first failure, with line and column of a user's formula; returns an absent item. at NULL: what is given
  * does not fit, wherever that is found. */
@@ -65,8 +70,10 @@ value_id ops_number_of(ops_formula *f, const char *at, const ops_item *item, atl
 /* Begins with names of inputs; the types of those that are widened decide about rounding. */
 void ops_formula_begin(ops_formula *f, hg_computation *c, const char *text);
 void ops_formula_input(ops_formula *f, ops_word name, value_id value, int widens);
-/* Reads all: statements and results, of which those with a bit in `wanted` are built. Returns how many there are; 0:
- * failed. Releases what the formula holds. */
+/* Evaluates what f->parsed holds: statements and results, of which those with a bit in `wanted` are built. Returns how
+ * many there are; 0: failed. Releases what the formula holds. */
 uint32_t ops_formula_finish(ops_formula *f, uint32_t wanted, value_id *results);
+/* The same of its text. */
+uint32_t ops_formula_read(ops_formula *f, uint32_t wanted, value_id *results);
 
 #endif

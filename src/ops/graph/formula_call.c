@@ -15,23 +15,17 @@ typedef struct call_parts {
   uint32_t count;
 } call_parts;
 
-static void read_parts(ops_formula *f, call_parts *parts) {
-  parts->count = 0;
-  if (ops_take(f, ')')) return;
-  do {
-    if (parts->count == OPS_MAX_PARTS) {
-      ops_complain(f, f->at, "a call has at most %d parts", OPS_MAX_PARTS);
-      return;
-    }
-    ops_word name = {NULL, 0};
-    if (!ops_takes_assignment(f, &name)) name.length = 0;
-    ops_skip_blanks(f);
-    parts->at[parts->count] = f->at;
-    parts->names[parts->count] = name;
-    parts->items[parts->count] = ops_read_expression(f);
-    parts->count++;
-  } while (!f->failed && ops_take(f, ','));
-  ops_expect(f, ')');
+static void evaluate_parts(ops_formula *f, uint32_t at, call_parts *parts) {
+  uint32_t operands[OPS_MAX_PARTS] = {0};
+  ops_operands(f, at, operands);
+  parts->count = f->parsed.nodes[at].count;
+  for (uint32_t i = 0; i < parts->count && !f->failed; i++) {
+    const ops_syntax *part = &f->parsed.nodes[operands[i]];
+    int is_named = part->kind == OPS_SYNTAX_PART && part->count == 2;
+    parts->at[i] = ops_text_at(f, operands[i]);
+    parts->names[i] = is_named ? ops_word_at(f, operands[i] + 1 - part->size) : (ops_word){NULL, 0};
+    parts->items[i] = ops_evaluate(f, ops_part_expression(f, operands[i]));
+  }
 }
 
 /* ---- numbers become values --------------------------------------------------------------------------------------- */
@@ -401,18 +395,18 @@ static ops_item rank_of(const build_call *b) { return ops_integer_item(b->x->sha
 static ops_item is_float(const build_call *b) { return ops_integer_item(atlas_is_float((atlas_type)b->x->type)); }
 static ops_item is_integer(const build_call *b) { return ops_integer_item(atlas_is_integer((atlas_type)b->x->type)); }
 
+static ops_item given(const build_call *b) { return ops_integer_item(b->items[0].kind != OPS_ITEM_ABSENT); }
+
 static const struct {
   const char *name;
   uint32_t parts;
   ops_item (*decide)(const build_call *);
-  const char *takes; /* t: a tensor, n: a number, for each part; the rest is looked at by the function */
-} functions[] = {{"count", 2, count_of, "t"},  {"size", 2, size_of, "t"},      {"rank", 1, rank_of, "t"},
-                 {"shape", 1, shape_of, "t"},  {"others", 2, others_of, "t"},  {"index", 2, index_of, "t"},
-                 {"along", 3, along, "t"},     {"is_float", 1, is_float, "t"}, {"is_integer", 1, is_integer, "t"},
-                 {"per", 3, per, "t"},         {"like", 2, like, "t"},         {"without", 3, without, "t"},
-                 {"within", 3, within, "nnn"}, {"from", 3, from, "nnn"},       {"inside", 3, inside, "nnn"},
-                 {"above", 2, above, "nn"},    {"lowest", 1, lowest, "t"},     {"highest", 1, highest, "t"},
-                 {"beside", 2, beside, "tn"},  {"integer_of", 1, integer_of, "t"}};
+  const char *takes;
+} functions[] = {
+#define FUNCTION(name, parts, decide, takes) {#name, parts, decide, takes},
+#include "ops/graph/functions.def"
+#undef FUNCTION
+};
 
 static int parts_fit(const call_parts *parts, const char *takes) {
   for (uint32_t i = 0; takes[i] != '\0'; i++)
@@ -420,37 +414,28 @@ static int parts_fit(const call_parts *parts, const char *takes) {
   return 1;
 }
 
-/* 1 if there is such a function; its result in *result. */
-static int call_function(ops_formula *f, ops_word name, const call_parts *parts, ops_item *result) {
-  if (ops_word_is(name, "given")) {
-    if (parts->count != 1) ops_complain(f, name.text, "given takes the name of an input");
-    *result = ops_integer_item(parts->count == 1 && parts->items[0].kind != OPS_ITEM_ABSENT);
-    return 1;
-  }
-  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-    if (!ops_word_is(name, functions[i].name)) continue;
-    build_call b = {.f = f, .at = name.text, .text = parts->at[0], .items = parts->items};
-    *result = nothing;
-    if (parts->count != functions[i].parts || !parts_fit(parts, functions[i].takes)) {
-      ops_complain(f, name.text, "%s takes %u part%s, a %s first", functions[i].name, (unsigned)functions[i].parts,
-                   functions[i].parts == 1 ? "" : "s", functions[i].takes[0] == 't' ? "tensor" : "number");
-      return 1;
-    }
-    if (functions[i].takes[0] == 't') b.x = ops_at(f->c, parts->items[0].value);
-    *result = functions[i].decide(&b);
-    if (result->kind == OPS_ITEM_VALUE && result->value == 0) f->failed = 1;
-    return 1;
-  }
-  return 0;
+static ops_item call_function(ops_formula *f, ops_function function, const char *at, const call_parts *parts) {
+  uint32_t wanted = functions[function].parts;
+  const char *takes = functions[function].takes;
+  build_call b = {.f = f, .at = at, .text = parts->at[0], .items = parts->items};
+  if (function == OPS_FUNCTION_given && parts->count != 1)
+    return ops_complain(f, at, "given takes the name of an input");
+  if (parts->count != wanted || !parts_fit(parts, takes))
+    return ops_complain(f, at, "%s takes %u part%s, a %s first", functions[function].name, (unsigned)wanted,
+                        wanted == 1 ? "" : "s", takes[0] == 't' ? "tensor" : "number");
+  if (takes[0] == 't') b.x = ops_at(f->c, parts->items[0].value);
+  ops_item result = functions[function].decide(&b);
+  if (result.kind == OPS_ITEM_VALUE && result.value == 0) f->failed = 1;
+  return result;
 }
 
-ops_item ops_read_call(ops_formula *f, ops_word name) {
+ops_item ops_evaluate_call(ops_formula *f, uint32_t at) {
   call_parts parts;
-  ops_item result = nothing;
-  const ops_row *row = ops_row_by_name(name.text, name.length);
-  read_parts(f, &parts);
-  if (f->failed || f->skipping > 0) return nothing;
-  if (call_function(f, name, &parts, &result)) return result;
-  if (row == NULL) return ops_complain(f, name.text, "there is no operation '%s'", HG_WORD(name.text, name.length));
-  return call_operation(f, row, name.text, &parts);
+  const ops_syntax *node = &f->parsed.nodes[at];
+  evaluate_parts(f, at, &parts);
+  if (f->failed) return nothing;
+  if (node->kind == OPS_SYNTAX_FUNCTION) return call_function(f, (ops_function)node->op, ops_text_at(f, at), &parts);
+  if (node->kind == OPS_SYNTAX_CALL) return call_operation(f, ops_row_of(node->op), ops_text_at(f, at), &parts);
+  ops_word name = ops_word_at(f, at);
+  return ops_complain(f, name.text, "there is no operation '%s'", HG_WORD(name.text, name.length));
 }

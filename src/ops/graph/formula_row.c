@@ -8,10 +8,10 @@
 
 void ops_formula_begin(ops_formula *f, hg_computation *c, const char *text) {
   f->c = c;
-  f->text = f->at = text;
+  f->text = text;
   f->type = ATLAS_NONE;
   f->rounded = ATLAS_NONE;
-  f->name_count = f->skipping = f->depth = 0;
+  f->name_count = 0;
   f->row = NULL;
   f->is_wide = 0;
   f->failed = 0;
@@ -57,14 +57,7 @@ static void settle_types(ops_formula *f) {
 /* ---- statements and results -------------------------------------------------------------------------------------- */
 
 /* `as name` behind a result: the type that the input came with. */
-static atlas_type read_type(ops_formula *f) {
-  const char *before = f->at;
-  ops_word word = ops_take_word(f);
-  if (!ops_word_is(word, "as")) {
-    f->at = before;
-    return ATLAS_NONE;
-  }
-  word = ops_take_word(f);
+static atlas_type type_as(ops_formula *f, ops_word word) {
   const ops_name *name = ops_find_name(f, word);
   atlas_type type = name == NULL ? atlas_type_lookup_name(word.text, word.length) : name->type;
   if (name == NULL && type == ATLAS_NONE) ops_complain(f, word.text, "'as' stands before the name of an input or type");
@@ -83,46 +76,54 @@ static value_id result_of(ops_formula *f, const char *at, const ops_item *item, 
   return f->rounded != ATLAS_NONE && ops_at(f->c, value)->type == ATLAS_f32 ? ops_cast(f->c, value, f->rounded) : value;
 }
 
-/* 1 if a result was read. */
-static int read_result(ops_formula *f, int is_wanted, value_id *result) {
-  ops_skip_blanks(f);
-  const char *at = f->at;
-  f->skipping += !is_wanted;
-  ops_item item = ops_read_expression(f);
-  atlas_type type = f->failed ? ATLAS_NONE : read_type(f);
-  f->skipping -= !is_wanted;
-  *result = f->failed || !is_wanted ? 0 : result_of(f, at, &item, type);
+static value_id evaluate_result(ops_formula *f, uint32_t at) {
+  uint32_t end = at + f->parsed.nodes[at].size;
+  ops_item item = ops_evaluate(f, end);
+  int is_typed = end + 1 < f->parsed.count && f->parsed.nodes[end + 1].kind == OPS_SYNTAX_AS;
+  atlas_type type = !f->failed && is_typed ? type_as(f, ops_word_at(f, end + 1)) : ATLAS_NONE;
+  value_id result = f->failed ? 0 : result_of(f, ops_text_at(f, at), &item, type);
   if (f->c->status != HG_OK) f->failed = 1;
-  return !f->failed;
+  return result;
 }
 
-static void read_statement(ops_formula *f, ops_word name) {
-  const char *at = name.text;
-  ops_item item = ops_read_expression(f);
-  if (!f->failed) ops_set_name(f, at, name, item, ATLAS_NONE);
+static void evaluate_statement(ops_formula *f, uint32_t at) {
+  ops_word name = ops_word_at(f, at);
+  ops_item item = ops_evaluate(f, at + f->parsed.nodes[at].size);
+  if (!f->failed) ops_set_name(f, name.text, name, item, ATLAS_NONE);
 }
 
 uint32_t ops_formula_finish(ops_formula *f, uint32_t wanted, value_id *results) {
   uint32_t count = 0;
   settle_types(f);
-  while (!f->failed) {
-    ops_word name;
-    if (ops_takes_assignment(f, &name)) {
-      read_statement(f, name);
-      ops_expect(f, ';');
-      continue;
+  for (uint32_t at = 0; at < f->parsed.count && !f->failed; at++) {
+    const ops_syntax *node = &f->parsed.nodes[at];
+    if (node->kind == OPS_SYNTAX_AS) continue; /* the result before it has looked at it */
+    if (node->kind == OPS_SYNTAX_SET) evaluate_statement(f, at);
+    else {
+      results[count] = wanted >> count & 1 ? evaluate_result(f, at) : 0;
+      count++;
     }
-    if (count == OPS_MAX_RESULTS) ops_complain(f, f->at, "a formula has at most %d results", OPS_MAX_RESULTS);
-    if (f->failed || !read_result(f, (int)(wanted >> count & 1), &results[count])) break;
-    count++;
-    if (ops_take(f, ',') || ops_take(f, ';')) continue;
-    ops_skip_blanks(f);
-    if (*f->at != '\0') ops_complain(f, f->at, "an operator or the end is expected here");
-    break;
+    at += node->size;
   }
   for (size_t i = 0; i < f->packs.count; i++) hg_release(&f->c->allocator, ((value_id **)f->packs.data)[i]);
   hg_array_release(&f->c->allocator, &f->packs);
   return f->failed ? 0 : count;
+}
+
+static void refuse_text(ops_formula *f, const ops_syntax_error *error) {
+  if (error->status == HG_PARSE) ops_complain(f, f->text + error->at, "%s", error->sentence);
+  else ops_failed(f->c, HG_OUT_OF_MEMORY, "no memory to read a formula");
+  f->failed = 1;
+}
+
+uint32_t ops_formula_read(ops_formula *f, uint32_t wanted, value_id *results) {
+  ops_syntax_list list = {{.count = 0}, {.count = 0}};
+  ops_syntax_error error;
+  if (!f->failed && !ops_read_formula(&f->c->allocator, f->text, &list, &error)) refuse_text(f, &error);
+  f->parsed = (ops_parsed){list.nodes.data, f->failed ? 0 : (uint32_t)list.nodes.count, list.numbers.data};
+  uint32_t count = ops_formula_finish(f, wanted, results);
+  ops_syntax_release(&f->c->allocator, &list);
+  return count;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -188,6 +189,7 @@ uint32_t ops_make_formula(const ops_request *request, value_id *results) {
   f.nesting = request->depth;
   uint32_t count = 0;
   set_names(&f, request);
+  f.parsed = ops_row_formula(request->row);
   count = ops_formula_finish(&f, UINT32_MAX, results);
   if (count > 0 && !drop_axes(request, results, count)) count = 0;
   if (request->c->status != HG_OK) {
@@ -212,7 +214,7 @@ hg_value hg_compute_formula(hg_computation *computation, const char *formula, co
   ops_formula f;
   ops_formula_begin(&f, c, formula);
   for (size_t i = 0; i < count; i++) ops_formula_input(&f, (ops_word){names[i], strlen(names[i])}, values[i], 1);
-  uint32_t made = ops_formula_finish(&f, UINT32_MAX, results);
+  uint32_t made = ops_formula_read(&f, UINT32_MAX, results);
   if (made > 1) return ops_failed(c, HG_PARSE, "formula:1:1: %u results where one is wanted", (unsigned)made);
   if (made == 1 && results[0] == 0) return ops_failed(c, HG_PARSE, "formula:1:1: its result is not given");
   return made == 1 ? results[0] : 0;

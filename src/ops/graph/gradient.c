@@ -85,6 +85,7 @@ static int flow_through_call(ops_gradient *g, value_id value, value_id amount) {
   }
   ops_rule rule = {.row = row,
                    .text = row->gradient,
+                   .parsed = ops_row_gradient(row),
                    .inputs = call.inputs,
                    .input_count = call.input_count,
                    .arguments = arguments};

@@ -23,6 +23,7 @@ void ops_flow_through(ops_gradient *g, value_id of, value_id amount);
 typedef struct ops_rule {
   const ops_row *row;          /* whose inputs' names `inputs` have; NULL: x, y and z */
   const char *text;
+  ops_parsed parsed;           /* of the table's texts; of others it is empty */
   const value_id *inputs;
   uint32_t input_count;
   const ops_item *arguments;   /* of the row; or NULL and */

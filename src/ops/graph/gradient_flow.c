@@ -68,7 +68,8 @@ int ops_apply_rule(ops_gradient *g, const ops_rule *rule, uint32_t wanted, value
   name_arguments(&f, rule);
   ops_formula_input(&f, word_of("y"), rule->y, 1);
   ops_formula_input(&f, word_of("g"), rule->g, 1);
-  uint32_t count = ops_formula_finish(&f, wanted, results);
+  f.parsed = rule->parsed;
+  uint32_t count = f.parsed.count > 0 ? ops_formula_finish(&f, wanted, results) : ops_formula_read(&f, wanted, results);
   for (uint32_t i = 0; i < count; i++)
     if (results[i] != 0 && is_zero(g->c, results[i])) results[i] = 0;
   return count > 0;

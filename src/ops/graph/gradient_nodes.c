@@ -21,8 +21,8 @@ static void flow_pointwise(ops_gradient *g, value_id of, const ops_node *node, v
   uint32_t wanted = 0;
   for (uint32_t i = 0; i < node->input_count; i++) wanted |= (uint32_t)(g->depends[node->input[i]] != 0) << i;
   value_id results[OPS_MAX_RESULTS];
-  ops_rule rule = {.row = row, .text = row->gradient, .inputs = node->input, .input_count = node->input_count, .y = of,
-                   .g = amount, .axes = {.kind = OPS_ITEM_LIST}};
+  ops_rule rule = {.row = row, .text = row->gradient, .parsed = ops_row_gradient(row), .inputs = node->input,
+                   .input_count = node->input_count, .y = of, .g = amount, .axes = {.kind = OPS_ITEM_LIST}};
   if (!ops_apply_rule(g, &rule, wanted, results)) return;
   for (uint32_t i = 0; i < node->input_count; i++) ops_flow(g, node->input[i], results[i]);
 }

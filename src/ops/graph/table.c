@@ -3,6 +3,7 @@
 
 #include "base/abi.h"
 #include "base/error.h"
+#include "ops/graph/syntax.h"
 
 static const ops_row rows[] = {
 #define HG_OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning) \
@@ -35,6 +36,14 @@ const ops_row *ops_row_by_name(const char *name, size_t length) {
       return &rows[i];
   return NULL;
 }
+
+static ops_parsed parsed_of(const ops_row *row, int is_gradient) {
+  const uint16_t *first = hg_formula_first + 2 * (row - rows) + is_gradient;
+  return (ops_parsed){hg_formula_nodes + first[0], (uint32_t)first[1] - first[0], hg_formula_numbers};
+}
+
+ops_parsed ops_row_formula(const ops_row *row) { return parsed_of(row, 0); }
+ops_parsed ops_row_gradient(const ops_row *row) { return parsed_of(row, 1); }
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
