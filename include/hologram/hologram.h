@@ -83,6 +83,15 @@ HG_API hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **
 HG_API hg_executor *hg_executor_retain(hg_executor *executor);
 HG_API void hg_executor_release(hg_executor *executor);
 
+/* From any thread: ends what the executor was given before and has not done; what it is given later runs. HG_CANCELLED
+ * is the status of calls under way (launches, runs and compilations between their launches), and of the next wait of a
+ * stream whose work was ended. On the CPU a launch ends within milliseconds, wherever it is, and what streams have in
+ * front of them (launches, copies, fills, graphs) is left out; a copy that has begun is finished. A GPU finishes what
+ * its driver has been given, and waits for that end with it. Of what was ended some stores are done and others are not:
+ * only memory that it was to write holds other contents, resonance counters and the phase stay as they were. Events are
+ * reached, memory is freed, and no call waits for this one: it returns at once. */
+HG_API hg_status hg_cancel(hg_executor *executor);
+
 /* What was chosen, what it can do. Strings live as long as the executor. */
 typedef struct hg_executor_info {
   size_t size;

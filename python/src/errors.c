@@ -12,7 +12,7 @@ typedef struct error_row {
   const char *meaning;
 } error_row;
 
-enum { STATUS_COUNT = 14 };
+enum { STATUS_COUNT = 15 };
 
 static PyObject *exceptions[STATUS_COUNT], *index_fault;
 
@@ -32,6 +32,7 @@ static const error_row *row_of(hg_status status) {
   rows[HG_IO] = (error_row){"FileError", &PyExc_OSError, "A file could not be read or written."};
   rows[HG_BUSY] = (error_row){"Busy", &PyExc_RuntimeError, "The object is in use."};
   rows[HG_DEVICE] = (error_row){"DeviceError", &PyExc_RuntimeError, "The device or its driver failed."};
+  rows[HG_CANCELLED] = (error_row){"Cancelled", &PyExc_RuntimeError, "Executor.cancel has ended it."};
   return (unsigned)status < STATUS_COUNT ? &rows[status] : &rows[HG_OK];
 }
 

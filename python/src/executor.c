@@ -202,6 +202,13 @@ static PyObject *executor_synchronize(PyObject *self, PyObject *unused) {
   Py_RETURN_NONE;
 }
 
+static PyObject *executor_cancel(PyObject *self, PyObject *unused) {
+  hgpy_device *device = hgpy_device_of(self);
+  (void)unused;
+  if (device == NULL || !hgpy_ok(hg_cancel(device->executor))) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject *executor_allocate(PyObject *self, PyObject *arguments, PyObject *names) {
   static char *known[] = {"n", "dtype", NULL};
   long long count = 0;
@@ -344,6 +351,9 @@ static PyMethodDef executor_methods[] = {
      "zeros, and two buffers of a class are the same memory."},
     {"synchronize", executor_synchronize, METH_NOARGS,
      "synchronize($self)\n--\n\nWaits until all that was given to the device is done; a fault of it is raised here."},
+    {"cancel", executor_cancel, METH_NOARGS,
+     "cancel($self)\n--\n\nEnds what the device was given before, from any thread: calls under way raise "
+     "hologram.Cancelled. On a GPU what\nits driver has been given runs to its end. What is given later runs."},
     {"trim", executor_trim, METH_NOARGS,
      "trim($self)\n--\n\nGives memory that is kept back to the system, when the device is done. That is done, too, "
      "before "

@@ -6,6 +6,8 @@
 #include "atlas/program.h"
 #include "hologram/classes.h"
 
+#include <stdatomic.h>
+
 typedef struct atlas_span {
   uint8_t *memory;
   uint64_t byte_count;
@@ -36,6 +38,8 @@ typedef struct atlas_launch {
       *rows; /* what the program does with these arguments, for devices that know a shorter way; NULL */
   uint64_t moved_bytes; /* that it reads and writes, as its planner has it: for counts alone; 0: not known */
   uint32_t most_threads;   /* of a CPU's engines; 0: as many as pay off */
+  uint32_t cancel_number;  /* the launch ends early, having done a part, when that is not what *cancels is */
+  const atomic_uint *cancels; /* NULL: it does not */
 
   /* Results. */
   int64_t resonance[ATLAS_CLASS_COUNT]; /* deltas of this launch; not read where the program has no res.accum */
@@ -44,6 +48,11 @@ typedef struct atlas_launch {
   const char *notes;                    /* a constant, in place of the kernel's `why`; NULL: none */
   hg_fault fault;                       /* kind HG_FAULT_NONE if there was none */
 } atlas_launch;
+
+static inline int atlas_is_cancelled(const atlas_launch *launch) {
+  return launch->cancels != NULL &&
+         atomic_load_explicit(launch->cancels, memory_order_relaxed) != launch->cancel_number;
+}
 
 /* The lanes of a linear launch's blocks: as the program requires, else as the launch gives, else 256. */
 static inline uint32_t atlas_linear_block(const atlas_program *program, const atlas_launch *launch) {

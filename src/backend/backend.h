@@ -272,6 +272,10 @@ typedef struct hg_backend {
   hg_status (*describe)(void *device, void *kernel, hg_kernel_facts *facts);
   void (*release)(void *device, void *kernel);
 
+  /* Ends what was given before and is not done, with HG_CANCELLED; in any thread, and returns at once. NULL: it is done
+   * all the same. Not locked. */
+  void (*cancel)(void *device);
+
   /* Runs a launch that has passed every check; its spans hold addresses of this device. HG_OK also when lanes faulted
    * (launch->fault). */
   hg_status (*launch)(void *device, void *kernel, atlas_launch *launch);

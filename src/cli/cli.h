@@ -67,8 +67,8 @@ int cli_read_up_to(FILE *file, uint64_t count, cli_bytes *out, char *why, size_t
 int cli_write_file(const char *path, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
                    char *why, size_t why_bytes);
 
-/* Reads a program in either form; "-" is the standard input. 0, or -1 with the reason, which names the file, and *status
- * with the cause. */
+/* Reads a program in either form; "-" is the standard input. 0, or -1 with the reason, which names the file, and the
+ * cause in *status. */
 int cli_load_program(const char *path, atlas_program **out, hg_status *status, char *why, size_t why_bytes);
 
 #endif

@@ -246,7 +246,9 @@ static void end_block(evaluator *e, lane *l, uint32_t b) {
     l->status = LANE_ENDED;
     return;
   }
-  enter(e, l, b, side, block->successor[side]);
+  if (e->back[b] >> side & 1 && atlas_is_cancelled(e->m.launch)) e->status = HG_CANCELLED;
+  if (e->status != HG_OK) l->status = LANE_ENDED;
+  else enter(e, l, b, side, block->successor[side]);
 }
 
 /* In a scheduled unit pure values stand in the lists. */
@@ -447,8 +449,11 @@ hg_status hg_ssa_interpret_watched(const hg_allocator *allocator, const atlas_pr
   atlas_machine_shape(&e.m);
   hg_status status = allocate_slots(&e, allocator, program);
   if (status == HG_OK) status = make_room(&e, allocator);
-  for (machine *m = &e.m; status == HG_OK && e.status == HG_OK && m->block_index < m->block_count; m->block_index++)
+  for (machine *m = &e.m; status == HG_OK && e.status == HG_OK && m->block_index < m->block_count; m->block_index++) {
+    if (atlas_is_cancelled(launch)) break;
     run_block(&e);
+  }
+  if (e.status == HG_CANCELLED) e.status = HG_OK; /* the caller, who looks, says so */
   void *owned[] = {e.args, e.slot, e.memo, e.memo_epoch, e.as_insn, e.incoming, e.back, e.rows, e.local, e.m.lanes,
                    e.m.shared};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_release(allocator, owned[i]);

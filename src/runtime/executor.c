@@ -108,6 +108,13 @@ void hg_executor_release(hg_executor *executor) {
   hg_release(&allocator, executor);
 }
 
+hg_status hg_cancel(hg_executor *executor) {
+  if (executor == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_cancel: the executor is NULL");
+  atomic_fetch_add(&executor->cancels, 1);
+  if (executor->backend->cancel != NULL) executor->backend->cancel(executor->device);
+  return HG_OK;
+}
+
 hg_status hg_executor_query(hg_executor *executor, hg_executor_info *info) {
   if (executor == NULL || info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_executor_query: an argument is NULL");
   hg_executor_info result = {.backend = executor->row->id,

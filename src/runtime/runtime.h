@@ -104,6 +104,7 @@ struct hg_executor {
   void *log_user;
   hg_ask_callback ask;
   void *ask_user;
+  atomic_uint cancels; /* how often hg_cancel was called */
 
   const hg_backend_row *row;
   const hg_backend *backend;
@@ -275,7 +276,10 @@ void hg_log(hg_executor *executor, hg_log_level level, const char *format, ...) 
 
 /* Of a call that begins. */
 static inline hg_patience hg_executor_patience(const hg_executor *executor) {
-  return hg_patience_of(executor->ask, executor->ask_user);
+  hg_patience patience = hg_patience_of(executor->ask, executor->ask_user);
+  patience.cancels = &executor->cancels;
+  patience.cancel_number = atomic_load(&executor->cancels);
+  return patience;
 }
 
 /* HG_OUT_OF_RANGE unless [offset, offset + byte_count) lies in an object of `size` bytes. */

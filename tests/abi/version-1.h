@@ -439,6 +439,7 @@ typedef struct hg_executor_desc {
 hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out);
 hg_executor *hg_executor_retain(hg_executor *executor);
 void hg_executor_release(hg_executor *executor);
+hg_status hg_cancel(hg_executor *executor);
 
 typedef struct hg_executor_info {
   size_t size;

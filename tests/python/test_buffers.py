@@ -1,5 +1,7 @@
 """Executors and buffers: the interface of Hologram SDK 0.1, and what happens to who uses it wrongly."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -270,3 +272,18 @@ def test_threads_of_an_executor():
         assert made.info["compute_units"] == 1
     with pytest.raises(ValueError, match="an executor cannot have -1 threads"):
         hg.Executor("cpu", threads=-1)
+
+
+def test_cancel():
+    """Another thread ends what this one waits for; the executor goes on."""
+    text = (".program long\n.buffer x u32 inout\n  movi.u32 r0, #4000000000\n  mov.u32 r1, r252\ntop:\n"
+            "  mad.u32 r1, r1, #3, #1\n  loop r0, top\n  stg.u32 [x + lane], r1\n  exit\n")
+    with hg.Executor("cpu") as made:
+        x = made.allocate(64, "uint32")
+        timer = threading.Timer(0.05, made.cancel)
+        timer.start()
+        with pytest.raises(hg.Cancelled, match="hg_cancel has ended this work"):
+            hg.Program(text).run(made, 64, x=x)
+        timer.join()
+        x.fill(3)
+        assert set(x.to_list()) == {3}

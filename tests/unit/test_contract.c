@@ -22,7 +22,7 @@ static void run_on(cpu_isa isa, hg_contraction *c, const memory *m, const uint8_
     memset(m->bytes, 0xa5, m->byte_count);
     memset(room, 0xff, bytes + 128);
     c->scratch = bytes > 0 ? aligned : NULL;
-    hg_cpu_contract(isa, c, threads, 0);
+    hg_cpu_contract(isa, c, threads, NULL);
     int is_same = memcmp(m->bytes, wanted, m->byte_count) == 0, is_inside = 1;
     for (uint8_t *b = aligned + bytes; b < room + bytes + 128; b++) is_inside &= *b == 0xff;
     CHECK(is_inside);

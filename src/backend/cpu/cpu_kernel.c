@@ -31,6 +31,7 @@ struct hg_cpu_kernel {
   uint8_t contracts; /* 1: it is a contraction, and there is nothing of the above */
   cpu_isa isa;      /* of that, and of rows by number */
   uint32_t most_threads;
+  const atomic_uint *cancels;
   uint64_t stream_bytes;
   hg_contraction contraction;
   char why[200];    /* the reason for which no faster engine runs the program; "": there is no faster one */
@@ -139,6 +140,7 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
              settings[kernel->engine]);
   kernel->isa = compiler->isa;
   kernel->most_threads = compiler->most_threads;
+  kernel->cancels = compiler->cancels;
   kernel->stream_bytes = compiler->stream_bytes;
   hg_status status = HG_OK;
   if (input->contraction != NULL) {
@@ -164,15 +166,14 @@ static void contract(const hg_cpu_kernel *kernel, atlas_launch *launch) {
   c.b = launch->arguments[1].span.memory + c.first[1];
   c.c = launch->arguments[2].span.memory + c.first[2];
   if (kernel->program->symbols.count > 3) c.scratch = launch->arguments[3].span.memory;
-  hg_cpu_contract(kernel->isa, &c, 0, kernel->most_threads);
+  hg_cpu_contract(kernel->isa, &c, 0, launch);
 }
 
-hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
+static hg_status run(hg_cpu_kernel *kernel, atlas_launch *launch) {
   if (kernel->contracts) {
     contract(kernel, launch);
     return HG_OK;
   }
-  launch->most_threads = kernel->most_threads;
   if (launch->rows != NULL && kernel->engine == HG_CPU_NATIVE &&
       hg_cpu_move_rows(kernel->isa, launch, kernel->stream_bytes, 0)) {
     clear_results(launch);
@@ -186,6 +187,17 @@ hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
     launch->notes = "left to the tile engine: machine code does not count steps up to so low a limit";
   }
   return hg_tile_launch(kernel->tile, launch);
+}
+
+hg_status hg_cpu_fail_cancelled(void) { return hg_fail(HG_CANCELLED, "hg_cancel has ended this work of the executor"); }
+
+hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch, uint32_t cancel_number) {
+  launch->most_threads = kernel->most_threads;
+  launch->cancels = kernel->cancels;
+  launch->cancel_number = cancel_number;
+  if (atlas_is_cancelled(launch)) return hg_cpu_fail_cancelled();
+  hg_status status = run(kernel, launch);
+  return status == HG_OK && atlas_is_cancelled(launch) ? hg_cpu_fail_cancelled() : status;
 }
 
 void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts) {

@@ -21,6 +21,7 @@ typedef struct hg_cpu_compiler {
   int is_asked;          /* the engine, by who opened the device; 0: by the environment, or by nobody */
   cpu_isa isa;
   uint32_t most_threads; /* of a launch; 0: no bound */
+  const atomic_uint *cancels; /* see atlas_launch */
   uint64_t stream_bytes; /* hg_stream_threshold() */
   hg_functions functions;
   hg_code_pages pages;   /* its kernels must be released before it is closed */
@@ -41,8 +42,9 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
 const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel);
 void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts);
 const char *hg_cpu_kernel_why(const hg_cpu_kernel *kernel); /* hg_compiled.why */
-/* By several threads at once, if need be. */
-hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch);
+/* By several threads at once, if need be. HG_CANCELLED where the compiler's *cancels is not `cancel_number`. */
+hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch, uint32_t cancel_number);
+hg_status hg_cpu_fail_cancelled(void);
 /* 1 if the launch takes less than handing it to another thread. */
 int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch);
 void hg_cpu_kernel_release(hg_cpu_kernel *kernel); /* NULL is accepted */

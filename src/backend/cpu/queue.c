@@ -31,6 +31,7 @@ typedef struct node {
   uint32_t generation;
   uint8_t *address;         /* FREE */
   const cpu_graph *graph;   /* GRAPH */
+  uint32_t cancel_number;   /* WORK, GRAPH: see cpu_queues */
   hg_work work;             /* WORK; of a graph its number only */
 } node;
 
@@ -95,13 +96,14 @@ static void note_failure(cpu_queue *q, hg_status status) {
 }
 
 /* `number` is the launch's in its queue, or its graph's. */
-static hg_status run_work(cpu_queue *q, const hg_work *work, uint64_t number, uint64_t index) {
+static hg_status run_work(cpu_queue *q, const hg_work *work, uint64_t number, uint64_t index, uint32_t cancel_number) {
   atlas_launch launch;
   uint64_t pattern = 0;
+  if (atomic_load_explicit(q->queues->cancels, memory_order_relaxed) != cancel_number) return hg_cpu_fail_cancelled();
   switch (work->kind) {
   case HG_WORK_LAUNCH:
     memcpy(&launch, work->launch, offsetof(atlas_launch, resonance)); /* the results are the engine's to set */
-    HG_TRY(hg_cpu_kernel_launch(work->kernel, &launch));
+    HG_TRY(hg_cpu_kernel_launch(work->kernel, &launch, cancel_number));
     note_fault(q, &launch.fault, number, index);
     return HG_OK;
   case HG_WORK_FILL:
@@ -113,10 +115,10 @@ static hg_status run_work(cpu_queue *q, const hg_work *work, uint64_t number, ui
   }
 }
 
-static hg_status run_graph(cpu_queue *q, const cpu_graph *graph, uint64_t number) {
+static hg_status run_graph(cpu_queue *q, const cpu_graph *graph, uint64_t number, uint32_t cancel_number) {
   hg_status status = HG_OK;
   for (size_t i = 0; i < graph->count; i++) {
-    hg_status one = run_work(q, &graph->work[i], number, graph->work[i].number);
+    hg_status one = run_work(q, &graph->work[i], number, graph->work[i].number, cancel_number);
     if (status == HG_OK) status = one;
   }
   return status;
@@ -132,8 +134,8 @@ static int await_number(cpu_queue *q, uint64_t number);
 
 static void run_node(cpu_queue *q, const node *n) {
   switch (n->what) {
-  case WORK: note_failure(q, run_work(q, &n->work, n->work.number, 0)); return;
-  case GRAPH: note_failure(q, run_graph(q, n->graph, n->work.number)); return;
+  case WORK: note_failure(q, run_work(q, &n->work, n->work.number, 0, n->cancel_number)); return;
+  case GRAPH: note_failure(q, run_graph(q, n->graph, n->work.number, n->cancel_number)); return;
   case AWAIT: (void)await_number(n->other, n->other_number); return;
   case RECORD:
     if (atomic_load(&n->event->generation) == n->generation) atomic_store(&n->event->time_ns, hg_time_ns());
@@ -247,6 +249,7 @@ static node *new_node(cpu_queue *q, uint64_t room) {
 
 static void push(cpu_queue *q, node *n) {
   n->number = ++q->given;
+  n->cancel_number = atomic_load(q->queues->cancels);
   atomic_store_explicit(&q->last->next, n, memory_order_release);
   q->last = n;
   wake(q);
@@ -316,7 +319,7 @@ static int is_small(const hg_work *work) {
 
 static hg_status run_here(cpu_queue *q, const hg_work *work) {
   hg_fp_state callers = hg_fp_enter();
-  hg_status status = run_work(q, work, work->number, 0);
+  hg_status status = run_work(q, work, work->number, 0, atomic_load(q->queues->cancels));
   hg_fp_leave(callers);
   return status;
 }
@@ -343,7 +346,7 @@ hg_status hg_cpu_queue_run_graph(cpu_queue *q, cpu_graph *graph, uint64_t number
   if (n == NULL) {
     if (!is_idle(q)) return fail_lost();
     hg_fp_state callers = hg_fp_enter();
-    hg_status status = run_graph(q, graph, number);
+    hg_status status = run_graph(q, graph, number, atomic_load(q->queues->cancels));
     hg_fp_leave(callers);
     return status;
   }

@@ -24,6 +24,7 @@ typedef struct cpu_queues {
   hg_cpu_memory *memory;
   hg_mutex mutex;   /* guards allocating and freeing of `memory` */
   cpu_queue *first; /* of the list of all queues */
+  const atomic_uint *cancels; /* work that was given when this was another number is left out */
 } cpu_queues;
 
 hg_status hg_cpu_queues_open(cpu_queues *queues, const hg_allocator *allocator, hg_cpu_memory *memory);

@@ -41,12 +41,24 @@ static void write_jump(neon_emit *e) {
   else hg_a64_jump_not_zero(&e->a, 0, label);
 }
 
+/* Leaves the code of the lanes that it was called for where the launch is cancelled. */
+static void write_poll(neon_emit *e) {
+  hg_a64_memory(&e->a, A64_ldr_x, 0, NEON_CONTEXT, offsetof(native_context, cancels));
+  hg_a64_memory(&e->a, A64_ldr_w, 0, 0, 0);
+  hg_a64_memory(&e->a, A64_ldr_w, 1, NEON_CONTEXT, offsetof(native_context, cancel_number));
+  hg_a64(&e->a, A64_subs_w, 0, A64_ZR, 0, 1);
+  hg_a64_jump_if(&e->a, A64_NE, e->stop);
+}
+
 static void write_insn(neon_emit *e, uint32_t i) {
   if (hg_native_needs_no_code(e->b->vector, i) && vector_insn_at(e->b->vector, i)->op != VECTOR_LABEL) return;
   e->insn = vector_insn_at(e->b->vector, i);
   e->index = i;
   switch (e->insn->op) {
-  case VECTOR_LABEL: hg_a64_place(&e->a, label_of(e, i)); return;
+  case VECTOR_LABEL:
+    hg_a64_place(&e->a, label_of(e, i));
+    if (hg_native_polls(e->b, i)) write_poll(e);
+    return;
   case VECTOR_JUMP:
   case VECTOR_JUMP_NONE:
   case VECTOR_JUMP_ANY:
@@ -131,6 +143,7 @@ static void make_frame(neon_emit *e) {
 
 static void write_epilogue(neon_emit *e) {
   a64_asm *a = &e->a;
+  hg_a64_place(a, e->stop);
   hg_a64_add_imm(a, A64_SP, A64_FP, 0);
   for (unsigned i = 0; i < 8; i += 2)
     hg_a64_load_pair(a, 1, FIRST_SAVED_VECTOR + i, FIRST_SAVED_VECTOR + i + 1, A64_SP, (int)(SAVED_VECTORS + 16 * i));
@@ -224,6 +237,7 @@ static void write_once(neon_emit *e, const native_step *step) {
 
 static void write_region(neon_emit *e, native_step *step) {
   uint32_t tail = hg_a64_new_label(&e->a);
+  e->stop = hg_a64_new_label(&e->a);
   step->entry = step->stream_entry = (uint32_t)e->a.count * 4;
   write_prologue(e);
   if (step->is_once) {

@@ -42,6 +42,7 @@ typedef struct neon_emit {
   uint32_t help;            /* label: calls hg_native_help */
   uint32_t region_end;      /* label: where the region ends */
   uint32_t group_end;       /* label after a group's code */
+  uint32_t stop;            /* label: the region's epilogue, for launches that are cancelled */
   uint32_t *label_of;       /* per instruction: its label; UINT32_MAX: none yet */
   hg_array slow;            /* neon_slow */
 

@@ -34,6 +34,7 @@ typedef struct job {
   const contract_loops *loops;
   contract_sum sum;
   uint32_t size;     /* bytes of a sum */
+  const atlas_launch *launch; /* which may be cancelled; NULL: none */
   hg_contraction of; /* perhaps with the roles of rows and columns exchanged */
   uint32_t most_rows;
   uint8_t is_direct; /* A is read where it lies */
@@ -192,6 +193,8 @@ static uint64_t all_bytes(job *j, uint32_t threads) {
   return lay_out(j, threads);
 }
 
+static int is_cancelled(const job *j) { return j->launch != NULL && atlas_is_cancelled(j->launch); }
+
 /* Guesses low: more threads are worth more than a few parts too many. */
 static uint32_t useful_threads(const job *j, uint32_t most) {
   return hg_parallel_threads(j->of.batch * products(&j->of) / PRODUCTS_PER_NS + 1, most);
@@ -272,6 +275,7 @@ static void pack_b(const job *j, uint64_t group) {
 static void pack(void *user, uint64_t part, uint32_t worker) {
   const job *j = user;
   (void)worker;
+  if (is_cancelled(j)) return;
   if (part < j->b_groups) pack_b(j, part);
   else pack_a(j, part - j->b_groups);
 }
@@ -342,7 +346,7 @@ static const uint8_t *packed_columns(const job *j, uint64_t column, uint64_t chu
 /* Row by row: A goes by once. */
 static void do_rows(const job *j, const block *b) {
   for (uint64_t row = b->rows; row < b->end_rows; row++)
-    for (uint64_t chunk = 0; chunk < j->chunks; chunk++)
+    for (uint64_t chunk = 0; chunk < j->chunks && !is_cancelled(j); chunk++)
       for (uint64_t column = b->columns; column < b->end_columns; column++)
         do_tile(j, b, chunk, row, column, packed_columns(j, column, chunk));
 }
@@ -359,7 +363,7 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
   b.panel = b.tile + (uint64_t)j->most_rows * j->loops->columns * j->size;
   if (j->is_direct) do_rows(j, &b);
   for (uint64_t chunk = 0; chunk < j->chunks && !j->is_direct; chunk++)
-    for (uint64_t column = b.columns; column < b.end_columns; column++) {
+    for (uint64_t column = b.columns; column < b.end_columns && !is_cancelled(j); column++) {
       uint64_t first_k = chunk * CHUNK, place = (column - b.columns) % GROUP;
       const uint8_t *panel = b.panel + place * j->chunk_bytes;
       if (j->b_bytes != 0) panel = packed_columns(j, column, chunk);
@@ -389,6 +393,7 @@ static void do_packing(job *j, uint64_t a_panels, uint64_t b_panels) {
 
 static void do_item(job *j) {
   uint64_t packed_first = UINT64_MAX; /* row whose panels are packed */
+  if (is_cancelled(j)) return;
   for (j->first_column = 0; j->first_column < j->column_panels; j->first_column += j->columns_at_once) {
     j->columns_now = least(j->columns_at_once, j->column_panels - j->first_column);
     for (j->first_row = 0; j->first_row < j->row_panels; j->first_row += j->rows_at_once) {
@@ -421,7 +426,7 @@ static void do_zeros(const hg_contraction *c) {
     }
 }
 
-void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t threads, uint32_t most_threads) {
+void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t threads, const atlas_launch *launch) {
   alignas(ALIGNMENT) uint8_t stack[STACK_BYTES];
   job j;
   if (is_empty(contraction)) return;
@@ -430,8 +435,9 @@ void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t th
     return;
   }
   if (!prepare(&j, isa, contraction)) return;
+  j.launch = launch;
   uint32_t limit = hg_thread_limit();
-  if (threads == 0) threads = useful_threads(&j, most_threads);
+  if (threads == 0) threads = useful_threads(&j, launch != NULL ? launch->most_threads : 0);
   uint8_t *scratch = contraction->scratch;
   int by_items = is_by_items(&j);
   if (threads > limit) threads = limit;

@@ -7,7 +7,8 @@
 
 /* As hg_backend's. Of an instruction set without fused multiply-add it has integers only. */
 uint64_t hg_cpu_contract_scratch(cpu_isa isa, const hg_contraction *contraction);
-/* By `threads` threads, if there are so many; 0: as many as pay off, at most most_threads (0: no bound). */
-void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t threads, uint32_t most_threads);
+/* By `threads` threads, if there are so many; 0: as many as pay off, at most launch->most_threads. Ends early where the
+ * launch is cancelled. NULL: of no launch. */
+void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t threads, const atlas_launch *launch);
 
 #endif

@@ -13,6 +13,8 @@ enum {
   LEAST_PIECE_LANES = 1 << 10, /* at least, */
   PIECE_NS = 1000,           /* and about as many as take that long */
   PARTS_A_THREAD = 8,        /* so that threads end at about the same time */
+  MOST_BLOCKS = 1 << 10,     /* that run before the launch can be cancelled, */
+  MOST_PIECES = 1 << 8,      /* and pieces */
   ALIGNMENT = 64             /* of what workers write, too: no two write to one cache line */
 };
 
@@ -149,9 +151,15 @@ static void merge_results(atlas_launch *launch, const cpu_worker *w) {
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
+static uint64_t piece_lanes(const cpu_body *body) {
+  uint64_t lanes = PIECE_LANES;
+  while (lanes > LEAST_PIECE_LANES && lanes * body->lane_ps > PIECE_NS * 1000) lanes /= 2;
+  return lanes;
+}
+
 static void run_lanes(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
-  uint64_t most = body->tile_lanes != 0 ? body->tile_lanes : end - first;
-  for (; first < end; first += most) {
+  uint64_t most = body->tile_lanes != 0 ? body->tile_lanes : MOST_PIECES * piece_lanes(body);
+  for (; first < end && !atlas_is_cancelled(w->run->launch); first += most) {
     w->first = first;
     body->tile(w, end - first < most ? end - first : most);
   }
@@ -213,13 +221,14 @@ static void run_stack(const cpu_body *body, cpu_worker *w, uint64_t unit) {
 static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
   const cpu_launch *run = w->run;
   uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2];
-  for (; has_stacks(run) && first < end; first++) run_stack(body, w, first);
-  if (first == end) return;
+  for (; has_stacks(run) && first < end && !atlas_is_cancelled(run->launch); first++) run_stack(body, w, first);
+  if (has_stacks(run) || first == end) return;
   seek_block(w, first);
-  for (uint64_t b = first, done; b < end; b += done, next_block(w, done)) {
+  for (uint64_t b = first, done; b < end && !atlas_is_cancelled(run->launch); b += done, next_block(w, done)) {
     enter_block(body, w);
     uint64_t left = run->launch->lanes != 0 ? run->lanes - b * size : size;
     uint64_t in_row = run->grid[0] - w->block_at[0], most = end - b < in_row ? end - b : in_row;
+    if (most > MOST_BLOCKS) most = MOST_BLOCKS;
     if (b + most == run->blocks && run->lanes % size != 0) most--; /* the last block has fewer lanes */
     done = body->many != NULL && most > 1 ? body->many(w, size, most) : 0;
     if (done > 0) continue;
@@ -256,12 +265,6 @@ static void run_part(void *user, uint64_t part, uint32_t number) {
     run_lanes(j->body, w, first * j->unit_lanes, end < j->run->lanes ? end : j->run->lanes);
   }
   if (j->body->end != NULL) j->body->end(w);
-}
-
-static uint64_t piece_lanes(const cpu_body *body) {
-  uint64_t lanes = PIECE_LANES;
-  while (lanes > LEAST_PIECE_LANES && lanes * body->lane_ps > PIECE_NS * 1000) lanes /= 2;
-  return lanes;
 }
 
 static void cut_into_parts(job *j) {

@@ -70,6 +70,8 @@ typedef struct native_context {
   uint64_t wide_rest;       /* so many blocks are such code's, before straight-line code is tried again */
   uint64_t blocks_left;     /* blocks to run, the current one included: see native_build.runs_on */
   uint64_t streams;         /* 1: stores pass the caches in runs of lanes that begin with a full vector */
+  const atomic_uint *cancels; /* a loop that may take long leaves the code when this is not cancel_number */
+  uint64_t cancel_number;
   uint64_t steps[NATIVE_MOST_LANES]; /* left, of the group's lanes, where lanes are counted through: see knows_steps */
   native_place place[ATLAS_MAX_SYMBOLS]; /* only as many as the program has symbols */
 } native_context;
@@ -299,6 +301,12 @@ int hg_native_uses_tile_lane(const native_build *build);
  * can run out of. At 0, hg_native_help subtracts the registers from what each lane has left, does that STEP exactly,
  * and sets steps_left to what the lane has left that has fewest. */
 static inline int hg_native_counts_steps(const hg_vector *v) { return v->most_steps == UINT64_MAX; }
+
+/* 1 if code looks each time around a loop whether the launch is cancelled. Others take few steps, and the engine looks
+ * between tiles. */
+int hg_native_takes_long(const hg_vector *v);
+/* 1 if it does where this label is, at which such a loop begins. */
+int hg_native_polls(const native_build *build, uint32_t label);
 
 /* 1 if an instruction needs no code: a label; where no lane ends, a jump that is taken when all lanes have ended; a
  * STEP that counts nothing. */

@@ -107,6 +107,8 @@ static uint64_t wide_lanes(const hg_native *wide, const cpu_launch *run) {
   return wide->sees_lanes && hg_cpu_run_length(run) < wide->full_lanes ? 0 : wide->full_lanes;
 }
 
+static const atomic_uint never; /* of launches that nobody cancels */
+
 /* Fields that are not set here are set with each tile, or run of lanes. */
 static void begin_worker(cpu_worker *w) {
   const hg_native *native = w->run->kernel;
@@ -116,6 +118,8 @@ static void begin_worker(cpu_worker *w) {
   c->wide_lanes = wide_lanes(native->wide, w->run);
   c->wide_rest = 0;
   c->knows_steps = 0;
+  c->cancels = w->run->launch->cancels != NULL ? w->run->launch->cancels : &never;
+  c->cancel_number = w->run->launch->cancel_number;
   c->help = hg_native_help;
   c->step = run_step;
   c->worker = w;
@@ -459,8 +463,9 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
       run_runs(c, step, lanes);
       commit_block_uniform(c, step);
       c->steps_left = c->fewest_left;
-      if (w->lost == lanes && c->native->steps.count > 1) return;
+      if (c->native->steps.count > 1 && (w->lost == lanes || atlas_is_cancelled(w->run->launch))) return;
     } else if (step->kind == NATIVE_BLOCK_OP) run_block_op(c, step, lanes);
+    else if (atlas_is_cancelled(w->run->launch)) return;
     else if (takes_jump(c, vector_insn_at(v, step->first), lanes)) i = step->target;
   }
 }

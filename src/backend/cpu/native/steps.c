@@ -34,6 +34,19 @@ static int cut_jumps(native_plan *p) {
   return changed;
 }
 
+int hg_native_takes_long(const hg_vector *v) {
+  enum { SHORT_STEPS = 1 << 14 };
+  return v->most_steps > SHORT_STEPS;
+}
+
+int hg_native_polls(const native_build *build, uint32_t label) {
+  const hg_vector *v = build->vector;
+  if (!hg_native_takes_long(v)) return 0;
+  for (uint32_t i = label + 1; i < v->insns.count; i++)
+    if (vector_is_jump(vector_insn_at(v, i)->op) && hg_native_target_of(v, vector_insn_at(v, i)) == label) return 1;
+  return 0;
+}
+
 int hg_native_needs_no_code(const hg_vector *v, uint32_t i) {
   const vector_insn *insn = vector_insn_at(v, i);
   if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END || insn->op == NATIVE_LIMIT) return 1;

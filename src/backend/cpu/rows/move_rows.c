@@ -12,11 +12,13 @@
 enum {
   PIECE = 128, /* rows whose numbers are found before they are moved */
   PARTS_A_THREAD = 8,
+  PIECE_BYTES = 1 << 22, /* the most of a part: about a millisecond */
   BYTES_A_NS = 16, /* of a thread: to guess how many pay off */
   NS_A_ROW = 4
 };
 
 typedef struct job {
+  const atlas_launch *launch;
   const hg_rows *of;
   const row_kernels *kernels;
   rows_type sum;
@@ -315,6 +317,7 @@ static void do_part(void *user, uint64_t part, uint32_t worker) {
   uint64_t first = part * j->rows_a_part, end = first + j->rows_a_part;
   (void)worker;
   if (end > j->rows) end = j->rows;
+  if (atlas_is_cancelled(j->launch)) return;
   int is_done = j->of->kind == HG_ROWS_TAKEN ? take(j, first, end) : add(j, first, end);
 #if defined __SSE2__
   if (j->streams) _mm_sfence(); /* streaming stores are ordered with others only by this */
@@ -338,15 +341,16 @@ static int finds_all(job *j, const atlas_launch *launch) {
 
 int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_bytes, uint32_t threads) {
   const hg_rows *rows = launch->rows;
-  job j = {.of = rows, .kernels = kernels_of(isa), .size = atlas_bytes((atlas_type)rows->type)};
+  job j = {.launch = launch, .of = rows, .kernels = kernels_of(isa), .size = atlas_bytes((atlas_type)rows->type)};
   if (!finds_all(&j, launch)) return 0;
   if (rows->kind == HG_ROWS_LISTED) return list(&j);
   j.rows = rows->groups * rows->count;
   j.streams = j.rows * rows->length * j.size >= stream_bytes;
   if (threads == 0) threads = useful_threads(&j, launch->most_threads);
-  uint64_t parts = threads == 1 ? 1 : (uint64_t)threads * PARTS_A_THREAD;
+  uint64_t parts = (uint64_t)threads * PARTS_A_THREAD, pieces = j.rows * rows->length * j.size / PIECE_BYTES;
+  if (threads == 1) parts = 1;
+  if (pieces > parts) parts = pieces; /* between which the launch can be cancelled */
   j.rows_a_part = (j.rows + parts - 1) / parts;
-  if (threads == 1 && j.rows > 0) do_part(&j, 0, 0);
-  else if (j.rows > 0) hg_parallel(threads, (j.rows + j.rows_a_part - 1) / j.rows_a_part, do_part, &j);
+  if (j.rows > 0) hg_parallel(threads, (j.rows + j.rows_a_part - 1) / j.rows_a_part, do_part, &j);
   return !atomic_load_explicit(&j.is_wrong, memory_order_relaxed);
 }

@@ -346,7 +346,8 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   cpu_kernel *const *kernels = tile->kernels->row;
   begin_tile(w, s, (uint32_t)lanes);
   size_t chunks = whole_chunks(s) / CPU_CHUNK;
-  for (;; step++) {
+  for (const tile_step *next;; step = next) {
+    next = step + 1;
     switch (step->kind) {
     case TILE_KERNEL:
       if (step->is_partial) {
@@ -363,17 +364,18 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
     case TILE_OUTPUT: choose_output(w, s, step, insns + step->insn); break;
     case TILE_STORE: run_store(w, s, step, insns + step->insn); break;
     case TILE_INSN: run_insn(w, s, step, insns + step->insn); break;
-    case TILE_JUMP: step = steps + step->target - 1; break;
+    case TILE_JUMP: next = steps + step->target; break;
     case TILE_STEP: run_step(w, s, step, insns + step->insn); break;
     case TILE_JUMP_NONE:
       if (!(step->is_partial ? enter_block(s, s->row[step->s[0]]) : is_taken_by_any(w, s, step)))
-        step = steps + step->target - 1;
+        next = steps + step->target;
       break;
     case TILE_JUMP_ANY:
-      if (is_taken_by_any(w, s, step)) step = steps + step->target - 1;
+      if (is_taken_by_any(w, s, step)) next = steps + step->target;
       break;
     default: return;
     }
+    if (next <= step && atlas_is_cancelled(w->run->launch)) return;
   }
 }
 

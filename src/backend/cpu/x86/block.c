@@ -251,8 +251,17 @@ static void write_block_op(x86_emit *e, const native_step *step, uint32_t number
   hg_x86_place(a, done);
 }
 
+/* Of steps, that may take long. */
+static int begins_loop(const x86_emit *e, uint32_t number) {
+  const native_step *steps = e->b->steps.data;
+  for (uint32_t k = number; k < e->b->steps.count && hg_native_takes_long(e->b->vector); k++)
+    if (steps[k].kind == NATIVE_BLOCK_JUMP && steps[k].target == number) return 1;
+  return 0;
+}
+
 static void write_step(x86_emit *e, const native_step *step, uint32_t number, uint32_t start) {
   hg_x86_place(&e->a, step_label(e, number));
+  if (begins_loop(e, number)) hg_x86_write_poll(e);
   if (step->kind == NATIVE_REGION && !step->is_empty) write_region_of_block(e, step, start);
   else if (step->kind == NATIVE_BLOCK_JUMP) write_block_jump(e, step, number);
   else if (step->kind == NATIVE_BLOCK_OP) write_block_op(e, step, number);

@@ -20,6 +20,14 @@ static void write_jump(x86_emit *e) {
   hg_x86_jump_if(&e->a, taken, label);
 }
 
+void hg_x86_write_poll(x86_emit *e) {
+  if (e->stop == 0) e->stop = hg_x86_new_label(&e->a);
+  hg_x86_load(&e->a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, cancels)));
+  hg_x86_load(&e->a, 0, X86_RAX, x86_at(X86_RAX, 0));
+  hg_x86_alu_rm(&e->a, X86_CMP, 0, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, cancel_number)));
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, e->stop);
+}
+
 /* 1: a load that the instruction does which reads it. */
 static int is_operand(const x86_emit *e) {
   uint32_t d = e->insn->d;
@@ -39,6 +47,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   switch (e->insn->op) {
   case VECTOR_LABEL:
     if (e->loop.version != X86_SLOW || i != e->loop.found.head) hg_x86_place(&e->a, hg_x86_label_of(e, i));
+    if (hg_native_polls(e->b, i)) hg_x86_write_poll(e);
     return;
   case VECTOR_JUMP:
   case VECTOR_JUMP_NONE:

@@ -213,6 +213,7 @@ typedef struct x86_emit {
   x86_coming rows[X86_MOST_ROWS];
   uint32_t row_count;
   uint32_t block_end;       /* label: where the block ends */
+  uint32_t stop;            /* label: the next epilogue to be written, for launches that are cancelled; 0: none */
   uint32_t *label_of_step;  /* per step: its label; UINT32_MAX: none yet */
 
   /* The pool of constants. Places count 32-bit words. */
@@ -231,6 +232,9 @@ static inline x86_rm hg_x86_frame(size_t offset) { return x86_at(X86_FRAME, (int
 
 void hg_x86_write_prologue(x86_emit *e);
 void hg_x86_write_epilogue(x86_emit *e);
+/* Goes to the next epilogue, leaving the code of the block or lanes that it was called for, where the launch is
+ * cancelled. */
+void hg_x86_write_poll(x86_emit *e);
 void hg_x86_load_bases(x86_emit *e);
 /* Full groups, while there are any, then a jump to `tail`; the lanes that are left; a region that runs once. */
 void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail);

@@ -24,6 +24,8 @@ static void make_frame(x86_emit *e) {
 
 void hg_x86_write_epilogue(x86_emit *e) {
   x86_asm *a = &e->a;
+  if (e->stop != 0) hg_x86_place(a, e->stop);
+  e->stop = 0;
   hg_x86_load(a, 1, X86_RSP, hg_x86_frame(X86_SAVED_RSP));
   for (size_t i = sizeof callee_saved; i-- > 0;) hg_x86_pop(a, callee_saved[i]);
   hg_x86_vzeroupper(a);
