@@ -125,6 +125,32 @@ static void try_loop(void) {
   drop(e);
 }
 
+/* Inputs and outputs side by side; an output over another one is refused, whichever they are. */
+static void run_many(hg_executable *e) {
+  enum { OF_ALL = MANY * ELEMENTS };
+  static float numbers[OF_ALL], expected[OF_ALL];
+  static hg_tensor inputs[MANY], outputs[MANY];
+  for (int i = 0; i < OF_ALL; i++) numbers[i] = (float)i, expected[i] = 2 * (float)i;
+  hg_buffer *x = buffer_of(sizeof numbers, numbers), *y = buffer_of(sizeof numbers, numbers);
+  for (int i = 0; i < MANY; i++) {
+    inputs[i] = hg_tensor_of(x, ATLAS_f32, 1, (uint64_t[]){ELEMENTS});
+    outputs[i] = hg_tensor_of(y, ATLAS_f32, 1, (uint64_t[]){ELEMENTS});
+    inputs[i].offset = outputs[i].offset = (int64_t)(MANY - 1 - i) * ELEMENTS;
+  }
+  CHECK_EQ_U64(hg_run(e, inputs, MANY, outputs, MANY, NULL, NULL), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(y, 0, numbers, sizeof numbers), HG_OK);
+  CHECK(memcmp(numbers, expected, sizeof numbers) == 0);
+  outputs[7].offset = outputs[MANY - 8].offset + ELEMENTS / 2;
+  CHECK_EQ_U64(hg_run(e, inputs, MANY, outputs, MANY, NULL, NULL), HG_BINDING);
+  CHECK(strstr(hg_last_error(), "'y7'") != NULL && strstr(hg_last_error(), " overlap") != NULL);
+  outputs[7] = inputs[7];
+  CHECK_EQ_U64(hg_run(e, inputs, MANY, outputs, MANY, NULL, NULL), HG_OK); /* the very same view */
+  outputs[7] = inputs[8];
+  CHECK_EQ_U64(hg_run(e, inputs, MANY, outputs, MANY, NULL, NULL), HG_BINDING);
+  hg_buffer_release(x);
+  hg_buffer_release(y);
+}
+
 /* Operations that have nothing to do with each other. */
 static void try_many(void) {
   hg_computation *c = begin();
@@ -141,6 +167,7 @@ static void try_many(void) {
   CHECK_EQ_U64(e->launch_count, MANY);
   CHECK_EQ_U64(hg_executable_warm(e, &kernels), HG_OK);
   CHECK_EQ_U64(kernels, 1);
+  run_many(e);
   drop(e);
 }
 

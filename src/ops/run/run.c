@@ -8,9 +8,10 @@ typedef struct given {
   uint64_t first_byte; /* of the lowest element, in the buffer */
   uintptr_t address;   /* of it */
   uint64_t byte_count;
+  uint32_t ordered;    /* of many: the place that comes here by its address */
 } given;
 
-enum { FEW_PLACES = 16 };
+enum { FEW_PLACES = 16, MANY_PLACES = 128 };
 
 typedef struct run {
   hg_executable *e;
@@ -142,12 +143,65 @@ static hg_status check_overlap(const run *r, uint32_t written, uint32_t other) {
   return fail_overlap(to, from, is_same);
 }
 
-static hg_status check_overlaps(const run *r) {
+static hg_status check_each(const run *r) {
   const hg_executable *e = r->e;
   for (uint32_t w = 0; w < e->place_count; w++) {
     if (!e->places[w].is_written) continue;
     for (uint32_t i = 0; i < e->place_count; i++)
       if (i != w && (i < w || !e->places[i].is_written)) HG_TRY(check_overlap(r, w, i));
+  }
+  return HG_OK;
+}
+
+/* ---- of many tensors --------------------------------------------------------------------------------------------- */
+
+static uintptr_t address_at(const given *places, uint32_t k) { return places[places[k].ordered].address; }
+
+/* The largest one of those below a place of the heap comes to the place. */
+static void sift(given *places, uint32_t k, uint32_t count) {
+  for (uint32_t next = 2 * k + 1; next < count; k = next, next = 2 * k + 1) {
+    next += next + 1 < count && address_at(places, next + 1) > address_at(places, next);
+    if (address_at(places, next) <= address_at(places, k)) return;
+    uint32_t other = places[k].ordered;
+    places[k].ordered = places[next].ordered, places[next].ordered = other;
+  }
+}
+
+static void sort_by_address(given *places, uint32_t count) {
+  for (uint32_t k = 0; k < count; k++) places[k].ordered = k;
+  for (uint32_t k = count / 2; k-- > 0;) sift(places, k, count);
+  for (uint32_t end = count; end-- > 1;) {
+    uint32_t last = places[0].ordered;
+    places[0].ordered = places[end].ordered, places[end].ordered = last;
+    sift(places, 0, end);
+  }
+}
+
+static hg_status check_beside_all(const run *r, uint32_t number) {
+  const hg_executable *e = r->e;
+  for (uint32_t i = 0; i < e->place_count; i++) {
+    int is_first = e->places[number].is_written && (i < number || !e->places[i].is_written);
+    if (i == number || (!is_first && !e->places[i].is_written)) continue;
+    HG_TRY(check_overlap(r, is_first ? number : i, is_first ? i : number));
+  }
+  return HG_OK;
+}
+
+/* In the order of their addresses one that begins before an earlier one ends is looked at beside all others. */
+static hg_status check_overlaps(const run *r) {
+  const hg_executable *e = r->e;
+  uintptr_t end = 0, written_end = 0;
+  if (e->place_count <= MANY_PLACES) return check_each(r);
+  sort_by_address(r->places, e->place_count);
+  for (uint32_t k = 0; k < e->place_count; k++) {
+    uint32_t number = r->places[k].ordered;
+    const given *own = &r->places[number];
+    int is_written = e->places[number].is_written;
+    if (own->byte_count == 0) continue;
+    if (own->address < written_end || (is_written && own->address < end)) HG_TRY(check_beside_all(r, number));
+    uintptr_t own_end = own->address + own->byte_count;
+    if (own_end > end) end = own_end;
+    if (is_written && own_end > written_end) written_end = own_end;
   }
   return HG_OK;
 }
