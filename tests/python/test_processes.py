@@ -257,12 +257,33 @@ def test_a_forked_process_has_no_gpu():
 @pytest.mark.parametrize("step", ["(y + y) * 0.5 if i % 2 else y * y", "hg.sin(y[::-1])", "hg.softmax(y @ w, -1)",
                                   "hg.concatenate((y[2:], hg.exp(-y[:2])))", "hg.take(y, index) + w", "y.T.reshape(4, 4) * w"])
 def test_a_gradient_in_a_thread_with_little_stack(step):
-    """Of 1,000 steps, in 256 KiB: in a process of its own, which it would end."""
+    """Of 1,000 steps, in 128 KiB: in a process of its own, which it would end."""
     done = run("import threading\nimport numpy as np\nimport hologram as hg\n"
                "w, index = hg.asarray(np.full((4, 4), 0.5, 'f4')), hg.asarray(np.array([3, 1, 2, 0]))\n"
                "def f(y):\n"
                f"  for i in range(1000): y = {step}\n"
                "  return y.sum()\n"
-               "threading.stack_size(256 * 1024)\n"
+               "threading.stack_size(128 * 1024)\n"
                "t = threading.Thread(target=lambda: print(hg.grad(f)(w).tolist()))\nt.start(); t.join()\n")
     assert done.returncode == 0 and done.stdout.startswith("[["), done.stderr
+
+
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer's frames are several times as large")
+@pytest.mark.parametrize("graph", ["x = hg.asarray(one); z = np.ones(4)\n"
+                                   "  for i in range(20000): c = i * 1e-5; x = x * c if i % 2 else x + c; z = z * c if i % 2 else z + c\n"
+                                   "  assert np.allclose(x.numpy(), z); del x",
+                                   "x = hg.asarray(one)\n"
+                                   "  for i in range(30000): x = x * 0.5\n"
+                                   "  del x",
+                                   "x = hg.asarray(one); y = [x + i for i in range(2000)]; hg.compute(*y)\n"
+                                   "  assert [a.tolist()[0] for a in y] == list(range(1, 2001))",
+                                   "x, w = hg.asarray(one), hg.asarray(one * 0.25)\n"
+                                   "  def steps(x, w):\n"
+                                   "    for i in range(4000): x = x + hg.tanh(x * w) * 1e-3\n"
+                                   "    return x.sum()\n"
+                                   "  assert all(np.isfinite(g.numpy()).all() for g in hg.grad(steps, (0, 1))(x, w))"])
+def test_a_large_graph_in_a_thread_with_little_stack(graph):
+    done = run("import threading\nimport numpy as np\nimport hologram as hg\none = np.ones(4)\n"
+               f"def work():\n  {graph}\n  print('over')\n"
+               "threading.stack_size(128 * 1024)\nt = threading.Thread(target=work)\nt.start(); t.join()\n")
+    assert done.returncode == 0 and done.stdout == "over\n", done.stderr

@@ -8,7 +8,7 @@ typedef struct given {
   uint64_t first_byte; /* of the lowest element, in the buffer */
   uintptr_t address;   /* of it */
   uint64_t byte_count;
-  uint32_t ordered;    /* of many: the place that comes here by its address */
+  uint32_t ordered; /* of many: the place that comes here by its address */
 } given;
 
 enum { FEW_PLACES = 16, MANY_PLACES = 128 };
