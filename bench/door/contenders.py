@@ -70,11 +70,11 @@ class Contender:
         pass
 
     def as_numpy(self, result: Any) -> list[np.ndarray]:
-        return [np.asarray(part, dtype=np.float64) for part in parts_of(result)]
+        return [np.asarray(part) for part in parts_of(result)]
 
-    def prepare(self, row: Row) -> Callable[[], Any]:
-        """A call without arguments; the inputs are there when this returns."""
-        inputs = [self.own(one.values(number), one.kind) for number, one in enumerate(row.inputs.values())]
+    def prepare(self, row: Row, values: list[np.ndarray]) -> Callable[[], Any]:
+        """A call without arguments; the inputs, which have these values, are there when this returns."""
+        inputs = [self.own(own, one.kind) for own, one in zip(values, row.inputs.values(), strict=True)]
         call = self.finish(as_function(getattr(row, self.of), tuple(row.inputs), self.given(), self.library))
         self.wait()
         return with_new_shapes(call, inputs[0]) if row.options.get("new_shapes") else lambda: call(*inputs)
@@ -104,7 +104,7 @@ class Hologram(Contender):
         self.executor.synchronize()
 
     def as_numpy(self, result):
-        return [part.astype("f64").numpy() for part in parts_of(result)]
+        return [(part.astype("f32") if part.dtype == self.library.bfloat16 else part).numpy() for part in parts_of(result)]
 
 
 class Jitted(Hologram):
@@ -134,7 +134,8 @@ class Torch(Contender):
 
     def as_numpy(self, result):
         tensors = [part if self.library.is_tensor(part) else self.library.from_dlpack(part) for part in parts_of(result)]
-        return [tensor.detach().double().cpu().numpy() for tensor in tensors]
+        tensors = [tensor.detach().cpu() for tensor in tensors]
+        return [(tensor.float() if tensor.dtype == self.library.bfloat16 else tensor).numpy() for tensor in tensors]
 
 
 class Compiled(Torch):
@@ -176,7 +177,7 @@ class CuPy(Contender):
         self.library.cuda.Device().synchronize()
 
     def as_numpy(self, result):
-        return [self.library.asnumpy(result).astype(np.float64)]
+        return [self.library.asnumpy(result)]
 
 
 class Jax(Contender):

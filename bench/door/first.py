@@ -38,7 +38,8 @@ def until_full(took: list[int]) -> tuple[int, int]:
 def main() -> None:
     name, who, backend, seconds = sys.argv[1:]
     contender = CONTENDERS[who](backend)
-    call = contender.prepare(rows(backend)[name])
+    row = rows(backend)[name]
+    call = contender.prepare(row, [one.values(number) for number, one in enumerate(row.inputs.values())])
     before, _ = memory(backend)
     took, begun = [], time.monotonic()
     while len(took) < 5 or time.monotonic() - begun < float(seconds):
