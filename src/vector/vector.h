@@ -60,6 +60,7 @@ enum { /* flags of instructions */
   VECTOR_READ_ONLY = 32, /* memory: nothing writes the location during the launch */
   VECTOR_IN_BOUNDS = 64, /* memory: proven for every launch, in the lanes of the mask */
   VECTOR_ENTERS = 128,    /* JUMP_NONE: over the block whose waiting mask s0 is; all of its lanes run it */
+  VECTOR_EXTRA = 1 << 14, /* memory: it has sources beside those of its operation, an engine's own */
   VECTOR_LAST = 512,      /* JUMP_NONE: to the end, where no lane is left; lanes of a part of the tile may go alone */
   VECTOR_SHORT = 256      /* with ENTERS: the block is short, and may as well run with no lane */
 };
@@ -87,6 +88,10 @@ typedef enum vector_kind {
   VECTOR_SCALAR,   /* bits: the symbol of a scalar parameter */
   VECTOR_SPECIAL   /* bits: ATLAS_REG_BLOCK_LANE .. ATLAS_REG_LANE; `lane` is u64, the others u32 */
 } vector_kind;
+
+/* vector_reg.bits of a VARIES that nothing writes, and that only lanes read which do not count. Others are an engine's
+ * own. */
+enum { VECTOR_UNSET = 4 };
 
 typedef struct vector_reg {
   uint8_t type;    /* atlas_type or SSA_PREDICATE */

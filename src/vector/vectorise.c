@@ -12,6 +12,7 @@
 #include "compiler/analysis/trips.h"
 #include "compiler/machine_ops.h"
 #include "ir/ssa_walk.h"
+#include "vector/check.h"
 #include "vector/lower.h"
 
 #include <string.h>
@@ -447,6 +448,9 @@ hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *
                      .insns = {.element_size = sizeof(vector_insn)},
                      .regs = {.element_size = sizeof(vector_reg)}};
   hg_status status = lower(&l);
+#ifdef HG_CHECK_PASSES
+  if (status == HG_OK) status = hg_vector_check(program, out, NULL, 1);
+#endif
   hg_release(&unit->allocator, l.waiting);
   hg_control_release(unit, &l.control);
   hg_vector_order_release(unit, &l.order);

@@ -16,6 +16,7 @@
 #include "compiler/ssa_interp.h"
 #include "ir/structure.h"
 #include "on_backend.h"
+#include "vector/check.h"
 #include "vector/vector.h"
 #include "vector_interp.h"
 
@@ -248,6 +249,34 @@ static failure_kind check_backend(checker *c, const ssa_unit *unit) {
   return found;
 }
 
+static hg_status check_after_native_pass(void *context, const native_build *build, const hg_vector *v, const char *pass,
+                                         int has_ranges) {
+  (void)context;
+  hg_status status = hg_native_check(build, v, has_ranges);
+  if (status == HG_OK) return HG_OK;
+  return hg_fail(HG_INVALID_ARGUMENT, "%s, after %s: %s", build->target->engine, pass, hg_last_error());
+}
+
+static hg_status ignore_version(void *context, const char *version, const native_build *build) {
+  (void)context;
+  (void)version;
+  (void)build;
+  return HG_OK;
+}
+
+/* What the passes of machine code make of it for each processor, whichever this one is, the checker after every pass.
+ */
+static failure_kind check_passes(checker *c, const hg_vector *vector) {
+  static const native_target *const targets[] = {&hg_native_avx512, &hg_native_avx2, &hg_native_neon};
+  const native_visitor visitor = {.visit = ignore_version, .after = check_after_native_pass};
+  hg_status status = hg_vector_check(c->program, vector, NULL, 1);
+  for (size_t k = 0; k < sizeof targets / sizeof targets[0] && status == HG_OK; k++) {
+    status = hg_native_versions(&vector->allocator, targets[k], c->program, vector, &visitor);
+    if (status == HG_UNSUPPORTED) status = HG_OK;
+  }
+  return status == HG_OK ? FAILURE_NONE : fails(c, FAILURE_BROKEN, hg_last_error());
+}
+
 static failure_kind check_vector(checker *c, ssa_unit *unit) {
   if (only_backend != HG_BACKEND_AUTO) return check_backend(c, unit);
   hg_vector vector;
@@ -258,6 +287,7 @@ static failure_kind check_vector(checker *c, ssa_unit *unit) {
   if (hg_vectorise(c->program, unit, &vector) != HG_OK ||
       test_launch_run(c->l, c->d, run_ssa, &plain, &expected) != HG_OK)
     found = fails(c, FAILURE_VECTOR, hg_last_error());
+  if (found == FAILURE_NONE) found = check_passes(c, &vector);
   if (found == FAILURE_NONE) found = compare_exactly(c, &expected, run_vector, &run, "interpreted");
   for (cpu_isa isa = CPU_ISA_BASELINE; isa <= hg_cpu_isa_best() && found == FAILURE_NONE; isa++) {
     tile_run tile = {c->program, &vector, isa};

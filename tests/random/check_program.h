@@ -15,7 +15,7 @@ typedef enum failure_kind {
   FAILURE_EXPANDED,     /* the form with functions expanded does */
   FAILURE_OPTIMISED,    /* the optimised form does */
   FAILURE_VECTOR,       /* an engine does */
-  FAILURE_BROKEN,       /* a pass left a unit that is not SSA */
+  FAILURE_BROKEN,       /* a pass left a unit that is not SSA, or a broken vector program */
   FAILURE_AGAIN,        /* the canonical form after another round of passes does */
   FAILURE_IDEMPOTENCE,  /* another round of passes changed the canonical form */
   FAILURE_SAME,         /* a program that is the same has another canonical form */

@@ -7,6 +7,7 @@
 #include "compile.h"
 
 #include "backend/cpu/targets.h"
+#include "vector/check.h"
 
 typedef struct pass_counts {
   uint32_t fired[NATIVE_PASSES]; /* of the versions that the program has */
@@ -19,14 +20,23 @@ static inline hg_status add_counts(void *context, const char *version, const nat
   return HG_OK;
 }
 
+static inline hg_status check_after_native(void *context, const native_build *build, const hg_vector *v,
+                                           const char *pass, int has_ranges) {
+  (void)context;
+  hg_status status = hg_native_check(build, v, has_ranges);
+  if (!check_note(status == HG_OK)) printf("%s, after %s: %s\n", build->target->engine, pass, hg_last_error());
+  return HG_OK;
+}
+
 static inline pass_counts count_passes(const char *text, const native_target *target) {
   atlas_program *program = parse(text);
   ssa_unit unit;
   hg_vector vector = {0};
   pass_counts counts = {{0}};
-  const native_visitor visitor = {.visit = add_counts, .context = &counts};
+  const native_visitor visitor = {.visit = add_counts, .after = check_after_native, .context = &counts};
   compile(program, OPTIMISED, &unit);
   CHECK_EQ_U64(hg_vectorise(program, &unit, &vector), HG_OK);
+  CHECK_EQ_U64(hg_vector_check(program, &vector, NULL, 1), HG_OK);
   hg_status status = hg_native_versions(&vector.allocator, target, program, &vector, &visitor);
   if (!check_note(status == HG_OK)) printf("%s: %s\n", target->engine, hg_last_error());
   hg_vector_release(&vector);

@@ -133,7 +133,8 @@ enum { NATIVE_OUT_OF_BOUNDS = 1, NATIVE_IS_RARE = 2 }; /* by a NATIVE_WITHIN, a 
 enum { NATIVE_STORED = 1 << 15 }; /* a flag of NATIVE_WITHIN */
 /* A flag of an access by the lane's number plus the same, under a mask that no lane from s3 on has; s2 and s3 are u32
  * scalars. It may be done only where s3 is s2 + 1, and in bounds up to lane s2. */
-enum { NATIVE_TAIL = 1 << 14 };
+enum { NATIVE_TAIL = VECTOR_EXTRA };
+enum { NATIVE_GUARDED = 1 << 13 }; /* a flag of accesses: they are VECTOR_IN_BOUNDS behind a NATIVE_WITHIN */
 
 /* vector_reg.uniform in a program of regions (split.c): the same value in the whole block, whichever group of
  * lanes computes it. */
@@ -279,6 +280,8 @@ hg_status hg_native_plan(native_build *build);
 static inline int hg_native_has_tile_slots(const native_build *b) { return b->steps.count > 1; }
 /* steps.c: only the steps. */
 hg_status hg_native_find_steps(native_build *build);
+/* check.c: hg_vector_check of `v`, which a pass has left, and what the operations of machine code promise. */
+hg_status hg_native_check(const native_build *b, const hg_vector *v, int has_ranges);
 /* quotient.c: 1 if there is a division of f32. */
 int hg_native_has_divisions(const hg_vector *v);
 /* wide.c: 0 if the block's code cannot be straight-line code. */

@@ -24,6 +24,9 @@ static hg_status run_stage(native_build *b, stage which, hg_vector *v) {
   for (int k = 0; k < NATIVE_PASSES; k++) {
     if (passes[k].stage != which) continue;
     HG_TRY(passes[k].run(b, v, &b->fired[k]));
+#ifdef HG_CHECK_PASSES
+    HG_TRY(hg_native_check(b, v, passes[k].ranges >= RANGES_LIVE));
+#endif
     const native_visitor *visitor = b->visitor;
     if (visitor == NULL || visitor->after == NULL) continue;
     HG_TRY(visitor->after(visitor->context, b, v, passes[k].name, passes[k].ranges >= RANGES_LIVE));
@@ -41,16 +44,6 @@ static hg_status copy_program(const native_build *b, const hg_vector *from, hg_v
       hg_array_append(&b->allocator, &to->regs, from->regs.data, from->regs.count) != NULL)
     return HG_OK;
   return hg_fail_memory("machine code", from->insns.count * sizeof(vector_insn));
-}
-
-hg_status hg_native_pass_temporaries(native_build *b, hg_vector *v, uint32_t *fired) {
-  static const uint8_t types[] = {ATLAS_f32, ATLAS_u32, ATLAS_i32};
-  b->temporaries = (uint32_t)v->regs.count;
-  for (size_t k = 0; k < 2 * sizeof types; k++, ++*fired) {
-    const vector_reg reg = {.type = types[k / 2], .kind = VECTOR_VARIES, .first = VECTOR_NONE};
-    if (hg_array_append(&v->allocator, &v->regs, &reg, 1) == NULL) return hg_fail_memory("machine code", sizeof reg);
-  }
-  return HG_OK;
 }
 
 /* ---- whole blocks ------------------------------------------------------------------------------------------------ */
@@ -91,9 +84,9 @@ static hg_status make_block(native_build *b, const hg_vector *vector, hg_vector 
 static hg_status make_stack(native_build *b, const native_build *single, const hg_vector *plain, hg_vector *own) {
   b->slices = single->slices;
   HG_TRY(copy_program(b, plain, own));
-  HG_TRY(run_stage(b, STAGE_STACK, own));
   if (hg_array_append(&b->allocator, &b->known, single->known.data, single->known.count) == NULL)
     return hg_fail_memory("machine code", single->known.count * sizeof(uint64_t));
+  HG_TRY(run_stage(b, STAGE_STACK, own));
   HG_TRY(run_stage(b, STAGE_PLACED, own));
   return emit_block(b);
 }

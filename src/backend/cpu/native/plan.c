@@ -459,6 +459,16 @@ hg_status hg_native_plan(native_build *b) {
   return status;
 }
 
+hg_status hg_native_pass_temporaries(native_build *b, hg_vector *v, uint32_t *fired) {
+  static const uint8_t types[] = {ATLAS_f32, ATLAS_u32, ATLAS_i32};
+  b->temporaries = (uint32_t)v->regs.count;
+  for (size_t k = 0; k < 2 * sizeof types; k++, ++*fired) {
+    const vector_reg reg = {.type = types[k / 2], .kind = VECTOR_VARIES, .first = VECTOR_NONE};
+    if (hg_array_append(&v->allocator, &v->regs, &reg, 1) == NULL) return hg_fail_memory("machine code", sizeof reg);
+  }
+  return HG_OK;
+}
+
 int hg_native_uses_tile_lane(const native_build *b) {
   if (b->row_bytes > 0 || (b->local_bytes > 0 && hg_native_has_tile_slots(b))) return 1;
   for (uint32_t r = 0; r < b->vector->regs.count; r++) {

@@ -272,7 +272,7 @@ static hg_status write_program(bounds *s, hg_vector *v) {
     for (; next < s->count && s->bound[next].before == i; next++)
       if (!s->bound[next].is_absorbed) append_comparison(s, &s->bound[next]);
     const bound *known = is_by_row(s, &insn, &now) ? bound_of(s, &now) : NULL;
-    if (known != NULL && now.last <= known->last && i >= known->before) insn.flags |= VECTOR_IN_BOUNDS;
+    if (known != NULL && now.last <= known->last && i >= known->before) insn.flags |= VECTOR_IN_BOUNDS | NATIVE_GUARDED;
     else if (insn.flags & NATIVE_TAIL && vector_is_primitive(insn.op)) {
       hg_rewrite_cancel(&s->to);
       return HG_UNSUPPORTED;

@@ -98,6 +98,7 @@ uint32_t hg_wide_register(wide *w, uint32_t r, uint32_t slice) {
   else { /* never written: lanes that read it do not count, unless it comes from the round before */
     if (w->depth > 0) w->has_failed = 1;
     value->reg = hg_wide_new_register(w, r);
+    if (!w->no_memory) vector_reg_at(w->to, value->reg)->bits = VECTOR_UNSET;
   }
   return value->reg;
 }
