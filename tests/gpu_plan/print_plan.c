@@ -2,7 +2,7 @@
  * one of PTX: what it needs to know of a kernel, any backend finds in the plan. TARGET is plain, a device that can do
  * nothing at once, or rich, one that can do all of it; FLAGS are those of hg_gpu_form. */
 #include "atlas/program.h"
-#include "backend/gpu/plan.h"
+#include "backend/gpu/build.h"
 #include "base/files.h"
 #include "compiler/canon/canon.h"
 #include "compiler/expand.h"

@@ -1,7 +1,7 @@
 /* test_gpu_plan.c - what holds of every plan of a GPU kernel: its steps are a tree, each access is done once, every
  * fault of an access left out is noted, in time; and what a target can do shows where it should, nowhere else. What
  * plans look like: tests/gpu_plan. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/build.h"
 #include "compile.h"
 
 enum { STAYS, OPENS, TURNS, CLOSES };

@@ -10,7 +10,7 @@
  * It is for loads outside of loops whose index grows by the same from block to block, and whose elements lie close
  * together in each, in blocks that store about as much: those that only read never wait for so long, and sums of rows
  * took 263 us instead of 238. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 enum {
   AHEAD_BYTES = 4 << 20,

@@ -12,7 +12,7 @@
  *
  * Both are for blocks that have nothing else in common: no shared memory, barriers, pools, votes; whose lanes all come
  * to the end; and which are always whole. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 enum {
   REGISTERS = 128,  /* of a thread, at most: some are spilled, but more warps wait for memory side by side */

@@ -27,7 +27,7 @@
  * are left share a fold by halves, as in a block that lacks lanes; a scan's loops, which are in order, the lowest runs
  * alone. A barrier stands behind the test of that word and before the next lane may end, so all
  * lanes read the same. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 typedef struct step_builder {
   const gpu_plan *g;

@@ -9,7 +9,7 @@
  * An exchange with one barrier, behind which each warp folds for itself, has places of its own in two halves, which
  * such exchanges use in turns: who writes into a half has passed the barrier of the exchange that used the other one,
  * and so has everyone who reads what was in this one. So have those of blocks whose warps lie along y. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 enum {
   STATIC_BYTES = 48 << 10, /* of shared memory, which any device has */

@@ -5,7 +5,7 @@
  * whether the elements are widened before or behind them. Of zeros +0 is the greater one in either type, and where any
  * is NaN so is the result. So a tree of maxima becomes its root alone, with the elements as arguments: both halves of
  * each word, one after the other. What widens an element for nothing else is left out. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include <string.h>
 

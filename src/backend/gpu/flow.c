@@ -1,5 +1,5 @@
 /* flow.c - control flow: loops and their steps, the shortest path through a program, edges. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/trips.h"
 

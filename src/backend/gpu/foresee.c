@@ -11,7 +11,7 @@
  * one is not 0; and where the indices of its runs are sums of a phi of the loop's head and of what the loop does not
  * change, and so is what the phi becomes. A group behind a test that leaves out the round in which such a counter is 1
  * has a round less: what brings the next tile of a product is not asked about the one behind the last. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/effects.h"
 

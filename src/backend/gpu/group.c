@@ -1,5 +1,5 @@
 /* group.c - the inside of a group of accesses (gpu_group): its runs, and which of their neighbours are one access. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/aliasing.h"
 

@@ -9,7 +9,7 @@
  *    where a group's accesses are done one by one, which is in that order.
  * What is in shared memory, and known to be in bounds and aligned, needs no test: each wide access is a group. All
  * others are grouped as widely as that goes, because one test then serves all of them. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"

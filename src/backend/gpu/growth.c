@@ -3,7 +3,7 @@
  *
  * A value grows as its arguments do, so one pass in the program's order finds out. What a phi or a load gives is not
  * known. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/effects.h"
 

@@ -11,7 +11,7 @@
  *    the result before it has read them all.
  * Only arithmetic in 32 bits has a shared home: what is loaded or comes from a collective is computed where and when
  * the printer does it for several values at a time. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/effects.h"
 

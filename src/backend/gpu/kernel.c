@@ -2,7 +2,7 @@
  *
  * In a vector-only kernel each block has a contiguous range of lanes, and a thread's packs lie a tile apart. The lanes
  * behind the last whole pack, if any, are the last block's, one lane a thread. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 static hg_status add(gpu_plan *g, gpu_op op, uint32_t number) {
   return hg_gpu_add_step(g, &g->kernel, (gpu_step){.op = (uint8_t)op, .value = SSA_NONE, .number = number});

@@ -3,7 +3,7 @@
  *
  * Such a rounding has one use, the store, in the same block; between them nothing may write the register of what is
  * rounded: that value is needed longer than homes.c knows. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 /* The element is part of a word with another. */
 static int is_paired(const gpu_plan *g, uint32_t store) {

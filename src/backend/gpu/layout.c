@@ -1,6 +1,6 @@
 /* layout.c - the argument block; shared memory: the program's arrays and the scratch memory of collectives; local
  * arrays. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/local_zeros.h"
 

@@ -1,5 +1,5 @@
 /* nans.c - where the bits of a NaN are observable, which it may have, and where it must be made canonical. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "atlas/value.h"
 #include "compiler/analysis/effects.h"

@@ -1,5 +1,5 @@
 /* packs.c - how many packs of lanes a thread has, in turn, and the limit of its registers. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/effects.h"
 

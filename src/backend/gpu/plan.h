@@ -3,7 +3,7 @@
  * fault is noted, the collectives of a block as steps, the layout of shared memory and of the argument block.
  *
  *   gpu_plan plan;
- *   hg_status status = hg_gpu_plan(program, &unit, &target, &form, &plan);
+ *   hg_status status = hg_gpu_plan(program, &unit, &target, &form, &plan); // build.h
  *   // print each gpu_step of plan.kernel, as steps.def says what it means
  *   hg_gpu_plan_release(&plan);
  *
@@ -280,10 +280,6 @@ typedef struct gpu_plan {
                                               word, 1 if any. Behind zeroed_bytes lie the places of exchanges */
 } gpu_plan;
 
-/* `unit` is optimised; its blocks may get another order. Fails with HG_OUT_OF_MEMORY only. Release the plan whatever
- * the result; it refers to the arguments, which must live as long. */
-hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu_target *target,
-                      const hg_gpu_form *form, gpu_plan *plan);
 void hg_gpu_plan_release(gpu_plan *plan);
 
 static inline const ssa_insn *gpu_insn(const gpu_plan *g, uint32_t value) { return ssa_insn_at(g->unit, value); }
@@ -343,6 +339,12 @@ static inline int gpu_has_pairs(const gpu_plan *g, uint8_t type) {
 int hg_gpu_rounds_loosely(const gpu_plan *g, uint32_t value);
 /* 1 if the argument may be a NaN with other bits than the ISA's, and the user's result depends on the bits. */
 int hg_gpu_asks_exact(const gpu_plan *g, uint32_t user, uint32_t i);
+
+/* A minimum or maximum of f32 with more than two arguments: elements of f16 or bf16, both halves of a word next to each
+ * other (extremes.c). */
+static inline int gpu_is_of_words(const ssa_insn *insn) {
+  return (insn->op == ATLAS_OP_min || insn->op == ATLAS_OP_max) && insn->arg_count > 2;
+}
 
 /* x < c ? x : c, or x > c ? x : c, where c is a constant, and neither zero nor NaN: a minimum or maximum that gives c
  * where x is NaN. */
@@ -420,18 +422,13 @@ gpu_site hg_gpu_free_site(const gpu_plan *g, uint32_t value);
 gpu_site hg_gpu_trap_site(const ssa_block *block);
 gpu_site hg_gpu_step_limit_site(const gpu_plan *g, uint32_t from, uint32_t to);
 
+/* The program's only vector access with that flag, if its elements have 16 bits; else SSA_NONE. */
+uint32_t hg_gpu_only_access(const gpu_plan *g, uint32_t flag);
+/* A group's run that the access belongs to. */
+uint32_t hg_gpu_run_of(const gpu_group *group, uint32_t value);
+
 /* Of a division of u32 or u64: the scalar whose reciprocal is an argument; SSA_NONE: there is none. */
 uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value);
-
-/* ---- warps along y (along_y.c) ----------------------------------------------------------------------------------- */
-
-/* Decides is_along_y and info.parts. `room`: a number for each value. */
-void hg_gpu_lie_along_y(gpu_plan *g, uint32_t *room);
-
-/* ---- registers (packs.c) ----------------------------------------------------------------------------------------- */
-
-/* The register pressure of a body without loops, about. `last_use`: scratch, a number for each value. */
-uint32_t hg_gpu_register_pressure(const gpu_plan *g, uint32_t *last_use);
 
 /* ---- control (flow.c) -------------------------------------------------------------------------------------------- */
 
@@ -459,64 +456,5 @@ static inline int gpu_is_scan(uint16_t op) { return op == ATLAS_OP_scan_incl || 
 /* 1 if the NaN of a combination of several values must be made canonical: arithmetic of other types does that itself.
  */
 static inline int gpu_combines_loosely(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
-
-/* ---- between the files of the plan ------------------------------------------------------------------------------- */
-
-hg_status hg_gpu_unroll(gpu_plan *g);
-hg_status hg_gpu_find_growth(gpu_plan *g);
-void hg_gpu_find_loops(gpu_plan *g); /* also bounds the steps that a lane takes */
-/* In instructions, from the entry to an exit. `length`: scratch, a number for each block. */
-uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length);
-void hg_gpu_lay_out_parameters(gpu_plan *g);
-/* Where each parameter lies in the argument block; is_divisor: by symbol, whether something is divided by a scalar. */
-void hg_gpu_list_parameters(const atlas_program *program, const uint8_t *is_divisor, hg_gpu_info *info);
-/* Lanes of the largest block, unless the kernel is a vector-only one, which has GPU_VECTOR_THREADS. */
-uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_form *form);
-/* What follows from max_threads, lanes_per_thread, shared_bytes and is_table. */
-void hg_gpu_set_tile(hg_gpu_info *info);
-void hg_gpu_set_dynamic(hg_gpu_info *info, uint32_t declared_shared);
-void hg_gpu_lay_out_shared(gpu_plan *g);
-void hg_gpu_lay_out_local(gpu_plan *g);
-/* Also gives them places in shared memory, behind the rest. */
-hg_status hg_gpu_find_exchanges(gpu_plan *g);
-hg_status hg_gpu_find_nans(gpu_plan *g); /* also which NaN bits are observable */
-/* `instructions` here and below: of the shortest path. */
-void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions);
-hg_status hg_gpu_list_vectors(gpu_plan *g, uint32_t *uses, uint32_t *user);
-/* The vector load whose element `value` is, or is widened or clamped of; NULL: there is none. */
-const gpu_vector *hg_gpu_element_of(const gpu_plan *g, uint32_t value);
-void hg_gpu_plan_packs(gpu_plan *g, uint32_t instructions, uint32_t *room);
-/* From how many lanes on the table form of the program is the faster one; 0: the program has none. */
-uint64_t hg_gpu_table_lanes(const gpu_plan *g, uint32_t instructions);
-/* The program's only vector access with that flag, if its elements have 16 bits; else SSA_NONE. */
-uint32_t hg_gpu_only_access(const gpu_plan *g, uint32_t flag);
-/* 1 if the access may be part of a group. */
-int hg_gpu_may_group(const gpu_plan *g, uint32_t value);
-/* Fills in the rest of a group whose `in_order`, `count` and `is_store` are given; run_of: the run of each, which are
- * numbered as they come. 0: it is not worth being one. */
-uint32_t hg_gpu_run_of(const gpu_group *group, uint32_t value);
-int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *run_of);
-/* Finds the groups of GPU_OUTSIDE, and puts each block's instructions into an order that has them together and takes
- * few registers. */
-hg_status hg_gpu_find_groups(gpu_plan *g);
-hg_status hg_gpu_order(gpu_plan *g);
-/* A minimum or maximum of f32 with more than two arguments: elements of f16 or bf16, both halves of a word next to each
- * other (extremes.c). */
-hg_status hg_gpu_find_extremes(gpu_plan *g);
-static inline int gpu_is_of_words(const ssa_insn *insn) {
-  return (insn->op == ATLAS_OP_min || insn->op == ATLAS_OP_max) && insn->arg_count > 2;
-}
-hg_status hg_gpu_foresee(gpu_plan *g); /* when groups are complete */
-void hg_gpu_look_ahead(gpu_plan *g);   /* the same */
-hg_status hg_gpu_find_homes(gpu_plan *g); /* when all blocks have their order */
-void hg_gpu_find_late(gpu_plan *g);       /* after that */
-hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);
-/* Several steps whose number is the value. */
-hg_status hg_gpu_add_steps(const gpu_plan *g, hg_array *steps, uint32_t value, const uint8_t *ops, size_t count);
-#define GPU_ADD(g, steps, value, ...) \
-  hg_gpu_add_steps(g, steps, value, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
-hg_status hg_gpu_collective(const gpu_plan *g, uint32_t number, hg_array *steps);
-hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind);
-hg_status hg_gpu_list_kernel_steps(gpu_plan *g);
 
 #endif

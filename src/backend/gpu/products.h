@@ -2,7 +2,7 @@
 #ifndef HG_GPU_PRODUCTS_H
 #define HG_GPU_PRODUCTS_H
 
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 typedef struct gpu_product {
   uint32_t node, depth; /* the orderer's: what it is; how many must come before it, one after the other */

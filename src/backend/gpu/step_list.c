@@ -1,5 +1,5 @@
 /* step_list.c - appends to a list of steps. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step) {
   return hg_array_append(g->allocator, steps, &step, 1) != NULL ? HG_OK

@@ -1,5 +1,5 @@
 /* steps.c - the program for one lane as steps, block by block. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/effects.h"
 #include "compiler/machine_ops.h"

@@ -8,7 +8,7 @@
  * they finish (on an H200 4.15 TB/s for the look-ups, 3.8 with fixed strides), so a piece is drawn by an atomic
  * counter: a word of the launch's fault record, which has no other use, since nothing here can fault. It is 0 before
  * the launch, and the last draw makes it 0 again. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 /* Measured on an H200: the form is faster from 175 to 220 million lanes on for a sigmoid of 29 instructions, 64 for
  * gelu.tanh (33), 42 for gelu (37); never for shorter programs. 2^28 lanes of f16 take 269 us with it and 318 without

@@ -2,7 +2,7 @@
 #ifndef HG_GPU_UNROLL_H
 #define HG_GPU_UNROLL_H
 
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 enum {
   GPU_MOST_TIMES = 16,

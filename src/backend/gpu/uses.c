@@ -1,4 +1,4 @@
-/* uses.c - what of a device a program uses: tables, local arrays, shared memory to meet in, boundary, resonance, phase. */
+/* uses.c - what a program uses of a device: tables, local arrays, shared memory, boundary, resonance, phase. */
 #include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/aliasing.h"

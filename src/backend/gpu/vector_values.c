@@ -1,5 +1,5 @@
 /* vector_values.c - what vector accesses do to elements of 16 bits, two at a time: widen, round, clamp. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "atlas/value.h"
 #include "compiler/analysis/aliasing.h"

@@ -1,5 +1,5 @@
 /* vectors.c - which accesses are vectors, and how many lanes a thread has. */
-#include "backend/gpu/plan.h"
+#include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"

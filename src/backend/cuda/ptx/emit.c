@@ -2,6 +2,7 @@
 #include "backend/cuda/ptx/emit_ptx.h"
 
 #include "backend/cuda/ptx/ptx.h"
+#include "backend/gpu/build.h"
 #include "base/error.h"
 #include "compiler/canon/canon.h"
 #include "compiler/expand.h"

@@ -2,6 +2,7 @@
 #include "backend/metal/msl/msl.h"
 
 #include "atlas/functions.h"
+#include "backend/gpu/build.h"
 #include "base/error.h"
 #include "compiler/canon/canon.h"
 #include "compiler/expand.h"
