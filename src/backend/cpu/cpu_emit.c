@@ -1,19 +1,11 @@
 /* cpu_emit.c - what the CPU engines run, as text; and machine code for any processor that there is an emitter for. */
 #include "backend/cpu/cpu_emit.h"
 
+#include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/native/native.h"
 #include "backend/cpu/targets.h"
 #include "base/error.h"
 #include "compiler/canon/canon.h"
-#include "compiler/expand.h"
-#include "compiler/optimise.h"
-
-static hg_status vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *vector) {
-  HG_TRY(hg_canonicalise(program, NULL, unit));
-  HG_TRY(hg_expand_unplaced(unit, NULL));
-  HG_TRY(hg_optimise(program, unit, NULL));
-  return hg_vectorise(program, unit, vector);
-}
 
 /* target->own: a native_target; NULL for the vector program itself. */
 static hg_status emit(const hg_emit_target *target, const hg_allocator *allocator, const atlas_program *program,
@@ -22,7 +14,8 @@ static hg_status emit(const hg_emit_target *target, const hg_allocator *allocato
   hg_vector vector = {.allocator = *allocator};
   (void)capability;
   ir_ssa_init(&unit, allocator);
-  hg_status status = vectorise(program, &unit, &vector);
+  hg_status status = hg_canonicalise(program, NULL, &unit);
+  if (status == HG_OK) status = hg_cpu_vectorise(program, &unit, NULL, &vector);
   if (status == HG_OK && target->own == NULL) status = hg_vector_print(program, &vector, bytes);
   else if (status == HG_OK) {
     uint8_t *code = NULL;

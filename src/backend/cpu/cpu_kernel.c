@@ -97,11 +97,10 @@ const char *hg_cpu_kernel_why(const hg_cpu_kernel *kernel) { return kernel->why;
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* From the canonical unit to vector code. */
-static hg_status vectorise(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, ssa_unit *unit) {
-  HG_TRY(hg_expand_unplaced(unit, &compiler->functions));
-  HG_TRY(hg_optimise(kernel->program, unit, NULL));
-  return hg_vectorise(kernel->program, unit, &kernel->vector);
+hg_status hg_cpu_vectorise(const atlas_program *program, ssa_unit *unit, hg_functions *functions, hg_vector *vector) {
+  HG_TRY(hg_expand_unplaced(unit, functions));
+  HG_TRY(hg_optimise(program, unit, NULL));
+  return hg_vectorise(program, unit, vector);
 }
 
 static hg_status compile_native(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel) {
@@ -118,7 +117,7 @@ static hg_status compile(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, hg_co
     ir_ssa_init(input->unit, &kernel->unit.allocator);
     return HG_OK;
   }
-  HG_TRY(vectorise(compiler, kernel, input->unit));
+  HG_TRY(hg_cpu_vectorise(kernel->program, input->unit, &compiler->functions, &kernel->vector));
   if (kernel->engine == HG_CPU_NATIVE) {
     hg_status status = compile_native(compiler, kernel);
     if (status == HG_UNSUPPORTED) hg_clip(hg_last_error(), strlen(hg_last_error()), kernel->why, sizeof kernel->why);

@@ -6,6 +6,7 @@
 #include "backend/cpu/engine/detect.h"
 #include "backend/cpu/native/code_pages.h"
 #include "compiler/expand.h"
+#include "vector/vector.h"
 
 typedef enum hg_cpu_engine {
   HG_CPU_REFERENCE, /* the canonical program, lane by lane */
@@ -34,6 +35,9 @@ hg_status hg_cpu_compiler_choose(const char *engine, hg_cpu_compiler *compiler);
 hg_status hg_cpu_compiler_open(const char *engine, hg_cpu_compiler *compiler, const hg_allocator *allocator);
 void hg_cpu_compiler_close(hg_cpu_compiler *compiler);
 const char *hg_cpu_compiler_engine(const hg_cpu_compiler *compiler); /* a constant: "tile avx2" */
+
+/* Vector code from a canonical unit, which is used up: expansion and optimisation first. `functions` may be NULL. */
+hg_status hg_cpu_vectorise(const atlas_program *program, ssa_unit *unit, hg_functions *functions, hg_vector *vector);
 
 typedef struct hg_cpu_kernel hg_cpu_kernel;
 

@@ -4,7 +4,6 @@
 
 #include "code_version.h" /* made by the build from the sources: tools/digest.py */
 #include "compiler/canon/canon.h"
-#include "compiler/optimise.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,14 +84,8 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
                                   .lines = lines,
                                   .form = form_of(d, form),
                                   .name = name};
-  HG_TRY(hg_ptx_expand(unit, &d->functions, options.capability));
-  HG_TRY(hg_optimise(kernel->program, unit, NULL));
-  HG_TRY(hg_ptx_module(&d->allocator, options.capability, text));
-  HG_TRY(hg_ptx_emit(&d->allocator, kernel->program, unit, &options, text, info));
-  HG_TRY(check_shared(d, kernel, info));
-  if (hg_array_append(&d->allocator, text, NULL, 1) == NULL) /* the driver wants a NUL */
-    return hg_fail_memory("the text of a kernel", text->count + 1);
-  return HG_OK;
+  HG_TRY(hg_ptx_write(&d->allocator, kernel->program, unit, &d->functions, &options, text, info));
+  return check_shared(d, kernel, info);
 }
 
 /* A form's text, and what a launch must know. */

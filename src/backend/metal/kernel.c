@@ -4,7 +4,6 @@
 #include "backend/metal/msl/emit_msl.h"
 #include "code_version.h" /* made by the build from the sources: tools/digest.py */
 #include "compiler/canon/canon.h"
-#include "compiler/optimise.h"
 
 #include <stdio.h>
 
@@ -25,9 +24,7 @@ static hg_gpu_form form_of(uint32_t form) {
 static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *unit, const metal_key *k, hg_array *text,
                       hg_gpu_info *info) {
   const hg_msl_options options = {.form = form_of(k->special.form), .name = k->special.name};
-  HG_TRY(hg_expand_unplaced(unit, &d->functions));
-  HG_TRY(hg_optimise(program, unit, NULL));
-  HG_TRY(hg_msl_emit(&d->allocator, program, unit, &options, text, info));
+  HG_TRY(hg_msl_write(&d->allocator, program, unit, &d->functions, &options, text, info));
   HG_TRY(check_shared(d, program, info));
   return hg_array_append(&d->allocator, text, NULL, 1) != NULL ? HG_OK : hg_fail_memory("MSL", text->count + 1);
 }

@@ -152,15 +152,20 @@ hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *progra
   return status;
 }
 
+hg_status hg_ptx_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+                       hg_functions *functions, const hg_ptx_options *options, hg_array *text, hg_gpu_info *info) {
+  HG_TRY(hg_ptx_expand(unit, functions, options->capability));
+  HG_TRY(hg_optimise(program, unit, NULL));
+  HG_TRY(hg_ptx_module(allocator, options->capability, text));
+  HG_TRY(hg_ptx_emit(allocator, program, unit, options, text, info));
+  return hg_array_append(allocator, text, NULL, 1) != NULL ? HG_OK : hg_fail_memory("PTX", text->count + 1);
+}
+
 hg_status hg_ptx_compile(const hg_allocator *allocator, const atlas_program *program, const hg_ptx_options *options,
                          hg_array *text, hg_gpu_info *info) {
   ssa_unit unit;
   hg_status status = hg_canonicalise(program, NULL, &unit);
-  if (status == HG_OK) status = hg_ptx_expand(&unit, NULL, options->capability);
-  if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
-  if (status == HG_OK) status = hg_ptx_module(allocator, options->capability, text);
-  if (status == HG_OK) status = hg_ptx_emit(allocator, program, &unit, options, text, info);
-  if (status == HG_OK && hg_array_append(allocator, text, NULL, 1) == NULL) status = hg_fail_memory("PTX", text->count);
+  if (status == HG_OK) status = hg_ptx_write(allocator, program, &unit, NULL, options, text, info);
   ir_ssa_release(&unit);
   return status;
 }

@@ -45,7 +45,10 @@ hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capabi
 hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_ptx_options *options, hg_array *text, hg_gpu_info *info);
 
-/* The whole way: canonical form, expansion, optimisation, module and one entry; text ends in a NUL. */
+/* From a canonical unit, which is used up: expansion, optimisation, module and one entry; text ends in a NUL. */
+hg_status hg_ptx_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+                       hg_functions *functions, const hg_ptx_options *options, hg_array *text, hg_gpu_info *info);
+/* The same from a program. */
 hg_status hg_ptx_compile(const hg_allocator *allocator, const atlas_program *program, const hg_ptx_options *options,
                          hg_array *text, hg_gpu_info *info);
 

@@ -5,7 +5,6 @@
 #include "backend/gpu/build.h"
 #include "base/error.h"
 #include "compiler/canon/canon.h"
-#include "compiler/expand.h"
 #include "compiler/optimise.h"
 
 #include <assert.h>
@@ -185,7 +184,8 @@ static hg_status write_kernel(msl *m, const hg_allocator *allocator, hg_gpu_info
   return HG_OK;
 }
 
-hg_status hg_msl_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+/* Of an optimised unit. */
+static hg_status emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
   const hg_gpu_target any = {0};
   hg_gpu_form form = options->form;
@@ -215,14 +215,19 @@ int hg_msl_computes_f64(const atlas_program *program) {
   return 0;
 }
 
+hg_status hg_msl_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+                       hg_functions *functions, const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
+  HG_TRY(hg_expand_unplaced(unit, functions));
+  HG_TRY(hg_optimise(program, unit, NULL));
+  return emit(allocator, program, unit, options, text, info);
+}
+
 hg_status hg_msl_compile(const hg_allocator *allocator, const atlas_program *program, const hg_msl_options *options,
                          hg_array *text, hg_gpu_info *info) {
   ssa_unit unit;
   hg_status status = hg_canonicalise(program, NULL, &unit);
-  if (status == HG_OK) status = hg_expand_unplaced(&unit, NULL);
-  if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
   if (status == HG_OK) status = hg_msl_prelude(allocator, text);
-  if (status == HG_OK) status = hg_msl_emit(allocator, program, &unit, options, text, info);
+  if (status == HG_OK) status = hg_msl_write(allocator, program, &unit, NULL, options, text, info);
   ir_ssa_release(&unit);
   return status;
 }

@@ -1,10 +1,10 @@
 /* emit_msl.h - text in the Metal Shading Language from a compiled program. Pure: no device, no I/O.
  *
- *   ssa_unit unit;                        // hg_canonicalise -> hg_expand_unplaced -> hg_optimise
+ *   ssa_unit unit;                        // hg_canonicalise
  *   hg_msl_options options = {.name = "hg_add"};
  *   hg_gpu_info info;
  *   HG_TRY(hg_msl_prelude(&allocator, &text));                        // once a library
- *   HG_TRY(hg_msl_emit(&allocator, program, &unit, &options, &text, &info)); // one kernel; may be repeated
+ *   HG_TRY(hg_msl_write(&allocator, program, &unit, &functions, &options, &text, &info)); // one kernel
  *
  * A kernel has one parameter, buffer 0: the argument block that hg_gpu_pack makes (backend/gpu/gpu.h). It is launched
  * with dispatchThreads, so that a linear launch's last block has the lanes that are left, and needs what the text
@@ -13,6 +13,7 @@
 #define HG_EMIT_MSL_H
 
 #include "backend/gpu/gpu.h"
+#include "compiler/expand.h"
 #include "ir/ssa.h"
 
 typedef struct hg_msl_options {
@@ -21,14 +22,15 @@ typedef struct hg_msl_options {
 } hg_msl_options;
 
 hg_status hg_msl_prelude(const hg_allocator *allocator, hg_array *text);
-/* HG_UNSUPPORTED with a sentence for atomics of 64 bits that Metal cannot do. */
-hg_status hg_msl_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
-                      const hg_msl_options *options, hg_array *text, hg_gpu_info *info);
 
 /* Whether it does more with f64 than move it: MSL has no f64, so that is done in integers. */
 int hg_msl_computes_f64(const atlas_program *program);
 
-/* The whole way: canonical form, expansion, optimisation, prelude and one kernel. */
+/* From a canonical unit, which is used up: expansion, optimisation and one kernel. HG_UNSUPPORTED with a sentence for
+ * atomics of 64 bits that Metal cannot do. */
+hg_status hg_msl_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
+                       hg_functions *functions, const hg_msl_options *options, hg_array *text, hg_gpu_info *info);
+/* The same from a program, with the prelude before it. */
 hg_status hg_msl_compile(const hg_allocator *allocator, const atlas_program *program, const hg_msl_options *options,
                          hg_array *text, hg_gpu_info *info);
 
