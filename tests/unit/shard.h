@@ -20,7 +20,8 @@ static inline int choose_shard(int word_count, char **words) {
   return 0;
 }
 
-/* Whether the next piece of the work is this part's. */
-static inline int in_shard(void) { return shard_pieces++ % shard_count + 1 == shard_number; }
+/* Whether a piece of the work is this part's; of pieces without numbers, the next one. */
+static inline int is_in_shard(unsigned piece) { return piece % shard_count + 1 == shard_number; }
+static inline int in_shard(void) { return is_in_shard(shard_pieces++); }
 
 #endif
