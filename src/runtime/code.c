@@ -41,7 +41,9 @@ static void compute_key(const hg_compile_input *input, uint8_t key[HG_SHA256_BYT
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static hg_code **bucket_of(hg_executor *executor, const uint8_t *key) {
-  return &executor->codes[key[0] % HG_CODE_BUCKETS];
+  uint32_t number;
+  memcpy(&number, key, sizeof number);
+  return &executor->codes[number % executor->code_buckets];
 }
 
 /* A compilation that was under way in the parent at a fork is left out: it never ends in this process. */
@@ -52,7 +54,25 @@ static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
   return NULL;
 }
 
+/* More lists, where there are more codes than lists; as many as before, where there is no memory. */
+static void grow_locked(hg_executor *executor) {
+  uint32_t before = executor->code_buckets;
+  hg_code **lists = executor->codes, **more = hg_allocate(&executor->allocator, UINT64_C(4) * before, sizeof *more);
+  if (more == NULL) return;
+  executor->codes = more;
+  executor->code_buckets = 4 * before;
+  for (uint32_t i = 0; i < before; i++)
+    for (hg_code *code = lists[i], *next; code != NULL; code = next) {
+      hg_code **bucket = bucket_of(executor, code->key);
+      next = code->next;
+      code->next = *bucket;
+      *bucket = code;
+    }
+  if (lists != executor->few_codes) hg_release(&executor->allocator, lists);
+}
+
 static void insert_locked(hg_executor *executor, hg_code *code) {
+  if (++executor->code_count > executor->code_buckets) grow_locked(executor);
   hg_code **bucket = bucket_of(executor, code->key);
   code->next = *bucket;
   *bucket = code;
@@ -62,7 +82,13 @@ static void insert_locked(hg_executor *executor, hg_code *code) {
 static void remove_locked(hg_executor *executor, const hg_code *code) {
   hg_code **link = bucket_of(executor, code->key);
   while (*link != NULL && *link != code) link = &(*link)->next;
-  if (*link != NULL) *link = code->next;
+  if (*link == NULL) return;
+  *link = code->next;
+  executor->code_count--;
+}
+
+void hg_codes_close(hg_executor *executor) {
+  if (executor->codes != executor->few_codes) hg_release(&executor->allocator, executor->codes);
 }
 
 /* ---- codes ------------------------------------------------------------------------------------------------------- */

@@ -66,6 +66,8 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
   executor->streams.element_size = sizeof(hg_stream *);
   executor->busy_streams.element_size = sizeof(void *);
   executor->host_memory.element_size = sizeof(hg_host_block);
+  executor->codes = executor->few_codes;
+  executor->code_buckets = HG_CODE_BUCKETS;
   atomic_init(&executor->references, 1);
   if (hg_mutex_init(&executor->mutex) != 0) {
     hg_release(&allocator, executor);
@@ -104,6 +106,7 @@ void hg_executor_release(hg_executor *executor) {
   hg_array_release(&allocator, &executor->streams);
   hg_array_release(&allocator, &executor->busy_streams);
   hg_array_release(&allocator, &executor->host_memory);
+  hg_codes_close(executor);
   hg_mutex_destroy(&executor->mutex);
   hg_release(&allocator, executor);
 }

@@ -124,7 +124,9 @@ struct hg_executor {
   uint64_t origin_bytes; /* of memory that origins keep */
   hg_counts counts;
 
-  hg_code *codes[HG_CODE_BUCKETS]; /* all that are not HG_FAILED */
+  hg_code **codes;         /* all that are not HG_FAILED, in code_buckets lists: see code.c */
+  uint32_t code_buckets, code_count;
+  hg_code *few_codes[HG_CODE_BUCKETS]; /* the lists, as long as there are few */
   hg_kernel *first_to_compile, *last_to_compile; /* the queue of the compiler threads, linked by `next` */
   hg_compiler compilers[HG_COMPILERS];
   uint64_t compilers_process;      /* in which they run */
@@ -407,6 +409,7 @@ void hg_graph_destroy(hg_graph *graph);
 /* The code of a canonical program, with a reference: compiled by this call, or by another, which is waited for. */
 hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_input *input, hg_code **out);
 void hg_code_release(hg_executor *executor, hg_code *code);
+void hg_codes_close(hg_executor *executor); /* when it has no code any more */
 
 hg_status hg_kernel_compile(hg_kernel *kernel); /* in the calling thread */
 /* hg_kernel_create of a program that stands for a contraction (hg_compile_input); NULL: for itself. */

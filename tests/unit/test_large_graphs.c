@@ -171,6 +171,25 @@ static void try_many(void) {
   drop(e);
 }
 
+/* Each with a constant of its own, and so with a kernel. */
+static void try_kernels(void) {
+  enum { KERNELS = 1500 };
+  hg_computation *c = begin();
+  hg_value x = input(c, "x");
+  for (int i = 0; i < KERNELS; i++) {
+    hg_value y = two(c, HG_OP_mul, x, hg_computation_number(c, ATLAS_f32, (double)constant_of(i)));
+    CHECK_EQ_U64(hg_computation_output(c, NULL, y, NULL), HG_OK);
+  }
+  uint64_t kernels = 0;
+  hg_executable *e = compile(c);
+  CHECK_EQ_U64(hg_executable_warm(e, &kernels), HG_OK);
+  CHECK_EQ_U64(kernels, KERNELS);
+  CHECK_EQ_U64(executor->code_count, KERNELS);
+  CHECK(executor->code_buckets >= KERNELS / 4);
+  drop(e);
+  CHECK_EQ_U64(executor->code_count, 0);
+}
+
 /* Two rows of launches, each of which waits for the last one of its own, and both for what comes first: what is before
  * them is every other one of them. As a GPU has it, where launches are joined as well. */
 static void try_pairs(void) {
@@ -206,6 +225,7 @@ static void *work(void *unused) {
   try_chain();
   try_loop();
   try_many();
+  try_kernels();
   try_pairs();
   return NULL;
 }
