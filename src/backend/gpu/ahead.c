@@ -3,19 +3,13 @@
  * A block that holds a row in its registers loads, exchanges and stores, one after the other, and few such blocks have
  * room in a multiprocessor: at times memory has nothing to do. So the first lane of each block, behind its loads, asks
  * for what a later block's loads at the same place get; the order in which a device begins its blocks is theirs.
- * On an H200 (2^28 elements; a copy moves 4.2 TB/s) norms of 16384 bf16 take 255 us instead of 278 and 264, softmax of
- * 32768 f32 552 instead of 615, of 4096 506 instead of 525, of 131072 722 instead of 766. So far ahead that 2 to 6 MB
- * are on their way makes little difference; with 9 MB less is gained, and from 13 MB on more is lost than was gained.
+ * Figures: GPU_AHEAD_BYTES, tuning.def.
  *
  * It is for loads outside of loops whose index grows by the same from block to block, and whose elements lie close
  * together in each, in blocks that store about as much: those that only read never wait for so long, and sums of rows
  * took 263 us instead of 238. */
 #include "backend/gpu/plan_passes.h"
-
-enum {
-  AHEAD_BYTES = 4 << 20,
-  LEAST_BYTES = 8 << 10 /* of a block: many with less fill a multiprocessor */
-};
+#include "backend/gpu/tuning.h"
 
 /* The bytes from the first to the last that a block loads by the run; 0: not known, or they do not lie together. */
 static uint32_t range_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run, uint32_t index) {
@@ -27,7 +21,7 @@ static uint32_t range_of(const gpu_plan *g, const gpu_group *group, const gpu_ru
     if (!grown.is_exact || (grown.factor > 0 && grown.scalar != SSA_NONE)) return 0;
     range += grown.factor * (lanes[along - GPU_OF_X] - 1);
   }
-  int is_close = range <= 2 * lanes[0] * lanes[1] * run->count && range * run->element_bytes <= AHEAD_BYTES;
+  int is_close = range <= 2 * lanes[0] * lanes[1] * run->count && range * run->element_bytes <= GPU_AHEAD_BYTES;
   return is_close ? (uint32_t)range * run->element_bytes : 0;
 }
 
@@ -65,7 +59,7 @@ void hg_gpu_look_ahead(gpu_plan *g) {
     }
     count(group, &loads, &stores);
   }
-  uint64_t blocks = bytes >= LEAST_BYTES && 2 * stores >= loads ? AHEAD_BYTES / bytes : 0;
+  uint64_t blocks = bytes >= GPU_AHEAD_LEAST_BYTES && 2 * stores >= loads ? GPU_AHEAD_BYTES / bytes : 0;
   for (uint32_t k = 0; k < g->groups_outside; k++)
     for (uint32_t r = 0; r < gpu_group_at(g, k)->run_count; r++) {
       gpu_run *run = &((gpu_group *)g->group.data + k)->run[r];

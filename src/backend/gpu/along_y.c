@@ -6,19 +6,13 @@
  * itself, and one value a warp is left to exchange. So little that the warps may be on different multiprocessors
  * (a cluster of blocks of the device, which write into each other's shared memory): a block then has the registers of
  * all of them, where 1024 lanes would have 64 each of one. That pays where lanes hold much: rows of 131072 columns, 128
- * a lane (ops/rows_held.c has the figures). Of the parts' threads many must wait for memory side by side: with 128
- * registers, of which softmax spills 21, a multiprocessor has four parts of 128 lanes, and it takes 770 us; with the
- * 168 that the driver takes three, and 1000.
+ * a lane (ops/rows_held.c has the figures). Of the parts' threads many must wait for memory side by side:
+ * GPU_SPREAD_REGISTERS, tuning.def.
  *
  * Both are for blocks that have nothing else in common: no shared memory, barriers, pools, votes; whose lanes all come
  * to the end; and which are always whole. */
 #include "backend/gpu/plan_passes.h"
-
-enum {
-  REGISTERS = 128,  /* of a thread, at most: some are spilled, but more warps wait for memory side by side */
-  PART_LANES = 128, /* of a part, at least */
-  BESIDE_VALUES = 16
-};
+#include "backend/gpu/tuning.h"
 
 /* 1 if an instruction is one that lanes do for themselves, or a reduction. */
 static int is_alone(const gpu_plan *g, uint32_t value) {
@@ -67,7 +61,7 @@ void hg_gpu_lie_along_y(gpu_plan *g, uint32_t *room) {
   if (has_neighbours(g, GPU_OF_X) || !has_neighbours(g, GPU_OF_Y)) return;
   g->is_along_y = 1;
   uint32_t needed = hg_gpu_register_pressure(g, room);
-  if (needed + BESIDE_VALUES > REGISTERS) g->most_registers = REGISTERS;
+  if (needed + GPU_SPREAD_BESIDE_VALUES > GPU_SPREAD_REGISTERS) g->most_registers = GPU_SPREAD_REGISTERS;
   if (needed * lanes <= g->target.registers) return;
-  while (g->info.parts < g->target.parts && lanes / g->info.parts > PART_LANES) g->info.parts *= 2;
+  while (g->info.parts < g->target.parts && lanes / g->info.parts > GPU_SPREAD_PART_LANES) g->info.parts *= 2;
 }

@@ -10,11 +10,10 @@
  * such exchanges use in turns: who writes into a half has passed the barrier of the exchange that used the other one,
  * and so has everyone who reads what was in this one. So have those of blocks whose warps lie along y. */
 #include "backend/gpu/plan_passes.h"
+#include "backend/gpu/tuning.h"
 
 enum {
   STATIC_BYTES = 48 << 10, /* of shared memory, which any device has */
-  HALVES_BYTES = 4 << 10,
-  SECOND_BARRIER = 96,     /* what it costs, in accesses to shared memory: see is_cheap_alone */
   RESULT_BYTES = 8 * GPU_MAX_EXCHANGE
 };
 
@@ -115,7 +114,7 @@ static int is_cheap_alone(const layout *m, const gpu_exchange *x) {
   if (m->g->is_along_y) return 1;
   if (x->is_scan || gpu_is_one_warp(m->g) || m->g->can_end || !m->has_halves || gpu_is_short(m->g)) return 0;
   if (x->least_lanes != x->most_lanes || x->least_lanes % GPU_FOLD_LANES != 0) return 0;
-  return x->count * (warps - 1) * (warps + 5) <= SECOND_BARRIER && 2 * bytes_of(m->g, x) <= HALVES_BYTES;
+  return x->count * (warps - 1) * (warps + 5) <= GPU_SECOND_BARRIER && 2 * bytes_of(m->g, x) <= GPU_HALVES_BYTES;
 }
 
 /* The exchange that begins with the value; *value: what comes behind it. */
@@ -156,8 +155,8 @@ static void find_room(layout *m) {
     if (bytes > largest) largest = bytes;
     if (gpu_is_scan(gpu_insn(g, v)->op) && bytes > scan) scan = bytes;
   }
-  m->has_halves = room >= HALVES_BYTES + largest + scan;
-  if (m->has_halves) room -= HALVES_BYTES;
+  m->has_halves = room >= GPU_HALVES_BYTES + largest + scan;
+  if (m->has_halves) room -= GPU_HALVES_BYTES;
   g->windows_in_places = largest + scan > room;
   m->room = m->scan_room = room;
   if (scan == 0 || g->windows_in_places) return;

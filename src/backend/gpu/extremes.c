@@ -6,10 +6,11 @@
  * is NaN so is the result. So a tree of maxima becomes its root alone, with the elements as arguments: both halves of
  * each word, one after the other. What widens an element for nothing else is left out. */
 #include "backend/gpu/plan_passes.h"
+#include "backend/gpu/tuning.h"
 
 #include <string.h>
 
-enum { MOST_LEAVES = 128, LEAST_LEAVES = 4 };
+enum { MOST_LEAVES = 128 };
 
 typedef struct finder {
   gpu_plan *g;
@@ -106,7 +107,7 @@ static hg_status find_in(finder *f, uint32_t block, int *found) {
   for (uint32_t e = ssa_block_at(f->g->unit, block)->first_effect; e != SSA_NONE; e = gpu_insn(f->g, e)->next) {
     if (!is_root(f, e)) continue;
     f->leaf_count = f->inner_count = 0;
-    if (!collect(f, e, e) || f->leaf_count < LEAST_LEAVES || !are_words(f)) continue;
+    if (!collect(f, e, e) || f->leaf_count < GPU_LEAST_LEAVES || !are_words(f)) continue;
     HG_TRY(rewrite(f, e));
     *found = 1;
   }

@@ -1,14 +1,13 @@
 /* group.c - the inside of a group of accesses (gpu_group): its runs, and which of their neighbours are one access. */
 #include "backend/gpu/plan_passes.h"
+#include "backend/gpu/tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 
 #include <string.h>
 
 enum {
-  MAX_DISPLACEMENT = 1 << 16, /* in elements: fits the offset of an instruction */
-  MIN_SHARING = 3             /* accesses that share a check but are not joined: the check may be two, of the least and
-                                 the largest displacement */
+  MAX_DISPLACEMENT = 1 << 16 /* in elements: fits the offset of an instruction */
 };
 
 static int64_t displacement_of(const gpu_plan *g, uint32_t value) { return (int64_t)gpu_insn(g, value)->bits; }
@@ -81,10 +80,10 @@ static int is_worth(const gpu_group *group) {
   uint32_t checked = 0;
   for (uint32_t r = 0; r < group->run_count; r++) {
     const gpu_run *run = &group->run[r];
-    if (run->width > 1 || (run->is_checked && run->count >= MIN_SHARING)) return 1;
+    if (run->width > 1 || (run->is_checked && run->count >= GPU_LEAST_SHARING)) return 1;
     if (run->is_checked) checked += run->count;
   }
-  return checked >= MIN_SHARING;
+  return checked >= GPU_LEAST_SHARING;
 }
 
 uint32_t hg_gpu_run_of(const gpu_group *group, uint32_t value) {

@@ -10,6 +10,7 @@
  * What is in shared memory, and known to be in bounds and aligned, needs no test: each wide access is a group. All
  * others are grouped as widely as that goes, because one test then serves all of them. */
 #include "backend/gpu/plan_passes.h"
+#include "backend/gpu/tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"
@@ -18,7 +19,6 @@
 #include <string.h>
 
 enum { LOADS, STORES, KINDS };
-enum { MOST_STORES = 32 }; /* that are done at once: what they store is in registers by then */
 
 /* An access to shared memory that needs no test. */
 typedef struct shared_access {
@@ -105,7 +105,7 @@ static uint32_t run_for(const collector *c, int kind, uint32_t value) {
 static int may_join(const collector *c, int kind, uint32_t value) {
   const gpu_group *group = &c->open[kind];
   uint32_t alias = alias_of(c, value);
-  if (group->count == 0 || group->count == (kind == LOADS ? GPU_MAX_GROUP : MOST_STORES) ||
+  if (group->count == 0 || group->count == (kind == LOADS ? GPU_MAX_GROUP : GPU_MOST_GROUPED_STORES) ||
       run_for(c, kind, value) == GPU_MAX_RUNS)
     return 0;
   if (kind == STORES) return c->touched[alias] < c->start[STORES];

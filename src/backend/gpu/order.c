@@ -11,6 +11,7 @@
  * What keeps its order: accesses to memory that may overlap, as canon_order.c has it; barriers and collectives; and
  * whatever may fault, so that a lane's first fault is the program's. */
 #include "backend/gpu/products.h"
+#include "backend/gpu/tuning.h"
 
 #include "atlas/value.h"
 #include "compiler/analysis/aliasing.h"
@@ -19,18 +20,11 @@
 #include <string.h>
 
 enum {
-  REGISTERS = 96,       /* that values take at most while loads from global memory are early */
-  BESIDE_VALUES = 22,  /* registers for addresses, faults and the like */
-  BESIDE_SPILLED = 12, /* the same where more threads at a time are worth some spilling */
-  ENOUGH = 512,
-  LEAST_BLOCK = 64,    /* lanes of a block: of smaller ones a multiprocessor has no room for enough */
-  MOST_THREADS = 1024, /* threads of a multiprocessor: registers are not limited for fewer, nor for more */
-  WINDOW = 96,         /* instructions that are compared */
-  MOST_APART = 8,      /* stores that a load is compared with */
-  MOST_DEPTH = 6,      /* of additions of constants */
-  MOST_BESIDE = 64,    /* stores that have no order */
-  LEAST_PRODUCTS = 32, /* multiply-adds of tiles: fewer keep the order that they have */
-  LATE = 1 << 20       /* the cost of what should wait */
+  WINDOW = 96,      /* instructions that are compared */
+  MOST_APART = 8,   /* stores that a load is compared with */
+  MOST_DEPTH = 6,   /* of additions of constants */
+  MOST_BESIDE = 64, /* stores that have no order */
+  LATE = 1 << 20    /* the cost of what should wait */
 };
 
 #define UNUSED (SSA_NONE - 1)
@@ -390,7 +384,8 @@ static uint32_t registers_of_thread(const gpu_plan *g, uint32_t threads) {
 /* That values may take before loads from global memory are no longer early. */
 static int32_t registers_for(const orderer *o) {
   uint32_t all = registers_of_thread(o->g, o->g->info.max_threads / o->g->info.parts);
-  return all == 0 || all > REGISTERS + BESIDE_VALUES ? REGISTERS : (int32_t)all - BESIDE_VALUES;
+  return all == 0 || all > GPU_EARLY_REGISTERS + GPU_BESIDE_VALUES ? GPU_EARLY_REGISTERS
+                                                                   : (int32_t)all - GPU_BESIDE_VALUES;
 }
 
 static uint32_t depth_of(const orderer *o, uint32_t number) { return ((const uint32_t *)o->depth.data)[number]; }
@@ -521,7 +516,7 @@ static hg_status find_products(orderer *o) {
 /* The block's order once more, with the multiply-adds of tiles in theirs, if that takes no more registers. */
 static hg_status place_tiles(orderer *o, int32_t *most) {
   HG_TRY(find_products(o));
-  if (o->product.count < LEAST_PRODUCTS) return HG_OK;
+  if (o->product.count < GPU_LEAST_PRODUCTS) return HG_OK;
   swap(&o->placed, &o->other);
   HG_TRY(place_all(o));
   if (o->most > *most && o->most > registers_for(o)) swap(&o->placed, &o->other);
@@ -580,28 +575,25 @@ static int32_t meeting_loads(const orderer *o) {
 
 /* A multiprocessor with several blocks computes in one while another waits. Registers are limited to what as many
  * blocks as possible leave a thread, if its values take so many less than addresses and the like may need. What a loop
- * spills, such as the levels of a binary counter of sums, is stored and loaded in every round: column sums with 80
- * registers, 648 bytes of them spilled, ran at 3.40 TB/s (H200), with 128 at 4.06; a matrix by a vector with 72, tiles
- * being spilled when they came, at 3.26, with 96 at 3.96. */
+ * spills, such as the levels of a binary counter of sums, is stored and loaded in every round. */
 static void limit_registers(gpu_plan *g, int32_t values) {
   uint32_t threads = g->info.max_threads / g->info.parts;
-  int32_t beside = threads < ENOUGH && has_loops(g) ? BESIDE_VALUES : BESIDE_SPILLED;
-  for (uint32_t blocks = 2; blocks * threads <= MOST_THREADS; blocks++) {
+  int32_t beside = threads < GPU_ENOUGH_THREADS && has_loops(g) ? GPU_BESIDE_VALUES : GPU_BESIDE_SPILLED;
+  for (uint32_t blocks = 2; blocks * threads <= GPU_MOST_LIMITED_THREADS; blocks++) {
     uint32_t limit = registers_of_thread(g, blocks * threads);
     if (values + beside > (int32_t)limit) return;
-    if (blocks * threads >= ENOUGH) g->most_registers = limit;
+    if (blocks * threads >= GPU_ENOUGH_THREADS) g->most_registers = limit;
   }
-  if (threads >= LEAST_BLOCK && values + BESIDE_VALUES <= g->target.registers_all)
+  if (threads >= GPU_LEAST_LIMITED_BLOCK && values + GPU_BESIDE_VALUES <= g->target.registers_all)
     g->most_registers = g->target.registers_all;
 }
 
 /* A thread whose lanes are spread does one lane after the other, and waits for the loads of each: other threads compute
- * meanwhile, as many as there are registers for. Blur (nine loads a lane, H200): 1447 us with the 54 registers that the
- * driver takes, 1235 with 48, 1097 with 40, 1032 with 32, of which some are spilled on ways that are rare. */
+ * meanwhile, as many as there are registers for. Some are spilled on ways that are rare. */
 static void limit_spread(gpu_plan *g, int32_t values) {
   const uint32_t limit[] = {g->target.registers_all, g->target.registers_most};
   for (int i = 0; i < 2 && g->most_registers == 0; i++)
-    if (values + BESIDE_SPILLED <= (int32_t)limit[i]) g->most_registers = limit[i];
+    if (values + GPU_BESIDE_SPILLED <= (int32_t)limit[i]) g->most_registers = limit[i];
 }
 
 hg_status hg_gpu_order(gpu_plan *g) {

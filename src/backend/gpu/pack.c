@@ -1,5 +1,6 @@
 /* pack.c - the argument block and the grid of a launch; reading a fault record. */
 #include "backend/gpu/gpu.h"
+#include "backend/gpu/tuning.h"
 
 #include "atlas/arith.h"
 #include "base/bytes.h"
@@ -11,8 +12,6 @@
 enum { VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
 enum {
   UNIT_THREADS = 2048, /* of a multiprocessor at full occupancy */
-  WAVES = 4,           /* of blocks at full occupancy: with fewer, blocks have fewer tiles */
-  FEWEST_THREADS = 512, /* of a multiprocessor that wait for memory side by side */
   SHARED_STEP = 128,   /* in which shared memory is given */
   SHARED_TAKEN = 1024  /* of the driver, beside what a block asks for */
 };
@@ -96,9 +95,9 @@ static uint64_t tiles_in(const hg_gpu_info *info, uint64_t lanes) {
   return (lanes + (UINT64_C(1) << info->tile_shift) - 1) >> info->tile_shift;
 }
 
-/* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as that leaves WAVES waves. */
+/* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as that leaves GPU_WAVES waves. */
 static uint64_t tiles_of(const hg_gpu_info *info, uint64_t tiles) {
-  uint64_t threads = tiles * info->threads, enough = (uint64_t)WAVES * UNIT_THREADS * info->units;
+  uint64_t threads = tiles * info->threads, enough = (uint64_t)GPU_WAVES * UNIT_THREADS * info->units;
   if (info->packs == 1 || info->units == 0) return info->packs;
   if (threads < 2 * enough) return 1;
   return threads >= enough * info->packs ? info->packs : threads / enough;
@@ -134,7 +133,7 @@ static uint32_t idle_bytes(const hg_gpu_info *info, const atlas_launch *launch, 
   uint64_t part = info->units > 0 && blocks > 0 ? part_of_block(info, launch, blocks) : 0;
   if (part == 0) return 0;
   uint64_t at_a_time = info->cache_bytes / 2 / info->units / part;
-  if (at_a_time * threads < FEWEST_THREADS || at_a_time * threads >= UNIT_THREADS) return 0;
+  if (at_a_time * threads < GPU_FEWEST_THREADS || at_a_time * threads >= UNIT_THREADS) return 0;
   uint64_t each = info->unit_shared_bytes / at_a_time / SHARED_STEP * SHARED_STEP;
   if (each <= info->shared_bytes + SHARED_TAKEN) return 0;
   each -= SHARED_TAKEN;

@@ -1,30 +1,20 @@
 /* packs.c - how many packs of lanes a thread has, in turn, and the limit of its registers. */
 #include "backend/gpu/plan_passes.h"
+#include "backend/gpu/tuning.h"
 
 #include "compiler/analysis/effects.h"
 
 #include <string.h>
 
-/* The intensity of a program is the instructions of a thread for each of its 16-byte vectors; packs_for has the
- * measurements. */
-enum {
-  ONE_PACK_BELOW = 64,     /* intensity */
-  TWO_PACKS_UP_TO = 104,   /* intensity */
-  MAX_DUPLICATED = 288     /* instructions in all copies of a body that is duplicated for a second pack: see is_short */
-};
-
 /* Memory at its limit gives a thread its 16 bytes in the time of about 100 instructions (H200). Below that intensity a
  * program is bound by memory and fastest with one pack a thread: with several, the blocks in flight are further apart
  * in memory, which costs bandwidth. Near it two packs are loaded first, without a loop if the body is short; above it
- * more packs, in a loop that loads ahead, share the cost of a block's start. TB/s with 1, 2, 8 packs, f32, four lanes a
- * pack: add (1 instruction) 4.37, 4.36, 4.27; exp (29) 4.23, 4.23, 4.13; gelu_tanh (37) 4.07, 4.22, 4.13; f16, eight
- * lanes a pack: exp (17) 4.21, 4.20, 4.07; log (21) 3.93, 4.21, 4.09; others with 24 3.82, 4.19, 4.08, with 27 3.43,
- * 3.76, 4.04. A call, as of a division, costs a loop of packs more than it gains: gelu with a call on its rare path had
- * 4.14, 3.59, 3.71. */
+ * more packs, in a loop that loads ahead, share the cost of a block's start. A call, as of a division, costs a loop of
+ * packs more than it gains: gelu with a call on its rare path had 4.14, 3.59, 3.71. */
 static uint8_t packs_for(const gpu_plan *g, uint32_t instructions) {
   uint64_t work = (uint64_t)instructions * g->info.lanes_per_thread;
-  if (work < (uint64_t)ONE_PACK_BELOW * g->vector_count) return 1;
-  return work <= (uint64_t)TWO_PACKS_UP_TO * g->vector_count ? 2 : GPU_MOST_PACKS;
+  if (work < (uint64_t)GPU_ONE_PACK_BELOW * g->vector_count) return 1;
+  return work <= (uint64_t)GPU_TWO_PACKS_UP_TO * g->vector_count ? 2 : GPU_MOST_PACKS;
 }
 
 /* A duplicated body costs compile time in the driver: 33 ms rather than 26 for gelu of f32, whose rare paths are long
@@ -34,7 +24,7 @@ static int is_short(const gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count; k++)
     for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
       count++;
-  return count * g->info.lanes_per_thread <= MAX_DUPLICATED;
+  return count * g->info.lanes_per_thread <= GPU_MOST_DUPLICATED;
 }
 
 static uint32_t registers_of(const gpu_plan *g, uint32_t value) {

@@ -52,8 +52,6 @@ enum {
   GPU_VECTOR_BYTES = 16,
   GPU_VECTOR_LANES = 8,
   GPU_VECTOR_WORDS = 4,
-  GPU_VECTOR_THREADS = 128, /* of vector-only kernels: as fast as larger blocks, and faster where arithmetic and memory
-                               take about as long */
   GPU_MOST_PACKS = 8
 };
 

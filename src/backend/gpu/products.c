@@ -9,13 +9,13 @@
  * Those of one depth do not depend on each other. So depth by depth is an order; a factor that several of these have
  * in common makes a row. */
 #include "backend/gpu/products.h"
+#include "backend/gpu/tuning.h"
 
 #include "compiler/analysis/effects.h"
 
 #include <stdlib.h>
 
 enum {
-  LEAST_SHARED = 4,  /* multiply-adds of one depth that have a factor in common */
   MOST_LAYER = 1024, /* of one depth: each is compared with each */
   GROUP_BITS = 8     /* more than gpu_group has values */
 };
@@ -63,8 +63,8 @@ static int has(const gpu_product *p, uint64_t factor) { return p->place[0] == fa
 
 static int is_shared(const gpu_product *layer, uint32_t count, uint64_t factor) {
   uint32_t uses = 0;
-  for (uint32_t i = 0; i < count && uses < LEAST_SHARED; i++) uses += (uint32_t)has(&layer[i], factor);
-  return uses == LEAST_SHARED;
+  for (uint32_t i = 0; i < count && uses < GPU_LEAST_SHARED_FACTORS; i++) uses += (uint32_t)has(&layer[i], factor);
+  return uses == GPU_LEAST_SHARED_FACTORS;
 }
 
 /* Those both of whose factors are shared, in front; returns how many. */

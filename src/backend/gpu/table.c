@@ -9,14 +9,7 @@
  * counter: a word of the launch's fault record, which has no other use, since nothing here can fault. It is 0 before
  * the launch, and the last draw makes it 0 again. */
 #include "backend/gpu/plan_passes.h"
-
-/* Measured on an H200: the form is faster from 175 to 220 million lanes on for a sigmoid of 29 instructions, 64 for
- * gelu.tanh (33), 42 for gelu (37); never for shorter programs. 2^28 lanes of f16 take 269 us with it and 318 without
- * (gelu), 268 and 290 (gelu.tanh). */
-enum {
-  LOOK_UP_COST = 26,      /* of a lane, in instructions of the program */
-  TABLE_COST = 1 << 29    /* of the launch, in instructions of all lanes: the 10 us in which the table is computed */
-};
+#include "backend/gpu/tuning.h"
 
 _Static_assert(GPU_PIECE_LANES == 1 << GPU_PIECE_BITS, "the lanes of a piece");
 
@@ -35,7 +28,7 @@ uint64_t hg_gpu_table_lanes(const gpu_plan *g, uint32_t instructions) {
   if (!g->info.vector_only || hg_gpu_only_access(g, ATLAS_LOAD) == SSA_NONE ||
       hg_gpu_only_access(g, ATLAS_STORE) == SSA_NONE || g->needs_lane)
     return 0;
-  return instructions > LOOK_UP_COST ? (uint64_t)TABLE_COST / (instructions - LOOK_UP_COST) : 0;
+  return instructions > GPU_LOOK_UP_COST ? (uint64_t)GPU_TABLE_COST / (instructions - GPU_LOOK_UP_COST) : 0;
 }
 
 uint32_t hg_gpu_table_blocks(uint64_t lanes, uint32_t units) {

@@ -13,6 +13,7 @@
  * A loop is taken where it is left at its head alone, by a comparison of an integer that grows; where it holds no other
  * loop, barrier or collective; and where it loads from a buffer by an unsigned index that grows likewise. */
 #include "backend/gpu/unroll.h"
+#include "backend/gpu/tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "ir/ssa_walk.h"
@@ -20,10 +21,7 @@
 #include <string.h>
 
 enum {
-  MOST_LOOPS = 32,        /* of a program */
-  USUAL_TIMES = 4,
-  BUDGET = 128,           /* instructions of more iterations than that */
-  LEAST_BYTES = 16, MOST_BYTES = 32 /* that a lane has under way */
+  MOST_LOOPS = 32, /* of a program */
 };
 
 #define insn_at gpu_unroll_insn
@@ -57,9 +55,11 @@ static void note_sweeps(gpu_unroller *u, uint32_t loop) {
 
 /* As many as have enough bytes under way, and no more than that takes. */
 static uint32_t choose_times(const gpu_unroller *u) {
-  uint32_t n = USUAL_TIMES;
-  while (n > 1 && n * u->loop.bytes > MOST_BYTES) n /= 2;
-  while (n < GPU_MOST_TIMES && n * u->loop.bytes < LEAST_BYTES && 2 * n * u->loop.instructions <= BUDGET) n *= 2;
+  uint32_t n = GPU_USUAL_TIMES;
+  while (n > 1 && n * u->loop.bytes > GPU_MOST_UNDER_WAY) n /= 2;
+  while (n < GPU_MOST_TIMES && n * u->loop.bytes < GPU_LEAST_UNDER_WAY &&
+         2 * n * u->loop.instructions <= GPU_UNROLL_BUDGET)
+    n *= 2;
   return n;
 }
 
@@ -76,7 +76,7 @@ static hg_status take_loop(gpu_unroller *u) {
     memset(u->map, 0xff, words * sizeof *u->map);
     u->copy_of = u->map + (size_t)GPU_MOST_TIMES * u->values;
   }
-  hg_gpu_put_in_front(u, times, times < USUAL_TIMES ? times : USUAL_TIMES);
+  hg_gpu_put_in_front(u, times, times < GPU_USUAL_TIMES ? times : GPU_USUAL_TIMES);
   return u->failed ? hg_fail_memory("the loops of a kernel", words * sizeof *u->map) : HG_OK;
 }
 

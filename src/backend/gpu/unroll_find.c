@@ -1,5 +1,6 @@
 /* unroll_find.c - which loops may run several iterations at a time, and what in them grows. */
 #include "backend/gpu/unroll.h"
+#include "backend/gpu/tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"
@@ -8,8 +9,7 @@
 #include <string.h>
 
 enum {
-  MOST_INSTRUCTIONS = 96, /* of an iteration */
-  MOST_DEPTH = 6          /* of additions between an integer that grows and an index */
+  MOST_DEPTH = 6 /* of additions between an integer that grows and an index */
 };
 
 /* ---- values of the loop ------------------------------------------------------------------------------------------ */
@@ -159,7 +159,7 @@ static int may_repeat(gpu_unroller *u) {
   memset(u->loop.only, 0xff, sizeof u->loop.only);
   for (uint32_t i = 0; i < u->loop.block_count; i++)
     for (uint32_t e = ssa_block_at(u->unit, u->loop.block[i])->first_effect; e != SSA_NONE; e = insn_at(u, e)->next) {
-      if (++u->loop.instructions > MOST_INSTRUCTIONS) return 0;
+      if (++u->loop.instructions > GPU_MOST_ITERATION) return 0;
       if (hg_is_pure(insn_at(u, e))) continue;
       if (!(gpu_flags(u->g, e) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return 0;
       note_access(u, e);

@@ -1,5 +1,6 @@
 /* vectors.c - which accesses are vectors, and how many lanes a thread has. */
 #include "backend/gpu/plan_passes.h"
+#include "backend/gpu/tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"
@@ -7,8 +8,7 @@
 #include <string.h>
 
 enum {
-  TABLE_LANES = 2,             /* a thread computes two entries of a table at a time: a word */
-  MAX_UNROLLED = 1024          /* instructions in all copies of a body: compile time against wider accesses */
+  TABLE_LANES = 2 /* a thread computes two entries of a table at a time: a word */
 };
 
 typedef struct planner {
@@ -170,7 +170,7 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
                   : g->form.most_lanes != 0            ? g->form.most_lanes
                                                        : GPU_VECTOR_LANES;
   while (lanes > most) lanes /= 2;
-  while (lanes > 1 && (uint64_t)lanes * w.instructions > MAX_UNROLLED) lanes /= 2;
+  while (lanes > 1 && (uint64_t)lanes * w.instructions > GPU_MOST_UNROLLED) lanes /= 2;
   g->info.lanes_per_thread = lanes;
   if (lanes == 1) {
     memset(g->access, GPU_CHECKED, g->unit->insns.count);
