@@ -96,7 +96,7 @@ static const char rounds[] = HEAD(
 
 static const struct {
   const char *text;
-  uint32_t tails; /* accesses that become NATIVE_TAILs, before lanes become vectors; NOT_STRAIGHT: there is none */
+  uint32_t tails; /* accesses that become NATIVE_TAILs, before lanes become vectors; NOT_STRAIGHT: it is not */
 } texts[] = {{sums, 2},   {seen, 2},       {seen_sel, 2}, {two, 5},     {in_place, 2},
              {behind, 0}, {other_mask, 1}, {two_ends, 0}, {crowded, 2}, {rare, 2},
              {narrow, 2}, {bytes, 2},      {longs, 2},    {may_be, 2},  {may_be_in_place, NOT_STRAIGHT}, {rounds, 2}};
