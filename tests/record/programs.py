@@ -110,6 +110,8 @@ class Target(c.Structure):
 
 def targets():
     """Name, capability and kind of machine of all that the library writes."""
+    hg.lib.hg_emit_target_query.argtypes = [c.c_size_t, c.c_void_p]
+    hg.lib.hg_emit.argtypes = [c.c_void_p, c.c_void_p, c.c_char_p, c.c_uint32, c.c_void_p, c.c_void_p]
     info, index = Target(c.sizeof(Target)), 0
     while hg.lib.hg_emit_target_query(index, c.byref(info)) == 0:
         for capability in CAPABILITIES if info.most else (0,):
@@ -179,8 +181,6 @@ def attempt(what) -> str:
 
 def lines(first: int, count: int, with_code: bool):
     """Of each seed a list of the FIELDS, and the targets behind them."""
-    hg.lib.hg_emit_target_query.argtypes = [c.c_size_t, c.c_void_p]
-    hg.lib.hg_emit.argtypes = [c.c_void_p, c.c_void_p, c.c_char_p, c.c_uint32, c.c_void_p, c.c_void_p]
     engine, made, places = hg.Engine(hg.ENGINES[0], hg.CPU, None), list(targets()) if with_code else [], places_of_library()
     for launch in launches(first, count):
         try:

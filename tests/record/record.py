@@ -16,6 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+PATHS = (ROOT / "tests", ROOT / "tests/conformance", ROOT / "tests/ops", HERE)
 FIRST_PROGRAM = 100000001  # the first seed of all operations and shapes (tests/random/draft.h)
 TOGETHER = {"program": 500, "graph": 500}  # seeds a process
 SECONDS_EACH = 60
@@ -36,7 +37,7 @@ def environment(options, library: Path, operations: str = "") -> dict[str, str]:
 
 
 def maker_of(kind: str):
-    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/conformance"), str(ROOT / "tests/ops"), str(HERE)]
+    sys.path[:0] = map(str, PATHS)
     return importlib.import_module({"program": "programs", "graph": "graphs"}[kind])
 
 
@@ -104,13 +105,15 @@ c = hgops.Computation()
 c.output(c.op("neg", c.input(numpy.ones(9, numpy.float32))))
 report = c.run_on(hgops.ENGINES[0], report=True)[1]
 engine = re.search("lanes .(.*?).:", report)[1].replace(" ", "-")
-print(json.dumps([" ".join(sorted(hgops.TABLE)), f"{engine}-{hgops.compute_units(hgops.ENGINES[0])}"]))
+import programs
+targets = " ".join(f"{name}{capability or ''}" for name, capability, _ in programs.targets())
+print(json.dumps([" ".join(sorted(hgops.TABLE)), f"{engine}-{hgops.compute_units(hgops.ENGINES[0])}", targets]))
 """
 
 
-def facts_of(settings) -> tuple[str, str]:
-    """The library's operations, and its engine here with the number of processors that it sees."""
-    paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "tests/ops")])
+def facts_of(settings) -> tuple[str, str, str]:
+    """The library's operations; its engine here with the number of processors that it sees; what it writes code for."""
+    paths = os.pathsep.join(map(str, PATHS))
     return json.loads(subprocess.run([sys.executable, "-c", FACTS], env=settings | {"PYTHONPATH": paths}, stdout=subprocess.PIPE,
                                      check=True, text=True).stdout)
 
@@ -118,13 +121,14 @@ def facts_of(settings) -> tuple[str, str]:
 def record(options, library: Path, path: Path, others: str = "") -> str:
     """Writes the file; the library's operations. `others`: of a library that is to draw the same graphs."""
     settings = environment(options, library, others)
-    operations, machine = facts_of(settings)
+    operations, machine, targets = facts_of(settings)
     if others:
         operations = " ".join(name for name in operations.split() if name in others.split())
         settings = environment(options, library, operations)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"record 1 machine {machine} operations {hashlib.sha256(operations.encode()).hexdigest()[:8]}\n")
+        drawn_from = hashlib.sha256(operations.encode()).hexdigest()[:8]
+        file.write(f"record 1 machine {machine} operations {drawn_from} code {targets if options.code else ''}\n")
         for line in record_seeds(options, settings):
             file.write(line + "\n")
         for line in record_tests(options, settings) if options.one_test_in else ():
@@ -143,13 +147,13 @@ def read(path: Path) -> tuple[str, dict]:
     return head, {tuple(line.split(" ", 2)[:2]): line.split(" ")[2:] for line in lines}
 
 
-def differing(kind: str, a: list[str], b: list[str], one_machine: bool) -> list[str]:
+def differing(kind: str, a: list[str], b: list[str], one_machine: bool, targets=()) -> list[str]:
     """The names of the fields that differ. "-": one of the two does not say."""
     if a[0] != b[0] and "died" in (a[0], b[0]):
         return ["died"]
     if len(a) > GIVEN[kind] < len(b) and a[GIVEN[kind]] != b[GIVEN[kind]]:
         return ["given"]
-    names = (*FIELDS[kind], *(f"code {i}" for i in range(1, 1 + len(a))))
+    names = (*FIELDS[kind], *(f"code for {target}" for target in targets))
     found = [name for name, x, y in zip(names, a, b) if x != y and "-" not in (x, y)]
     return [name for name in found if one_machine or (kind, name) not in CHANGES_WITH_MACHINE]
 
@@ -162,7 +166,7 @@ def compare(first: Path, second: Path) -> dict:
     if not one_machine:
         print(f"{head.split()[3]} and {other_head.split()[3]}: plans of graphs and their programs are not compared")
     for key in common:
-        for name in differing(key[0], a[key], b[key], one_machine):
+        for name in differing(key[0], a[key], b[key], one_machine, head.split()[7:]):
             counts.setdefault((key[0], name), []).append(key[1])
             found.setdefault(key[0], []).append(key[1])
     for kind in FIELDS:
