@@ -73,6 +73,35 @@ HG_API uint64_t hg_tensor_count(const hg_tensor *tensor); /* elements; 1 of rank
  * it: a size is below 0 (2^63 or more), there are more than 2^40 elements, or strides lead further than any memory. */
 HG_API hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint64_t *count);
 
+/* ---- files of tensors ---------------------------------------------------------------------------------------------
+ * Paths are UTF-8. A file is read and checked as a whole before memory of the device is taken: HG_IO where it cannot be
+ * read, HG_FORMAT with a sentence where it is not what it should be, HG_UNSUPPORTED for what no tensor can be (another
+ * type, more than 8 dimensions, big-endian data). A file that is written replaces the old one when it is complete.
+ *
+ *   hg_tensor x, y;
+ *   hg_tensor_load(executor, "x.npy", &x);
+ *   hg_tensor_create(executor, ATLAS_f32, x.rank, x.shape, &y);
+ *   hg_apply(HG_OP_exp, &x, 1, NULL, 0, &y, 1, NULL);
+ *   hg_tensor_save(&y, "y.npy");
+ *   hg_buffer_release(x.buffer);
+ *   hg_buffer_release(y.buffer);
+ *
+ * NumPy's .npy has one tensor. In Fortran order it is loaded with strides that say so; saved it is in C order, version
+ * 1.0. A bf16 is 2 bytes without a type ('<V2'), which is what NumPy has of other packages' bfloat16; 8-bit floats,
+ * which it cannot tell apart, are HG_UNSUPPORTED there, and safetensors has them. */
+HG_API hg_status hg_tensor_load(hg_executor *executor, const char *path, hg_tensor *out); /* release out->buffer */
+HG_API hg_status hg_tensor_save(const hg_tensor *tensor, const char *path);
+
+/* Tensors by their names, which a .safetensors file has, in the order in which they lie there. */
+typedef struct hg_tensors hg_tensors;
+HG_API hg_status hg_tensors_load(hg_executor *executor, const char *path, hg_tensors **out);
+HG_API size_t hg_tensors_count(const hg_tensors *tensors);
+HG_API const char *hg_tensors_name(const hg_tensors *tensors, size_t index);    /* NULL past the last */
+HG_API const hg_tensor *hg_tensors_at(const hg_tensors *tensors, size_t index); /* NULL past the last */
+HG_API void hg_tensors_release(hg_tensors *tensors); /* and buffers that nobody else has retained */
+/* Names are not empty, and each is there once. */
+HG_API hg_status hg_tensors_save(const char *const *names, const hg_tensor *tensors, size_t count, const char *path);
+
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
 typedef enum hg_op {

@@ -69,7 +69,8 @@ int hg_folder_write(const hg_folder *folder, const char *temporary, const char *
 int hg_folder_touch(const hg_folder *folder, const char *name);  /* sets the modification time to now; 1 if done */
 int hg_folder_remove(const hg_folder *folder, const char *name); /* 1 if done */
 
-/* The same for files by their paths, wherever these lead; nothing is refused but what is no regular file. */
+/* The same for files by their paths, wherever these lead; nothing is refused but what is no regular file, and others
+ * may read a new one as the process's mask has it. */
 hg_read_result hg_file_read(const hg_allocator *allocator, const char *path, uint64_t byte_limit, uint8_t **bytes,
                             size_t *byte_count);
 int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count);

@@ -216,8 +216,9 @@ static void time_now(struct timespec times[2]) {
   times[1] = times[0];
 }
 
-static int write_at(int folder, const char *temporary, const char *name, const void *bytes, size_t byte_count) {
-  int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+static int write_at(int folder, mode_t mode, const char *temporary, const char *name, const void *bytes,
+                    size_t byte_count) {
+  int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (file < 0) return 0;
   struct timespec times[2];
   time_now(times);
@@ -231,11 +232,11 @@ static int write_at(int folder, const char *temporary, const char *name, const v
 
 int hg_folder_write(const hg_folder *folder, const char *temporary, const char *name, const void *bytes,
                     size_t byte_count) {
-  return folder->handle >= 0 && write_at(folder->handle, temporary, name, bytes, byte_count);
+  return folder->handle >= 0 && write_at(folder->handle, S_IRUSR | S_IWUSR, temporary, name, bytes, byte_count);
 }
 
 int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count) {
-  return write_at(AT_FDCWD, temporary, path, bytes, byte_count);
+  return write_at(AT_FDCWD, 0666, temporary, path, bytes, byte_count); /* what the process's mask leaves of it */
 }
 
 int hg_folder_touch(const hg_folder *folder, const char *name) {

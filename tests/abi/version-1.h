@@ -770,6 +770,15 @@ hg_status hg_tensor_broadcast(const hg_tensor *tensor, uint32_t rank, const uint
 hg_status hg_tensor_reshape(const hg_tensor *tensor, uint32_t rank, const uint64_t *shape, hg_tensor *out);
 uint64_t hg_tensor_count(const hg_tensor *tensor);
 hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint64_t *count);
+hg_status hg_tensor_load(hg_executor *executor, const char *path, hg_tensor *out);
+hg_status hg_tensor_save(const hg_tensor *tensor, const char *path);
+typedef struct hg_tensors hg_tensors;
+hg_status hg_tensors_load(hg_executor *executor, const char *path, hg_tensors **out);
+size_t hg_tensors_count(const hg_tensors *tensors);
+const char *hg_tensors_name(const hg_tensors *tensors, size_t index);
+const hg_tensor *hg_tensors_at(const hg_tensors *tensors, size_t index);
+void hg_tensors_release(hg_tensors *tensors);
+hg_status hg_tensors_save(const char *const *names, const hg_tensor *tensors, size_t count, const char *path);
 
 typedef enum hg_op {
   HG_OP_none = 0,
