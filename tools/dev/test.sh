@@ -225,6 +225,7 @@ stage_demo() {
   check "build of the package" build_package || return 0
   run_counted "${demo[@]}"
   has_metal && run_counted "${ON_METAL[@]}" "${demo[@]}" --backend metal
+  check "tensors in C" "$BUILD/release/examples/tensors/tensors" "$BUILD/demo-quick" || true
   PYTHONPATH=$(package_path) run_pytest release tests/demo
 }
 
