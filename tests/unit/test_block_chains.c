@@ -5,6 +5,7 @@
  * interpreter, whatever the bits are that they begin with. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "beside_reference.h"
+#include "native_passes.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -116,6 +117,8 @@ int main(void) {
     check_tiles(16, 4);
     check_tiles(32, 8);
   }
+  write_text(&(trial){(kind)0, 8, 8, 4});
+  check_fires(text, NATIVE_REGIONS_chains);
   close_both();
   return check_report();
 }

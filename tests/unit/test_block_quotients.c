@@ -4,6 +4,7 @@
  * that end before and accesses out of bounds, leave the memory and the fault of the interpreter. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "beside_reference.h"
+#include "native_passes.h"
 
 enum { MOST = 8192 }; /* words of a buffer */
 
@@ -59,6 +60,9 @@ int main(void) {
           write_text(text, sizeof text, blocks[b], index, before, after);
           for (size_t d = 0; d < COUNT(divisors); d++) check(text, divisors[d], d & 1 ? sizeof input : 4 * 700);
         }
+  write_text(text, sizeof text, blocks[0], 0, 0, 0);
+  check_fires(text, NATIVE_REGIONS_hoist);
+  check_fires(text, NATIVE_REGIONS_sums);
   close_both();
   return check_report();
 }

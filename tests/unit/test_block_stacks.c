@@ -6,6 +6,7 @@
  * of each block's own, and steps that run out. They leave the memory and the fault of the interpreter. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "beside_reference.h"
+#include "native_passes.h"
 
 #include <stdlib.h>
 
@@ -137,6 +138,23 @@ static void check_extents(trial t) {
   check(&t);
 }
 
+/* Kinds of blocks that a stack is made of, for one of the shapes at least: but for those whose trip counts differ. */
+static void check_passes(const uint32_t (*blocks)[2], size_t shapes) {
+  static char text[4096];
+  for (int k = 0; k < KINDS; k++) {
+    uint32_t fired = 0;
+    for (size_t b = 0; b < shapes; b++) {
+      trial t = {.kind = (kind)k, .index = "u32", .block = {blocks[b][0], blocks[b][1]}, .count = 3};
+      write_text(&t, text, sizeof text);
+      fired += count_passes(text, &hg_native_avx512).fired[NATIVE_STACK_stack];
+    }
+    if (!check_note((fired == 0) == (k == OWN_COUNT))) printf("kind %d: %u stacks\n", k, fired);
+  }
+  write_text(&(trial){.kind = PLAIN, .index = "u32", .block = {16, 16}, .count = 3}, text, sizeof text);
+  check_fires(text, NATIVE_PLACED_indices);
+  check_fires(text, NATIVE_BLOCK_coalesce);
+}
+
 int main(void) {
   static const uint32_t blocks[][2] = {{16, 16}, {16, 5}, {32, 8}};
   static const uint32_t grids[][3] = {{2, 4, 1}, {1, 9, 1}, {2, 3, 1}, {2, 6, 2}, {3, 8, 1}, {2, 1, 1}};
@@ -150,6 +168,7 @@ int main(void) {
         memcpy(t.grid, grids[g], sizeof t.grid);
         check_extents(t);
       }
+  check_passes(blocks, COUNT(blocks));
   close_both();
   return check_report();
 }

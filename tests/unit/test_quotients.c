@@ -7,6 +7,7 @@
 #include "backend/cpu/engine/detect.h"
 #include "environment.h"
 #include "launching.h"
+#include "native_passes.h"
 
 #include <stdlib.h>
 
@@ -155,5 +156,6 @@ int main(int argc, char **argv) {
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++)
     for (size_t k = 0; k < COUNT(texts); k++) run(hg_cpu_isa_name((cpu_isa)isa), texts[k]);
   set("HOLOGRAM_CPU_ISA", "");
+  for (size_t k = 0; k < COUNT(texts); k++) check_fires(texts[k], NATIVE_GIVEN_quotients);
   return check_report();
 }
