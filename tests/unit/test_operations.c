@@ -495,7 +495,7 @@ static void check_kept(const ops_row *row, const char *text, ops_parsed kept) {
   CHECK_EQ_U64(list.nodes.count, kept.count);
   for (uint32_t i = 0; i < kept.count && i < list.nodes.count; i++) {
     ops_syntax now = ((const ops_syntax *)list.nodes.data)[i], then = kept.nodes[i];
-    int is_number = now.kind == OPS_SYNTAX_WHOLE || now.kind == OPS_SYNTAX_REAL;
+    int is_number = now.kind == OPS_SYNTAX_LARGE || now.kind == OPS_SYNTAX_REAL;
     int is_same = now.kind == then.kind && now.count == then.count && now.at == then.at && now.op == then.op;
     if (is_number) is_same &= ((const uint64_t *)list.numbers.data)[now.size] == kept.numbers[then.size];
     else is_same &= now.size == then.size;

@@ -162,10 +162,10 @@ static ops_item list_of(ops_formula *f, uint32_t at) {
   uint32_t parts[OPS_MAX_PARTS] = {0};
   ops_operands(f, at, parts);
   for (uint32_t i = 0; i < f->parsed.nodes[at].count && !f->failed; i++) {
-    ops_item item = ops_evaluate(f, ops_part_expression(f, parts[i]));
+    ops_item item = ops_evaluate(f, parts[i]);
     if (f->failed) break;
     if (item.kind != OPS_ITEM_NUMBER || !item.is_integer)
-      return ops_complain(f, ops_text_at(f, parts[i]), "a list holds up to %d integers", HG_MAX_RANK);
+      return ops_complain(f, ops_begin_of(f, parts[i]), "a list holds up to %d integers", HG_MAX_RANK);
     list.integers[list.count++] = item.integers[0];
   }
   return list;
@@ -201,7 +201,8 @@ static ops_item chosen(ops_formula *f, uint32_t at) {
 ops_item ops_evaluate(ops_formula *f, uint32_t at) {
   const ops_syntax *node = &f->parsed.nodes[at];
   switch ((ops_syntax_kind)node->kind) {
-    case OPS_SYNTAX_WHOLE: return ops_integer_item((int64_t)f->parsed.numbers[node->size]);
+    case OPS_SYNTAX_WHOLE: return ops_integer_item((int64_t)node->size);
+    case OPS_SYNTAX_LARGE: return ops_integer_item((int64_t)f->parsed.numbers[node->size]);
     case OPS_SYNTAX_REAL: return ops_real_item(atlas_as_f64(f->parsed.numbers[node->size]));
     case OPS_SYNTAX_NAME: return item_of_name(f, ops_word_at(f, at));
     case OPS_SYNTAX_LIST: return list_of(f, at);

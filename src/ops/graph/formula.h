@@ -46,6 +46,12 @@ static inline uint32_t ops_part_expression(const ops_formula *f, uint32_t part) 
   return f->parsed.nodes[part].kind == OPS_SYNTAX_PART ? part - 1 : part;
 }
 
+/* Where an expression begins. */
+static inline const char *ops_begin_of(const ops_formula *f, uint32_t at) {
+  while (f->parsed.nodes[at].kind == OPS_SYNTAX_OPERATE) at -= 1 + ops_syntax_size(&f->parsed.nodes[at - 1]);
+  return f->text + f->parsed.nodes[at].at;
+}
+
 /* What a complaint about a node points to; and its word, of those that have one. */
 static inline const char *ops_text_at(const ops_formula *f, uint32_t at) { return f->text + f->parsed.nodes[at].at; }
 static inline ops_word ops_word_at(const ops_formula *f, uint32_t at) {

@@ -21,10 +21,11 @@ static void evaluate_parts(ops_formula *f, uint32_t at, call_parts *parts) {
   parts->count = f->parsed.nodes[at].count;
   for (uint32_t i = 0; i < parts->count && !f->failed; i++) {
     const ops_syntax *part = &f->parsed.nodes[operands[i]];
-    int is_named = part->kind == OPS_SYNTAX_PART && part->count == 2;
-    parts->at[i] = ops_text_at(f, operands[i]);
-    parts->names[i] = is_named ? ops_word_at(f, operands[i] + 1 - part->size) : (ops_word){NULL, 0};
-    parts->items[i] = ops_evaluate(f, ops_part_expression(f, operands[i]));
+    uint32_t expression = ops_part_expression(f, operands[i]);
+    parts->at[i] = ops_begin_of(f, expression);
+    parts->names[i] = (ops_word){NULL, 0};
+    if (part->kind == OPS_SYNTAX_PART) parts->names[i] = ops_word_at(f, operands[i] + 1 - part->size);
+    parts->items[i] = ops_evaluate(f, expression);
   }
 }
 

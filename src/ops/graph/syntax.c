@@ -56,6 +56,10 @@ static void add_over(reader *r, ops_syntax_kind kind, uint32_t op, const char *a
 static void add_number(reader *r, ops_syntax_kind kind, const char *at, uint64_t bits) {
   uint32_t number = (uint32_t)r->list->numbers.count;
   if (r->failed) return;
+  if (kind == OPS_SYNTAX_LARGE && bits <= OPS_MOST_NODES) {
+    add(r, OPS_SYNTAX_WHOLE, 0, at, 0, (uint32_t)bits);
+    return;
+  }
   if (hg_array_append(r->allocator, &r->list->numbers, &bits, 1) == NULL) {
     r->failed = 1;
     r->error->status = HG_OUT_OF_MEMORY;
@@ -139,7 +143,7 @@ static void read_number(reader *r) {
   uint64_t bits = 0;
   size_t length = (size_t)(at - begin);
   if (!is_real && atlas_number_parse(ATLAS_i64, begin, length, &bits) == ATLAS_NUMBER_OK)
-    add_number(r, OPS_SYNTAX_WHOLE, begin, bits);
+    add_number(r, OPS_SYNTAX_LARGE, begin, bits);
   else if (atlas_number_parse(ATLAS_f64, begin, length, &bits) == ATLAS_NUMBER_OK)
     add_number(r, OPS_SYNTAX_REAL, begin, bits);
   else complain(r, begin, "'%s' is no number", HG_WORD(begin, length));
@@ -151,22 +155,13 @@ static int deeper(reader *r) {
   return 0;
 }
 
-/* An operand of a call or list. A name or number that begins where the part does needs no node for that. */
-static void end_part(reader *r, const char *at, uint32_t count, uint32_t first) {
-  const ops_syntax *last = (const ops_syntax *)r->list->nodes.data + node_count(r) - 1;
-  int is_plain = !r->failed && count == 1 && node_count(r) == first + 1 && last->at == (uint32_t)(at - r->text);
-  if (!is_plain) add_over(r, OPS_SYNTAX_PART, 0, at, count, first);
-}
-
 static void read_list(reader *r, const char *at) {
   uint32_t first = node_count(r), count = 0;
   if (!take(r, ']')) {
     do {
       const char *item = r->at;
       if (count++ == HG_MAX_RANK) complain(r, item, "a list holds up to %d integers", HG_MAX_RANK);
-      uint32_t begin = node_count(r);
       read_expression(r);
-      end_part(r, item, 1, begin);
     } while (!r->failed && take(r, ','));
     expect(r, ']');
   }
@@ -180,12 +175,11 @@ static uint32_t read_parts(reader *r) {
   do {
     if (count++ == OPS_MAX_PARTS) complain(r, r->at, "a call has at most %d parts", OPS_MAX_PARTS);
     ops_word name = {NULL, 0};
-    uint32_t begin = node_count(r), is_named = (uint32_t)takes_assignment(r, &name);
+    uint32_t begin = node_count(r);
+    int is_named = takes_assignment(r, &name);
     if (is_named) add_name(r, OPS_SYNTAX_NAME, name);
-    skip_blanks(r);
-    const char *at = r->at;
     read_expression(r);
-    end_part(r, at, 1 + is_named, begin);
+    if (is_named) add_over(r, OPS_SYNTAX_PART, 0, name.text, 2, begin);
   } while (!r->failed && take(r, ','));
   expect(r, ')');
   return count;

@@ -10,7 +10,8 @@
 enum { OPS_MAX_PARTS = 12, OPS_MAX_DEPTH = 64, OPS_MAX_RESULTS = 8 };
 
 typedef enum ops_syntax_kind {
-  OPS_SYNTAX_WHOLE, /* numbers[size], an i64 */
+  OPS_SYNTAX_WHOLE, /* size */
+  OPS_SYNTAX_LARGE, /* numbers[size], an i64 */
   OPS_SYNTAX_REAL,  /* numbers[size], an f64 */
   OPS_SYNTAX_NAME,  /* op: its length */
   OPS_SYNTAX_LIST,
@@ -20,7 +21,7 @@ typedef enum ops_syntax_kind {
   OPS_SYNTAX_FUNCTION, /* op: ops_function; its parts */
   OPS_SYNTAX_CALL,     /* op: hg_op; its parts */
   OPS_SYNTAX_UNKNOWN,  /* a call of nothing that there is. op: the length of its name */
-  OPS_SYNTAX_PART,     /* an expression that begins at `at`; behind its name where it has one */
+  OPS_SYNTAX_PART,     /* of a call: an expression behind its name */
   OPS_SYNTAX_SET,      /* the `size` nodes that follow get the name `at`. op: its length */
   OPS_SYNTAX_RESULT,   /* the `size` nodes that follow are a result, which begins at `at` */
   OPS_SYNTAX_AS        /* behind a result: the name whose type it takes. op: its length */
@@ -51,7 +52,7 @@ typedef struct ops_parsed {
 } ops_parsed;
 
 static inline uint32_t ops_syntax_size(const ops_syntax *node) {
-  return node->kind == OPS_SYNTAX_WHOLE || node->kind == OPS_SYNTAX_REAL ? 1 : node->size;
+  return node->kind <= OPS_SYNTAX_REAL ? 1 : node->size;
 }
 
 /* What has been read, to be released; numbers and nodes of further texts may be appended. */
