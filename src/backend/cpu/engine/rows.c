@@ -12,9 +12,14 @@ uint64_t hg_cpu_lane(const cpu_worker *w, uint64_t lane_in_tile) {
   return w->first + x + width * (y + z * run->grid[1] * run->block[1]);
 }
 
+/* 1: the worker keeps a fault of this lane or one before it. A loop may fault in each round, so this comes first. */
+static int is_kept(const cpu_worker *w, uint64_t lane) {
+  return w->fault.kind != HG_FAULT_NONE && w->fault.lane <= lane;
+}
+
 void hg_cpu_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault fault) {
   uint64_t lane = hg_cpu_lane(w, lane_in_tile);
-  if (w->fault.kind != HG_FAULT_NONE && w->fault.lane <= lane) return;
+  if (is_kept(w, lane)) return;
   fault.lane = lane;
   fault.instruction = insn->insn == SSA_NONE ? 0 : insn->insn;
   fault.line = atlas_insn_at(w->run->program, fault.instruction)->line;
@@ -23,6 +28,7 @@ void hg_cpu_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn,
 
 void hg_cpu_memory_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault_kind kind,
                          int64_t index, uint64_t extent) {
+  if (is_kept(w, hg_cpu_lane(w, lane_in_tile))) return;
   hg_fault fault = {.kind = kind, .index = index, .extent = extent > INT64_MAX ? INT64_MAX : (int64_t)extent};
   int has_name = insn->mode != ATLAS_ADDRESS_PHI && !(insn->symbol & SSA_LIBRARY);
   snprintf(fault.buffer, sizeof fault.buffer, "%s",
