@@ -4,9 +4,10 @@ import gc
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("tests", deadline=None, max_examples=60, derandomize=True)
+# On a busy machine drawing values is slow, which says nothing about the library.
+settings.register_profile("tests", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("few", settings.get_profile("tests"), max_examples=15)  # for --hypothesis-profile, where each takes long
 settings.load_profile("tests")
 
