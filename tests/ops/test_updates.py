@@ -183,3 +183,20 @@ def test_random_updates(first):
         c = draft(seed)
         if c.results or c.updated:
             check(c)
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_read_by_rows_that_others_join(count):
+    """Sums join the rows that they read once nothing lies between, and the update comes behind these, as it did before."""
+    c = Computation()
+    w = inputs(c, (8, 2))[0]
+    c.update(w, c.op("add", c.op("exp", w), c.op("mul", w, w)))
+    part = c.op("slice", w, axis=0, start=0, stop=4, step=1)
+    most = c.op("max", part, axes=[1], keep=1)
+    c.output(most)
+    for i in range(count):
+        large = c.op("flip", c.op("sum", inputs(c, (4, 1024), seed=i + 2)[0], axes=[1], keep=1), axes=[0])
+        c.output(c.op("sum", c.op("mul", c.op("sub", part, most), large), axes=[1]))
+    check(c, copies=0)
+    report = c.run_on(ENGINES[0], report=True)[1]
+    assert f": {count + 2} launches" in report, report

@@ -24,10 +24,12 @@ static uint32_t next_of_launch(const planner *p, uint32_t number) {
   return p->next_member != NULL ? p->next_member[number] : number;
 }
 
-/* All of a launch wait for what one of them waits for. 1: that was not so. */
+/* All of a launch wait for what one of them waits for. 1: that was not so. What comes back to the one that passes it
+ * on, by a cluster that read it and that it has taken in, is there already but for that one itself. */
 static int add_before(planner *p, uint32_t number, plan_set more) {
   int is_new = 0;
   uint32_t member = number;
+  if (hg_set_has(&p->sets, more, number)) return 0;
   do {
     plan_set *before = &cluster_at(p, member)->before, all = hg_set_union(&p->sets, *before, more);
     is_new |= all != *before;
