@@ -1,6 +1,6 @@
 /* code.c - loops of a list of instructions, by dominators: cold code that jumps back into a loop's body makes no loop
- * of its own. The hot loop is, of those that contain no other, the one with most accesses of buffers; of several the
- * deepest; then the one with most accesses of shared memory, most instructions, the first. */
+ * of its own. The hot loop is, of those that contain no other, the deepest of those that access buffers, where there is
+ * one, else the deepest; of several the first. */
 #include "code.h"
 
 #include <stdio.h>
