@@ -72,10 +72,10 @@ HG_RARE static hg_status read_header(tensor_scanner *s, hg_tensor *tensor, uint3
 }
 
 HG_RARE static void reverse_strides(hg_tensor *tensor) {
-  int64_t stride = 1;
+  uint64_t stride = 1; /* of tensors without elements it may wrap */
   for (uint32_t d = 0; d < tensor->rank; d++) {
-    tensor->stride[d] = stride;
-    stride *= (int64_t)tensor->shape[d];
+    tensor->stride[d] = (int64_t)stride;
+    stride *= tensor->shape[d];
   }
 }
 
