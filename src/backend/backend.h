@@ -12,6 +12,7 @@
 #include "hologram/hologram.h"
 #include "ir/ssa.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,8 @@ typedef struct hg_device_choice {
   uint32_t number;    /* from 0 */
   const char *engine; /* by name; "": the fastest, or what the environment says */
   uint32_t threads;   /* of the CPU: at most so many for one launch, copy or fill; 0: as many as the process may use */
+  const atomic_uint *cancels; /* `open`: counts what ends the work given before, with HG_CANCELLED; lives as long as the
+                               * device. Devices that do not look at it do their work all the same. */
 } hg_device_choice;
 
 /* Adds the remark "<about><words>", after "; " where there is one already; words NULL: adds nothing. */
@@ -271,10 +274,6 @@ typedef struct hg_backend {
   hg_status (*check_final)(void *device, void *kernel, const atlas_launch *launch);
   hg_status (*describe)(void *device, void *kernel, hg_kernel_facts *facts);
   void (*release)(void *device, void *kernel);
-
-  /* Ends what was given before and is not done, with HG_CANCELLED; in any thread, and returns at once. NULL: it is done
-   * all the same. Not locked. */
-  void (*cancel)(void *device);
 
   /* Runs a launch that has passed every check; its spans hold addresses of this device. HG_OK also when lanes faulted
    * (launch->fault). */

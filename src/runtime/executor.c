@@ -73,8 +73,10 @@ hg_status hg_executor_create(const hg_executor_desc *desc, hg_executor **out) {
     hg_release(&allocator, executor);
     return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for an executor");
   }
-  hg_device_choice choice = {
-      .number = own.device, .engine = own.engine != NULL ? own.engine : "", .threads = own.threads};
+  hg_device_choice choice = {.number = own.device,
+                             .engine = own.engine != NULL ? own.engine : "",
+                             .threads = own.threads,
+                             .cancels = &executor->cancels};
   hg_status status = choose_backend(executor, own.backend, &choice);
   if (status != HG_OK) {
     hg_mutex_destroy(&executor->mutex);
@@ -114,7 +116,6 @@ void hg_executor_release(hg_executor *executor) {
 hg_status hg_cancel(hg_executor *executor) {
   if (executor == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_cancel: the executor is NULL");
   atomic_fetch_add(&executor->cancels, 1);
-  if (executor->backend->cancel != NULL) executor->backend->cancel(executor->device);
   return HG_OK;
 }
 

@@ -92,10 +92,17 @@ static hg_status check_desc(const hg_launch_desc *desc) {
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
+/* What this call waited for may have been cancelled, and the call with it. */
+static hg_status check_goes_on(const hg_executor *executor, const atlas_launch *launch) {
+  if (atomic_load_explicit(&executor->cancels, memory_order_relaxed) == launch->cancel_number) return HG_OK;
+  return hg_fail(HG_CANCELLED, "hg_cancel has ended this call");
+}
+
 /* The numerics contract asks for round-to-nearest with gradual underflow, whatever the caller's thread has set. The
  * time is measured only where the caller wants it. */
 static hg_status run_in_default_environment(hg_kernel *kernel, atlas_launch *launch, uint64_t *nanoseconds) {
   hg_executor *executor = kernel->executor;
+  HG_TRY(check_goes_on(executor, launch));
   uint64_t start = nanoseconds != NULL ? hg_time_ns() : 0;
   launch->wants_time = nanoseconds != NULL;
   hg_fp_state callers = hg_fp_enter();
@@ -193,6 +200,7 @@ static hg_status try_to_submit_locked(hg_kernel *kernel, const hg_launch_desc *d
   bound.keeper = stream->capture;
   size_t kept = bound.keeper != NULL ? bound.keeper->storages.count : 0;
   hg_status status = prepare_locked(kernel, desc, &bound, launch);
+  if (status == HG_OK) status = check_goes_on(executor, launch);
   if (status == HG_OK && lanes > 0) {
     hg_work work = {.kind = HG_WORK_LAUNCH,
                     .kernel = kernel->compiled.kernel,
@@ -275,11 +283,12 @@ hg_status hg_launch_shape(const hg_kernel *kernel, const hg_launch_desc *desc, a
 }
 
 hg_status hg_launch_plain_locked(hg_kernel *kernel, const atlas_launch *shape, const atlas_argument *arguments,
-                                 hg_fault *fault) {
+                                 uint32_t cancel_number, hg_fault *fault) {
   atlas_launch launch;
   memcpy(&launch, shape, offsetof(atlas_launch, resonance));
   launch.arguments = arguments;
   launch.phase = kernel->executor->phase;
+  launch.cancel_number = cancel_number;
   launch.phase_advance = 0;
   launch.nanoseconds = 0;
   launch.notes = NULL;
@@ -327,7 +336,7 @@ static hg_status fail_fault(const hg_kernel *kernel, const hg_fault *fault) {
   return hg_fail(HG_FAULT, "%s", sentence);
 }
 
-hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64_t moved_bytes,
+hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64_t moved_bytes, uint32_t cancel_number,
                            hg_launch_report *report, hg_origin *origin, hg_fault *fault) {
   if (kernel == NULL || desc == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_launch: an argument is NULL");
   hg_executor *executor = kernel->executor;
@@ -344,6 +353,7 @@ hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64
   HG_TRY(HG_CHECK_RESULT(hg_launch_report, report));
   HG_TRY(set_shape(kernel->program, desc, &launch, &lanes));
   launch.moved_bytes = moved_bytes;
+  launch.cancel_number = cancel_number;
   hg_status status;
   if (desc->stream != NULL) {
     status = launch_on_stream(kernel, desc, &launch, lanes, origin);
@@ -363,5 +373,6 @@ hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64
 }
 
 hg_status hg_launch(hg_kernel *kernel, const hg_launch_desc *desc, hg_launch_report *report) {
-  return hg_launch_noting(kernel, desc, 0, report, NULL, NULL);
+  uint32_t cancel_number = kernel != NULL ? atomic_load(&kernel->executor->cancels) : 0;
+  return hg_launch_noting(kernel, desc, 0, cancel_number, report, NULL, NULL);
 }

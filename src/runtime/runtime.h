@@ -332,8 +332,8 @@ hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound
 
 /* hg_launch for a layer above, which describes faults by itself: where the result is HG_FAULT, *fault is all there is
  * of it, without a sentence. A report would have the time measured. moved_bytes: for hg_counts. origin: of the launch,
- * on a stream; NULL. */
-hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64_t moved_bytes,
+ * on a stream; NULL. cancel_number: executor->cancels when the call that it is a part of began. */
+hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64_t moved_bytes, uint32_t cancel_number,
                            hg_launch_report *report, hg_origin *origin, hg_fault *fault);
 
 /* For whoever makes one launch again and again, and checks what may differ by itself. hg_launch_is_plain: the kernel
@@ -343,7 +343,7 @@ hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64
 int hg_launch_is_plain(const hg_kernel *kernel);
 hg_status hg_launch_shape(const hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t *lanes);
 hg_status hg_launch_plain_locked(hg_kernel *kernel, const atlas_launch *shape, const atlas_argument *arguments,
-                                 hg_fault *fault);
+                                 uint32_t cancel_number, hg_fault *fault);
 /* Compiles in full what such a launch, with its arguments, would run: of addresses only the alignment counts. */
 hg_status hg_launch_warm(hg_kernel *kernel, const atlas_launch *launch);
 

@@ -45,6 +45,7 @@ typedef struct work {
   uint64_t lanes;
   uint32_t grid;
   hg_stream *stream;
+  hg_status status; /* of another thread's launch */
 } work;
 
 static hg_status launch(const work *w, uint32_t rounds) {
@@ -112,6 +113,24 @@ static void test_launches(void) {
     if (p != LANES && p != 0 && p != 3) CHECK_EQ_U64(launch(&w, 3), HG_OK); /* of the same kernel, later */
     close_work(&w);
   }
+}
+
+static void launch_beside(void *user) {
+  work *w = user;
+  w->status = launch_long(w);
+}
+
+/* A call that waits for another one to end has been given as well. */
+static void test_waiting_call(void) {
+  work w;
+  hg_thread thread;
+  open_work(&w, 1);
+  CHECK_EQ_U64((uint64_t)hg_thread_start(&thread, launch_beside, &w), 0);
+  check_ended("a launch beside another one", launch_long, &w);
+  hg_thread_join(&thread);
+  CHECK_EQ_U64(w.status, HG_CANCELLED);
+  CHECK_EQ_U64(launch(&w, 3), HG_OK);
+  close_work(&w);
 }
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
@@ -238,6 +257,7 @@ int main(int argc, char **argv) {
   test_idle();
   if (is_machine) {
     test_launches();
+    test_waiting_call();
     test_stream();
     test_graph();
   }

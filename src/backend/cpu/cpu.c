@@ -16,7 +16,6 @@ typedef struct cpu_device {
   hg_cpu_memory memory;
   hg_cpu_compiler compiler;
   cpu_queues queues;
-  atomic_uint cancels; /* how often all that was given before was cancelled */
 } cpu_device;
 
 static hg_status check_number(uint32_t number) {
@@ -52,7 +51,7 @@ static hg_status open_device(const hg_allocator *allocator, const hg_device_choi
   }
   hg_cpu_memory_open(&cpu->memory, allocator);
   cpu->compiler.stream_bytes = cpu->memory.stream_bytes;
-  cpu->compiler.cancels = cpu->queues.cancels = &cpu->cancels;
+  cpu->compiler.cancels = cpu->queues.cancels = choice->cancels;
   cpu->compiler.most_threads = cpu->memory.most_threads = choice->threads;
   *device = cpu;
   return HG_OK;
@@ -185,10 +184,9 @@ static void cpu_release(void *device, void *kernel) {
   hg_cpu_kernel_release(kernel);
 }
 
-static void cpu_cancel(void *device) { atomic_fetch_add(&((cpu_device *)device)->cancels, 1); }
-
 static hg_status cpu_launch(void *device, void *kernel, atlas_launch *launch) {
-  return hg_cpu_kernel_launch(kernel, launch, atomic_load(&((cpu_device *)device)->cancels));
+  (void)device;
+  return hg_cpu_kernel_launch(kernel, launch);
 }
 
 static uint64_t cpu_contract_scratch(void *device, const hg_contraction *contraction, const char **why) {
@@ -375,7 +373,6 @@ const hg_backend hg_backend_cpu = {
     .compile = cpu_compile,
     .describe = cpu_describe,
     .release = cpu_release,
-    .cancel = cpu_cancel,
     .launch = cpu_launch,
     .contract_scratch = cpu_contract_scratch,
     .streams = &streams,

@@ -190,10 +190,9 @@ static hg_status run(hg_cpu_kernel *kernel, atlas_launch *launch) {
 
 hg_status hg_cpu_fail_cancelled(void) { return hg_fail(HG_CANCELLED, "hg_cancel has ended this work of the executor"); }
 
-hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch, uint32_t cancel_number) {
+hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch) {
   launch->most_threads = kernel->most_threads;
   launch->cancels = kernel->cancels;
-  launch->cancel_number = cancel_number;
   if (atlas_is_cancelled(launch)) return hg_cpu_fail_cancelled();
   hg_status status = run(kernel, launch);
   return status == HG_OK && atlas_is_cancelled(launch) ? hg_cpu_fail_cancelled() : status;

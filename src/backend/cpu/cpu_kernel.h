@@ -46,8 +46,8 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
 const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel);
 void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts);
 const char *hg_cpu_kernel_why(const hg_cpu_kernel *kernel); /* hg_compiled.why */
-/* By several threads at once, if need be. HG_CANCELLED where the compiler's *cancels is not `cancel_number`. */
-hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch, uint32_t cancel_number);
+/* By several threads at once, if need be. HG_CANCELLED where the compiler's *cancels is not launch->cancel_number. */
+hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch);
 hg_status hg_cpu_fail_cancelled(void);
 /* 1 if the launch takes less than handing it to another thread. */
 int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch);

@@ -103,7 +103,8 @@ static hg_status run_work(cpu_queue *q, const hg_work *work, uint64_t number, ui
   switch (work->kind) {
   case HG_WORK_LAUNCH:
     memcpy(&launch, work->launch, offsetof(atlas_launch, resonance)); /* the results are the engine's to set */
-    HG_TRY(hg_cpu_kernel_launch(work->kernel, &launch, cancel_number));
+    launch.cancel_number = cancel_number;
+    HG_TRY(hg_cpu_kernel_launch(work->kernel, &launch));
     note_fault(q, &launch.fault, number, index);
     return HG_OK;
   case HG_WORK_FILL:

@@ -161,7 +161,7 @@ static int overlap(const hg_executable *e, const uintptr_t *addresses) {
 }
 
 /* HG_UNPREPARED: hg_run must do it. */
-static hg_status launch_locked(const ops_eager *known, const call *c, hg_fault *fault) {
+static hg_status launch_locked(const ops_eager *known, const call *c, uint32_t cancel_number, hg_fault *fault) {
   const hg_executable *e = known->executable;
   const ops_launch *launch = e->launches;
   uintptr_t addresses[FEW_TENSORS];
@@ -176,7 +176,7 @@ static hg_status launch_locked(const ops_eager *known, const call *c, hg_fault *
     const ops_bind *bind = &launch->binds[b];
     arguments[bind->slot].span = (atlas_span){(uint8_t *)addresses[bind->place], bind->byte_count};
   }
-  return hg_launch_plain_locked(launch->kernel, &known->shape, arguments, fault);
+  return hg_launch_plain_locked(launch->kernel, &known->shape, arguments, cancel_number, fault);
 }
 
 /* ---- a call that is known ---------------------------------------------------------------------------------------- */
@@ -209,6 +209,7 @@ static int call_known(const call *c, hg_status *status) {
   hg_executor *executor = c->executor;
   hg_fault fault;
   fault.kind = HG_FAULT_NONE;
+  uint32_t cancel_number = atomic_load(&executor->cancels);
   hg_lock(executor);
   ops_attachment *a = executor->attachment;
   ops_eager *known = a != NULL ? find_call_locked(a, c) : NULL;
@@ -219,7 +220,7 @@ static int call_known(const call *c, hg_status *status) {
   hg_executable *e = known->executable;
   a->hits++;
   ops_cache_touch_locked(a, e);
-  *status = known->is_direct && c->stream == NULL ? launch_locked(known, c, &fault) : HG_UNPREPARED;
+  *status = known->is_direct && c->stream == NULL ? launch_locked(known, c, cancel_number, &fault) : HG_UNPREPARED;
   if (*status != HG_UNPREPARED && fault.kind == HG_FAULT_NONE) {
     hg_unlock(executor);
     return 1;

@@ -23,6 +23,7 @@ typedef struct run {
   hg_buffer *workspace, *any; /* any: of a tensor that has elements */
   hg_fault fault;             /* of the first launch that had one */
   hg_status status;
+  uint32_t cancel_number;       /* executor->cancels when the run began */
   hg_launch_report total;
   char sentence[512];
   given few[FEW_PLACES];
@@ -318,7 +319,8 @@ static hg_status launch(run *r, const ops_launch *launch) {
   hg_launch_report report, *to = r->report != NULL ? &report : NULL;
   hg_fault fault;
   report.size = sizeof report;
-  hg_status status = hg_launch_noting(launch->kernel, &desc, launch->moved_bytes, to, r->origin, &fault);
+  hg_status status =
+      hg_launch_noting(launch->kernel, &desc, launch->moved_bytes, r->cancel_number, to, r->origin, &fault);
   if (r->report != NULL && (status == HG_OK || status == HG_FAULT)) {
     r->total.lanes += report.lanes;
     r->total.nanoseconds += report.nanoseconds;
@@ -339,6 +341,7 @@ static hg_status run_launches(run *r) {
   hg_status status = HG_OK;
   hg_patience patience = {.ask = NULL}; /* to look at the clock costs a single launch something */
   if (e->launch_count > 1) patience = ops_patience(e);
+  patience.cancel_number = r->cancel_number;
   for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++) {
     status = launch(r, &e->launches[i]);
     if (status == HG_OK && i + 1 < e->launch_count) status = hg_patience_ask(&patience);
@@ -383,6 +386,7 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
   r.origin = NULL;
   r.workspace = r.any = NULL;
   r.status = HG_OK;
+  r.cancel_number = atomic_load(&executable->executor->cancels);
   r.fault.kind = HG_FAULT_NONE;
   r.places = r.few;
   if (executable->place_count > FEW_PLACES) {
