@@ -57,7 +57,8 @@ static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
 /* More lists, where there are more codes than lists; as many as before, where there is no memory. */
 static void grow_locked(hg_executor *executor) {
   uint32_t before = executor->code_buckets;
-  hg_code **lists = executor->codes, **more = hg_allocate(&executor->allocator, UINT64_C(4) * before, sizeof *more);
+  hg_code **lists = executor->codes;
+  hg_code **more = hg_allocate(&executor->allocator, UINT64_C(4) * before, sizeof(hg_code *));
   if (more == NULL) return;
   executor->codes = more;
   executor->code_buckets = 4 * before;

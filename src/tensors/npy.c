@@ -138,7 +138,7 @@ HG_RARE hg_status hg_tensor_save(const hg_tensor *tensor, const char *path) {
   if (path == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_tensor_save: 'path' is NULL");
   HG_TRY(hg_tensor_extent(tensor, &lowest, &extent));
   if (tensor->type >= ATLAS_TYPE_COUNT || names[tensor->type] == NULL)
-    return hg_fail(HG_UNSUPPORTED, "%s: .npy has no type for %s; hg_tensors_save writes .safetensors, which has", path,
+    return hg_fail(HG_UNSUPPORTED, "%s: .npy has no type for %s; .safetensors has one", path,
                    tensor->type < ATLAS_TYPE_COUNT ? atlas_type_name((atlas_type)tensor->type) : "this number");
   uint64_t first = write_header(tensor, header), size = atlas_type_bits((atlas_type)tensor->type) / 8;
   uint64_t byte_count = first + hg_tensor_count(tensor) * size;
