@@ -165,8 +165,9 @@ static hg_status begin_kernels(hg_executable *e, hg_patience *patience) {
   const hg_allocator *allocator = &e->executor->allocator;
   uint64_t steps = e->plan.steps.count;
   uint32_t *room = hg_allocate(allocator, steps + e->launch_count, sizeof *room);
+  if (room == NULL) return hg_fail_memory("the kernels of an executable", steps * sizeof *room);
   makers m = {.last = room, .next = room + steps};
-  hg_status status = room != NULL ? HG_OK : hg_fail_memory("the kernels of an executable", steps * sizeof *room);
+  hg_status status = HG_OK;
   for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++) {
     status = begin_kernel(e, &m, i);
     if (status == HG_OK) status = hg_patience_ask(patience);
