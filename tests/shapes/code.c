@@ -22,16 +22,19 @@ void *code_make(size_t count, size_t size) {
   return memory;
 }
 
+void *code_grow(void *items, size_t size, uint32_t count, uint32_t *capacity) {
+  if (count < *capacity) return items;
+  void *more = code_make(*capacity = 2 * count + 256, size);
+  if (count > 0) memcpy(more, items, count * size);
+  free(items);
+  return more;
+}
+
 void code_begin(code *c) { *c = (code){.in_line = UINT32_MAX}; }
 void code_release(code *c) { free(c->insns); }
 
 code_insn *code_add(code *c, uint32_t does) {
-  if (c->count == c->capacity) {
-    code_insn *more = code_make(c->capacity = 2 * c->capacity + 256, sizeof *more);
-    if (c->count > 0) memcpy(more, c->insns, c->count * sizeof *more);
-    free(c->insns);
-    c->insns = more;
-  }
+  c->insns = code_grow(c->insns, sizeof *c->insns, c->count, &c->capacity);
   c->insns[c->count] = (code_insn){.does = does | DOES(insns), .target = CODE_NOWHERE};
   return &c->insns[c->count++];
 }

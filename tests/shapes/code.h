@@ -48,6 +48,8 @@ void code_begin(code *c);
 void code_release(code *c);
 code_insn *code_add(code *c, uint32_t does); /* the instruction; valid until the next is added */
 void *code_make(size_t count, size_t size);  /* zeroed; without memory the program ends */
+/* The items, moved where there is no room behind them; what is new is zero. */
+void *code_grow(void *items, size_t size, uint32_t count, uint32_t *capacity);
 void code_count(const code *c, code_shape *shape);
 
 /* Readers. 0: they met what they do not know, and said what on stderr. */

@@ -53,12 +53,7 @@ static uint32_t what(const char *line) {
 static uint32_t add(reader *r, uint32_t does) {
   code_add(r->c, does);
   uint32_t i = r->c->count - 1;
-  if (i == r->capacity) {
-    uint32_t *more = code_make(r->capacity = 2 * r->capacity + 256, sizeof *more);
-    if (i > 0) memcpy(more, r->leaves, i * sizeof *more);
-    free(r->leaves);
-    r->leaves = more;
-  }
+  r->leaves = code_grow(r->leaves, sizeof *r->leaves, i, &r->capacity);
   return i;
 }
 

@@ -53,12 +53,7 @@ static void read_insn(reader *r, const char *text) {
   code_insn *insn = code_add(r->c, what(text, length));
   const char *label = strchr(text, '$');
   uint32_t i = r->c->count - 1;
-  if (i == r->capacity) {
-    uint32_t *more = code_make(r->capacity = 2 * r->capacity + 256, sizeof *more);
-    if (i > 0) memcpy(more, r->jump_to, i * sizeof *more);
-    free(r->jump_to);
-    r->jump_to = more;
-  }
+  r->jump_to = code_grow(r->jump_to, sizeof *r->jump_to, i, &r->capacity);
   int jumps = begins(text, "bra"), leaves = begins(text, "ret") || begins(text, "exit");
   if (jumps && label != NULL) r->jump_to[i] = 1 + (uint32_t)strtoul(label + 2, NULL, 10);
   insn->ends = !is_conditional && (jumps || leaves);
