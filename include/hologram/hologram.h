@@ -371,6 +371,9 @@ typedef struct hg_kernel_info {
   uint32_t registers;              /* of 32 bits, a thread has on a GPU. This and what follows are 0 where there are */
   uint32_t local_bytes;            /* none, or it is not known; on a GPU they are of the form that most launches use. */
   uint32_t shared_bytes;           /* Bytes a thread spills to; bytes that a block's lanes share */
+  const char *notes;               /* what makes launches slower than one would expect: `why`, or lines of the program
+                                      that machine code leaves to calls of C, that access memory lane by lane, or that
+                                      end a loop which checks each access; separated by "; ". "": nothing is known */
 } hg_kernel_info;
 /* Fill info->size first, or leave it 0. A kernel that is being compiled is waited for; of one that failed it is the
  * failure. HG_DEVICE once the GPU has failed, HG_UNSUPPORTED in a process that was forked off. */
@@ -479,7 +482,7 @@ typedef struct hg_launch_report {
   const char *backend;   /* "cpu" */
   const char *engine;    /* "reference" */
   const char *notes;     /* what makes the launch slower than one would expect: "left to the tile engine: ...", or of
-                            all launches of the kernel its `why` (hg_kernel_info); on some devices "f64 emulated".
+                            all launches of the kernel its notes (hg_kernel_info); on some devices "f64 emulated".
                             Several are separated by "; ". "": nothing. On a stream only the kernel's, and "" from
                             hg_stream_wait, which may come after the kernel's end */
 } hg_launch_report;

@@ -120,6 +120,7 @@ typedef struct hg_compiled {
   const char *engine; /* a constant: what runs it */
   const char *why;    /* no faster engine runs it: a sentence, which lives as long as the kernel; "" or NULL: it is the
                          fastest. hg_kernel_info and launch reports show it */
+  const char *notes;  /* what makes launches slower than one would expect, why included; likewise. NULL: `why` */
 } hg_compiled;
 
 /* What hg_kernel_query reports beside hg_compiled; 0: not known. */

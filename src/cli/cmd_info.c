@@ -92,6 +92,7 @@ static void kernel_text(hg_kernel *kernel, const hg_kernel_info *info) {
   print_hash(info->hash);
   printf("\nbackend    %s\nengine     %s\n", info->backend, info->engine);
   if (info->why[0] != '\0') printf("why        %s\n", info->why);
+  else if (info->notes[0] != '\0') printf("notes      %s\n", info->notes);
   const uint32_t *block = info->block[0] != 0 ? info->block : info->default_block;
   if (block[0] == 0) printf("block      any\n");
   else
@@ -117,6 +118,8 @@ static void kernel_json(hg_kernel *kernel, const hg_kernel_info *info) {
   print_hash(info->hash);
   printf("\",\"backend\":\"%s\",\"engine\":\"%s\",\"why\":", info->backend, info->engine);
   cli_json_string(stdout, info->why[0] != '\0' ? info->why : NULL);
+  printf(",\"notes\":");
+  cli_json_string(stdout, info->notes);
   printf(",\"block\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "],\"default_block\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]",
          info->block[0], info->block[1], info->block[2], info->default_block[0], info->default_block[1],
          info->default_block[2]);
@@ -130,7 +133,7 @@ static void kernel_json(hg_kernel *kernel, const hg_kernel_info *info) {
 static int show_kernel(hg_executor *executor, const char *path, int json) {
   atlas_program *program = NULL;
   hg_kernel *kernel = NULL;
-  hg_kernel_info info = {0};
+  hg_kernel_info info = {.size = sizeof info};
   hg_status status = HG_OK;
   char why[1200];
   if (cli_load_program(path, &program, &status, why, sizeof why) != 0) return cli_fail(CLI_BAD_INPUT, "%s", why);

@@ -35,6 +35,7 @@ hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info) {
   hg_unlock(executor);
   if (status != HG_OK) return status;
   const char *why = facts.why != NULL ? facts.why : kernel->compiled.why;
+  const char *notes = kernel->compiled.notes != NULL ? kernel->compiled.notes : why;
   hg_kernel_info result = {.name = kernel->program->name,
                            .backend = executor->row->name,
                            .engine = kernel->compiled.engine,
@@ -42,7 +43,8 @@ hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info) {
                            .parameter_count = count_parameters(kernel->program),
                            .registers = facts.registers,
                            .local_bytes = facts.local_bytes,
-                           .shared_bytes = facts.shared_bytes};
+                           .shared_bytes = facts.shared_bytes,
+                           .notes = notes != NULL ? notes : ""};
   memcpy(result.hash, kernel->hash, sizeof result.hash);
   memcpy(result.block, kernel->program->block, sizeof result.block);
   memcpy(result.default_block, kernel->program->default_block, sizeof result.default_block);

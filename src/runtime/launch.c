@@ -318,7 +318,8 @@ hg_status hg_launch_warm(hg_kernel *kernel, const atlas_launch *launch) {
 static void fill_report(const hg_kernel *kernel, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
                         hg_launch_report *report) {
   static const hg_fault none; /* copied: compilers clear a struct of this size by an instruction that starts slowly */
-  const char *notes = launch->notes != NULL ? launch->notes : kernel->compiled.why;
+  const char *usual = kernel->compiled.notes != NULL ? kernel->compiled.notes : kernel->compiled.why;
+  const char *notes = launch->notes != NULL ? launch->notes : usual;
   hg_launch_report own, *to = HG_IS_OWN(hg_launch_report, report) ? report : &own;
   to->fault = launch->fault.kind != HG_FAULT_NONE ? launch->fault : none;
   to->lanes = lanes;

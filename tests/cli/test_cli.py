@@ -696,6 +696,25 @@ def test_info_of_a_program(work, engine):
         assert report["why"] is None and "why" not in text
 
 
+def test_notes(work):
+    """Lines that machine code is slow at: what they are, behind the time and in reports."""
+    (work / "gather.atlas").write_text(
+        ".program gather\n.buffer i u32 in\n.buffer x f32 in\n.buffer y f32 out\n    ldg.u32 r0, [i + lane]\n    ldg.f32 r1, [x + r0]\n"
+        "    stg.f32 [y + lane], r1\n    exit\n")
+    sizes = [word for name in "ixy" for word in ("--size", f"{name}=4")]
+    options = ("run", "gather.atlas", "--lanes", "4", *sizes, "--engine", "native", "--backend", "cpu")
+    report = json.loads(run(*options, "--json", cwd=work).stdout)
+    if not report["engine"].startswith("native"):
+        pytest.skip("this machine has no machine code")
+    assert report["notes"] == "line 6 (ldg) accesses memory lane by lane: neighbouring lanes have no neighbouring elements"
+    assert f" ({report['engine']} engine: {report['notes']})\n" in run(*options, "--time", cwd=work).stdout
+    with engines.chosen("native"):
+        info = json.loads(run("info", "--json", "gather.atlas", cwd=work).stdout)
+        if info["backend"] == "cpu":
+            assert info["notes"] == report["notes"] and info["why"] is None
+            assert f"notes      {report['notes']}\n" in run("info", "gather.atlas", cwd=work).stdout
+
+
 def test_info_of_bad_programs(work):
     assert run("info", "none.atlas", cwd=work).stderr == "hologram: none.atlas: cannot open: No such file or directory\n"
     assert run("info", "a", "b").stderr == ("hologram: one program at a time: 'b' comes after 'a' "

@@ -28,20 +28,24 @@ static inline hg_status check_after_native(void *context, const native_build *bu
   return HG_OK;
 }
 
-static inline pass_counts count_passes(const char *text, const native_target *target) {
+static inline void visit_versions(const char *text, const native_target *target, const native_visitor *visitor) {
   atlas_program *program = parse(text);
   ssa_unit unit;
   hg_vector vector = {0};
-  pass_counts counts = {{0}};
-  const native_visitor visitor = {.visit = add_counts, .after = check_after_native, .context = &counts};
   compile(program, OPTIMISED, &unit);
   CHECK_EQ_U64(hg_vectorise(program, &unit, &vector), HG_OK);
   CHECK_EQ_U64(hg_vector_check(program, &vector, NULL, 1), HG_OK);
-  hg_status status = hg_native_versions(&vector.allocator, target, program, &vector, &visitor);
+  hg_status status = hg_native_versions(&vector.allocator, target, program, &vector, visitor);
   if (!check_note(status == HG_OK)) printf("%s: %s\n", target->engine, hg_last_error());
   hg_vector_release(&vector);
   ir_ssa_release(&unit);
   atlas_program_release(program);
+}
+
+static inline pass_counts count_passes(const char *text, const native_target *target) {
+  pass_counts counts = {{0}};
+  const native_visitor visitor = {.visit = add_counts, .after = check_after_native, .context = &counts};
+  visit_versions(text, target, &visitor);
   return counts;
 }
 

@@ -603,6 +603,7 @@ typedef struct hg_kernel_info {
   uint32_t registers;
   uint32_t local_bytes;
   uint32_t shared_bytes;
+  const char *notes;
 } hg_kernel_info;
 
 hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info);

@@ -168,8 +168,10 @@ static hg_status cpu_compile(void *device, hg_compile_input *input, hg_compiled 
   cpu_device *cpu = device;
   hg_cpu_kernel *kernel = NULL;
   HG_TRY(hg_cpu_kernel_create(&cpu->compiler, input, &kernel));
-  *out = (hg_compiled){
-        .kernel = kernel, .engine = hg_cpu_kernel_engine(kernel), .why = hg_cpu_kernel_why(kernel)};
+  *out = (hg_compiled){.kernel = kernel,
+                       .engine = hg_cpu_kernel_engine(kernel),
+                       .why = hg_cpu_kernel_why(kernel),
+                       .notes = hg_cpu_kernel_notes(kernel)};
   return HG_OK;
 }
 

@@ -95,6 +95,10 @@ const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel) {
 
 const char *hg_cpu_kernel_why(const hg_cpu_kernel *kernel) { return kernel->why; }
 
+const char *hg_cpu_kernel_notes(const hg_cpu_kernel *kernel) {
+  return kernel->native != NULL ? hg_native_notes(kernel->native) : kernel->why;
+}
+
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 hg_status hg_cpu_vectorise(const atlas_program *program, ssa_unit *unit, hg_functions *functions, hg_vector *vector) {

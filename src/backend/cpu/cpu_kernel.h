@@ -46,6 +46,7 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
 const char *hg_cpu_kernel_engine(const hg_cpu_kernel *kernel);
 void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts);
 const char *hg_cpu_kernel_why(const hg_cpu_kernel *kernel); /* hg_compiled.why */
+const char *hg_cpu_kernel_notes(const hg_cpu_kernel *kernel);
 /* By several threads at once, if need be. HG_CANCELLED where the compiler's *cancels is not launch->cancel_number. */
 hg_status hg_cpu_kernel_launch(hg_cpu_kernel *kernel, atlas_launch *launch);
 hg_status hg_cpu_fail_cancelled(void);

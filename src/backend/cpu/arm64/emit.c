@@ -70,7 +70,9 @@ static void write_insn(neon_emit *e, uint32_t i) {
   }
   int is_written = hg_machine_op(e->insn->op) != MACHINE_NO_OP ? hg_neon_operation(e)
                                                                : hg_neon_masks(e) || hg_neon_vector_operation(e);
-  if (!is_written) hg_neon_help(e, NEON_ALL_COPIES);
+  if (is_written) return;
+  hg_native_note_call(e->b, i);
+  hg_neon_help(e, NEON_ALL_COPIES);
 }
 
 static int keeps_alive_in_rows(const neon_emit *e) { return e->b->steps.count > 1; }

@@ -134,6 +134,18 @@ static hg_status add_version(const hg_native *native, native_made *made, native_
   return *out != NULL ? take_version(*out, made, version) : hg_fail_memory("a kernel", sizeof *native);
 }
 
+/* Blocks that have all their lanes are most of a launch, where there is code for them. */
+static hg_status describe(hg_native *native, const native_made *made) {
+  char text[NATIVE_MOST_NOTES];
+  native_version usual = made->b[NATIVE_FOR_BLOCK].code != NULL ? NATIVE_FOR_BLOCK : NATIVE_FOR_ALL;
+  HG_TRY(hg_native_describe_slow(&made->b[usual], text, sizeof text));
+  if (text[0] == '\0') return HG_OK;
+  native->notes = hg_allocate_unset(&native->allocator, strlen(text) + 1, 1);
+  if (native->notes == NULL) return hg_fail_memory("a kernel", strlen(text) + 1);
+  memcpy(native->notes, text, strlen(text) + 1);
+  return HG_OK;
+}
+
 hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
                             uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
                             hg_native **out) {
@@ -142,6 +154,7 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   if (native == NULL) return hg_fail_memory("a kernel", sizeof *native);
   native->stream_bytes = stream_bytes;
   hg_status status = hg_native_make(&pages->allocator, target, program, vector, 1, stream_bytes, NULL, &made);
+  if (status == HG_OK) status = describe(native, &made);
   if (status == HG_OK) status = add_version(native, &made, NATIVE_FOR_STACK, &native->stack);
   if (status == HG_OK) status = add_version(native, &made, NATIVE_FOR_BLOCK, &native->wide);
   if (status == HG_OK) status = take_version(native, &made, NATIVE_FOR_ALL);
@@ -153,12 +166,15 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
 
 const char *hg_native_engine(const hg_native *native) { return native->target->engine; }
 
+const char *hg_native_notes(const hg_native *native) { return native->notes != NULL ? native->notes : ""; }
+
 void hg_native_release(hg_native *native) {
   if (native == NULL) return;
   hg_allocator allocator = native->allocator;
   hg_native_release(native->wide);
   hg_native_release(native->stack);
   hg_code_remove(native->pages, native->chunk);
+  hg_release(&allocator, native->notes);
   hg_release(&allocator, native->locations);
   hg_vector_release(&native->own);
   hg_vector_release(&native->divided);

@@ -254,6 +254,7 @@ typedef struct native_build {
   uint8_t *code;              /* of the allocator */
   size_t code_bytes;
   size_t insn_bytes;          /* of them: instructions; behind these lie constants */
+  uint32_t first_call, last_call; /* instructions that the code leaves to hg_native_help, by number + 1; 0: none */
   uint32_t stored_bytes;      /* a lane: by stores that may pass the caches */
   uint32_t moved_bytes;       /* a lane: by loads and stores of its elements */
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors pass the caches */
@@ -278,6 +279,11 @@ static inline const uint32_t *native_block(const atlas_program *program) {
 hg_status hg_native_plan(native_build *build);
 /* The slot of a local array that the first lane of a group has is its number in the tile, not 0. */
 static inline int hg_native_has_tile_slots(const native_build *b) { return b->steps.count > 1; }
+/* The code leaves an instruction to hg_native_help, whenever it gets there. */
+static inline void hg_native_note_call(native_build *b, uint32_t insn) {
+  if (b->first_call == 0 || insn < b->first_call) b->first_call = insn + 1;
+  if (insn >= b->last_call) b->last_call = insn + 1;
+}
 /* steps.c: only the steps. */
 hg_status hg_native_find_steps(native_build *build);
 /* check.c: hg_vector_check of `v`, which a pass has left, and what the operations of machine code promise. */
@@ -395,6 +401,7 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch);
 int hg_native_needs_tiles(const hg_vector *vector);
 void hg_native_release(hg_native *native); /* NULL is accepted */
 const char *hg_native_engine(const hg_native *native); /* a constant: "native avx512" */
+const char *hg_native_notes(const hg_native *native);  /* hg_compiled.notes */
 
 /* One version of a kernel's code, when it is written: "steps" runs any launch, "whole" blocks that have all their
  * lanes, "several" as many of those at once. The build is the caller's for as long as the call lasts. `after`, which

@@ -42,6 +42,7 @@ struct hg_native {
   uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */
   uint32_t moved_bytes;   /* a lane: by loads and stores of its elements */
   uint64_t stream_bytes;  /* launches that move so many bytes or more pass the caches */
+  char *notes;            /* hg_compiled.notes; NULL: "" */
   hg_code_pages *pages;
   hg_code_chunk *chunk;   /* of `pages`, NULL: none yet */
   uint8_t *code;          /* executable */

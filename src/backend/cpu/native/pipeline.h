@@ -27,4 +27,8 @@ hg_status hg_native_make(const hg_allocator *allocator, const native_target *tar
                          native_made *made);
 void hg_native_made_release(native_made *made);
 
+enum { NATIVE_MOST_NOTES = 480 };
+/* slow.c: what makes the code of an emitted version slower than one would expect, as hg_compiled.notes; "": nothing. */
+hg_status hg_native_describe_slow(const native_build *b, char *text, size_t text_bytes);
+
 #endif

@@ -66,7 +66,9 @@ static void write_insn(x86_emit *e, uint32_t i) {
   int is_written = hg_machine_op(e->insn->op) != MACHINE_NO_OP
                        ? hg_x86_operation(e)
                        : hg_x86_masks(e) || hg_x86_vector_operation(e) || hg_x86_wide(e);
-  if (!is_written) hg_x86_help(e, X86_ALL_COPIES);
+  if (is_written) return;
+  hg_native_note_call(e->b, i);
+  hg_x86_help(e, X86_ALL_COPIES);
 }
 
 /* Writes the loop that starts here, if it has a quick version: *last is its last instruction. */
