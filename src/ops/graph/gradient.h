@@ -8,6 +8,7 @@
 typedef struct ops_gradient {
   hg_computation *c;
   value_id value;      /* nodes up to here take part */
+  value_id at;         /* the node whose cotangent flows along its inputs */
   value_id *adjoint;   /* by value: its gradient so far; 0: none yet */
   uint8_t *depends;    /* by value: 1 on one of those that are asked for, 2 it is one */
   uint32_t *call;      /* by value: 1 + the call that it is the result of; 0: no such call */

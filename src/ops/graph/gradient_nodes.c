@@ -11,7 +11,7 @@ static const ops_row *row_of_instruction(uint16_t op) {
   return NULL;
 }
 
-static void flow_pointwise(ops_gradient *g, value_id of, const ops_node *node, value_id amount) {
+static void flow_pointwise(ops_gradient *g, const ops_node *node, value_id amount) {
   if (node->op == ATLAS_OP_cvt) {
     ops_flow(g, node->input[0], amount);
     return;
@@ -22,12 +22,12 @@ static void flow_pointwise(ops_gradient *g, value_id of, const ops_node *node, v
   for (uint32_t i = 0; i < node->input_count; i++) wanted |= (uint32_t)(g->depends[node->input[i]] != 0) << i;
   value_id results[OPS_MAX_RESULTS];
   ops_rule rule = {.row = row, .text = row->gradient, .parsed = ops_row_gradient(row), .inputs = node->input,
-                   .input_count = node->input_count, .y = of, .g = amount, .axes = {.kind = OPS_ITEM_LIST}};
+                   .input_count = node->input_count, .y = g->at, .g = amount, .axes = {.kind = OPS_ITEM_LIST}};
   if (!ops_apply_rule(g, &rule, wanted, results)) return;
   for (uint32_t i = 0; i < node->input_count; i++) ops_flow(g, node->input[i], results[i]);
 }
 
-static void flow_reduce(ops_gradient *g, value_id of, const ops_node *node, value_id amount) {
+static void flow_reduce(ops_gradient *g, const ops_node *node, value_id amount) {
   static const char *const rules[] = {
       [OPS_SUM] = "", /* below */
       /* p is the product of what is not 0, q that of the zeros, by sums of their powers, and r that of the other zeros:
@@ -51,7 +51,7 @@ static void flow_reduce(ops_gradient *g, value_id of, const ops_node *node, valu
     kept.size[i] = 1;
     rule.axes.integers[rule.axes.count++] = (int64_t)i;
   }
-  rule.y = ops_reshape(c, of, &kept);
+  rule.y = ops_reshape(c, g->at, &kept);
   rule.g = ops_reshape(c, amount, &kept);
   if (node->reduce == OPS_SUM) {
     ops_flow(g, node->input[0], ops_broadcast(c, rule.g, &shape));
@@ -66,9 +66,9 @@ static void flow_reduce(ops_gradient *g, value_id of, const ops_node *node, valu
 /* Zeros around: so many elements before along each axis, and a shape for all. */
 static value_id amid_zeros(hg_computation *c, value_id value, const int64_t *low, const ops_shape *shape) {
   if (value == 0 || ops_same_shape(&ops_at(c, value)->shape, shape)) return value;
-  ops_node node = {.kind = OPS_PAD, .type = ops_at(c, value)->type, .input_count = 2, .shape = *shape};
+  ops_node node = {.kind = OPS_PAD, .type = ops_at(c, value)->type, .shape = *shape};
   if (ops_count(&ops_at(c, value)->shape) == 0) return ops_full(c, (atlas_type)node.type, 0, shape);
-  memcpy(node.low, low, sizeof node.low);
+  memcpy(node.view.start, low, sizeof node.view.start);
   node.input[0] = value;
   node.input[1] = ops_constant(c, (atlas_type)node.type, 0);
   return ops_add(c, &node);
@@ -127,6 +127,11 @@ static value_id back_to_axes(hg_computation *c, const ops_node *node, value_id a
   return ops_reshape(c, ops_view_of(c, amount, &kept, &own), &shape);
 }
 
+static void flow_reshape(ops_gradient *g, const ops_node *node, value_id amount) {
+  ops_shape shape = ops_at(g->c, node->input[0])->shape;
+  ops_flow(g, node->input[0], ops_reshape(g->c, amount, &shape));
+}
+
 static void flow_view(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   ops_shape shape = ops_at(c, node->input[0])->shape;
@@ -173,7 +178,7 @@ static void flow_concatenate(ops_gradient *g, const ops_node *node, value_id amo
 static void flow_pad(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   ops_shape shape = ops_at(c, node->input[0])->shape;
-  ops_flow(g, node->input[0], part(c, amount, node->low, &shape));
+  ops_flow(g, node->input[0], part(c, amount, node->view.start, &shape));
   if (g->depends[node->input[1]] == 0) return;
   ops_node mask = *node; /* false amid true */
   mask.type = ATLAS_bool;
@@ -229,6 +234,7 @@ static value_id contract_for(hg_computation *c, const ops_node *node, value_id t
 static void flow_contract(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   value_id a = node->input[0], b = node->input[1], narrow = ops_before_widening(c, amount);
+  c->numerics = node->numerics;
   if (g->depends[a] != 0) ops_flow(g, a, contract_for(c, node, a, narrow, turned(c, b)));
   if (g->depends[b] != 0 && c->status == HG_OK) ops_flow(g, b, contract_for(c, node, b, turned(c, a), narrow));
 }
@@ -241,7 +247,6 @@ static value_id gather(hg_computation *c, const ops_node *like, value_id x, valu
                                 .type = ops_at(c, x)->type,
                                 .bounds = like->bounds,
                                 .axis = like->axis,
-                                .input_count = 2,
                                 .input = {x, index},
                                 .shape = ops_at(c, index)->shape});
 }
@@ -250,7 +255,7 @@ static value_id scatter(hg_computation *c, const ops_node *like, int is_sum, val
                         value_id source) {
   if (x == 0) return 0;
   return ops_scatter(c, &(ops_node){.kind = OPS_SCATTER, .type = ops_at(c, x)->type, .reduce = (uint8_t)is_sum,
-                                    .bounds = like->bounds, .axis = like->axis, .input_count = 3,
+                                    .bounds = like->bounds, .axis = like->axis,
                                     .input = {x, index, source}, .shape = ops_at(c, x)->shape});
 }
 
@@ -302,29 +307,16 @@ static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
+#define flow_none NULL
+static void (*const flows[OPS_NODE_KINDS])(ops_gradient *g, const ops_node *node, value_id amount) = {
+#define OPS_NODE_KIND(id, name, inputs, work, passes, is, has, term, flow, launch) [OPS_##id] = flow_##flow,
+#include "ops/graph/kinds.def"
+#undef OPS_NODE_KIND
+};
+#undef flow_none
+
 void ops_flow_through(ops_gradient *g, value_id of, value_id amount) {
   ops_node node = *ops_at(g->c, of); /* a copy: nodes move when some are added */
-  switch ((ops_kind)node.kind) {
-    case OPS_POINTWISE: flow_pointwise(g, of, &node, amount); break;
-    case OPS_VIEW: flow_view(g, &node, amount); break;
-    case OPS_RESHAPE: {
-      ops_shape shape = ops_at(g->c, node.input[0])->shape;
-      ops_flow(g, node.input[0], ops_reshape(g->c, amount, &shape));
-      break;
-    }
-    case OPS_REDUCE: flow_reduce(g, of, &node, amount); break;
-    case OPS_CONTRACT:
-      g->c->numerics = node.numerics;
-      flow_contract(g, &node, amount);
-      break;
-    case OPS_GATHER: flow_gather(g, &node, amount); break;
-    case OPS_SCATTER: flow_scatter(g, &node, amount); break;
-    case OPS_CONCATENATE: flow_concatenate(g, &node, amount); break;
-    case OPS_PAD: flow_pad(g, &node, amount); break;
-    case OPS_UPDATE: flow_update(g, &node, amount); break;
-    case OPS_INPUT:
-    case OPS_CONSTANT:
-    case OPS_COORDINATE:
-    case OPS_RANDOM: break;
-  }
+  g->at = of;
+  if (flows[node.kind] != NULL) flows[node.kind](g, &node, amount);
 }

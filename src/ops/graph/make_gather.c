@@ -19,7 +19,7 @@ static value_id gather(const ops_request *request, value_id x, value_id index, i
     return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s: along axis %d there is nothing to take", OPS_TEXT(c, x),
                       axis);
   return ops_add(c, &(ops_node){.kind = OPS_GATHER, .type = from->type, .bounds = bounds_of(request, index),
-                                .axis = (uint8_t)axis, .input_count = 2, .input = {x, index},
+                                .axis = (uint8_t)axis, .input = {x, index},
                                 .shape = ops_at(c, index)->shape});
 }
 
@@ -104,7 +104,6 @@ static value_id scatter(const ops_request *request, int is_sum) {
                    .reduce = (uint8_t)is_sum,
                    .bounds = bounds_of(request, values[1]),
                    .axis = (uint8_t)axis,
-                   .input_count = 3,
                    .input = {values[0], values[1], values[2]},
                    .shape = shape};
   return ops_cast(c, ops_scatter(c, &node), type);

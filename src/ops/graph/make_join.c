@@ -30,8 +30,10 @@ static value_id join_two(const ops_request *request, value_id a, value_id b, int
   shape.size[axis] += next.size[axis];
   if (!ops_is_countable(&shape))
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%s has more than 2^40 elements", OPS_SHAPE(&shape));
-  return ops_add(c, &(ops_node){.kind = OPS_CONCATENATE, .type = ops_at(c, a)->type, .axis = (uint8_t)axis,
-                                .input_count = 2, .input = {a, b}, .shape = shape});
+  return ops_add(
+      c,
+      &(ops_node){
+          .kind = OPS_CONCATENATE, .type = ops_at(c, a)->type, .axis = (uint8_t)axis, .input = {a, b}, .shape = shape});
 }
 
 /* With one axis more, of one element. */
@@ -76,8 +78,8 @@ static value_id pad(const ops_request *request) {
                         OPS_TEXT(c, x));
   }
   for (uint32_t i = 0; i < node.shape.rank; i++) {
-    node.low[i] = low->count == 0 ? 0 : low->integers[i];
-    node.shape.size[i] += (uint64_t)(node.low[i] + (high->count == 0 ? 0 : high->integers[i]));
+    node.view.start[i] = low->count == 0 ? 0 : low->integers[i];
+    node.shape.size[i] += (uint64_t)(node.view.start[i] + (high->count == 0 ? 0 : high->integers[i]));
   }
   if (!ops_is_countable(&node.shape))
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%s has more than 2^40 elements", OPS_SHAPE(&node.shape));
@@ -92,7 +94,7 @@ static value_id pad(const ops_request *request) {
   if (ops_same_shape(&node.shape, &ops_at(c, x)->shape)) return pair[0];
   if (ops_count(&ops_at(c, x)->shape) == 0) return ops_broadcast(c, pair[1], &node.shape);
   node.type = ops_at(c, pair[0])->type;
-  node.input_count = 2, node.input[0] = pair[0], node.input[1] = pair[1];
+  node.input[0] = pair[0], node.input[1] = pair[1];
   return ops_add(c, &node);
 }
 

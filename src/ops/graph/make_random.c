@@ -20,7 +20,7 @@ static value_id words(const ops_request *request, const ops_shape *shape) {
   value_id counter =
       request->inputs[1] == 0 ? ops_constant(c, ATLAS_u64, 0) : ops_cast(c, request->inputs[1], ATLAS_u64);
   if (key == 0 || counter == 0) return 0;
-  return ops_add(c, &(ops_node){.kind = OPS_RANDOM, .type = ATLAS_u32, .input_count = 2, .input = {key, counter},
+  return ops_add(c, &(ops_node){.kind = OPS_RANDOM, .type = ATLAS_u32, .input = {key, counter},
                                 .shape = *shape});
 }
 

@@ -141,7 +141,7 @@ static value_id axis_numbers(const ops_request *request) {
     return ops_refuse(request, HG_INVALID_ARGUMENT, "there is no axis of number %lld and length %lld",
                       (long long)number, (long long)length);
   return ops_add(request->c, &(ops_node){.kind = OPS_RESHAPE, .type = x->type, .axes = UINT32_C(1) << number,
-                                         .bits = (uint64_t)length, .input_count = 1, .input = {request->inputs[0]},
+                                         .bits = (uint64_t)length, .input = {request->inputs[0]},
                                          .shape = x->shape});
 }
 

@@ -19,6 +19,15 @@ value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...
   return 0;
 }
 
+/* ---- kinds ------------------------------------------------------------------------------------------------------- */
+
+const ops_kind_row ops_kinds[OPS_NODE_KINDS] = {
+#define OPS_NODE_KIND(id, called, takes, costs, reads, properties, lists, term, flow, launch) \
+  [OPS_##id] = {.name = called, .inputs = takes, .work = costs, .passes = reads, .is = properties, .has = lists},
+#include "ops/graph/kinds.def"
+#undef OPS_NODE_KIND
+};
+
 /* ---- equal nodes are one ----------------------------------------------------------------------------------------- */
 
 /* Over the words of a node: they are all set, padding included, because ops_add copies field by field. */
@@ -50,32 +59,35 @@ static int grow_buckets(hg_computation *c) {
 }
 
 /* A copy in which whatever the kind does not use is zero: dimensions beyond the rank, inputs that are not there. */
-static ops_node clean(const ops_node *node) {
+static ops_node clean(const hg_computation *c, const ops_node *node) {
   ops_node copy;
+  const ops_kind_row *kind = ops_kind_of(node);
   memset(&copy, 0, sizeof copy);
-  copy.kind = node->kind, copy.type = node->type, copy.input_count = node->input_count, copy.reduce = node->reduce;
+  copy.kind = node->kind, copy.type = node->type, copy.reduce = node->reduce;
+  copy.input_count = kind->inputs != OPS_ANY ? kind->inputs : node->input_count;
   copy.op = node->op, copy.bounds = node->bounds, copy.axis = node->axis, copy.axes = node->axes;
   copy.index = node->index, copy.bits = node->bits;
-  for (uint32_t i = 0; i < node->input_count; i++) copy.input[i] = node->input[i];
+  for (uint32_t i = 0; i < copy.input_count; i++) copy.input[i] = node->input[i];
   copy.shape.rank = node->shape.rank;
   for (uint32_t i = 0; i < node->shape.rank; i++) {
     copy.shape.size[i] = node->shape.size[i];
-    if (node->kind == OPS_PAD) copy.low[i] = node->low[i];
-    if (node->kind == OPS_VIEW) copy.view.axis[i] = node->view.axis[i];
-    if (node->kind == OPS_VIEW || node->kind == OPS_UPDATE) copy.view.step[i] = node->view.step[i];
-    if (node->kind == OPS_UPDATE) copy.view.start[i] = node->view.start[i];
+    if ((kind->has & OPS_AXES) != 0) copy.view.axis[i] = node->view.axis[i];
+    if ((kind->has & OPS_STEPS) != 0) copy.view.step[i] = node->view.step[i];
   }
-  if (node->kind == OPS_VIEW) memcpy(copy.view.start, node->view.start, sizeof copy.view.start);
+  uint32_t starts = (kind->has & OPS_STARTS) != 0 ? ops_at(c, node->input[0])->shape.rank : 0;
+  for (uint32_t i = 0; i < starts; i++) copy.view.start[i] = node->view.start[i];
   return copy;
 }
 
 value_id ops_add(hg_computation *c, const ops_node *node) {
+  const ops_kind_row *kind = ops_kind_of(node);
+  uint32_t inputs = kind->inputs != OPS_ANY ? kind->inputs : node->input_count;
   if (c->status != HG_OK) return 0;
-  for (uint32_t i = 0; i < node->input_count; i++)
+  for (uint32_t i = 0; i < inputs; i++)
     if (node->input[i] == 0) return 0;
   if (2 * (c->nodes.count + 1) > c->buckets.count && !grow_buckets(c))
     return ops_failed(c, HG_OUT_OF_MEMORY, "no memory for a computation of %zu nodes", c->nodes.count);
-  ops_node copy = clean(node);
+  ops_node copy = clean(c, node);
   uint32_t *places = c->buckets.data, mask = (uint32_t)c->buckets.count - 1, at = hash_of(&copy) & mask;
   for (; places[at] != 0; at = (at + 1) & mask)
     if (memcmp((const uint8_t *)c->nodes.data + (places[at] - 1) * sizeof copy, (const void *)&copy, sizeof copy) == 0)
@@ -250,7 +262,7 @@ static int has_elements(const ops_shape *shape) {
 value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, const ops_shape *shape) {
   if (value == 0) return 0;
   const ops_node *input = ops_at(c, value);
-  ops_node node = {.kind = OPS_VIEW, .type = input->type, .input_count = 1, .input = {value}, .shape = *shape};
+  ops_node node = {.kind = OPS_VIEW, .type = input->type, .input = {value}, .shape = *shape};
   node.view = *view;
   for (uint32_t j = 0; j < shape->rank; j++) /* along one element there is nothing to step */
     if (shape->size[j] == 1) node.view.axis[j] = -1, node.view.step[j] = 0;
@@ -300,14 +312,14 @@ value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape) 
   const ops_node *input = ops_at(c, value);
   if (same_shape(&input->shape, shape)) return value;
   if (input->kind == OPS_RESHAPE && !ops_is_named(input)) return ops_reshape(c, input->input[0], shape);
-  return ops_add(c, &(ops_node){.kind = OPS_RESHAPE, .type = input->type, .input_count = 1, .input = {value},
+  return ops_add(c, &(ops_node){.kind = OPS_RESHAPE, .type = input->type, .input = {value},
                                 .shape = *shape});
 }
 
 value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axes, int keep) {
   if (value == 0) return 0;
   const ops_node *input = ops_at(c, value);
-  ops_node node = {.kind = OPS_REDUCE, .type = input->type, .reduce = (uint8_t)reduce, .axes = axes, .input_count = 1,
+  ops_node node = {.kind = OPS_REDUCE, .type = input->type, .reduce = (uint8_t)reduce, .axes = axes,
                    .input = {value}};
   if (reduce == OPS_ARGMIN || reduce == OPS_ARGMAX) node.type = ATLAS_i64;
   ops_shape kept = input->shape;
@@ -327,7 +339,7 @@ uint8_t ops_numerics_for(atlas_type type, uint32_t numerics) {
 value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type) {
   if (a == 0 || b == 0) return 0;
   const ops_shape *left = &ops_at(c, a)->shape, *right = &ops_at(c, b)->shape;
-  ops_node node = {.kind = OPS_CONTRACT, .type = (uint8_t)type, .input_count = 2, .input = {a, b}};
+  ops_node node = {.kind = OPS_CONTRACT, .type = (uint8_t)type, .input = {a, b}};
   node.shape = (ops_shape){.rank = 3, .size = {left->size[0], left->size[1], right->size[2]}};
   node.numerics = ops_numerics_for((atlas_type)ops_at(c, a)->type, c->numerics);
   uint64_t sizes[] = {left->size[0], left->size[1], right->size[2], left->size[2]};
@@ -358,7 +370,7 @@ value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops
   if (!has_elements(&part->shape)) return x;
   if (same_shape(&base->shape, &part->shape)) return source; /* steps of 1, from 0 on */
   ops_node node = {
-      .kind = OPS_UPDATE, .type = base->type, .input_count = 2, .input = {x, source}, .shape = base->shape};
+      .kind = OPS_UPDATE, .type = base->type, .input = {x, source}, .shape = base->shape};
   memcpy(node.view.start, box->start, sizeof box->start);
   memcpy(node.view.step, box->step, sizeof box->step);
   for (uint32_t i = 0; i < part->shape.rank; i++)

@@ -16,21 +16,36 @@ typedef struct ops_shape {
 } ops_shape;
 
 typedef enum ops_kind {
-  OPS_INPUT,       /* index */
-  OPS_CONSTANT,    /* bits, of the node's type; rank 0 */
-  OPS_COORDINATE,  /* the index along `axis`, type i64: aranges, masks, one-hot */
-  OPS_POINTWISE,   /* `op` of inputs of one shape; comparisons give bool */
-  OPS_VIEW,        /* element i of it is the input's element view(i) */
-  OPS_RESHAPE,     /* the same elements in C order in another shape, or named: see ops_is_named */
-  OPS_REDUCE,      /* `reduce` over `axes` (bits), which vanish; order F over them in C order */
-  OPS_CONTRACT,    /* [batch, m, k] x [batch, k, n] -> [batch, m, n]; order C over k */
-  OPS_GATHER,      /* input 0 along `axis` by the numbers of input 1 */
-  OPS_SCATTER,     /* input 0 with input 2 put in at the numbers of input 1 along `axis` */
-  OPS_RANDOM,      /* word (linear index) of the Philox sequence; inputs: key u64, counter u64 (rank 0); type u32 */
-  OPS_CONCATENATE, /* inputs 0 and 1 one after the other along `axis` */
-  OPS_PAD, /* input 0 amid input 1 (rank 0): `low` elements before along each axis, the rest of the shape behind */
-  OPS_UPDATE /* input 0, but for a box of it: element j of input 1 stands at view.start + view.step * j, steps >= 1 */
+#define OPS_NODE_KIND(id, ...) OPS_##id,
+#include "ops/graph/kinds.def"
+#undef OPS_NODE_KIND
+  OPS_NODE_KINDS
 } ops_kind;
+
+enum { OPS_ANY = 255 /* inputs */ };
+
+/* What a kind of node is to the planner. */
+enum {
+  OPS_VIRTUAL = 1,        /* no work: it is computed wherever it is read */
+  OPS_ELEMENT_WISE = 2,   /* each element is an expression of elements of its inputs */
+  OPS_MOVES = 4,          /* which are not those of its own index alone */
+  OPS_AROUND = 8,         /* it tests along each axis whether it is within a smaller input, or amid the rest */
+  OPS_FOLD = 16,          /* a launch has one of a kind, and an element of it is there for its own row or place alone */
+  OPS_IN_MEMORY = 32,     /* a launch has written it, whatever becomes of it: updates may be written over it */
+  OPS_BY_NUMBER = 64,     /* input 1 are numbers along `axis`, which may be out of range: `bounds` */
+  OPS_TAKES = 128,        /* from input 0, which lies in a storage */
+  OPS_SHAPE_FOLLOWS = 256 /* from its inputs', or it is none */
+};
+
+/* Lists of ops_node.view. */
+enum { OPS_AXES = 1, OPS_STEPS = 2, OPS_STARTS = 4 };
+
+/* A row of kinds.def. */
+typedef struct ops_kind_row {
+  const char *name;
+  uint8_t inputs, work, passes, has;
+  uint16_t is;
+} ops_kind_row;
 
 typedef enum ops_reduce { OPS_SUM, OPS_PRODUCT, OPS_MIN, OPS_MAX, OPS_ARGMIN, OPS_ARGMAX } ops_reduce;
 /* Numbers out of range: a fault, counted from the end where negative (then a fault), or moved to the nearest. */
@@ -47,7 +62,7 @@ typedef struct ops_view {
 typedef struct ops_node {
   uint8_t kind; /* ops_kind */
   uint8_t type; /* atlas_type; of POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
-  uint8_t input_count;
+  uint8_t input_count; /* as kinds.def says; of POINTWISE the maker */
   uint8_t reduce; /* ops_reduce; of SCATTER: 1 adds */
   uint16_t op;    /* atlas_op of POINTWISE; a comparison, pand, por, pxor, pnot on bool; sel (bool, a, b); cvt */
   union {
@@ -60,10 +75,7 @@ typedef struct ops_node {
   value_id input[3];
   uint64_t bits;  /* CONSTANT; of RESHAPE likewise */
   ops_shape shape;
-  union {
-    ops_view view; /* of VIEW; of UPDATE without `axis` */
-    int64_t low[HG_MAX_RANK]; /* PAD */
-  };
+  ops_view view; /* of the kinds that have lists of it */
 } ops_node;
 
 /* How an operation of the table was called, in a formula or by the user: for gradients and reports. Inputs are as
@@ -110,6 +122,11 @@ static inline const ops_node *ops_at(const hg_computation *c, value_id value) {
   return (const ops_node *)c->nodes.data + (value - 1);
 }
 
+extern const ops_kind_row ops_kinds[OPS_NODE_KINDS]; /* by ops_kind */
+
+static inline const ops_kind_row *ops_kind_of(const ops_node *node) { return &ops_kinds[node->kind]; }
+static inline int ops_kind_is(const ops_node *node, uint32_t is) { return (ops_kinds[node->kind].is & is) != 0; }
+
 static inline uint64_t ops_count(const ops_shape *shape) {
   uint64_t count = 1;
   for (uint32_t i = 0; i < shape->rank; i++) count *= shape->size[i];
@@ -122,9 +139,9 @@ value_id ops_add(hg_computation *c, const ops_node *node);
 
 /* Of the shape of its input, whose numbers are of elements along the one axis in `axes`, which has `bits` of them. */
 static inline int ops_is_named(const ops_node *node) { return node->kind == OPS_RESHAPE && node->axes != 0; }
-/* GATHER or SCATTER by numbers that may be out of range. */
+/* By numbers that may be out of range. */
 static inline int ops_is_guarded(const ops_node *node) {
-  return (node->kind == OPS_GATHER || node->kind == OPS_SCATTER) && node->bounds != OPS_CLAMP;
+  return ops_kind_is(node, OPS_BY_NUMBER) && node->bounds != OPS_CLAMP;
 }
 
 /* The call of the user's that a node was added for; NULL: there is none. */

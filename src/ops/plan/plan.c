@@ -56,6 +56,15 @@ static hg_status sort_values(const hg_allocator *allocator, value_id *values, si
   return HG_OK;
 }
 
+/* By kind of node: who writes the launch that such a node has for itself. */
+#define ops_write_none NULL
+static hg_status (*const alone[OPS_NODE_KINDS])(const ops_group *group, ops_step *steps) = {
+#define OPS_NODE_KIND(id, name, inputs, work, passes, is, has, term, flow, launch) [OPS_##id] = ops_write_##launch,
+#include "ops/graph/kinds.def"
+#undef OPS_NODE_KIND
+};
+#undef ops_write_none
+
 static hg_status write_group(const planner *p, const ops_group *group, ops_step *steps) {
   const ops_node *first = ops_at(p->c, group->results[0]);
   uint32_t number = p->cluster_of[group->results[0] - 1] - 1;
@@ -63,8 +72,7 @@ static hg_status write_group(const planner *p, const ops_group *group, ops_step 
   if (kind == MAP) return ops_write_map(group, steps);
   if (kind == ROWS) return ops_write_rows(group, steps);
   if (kind == CONTRACTION) return ops_write_contract(group, steps);
-  if (first->kind == OPS_SCATTER) return ops_write_scatter(group, steps);
-  if (first->kind == OPS_UPDATE) return ops_write_update(group, steps);
+  if (alone[first->kind] != NULL) return alone[first->kind](group, steps);
   return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
 }
 

@@ -21,7 +21,7 @@ static uint64_t count_of(const planner *p, uint32_t index) { return ops_count(&n
 
 /* It may be computed wherever it is read. */
 static int may_be_inline(const planner *p, uint32_t i) {
-  return is_virtual(node_at(p, i)) || (hg_plan_is_element_wise(node_at(p, i)) && p->uses[i] <= 1);
+  return is_virtual(node_at(p, i)) || (is_element_wise(node_at(p, i)) && p->uses[i] <= 1);
 }
 
 /* By node: the last one that reads it, directly or through nodes that are computed there. */
@@ -33,12 +33,6 @@ static void find_last_readers(const planner *p, uint32_t *last) {
     }
 }
 
-/* It lies in memory that a launch has written, whatever becomes of the update. */
-static int has_memory(const ops_node *node) {
-  return node->kind == OPS_UPDATE || node->kind == OPS_REDUCE || node->kind == OPS_CONTRACT ||
-         node->kind == OPS_SCATTER;
-}
-
 /* Whether the source reads the base, by nodes that its launch would compute. */
 static int source_reads(planner *p, uint32_t update, uint32_t base) {
   uint32_t source = node_at(p, update)->input[1] - 1;
@@ -48,7 +42,7 @@ static int source_reads(planner *p, uint32_t update, uint32_t base) {
   p->stamp[base] = p->epoch;
   for (uint32_t i = base + 1; i <= source; i++) {
     const ops_node *node = node_at(p, i);
-    if (!is_virtual(node) && !hg_plan_is_element_wise(node)) continue;
+    if (!is_virtual(node) && !is_element_wise(node)) continue;
     for (uint32_t j = 0; j < node->input_count; j++)
       if (p->stamp[node->input[j] - 1] == p->epoch) p->stamp[i] = p->epoch;
   }
@@ -57,7 +51,9 @@ static int source_reads(planner *p, uint32_t update, uint32_t base) {
 
 static int may_be_box(const planner *p, uint32_t update, uint32_t length) {
   uint32_t base = node_at(p, update)->input[0] - 1, source = node_at(p, update)->input[1] - 1;
-  if (!has_memory(node_at(p, base)) || p->ends[base] != 0 || count_of(p, source) > count_of(p, update) / 2) return 0;
+  if (!ops_kind_is(node_at(p, base), OPS_IN_MEMORY) || p->ends[base] != 0 ||
+      count_of(p, source) > count_of(p, update) / 2)
+    return 0;
   return length > FEW_UPDATES || count_of(p, update) > SMALL_ELEMENTS;
 }
 

@@ -38,13 +38,12 @@ static void mark_live(planner *p) {
     else if ((p->ends[i] & CHECKS) != 0) p->live[i] = 1;
     if (!p->live[i]) continue;
     const ops_node *node = node_at(p, i);
-    uint64_t elements =
-        node->kind == OPS_REDUCE ? ops_count(&node_at(p, node->input[0] - 1)->shape) : ops_count(&node->shape);
+    uint64_t elements = ops_count(&node->shape), passes = ops_kind_of(node)->passes;
     for (uint32_t j = 0; j < node->input_count; j++) {
       p->live[node->input[j] - 1] = 1;
       if (is_virtual(node)) continue;
-      uint64_t own = ops_count(&node_at(p, node->input[j] - 1)->shape); /* a tile's values are read by several tiles */
-      count_use(p, node->input[j], node->kind == OPS_CONTRACT ? 2 * own : elements);
+      uint64_t own = ops_count(&node_at(p, node->input[j] - 1)->shape);
+      count_use(p, node->input[j], passes != 0 ? passes * own : elements);
     }
   }
 }
@@ -59,11 +58,6 @@ static int is_cheap(atlas_op op) {
 /* Outputs, and what an operation reads by numbers of its own. */
 static int must_lie_in_storage(const planner *p, uint32_t index) {
   return p->ends[index] != 0 || p->is_inline[index] == PLAN_DEMANDED;
-}
-
-int hg_plan_is_element_wise(const ops_node *node) {
-  return node->kind == OPS_POINTWISE || node->kind == OPS_GATHER || node->kind == OPS_RANDOM ||
-         node->kind == OPS_CONCATENATE || node->kind == OPS_PAD || node->kind == OPS_UPDATE;
 }
 
 static int is_widening(const planner *p, const ops_node *node) {
@@ -84,7 +78,7 @@ static int widens_stored(const planner *p, const ops_node *node) {
  */
 static int is_worth_inlining(const planner *p, uint32_t i) {
   const ops_node *node = node_at(p, i);
-  if (!hg_plan_is_element_wise(node)) return 0;
+  if (!is_element_wise(node)) return 0;
   if (must_lie_in_storage(p, i)) return 0;
   if (widens_stored(p, node)) return 1;
   uint64_t own = ops_count(&node->shape);
@@ -110,7 +104,7 @@ static void demand_storage(planner *p) {
     if (!p->live[i]) continue;
     if (node->kind == OPS_CONTRACT)
       for (uint32_t j = 0; j < 2; j++) demand_operand(p, node->input[j]);
-    if (node->kind == OPS_GATHER)
+    if (ops_kind_is(node, OPS_TAKES))
       p->is_inline[node->input[0] - 1] = PLAN_DEMANDED;
   }
 }
@@ -255,9 +249,9 @@ static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wa
   }
   if (to->kind == ROWS) {
     const ops_node *own = renamed(p, node);
-    if ((!hg_plan_is_element_wise(own) && own->kind != OPS_REDUCE) || !same_but_ones(&own->shape, &node->shape))
+    if ((!is_element_wise(own) && own->kind != OPS_REDUCE) || !same_but_ones(&own->shape, &node->shape))
       return 0;
-  } else if (!hg_plan_is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
+  } else if (!is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
   if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
   if (same(&node->shape, &to->space)) return to->kind == MAP || (p->ends[index] & UPDATES) == 0;
   if (to->kind != ROWS) return 0;
@@ -286,7 +280,7 @@ static hg_status takes_from(planner *p, uint32_t index, uint32_t number, int *is
   do {
     const ops_node *node = node_at(p, i);
     if (i != index && p->cluster_of[i] != NONE) continue;
-    *is_taking |= node->kind == OPS_GATHER && p->cluster_of[node->input[0] - 1] == number + 1;
+    *is_taking |= ops_kind_is(node, OPS_TAKES) && p->cluster_of[node->input[0] - 1] == number + 1;
     HG_TRY(hg_walk_into(p, i));
   } while (!*is_taking && hg_walk_next(p, &i));
   return HG_OK;
@@ -380,7 +374,7 @@ static cluster cluster_of_one(const planner *p, uint32_t index) {
   const ops_node *node = node_at(p, index);
   cluster one = {.kind = ALONE, .space = node->shape};
   if ((p->boxes[index] & PLAN_BOX) != 0) return one;
-  if (hg_plan_is_element_wise(node) || is_virtual(node)) one.kind = MAP;
+  if (is_element_wise(node) || is_virtual(node)) one.kind = MAP;
   if (node->kind == OPS_CONTRACT) one.kind = CONTRACTION;
   if (node->kind == OPS_REDUCE) {
     one.kind = ROWS;

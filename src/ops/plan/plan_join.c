@@ -32,7 +32,7 @@ static hg_status add_storages(planner *p, uint32_t number, open_launch *l, int *
     int is_stored = p->storage_of[i] != 0, is_own = p->cluster_of[i] == number + 1;
     if (is_stored && !add_storage(l, p->storage_of[i] - 1)) *is_possible = 0;
     if (node->kind == OPS_INPUT || (is_stored && !is_own)) continue;
-    if (node->kind == OPS_GATHER) *is_possible = 0;
+    if (ops_kind_is(node, OPS_BY_NUMBER)) *is_possible = 0;
     HG_TRY(hg_walk_into(p, i));
   }
   *is_possible &= l->storage_count > 0;

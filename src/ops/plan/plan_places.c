@@ -21,8 +21,7 @@ enum { OWN_PLACE = 1 /* the set of the element's own */ };
 /* Element i of it is element i of its input, or the input's only one along an axis. */
 static int stays(const ops_node *node) {
   int last = -1;
-  if (node->kind != OPS_VIEW)
-    return node->kind != OPS_PAD && node->kind != OPS_CONCATENATE && node->kind != OPS_UPDATE;
+  if (node->kind != OPS_VIEW) return !ops_kind_is(node, OPS_MOVES);
   for (uint32_t j = 0; j < node->shape.rank; j++) {
     if (node->shape.size[j] == 1 || node->view.axis[j] < 0) continue;
     if (node->view.axis[j] <= last || node->view.step[j] != 1 || node->view.start[node->view.axis[j]] != 0) return 0;
@@ -39,12 +38,9 @@ static int is_inside(const planner *p, uint32_t i, uint32_t number) {
 /* Instructions for one element; of those that read a storage, the address and the load. */
 static uint32_t work_of(const planner *p, uint32_t index, uint32_t number) {
   const ops_node *node = node_at(p, index);
-  uint32_t work = is_virtual(node) ? 0 : 1;
+  uint32_t work = ops_kind_of(node)->work;
   if (node->kind == OPS_POINTWISE) work = ops_work_of((atlas_op)node->op);
-  if (node->kind == OPS_RANDOM) work = 100;
-  if (node->kind == OPS_GATHER) work = 10;
-  if (node->kind == OPS_CONCATENATE) work = 5;
-  if (node->kind == OPS_PAD || node->kind == OPS_UPDATE) { /* inside, or amid the rest */
+  if (ops_kind_is(node, OPS_AROUND)) {
     const ops_shape *inside = &node_at(p, node->input[node->kind == OPS_PAD ? 0 : 1] - 1)->shape;
     for (uint32_t d = 0; d < node->shape.rank; d++) work += node->shape.size[d] != inside->size[d] ? 4 : 0;
   }
@@ -121,8 +117,8 @@ static void forget_places(planner *p, uint32_t first, uint32_t index) {
 /* A row's reduction is there for that row alone, and a product for its own element. */
 static int is_out_of_reach(const planner *p, uint32_t i, uint32_t number) {
   const ops_node *node = node_at(p, i);
-  int is_bound = node->kind == OPS_REDUCE || node->kind == OPS_CONTRACT;
-  return is_bound && p->cluster_of[i] == number + 1 && p->places[i].set != 0 && set_of(p, i) != OWN_PLACE;
+  return ops_kind_is(node, OPS_FOLD) && p->cluster_of[i] == number + 1 && p->places[i].set != 0 &&
+         set_of(p, i) != OWN_PLACE;
 }
 
 hg_status hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number, int *is_worth) {

@@ -69,13 +69,15 @@ static uint32_t best_cut(const planner *p, const cuts *s) {
 }
 
 /* What makes a cluster more than a map. */
-static int is_of_kind(const ops_node *node) { return node->kind == OPS_REDUCE || node->kind == OPS_CONTRACT; }
+static int is_fold(const planner *p, const cuts *s, uint32_t k) {
+  return ops_kind_is(node_at(p, node_of(s, k)), OPS_FOLD);
+}
 
 /* Where a part that begins at a place, in the half that ends at another one, has to end: elements of several shapes are
  * no map. */
 static uint32_t end_of_part(const planner *p, const cuts *s, uint32_t first, uint32_t end) {
   for (uint32_t k = first; k < end; k++)
-    if (is_of_kind(node_at(p, node_of(s, k)))) return end;
+    if (is_fold(p, s, k)) return end;
   const ops_shape *shape = &node_at(p, node_of(s, first))->shape;
   uint32_t k = first + 1;
   while (k < end && ops_same_shape(&node_at(p, node_of(s, k))->shape, shape)) k++;
@@ -93,7 +95,7 @@ static hg_status set_part(planner *p, const cuts *s, uint32_t first, uint32_t en
   cluster part = {.kind = MAP, .space = node_at(p, node_of(s, first))->shape};
   uint32_t number;
   for (uint32_t k = first; k < end; k++)
-    if (is_of_kind(node_at(p, node_of(s, k)))) part = ((const cluster *)p->clusters.data)[s->number];
+    if (is_fold(p, s, k)) part = ((const cluster *)p->clusters.data)[s->number];
   HG_TRY(add_cluster(p, &part, &number));
   for (uint32_t k = first; k < end; k++) {
     uint32_t *storage = &p->storage_of[node_of(s, k)];

@@ -1,6 +1,6 @@
 /* planner.h - what the parts of the planner share: see plan.c.
  *
- * Circle: plan_boxes plan_clusters plan_storages: an update in place is a cluster that comes after others, and a
+ * Circle: plan_boxes plan_storages: an update in place is a cluster that comes after others, and a
  * storage of two values. */
 #ifndef HG_OPS_PLANNER_H
 #define HG_OPS_PLANNER_H
@@ -82,11 +82,8 @@ static inline const ops_node *node_at(const planner *p, uint32_t index) {
   return (const ops_node *)p->c->nodes.data + index;
 }
 
-/* Nodes that do no work. */
-static inline int is_virtual(const ops_node *node) {
-  return node->kind == OPS_VIEW || node->kind == OPS_RESHAPE || node->kind == OPS_CONSTANT ||
-         node->kind == OPS_COORDINATE;
-}
+static inline int is_virtual(const ops_node *node) { return ops_kind_is(node, OPS_VIRTUAL); }
+static inline int is_element_wise(const ops_node *node) { return ops_kind_is(node, OPS_ELEMENT_WISE); }
 
 static inline int is_input(const planner *p, value_id value) { return node_at(p, value - 1)->kind == OPS_INPUT; }
 
@@ -138,7 +135,6 @@ void hg_plan_sort(const uint32_t *keys, uint32_t count, uint32_t key_count, plan
 
 enum { PLAN_BOX = 1, PLAN_BASE = 2 /* of such an update */ };
 enum { PLAN_DEMANDED = 2 /* is_inline of what must lie in a storage, while that is being found out */ };
-int hg_plan_is_element_wise(const ops_node *node); /* each element is an expression of elements of its inputs */
 hg_status hg_plan_choose_inline(planner *p);
 hg_status hg_plan_choose_boxes(planner *p);
 /* Adds the clusters that read an update's base: they come before it, if it is written there. */

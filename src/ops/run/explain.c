@@ -90,7 +90,7 @@ static const char *operation_of(const search *s, value_id value) {
   value_id v = name == NULL ? s->named[without_views(s->c, node->input[1]) - 1] : 0;
   while (v != 0 && length_of(s->c, ops_at(s->c, v)) != length_of(s->c, node)) v = s->next[v - 1];
   if (v != 0) name = name_of_call(ops_call_of(s->c, v));
-  return name != NULL ? name : node->kind == OPS_GATHER ? "gather" : "scatter";
+  return name != NULL ? name : ops_kind_of(node)->name;
 }
 
 /* All that a marked node is computed from becomes marked. */

@@ -52,12 +52,6 @@ static hg_status put(walk *w, const void *bytes, size_t byte_count) {
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
-/* Its shape does not follow from its inputs'. */
-static int has_own_shape(const ops_node *node) {
-  return node->kind != OPS_POINTWISE && node->kind != OPS_REDUCE && node->kind != OPS_INPUT &&
-         node->kind != OPS_CONSTANT;
-}
-
 enum { NODE_BYTES = 64 + 4 * HG_MAX_RANK * (int)sizeof(uint64_t) }; /* no node takes more */
 
 static uint8_t *add(uint8_t *at, const void *bytes, size_t byte_count) {
@@ -79,20 +73,15 @@ static hg_status put_node(walk *w, const ops_node *node) {
   if (node->axes != 0) at = add(at, &node->axes, sizeof node->axes);
   if (node->index != 0) at = add(at, &node->index, sizeof node->index);
   if (node->bits != 0) at = add(at, &node->bits, sizeof node->bits);
-  if (has_own_shape(node)) {
+  if (!ops_kind_is(node, OPS_SHAPE_FOLLOWS)) {
     *at++ = (uint8_t)rank;
     at = add(at, node->shape.size, rank * sizeof node->shape.size[0]);
   }
-  if (node->kind == OPS_PAD) at = add(at, node->low, rank * sizeof node->low[0]);
-  if (node->kind == OPS_UPDATE) {
-    at = add(at, node->view.step, rank * sizeof node->view.step[0]);
-    at = add(at, node->view.start, rank * sizeof node->view.start[0]);
-  }
-  if (node->kind == OPS_VIEW) {
-    at = add(at, node->view.axis, rank * sizeof node->view.axis[0]);
-    at = add(at, node->view.step, rank * sizeof node->view.step[0]);
+  uint32_t lists = ops_kind_of(node)->has;
+  if ((lists & OPS_AXES) != 0) at = add(at, node->view.axis, rank * sizeof node->view.axis[0]);
+  if ((lists & OPS_STEPS) != 0) at = add(at, node->view.step, rank * sizeof node->view.step[0]);
+  if ((lists & OPS_STARTS) != 0)
     at = add(at, node->view.start, ops_at(w->c, node->input[0])->shape.rank * sizeof node->view.start[0]);
-  }
   w->key->bytes.count -= NODE_BYTES - (size_t)(at - first);
   return HG_OK;
 }

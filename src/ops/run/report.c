@@ -9,12 +9,6 @@
 /* hg_executable.operations: for each step of the plan its operations in order, each "name" or "3 x name" with a NUL
  * behind it, and an empty one at the end. */
 
-static const char *kind_names[] = {
-    [OPS_INPUT] = "",        [OPS_CONSTANT] = "",       [OPS_COORDINATE] = "index", [OPS_POINTWISE] = "",
-    [OPS_VIEW] = "",         [OPS_RESHAPE] = "",        [OPS_REDUCE] = "reduce",    [OPS_CONTRACT] = "contract",
-    [OPS_GATHER] = "gather", [OPS_SCATTER] = "scatter", [OPS_RANDOM] = "random",    [OPS_CONCATENATE] = "concatenate",
-    [OPS_PAD] = "pad",       [OPS_UPDATE] = "update"};
-
 static const char *const reduce_names[] = {"sum", "prod", "min", "max", "argmin", "argmax"};
 
 /* Of a node that no call was noted for. "": it is no work. */
@@ -24,7 +18,7 @@ static const char *name_of_node(const ops_node *node) {
     return info != NULL ? info->mnemonic : "pointwise";
   }
   if (node->kind == OPS_REDUCE) return reduce_names[node->reduce];
-  return node->kind < sizeof kind_names / sizeof kind_names[0] ? kind_names[node->kind] : "";
+  return ops_kind_of(node)->name;
 }
 
 /* By node: 1 + the call that it was made for. The call of a formula comes after those that it is made of. */

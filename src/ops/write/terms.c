@@ -251,7 +251,7 @@ static int is_loaded(const ops_group *group, value_id value) {
 static const ops_form nowhere[HG_MAX_RANK];
 
 /* Under another shape: of what lies densely, the same number, in that shape, is the place. */
-static hg_status reshape_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+static hg_status term_reshape(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                               term_id *out) {
   (void)term;
   const ops_group *group = t->group;
@@ -277,7 +277,7 @@ static void view_index(const ops_node *node, uint32_t input_rank, const ops_form
 }
 
 /* Input 0 of a gather: at the index, but along `axis` where input 1 says, which has the result's shape. */
-static hg_status gather_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+static hg_status term_gather(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                              term_id *out) {
   uint32_t storage = t->group->storage_of[node->input[0] - 1];
   if (storage == 0) return hg_fail(HG_UNSUPPORTED, "a gather from what no storage holds");
@@ -317,7 +317,7 @@ static hg_status range_term(ops_terms *t, const ops_form *form, uint64_t extent,
 }
 
 /* Both sides are read, each no further than its ends, and one is taken. */
-static hg_status concatenate_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+static hg_status term_concatenate(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                                   term_id *out) {
   const ops_shape *first = &ops_at(t->group->computation, node->input[0])->shape;
   uint32_t axis = node->axis;
@@ -346,7 +346,7 @@ static hg_status and_term(ops_terms *t, term_id next, term_id *condition) {
   return add_term(t, &both, condition);
 }
 
-static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+static hg_status term_pad(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
   const ops_shape *within = &ops_at(t->group->computation, node->input[0])->shape;
   ops_form *inner = index_room(t);
   if (inner == NULL) return HG_OUT_OF_MEMORY;
@@ -354,7 +354,7 @@ static hg_status pad_term(ops_terms *t, const ops_node *node, const ops_form *in
   memcpy(inner, index, node->shape.rank * sizeof *inner);
   for (uint32_t d = 0; d < node->shape.rank; d++) {
     if (within->size[d] == node->shape.size[d]) continue;
-    inner[d].constant -= node->low[d];
+    inner[d].constant -= node->view.start[d];
     term_id along = 0;
     HG_TRY(range_term(t, &inner[d], within->size[d], &along));
     HG_TRY(clamp(t, &inner[d], within->size[d]));
@@ -386,7 +386,7 @@ static hg_status step_back(ops_terms *t, const ops_node *node, uint32_t d, ops_f
   return and_term(t, is_whole, condition);
 }
 
-static hg_status update_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+static hg_status term_update(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                              term_id *out) {
   const ops_shape *box = &ops_at(t->group->computation, node->input[1])->shape;
   ops_form *inner = index_room(t);
@@ -406,7 +406,7 @@ static hg_status update_term(ops_terms *t, const ops_node *node, const ops_form 
   return add_term(t, term, out);
 }
 
-static hg_status view_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+static hg_status term_view(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
   ops_form *inner = index_room(t);
   (void)term;
   if (inner == NULL) return HG_OUT_OF_MEMORY;
@@ -414,7 +414,7 @@ static hg_status view_term(ops_terms *t, const ops_node *node, const ops_form *i
   return ops_term_of(t, node->input[0], inner, out);
 }
 
-static hg_status constant_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+static hg_status term_constant(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                                term_id *out) {
   (void)index;
   term->kind = TERM_CONSTANT;
@@ -422,14 +422,14 @@ static hg_status constant_term(ops_terms *t, const ops_node *node, const ops_for
   return add_term(t, term, out);
 }
 
-static hg_status coordinate_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+static hg_status term_coordinate(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                                  term_id *out) {
   term->kind = TERM_COORDINATE;
   term->form = index[node->axis];
   return add_term(t, term, out);
 }
 
-static hg_status pointwise_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
+static hg_status term_pointwise(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                                 term_id *out) {
   term->kind = TERM_POINTWISE;
   term->op = node->op;
@@ -438,7 +438,7 @@ static hg_status pointwise_term(ops_terms *t, const ops_node *node, const ops_fo
   return add_term(t, term, out);
 }
 
-static hg_status random_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+static hg_status term_random(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
   term->kind = TERM_RANDOM;
   term->form = dense(&node->shape, index);
   term->input_count = 2;
@@ -446,7 +446,7 @@ static hg_status random_term(ops_terms *t, const ops_node *node, const ops_form 
   return add_term(t, term, out);
 }
 
-static hg_status bound_term(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+static hg_status term_bound(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
   term->kind = TERM_BOUND;
   term->form = dense(&node->shape, index);
   return add_term(t, term, out);
@@ -462,16 +462,13 @@ static hg_status load_term(ops_terms *t, const ops_node *node, const ops_form *i
 
 /* They are called by pointers, so that a term within terms takes the stack of its own kind alone. */
 typedef hg_status (*maker)(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out);
-static const maker makers[] = {[OPS_VIEW] = view_term, [OPS_RESHAPE] = reshape_term,
-                               [OPS_CONSTANT] = constant_term, [OPS_COORDINATE] = coordinate_term,
-                               [OPS_POINTWISE] = pointwise_term, [OPS_RANDOM] = random_term,
-                               [OPS_PAD] = pad_term, [OPS_CONCATENATE] = concatenate_term,
-                               [OPS_UPDATE] = update_term, [OPS_GATHER] = gather_term,
-                               [OPS_REDUCE] = bound_term, [OPS_CONTRACT] = bound_term};
-
-static maker maker_of(const ops_node *node) {
-  return node->kind < sizeof makers / sizeof makers[0] ? makers[node->kind] : NULL;
-}
+#define term_none NULL
+static const maker makers[OPS_NODE_KINDS] = {
+#define OPS_NODE_KIND(id, name, inputs, work, passes, is, has, term, flow, launch) [OPS_##id] = term_##term,
+#include "ops/graph/kinds.def"
+#undef OPS_NODE_KIND
+};
+#undef term_none
 
 /* Where a node is read several times by nodes that are, all of it would be gone through again each time. */
 static term_id seen_before(const ops_terms *t, value_id value, const ops_form *index, uint32_t rank) {
@@ -498,7 +495,7 @@ hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_
   memset(&term, 0, sizeof term);
   term.type = node->type;
   term.value = value;
-  maker make = is_loaded(t->group, value) ? load_term : maker_of(node);
+  maker make = is_loaded(t->group, value) ? load_term : makers[node->kind];
   if (make == NULL) return hg_fail(HG_UNSUPPORTED, "node kind %d within a launch", node->kind);
   if (make == load_term) return make(t, node, index, &term, out);
   uint32_t rank = node->shape.rank;
