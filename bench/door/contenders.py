@@ -6,6 +6,7 @@ A contender makes the inputs its own and gives a call without arguments, whose r
 import importlib
 import itertools
 import os
+from functools import cache
 from typing import Any, Callable
 
 import numpy as np
@@ -80,12 +81,19 @@ class Contender:
         return with_new_shapes(call, inputs[0]) if row.options.get("new_shapes") else lambda: call(*inputs)
 
 
+@cache
+def hologram_executor(backend: str) -> Any:
+    """The default one: work without inputs is done there, whoever calls it, and is waited for there."""
+    library = module("hologram")
+    executor = library.Executor(backend=backend)
+    library.set_default_executor(executor)
+    return executor
+
+
 class Hologram(Contender):
     def __init__(self, backend: str):
         super().__init__(backend)
-        self.library = module("hologram")
-        self.executor = self.library.Executor(backend=backend)
-        self.library.set_default_executor(self.executor)
+        self.library, self.executor = module("hologram"), hologram_executor(backend)
 
     def own(self, values: np.ndarray, kind: str) -> Any:
         array = self.library.array(values, device=self.executor)
@@ -140,6 +148,7 @@ class Torch(Contender):
 
 class Compiled(Torch):
     def finish(self, function):
+        self.library.compiler.reset()  # one row is one program: after eight of them it would run the rest uncompiled
         return self.library.compile(function, dynamic=False)
 
 
@@ -193,6 +202,11 @@ class Jax(Contender):
 
     def own(self, values, kind):
         return self.jax.block_until_ready(self.library.asarray(values, dtype="bfloat16" if kind == "bf16" else None))
+
+    def prepare(self, row, values):
+        if row.options.get("size_by_values"):
+            raise Missing("under jax.jit no size goes by values")
+        return super().prepare(row, values)
 
     def finish(self, function):
         compiled = self.jax.jit(function)

@@ -37,8 +37,9 @@ class Row:
     functional: Work | None = None
     np: Work | None = None
     backends: tuple[str, ...] = ("cpu", "cuda")
-    # "tolerance": how far results may be apart, relative to the largest. "new_shapes": each call has other
-    # numbers of rows and columns of the input than all before it, as texts and batches have them.
+    # "tolerance": how far results may be apart, relative to the largest. "size_by_values": the result's size goes
+    # by the inputs' values. "new_shapes": each call has other numbers of rows and columns of the input than all
+    # before it, as texts and batches have them.
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -165,13 +166,14 @@ def rows(backend: str) -> dict[str, Row]:
         "normal": Row({}, f"hg.random.normal(hg.random.key(7), ({half},))", f"torch.randn({half}, device=DEVICE)"),
         "cumulative sum": Row({"x": vector(half)}, "hg.array_api.cumulative_sum(x)", "torch.cumsum(x, 0)", None, "np.cumsum(x)",
                               options={"tolerance": 1e-2}),
-        "mask": Row({"x": vector(half)}, "x[x > 0]", "x[x > 0]", None, "x[x > 0]"),
+        "mask": Row({"x": vector(half)}, "x[x > 0]", "x[x > 0]", None, "x[x > 0]", options={"size_by_values": True}),
         "sort": Row({"x": vector(many >> 4)}, "hg.array_api.sort(x)", "torch.sort(x)[0]", None, "np.sort(x)"),
         "argsort": Row({"x": Input((many >> 4,), "order")}, "hg.array_api.argsort(x)", "torch.argsort(x, stable=True)", None,
                        "np.argsort(x)"),
         "top five of rows": Row({"x": Input((200, 5000), "order")}, "hg.array_api.argsort(x, descending=True)[:, :5]",
                                 "torch.topk(x, 5)[1]", None, "np.argsort(-x)[:, :5]"),
-        "unique": Row({"x": Input((many >> 8,), "i64", 1000)}, "hg.array_api.unique_values(x)", "torch.unique(x)", None, "np.unique(x)"),
+        "unique": Row({"x": Input((many >> 8,), "i64", 1000)}, "hg.array_api.unique_values(x)", "torch.unique(x)", None, "np.unique(x)",
+                      options={"size_by_values": True}),
         "sum": Row({"x": vector(many)}, "hg.sum(x)", "torch.sum(x)", None, "np.sum(x)", options={"tolerance": 1e-3}),
         "flip": Row({"x": vector(half)}, "hg.flip(x, 0)", "torch.flip(x, (0,))", None, "np.flip(x, 0) + 0"),
         "index_add": Row({"t": Input((50000, 256)), "i": Input((half // 256,), "i64", 50000), "x": Input((half // 256, 256))},
@@ -190,8 +192,6 @@ def rows(backend: str) -> dict[str, Row]:
                                        backends=("cuda",), options={"tolerance": 2e-2}),
         "linear, gelu_tanh bf16, fast": Row(layer, **fast("gelu_tanh"), backends=("cuda",), options={"tolerance": 2e-2},
                                             torch="torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b), approximate='tanh')"),
-
-
         "GPT block": Row(gpt_inputs(4 if is_gpu else 1, 1024 if is_gpu else 128, 768), gpt_block, gpt_block_torch,
                          options={"tolerance": 1e-3}),
         "GPT block, forward and backward": Row(gpt_inputs(4 if is_gpu else 1, 1024 if is_gpu else 128, 768), gpt_step, gpt_step_torch,

@@ -4,7 +4,7 @@
     ./dev bench door [OPTION]...      (bench/README.md)
 
 All contenders of a row have turns in one process, in an order drawn anew each time; first calls are made in a process of their own each,
-with empty caches. The exit status tells of wrong answers, never of times."""
+with empty caches. The exit status tells of failures and wrong answers, never of times."""
 
 import argparse
 import json
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any, Callable
@@ -118,12 +119,16 @@ def is_near(a, b, tolerance: float) -> bool:
         return True
     most = max(1.0, abs(float(a.max())), abs(float(a.min())))
     a, b = a.reshape(-1), b.reshape(-1)
-    parts = ((a[i:i + COMPARED].astype(np.float64), b[i:i + COMPARED]) for i in range(0, a.size, COMPARED))
-    return all(np.abs(own - other).max() <= tolerance * most for own, other in parts)
+
+    def part_is_near(begin: int) -> bool:
+        own, other = (v[begin:begin + COMPARED] for v in (a, b))
+        return np.abs(own.astype(np.float64) - other).max() <= tolerance * most
+    with ThreadPoolExecutor() as threads:
+        return all(threads.map(part_is_near, range(0, a.size, COMPARED)))
 
 
 def prepare(row, options: argparse.Namespace, missing: dict[str, str]) -> tuple[dict[str, tuple[Callable, Callable]], list[str]]:
-    """The contenders' calls, and who gives another answer than ours."""
+    """The contenders' calls, and who fails or gives another answer than ours."""
     from contenders import CONTENDERS, Missing
     calls, answer, wrong = {}, None, []
     values = [one.values(number) for number, one in enumerate(row.inputs.values())]
@@ -134,6 +139,10 @@ def prepare(row, options: argparse.Namespace, missing: dict[str, str]) -> tuple[
             own = contender.as_numpy(call())
         except Missing as error:
             missing.setdefault(who, str(error))
+            continue
+        except Exception as error:  # whatever it is: the others and the other rows are still to be measured
+            print(f"\n{who} failed: {type(error).__name__}: {error}")
+            wrong.append(who)
             continue
         answer = answer or own
         is_random = not row.inputs
@@ -236,7 +245,9 @@ def main() -> int:
         calls, wrong = prepare(row, options, missing)
         if wrong:
             data["wrong"].append({"row": name, "who": wrong})
-            print(f"\n{name}: WRONG: {', '.join(wrong)} give another answer than {next(iter(calls))}")
+            print(f"\n{name}: WRONG: {', '.join(wrong)} fail or give another answer than {next(iter(calls), 'the others')}")
+            calls = {who: call for who, call in calls.items() if who not in wrong}
+        if not calls:
             continue
         samples = measure(calls, options)
         firsts = {who: first_calls(name, who, options) for who in calls} if options.first > 0 else {}
