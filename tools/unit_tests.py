@@ -2,9 +2,10 @@
 """The unit tests that a build folder declares (tests/unit/meson.build), for the shell: a line `NAME <tab> COMMAND` each, those of
 the suite `slow` first. Exit status 1 where there is none.
 
-    unit_tests.py FOLDER [--suite NAME] [--without NAME]... [-- WRAPPER...]
+    unit_tests.py FOLDER [--suite NAME] [--without NAME]... [--share K/N] [-- WRAPPER...]
 
---suite: only the tests of this suite; --without: not those of that one; WRAPPER: what the programs are run with."""
+--suite: only the tests of this suite; --without: not those of that one; --share: of those of the suite `long` this share of
+their work (tests/unit/shard.h); WRAPPER: what the programs are run with."""
 
 import argparse
 import json
@@ -18,6 +19,7 @@ def parse(words):
     parser.add_argument("folder", type=Path)
     parser.add_argument("--suite")
     parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--share")
     before = words.index("--") if "--" in words else len(words)
     return parser.parse_args(words[:before]), words[before + 1 :]
 
@@ -30,6 +32,8 @@ def main():
         if (options.suite and options.suite not in suites) or suites & set(options.without):
             continue
         settings = [f"{name}={value}" for name, value in test["env"].items()]
+        if options.share and "long" in suites:
+            settings.append(f"HOLOGRAM_TEST_SHARE={options.share}")
         command = shlex.join(["env", *settings, *wrapper, *test["cmd"]])
         (slow if "slow" in suites else lines).append(f"{test['name']}\t{command}")
     print("\n".join(slow + lines))

@@ -5,6 +5,7 @@
 
 #include "environment.h"
 #include "launching.h"
+#include "shard.h"
 
 #include <stdlib.h>
 
@@ -68,9 +69,11 @@ static inline hg_status launch_beside(hg_executor *on, const char *text, hg_laun
   return status;
 }
 
-/* Launches a program on both and checks that they leave the same status, fault and memory; 1 if it is the memory. */
+/* Launches a program on both and checks that they leave the same status, fault and memory; 0 if it is other memory. A
+ * piece of a long test. */
 static inline int check_beside(const char *text, const hg_launch_desc *desc, const beside_buffer *buffers,
                                size_t count) {
+  if (!in_shard()) return 1;
   hg_fault expected, got;
   uint64_t size = 0;
   for (size_t i = 0; i < count; i++) size += buffers[i].is_result ? buffers[i].size : 0;

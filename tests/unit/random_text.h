@@ -14,6 +14,7 @@
 #include "backend/cpu/targets.h"
 #include "environment.h"
 #include "launching.h"
+#include "shard.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -87,7 +88,8 @@ static hg_fault launch_xy(const char *text, hg_launch_desc *launch, void *x, siz
 static int check_programs(int argc, char **argv, void (*check_program)(uint64_t seed)) {
   uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = SANITIZED ? 40 : 300;
   if (argc > 2) count = strtoull(argv[2], NULL, 10);
-  for (uint64_t i = 0; i < count; i++) check_program(seed + i);
+  for (uint64_t i = 0; i < count; i++)
+    if (in_shard()) check_program(seed + i);
   return check_report();
 }
 

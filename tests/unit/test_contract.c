@@ -8,6 +8,7 @@
 #include "check.h"
 #include "contraction.h"
 #include "environment.h"
+#include "shard.h"
 
 /* ---- cases ----------------------------------------------------------------------------------------------------- */
 
@@ -36,6 +37,7 @@ static void run_on(cpu_isa isa, hg_contraction *c, const memory *m, const uint8_
 
 static void check_case(uint8_t a_type, uint8_t b_type, uint8_t type, uint64_t batch, uint64_t m, uint64_t n,
                        uint64_t k) {
+  if (!in_shard()) return;
   hg_contraction c = {.a_type = a_type, .b_type = b_type, .type = type, .batch = batch, .m = m, .n = n, .k = k};
   memory a = make(a_type, (uint64_t[]){batch, m, k}, c.a_stride, 0);
   memory b = make(b_type, (uint64_t[]){batch, k, n}, c.b_stride, 0);

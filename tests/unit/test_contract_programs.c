@@ -9,6 +9,7 @@
 #include "contraction.h"
 #include "environment.h"
 #include "launching.h"
+#include "shard.h"
 
 static hg_tensor tensor_of(const memory *m, hg_buffer *buffer, uint8_t type, const uint64_t sizes[3],
                            const int64_t strides[3]) {
@@ -45,6 +46,7 @@ static void follow(const hg_contraction *c, const memory *plain, const uint8_t *
 
 static void check_case(uint8_t a_type, uint8_t b_type, uint8_t type, uint64_t batch, uint64_t m, uint64_t n, uint64_t k,
                        int follows) {
+  if (!in_shard()) return;
   hg_contraction c = {.a_type = a_type, .b_type = b_type, .type = type, .batch = batch, .m = m, .n = n, .k = k};
   const uint64_t sizes_a[3] = {batch, m, k}, sizes_b[3] = {batch, k, n}, sizes_c[3] = {batch, m, n};
   memory a = make(a_type, sizes_a, c.a_stride, 0), b = make(b_type, sizes_b, c.b_stride, 0);

@@ -5,6 +5,7 @@
 
 #include "atlas/arith.h"
 #include "launching.h"
+#include "shard.h"
 
 #include <stdlib.h>
 
@@ -263,6 +264,7 @@ static void try_for(hg_computation *c, uint8_t for_gpu, const char *name) {
 
 /* With the blocks that a processor likes, and with those of a GPU. */
 static void try(hg_computation *c, const char *name) {
+  if (!in_shard()) return;
   try_for(c, 0, name);
   try_for(c, 1, name);
 }
