@@ -58,21 +58,21 @@ static hg_status sort_values(const hg_allocator *allocator, value_id *values, si
 
 /* By kind of node: who writes the launch that such a node has for itself. */
 #define ops_write_none NULL
-static hg_status (*const alone[OPS_NODE_KINDS])(const ops_group *group, ops_step *steps) = {
+static hg_status (*const alone[OPS_NODE_KINDS])(const ops_group *group) = {
 #define OPS_NODE_KIND(id, name, inputs, work, passes, is, has, term, flow, launch) [OPS_##id] = ops_write_##launch,
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND
 };
 #undef ops_write_none
 
-static hg_status write_group(const planner *p, const ops_group *group, ops_step *steps) {
+static hg_status write_group(const planner *p, const ops_group *group) {
   const ops_node *first = ops_at(p->c, group->results[0]);
   uint32_t number = p->cluster_of[group->results[0] - 1] - 1;
   uint8_t kind = ((const cluster *)p->clusters.data)[number].kind;
-  if (kind == MAP) return ops_write_map(group, steps);
-  if (kind == ROWS) return ops_write_rows(group, steps);
-  if (kind == CONTRACTION) return ops_write_contract(group, steps);
-  if (alone[first->kind] != NULL) return alone[first->kind](group, steps);
+  if (kind == MAP) return ops_write_map(group);
+  if (kind == ROWS) return ops_write_rows(group);
+  if (kind == CONTRACTION) return ops_write_contract(group);
+  if (alone[first->kind] != NULL) return alone[first->kind](group);
   return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
 }
 
@@ -88,26 +88,34 @@ static void count_bytes(const ops_plan *plan, ops_step *step) {
   }
 }
 
+/* What a writer has made becomes the plan's, of values from one on. */
+static hg_status take_steps(planner *p, uint32_t first_value, hg_status status) {
+  ops_plan *plan = p->plan;
+  ops_step *steps = plan->made.data;
+  size_t taken = 0;
+  for (; taken < plan->made.count && status == HG_OK; taken++) {
+    ops_step *step = &steps[taken];
+    if (step->program == NULL) continue;
+    step->first_value = first_value;
+    step->value_count = (uint32_t)plan->values.count - first_value;
+    count_bytes(plan, step);
+    if (p->note != NULL && step->note[0] == '\0') snprintf(step->note, sizeof step->note, "%s", p->note);
+    status = ops_add_step(plan, step);
+    if (status != HG_OK) break;
+  }
+  ops_drop_steps(plan, taken);
+  plan->made.count = 0;
+  return status;
+}
+
 /* One launch for these groups, or one after the other for parts of a group. */
 static hg_status add_steps(planner *p, const ops_group *groups, uint32_t count) {
-  const hg_allocator *allocator = &p->plan->allocator;
-  ops_step steps[OPS_MOST_STEPS];
-  memset(steps, 0, sizeof steps);
   uint32_t first_value = (uint32_t)p->plan->values.count;
-  hg_status status = count == 1 ? write_group(p, groups, steps) : ops_write_maps(groups, count, steps);
+  hg_status status = count == 1 ? write_group(p, groups) : ops_write_maps(groups, count);
   for (uint32_t i = 0; i < count && status == HG_OK; i++)
-    if (hg_array_append(allocator, &p->plan->values, groups[i].nodes, groups[i].node_count) == NULL)
+    if (hg_array_append(&p->plan->allocator, &p->plan->values, groups[i].nodes, groups[i].node_count) == NULL)
       status = hg_fail_memory("a plan", groups[i].node_count);
-  for (uint32_t i = 0; i < OPS_MOST_STEPS; i++) {
-    if (steps[i].program == NULL) continue;
-    steps[i].first_value = first_value;
-    steps[i].value_count = (uint32_t)p->plan->values.count - first_value;
-    if (status == HG_OK) count_bytes(p->plan, &steps[i]);
-    if (p->note != NULL && steps[i].note[0] == '\0') snprintf(steps[i].note, sizeof steps[i].note, "%s", p->note);
-    if (status == HG_OK) status = ops_add_step(p->plan, &steps[i]);
-    if (status != HG_OK) ops_step_release(allocator, &steps[i]);
-  }
-  return status;
+  return take_steps(p, first_value, status);
 }
 
 /* Of a cluster's nodes. */
@@ -264,14 +272,7 @@ static hg_status write_steps(planner *p) {
 /* ---- copies: what is put out twice, and inputs that are put out or updated --------------------------------------- */
 
 static hg_status add_copy(planner *p, uint32_t from, uint32_t to) {
-  ops_step step;
-  memset(&step, 0, sizeof step);
-  HG_TRY(ops_write_copy(p->plan, from, to, &step));
-  step.first_value = (uint32_t)p->plan->values.count;
-  count_bytes(p->plan, &step);
-  hg_status status = ops_add_step(p->plan, &step);
-  if (status != HG_OK) ops_step_release(&p->plan->allocator, &step);
-  return status;
+  return take_steps(p, (uint32_t)p->plan->values.count, ops_write_copy(p->plan, from, to));
 }
 
 /* Before all else, while inputs are what they were: those that are put out, and those that others will hold. */
@@ -399,7 +400,7 @@ hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computati
   memset(plan, 0, sizeof *plan);
   plan->allocator = *allocator;
   plan->storages.element_size = sizeof(ops_storage);
-  plan->steps.element_size = sizeof(ops_step);
+  plan->steps.element_size = plan->made.element_size = sizeof(ops_step);
   plan->values.element_size = sizeof(value_id);
   plan->programs.element_size = sizeof(uint32_t);
   plan->target = *target;
@@ -410,6 +411,7 @@ hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computati
   hg_status status = plan_all(&p);
   drop_planner(&p);
   plan->target.patience = NULL;
+  hg_array_release(allocator, &plan->made);
   if (status != HG_OK) ops_plan_release(plan);
   return status;
 }

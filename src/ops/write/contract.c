@@ -105,34 +105,35 @@ static hg_status choose(contract *c) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static hg_status write_contract(contract *c, ops_step *steps) {
+static hg_status write_contract(contract *c) {
+  ops_step *step = ops_new_step(c->group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   HG_TRY(find_contraction(c));
   HG_TRY(begin(c));
   contract_results results; /* refuses what cannot be, before there is anything */
   HG_TRY(ops_contract_results(c, &results));
   int is_done = 0;
-  HG_TRY(ops_contract_own(c, &results, steps, &is_done));
+  HG_TRY(ops_contract_own(c, &results, step, &is_done));
   if (is_done) return HG_OK;
   int is_thin = ops_contract_is_thin(c);
   if (is_thin) c->part_chains = 1, c->parts = parts_of(c->k, CONTRACT_CHAIN);
   else HG_TRY(choose(c));
   if (c->parts > 1) HG_TRY(ops_contract_partials(c));
   c->terms.space.size[AT_PART] = c->parts;
-  HG_TRY(is_thin ? ops_contract_thin(c, &steps[0]) : ops_contract_tiles(c, &steps[0]));
-  steps[0].kind = "contract";
-  steps[0].operations = 2 * c->batch * c->m * c->n * c->k;
+  HG_TRY(is_thin ? ops_contract_thin(c, step) : ops_contract_tiles(c, step));
+  step->kind = "contract";
+  step->operations = 2 * c->batch * c->m * c->n * c->k;
   if (c->parts == 1) return HG_OK;
-  int is_many = c->parts > CONTRACT_MOST_PARTS;
-  if (is_many) HG_TRY(ops_contract_fold_groups(c, &steps[1]));
-  return ops_contract_fold(c, &steps[1 + is_many]);
+  while (c->parts > CONTRACT_MOST_PARTS) HG_TRY(ops_contract_fold_groups(c));
+  return ops_contract_fold(c);
 }
 
-hg_status ops_write_contract(const ops_group *group, ops_step *steps) {
+hg_status ops_write_contract(const ops_group *group) {
   contract c;
   memset(&c, 0, sizeof c);
   c.group = group;
   ops_terms_begin(&c.terms, group, &(ops_shape){.rank = 0});
-  hg_status status = write_contract(&c, steps);
+  hg_status status = write_contract(&c);
   ops_terms_release(&c.terms);
   return status;
 }

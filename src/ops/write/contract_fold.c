@@ -81,7 +81,9 @@ static void write_groups(contract *c, uint32_t from, uint64_t parts) {
              atlas_mem_reg(ops_buffer_of(code, c->partial), lane, 0), atlas_reg(sum));
 }
 
-hg_status ops_contract_fold_groups(contract *c, ops_step *step) {
+hg_status ops_contract_fold_groups(contract *c) {
+  ops_step *step = ops_new_step(c->group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   uint32_t from = c->partial;
   uint64_t parts = c->parts;
   c->parts = (parts + CONTRACT_MOST_PARTS - 1) / CONTRACT_MOST_PARTS;
@@ -122,7 +124,9 @@ static void write_program(contract *c, const contract_results *results) {
   code->lane_form = NULL;
 }
 
-hg_status ops_contract_fold(contract *c, ops_step *step) {
+hg_status ops_contract_fold(contract *c) {
+  ops_step *step = ops_new_step(c->group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   contract_results results;
   ops_form form = {.constant = 0};
   term_id partial;

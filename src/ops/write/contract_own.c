@@ -137,7 +137,7 @@ static void say_fast(const own *o, ops_step *step) {
            name[0] != '\0' ? join : "", name, o->what.is_tf32 ? ", of TF32" : "");
 }
 
-hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done) {
+hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *step, int *is_done) {
   ops_plan *plan = c->group->plan;
   own o = {.storages = {c->a.storage, c->b.storage}};
   const char *why = "this backend has canonical kernels alone";
@@ -145,7 +145,7 @@ hg_status ops_contract_own(contract *c, const contract_results *results, ops_ste
   uint64_t bytes = plan->target.contract_scratch != NULL ? find_kernel(c, results, &o, &why) : UINT64_MAX;
   *is_done = bytes != UINT64_MAX;
   if (numerics_of(c) != 0 && (!*is_done || !o.what.is_fast))
-    snprintf(steps[0].note, sizeof steps[0].note, "bit-exact: fast numerics were asked for, but %s", why);
+    snprintf(step->note, sizeof step->note, "bit-exact: fast numerics were asked for, but %s", why);
   if (!*is_done) return HG_OK;
   c->parts = 1;
   if (o.reach.term != results->bound) {
@@ -156,10 +156,10 @@ hg_status ops_contract_own(contract *c, const contract_results *results, ops_ste
   if (c->partial == NO_STORAGE) HG_TRY(ops_contract_partials(c));
   o.storages[SLOT_C] = c->partial;
   if (bytes > 0) HG_TRY(ops_add_temporary(plan, ATLAS_u8, bytes, &scratch));
-  HG_TRY(write_step(c, &o, scratch, &steps[0]));
-  steps[0].lanes = 1;
-  steps[0].kind = "contract";
-  steps[0].operations = 2 * c->batch * c->m * c->n * c->k;
-  if (o.what.is_fast) say_fast(&o, &steps[0]);
-  return o.is_result ? HG_OK : ops_contract_fold(c, &steps[1]);
+  HG_TRY(write_step(c, &o, scratch, step));
+  step->lanes = 1;
+  step->kind = "contract";
+  step->operations = 2 * c->batch * c->m * c->n * c->k;
+  if (o.what.is_fast) say_fast(&o, step);
+  return o.is_result ? HG_OK : ops_contract_fold(c);
 }

@@ -77,13 +77,13 @@ uint32_t ops_contract_reach(const contract *c, const contract_results *results, 
                             contract_reach stages[CONTRACT_MOST_STAGES]);
 /* A kernel of the backend's own, for the result itself or, where something follows, a temporary that a second step
  * reads. *is_done 0: there is none. */
-hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *steps, int *is_done);
+hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *step, int *is_done);
 /* A temporary of [parts, batch, m, n] sums. */
 hg_status ops_contract_partials(contract *c);
 /* Folds so many parts each into one, where there are more than that: then there are as many as the next can fold. */
-hg_status ops_contract_fold_groups(contract *c, ops_step *step);
+hg_status ops_contract_fold_groups(contract *c);
 /* Folds the parts and computes the group's results from them. */
-hg_status ops_contract_fold(contract *c, ops_step *step);
+hg_status ops_contract_fold(contract *c);
 
 /* Of numbers of elements: 32 bits where all fit. */
 atlas_type ops_contract_index_type(const contract *c);

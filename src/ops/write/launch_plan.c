@@ -48,6 +48,16 @@ const ops_plan *ops_look_at_storages(ops_plan *plan) {
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
+ops_step *ops_new_step(ops_plan *plan) {
+  ops_step *step = hg_array_append(&plan->allocator, &plan->made, NULL, 1);
+  if (step == NULL) (void)hg_fail_memory("the launches of a plan", plan->made.count);
+  return step;
+}
+
+void ops_drop_steps(ops_plan *plan, size_t first) {
+  while (plan->made.count > first) ops_step_release(&plan->allocator, (ops_step *)plan->made.data + --plan->made.count);
+}
+
 static uint32_t first_place(const hg_array *programs, uint64_t digest) {
   return (uint32_t)(digest ^ digest >> 32) & ((uint32_t)programs->count - 1);
 }

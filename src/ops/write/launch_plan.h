@@ -74,6 +74,7 @@ typedef struct ops_plan {
   hg_allocator allocator;
   hg_array storages; /* ops_storage */
   hg_array steps;    /* ops_step */
+  hg_array made;     /* ops_step: those of the group in hand, so far */
   hg_array values;   /* value_id: see ops_step.first_value */
   hg_array programs; /* uint32_t: a table by digests, each place 1 + the first step that has a program; 0: free */
   uint64_t workspace_bytes;
@@ -111,18 +112,21 @@ hg_status ops_add_temporary(ops_plan *plan, uint8_t type, uint64_t count, uint32
 /* The plan, of which has_large and has_negative are those of all its storages. */
 const ops_plan *ops_look_at_storages(ops_plan *plan);
 
-/* Writers. Each fills in program, launch shape, bindings and scalars of `steps`: OPS_MOST_STEPS zeroed ones, of which
- * it uses the first (program != NULL); a second folds what the first has made of parts, by way of temporaries that the
- * writer adds to plan->storages, without first_byte, first_step and last_step. HG_UNSUPPORTED: the group is not of its
- * shape, and the planner cuts it differently. */
-enum { OPS_MOST_STEPS = 8 };
-hg_status ops_write_map(const ops_group *group, ops_step *steps);      /* pointwise over one shape, any views */
-hg_status ops_write_update(const ops_group *group, ops_step *step);    /* an update: its box where the base lies */
-hg_status ops_write_maps(const ops_group *groups, uint32_t count, ops_step *step); /* several of them in one launch */
-hg_status ops_write_rows(const ops_group *group,
-                         ops_step *steps); /* reductions along one set of axes, and around them */
-hg_status ops_write_contract(const ops_group *group, ops_step *steps); /* one contraction with prologue and epilogue */
-hg_status ops_write_scatter(const ops_group *group, ops_step *steps);  /* one OPS_SCATTER */
+/* Writers. Each makes steps of the plan's (ops_new_step), with program, launch shape, bindings and scalars: as many as
+ * it takes, of which later ones may fold what earlier ones have made of parts, by way of temporaries that the writer
+ * adds to plan->storages, without first_byte, first_step and last_step. Steps without a program are dropped.
+ * HG_UNSUPPORTED: the group is not of its shape, and the planner cuts it differently. */
+hg_status ops_write_map(const ops_group *group);      /* pointwise over one shape, any views */
+hg_status ops_write_update(const ops_group *group);   /* an update: its box where the base lies */
+hg_status ops_write_maps(const ops_group *groups, uint32_t count); /* several of them in one launch */
+hg_status ops_write_rows(const ops_group *group);     /* reductions along one set of axes, and around them */
+hg_status ops_write_contract(const ops_group *group); /* one contraction with prologue and epilogue */
+hg_status ops_write_scatter(const ops_group *group);  /* one OPS_SCATTER */
+
+/* A zeroed step behind those in plan->made; it moves when there is another one. NULL: no memory, a failure. */
+ops_step *ops_new_step(ops_plan *plan);
+/* Those that are made, from one on. */
+void ops_drop_steps(ops_plan *plan, size_t first);
 
 /* Adds a step, which is the plan's from then on. */
 hg_status ops_add_step(ops_plan *plan, const ops_step *step);
@@ -132,7 +136,7 @@ uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program, ui
 hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_step *step);
 
 /* A storage's elements into another one of the same shape and type. */
-hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step);
+hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to);
 
 void ops_plan_release(ops_plan *plan);
 

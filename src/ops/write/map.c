@@ -115,8 +115,10 @@ static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *te
   return is_taken ? ops_tell_rows(group->plan, &rows, step) : HG_OK;
 }
 
-hg_status ops_write_map(const ops_group *group, ops_step *step) {
+hg_status ops_write_map(const ops_group *group) {
   ops_terms terms;
+  ops_step *step = ops_new_step(group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   ops_terms_begin(&terms, group, shape_of(group));
   hg_status status = write_map(group, step, &terms);
   ops_terms_release(&terms);
@@ -145,12 +147,14 @@ static hg_status write_box(const ops_group *group, ops_step *step, ops_terms *te
   return ops_code_end(&code);
 }
 
-hg_status ops_write_update(const ops_group *group, ops_step *step) {
+hg_status ops_write_update(const ops_group *group) {
   const ops_node *node = ops_at(group->computation, group->results[0]);
   if (group->storage_of[node->input[0] - 1] != group->storage_of[group->results[0] - 1])
-    return ops_write_map(group, step);
+    return ops_write_map(group);
   const ops_shape *box = &ops_at(group->computation, node->input[1])->shape;
   ops_terms terms;
+  ops_step *step = ops_new_step(group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   ops_terms_begin(&terms, group, box);
   hg_status status = write_box(group, step, &terms);
   ops_terms_release(&terms);
@@ -159,7 +163,9 @@ hg_status ops_write_update(const ops_group *group, ops_step *step) {
   return status;
 }
 
-hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to, ops_step *step) {
+hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to) {
+  ops_step *step = ops_new_step(plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   const ops_storage *storages = plan->storages.data;
   hg_computation copied; /* of one input, which is put out */
   memset(&copied, 0, sizeof copied);

@@ -189,8 +189,10 @@ static hg_status write_map(joined *j, ops_step *step, int is_first, int is_held,
   return j->code.status;
 }
 
-hg_status ops_write_maps(const ops_group *groups, uint32_t count, ops_step *step) {
+hg_status ops_write_maps(const ops_group *groups, uint32_t count) {
   const hg_allocator *allocator = &groups[0].plan->allocator;
+  ops_step *step = ops_new_step(groups[0].plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   joined *j = hg_allocate(allocator, 1, sizeof *j);
   if (j == NULL) return hg_fail_memory("a launch of several maps", sizeof *j);
   hg_status status = HG_OK;

@@ -19,31 +19,32 @@ static int has_few_blocks(const row_group *g, const ops_layout *layout) {
   return has_few_rows(g) && (layout->chunks == 0 || g->rows * layout->chunks < FEW_CHUNKS_GPU);
 }
 
-static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count);
+static hg_status write_rows(row_group *g);
 
-static void drop_step(ops_step *step, const hg_allocator *allocator) {
-  atlas_program_release(step->program);
-  hg_release(allocator, step->scalars);
-  memset(step, 0, sizeof *step);
+/* The step that is being written; other steps come behind it. */
+static ops_step *last_step(const row_group *g) {
+  const hg_array *made = &g->group->plan->made;
+  return (ops_step *)made->data + made->count - 1;
 }
 
 typedef hg_status parts_writer(row_group *g, ops_step *step, row_parts *parts);
 
-/* A step for parts of rows, and the steps that fold those. */
-static hg_status write_parts(row_group *g, ops_step *steps, uint32_t step_count, parts_writer *write) {
+/* The last step for parts of rows, and the steps that fold those. */
+static hg_status write_parts(row_group *g, parts_writer *write) {
   row_parts parts;
+  size_t own = g->group->plan->made.count - 1;
   memset(&parts, 0, sizeof parts);
-  if (step_count < 2) return hg_fail(HG_UNSUPPORTED, "a reduction that takes more than %d launches", OPS_MOST_STEPS);
-  HG_TRY(write(g, &steps[0], &parts));
+  HG_TRY(write(g, last_step(g), &parts));
   if (parts.count == 0) return HG_OK;
   row_group *rest = hg_allocate(&g->group->plan->allocator, 1, sizeof *rest);
   if (rest == NULL) return hg_fail_memory("a group that reduces", sizeof *rest);
   hg_status status = ops_row_group_of_parts(rest, g, &parts);
-  if (status == HG_OK) status = write_rows(rest, steps + 1, step_count - 1);
-  if (status != HG_OK) drop_step(&steps[0], &g->group->plan->allocator);
+  if (status == HG_OK) status = write_rows(rest);
   ops_row_group_end(rest);
   hg_release(&g->group->plan->allocator, rest);
-  return status;
+  if (status != HG_UNSUPPORTED) return status;
+  ops_drop_steps(g->group->plan, own); /* another way may do it */
+  return ops_new_step(g->group->plan) != NULL ? status : HG_OUT_OF_MEMORY;
 }
 
 /* Each stage in a launch of its own, or two, is quicker where rows are neither held nor lie side by side in cache, and
@@ -66,30 +67,22 @@ static hg_status add_between(const row_group *g, row_between *between) {
   return HG_OK;
 }
 
-static uint32_t used_steps(const ops_step *steps, uint32_t step_count) {
-  uint32_t used = 0;
-  while (used < step_count && steps[used].program != NULL) used++;
-  return used;
-}
-
-static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage, const row_between *between,
-                             ops_step *steps, uint32_t step_count) {
-  uint32_t used = used_steps(steps, step_count);
+static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage, const row_between *between) {
   HG_TRY(ops_row_group_of_stage(own, g, stage, between));
-  if (stage + 1 < g->stage_count) return write_rows(own, steps + used, step_count - used);
+  if (stage + 1 < g->stage_count) return write_rows(own);
   for (int full = 0; full < 2; full++) {
     int wanted = 0;
     for (uint32_t i = 0; i < own->result_count; i++) wanted |= own->results[i].is_full == full;
     if (!wanted) continue;
-    used = used_steps(steps, step_count);
-    if (used == step_count) return hg_fail(HG_UNSUPPORTED, "a group that takes more than %d launches", OPS_MOST_STEPS);
+    ops_step *step = ops_new_step(g->group->plan);
+    if (step == NULL) return HG_OUT_OF_MEMORY;
     int by_chunks = full && !ops_columns_lie_apart(g) && ops_rows_behind_can(own);
-    HG_TRY(by_chunks ? ops_rows_behind(own, &steps[used]) : ops_rows_map(own, &steps[used], full));
+    HG_TRY(by_chunks ? ops_rows_behind(own, step) : ops_rows_map(own, step, full));
   }
   return HG_OK;
 }
 
-static hg_status write_stages(row_group *g, ops_step *steps, uint32_t step_count) {
+static hg_status write_stages(row_group *g) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   row_between between;
   memset(&between, 0, sizeof between);
@@ -97,40 +90,39 @@ static hg_status write_stages(row_group *g, ops_step *steps, uint32_t step_count
   if (own == NULL) return hg_fail_memory("a group that reduces", sizeof *own);
   hg_status status = add_between(g, &between);
   for (uint32_t stage = 0; stage < g->stage_count && status == HG_OK; stage++) {
-    status = write_stage(own, g, stage, &between, steps, step_count);
+    status = write_stage(own, g, stage, &between);
     ops_row_group_end(own);
   }
   hg_release(allocator, own);
-  for (uint32_t i = 0; i < step_count && status != HG_OK; i++)
-    if (steps[i].program != NULL) drop_step(&steps[i], allocator);
   return status;
 }
 
 /* What one way cannot do, for want of registers, another one can. */
-static hg_status write_rows(row_group *g, ops_step *steps, uint32_t step_count) {
+static hg_status write_rows(row_group *g) {
   ops_layout layout;
   hg_status status = HG_UNSUPPORTED;
   int fits = ops_rows_held_layout(g, &layout), loops = ops_rows_loop_pays(g);
-  if (fits && layout.lanes == 1) status = ops_rows_held(g, &steps[0], &layout);
-  if (status == HG_UNSUPPORTED && !fits && ops_rows_shared_can(g)) status = ops_rows_shared(g, &steps[0]);
-  if (status == HG_UNSUPPORTED && has_stages_apart(g, fits)) return write_stages(g, steps, step_count);
-  if (status == HG_UNSUPPORTED && ops_columns_top_can(g)) status = write_parts(g, steps, step_count, ops_columns_top);
-  if (status == HG_UNSUPPORTED && ops_columns_can(g)) status = write_parts(g, steps, step_count, ops_columns_write);
-  if (status == HG_UNSUPPORTED && has_few_blocks(g, &layout) && step_count > 1 && ops_rows_parts_can(g))
-    return write_parts(g, steps, step_count, ops_rows_parts);
-  if (status == HG_UNSUPPORTED && loops) status = ops_rows_loop(g, &steps[0]);
-  if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = ops_rows_held(g, &steps[0], &layout);
-  if (status == HG_UNSUPPORTED && ops_rows_loop_can(g)) status = ops_rows_loop(g, &steps[0]);
-  if (status == HG_UNSUPPORTED && ops_rows_parts_can(g)) status = write_parts(g, steps, step_count, ops_rows_parts);
+  if (ops_new_step(g->group->plan) == NULL) return HG_OUT_OF_MEMORY;
+  if (fits && layout.lanes == 1) status = ops_rows_held(g, last_step(g), &layout);
+  if (status == HG_UNSUPPORTED && !fits && ops_rows_shared_can(g)) status = ops_rows_shared(g, last_step(g));
+  if (status == HG_UNSUPPORTED && has_stages_apart(g, fits)) return write_stages(g);
+  if (status == HG_UNSUPPORTED && ops_columns_top_can(g)) status = write_parts(g, ops_columns_top);
+  if (status == HG_UNSUPPORTED && ops_columns_can(g)) status = write_parts(g, ops_columns_write);
+  if (status == HG_UNSUPPORTED && has_few_blocks(g, &layout) && ops_rows_parts_can(g))
+    return write_parts(g, ops_rows_parts);
+  if (status == HG_UNSUPPORTED && loops) status = ops_rows_loop(g, last_step(g));
+  if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = ops_rows_held(g, last_step(g), &layout);
+  if (status == HG_UNSUPPORTED && ops_rows_loop_can(g)) status = ops_rows_loop(g, last_step(g));
+  if (status == HG_UNSUPPORTED && ops_rows_parts_can(g)) status = write_parts(g, ops_rows_parts);
   if (status != HG_UNSUPPORTED) return status;
   return hg_fail(HG_UNSUPPORTED, "reductions in one launch: rows of %llu elements", (unsigned long long)g->columns);
 }
 
-hg_status ops_write_rows(const ops_group *group, ops_step *steps) {
+hg_status ops_write_rows(const ops_group *group) {
   row_group *g = hg_allocate(&group->plan->allocator, 1, sizeof *g);
   if (g == NULL) return hg_fail_memory("a group that reduces", sizeof *g);
   hg_status status = ops_row_group_begin(g, group);
-  if (status == HG_OK) status = write_rows(g, steps, OPS_MOST_STEPS);
+  if (status == HG_OK) status = write_rows(g);
   ops_row_group_end(g);
   hg_release(&group->plan->allocator, g);
   return status;

@@ -46,7 +46,9 @@ hg_status ops_scatter_open(scatter_launch *l, uint32_t storage, int is_read) {
   return is_read ? ops_load_of(&l->terms, storage, (atlas_type)kept->type, &zero, &unused) : HG_OK;
 }
 
-hg_status ops_scatter_code(scatter_launch *l, ops_step *step, const char *name) {
+hg_status ops_scatter_code(scatter_launch *l, const char *name) {
+  ops_step *step = ops_new_step(l->s->group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   HG_TRY(ops_code_begin(&l->code, &l->terms, step, name));
   l->code.index_type = ATLAS_i64;
   return HG_OK;
@@ -153,11 +155,11 @@ uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form) {
   return at;
 }
 
-void ops_scatter_end(scatter_launch *l, ops_step *step, hg_status *status, uint64_t lanes) {
+void ops_scatter_end(scatter_launch *l, hg_status *status, uint64_t lanes) {
   hg_status ended = ops_code_end(&l->code);
   if (*status == HG_OK) *status = ended;
-  step->kind = "scatter";
-  step->lanes = step->block[0] != 0 ? 0 : lanes;
+  l->code.step->kind = "scatter";
+  l->code.step->lanes = l->code.step->block[0] != 0 ? 0 : lanes;
 }
 
 /* column * size + a coordinate. */
@@ -197,12 +199,12 @@ static ops_form dense(const scatter *s, uint32_t axis_coordinate) {
 }
 
 /* The result is the base, and where sources are put in nothing is noted. */
-hg_status ops_scatter_base(const scatter *s, ops_step *step) {
+hg_status ops_scatter_base(const scatter *s) {
   scatter_launch l;
   term_id base;
   HG_TRY(ops_scatter_begin(&l, s, &s->to, 1));
   hg_status status = ops_term_of(&l.terms, s->node->input[0], l.own, &base);
-  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_base");
+  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_base");
   if (status == HG_OK) {
     const ops_storage *out = (const ops_storage *)s->group->plan->storages.data + s->out;
     ops_form place = ops_address(out, l.own), number = dense(s, s->axis);
@@ -217,21 +219,21 @@ hg_status ops_scatter_base(const scatter *s, ops_step *step) {
       atlas_emit(l.code.builder, ATLAS_OP_stg, ATLAS_u32, 2, ops_memory(&l.code, s->kept[0], &number, &unused),
                  atlas_reg(zero));
     }
-    ops_scatter_end(&l, step, &status, ops_count(&s->to));
+    ops_scatter_end(&l, &status, ops_count(&s->to));
   }
   ops_terms_release(&l.terms);
   return status;
 }
 
 /* A lane for each source: it notes its number, or (is_last) writes where it finds it. */
-static hg_status write_sources(const scatter *s, ops_step *step, int is_last) {
+static hg_status write_sources(const scatter *s, int is_last) {
   scatter_launch l;
   term_id index, source = 0;
   HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
   hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
   if (status == HG_OK && is_last) status = ops_term_of(&l.terms, s->node->input[2], l.own, &source);
   if (status == HG_OK) status = ops_scatter_open(&l, s->kept[0], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, step, is_last ? "scatter" : "scatter_order");
+  if (status == HG_OK) status = ops_scatter_code(&l, is_last ? "scatter" : "scatter_order");
   if (status == HG_OK) {
     ops_code *code = &l.code;
     if (!is_last) ops_scatter_writes(&l, s->kept[0]);
@@ -256,22 +258,22 @@ static hg_status write_sources(const scatter *s, ops_step *step, int is_last) {
       ops_store(code, s->out, &place, (atlas_type)s->node->type, value);
       atlas_builder_place(code->builder, done);
     }
-    ops_scatter_end(&l, step, &status, ops_count(&s->from));
+    ops_scatter_end(&l, &status, ops_count(&s->from));
   }
   ops_terms_release(&l.terms);
   return status;
 }
 
-static hg_status put_in(scatter *s, ops_step *steps) {
+static hg_status put_in(scatter *s) {
   HG_TRY(ops_scatter_keep(s, ATLAS_u32, ops_count(&s->to), &s->kept[0]));
-  HG_TRY(ops_scatter_base(s, &steps[0]));
-  HG_TRY(write_sources(s, &steps[1], 0));
-  return write_sources(s, &steps[2], 1);
+  HG_TRY(ops_scatter_base(s));
+  HG_TRY(write_sources(s, 0));
+  return write_sources(s, 1);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------ */
 
-hg_status ops_write_scatter(const ops_group *group, ops_step *steps) {
+hg_status ops_write_scatter(const ops_group *group) {
   scatter s;
   memset(&s, 0, sizeof s);
   s.group = group;
@@ -281,5 +283,5 @@ hg_status ops_write_scatter(const ops_group *group, ops_step *steps) {
   s.to = s.node->shape;
   s.from = ops_at(group->computation, s.node->input[1])->shape;
   s.sources = s.from.size[s.axis], s.places = s.to.size[s.axis];
-  return s.node->reduce ? ops_scatter_add(&s, steps) : put_in(&s, steps);
+  return s.node->reduce ? ops_scatter_add(&s) : put_in(&s);
 }

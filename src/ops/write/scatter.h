@@ -32,7 +32,7 @@ typedef struct scatter_launch {
 hg_status ops_scatter_begin(scatter_launch *l, const scatter *s, const ops_shape *shape, uint64_t other);
 hg_status ops_scatter_keep(const scatter *s, atlas_type type, uint64_t count, uint32_t *storage);
 hg_status ops_scatter_open(scatter_launch *l, uint32_t storage, int is_read);
-hg_status ops_scatter_code(scatter_launch *l, ops_step *step, const char *name);
+hg_status ops_scatter_code(scatter_launch *l, const char *name);
 void ops_scatter_writes(scatter_launch *l, uint32_t storage);
 void ops_scatter_emit(scatter_launch *l, atlas_op op, atlas_type type, uint16_t to, atlas_operand a, atlas_operand b);
 atlas_operand ops_scatter_scalar(scatter_launch *l, uint64_t value);
@@ -41,18 +41,15 @@ void ops_scatter_split_all(scatter_launch *l, const ops_shape *shape);
 uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form);
 void ops_scatter_find(scatter_launch *l, term_id index);
 uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form);
-void ops_scatter_end(scatter_launch *l, ops_step *step, hg_status *status, uint64_t lanes);
+void ops_scatter_end(scatter_launch *l, hg_status *status, uint64_t lanes);
 ops_form ops_scatter_in_column(const scatter *s, uint64_t size, uint32_t coordinate);
 void ops_scatter_load(scatter_launch *l, uint32_t k, uint16_t to, uint16_t at);
 void ops_scatter_store(scatter_launch *l, uint32_t k, uint16_t at, uint16_t value);
 
-hg_status ops_scatter_base(const scatter *s, ops_step *step); /* the result is the base */
+hg_status ops_scatter_base(const scatter *s); /* the result is the base */
 
-/* Launches that add. `steps` are as many as an operation may have. */
-hg_status ops_scatter_add(scatter *s, ops_step *steps);
-/* Lists of the sources of each place, made by as many lanes as there are sources: SCATTER_LIST_STEPS
- * launches. */
-enum { SCATTER_LIST_STEPS = 5 };
-hg_status ops_scatter_lists(scatter *s, ops_step *steps);
+hg_status ops_scatter_add(scatter *s); /* launches that add */
+/* Lists of the sources of each place, made by as many lanes as there are sources. */
+hg_status ops_scatter_lists(scatter *s);
 
 #endif

@@ -15,11 +15,11 @@ enum { FEW = 4 /* values that are folded in registers */ };
 
 /* ---- adding: lists of each place's sources ----------------------------------------------------------------------- */
 
-static hg_status write_zeros(const scatter *s, ops_step *step) {
+static hg_status write_zeros(const scatter *s) {
   scatter_launch l;
   ops_shape all = {.rank = 1, .size = {s->columns * s->places}};
   HG_TRY(ops_scatter_begin(&l, s, &all, 1));
-  hg_status status = ops_scatter_code(&l, step, "scatter_zeros");
+  hg_status status = ops_scatter_code(&l, "scatter_zeros");
   if (status == HG_OK) {
     uint16_t at = ops_register(&l.code), zero = ops_register(&l.code);
     atlas_emit2(l.code.builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u64, atlas_reg(at), atlas_reg(ATLAS_REG_LANE));
@@ -29,7 +29,7 @@ static hg_status write_zeros(const scatter *s, ops_step *step) {
       atlas_emit(l.code.builder, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem_reg(ops_buffer_of(&l.code, s->kept[k]), at, 0),
                  atlas_reg(zero));
     }
-    ops_scatter_end(&l, step, &status, s->columns * s->places);
+    ops_scatter_end(&l, &status, s->columns * s->places);
   }
   ops_terms_release(&l.terms);
   return status;
@@ -96,25 +96,25 @@ static void list_sources(scatter_launch *l, term_id index) {
   end_run(l, next);
 }
 
-static hg_status write_lists(const scatter *s, ops_step *step) {
+static hg_status write_lists(const scatter *s) {
   scatter_launch l;
   term_id index;
   HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
   hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
   for (uint32_t k = COUNTED; k <= BEGUN && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_lists");
+  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_lists");
   if (status == HG_OK) {
     for (uint32_t k = COUNTED; k <= LISTED; k++) ops_scatter_writes(&l, s->kept[k]);
     ops_want(&l.code, index);
     ops_scatter_split(&l, &s->from, s->key);
     list_sources(&l, index);
-    ops_scatter_end(&l, step, &status, s->columns);
+    ops_scatter_end(&l, &status, s->columns);
     ops_listed listed = {.index = index, .axis = s->axis, .bounds = (ops_bounds)s->node->bounds,
                          .sources = s->sources, .places = s->places, .counted = s->kept[COUNTED],
                          .begun = s->kept[BEGUN], .listed = s->kept[LISTED]};
     hg_rows rows;
     if (status == HG_OK && s->columns == 1 && ops_find_listed(&l.terms, &listed, &rows))
-      status = ops_tell_rows(s->group->plan, &rows, step);
+      status = ops_tell_rows(s->group->plan, &rows, l.code.step);
   }
   ops_terms_release(&l.terms);
   return status;
@@ -367,21 +367,22 @@ static int adds_rows(const scatter_launch *l, term_id base, term_id source, hg_r
   return s->columns == 1 && ops_find_added(&l->terms, &added, out);
 }
 
-static hg_status write_sums(const scatter *s, ops_step *step) {
+static hg_status write_sums(const scatter *s) {
   scatter_launch l;
   term_id base, source;
   HG_TRY(ops_scatter_begin(&l, s, &s->to, s->sources));
   hg_status status = ops_term_of(&l.terms, s->node->input[0], l.own, &base);
   if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[2], l.other, &source);
   for (uint32_t k = COUNTED; k <= LEVELS && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_sums");
+  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_sums");
   if (status == HG_OK) {
     ops_scatter_writes(&l, s->kept[LEVELS]);
     ops_scatter_split_all(&l, &s->to);
     add_to_base(&l, base, source);
-    ops_scatter_end(&l, step, &status, ops_count(&s->to));
+    ops_scatter_end(&l, &status, ops_count(&s->to));
     hg_rows rows;
-    if (status == HG_OK && adds_rows(&l, base, source, &rows)) status = ops_tell_rows(s->group->plan, &rows, step);
+    if (status == HG_OK && adds_rows(&l, base, source, &rows))
+      status = ops_tell_rows(s->group->plan, &rows, l.code.step);
   }
   ops_terms_release(&l.terms);
   return status;
@@ -417,7 +418,7 @@ static void add_from_first(scatter_launch *l, term_id index, term_id base, term_
   atlas_builder_place(b, none);
 }
 
-static hg_status write_sums_of_sources(const scatter *s, ops_step *step) {
+static hg_status write_sums_of_sources(const scatter *s) {
   scatter_launch l;
   term_id index, base, source;
   HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
@@ -425,12 +426,12 @@ static hg_status write_sums_of_sources(const scatter *s, ops_step *step) {
   if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[0], l.other, &base);
   if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[2], l.own, &source);
   for (uint32_t k = COUNTED; k <= LEVELS && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_sums");
+  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_sums");
   if (status == HG_OK) {
     ops_scatter_writes(&l, s->kept[LEVELS]);
     ops_scatter_split_all(&l, &s->from);
     add_from_first(&l, index, base, source);
-    ops_scatter_end(&l, step, &status, ops_count(&s->from));
+    ops_scatter_end(&l, &status, ops_count(&s->from));
   }
   ops_terms_release(&l.terms);
   return status;
@@ -456,27 +457,25 @@ static int has_few_columns(const scatter *s) {
   return s->group->plan->for_gpu && s->sources > MOST_SOURCES;
 }
 
-hg_status ops_scatter_add(scatter *s, ops_step *steps) {
-  if (s->sources == 0) return ops_scatter_base(s, &steps[0]);
+hg_status ops_scatter_add(scatter *s) {
+  if (s->sources == 0) return ops_scatter_base(s);
   HG_TRY(find_columns(s));
   HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->places, &s->kept[COUNTED]));
   HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->places, &s->kept[BEGUN]));
   HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->sources, &s->kept[LISTED]));
   HG_TRY(ops_scatter_keep(s, (atlas_type)s->node->type, ops_count(&s->from), &s->kept[LEVELS]));
   if (has_few_columns(s)) {
-    HG_TRY(ops_scatter_lists(s, steps));
-    steps += SCATTER_LIST_STEPS;
+    HG_TRY(ops_scatter_lists(s));
   } else {
-    HG_TRY(write_zeros(s, &steps[0]));
-    HG_TRY(write_lists(s, &steps[1]));
-    steps += 2;
+    HG_TRY(write_zeros(s));
+    HG_TRY(write_lists(s));
   }
   if (s->sources >= s->places || (s->columns == 1 && !s->group->plan->for_gpu)) {
-    HG_TRY(write_sums(s, &steps[0]));
-    if (s->sources >= s->places || steps[0].rows != NULL) return HG_OK;
-    ops_step_release(&s->group->plan->allocator, &steps[0]);
-    memset(&steps[0], 0, sizeof steps[0]);
+    HG_TRY(write_sums(s));
+    hg_array *made = &s->group->plan->made;
+    if (s->sources >= s->places || ((const ops_step *)made->data)[made->count - 1].rows != NULL) return HG_OK;
+    ops_drop_steps(s->group->plan, made->count - 1);
   }
-  HG_TRY(ops_scatter_base(s, &steps[0]));
-  return write_sums_of_sources(s, &steps[1]);
+  HG_TRY(ops_scatter_base(s));
+  return write_sums_of_sources(s);
 }

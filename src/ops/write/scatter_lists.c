@@ -23,19 +23,19 @@ static void choose_parts(scatter *s) {
 
 static uint64_t counters(const scatter *s) { return s->columns * s->places * s->parts; }
 
-static hg_status write_zeros(const scatter *s, ops_step *step) {
+static hg_status write_zeros(const scatter *s) {
   scatter_launch l;
   uint64_t count = counters(s) + s->columns;
   ops_shape all = {.rank = 1, .size = {count}};
   HG_TRY(ops_scatter_begin(&l, s, &all, 1));
-  hg_status status = ops_scatter_code(&l, step, "scatter_zeros");
+  hg_status status = ops_scatter_code(&l, "scatter_zeros");
   if (status == HG_OK) {
     uint16_t zero = ops_register(&l.code);
     ops_scatter_writes(&l, s->kept[PART_COUNTED]);
     atlas_emit(l.code.builder, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(zero), atlas_bits(0));
     atlas_emit(l.code.builder, ATLAS_OP_stg, ATLAS_u32, 2,
                atlas_mem_lane(ops_buffer_of(&l.code, s->kept[PART_COUNTED]), 0), atlas_reg(zero));
-    ops_scatter_end(&l, step, &status, count);
+    ops_scatter_end(&l, &status, count);
   }
   ops_terms_release(&l.terms);
   return status;
@@ -125,7 +125,7 @@ static void find_rank(scatter_launch *l) {
 }
 
 /* `reads` and `writes` are bits of what is kept. */
-static hg_status write_sources(const scatter *s, ops_step *step, const char *name, void (*write)(scatter_launch *l),
+static hg_status write_sources(const scatter *s, const char *name, void (*write)(scatter_launch *l),
                                uint32_t reads, uint32_t writes) {
   scatter_launch l;
   term_id index;
@@ -133,7 +133,7 @@ static hg_status write_sources(const scatter *s, ops_step *step, const char *nam
   hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
   for (uint32_t k = 0; k < MOST_KEPT && status == HG_OK; k++)
     if (reads >> k & 1) status = ops_scatter_open(&l, s->kept[k], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, step, name);
+  if (status == HG_OK) status = ops_scatter_code(&l, name);
   if (status == HG_OK) {
     for (uint32_t k = 0; k < MOST_KEPT; k++)
       if (writes >> k & 1) ops_scatter_writes(&l, s->kept[k]);
@@ -144,7 +144,7 @@ static hg_status write_sources(const scatter *s, ops_step *step, const char *nam
     if (write != count) atlas_emit_branch(l.code.builder, IS_THERE, 1, none);
     write(&l);
     atlas_builder_place(l.code.builder, none);
-    ops_scatter_end(&l, step, &status, s->columns * s->sources);
+    ops_scatter_end(&l, &status, s->columns * s->sources);
   }
   ops_terms_release(&l.terms);
   return status;
@@ -204,11 +204,11 @@ static void give_pieces(scatter_launch *l) {
   atlas_builder_place(b, none);
 }
 
-static hg_status write_places(const scatter *s, ops_step *step) {
+static hg_status write_places(const scatter *s) {
   scatter_launch l;
   HG_TRY(ops_scatter_begin(&l, s, &s->to, 1));
   hg_status status = ops_scatter_open(&l, s->kept[PART_COUNTED], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, step, "scatter_pieces");
+  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_pieces");
   if (status == HG_OK) {
     ops_scatter_writes(&l, s->kept[COUNTED]);
     ops_scatter_writes(&l, s->kept[BEGUN]);
@@ -216,21 +216,21 @@ static hg_status write_places(const scatter *s, ops_step *step) {
     ops_scatter_writes(&l, s->kept[PART_BEGUN]);
     ops_scatter_split(&l, &s->to, s->key | 1u << s->axis);
     give_pieces(&l);
-    ops_scatter_end(&l, step, &status, s->columns * s->places);
+    ops_scatter_end(&l, &status, s->columns * s->places);
   }
   ops_terms_release(&l.terms);
   return status;
 }
 
-hg_status ops_scatter_lists(scatter *s, ops_step *steps) {
+hg_status ops_scatter_lists(scatter *s) {
   enum { COUNTS = 1u << PART_COUNTED, BEGINS = 1u << PART_BEGUN, SEATS = 1u << UNORDERED };
   choose_parts(s);
   HG_TRY(ops_scatter_keep(s, ATLAS_u32, counters(s) + s->columns, &s->kept[PART_COUNTED]));
   HG_TRY(ops_scatter_keep(s, ATLAS_u32, counters(s) + s->columns * s->places, &s->kept[PART_BEGUN]));
   HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->sources, &s->kept[UNORDERED]));
-  HG_TRY(write_zeros(s, &steps[0]));
-  HG_TRY(write_sources(s, &steps[1], "scatter_count", count, COUNTS, COUNTS));
-  HG_TRY(write_places(s, &steps[2]));
-  HG_TRY(write_sources(s, &steps[3], "scatter_seats", take_seat, COUNTS | BEGINS, COUNTS | SEATS));
-  return write_sources(s, &steps[4], "scatter_ranks", find_rank, BEGINS | SEATS, 1u << LISTED);
+  HG_TRY(write_zeros(s));
+  HG_TRY(write_sources(s, "scatter_count", count, COUNTS, COUNTS));
+  HG_TRY(write_places(s));
+  HG_TRY(write_sources(s, "scatter_seats", take_seat, COUNTS | BEGINS, COUNTS | SEATS));
+  return write_sources(s, "scatter_ranks", find_rank, BEGINS | SEATS, 1u << LISTED);
 }
