@@ -221,13 +221,18 @@ def test_by_number(kind, size, put):
     same(at(hg.scatter(put(np.zeros_like(n)), index, x), where), right[where])
 
 
-def test_added_by_number(put):
-    """scatter_add of as many as it takes, and of one more, which is an error at the call."""
-    place = (np.arange(MANY, dtype="i4") * 7 % 5).astype("i4")
-    n = numbers(MANY, "i4")
+@pytest.mark.parametrize("size", SIZES)
+def test_added_by_number(size, put):
+    n, place = numbers(size, "i4"), np.resize(np.array([0, 2, 4, 1, 3], "i4"), size)
     same(hg.scatter_add(put(np.zeros(5, "i4")), put(place), put(n)), np.bincount(place, n, 5).astype("i4"))
-    with pytest.raises(hg.Unsupported, match=r"scatter_add of 16777217 sources along axis 0; it takes at most 16777216"):
-        hg.scatter_add(put(np.zeros(5, "i4")), put(np.zeros(MANY + 1, "i4")), put(np.zeros(MANY + 1, "i4")))
+
+
+@pytest.mark.parametrize("size", [*(pytest.param(MANY + k, marks=whole) for k in (-1, 0, 1)), MANY + 12293,
+                                  pytest.param(3 * MANY + 4095, marks=whole)])
+def test_added_at_one_place(size, put):
+    """In order F beyond chunks of chunks, of which the last may be short."""
+    n = numbers(size, "f4")
+    same(hg.scatter_add(put(np.array([0.5], "f4")), put(np.zeros(size, "u1")), put(n)), np.array([0.5], "f4") + fold(n))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -181,6 +181,22 @@ def test_scatter_add(size, given, x):
     same(at(made, where), given[size - few :][where] + np.uint8(1))
 
 
+def test_scatter_of_many(size, x):
+    """The index and the sources are computed: of 5 places each keeps its last source."""
+    number = hg.arange(size).to_device(x.device)
+    made = hg.scatter(hg.asarray(np.zeros(5, "i8")).to_device(x.device), number % 5, number)
+    same(made, np.array([size - 1 - (size - 1 - place) % 5 for place in range(5)], "i8"))
+
+
+def test_scatter_add_of_many(size, given, x):
+    """Five bytes for each source besides, twice that beyond 2^32."""
+    if size > 1 << 32:
+        pytest.skip("needs 45 GiB: nine bytes more for each source")
+    made = hg.scatter_add(hg.asarray(np.zeros(256, "u1")).to_device(x.device), x, hg.broadcast(x[-1:], (size,)))
+    counts = sum(np.bincount(given[i : i + (1 << 26)], minlength=256) for i in range(0, size, 1 << 26))
+    same(made, (counts * given[-1]).astype("u1"))
+
+
 # ---- numbers from nothing ------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("back", [1, 6])

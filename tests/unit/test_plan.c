@@ -271,7 +271,54 @@ static void check_failures(hg_computation *made, long least) {
   hg_computation_release(made);
 }
 
+/* ---- numbers of sources ------------------------------------------------------------------------------------------ */
+
+/* The widest temporary that notes sources by number (an integer's, where elements are f32) of a scatter of so many to
+ * one place, and whether all lanes may go as far as they have to. */
+static atlas_type noted_as(hg_op op, uint64_t sources, const ops_target *target, uint64_t *step_limit) {
+  hg_computation *c = begin();
+  hg_value x = input(c, 1, 1), inputs[3] = {x, 0, x};
+  hg_tensor like = hg_tensor_of(NULL, ATLAS_i64, 2, (uint64_t[]){1, sources});
+  like.stride[1] = 0;
+  inputs[1] = hg_computation_input(c, NULL, &like);
+  like.type = ATLAS_f32;
+  inputs[2] = hg_computation_input(c, NULL, &like);
+  put_out(c, hg_compute(c, op, inputs, 3, NULL, 0));
+  ops_plan plan;
+  CHECK_EQ_U64(ops_plan_computation(&c->allocator, c, 0, target, &plan), HG_OK);
+  const ops_storage *storages = plan.storages.data;
+  const ops_step *steps = plan.steps.data;
+  atlas_type widest = ATLAS_u32;
+  for (uint32_t i = 0; i < plan.storages.count; i++)
+    if (storages[i].kind == OPS_TEMPORARY && storages[i].type == ATLAS_u64) widest = ATLAS_u64;
+  *step_limit = 0;
+  for (uint32_t i = 0; i < plan.steps.count; i++)
+    if (steps[i].step_limit > *step_limit) *step_limit = steps[i].step_limit;
+  ops_plan_release(&plan);
+  hg_computation_release(c);
+  return widest;
+}
+
+/* 32 bits wherever they are enough. */
+static void test_numbers_of_sources(void) {
+  static const ops_target *const targets[] = {&processor, &gpu};
+  const uint64_t many = UINT64_C(1) << 32;
+  uint64_t limit;
+  for (int t = 0; t < 2; t++) {
+    CHECK_EQ_U64(noted_as(HG_OP_scatter, many - 1, targets[t], &limit), ATLAS_u32);
+    CHECK_EQ_U64(noted_as(HG_OP_scatter, many, targets[t], &limit), ATLAS_u64);
+    CHECK_EQ_U64(noted_as(HG_OP_scatter_add, (UINT64_C(1) << 24) + 1, targets[t], &limit), ATLAS_u32);
+    CHECK_EQ_U64(limit, 0);
+    CHECK_EQ_U64(noted_as(HG_OP_scatter_add, many / 2, targets[t], &limit), ATLAS_u32);
+    CHECK(limit >= 4 * many / 2);
+    CHECK_EQ_U64(noted_as(HG_OP_scatter_add, many + 9, targets[t], &limit), ATLAS_u64);
+    CHECK_EQ_U64(noted_as(HG_OP_scatter_add, UINT64_C(1) << 38, targets[t], &limit), ATLAS_u64);
+    CHECK(limit > UINT64_C(1) << 40);
+  }
+}
+
 int main(void) {
+  test_numbers_of_sources();
   test_computed_anew();
   test_functions();
   test_widening();

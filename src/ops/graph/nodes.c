@@ -380,18 +380,11 @@ value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops
   return ops_add(c, &node);
 }
 
-/* Sources are noted by number in 32 bits; those that are added up fold in chunks of chunks. One axis more than the
- * tensor's numbers them. */
+/* One axis more than the tensor's numbers sources. */
 value_id ops_scatter(hg_computation *c, const ops_node *node) {
-  uint64_t sources = ops_at(c, node->input[1])->shape.size[node->axis];
-  uint64_t most = node->reduce ? UINT64_C(4096) * 4096 : UINT32_MAX;
-  const char *name = node->reduce ? "scatter_add" : "scatter";
   if (node->shape.rank == HG_MAX_RANK)
     return ops_failed(c, HG_UNSUPPORTED, "%s into a tensor of %d axes; it takes at most %d: join two by a reshape",
-                      name, HG_MAX_RANK, HG_MAX_RANK - 1);
-  if (sources > most)
-    return ops_failed(c, HG_UNSUPPORTED, "%s of %llu sources along axis %u; it takes at most %llu: do it in parts",
-                      name, (unsigned long long)sources, (unsigned)node->axis, (unsigned long long)most);
+                      node->reduce ? "scatter_add" : "scatter", HG_MAX_RANK, HG_MAX_RANK - 1);
   return ops_add(c, node);
 }
 

@@ -84,6 +84,7 @@ static ops_bind bind_of(const hg_executable *e, const ops_binding *binding) {
 static hg_status describe_launch(hg_executable *e, uint32_t number, ops_step *step, ops_launch *launch) {
   const hg_allocator *allocator = &e->executor->allocator;
   launch->lanes = step->lanes;
+  launch->step_limit = step->step_limit;
   memcpy(launch->grid, step->grid, sizeof launch->grid);
   memcpy(launch->block, step->block, sizeof launch->block);
   launch->moved_bytes = step->bytes_read + step->bytes_written;

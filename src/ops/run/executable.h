@@ -45,6 +45,7 @@ typedef struct ops_launch {
   hg_kernel *kernel;
   uint64_t lanes;
   uint32_t grid[3], block[3];
+  uint64_t step_limit; /* hg_launch_desc's */
   ops_bind *binds;
   uint32_t bind_count;
   hg_scalar *scalars;
@@ -56,6 +57,7 @@ typedef struct ops_launch {
 
 static inline void ops_set_shape(const ops_launch *launch, hg_launch_desc *desc) {
   desc->lanes = launch->lanes;
+  desc->step_limit = launch->step_limit;
   if (launch->lanes != 0) return;
   memcpy(desc->grid, launch->grid, sizeof desc->grid);
   memcpy(desc->block, launch->block, sizeof desc->block);

@@ -45,6 +45,7 @@ typedef struct ops_step {
   hg_rows *rows;              /* what the program does, where a device may know a shorter way (atlas_launch) */
   uint64_t lanes;             /* a linear launch, or 0 and */
   uint32_t grid[3], block[3];
+  uint64_t step_limit;        /* of a launch whose lanes take more back-edges than others may; 0 */
   ops_binding bindings[OPS_MAX_BINDINGS];
   uint32_t binding_count;
   ops_scalar *scalars;

@@ -155,11 +155,15 @@ uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form) {
   return at;
 }
 
+/* A lane may go through all sources twice, or fold them all. */
 void ops_scatter_end(scatter_launch *l, hg_status *status, uint64_t lanes) {
+  enum { BACK_EDGES = 8 /* for a source, at most */ };
+  ops_step *step = l->code.step;
   hg_status ended = ops_code_end(&l->code);
   if (*status == HG_OK) *status = ended;
-  l->code.step->kind = "scatter";
-  l->code.step->lanes = l->code.step->block[0] != 0 ? 0 : lanes;
+  step->kind = "scatter";
+  step->lanes = step->block[0] != 0 ? 0 : lanes;
+  if (l->s->sources > HG_DEFAULT_STEP_LIMIT / BACK_EDGES) step->step_limit = BACK_EDGES * l->s->sources;
 }
 
 /* column * size + a coordinate. */
@@ -177,13 +181,13 @@ ops_form ops_scatter_in_column(const scatter *s, uint64_t size, uint32_t coordin
 }
 
 void ops_scatter_load(scatter_launch *l, uint32_t k, uint16_t to, uint16_t at) {
-  atlas_emit(l->code.builder, ATLAS_OP_ldg, ATLAS_u32, 2, atlas_reg(to),
+  atlas_emit(l->code.builder, ATLAS_OP_ldg, l->s->number, 2, atlas_reg(to),
              atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[k]), at, 0));
 }
 
 void ops_scatter_store(scatter_launch *l, uint32_t k, uint16_t at, uint16_t value) {
-  atlas_emit(l->code.builder, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[k]), at, 0),
-             atlas_reg(value));
+  atlas_emit(l->code.builder, ATLAS_OP_stg, l->s->number, 2,
+             atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[k]), at, 0), atlas_reg(value));
 }
 
 /* ---- putting in -------------------------------------------------------------------------------------------------- */
@@ -215,8 +219,8 @@ hg_status ops_scatter_base(const scatter *s) {
     ops_store(&l.code, s->out, &place, (atlas_type)s->node->type, ops_value(&l.code, base));
     if (!s->node->reduce) {
       uint16_t zero = ops_register(&l.code), unused;
-      atlas_emit(l.code.builder, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(zero), atlas_bits(0));
-      atlas_emit(l.code.builder, ATLAS_OP_stg, ATLAS_u32, 2, ops_memory(&l.code, s->kept[0], &number, &unused),
+      atlas_emit(l.code.builder, ATLAS_OP_movi, s->number, 2, atlas_reg(zero), atlas_bits(0));
+      atlas_emit(l.code.builder, ATLAS_OP_stg, s->number, 2, ops_memory(&l.code, s->kept[0], &number, &unused),
                  atlas_reg(zero));
     }
     ops_scatter_end(&l, &status, ops_count(&s->to));
@@ -243,17 +247,17 @@ static hg_status write_sources(const scatter *s, int is_last) {
     ops_scatter_find(&l, index);
     ops_form number = dense(s, s->rank);
     uint16_t at = ops_scatter_checked(&l, &number), own = ops_register(code), noted = ops_register(code);
-    atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_u32, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[s->axis]));
-    ops_scatter_emit(&l, ATLAS_OP_add, ATLAS_u32, own, atlas_reg(own), atlas_bits(1));
+    atlas_emit2(code->builder, ATLAS_OP_cvt, s->number, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[s->axis]));
+    ops_scatter_emit(&l, ATLAS_OP_add, s->number, own, atlas_reg(own), atlas_bits(1));
     atlas_operand memory = atlas_mem_reg(ops_buffer_of(code, s->kept[0]), at, 0);
     if (!is_last) {
-      atlas_emit(code->builder, ATLAS_OP_atom_max, ATLAS_u32, 3, (atlas_operand){0}, memory, atlas_reg(own));
+      atlas_emit(code->builder, ATLAS_OP_atom_max, s->number, 3, (atlas_operand){0}, memory, atlas_reg(own));
     } else {
       uint16_t value = ops_value(code, source);
       uint32_t done = atlas_builder_label(code->builder, NULL);
       ops_form place = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l.other);
-      atlas_emit(code->builder, ATLAS_OP_ldg, ATLAS_u32, 2, atlas_reg(noted), memory);
-      atlas_emit(code->builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(noted), atlas_reg(own));
+      atlas_emit(code->builder, ATLAS_OP_ldg, s->number, 2, atlas_reg(noted), memory);
+      atlas_emit(code->builder, ATLAS_OP_set_ne, s->number, 3, atlas_pred(IS_MORE), atlas_reg(noted), atlas_reg(own));
       atlas_emit_branch(code->builder, IS_MORE, 0, done);
       ops_store(code, s->out, &place, (atlas_type)s->node->type, value);
       atlas_builder_place(code->builder, done);
@@ -265,13 +269,21 @@ static hg_status write_sources(const scatter *s, int is_last) {
 }
 
 static hg_status put_in(scatter *s) {
-  HG_TRY(ops_scatter_keep(s, ATLAS_u32, ops_count(&s->to), &s->kept[0]));
+  HG_TRY(ops_scatter_keep(s, s->number, ops_count(&s->to), &s->kept[0]));
   HG_TRY(ops_scatter_base(s));
   HG_TRY(write_sources(s, 0));
   return write_sources(s, 1);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------ */
+
+/* Sums round numbers up to whole chunks of chunks. */
+static void count_sources(scatter *s) {
+  uint64_t most = s->node->reduce ? UINT32_MAX - (UINT64_C(1) << 2 * CHUNK_BITS) : UINT32_MAX;
+  s->number = s->sources <= most ? ATLAS_u32 : ATLAS_u64;
+  s->depth = 2;
+  while (s->depth < MOST_DEPTH && s->sources > UINT64_C(1) << s->depth * CHUNK_BITS) s->depth++;
+}
 
 hg_status ops_write_scatter(const ops_group *group) {
   scatter s;
@@ -283,5 +295,6 @@ hg_status ops_write_scatter(const ops_group *group) {
   s.to = s.node->shape;
   s.from = ops_at(group->computation, s.node->input[1])->shape;
   s.sources = s.from.size[s.axis], s.places = s.to.size[s.axis];
+  count_sources(&s);
   return s.node->reduce ? ops_scatter_add(&s) : put_in(&s);
 }

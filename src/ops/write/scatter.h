@@ -6,7 +6,7 @@
 
 #include "ops/write/expression.h"
 
-enum { CHUNK_BITS = 12, IS_THERE = 1, IS_MORE = 2 };
+enum { CHUNK_BITS = 12, MOST_DEPTH = 4, IS_THERE = 1, IS_MORE = 2 };
 enum { COUNTED, BEGUN, LISTED, LEVELS, PART_COUNTED, PART_BEGUN, UNORDERED, MOST_KEPT };
 
 typedef struct scatter {
@@ -15,6 +15,8 @@ typedef struct scatter {
   uint32_t rank, axis, out;  /* out: the result's storage */
   ops_shape from, to;        /* of the sources and of the result */
   uint64_t sources, places;  /* along the axis */
+  atlas_type number;         /* of sources, counted from 1: u32 where that has all */
+  uint32_t depth;            /* of chunks in chunks: CHUNK_BITS of a number each */
   uint32_t key;              /* coordinates, but the axis, that the index varies along */
   uint64_t columns;          /* how many of them together */
   uint32_t kept[MOST_KEPT];  /* temporaries: what is noted; or lists, see scatter_add.c and scatter_lists.c */

@@ -2,7 +2,8 @@
  *
  * A lane for each column of the index makes lists of the sources of each place, by two runs along the axis; a GPU has
  * too few columns for that, and makes them as scatter_lists.c says. Then a lane for each place folds its list by a
- * binary counter: in chunks of 4096, values in bit-reversed order of their numbers, and the chunks in the same way.
+ * binary counter: in chunks of 4096, values in bit-reversed order of their numbers, and the chunks in the same way, in
+ * chunks of them.
  * Where there are fewer sources than places the result is made the base before, and the lanes are the sources': the
  * first one of a list folds it; but not where a CPU itself adds up whole rows. Columns are counted along the axes that
  * the index varies along: of an index for whole rows there is one. */
@@ -23,10 +24,10 @@ static hg_status write_zeros(const scatter *s) {
   if (status == HG_OK) {
     uint16_t at = ops_register(&l.code), zero = ops_register(&l.code);
     atlas_emit2(l.code.builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u64, atlas_reg(at), atlas_reg(ATLAS_REG_LANE));
-    atlas_emit(l.code.builder, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(zero), atlas_bits(0));
+    atlas_emit(l.code.builder, ATLAS_OP_movi, s->number, 2, atlas_reg(zero), atlas_bits(0));
     for (uint32_t k = COUNTED; k <= BEGUN; k++) {
       ops_scatter_writes(&l, s->kept[k]);
-      atlas_emit(l.code.builder, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem_reg(ops_buffer_of(&l.code, s->kept[k]), at, 0),
+      atlas_emit(l.code.builder, ATLAS_OP_stg, s->number, 2, atlas_mem_reg(ops_buffer_of(&l.code, s->kept[k]), at, 0),
                  atlas_reg(zero));
     }
     ops_scatter_end(&l, &status, s->columns * s->places);
@@ -66,32 +67,32 @@ static void list_sources(scatter_launch *l, term_id index) {
   ops_scatter_find(l, index);
   uint16_t at = ops_scatter_checked(l, &place);
   ops_scatter_load(l, COUNTED, count, at);
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, count, atlas_reg(count), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_add, l->s->number, count, atlas_reg(count), atlas_bits(1));
   ops_scatter_store(l, COUNTED, at, count);
   ops_register_free(code, at);
   end_run(l, next);
-  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(free_part), atlas_bits(1));
+  atlas_emit(b, ATLAS_OP_movi, l->s->number, 2, atlas_reg(free_part), atlas_bits(1));
   next = begin_run(l);
   ops_scatter_find(l, index);
   at = ops_scatter_checked(l, &place);
   uint32_t is_known = atlas_builder_label(b, NULL);
   ops_scatter_load(l, COUNTED, count, at);
   ops_scatter_load(l, BEGUN, first, at);
-  atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(first), atlas_bits(0));
+  atlas_emit(b, ATLAS_OP_set_ne, l->s->number, 3, atlas_pred(IS_MORE), atlas_reg(first), atlas_bits(0));
   atlas_emit_branch(b, IS_MORE, 0, is_known);
-  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(first), atlas_reg(free_part));
+  atlas_emit(b, ATLAS_OP_mov, l->s->number, 2, atlas_reg(first), atlas_reg(free_part));
   ops_scatter_store(l, BEGUN, at, first);
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, free_part, atlas_reg(free_part), atlas_reg(count));
-  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(count), atlas_bits(0));
+  ops_scatter_emit(l, ATLAS_OP_add, l->s->number, free_part, atlas_reg(free_part), atlas_reg(count));
+  atlas_emit(b, ATLAS_OP_movi, l->s->number, 2, atlas_reg(count), atlas_bits(0));
   atlas_builder_place(b, is_known);
   uint16_t slot = ops_register(code);
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), atlas_reg(count));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(slot), atlas_reg(first));
+  ops_scatter_emit(l, ATLAS_OP_add, l->s->number, first, atlas_reg(first), atlas_reg(count));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(slot), atlas_reg(first));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, slot, atlas_reg(slot), atlas_reg(list));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[l->s->axis]));
-  atlas_emit(b, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem_reg(ops_buffer_of(code, l->s->kept[LISTED]), slot, -1),
+  atlas_emit2(b, ATLAS_OP_cvt, l->s->number, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[l->s->axis]));
+  atlas_emit(b, ATLAS_OP_stg, l->s->number, 2, atlas_mem_reg(ops_buffer_of(code, l->s->kept[LISTED]), slot, -1),
              atlas_reg(own));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, count, atlas_reg(count), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_add, l->s->number, count, atlas_reg(count), atlas_bits(1));
   ops_scatter_store(l, COUNTED, at, count);
   end_run(l, next);
 }
@@ -113,7 +114,7 @@ static hg_status write_lists(const scatter *s) {
                          .sources = s->sources, .places = s->places, .counted = s->kept[COUNTED],
                          .begun = s->kept[BEGUN], .listed = s->kept[LISTED]};
     hg_rows rows;
-    if (status == HG_OK && s->columns == 1 && ops_find_listed(&l.terms, &listed, &rows))
+    if (status == HG_OK && s->columns == 1 && s->number == ATLAS_u32 && ops_find_listed(&l.terms, &listed, &rows))
       status = ops_tell_rows(s->group->plan, &rows, l.code.step);
   }
   ops_terms_release(&l.terms);
@@ -137,7 +138,7 @@ static void forget_all(ops_code *code) {
 /* A loop over numbers of 0 to count - 1 in bit-reversed order, and a binary counter of what they come to. */
 typedef struct counter {
   uint16_t memory;            /* i64: where the first level lies among what is kept as LEVELS */
-  uint16_t count, bits;       /* u32: how many; the power of two at or above it */
+  uint16_t count, bits;       /* u32: how many, 4096 at most; the power of two at or above it */
   uint16_t turn, number, sum; /* u32: of the loop; its bits reversed; the type's */
   uint32_t next;
 } counter;
@@ -220,7 +221,8 @@ static void listed_value(scatter_launch *l, term_id source, uint32_t along, uint
   ops_code *code = &l->code;
   uint16_t number = ops_register(code);
   ops_scatter_load(l, LISTED, number, at);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(code->variable[along]), atlas_reg(number));
+  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(code->variable[along]),
+              atlas_reg(number));
   ops_register_free(code, number);
   forget_all(code);
   atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)l->s->node->type, 2, atlas_reg(to),
@@ -234,14 +236,14 @@ static void sum_few(scatter_launch *l, term_id source, uint32_t along, uint16_t 
   atlas_builder *b = code->builder;
   atlas_type type = (atlas_type)l->s->node->type;
   uint16_t value[FEW], last = ops_register(code), at = ops_register(code), wide = ops_register(code);
-  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, last, atlas_reg(count), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, last, atlas_reg(count), atlas_bits(1));
   for (uint32_t i = 0; i < FEW; i++) {
     value[i] = ops_register(code);
-    ops_scatter_emit(l, ATLAS_OP_min, ATLAS_u32, at, atlas_reg(last), atlas_bits(i));
-    atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(wide), atlas_reg(at));
+    ops_scatter_emit(l, ATLAS_OP_min, l->s->number, at, atlas_reg(last), atlas_bits(i));
+    atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(wide), atlas_reg(at));
     ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(list));
     listed_value(l, source, along, wide, value[i]);
-    atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(i));
+    atlas_emit(b, ATLAS_OP_set_eq, l->s->number, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(i));
     atlas_emit(b, ATLAS_OP_movi, type, 2, atlas_reg(sum), atlas_bits(identity_of(type)));
     atlas_emit(b, ATLAS_OP_sel, type, 4, atlas_reg(value[i]), atlas_pred(IS_THERE), atlas_reg(value[i]),
                atlas_reg(sum));
@@ -253,9 +255,10 @@ static void sum_few(scatter_launch *l, term_id source, uint32_t along, uint16_t 
   for (uint32_t i = 0; i < FEW; i++) ops_register_free(code, value[i]);
 }
 
-/* Where the levels of the counters lie: those of values at the list's own places, those of chunks behind them. So many
- * levels no list of more than FEW values has as to reach beyond its places. */
-static void find_levels(scatter_launch *l, uint16_t count, uint16_t list, uint16_t *values, uint16_t *chunks) {
+/* Where the levels of the counters lie: those of values at the list's own places, those of chunks behind them, and so
+ * on. So many levels no list of more than FEW values has as to reach beyond its places: where they would, a counter
+ * has one turn and its level is read by nobody. */
+static void find_levels(scatter_launch *l, uint16_t count, uint16_t list, uint16_t memory[MOST_DEPTH]) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
   ops_form place;
@@ -264,48 +267,79 @@ static void find_levels(scatter_launch *l, uint16_t count, uint16_t list, uint16
   for (uint32_t i = s->rank; i-- > 0; stride *= (int64_t)s->from.size[i])
     if (i != s->axis) place.factor[i] = stride;
   uint16_t behind = ops_register(code), column = OPS_NO_REGISTER;
-  *values = ops_scatter_number(l, &place), *chunks = ops_register(code);
+  memory[0] = ops_scatter_number(l, &place);
   ops_form first =
       ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES); /* lists of columns lie one behind another */
   column = ops_scatter_number(l, &first);
   ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_i64, column, atlas_reg(list), atlas_reg(column));
   atlas_operand of_level = ops_scatter_scalar(l, level_stride(s));
-  atlas_emit(code->builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(*values), atlas_reg(column), of_level,
-             atlas_reg(*values));
-  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, behind, atlas_reg(count), atlas_bits(1));
-  ops_scatter_emit(l, ATLAS_OP_min, ATLAS_u32, behind, atlas_reg(behind), atlas_bits(CHUNK_BITS + 1));
-  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(*chunks), atlas_reg(behind));
-  atlas_emit(code->builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(*chunks), atlas_reg(*chunks), of_level,
-             atlas_reg(*values));
+  atlas_emit(code->builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(memory[0]), atlas_reg(column), of_level,
+             atlas_reg(memory[0]));
+  for (uint32_t k = 1; k < s->depth; k++) {
+    memory[k] = ops_register(code);
+    ops_scatter_emit(l, ATLAS_OP_sub, s->number, behind, atlas_reg(count), atlas_bits(1));
+    ops_scatter_emit(l, ATLAS_OP_min, s->number, behind, atlas_reg(behind), atlas_bits(k * (CHUNK_BITS + 1)));
+    atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(memory[k]), atlas_reg(behind));
+    atlas_emit(code->builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(memory[k]), atlas_reg(memory[k]), of_level,
+               atlas_reg(memory[0]));
+  }
 }
 
+static uint16_t converted(scatter_launch *l, atlas_type to, atlas_type from, uint16_t reg) {
+  if (to == from) return reg;
+  uint16_t own = ops_register(&l->code);
+  atlas_emit2(l->code.builder, ATLAS_OP_cvt, to, from, atlas_reg(own), atlas_reg(reg));
+  return own;
+}
+
+/* A counter of `span` values' parts of 2^bits. Of the part in hand it leaves where that begins, in `start`, and how
+ * many values that has, in `span`. */
+static counter count_parts(scatter_launch *l, uint16_t memory, uint32_t bits, uint16_t *start, uint16_t *span,
+                           uint32_t *none) {
+  const scatter *s = l->s;
+  ops_code *code = &l->code;
+  uint16_t parts = ops_register(code), own = ops_register(code), begins = ops_register(code);
+  ops_scatter_emit(l, ATLAS_OP_add, s->number, parts, atlas_reg(*span), atlas_bits((UINT64_C(1) << bits) - 1));
+  ops_scatter_emit(l, ATLAS_OP_shr, s->number, parts, atlas_reg(parts), atlas_bits(bits));
+  counter c = begin_counter(l, memory, converted(l, ATLAS_u32, s->number, parts));
+  first_turn(l, &c);
+  *none = if_there(l, &c, (atlas_type)s->node->type);
+  ops_scatter_emit(l, ATLAS_OP_shl, s->number, begins, atlas_reg(converted(l, s->number, ATLAS_u32, c.number)),
+                   atlas_bits(bits));
+  ops_scatter_emit(l, ATLAS_OP_sub, s->number, own, atlas_reg(*span), atlas_reg(begins));
+  ops_scatter_emit(l, ATLAS_OP_min, s->number, own, atlas_reg(own), atlas_bits(UINT64_C(1) << bits));
+  if (*start != OPS_NO_REGISTER)
+    ops_scatter_emit(l, ATLAS_OP_add, s->number, begins, atlas_reg(begins), atlas_reg(*start));
+  *start = begins, *span = own;
+  return c;
+}
+
+/* Counters within counters: of values in a chunk, of chunks in a chunk of chunks, and so on. */
 static void sum_many(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+  const scatter *s = l->s;
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
-  atlas_type type = (atlas_type)l->s->node->type;
-  uint16_t chunks = ops_register(code), own = ops_register(code), start = ops_register(code), at = ops_register(code);
-  uint16_t wide = ops_register(code), values_at, chunks_at;
-  find_levels(l, count, list, &values_at, &chunks_at);
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, chunks, atlas_reg(count), atlas_bits((1u << CHUNK_BITS) - 1));
-  ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, chunks, atlas_reg(chunks), atlas_bits(CHUNK_BITS));
-  counter outer = begin_counter(l, chunks_at, chunks), inner = begin_counter(l, values_at, own);
-  first_turn(l, &outer);
-  uint32_t no_chunk = if_there(l, &outer, type);
-  ops_scatter_emit(l, ATLAS_OP_shl, ATLAS_u32, start, atlas_reg(outer.number), atlas_bits(CHUNK_BITS));
-  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, own, atlas_reg(count), atlas_reg(start));
-  ops_scatter_emit(l, ATLAS_OP_min, ATLAS_u32, own, atlas_reg(own), atlas_bits(1u << CHUNK_BITS));
-  first_turn(l, &inner);
-  uint32_t no_value = if_there(l, &inner, type);
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, at, atlas_reg(inner.number), atlas_reg(start));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(wide), atlas_reg(at));
+  atlas_type type = (atlas_type)s->node->type;
+  uint16_t memory[MOST_DEPTH], start = OPS_NO_REGISTER, span = count;
+  uint16_t at = ops_register(code), wide = ops_register(code);
+  uint32_t none[MOST_DEPTH];
+  counter c[MOST_DEPTH];
+  find_levels(l, count, list, memory);
+  for (uint32_t k = s->depth - 1; k > 0; k--) c[k] = count_parts(l, memory[k], k * CHUNK_BITS, &start, &span, &none[k]);
+  c[0] = begin_counter(l, memory[0], converted(l, ATLAS_u32, s->number, span));
+  first_turn(l, &c[0]);
+  none[0] = if_there(l, &c[0], type);
+  ops_scatter_emit(l, ATLAS_OP_add, s->number, at, atlas_reg(converted(l, s->number, ATLAS_u32, c[0].number)),
+                   atlas_reg(start));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(wide), atlas_reg(at));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(list));
-  listed_value(l, source, along, wide, inner.sum);
-  atlas_builder_place(b, no_value);
-  end_turn(l, &inner, type);
-  atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(outer.sum), atlas_reg(inner.sum));
-  atlas_builder_place(b, no_chunk);
-  end_turn(l, &outer, type);
-  atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(outer.sum));
+  listed_value(l, source, along, wide, c[0].sum);
+  for (uint32_t k = 0; k < s->depth; k++) {
+    if (k > 0) atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(c[k].sum), atlas_reg(c[k - 1].sum));
+    atlas_builder_place(b, none[k]);
+    end_turn(l, &c[k], type);
+  }
+  atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(c[s->depth - 1].sum));
 }
 
 /* F of the listed sources' values, in sum. Where all lanes of a block have one list, one value is no detour for any. */
@@ -314,13 +348,13 @@ static void sum_listed(scatter_launch *l, term_id source, uint32_t along, uint16
   uint32_t many = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
   if (l->code.step->block[0] != 0) {
     uint32_t several = atlas_builder_label(b, NULL);
-    atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(1));
+    atlas_emit(b, ATLAS_OP_set_ne, l->s->number, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(1));
     atlas_emit_branch(b, IS_MORE, 0, several);
     listed_value(l, source, along, list, sum);
     atlas_emit_branch(b, -1, 0, done);
     atlas_builder_place(b, several);
   }
-  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_bits(FEW), atlas_reg(count));
+  atlas_emit(b, ATLAS_OP_set_lt, l->s->number, 3, atlas_pred(IS_MORE), atlas_bits(FEW), atlas_reg(count));
   atlas_emit_branch(b, IS_MORE, 0, many);
   sum_few(l, source, along, count, list, sum);
   atlas_emit_branch(b, -1, 0, done);
@@ -342,12 +376,12 @@ static void add_to_base(scatter_launch *l, term_id base, term_id source) {
            result = ops_register(code);
   ops_scatter_load(l, COUNTED, count, at);
   ops_scatter_load(l, BEGUN, first, at);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(wide), atlas_reg(first));
+  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(wide), atlas_reg(first));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_reg(wide));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_int_const(ATLAS_i64, -1));
   atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(result), atlas_reg(ops_value(code, base)));
   uint32_t none = atlas_builder_label(code->builder, NULL);
-  atlas_emit(code->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(0));
+  atlas_emit(code->builder, ATLAS_OP_set_eq, s->number, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(0));
   atlas_emit_branch(code->builder, IS_MORE, 0, none);
   sum_listed(l, source, s->rank, count, list, sum);
   ops_scatter_emit(l, ATLAS_OP_add, type, result, atlas_reg(result), atlas_reg(sum));
@@ -364,7 +398,7 @@ static int adds_rows(const scatter_launch *l, term_id base, term_id source, hg_r
   ops_added added = {.shape = &s->to, .axis = s->axis, .sources = s->sources, .base = base, .source = source,
                      .storage = s->out, .place = &place, .counted = s->kept[COUNTED], .begun = s->kept[BEGUN],
                      .listed = s->kept[LISTED]};
-  return s->columns == 1 && ops_find_added(&l->terms, &added, out);
+  return s->columns == 1 && s->number == ATLAS_u32 && ops_find_added(&l->terms, &added, out);
 }
 
 static hg_status write_sums(const scatter *s) {
@@ -402,12 +436,12 @@ static void add_from_first(scatter_launch *l, term_id index, term_id base, term_
   uint16_t at = ops_scatter_number(l, &place), list = ops_scatter_number(l, &column), wide = ops_register(code);
   uint16_t count = ops_register(code), first = ops_register(code), sum = ops_register(code), own = ops_register(code);
   ops_scatter_load(l, BEGUN, first, at);
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(wide), atlas_reg(first));
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(wide), atlas_reg(first));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_reg(wide));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_int_const(ATLAS_i64, -1));
   ops_scatter_load(l, LISTED, first, list);
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[s->axis]));
-  atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(own), atlas_reg(first));
+  atlas_emit2(b, ATLAS_OP_cvt, s->number, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[s->axis]));
+  atlas_emit(b, ATLAS_OP_set_ne, s->number, 3, atlas_pred(IS_MORE), atlas_reg(own), atlas_reg(first));
   atlas_emit_branch(b, IS_MORE, 0, none);
   ops_scatter_load(l, COUNTED, count, at);
   forget_all(code);
@@ -460,9 +494,9 @@ static int has_few_columns(const scatter *s) {
 hg_status ops_scatter_add(scatter *s) {
   if (s->sources == 0) return ops_scatter_base(s);
   HG_TRY(find_columns(s));
-  HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->places, &s->kept[COUNTED]));
-  HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->places, &s->kept[BEGUN]));
-  HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->sources, &s->kept[LISTED]));
+  HG_TRY(ops_scatter_keep(s, s->number, s->columns * s->places, &s->kept[COUNTED]));
+  HG_TRY(ops_scatter_keep(s, s->number, s->columns * s->places, &s->kept[BEGUN]));
+  HG_TRY(ops_scatter_keep(s, s->number, s->columns * s->sources, &s->kept[LISTED]));
   HG_TRY(ops_scatter_keep(s, (atlas_type)s->node->type, ops_count(&s->from), &s->kept[LEVELS]));
   if (has_few_columns(s)) {
     HG_TRY(ops_scatter_lists(s));

@@ -32,8 +32,8 @@ static hg_status write_zeros(const scatter *s) {
   if (status == HG_OK) {
     uint16_t zero = ops_register(&l.code);
     ops_scatter_writes(&l, s->kept[PART_COUNTED]);
-    atlas_emit(l.code.builder, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(zero), atlas_bits(0));
-    atlas_emit(l.code.builder, ATLAS_OP_stg, ATLAS_u32, 2,
+    atlas_emit(l.code.builder, ATLAS_OP_movi, s->number, 2, atlas_reg(zero), atlas_bits(0));
+    atlas_emit(l.code.builder, ATLAS_OP_stg, s->number, 2,
                atlas_mem_lane(ops_buffer_of(&l.code, s->kept[PART_COUNTED]), 0), atlas_reg(zero));
     ops_scatter_end(&l, &status, count);
   }
@@ -55,8 +55,8 @@ static uint16_t of_part(scatter_launch *l, uint64_t each) {
   return at;
 }
 
-static void add_to_counter(scatter_launch *l, uint16_t at, uint32_t what, atlas_operand old) {
-  atlas_emit(l->code.builder, ATLAS_OP_atom_add, ATLAS_u32, 3, old,
+static void add_to_counter(scatter_launch *l, uint16_t at, uint64_t what, atlas_operand old) {
+  atlas_emit(l->code.builder, ATLAS_OP_atom_add, l->s->number, 3, old,
              atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[PART_COUNTED]), at, 0), atlas_bits(what));
 }
 
@@ -69,14 +69,14 @@ static uint16_t before_list(scatter_launch *l) {
 
 static uint16_t own_number(scatter_launch *l) {
   uint16_t own = ops_register(&l->code);
-  atlas_emit2(l->code.builder, ATLAS_OP_cvt, ATLAS_u32, ATLAS_i64, atlas_reg(own),
+  atlas_emit2(l->code.builder, ATLAS_OP_cvt, l->s->number, ATLAS_i64, atlas_reg(own),
               atlas_reg(l->code.variable[l->s->axis]));
   return own;
 }
 
 /* to = list + number, as an address. */
 static void seat(scatter_launch *l, uint16_t to, uint16_t list, uint16_t number) {
-  atlas_emit2(l->code.builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(to), atlas_reg(number));
+  atlas_emit2(l->code.builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(to), atlas_reg(number));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, to, atlas_reg(to), atlas_reg(list));
 }
 
@@ -92,10 +92,10 @@ static void take_seat(scatter_launch *l) {
   uint16_t counter = of_part(l, l->s->parts), begins = of_part(l, l->s->parts + UINT64_C(1));
   uint16_t left = ops_register(&l->code), first = ops_register(&l->code), at = ops_register(&l->code);
   uint16_t list = before_list(l), own = own_number(l);
-  add_to_counter(l, counter, UINT32_MAX, atlas_reg(left));
+  add_to_counter(l, counter, atlas_mask(l->s->number), atlas_reg(left));
   ops_scatter_load(l, PART_BEGUN, first, begins);
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), atlas_reg(left));
-  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, first, atlas_reg(first), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_add, l->s->number, first, atlas_reg(first), atlas_reg(left));
+  ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, first, atlas_reg(first), atlas_bits(1));
   seat(l, at, list, first);
   ops_scatter_store(l, UNORDERED, at, own);
 }
@@ -109,16 +109,16 @@ static void find_rank(scatter_launch *l) {
   ops_scatter_load(l, PART_BEGUN, rank, begins);
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, begins, atlas_reg(begins), atlas_int_const(ATLAS_i64, 1));
   ops_scatter_load(l, PART_BEGUN, end, begins);
-  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(turn), atlas_reg(rank));
+  atlas_emit(b, ATLAS_OP_mov, l->s->number, 2, atlas_reg(turn), atlas_reg(rank));
   uint32_t next = atlas_builder_label(b, NULL);
   atlas_builder_place(b, next);
   seat(l, at, list, turn);
   ops_scatter_load(l, UNORDERED, other, at);
-  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_FIRST), atlas_reg(other), atlas_reg(own));
-  atlas_emit(b, ATLAS_OP_sel, ATLAS_u32, 4, atlas_reg(other), atlas_pred(IS_FIRST), atlas_bits(1), atlas_bits(0));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, rank, atlas_reg(rank), atlas_reg(other));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, turn, atlas_reg(turn), atlas_bits(1));
-  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(turn), atlas_reg(end));
+  atlas_emit(b, ATLAS_OP_set_lt, l->s->number, 3, atlas_pred(IS_FIRST), atlas_reg(other), atlas_reg(own));
+  atlas_emit(b, ATLAS_OP_sel, l->s->number, 4, atlas_reg(other), atlas_pred(IS_FIRST), atlas_bits(1), atlas_bits(0));
+  ops_scatter_emit(l, ATLAS_OP_add, l->s->number, rank, atlas_reg(rank), atlas_reg(other));
+  ops_scatter_emit(l, ATLAS_OP_add, l->s->number, turn, atlas_reg(turn), atlas_bits(1));
+  atlas_emit(b, ATLAS_OP_set_lt, l->s->number, 3, atlas_pred(IS_MORE), atlas_reg(turn), atlas_reg(end));
   atlas_emit_branch(b, IS_MORE, 0, next);
   seat(l, at, list, rank);
   ops_scatter_store(l, LISTED, at, own);
@@ -182,22 +182,22 @@ static void give_pieces(scatter_launch *l) {
   uint16_t turn = ops_register(code), counted = ops_register(code), all = ops_register(code);
   uint16_t first = ops_register(code), begins = ops_register(code);
   uint32_t none = atlas_builder_label(b, NULL);
-  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(all), atlas_bits(0));
+  atlas_emit(b, ATLAS_OP_movi, s->number, 2, atlas_reg(all), atlas_bits(0));
   uint32_t next = begin_parts(l, at, turn, own, counted);
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, all, atlas_reg(all), atlas_reg(counted));
+  ops_scatter_emit(l, ATLAS_OP_add, s->number, all, atlas_reg(all), atlas_reg(counted));
   end_parts(l, next, at, turn);
   ops_scatter_store(l, COUNTED, own, all);
-  atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_FIRST), atlas_reg(all), atlas_bits(0));
+  atlas_emit(b, ATLAS_OP_set_eq, s->number, 3, atlas_pred(IS_FIRST), atlas_reg(all), atlas_bits(0));
   atlas_emit_branch(b, IS_FIRST, 0, none);
-  atlas_emit(b, ATLAS_OP_atom_add, ATLAS_u32, 3, atlas_reg(first),
+  atlas_emit(b, ATLAS_OP_atom_add, s->number, 3, atlas_reg(first),
              atlas_mem_reg(ops_buffer_of(code, s->kept[PART_COUNTED]), taken, 0), atlas_reg(all));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_add, s->number, first, atlas_reg(first), atlas_bits(1));
   ops_scatter_store(l, BEGUN, own, first);
   ops_scatter_emit(l, ATLAS_OP_mul, ATLAS_i64, begins, atlas_reg(own),
                    ops_scatter_scalar(l, s->parts + UINT64_C(1)));
   next = begin_parts(l, at, turn, own, counted);
   ops_scatter_store(l, PART_BEGUN, begins, first);
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), atlas_reg(counted));
+  ops_scatter_emit(l, ATLAS_OP_add, s->number, first, atlas_reg(first), atlas_reg(counted));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, begins, atlas_reg(begins), atlas_int_const(ATLAS_i64, 1));
   end_parts(l, next, at, turn);
   ops_scatter_store(l, PART_BEGUN, begins, first);
@@ -225,9 +225,9 @@ static hg_status write_places(const scatter *s) {
 hg_status ops_scatter_lists(scatter *s) {
   enum { COUNTS = 1u << PART_COUNTED, BEGINS = 1u << PART_BEGUN, SEATS = 1u << UNORDERED };
   choose_parts(s);
-  HG_TRY(ops_scatter_keep(s, ATLAS_u32, counters(s) + s->columns, &s->kept[PART_COUNTED]));
-  HG_TRY(ops_scatter_keep(s, ATLAS_u32, counters(s) + s->columns * s->places, &s->kept[PART_BEGUN]));
-  HG_TRY(ops_scatter_keep(s, ATLAS_u32, s->columns * s->sources, &s->kept[UNORDERED]));
+  HG_TRY(ops_scatter_keep(s, s->number, counters(s) + s->columns, &s->kept[PART_COUNTED]));
+  HG_TRY(ops_scatter_keep(s, s->number, counters(s) + s->columns * s->places, &s->kept[PART_BEGUN]));
+  HG_TRY(ops_scatter_keep(s, s->number, s->columns * s->sources, &s->kept[UNORDERED]));
   HG_TRY(write_zeros(s));
   HG_TRY(write_sources(s, "scatter_count", count, COUNTS, COUNTS));
   HG_TRY(write_places(s));

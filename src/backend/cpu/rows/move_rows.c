@@ -113,6 +113,14 @@ static int finds_taken(job *j, const atlas_launch *launch) {
   return finds_index(j, launch) && j->x != NULL && j->y != NULL;
 }
 
+/* 1: there is one that sums do not come to the end of. */
+static int has_long_list(const job *j) {
+  uint64_t place = 0;
+  if (j->of->extent <= ROWS_MOST) return 0;
+  while (place < j->of->count && j->counted[place] <= ROWS_MOST) place++;
+  return place < j->of->count;
+}
+
 static int finds_added(job *j, const atlas_launch *launch) {
   const hg_rows *r = j->of;
   j->x = find_rows(j, launch, &r->x, r->extent, r->length, j->size);
@@ -124,7 +132,7 @@ static int finds_added(job *j, const atlas_launch *launch) {
     j->base = (const uint8_t *)j->constant;
   } else j->base = find_rows(j, launch, &r->base, r->count, r->length, j->size);
   return r->length > 0 && j->sum != ROWS_TYPES && j->x != NULL && j->y != NULL && j->base != NULL &&
-         finds_lists(j, launch, r->count, r->extent);
+         finds_lists(j, launch, r->count, r->extent) && !has_long_list(j);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ typedef struct rows_sum {
   size_t x_step;           /* bytes from row to row */
   size_t length;           /* elements */
   const uint32_t *numbers; /* of rows of x */
-  uint32_t count;          /* of them, 1 at least */
+  uint32_t count;          /* of them, 1 to ROWS_MOST */
 } rows_sum;
 
 typedef void rows_add(const rows_sum *sum);
@@ -27,6 +27,7 @@ typedef enum rows_type { ROWS_F32, ROWS_F64, ROWS_I8, ROWS_I16, ROWS_I32, ROWS_I
 
 enum {
   ROWS_LINE = 64,
+  ROWS_MOST = 1 << 24, /* that are added up: chunks of chunks */
   ROWS_STRIP_BYTES = 512
 }; /* of a row: what is added up at a time, and what a base with base_step 0 has */
 
