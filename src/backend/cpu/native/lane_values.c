@@ -27,46 +27,35 @@ void hg_native_find_writers(const hg_vector *v, uint32_t *writer) {
 
 /* ---- alike ------------------------------------------------------------------------------------------------------- */
 
-static int is_alike(const hg_vector *v, const uint32_t *made, uint32_t r) {
+static int is_alike_operand(const hg_vector *v, const uint8_t *alike, uint32_t r) {
+  if (r == VECTOR_NONE) return 1;
+  if (r == VECTOR_ALL) return 0;
   const vector_reg *reg = vector_reg_at(v, r);
   if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
-  return reg->kind != VECTOR_VARIES || reg->uniform || made[r] != VECTOR_NONE;
+  return reg->kind != VECTOR_VARIES || alike[r];
 }
 
-/* A reduction gives all lanes of the block the same, and so does what computes with nothing else. */
-static int makes_alike(const hg_vector *v, const uint32_t *made, const vector_insn *insn) {
-  uint32_t sources = 0;
-  if (vector_reg_at(v, insn->d)->uniform) return 1;
-  if (insn->op >= ATLAS_OP_reduce_add && insn->op <= ATLAS_OP_reduce_max) return 1;
-  int is_pure = vector_is_primitive(insn->op) ? (atlas_op_flags(insn->op) & ATLAS_PURE) != 0 : insn->op == VECTOR_CANON;
-  for (int k = 0; k < 4 && is_pure; k++) {
-    if (insn->s[k] == VECTOR_NONE) continue;
-    if (insn->s[k] == VECTOR_ALL || !is_alike(v, made, insn->s[k])) return 0;
-    sources++;
-  }
-  return sources > 0;
+static int makes_alike(const hg_vector *v, const uint8_t *alike, const vector_insn *insn) {
+  if (insn->op >= ATLAS_OP_reduce_add && insn->op <= ATLAS_OP_reduce_max) return insn->mask == VECTOR_ALL;
+  int is_pure = vector_is_primitive(insn->op) ? (atlas_op_flags(insn->op) & ATLAS_PURE) != 0
+                                              : insn->op == VECTOR_CANON || insn->op == VECTOR_MOVE;
+  if (!is_pure || insn->mask != VECTOR_ALL || insn->op == ATLAS_OP_sreg) return 0;
+  for (int k = 0; k < 4; k++)
+    if (!is_alike_operand(v, alike, insn->s[k])) return 0;
+  return 1;
 }
 
-static int is_value(const hg_vector *v, uint32_t r) {
-  return r < v->regs.count && vector_reg_at(v, r)->kind == VECTOR_VARIES && vector_reg_at(v, r)->type != SSA_PREDICATE;
-}
-
-/* Then without those whose sources turn out to be written again. */
-void hg_native_find_alike(const hg_vector *v, uint32_t *made) {
-  for (uint32_t r = 0; r < v->regs.count; r++) made[r] = VECTOR_NONE;
-  for (uint32_t i = 0; i < v->insns.count; i++) {
-    const vector_insn *insn = vector_insn_at(v, i);
-    if (!is_value(v, insn->d)) continue;
-    int follows = i > 0 && insn->op == VECTOR_CANON && insn->s[0] == insn->d && made[insn->d] == i - 1;
-    int is_first = vector_reg_at(v, insn->d)->first == i && makes_alike(v, made, insn);
-    made[insn->d] = insn->mask == VECTOR_ALL && (is_first || follows) ? i : VECTOR_NONE;
-  }
+void hg_native_find_alike(const hg_vector *v, uint8_t *alike) {
+  for (uint32_t r = 0; r < v->regs.count; r++) alike[r] = vector_reg_at(v, r)->kind == VECTOR_VARIES;
   for (int changed = 1; changed;) {
     changed = 0;
     for (uint32_t i = 0; i < v->insns.count; i++) {
       const vector_insn *insn = vector_insn_at(v, i);
-      if (!is_value(v, insn->d) || made[insn->d] == VECTOR_NONE || makes_alike(v, made, insn)) continue;
-      made[insn->d] = VECTOR_NONE;
+      for (int k = 0; k < 4 && insn->op == VECTOR_STEP; k++) /* it counts in its sources */
+        if (insn->s[k] < VECTOR_ALL) alike[insn->s[k]] = 0;
+      if (insn->d >= VECTOR_ALL || !alike[insn->d] || vector_reg_at(v, insn->d)->uniform) continue;
+      if (makes_alike(v, alike, insn)) continue;
+      alike[insn->d] = 0;
       changed = 1;
     }
   }

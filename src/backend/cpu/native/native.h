@@ -329,9 +329,9 @@ const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comp
 /* Per register: the only instruction that writes it; VECTOR_NONE: none, VECTOR_ALL: several. */
 void hg_native_find_writers(const hg_vector *vector, uint32_t *writer);
 
-/* Per register: the instruction behind which it has the one value that all lanes of the block read; VECTOR_NONE: there
- * is none. Of predicates that is not known. */
-void hg_native_find_alike(const hg_vector *vector, uint32_t *made);
+/* Per register, 1: it is the same in all lanes of the block wherever it is written. Lanes go the same way, but for code
+ * under masks. */
+void hg_native_find_alike(const hg_vector *vector, uint8_t *alike);
 
 typedef struct native_window { /* an index that is in each lane of a vector that of its lane 0, and more: */
   uint32_t place[NATIVE_MOST_LANES]; /* less than a vector's lanes */

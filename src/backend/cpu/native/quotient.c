@@ -24,7 +24,9 @@ typedef struct quotients {
   const hg_vector *from;
   hg_rewrite to;
   uint32_t *divisions;  /* per register: how often something that varies is divided by it */
-  uint32_t *made;       /* per register: see hg_native_find_alike */
+  uint32_t *made;       /* per register: the instruction behind which it has the one value that all lanes of the block
+                           read; VECTOR_NONE: there is none */
+  uint8_t *alike;       /* per register: see hg_native_find_alike */
   uint32_t *reciprocal; /* per register: VECTOR_NONE */
   uint32_t written;     /* quotients */
 } quotients;
@@ -42,6 +44,19 @@ static int is_division(const vector_insn *insn) {
 static int divides(const quotients *q, const vector_insn *insn) {
   return is_division(insn) && is_varying(q->from, insn->s[1]) && q->made[insn->s[1]] != VECTOR_NONE &&
          is_varying(q->from, insn->s[0]) && !is_uniform(q->from, insn->s[0]) && q->made[insn->s[0]] == VECTOR_NONE;
+}
+
+static void find_made(quotients *q) {
+  const hg_vector *v = q->from;
+  hg_native_find_alike(v, q->alike);
+  for (uint32_t r = 0; r < v->regs.count; r++) q->made[r] = VECTOR_NONE;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (!is_varying(v, insn->d)) continue;
+    int follows = i > 0 && insn->op == VECTOR_CANON && insn->s[0] == insn->d && q->made[insn->d] == i - 1;
+    int is_first = vector_reg_at(v, insn->d)->first == i && q->alike[insn->d];
+    q->made[insn->d] = insn->mask == VECTOR_ALL && (is_first || follows) ? i : VECTOR_NONE;
+  }
 }
 
 static void count_divisions(quotients *q) {
@@ -106,13 +121,14 @@ int hg_native_has_divisions(const hg_vector *v) {
 }
 
 hg_status hg_native_pass_quotients(native_build *b, hg_vector *v, uint32_t *fired) {
-  uint64_t regs = v->regs.count;
-  quotients q = {.from = v, .divisions = hg_allocate(&v->allocator, 3 * regs, sizeof *q.divisions)};
+  uint64_t regs = v->regs.count, room = 3 * sizeof(uint32_t) + 1;
+  quotients q = {.from = v, .divisions = hg_allocate(&v->allocator, regs, room)};
   (void)b;
-  if (q.divisions == NULL) return hg_fail_memory("machine code", 3 * regs * sizeof *q.divisions);
+  if (q.divisions == NULL) return hg_fail_memory("machine code", regs * room);
   q.made = q.divisions + regs;
   q.reciprocal = q.made + regs;
-  hg_native_find_alike(v, q.made);
+  q.alike = (uint8_t *)(q.reciprocal + regs);
+  find_made(&q);
   count_divisions(&q);
   hg_status status = has_quotients(&q) ? write_program(&q, v) : HG_OK;
   hg_release(&v->allocator, q.divisions);

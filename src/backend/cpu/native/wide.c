@@ -323,48 +323,12 @@ static void find_loops(wide *w) {
   }
 }
 
-static int is_alike_operand(const hg_vector *v, const uint8_t *alike, uint32_t r) {
-  if (r == VECTOR_NONE) return 1;
-  if (r == VECTOR_ALL) return 0;
-  const vector_reg *reg = vector_reg_at(v, r);
-  if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
-  return reg->kind != VECTOR_VARIES || alike[r];
-}
-
-static int makes_alike(const hg_vector *v, const uint8_t *alike, const vector_insn *insn) {
-  if (insn->op >= ATLAS_OP_reduce_add && insn->op <= ATLAS_OP_reduce_max) return insn->mask == VECTOR_ALL;
-  int is_pure = vector_is_primitive(insn->op) ? (atlas_op_flags(insn->op) & ATLAS_PURE) != 0
-                                              : insn->op == VECTOR_CANON || insn->op == VECTOR_MOVE;
-  if (!is_pure || insn->mask != VECTOR_ALL || insn->op == ATLAS_OP_sreg) return 0;
-  for (int k = 0; k < 4; k++)
-    if (!is_alike_operand(v, alike, insn->s[k])) return 0;
-  return 1;
-}
-
-/* The values, and predicates, that are the same in the block wherever they are written: all slices go the same way, but
- * for code under masks. */
-static void find_alike(const hg_vector *v, uint8_t *alike) {
-  for (uint32_t r = 0; r < v->regs.count; r++) alike[r] = vector_reg_at(v, r)->kind == VECTOR_VARIES;
-  for (int changed = 1; changed;) {
-    changed = 0;
-    for (uint32_t i = 0; i < v->insns.count; i++) {
-      const vector_insn *insn = vector_insn_at(v, i);
-      for (int k = 0; k < 4 && insn->op == VECTOR_STEP; k++) /* it counts in its sources */
-        if (insn->s[k] < VECTOR_ALL) alike[insn->s[k]] = 0;
-      if (insn->d >= VECTOR_ALL || !alike[insn->d] || vector_reg_at(v, insn->d)->uniform) continue;
-      if (makes_alike(v, alike, insn)) continue;
-      alike[insn->d] = 0;
-      changed = 1;
-    }
-  }
-}
-
 hg_status hg_native_pass_alike(native_build *b, hg_vector *v, uint32_t *fired) {
   uint64_t regs = v->regs.count;
   uint8_t *alike = hg_allocate(&v->allocator, regs, sizeof *alike);
   (void)b;
   if (alike == NULL) return hg_fail_memory("machine code", regs);
-  find_alike(v, alike);
+  hg_native_find_alike(v, alike);
   for (uint32_t r = 0; r < regs; r++) {
     vector_reg *reg = vector_reg_at(v, r);
     if (!alike[r] || reg->first == VECTOR_NONE) continue;
