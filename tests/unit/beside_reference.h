@@ -1,5 +1,6 @@
 /* beside_reference.h - trials that run twice: on the reference machine and on the backend under test. The executors are
- * made once, since on a GPU each costs a context. _POSIX_C_SOURCE comes before the first header, for setenv. */
+ * made once, since on a GPU each costs a context. _POSIX_C_SOURCE comes before the first header, for setenv. The engine
+ * that HOLOGRAM_CPU_ENGINE names is the one under test. */
 #ifndef HG_TESTS_BESIDE_REFERENCE_H
 #define HG_TESTS_BESIDE_REFERENCE_H
 
@@ -12,10 +13,8 @@
 static hg_executor *reference, *tested; /* `executor` is one of them at a time */
 
 static inline void open_both(void) {
-  hg_executor_desc desc = {.backend = HG_BACKEND_CPU};
-  set("HOLOGRAM_CPU_ENGINE", "interp");
+  hg_executor_desc desc = {.size = sizeof desc, .backend = HG_BACKEND_CPU, .engine = "interp"};
   CHECK_EQ_U64(hg_executor_create(&desc, &reference), HG_OK);
-  set("HOLOGRAM_CPU_ENGINE", "");
   CHECK_EQ_U64(open_test_executor(NULL, &tested), HG_OK);
 }
 

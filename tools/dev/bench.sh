@@ -22,6 +22,7 @@ Usage: ./dev bench [--json] [--repeat N]
        ./dev bench compile [--json] [--kernels] [FILE...]
        ./dev bench launch [--json]
        ./dev bench eager [--json]
+       ./dev bench faults
        ./dev bench ops [--ops NAME,...] [--types NAME,...] [--isas NAME,...] [--interp] [--json]
        ./dev bench exchange [--json] [--most N] [--seconds S]
        ./dev bench cpu [OPTION]...
@@ -35,6 +36,7 @@ compile: how long the compiler takes, and how much memory, on programs of 10 to 
   and what a kernel of one function, or of each FILE, costs, from the canonical form to machine code (--kernels: only that).
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
 eager: what a call of one operation costs on the CPU, beside a launch and a run of the same; and a computation of 1000 operations.
+faults: loops in which every access is out of bounds, beside the same in bounds, on the native engine and the tile engine.
 ops: nanoseconds a lane of every instruction and type on the tile engine and the native one, on one thread.
 exchange: what it costs to bring NumPy's arrays and PyTorch's tensors into the Python package and out again, as JSON, by a copy
   and without one, from 100 floats to 10 million; writes exchange.md and exchange.png to build/bench. Allow five minutes.
@@ -48,7 +50,7 @@ door: work as users call it, from Python and PyTorch, in loops with and without 
 TEXT
   local -x HOLOGRAM_QUICK=0 # rates are those of code that the driver has compiled in full
   case "${1:-}" in
-    compile | launch | eager | ops)
+    compile | launch | eager | faults | ops)
       local name=$1
       shift
       [ "$name" != ops ] || local -x HOLOGRAM_NUM_THREADS=1

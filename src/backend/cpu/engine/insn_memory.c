@@ -1,5 +1,7 @@
 /* insn_memory.c - loads, stores and atomics of rows. What the compiler has proven of the addresses is used where it
- * pays; every access that is not known to be in bounds is checked lane by lane. */
+ * pays; every access that is not known to be in bounds is checked lane by lane.
+ *
+ * Of the lanes of a row that fault the lowest is noted, and only it: no other could be the one that is reported. */
 #include "backend/cpu/engine/rows.h"
 
 #include "atlas/arith.h"
@@ -126,10 +128,12 @@ static int address_registers(const vector_insn *insn) {
 
 /* ---- rows that lie in memory as they do in lanes ----------------------------------------------------------------- */
 
-/* Lanes [from, to) of the row whose elements are adjacent in memory. */
+/* Lanes [from, to) of the row, with consecutive indices. */
 typedef struct stretch {
   uint32_t from, to;
-  uint8_t *memory; /* of lane `from`; NULL: not one stretch in bounds */
+  uint32_t first, end; /* of these the ones that are in bounds */
+  uint8_t *memory;     /* of lane `first`, if there is one */
+  uint8_t is_broken;   /* 1: the indices are not consecutive, and nothing else is known */
 } stretch;
 
 static void narrow_to_mask(const cpu_operands *o, stretch *s) {
@@ -138,8 +142,21 @@ static void narrow_to_mask(const cpu_operands *o, stretch *s) {
   while (s->from < s->to && !o->mask[s->to - 1]) s->to--;
 }
 
+/* Finds the lanes in bounds of a stretch whose first lane has that index; notes the fault of the lowest other one. */
+static void find_bounds(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, stretch *s,
+                        int64_t index) {
+  uint64_t lanes = s->to - s->from, below = index < 0 ? 0 - (uint64_t)index : 0, end = below + a->extent;
+  if (index >= 0) end = a->extent > (uint64_t)index ? a->extent - (uint64_t)index : 0;
+  s->first = s->from + (uint32_t)(below < lanes ? below : lanes);
+  s->end = s->from + (uint32_t)(end < lanes ? end : lanes);
+  if (s->first < s->end) s->memory = a->memory + ((uint64_t)index + below) * a->bytes;
+  uint32_t lane = s->first > s->from ? s->from : s->end;
+  while (lane < s->to && !hg_cpu_takes_part(o, lane)) lane++;
+  if (lane < s->to) (void)address_of(w, insn, o, lane);
+}
+
 /* The lanes of the mask from lane `from` on, up to where their numbers stop being consecutive. */
-static stretch next_stretch(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
+static stretch next_stretch(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
                             uint32_t from, uint32_t *next) {
   uint64_t length = hg_cpu_run_length(w->run), left = length - (o->first + from) % length;
   stretch s = {.from = from, .to = left < o->count - from ? from + (uint32_t)left : o->count};
@@ -148,9 +165,8 @@ static stretch next_stretch(const cpu_worker *w, const vector_insn *insn, const 
   if (s.from >= s.to) return s;
   int64_t first = index_of(w, insn, o, 0, s.from, (int64_t)insn->bits);
   int64_t last = index_of(w, insn, o, 0, s.to - 1, (int64_t)insn->bits);
-  int is_in_bounds = (uint64_t)first < a->extent && (uint64_t)last < a->extent;
-  if (is_in_bounds && last - first == (int64_t)(s.to - 1 - s.from)) /* an index of 32 bits may begin anew at 0 */
-    s.memory = a->memory + (uint64_t)first * a->bytes;
+  s.is_broken = (uint64_t)last - (uint64_t)first != s.to - 1 - s.from; /* one of 32 bits may begin anew at 0 */
+  if (!s.is_broken) find_bounds(w, insn, o, a, &s, first);
   return s;
 }
 
@@ -173,22 +189,31 @@ static void load_lanes(cpu_worker *w, const vector_insn *insn, const cpu_operand
       hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, read_value(insn, address_of(w, insn, o, i), bytes));
 }
 
+/* Where the first lane's access goes; NULL after noting its fault, or if there is no lane. */
+static uint8_t *address_of_first(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t first = 0;
+  while (first < o->count && !hg_cpu_takes_part(o, first)) first++;
+  return first < o->count ? address_of(w, insn, o, first) : NULL;
+}
+
 /* One location for all lanes: the first lane loads it, and reports its fault. */
 static void load_same(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
-  uint32_t bytes = hg_cpu_element_bytes(insn->type), first = 0;
-  while (first < o->count && !hg_cpu_takes_part(o, first)) first++;
-  if (first == o->count) return;
-  hg_cpu_fill_row(o->d, bytes, read_value(insn, address_of(w, insn, o, first), bytes), o->count);
+  uint32_t bytes = hg_cpu_element_bytes(insn->type);
+  hg_cpu_fill_row(o->d, bytes, read_value(insn, address_of_first(w, insn, o), bytes), o->count);
 }
 
 static void load_stretches(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
   const cpu_kernels *k = w->run->kernels;
   for (uint32_t at = 0, next; at < o->count; at = next) {
     stretch s = next_stretch(w, insn, o, a, at, &next);
-    uint8_t *d = (uint8_t *)o->d + (size_t)s.from * a->bytes;
+    uint8_t *d = o->d;
     if (s.from >= s.to) continue;
-    if (s.memory == NULL) load_lanes(w, insn, o, s.from, s.to);
-    else memcpy(d, s.memory, (size_t)(s.to - s.from) * a->bytes);
+    if (s.is_broken) {
+      load_lanes(w, insn, o, s.from, s.to);
+      continue;
+    }
+    if (s.first > s.from || s.end < s.to) memset(d + (size_t)s.from * a->bytes, 0, (size_t)(s.to - s.from) * a->bytes);
+    if (s.first < s.end) memcpy(d + (size_t)s.first * a->bytes, s.memory, (size_t)(s.end - s.first) * a->bytes);
   }
   if (insn->type == ATLAS_bool)
     k->row[hg_kernel_convert(ATLAS_bool, ATLAS_bool)](o->d, o->d, NULL, NULL, 1,
@@ -209,41 +234,77 @@ static const void *chunk_of(const cpu_operands *o, int k, uint32_t at, uint32_t 
   return (const uint8_t *)o->s[k] + (o->step[k] ? (size_t)at * bytes : 0);
 }
 
-/* Positions in bytes as positions in elements; 0 if one is no multiple of them. */
-static int in_elements(uint64_t position[CPU_CHUNK], const array *a) {
-  uint64_t rest = 0;
-  for (int i = 0; i < CPU_CHUNK; i++) {
-    rest |= position[i] & (a->bytes - 1);
-    position[i] >>= a->size_class;
-  }
-  return rest == 0;
+/* Elements of the array that positions are compared with: of a pool, whose positions are bytes, the places where one
+ * may begin. */
+static uint64_t extent_of(const array *a) {
+  uint64_t whole = a->is_pool ? a->bytes - 1 : 0;
+  return a->extent > whole ? a->extent - whole : 0;
 }
 
-/* Positions of the chunk at `at` in the array; 0 if a lane of the mask is out of bounds or misaligned. */
+/* Positions of the chunk at `at` in the array; 0 if a lane of the mask is out of bounds or misaligned, and then as
+ * cpu_positions has them. */
 static int positions(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
                      const uint8_t *mask, uint64_t position[CPU_CHUNK]) {
   uint8_t type = index_type(w, insn, 0);
-  uint64_t whole = a->is_pool ? a->bytes - 1 : 0, extent = a->extent > whole ? a->extent - whole : 0;
-  if (extent == 0) return 0;
-  return w->run->kernels->positions[type](position, chunk_of(o, 0, at, hg_cpu_element_bytes(type)),
-                                          (int64_t)insn->bits, extent, mask) &&
-         (!a->is_pool || in_elements(position, a));
+  uint64_t extent = extent_of(a), rest = 0;
+  int are_inside = w->run->kernels->positions[type](position, chunk_of(o, 0, at, hg_cpu_element_bytes(type)),
+                                                    (int64_t)insn->bits, extent > 0 ? extent : 1, mask);
+  for (int i = 0; i < CPU_CHUNK && are_inside && a->is_pool; i++) rest |= position[i] & (a->bytes - 1);
+  return are_inside && extent > 0 && rest == 0;
+}
+
+/* inside[i] = 1 for the lanes of the chunk at `at` and the mask whose positions are in bounds and aligned; others get
+ * position 0. Notes the fault of the lowest that is not. 0: there is no such lane. */
+static int leave_out_faults(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
+                            const uint8_t *mask, uint8_t inside[CPU_CHUNK], uint64_t position[CPU_CHUNK]) {
+  uint64_t extent = extent_of(a), low_bits = a->is_pool ? a->bytes - 1 : 0;
+  uint32_t fault = CPU_CHUNK, has_any = 0;
+  for (uint32_t i = CPU_CHUNK; i-- > 0;) {
+    int takes_part = mask == NULL || mask[i], is_inside = position[i] < extent && (position[i] & low_bits) == 0;
+    if (takes_part && !is_inside) fault = i;
+    inside[i] = (uint8_t)(takes_part & is_inside);
+    if (!inside[i]) position[i] = 0;
+    has_any |= inside[i];
+  }
+  if (fault < CPU_CHUNK) (void)address_of(w, insn, o, at + fault);
+  return (int)has_any;
+}
+
+/* Where each lane of the chunk at `at` has its element in memory, and the lanes that access theirs: the mask (NULL:
+ * all), or `inside`, without those that fault. 0: no lane does. */
+static int find_elements(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
+                         const uint8_t **mask, uint8_t inside[CPU_CHUNK], uint64_t position[CPU_CHUNK]) {
+  *mask = chunk_mask(o, at, inside);
+  if (!positions(w, insn, o, a, at, *mask, position)) {
+    int has_any = leave_out_faults(w, insn, o, a, at, *mask, inside, position);
+    *mask = inside;
+    if (!has_any) return 0;
+  }
+  for (uint32_t i = 0; i < CPU_CHUNK && a->is_pool; i++) position[i] >>= a->size_class;
+  for (uint32_t i = 0; i < CPU_CHUNK && is_local(insn); i++)
+    position[i] = slot_of(w, o, (int64_t)position[i], at + i < o->count ? at + i : at);
+  return 1;
+}
+
+/* A chunk of elements with an index each; 0 where a lane faults. */
+static void load_chunk(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at) {
+  const cpu_kernels *k = w->run->kernels;
+  uint64_t position[CPU_CHUNK];
+  uint8_t inside[CPU_CHUNK], *d = (uint8_t *)o->d + (size_t)at * a->bytes;
+  const uint8_t *mask;
+  if (!find_elements(w, insn, o, a, at, &mask, inside, position)) {
+    memset(d, 0, (size_t)CPU_CHUNK * a->bytes);
+    return;
+  }
+  k->gather[a->size_class](d, a->memory, position);
+  for (uint32_t i = 0; i < CPU_CHUNK && mask == inside; i++)
+    if (!inside[i]) hg_cpu_write(d + (size_t)i * a->bytes, a->bytes, 0);
 }
 
 static void load_gathered(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
-  const cpu_kernels *k = w->run->kernels;
-  uint64_t position[CPU_CHUNK];
-  uint8_t part[CPU_CHUNK];
-  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
-    uint8_t *d = (uint8_t *)o->d + (size_t)at * a->bytes;
-    uint32_t end = o->count - at < CPU_CHUNK ? o->count : at + CPU_CHUNK;
-    if (!positions(w, insn, o, a, at, chunk_mask(o, at, part), position)) {
-      load_lanes(w, insn, o, at, end);
-      continue;
-    }
-    k->gather[a->size_class](d, a->memory, position);
-    if (insn->type == ATLAS_bool) k->row[hg_kernel_convert(ATLAS_bool, ATLAS_bool)](d, d, NULL, NULL, 1, 1);
-  }
+  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) load_chunk(w, insn, o, a, at);
+  if (insn->type == ATLAS_bool)
+    w->run->kernels->row[hg_kernel_convert(ATLAS_bool, ATLAS_bool)](o->d, o->d, NULL, NULL, 1, hg_cpu_chunks(o->count));
 }
 
 /* ---- local arrays ------------------------------------------------------------------------------------------------ */
@@ -261,29 +322,13 @@ static uint8_t *row_of(const cpu_worker *w, const vector_insn *insn, const cpu_o
   return a->memory + slot_of(w, o, index, 0) * a->bytes;
 }
 
-/* The same of positions that lanes have for themselves: in the array, then in memory. */
-static int local_positions(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
-                           uint32_t at, const uint8_t *mask, uint64_t position[CPU_CHUNK]) {
-  if (!positions(w, insn, o, a, at, mask, position)) return 0;
-  for (uint32_t i = 0; i < CPU_CHUNK; i++)
-    position[i] = slot_of(w, o, (int64_t)position[i], at + i < o->count ? at + i : at);
-  return 1;
-}
-
 static void load_local(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
-  const cpu_kernels *k = w->run->kernels;
-  uint64_t position[CPU_CHUNK];
-  uint8_t part[CPU_CHUNK];
   const uint8_t *row = is_row(insn, o) ? row_of(w, insn, o, a) : NULL;
-  if (row != NULL) memcpy(o->d, row, (size_t)o->count * a->bytes);
-  for (uint32_t at = 0; at < o->count && row == NULL; at += CPU_CHUNK) {
-    uint32_t end = o->count - at < CPU_CHUNK ? o->count : at + CPU_CHUNK;
-    if (!is_row(insn, o) && local_positions(w, insn, o, a, at, chunk_mask(o, at, part), position))
-      k->gather[a->size_class]((uint8_t *)o->d + (size_t)at * a->bytes, a->memory, position);
-    else load_lanes(w, insn, o, at, end);
-  }
-  if (insn->type == ATLAS_bool)
-    k->row[hg_kernel_convert(ATLAS_bool, ATLAS_bool)](o->d, o->d, NULL, NULL, 1, hg_cpu_chunks(o->count));
+  if (row == NULL && is_row(insn, o)) load_same(w, insn, o);
+  else if (row == NULL) load_gathered(w, insn, o, a);
+  else memcpy(o->d, row, (size_t)o->count * a->bytes);
+  if (row != NULL && insn->type == ATLAS_bool)
+    w->run->kernels->row[hg_kernel_convert(ATLAS_bool, ATLAS_bool)](o->d, o->d, NULL, NULL, 1, hg_cpu_chunks(o->count));
 }
 
 void hg_cpu_load(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
@@ -318,14 +363,14 @@ static void store_stretches(cpu_worker *w, const vector_insn *insn, const cpu_op
   for (uint32_t at = 0, next; at < o->count; at = next) {
     stretch s = next_stretch(w, insn, o, a, at, &next);
     if (s.from >= s.to) continue;
-    if (s.memory == NULL) {
+    if (s.is_broken) {
       store_lanes(w, insn, o, s.from, s.to);
       continue;
     }
     uint32_t piece = o->step[value] ? s.to - s.from : CPU_CHUNK; /* a short row: again and again */
-    for (uint32_t i = s.from; i < s.to; i += piece) {
-      uint32_t lanes = s.to - i < piece ? s.to - i : piece;
-      uint8_t *memory = s.memory + (size_t)(i - s.from) * a->bytes;
+    for (uint32_t i = s.first; i < s.end; i += piece) {
+      uint32_t lanes = s.end - i < piece ? s.end - i : piece;
+      uint8_t *memory = s.memory + (size_t)(i - s.first) * a->bytes;
       const void *values = chunk_of(o, value, i, a->bytes);
       if (o->mask == NULL) memcpy(memory, values, (size_t)lanes * a->bytes);
       else w->run->kernels->store[a->size_class](memory, values, o->mask + i, lanes);
@@ -335,29 +380,31 @@ static void store_stretches(cpu_worker *w, const vector_insn *insn, const cpu_op
 
 static void store_scattered(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
   uint64_t position[CPU_CHUNK];
-  uint8_t part[CPU_CHUNK];
+  uint8_t inside[CPU_CHUNK];
+  const uint8_t *mask;
+  int value = address_registers(insn);
   for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
     uint32_t lanes = o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK;
-    const uint8_t *mask = chunk_mask(o, at, part);
-    if (!positions(w, insn, o, a, at, mask, position)) store_lanes(w, insn, o, at, at + lanes);
-    else w->run->kernels->scatter[a->size_class](a->memory, position, chunk_of(o, 1, at, a->bytes), mask, lanes);
+    if (find_elements(w, insn, o, a, at, &mask, inside, position))
+      w->run->kernels->scatter[a->size_class](a->memory, position, chunk_of(o, value, at, a->bytes), mask, lanes);
   }
 }
 
 static void store_local(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
-  uint64_t position[CPU_CHUNK];
   uint8_t part[CPU_CHUNK];
   int value = address_registers(insn);
-  uint8_t *row = is_row(insn, o) ? row_of(w, insn, o, a) : NULL;
-  for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
+  if (!is_row(insn, o)) {
+    store_scattered(w, insn, o, a);
+    return;
+  }
+  uint8_t *row = row_of(w, insn, o, a);
+  if (row == NULL) (void)address_of_first(w, insn, o);
+  for (uint32_t at = 0; at < o->count && row != NULL; at += CPU_CHUNK) {
     uint32_t lanes = o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK;
-    const uint8_t *mask = chunk_mask(o, at, part);
     const void *values = chunk_of(o, value, at, a->bytes);
-    if (row != NULL && o->mask == NULL) memcpy(row + (size_t)at * a->bytes, values, (size_t)lanes * a->bytes);
-    else if (row != NULL) w->run->kernels->store[a->size_class](row + (size_t)at * a->bytes, values, mask, lanes);
-    else if (!is_row(insn, o) && local_positions(w, insn, o, a, at, mask, position))
-      w->run->kernels->scatter[a->size_class](a->memory, position, values, mask, lanes);
-    else store_lanes(w, insn, o, at, at + lanes);
+    uint8_t *to = row + (size_t)at * a->bytes;
+    if (o->mask == NULL) memcpy(to, values, (size_t)lanes * a->bytes);
+    else w->run->kernels->store[a->size_class](to, values, chunk_mask(o, at, part), lanes);
   }
 }
 
@@ -424,18 +471,33 @@ ADD_CHUNK(uint32_t)
 ADD_CHUNK(uint64_t)
 
 /* 0 if the chunk at `at` is not that simple. */
-static int add_chunk(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
+static int add_chunk(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
                      uint32_t lanes, int is_alone) {
   uint64_t position[CPU_CHUNK];
-  uint8_t part[CPU_CHUNK];
-  const uint8_t *mask = chunk_mask(o, at, part);
+  uint8_t inside[CPU_CHUNK];
+  const uint8_t *mask;
   if (insn->op != ATLAS_OP_atom_add || o->d != NULL || insn->mode != ATLAS_ADDRESS_INDEXED || insn->flags & VECTOR_LANE)
     return 0;
-  if (!positions(w, insn, o, a, at, mask, position)) return 0;
+  if (!find_elements(w, insn, o, a, at, &mask, inside, position)) return 1;
   const void *s = chunk_of(o, 1, at, a->bytes);
   if (a->bytes == 4) add_chunk_uint32_t(a->memory, position, s, o->step[1], mask, lanes, is_alone);
   else add_chunk_uint64_t(a->memory, position, s, o->step[1], mask, lanes, is_alone);
   return 1;
+}
+
+/* Lane by lane. */
+static void update_chunk(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
+                         uint32_t lanes, int is_alone) {
+  uint64_t position[CPU_CHUNK];
+  uint8_t inside[CPU_CHUNK];
+  const uint8_t *mask = chunk_mask(o, at, inside);
+  if (insn->mode == ATLAS_ADDRESS_INDEXED && !(insn->flags & VECTOR_LANE))
+    (void)find_elements(w, insn, o, a, at, &mask, inside, position);
+  for (uint32_t i = 0; i < lanes; i++) {
+    if (mask == NULL || mask[i]) update_lane(w, insn, o, at + i, is_alone);
+    else if (o->d != NULL && hg_cpu_takes_part(o, at + i))
+      hg_cpu_write((uint8_t *)o->d + (size_t)(at + i) * a->bytes, a->bytes, 0);
+  }
 }
 
 void hg_cpu_atomic(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
@@ -444,8 +506,6 @@ void hg_cpu_atomic(cpu_worker *w, const vector_insn *insn, const cpu_operands *o
   int is_alone = w->is_own[insn->symbol];
   for (uint32_t at = 0; at < o->count; at += CPU_CHUNK) {
     uint32_t lanes = o->count - at < CPU_CHUNK ? o->count - at : CPU_CHUNK;
-    if (is_array && add_chunk(w, insn, o, &a, at, lanes, is_alone)) continue;
-    for (uint32_t i = at; i < at + lanes; i++)
-      if (hg_cpu_takes_part(o, i)) update_lane(w, insn, o, i, is_alone);
+    if (!is_array || !add_chunk(w, insn, o, &a, at, lanes, is_alone)) update_chunk(w, insn, o, &a, at, lanes, is_alone);
   }
 }

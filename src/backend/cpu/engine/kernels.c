@@ -202,15 +202,14 @@
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* index + displacement is in bounds: exactly, whatever overflows. */
-static inline int64_t position_i64(int64_t index, int64_t displacement, int *is_huge) {
-  *is_huge = displacement < 0 && index < 0; /* the only sums that could come back into range */
-  return (int64_t)((uint64_t)index + (uint64_t)displacement);
+/* index + displacement, exactly, whatever overflows; UINT64_MAX: a sum that would come back into range. */
+static inline uint64_t position_i64(int64_t index, int64_t displacement) {
+  uint64_t sum = (uint64_t)index + (uint64_t)displacement;
+  return displacement < 0 && index < 0 ? UINT64_MAX : sum;
 }
-static inline int64_t position_u64(uint64_t index, int64_t displacement, int *is_huge) {
+static inline uint64_t position_u64(uint64_t index, int64_t displacement) {
   uint64_t sum = index + (uint64_t)displacement;
-  *is_huge = displacement < 0 ? sum > index : sum < index;
-  return (int64_t)sum;
+  return (displacement < 0 ? sum > index : sum < index) ? UINT64_MAX : sum;
 }
 
 static uint32_t first_lane(const uint8_t *mask) {
@@ -233,14 +232,12 @@ static int spread_first(uint64_t *at, const uint8_t *mask) {
     const T_##t *index = index_row;                                                                   \
     uint64_t outside = 0;                                                                             \
     if (mask == NULL) EACH_LANE {                                                                     \
-      int is_huge;                                                                                    \
-      at[i] = (uint64_t)position_##wide(index[i], displacement, &is_huge);                            \
-      outside |= (uint64_t)(is_huge | (at[i] >= extent));                                             \
+      at[i] = position_##wide(index[i], displacement);                                                \
+      outside |= (uint64_t)(at[i] >= extent);                                                         \
     }                                                                                                 \
     else EACH_LANE {                                                                                  \
-      int is_huge;                                                                                    \
-      at[i] = (uint64_t)position_##wide(index[i], displacement, &is_huge);                            \
-      outside |= (uint64_t)((is_huge | (at[i] >= extent)) & mask[i]);                                 \
+      at[i] = position_##wide(index[i], displacement);                                                \
+      outside |= (uint64_t)((at[i] >= extent) & mask[i]);                                             \
     }                                                                                                 \
     return outside == 0 && (mask == NULL || spread_first(at, mask));                                  \
   }

@@ -15,7 +15,7 @@ typedef void cpu_kernel(void *d, const void *a, const void *b, const void *c, un
 
 /* Positions of a chunk: at[i] = index[i] + displacement as an element of an array of `extent` elements (never 0), for
  * the lanes of the mask (NULL: all); other lanes get the position of one of them, or 0 where there is none. 0 if one is
- * out of bounds; then `at` is of no use. */
+ * out of bounds; then all lanes have that sum, or if it is no number of 63 bits any that is not below 2^63. */
 typedef int cpu_positions(uint64_t at[KERNEL_CHUNK], const void *index, int64_t displacement, uint64_t extent,
                           const uint8_t *mask);
 /* d[i] = base[at[i]] for a chunk */
