@@ -227,7 +227,8 @@ static int embed(source *sources, size_t count, const char *out_path) {
   FILE *out = fopen(out_path, "w");
   if (out == NULL) return report("cannot write %s%s", out_path, "");
   write_library(out, sources, count, registers);
-  return fclose(out) == 0 ? 0 : report("cannot write %s%s", out_path, "");
+  int is_written = !ferror(out);
+  return fclose(out) == 0 && is_written ? 0 : report("cannot write %s%s", out_path, "");
 }
 
 int main(int argc, char **argv) {

@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: formulas OUT.c\n");
     return 2;
   }
-  int is_written = write_all(out, &allocator, &list);
+  int is_written = write_all(out, &allocator, &list) && !ferror(out);
   ops_syntax_release(&allocator, &list);
   return fclose(out) == 0 && is_written ? 0 : 1;
 }

@@ -76,6 +76,21 @@ hg_read_result hg_file_read(const hg_allocator *allocator, const char *path, uin
 int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count);
 int hg_file_remove(const char *path);
 
+/* The same in parts, in their order. */
+typedef struct hg_file {
+  intptr_t handle;
+  uint64_t byte_count; /* of one that is read */
+} hg_file;
+
+hg_read_result hg_file_open(const char *path, hg_file *file);
+int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count); /* 1: all of them are there */
+void hg_file_close(const hg_file *file);
+
+int hg_file_create(const char *temporary, hg_file *file); /* 1: then hg_file_finish it */
+int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count);
+/* Closes the file, and renames it if all was put, else removes it. 1 if it is there. */
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path);
+
 /* Appends to a file in a folder that everybody may write to: a new one, or one that hg_folder_read would not refuse. 1
  * if done. Nothing on Windows, which has no such folder. */
 int hg_file_append(const char *path, const char *text);

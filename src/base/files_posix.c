@@ -216,18 +216,26 @@ static void time_now(struct timespec times[2]) {
   times[1] = times[0];
 }
 
-static int write_at(int folder, mode_t mode, const char *temporary, const char *name, const void *bytes,
-                    size_t byte_count) {
-  int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (file < 0) return 0;
+enum { MODE_OF_OTHERS = 0666 }; /* what the process's mask leaves of it */
+
+static int create_at(int folder, mode_t mode, const char *temporary) {
+  return openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+}
+
+static int finish_at(int folder, int file, int ok, const char *temporary, const char *name) {
   struct timespec times[2];
   time_now(times);
-  int ok = write_all(file, bytes, byte_count);
   (void)futimens(file, times); /* where it cannot be set, the file system's will do */
   ok &= close(file) == 0; /* some file systems report a full disk only here */
   if (ok && renameat(folder, temporary, folder, name) == 0) return 1;
   unlinkat(folder, temporary, 0);
   return 0;
+}
+
+static int write_at(int folder, mode_t mode, const char *temporary, const char *name, const void *bytes,
+                    size_t byte_count) {
+  int file = create_at(folder, mode, temporary);
+  return file >= 0 && finish_at(folder, file, write_all(file, bytes, byte_count), temporary, name);
 }
 
 int hg_folder_write(const hg_folder *folder, const char *temporary, const char *name, const void *bytes,
@@ -236,7 +244,7 @@ int hg_folder_write(const hg_folder *folder, const char *temporary, const char *
 }
 
 int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count) {
-  return write_at(AT_FDCWD, 0666, temporary, path, bytes, byte_count); /* what the process's mask leaves of it */
+  return write_at(AT_FDCWD, MODE_OF_OTHERS, temporary, path, bytes, byte_count);
 }
 
 int hg_folder_touch(const hg_folder *folder, const char *name) {
@@ -250,6 +258,41 @@ int hg_folder_remove(const hg_folder *folder, const char *name) {
 }
 
 int hg_file_remove(const char *path) { return unlink(path) == 0; }
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+hg_read_result hg_file_open(const char *path, hg_file *file) {
+  struct stat info;
+  int handle = open(path, READING);
+  if (handle < 0) return HG_READ_FAILED;
+  *file = (hg_file){.handle = handle};
+  hg_read_result result = fstat(handle, &info) != 0 ? HG_READ_FAILED : S_ISREG(info.st_mode) ? HG_READ_OK
+                                                                                           : HG_READ_REFUSED;
+  if (result == HG_READ_OK) file->byte_count = (uint64_t)info.st_size;
+  else close(handle);
+  return result;
+}
+
+int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count) {
+  return read_all((int)file->handle, bytes, byte_count) == (ssize_t)byte_count;
+}
+
+void hg_file_close(const hg_file *file) { close((int)file->handle); }
+
+int hg_file_create(const char *temporary, hg_file *file) {
+  *file = (hg_file){.handle = create_at(AT_FDCWD, MODE_OF_OTHERS, temporary)};
+  return file->handle >= 0;
+}
+
+int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count) {
+  return write_all((int)file->handle, bytes, byte_count);
+}
+
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path) {
+  return finish_at(AT_FDCWD, (int)file->handle, is_good, temporary, path);
+}
+
+/* ---- appending --------------------------------------------------------------------------------------------------- */
 
 int hg_file_append(const char *path, const char *text) {
   struct stat info;

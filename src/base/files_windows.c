@@ -121,13 +121,19 @@ static int write_all(HANDLE file, const uint8_t *bytes, size_t byte_count) {
   return 1;
 }
 
-static hg_read_result read_open(HANDLE file, const hg_allocator *allocator, uint64_t byte_limit, uint8_t **bytes,
-                                size_t *byte_count) {
+static hg_read_result measure(HANDLE file, uint64_t *byte_count) {
   BY_HANDLE_FILE_INFORMATION info;
   if (GetFileType(file) != FILE_TYPE_DISK) return HG_READ_REFUSED;
   if (!GetFileInformationByHandle(file, &info)) return HG_READ_FAILED;
-  if (is_no_file(info.dwFileAttributes)) return HG_READ_REFUSED;
-  uint64_t size = (uint64_t)info.nFileSizeHigh << 32 | info.nFileSizeLow;
+  *byte_count = (uint64_t)info.nFileSizeHigh << 32 | info.nFileSizeLow;
+  return is_no_file(info.dwFileAttributes) ? HG_READ_REFUSED : HG_READ_OK;
+}
+
+static hg_read_result read_open(HANDLE file, const hg_allocator *allocator, uint64_t byte_limit, uint8_t **bytes,
+                                size_t *byte_count) {
+  uint64_t size = 0;
+  hg_read_result result = measure(file, &size);
+  if (result != HG_READ_OK) return result;
   if (size > byte_limit) return HG_READ_FAILED;
   *bytes = hg_allocate(allocator, size, 1);
   if (*bytes == NULL) return HG_READ_NO_MEMORY;
@@ -157,16 +163,46 @@ hg_read_result hg_folder_read(const hg_folder *folder, const hg_allocator *alloc
   return join(folder, name, path) ? hg_file_read(allocator, path, byte_limit, bytes, byte_count) : HG_READ_FAILED;
 }
 
-int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count) {
+hg_read_result hg_file_open(const char *path, hg_file *file) {
+  HANDLE handle = open_file(path, GENERIC_READ, OPEN_EXISTING);
+  if (handle == INVALID_HANDLE_VALUE) return HG_READ_FAILED;
+  *file = (hg_file){.handle = (intptr_t)handle};
+  hg_read_result result = measure(handle, &file->byte_count);
+  if (result != HG_READ_OK) CloseHandle(handle);
+  return result;
+}
+
+int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count) {
+  size_t count = 0;
+  return read_all((HANDLE)file->handle, bytes, byte_count, &count) && count == byte_count;
+}
+
+void hg_file_close(const hg_file *file) { CloseHandle((HANDLE)file->handle); }
+
+int hg_file_create(const char *temporary, hg_file *file) {
+  HANDLE handle = open_file(temporary, GENERIC_WRITE, CREATE_NEW);
+  *file = (hg_file){.handle = (intptr_t)handle};
+  return handle != INVALID_HANDLE_VALUE;
+}
+
+int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count) {
+  return write_all((HANDLE)file->handle, bytes, byte_count);
+}
+
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path) {
   WCHAR from[HG_PATH_BYTES], to[HG_PATH_BYTES];
-  if (!hg_widen(temporary, from, HG_PATH_BYTES) || !hg_widen(path, to, HG_PATH_BYTES)) return 0;
-  HANDLE file = open_file(temporary, GENERIC_WRITE, CREATE_NEW);
-  if (file == INVALID_HANDLE_VALUE) return 0;
-  int ok = write_all(file, bytes, byte_count);
-  ok &= CloseHandle(file) != 0;
+  int ok = (CloseHandle((HANDLE)file->handle) != 0) & is_good;
+  if (!hg_widen(temporary, from, HG_PATH_BYTES)) return 0;
+  ok &= hg_widen(path, to, HG_PATH_BYTES);
   if (ok && MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING)) return 1; /* fails while another process reads `path` */
   DeleteFileW(from);
   return 0;
+}
+
+int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count) {
+  hg_file file;
+  return hg_file_create(temporary, &file) &&
+         hg_file_finish(&file, hg_file_put(&file, bytes, byte_count), temporary, path);
 }
 
 int hg_folder_write(const hg_folder *folder, const char *temporary, const char *name, const void *bytes,

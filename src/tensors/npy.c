@@ -2,6 +2,7 @@
  * and 3), a dictionary of Python as text, the elements. Nothing in a file is trusted. */
 #include "tensors/tensor_file.h"
 
+#include "base/bytes.h"
 #include "runtime/runtime.h"
 
 #include <inttypes.h>
@@ -79,18 +80,23 @@ HG_RARE static void reverse_strides(hg_tensor *tensor) {
   }
 }
 
-HG_RARE hg_status hg_npy_read(const char *path, uint8_t *bytes, size_t byte_count, tensor_entry *entry) {
+HG_RARE static uint64_t header_bytes(const uint8_t *bytes, size_t byte_count) {
+  if (byte_count < PREFIX || memcmp(bytes, magic, 6) != 0) return 0;
+  unsigned first = bytes[6] == 1 ? PREFIX : PREFIX + 2;
+  return byte_count >= first ? first + hg_load_le(bytes + 8, first - 8) : 0;
+}
+
+HG_RARE hg_status hg_npy_read(const char *path, uint8_t *bytes, size_t byte_count, uint64_t file_bytes,
+                              tensor_entry *entry) {
   if (byte_count < PREFIX || memcmp(bytes, magic, 6) != 0) return hg_fail(HG_FORMAT, "%s: is no .npy file", path);
   if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)
     return hg_fail(HG_UNSUPPORTED, "%s: is of version %u.%u of .npy; expected 1.0, 2.0 or 3.0", path, bytes[6],
                    bytes[7]);
-  size_t first = bytes[6] == 1 ? PREFIX : PREFIX + 2;
-  uint64_t length = 0, needed;
-  for (size_t i = 8; i < first && i < byte_count; i++) length |= (uint64_t)bytes[i] << 8 * (i - 8);
-  if (byte_count < first || length > byte_count - first) return hg_fail(HG_FORMAT, "%s: ends in its header", path);
-  tensor_scanner s = {.path = path, .at = bytes + first, .end = bytes + first + length};
+  uint64_t length = header_bytes(bytes, byte_count), needed;
+  if (length == 0 || length > byte_count) return hg_fail(HG_FORMAT, "%s: ends in its header", path);
+  tensor_scanner s = {.path = path, .at = bytes + (bytes[6] == 1 ? PREFIX : PREFIX + 2), .end = bytes + length};
   uint32_t is_fortran = 0;
-  *entry = (tensor_entry){.data = s.end, .byte_count = byte_count - first - length};
+  *entry = (tensor_entry){.first = length, .byte_count = file_bytes - length};
   HG_TRY(read_header(&s, &entry->tensor, &is_fortran));
   HG_TRY(hg_tensor_bytes(path, &entry->tensor, &needed));
   if (needed != entry->byte_count)
@@ -104,12 +110,14 @@ HG_RARE hg_status hg_tensor_load(hg_executor *executor, const char *path, hg_ten
   uint8_t *bytes = NULL;
   size_t byte_count = 0;
   tensor_entry entry;
+  tensor_file file;
   if (executor == NULL || path == NULL || out == NULL)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_tensor_load: an argument is NULL");
   memset(out, 0, sizeof *out);
-  HG_TRY(hg_tensor_file_read(&executor->allocator, path, &bytes, &byte_count));
-  hg_status status = hg_npy_read(path, bytes, byte_count, &entry);
-  if (status == HG_OK) status = hg_tensor_fill(executor, &entry, out);
+  hg_status status = hg_tensor_file_open(&file, &executor->allocator, path, header_bytes, &bytes, &byte_count);
+  if (status == HG_OK) status = hg_npy_read(path, bytes, byte_count, file.file.byte_count, &entry);
+  if (status == HG_OK) status = hg_tensor_file_fill(&file, executor, &entry, out);
+  hg_tensor_file_close(&file);
   hg_release(&executor->allocator, bytes);
   return status;
 }
@@ -140,14 +148,10 @@ HG_RARE hg_status hg_tensor_save(const hg_tensor *tensor, const char *path) {
   if (tensor->type >= ATLAS_TYPE_COUNT || names[tensor->type] == NULL)
     return hg_fail(HG_UNSUPPORTED, "%s: .npy has no type for %s; .safetensors has one", path,
                    tensor->type < ATLAS_TYPE_COUNT ? atlas_type_name((atlas_type)tensor->type) : "this number");
-  uint64_t first = write_header(tensor, header), size = atlas_type_bits((atlas_type)tensor->type) / 8;
-  uint64_t byte_count = first + hg_tensor_count(tensor) * size;
   hg_allocator allocator = hg_allocator_of(tensor->buffer);
-  uint8_t *bytes = hg_allocate_unset(&allocator, byte_count, 1);
-  if (bytes == NULL) return hg_fail_memory("a file", byte_count);
-  memcpy(bytes, header, first);
-  hg_status status = hg_tensor_gather(tensor, bytes + first);
-  if (status == HG_OK) status = hg_tensor_file_write(path, bytes, (size_t)byte_count);
-  hg_release(&allocator, bytes);
-  return status;
+  tensor_file file;
+  HG_TRY(hg_tensor_file_create(&file, &allocator, path));
+  hg_status status = hg_tensor_file_put(&file, header, write_header(tensor, header));
+  if (status == HG_OK) status = hg_tensor_file_put_elements(&file, tensor);
+  return hg_tensor_file_finish(&file, status);
 }

@@ -84,13 +84,13 @@ HG_RARE static hg_status skip_metadata(tensor_scanner *s) {
 }
 
 HG_RARE static hg_status check_place(const char *path, tensor_entry *entry, const uint64_t offsets[2],
-                                     const uint8_t *data, uint64_t data_bytes) {
+                                     uint64_t first, uint64_t data_bytes) {
   uint64_t needed;
   if (offsets[0] > offsets[1] || offsets[1] > data_bytes)
     return hg_fail(HG_FORMAT, "%s: tensor '%.80s' lies at bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64, path,
                    entry->name, offsets[0], offsets[1], data_bytes);
   HG_TRY(hg_tensor_bytes(path, &entry->tensor, &needed));
-  entry->data = data + offsets[0];
+  entry->first = first + offsets[0];
   entry->byte_count = offsets[1] - offsets[0];
   if (entry->byte_count == needed) return HG_OK;
   return hg_fail(HG_FORMAT, "%s: tensor '%.80s' has %" PRIu64 " bytes where its shape and type need %" PRIu64, path,
@@ -103,7 +103,7 @@ HG_RARE static int by_name(const void *a, const void *b) {
 
 HG_RARE static int by_place(const void *a, const void *b) {
   const tensor_entry *x = a, *y = b;
-  if (x->data != y->data) return x->data < y->data ? -1 : 1;
+  if (x->first != y->first) return x->first < y->first ? -1 : 1;
   if (x->byte_count != y->byte_count) return x->byte_count < y->byte_count ? -1 : 1;
   return by_name(a, b);
 }
@@ -117,34 +117,33 @@ HG_RARE static hg_status check_names(hg_status failure, const char *path, tensor
 }
 
 /* Tensors cover all bytes, each once. */
-HG_RARE static hg_status check_places(const char *path, tensor_entry *entries, size_t count, const uint8_t *data,
+HG_RARE static hg_status check_places(const char *path, tensor_entry *entries, size_t count, uint64_t first,
                               uint64_t data_bytes) {
   if (count > 1) qsort(entries, count, sizeof *entries, by_place);
-  const uint8_t *end = data;
+  uint64_t end = first;
   for (size_t i = 0; i < count; i++) {
-    if (entries[i].data != end)
+    if (entries[i].first != end)
       return hg_fail(HG_FORMAT, "%s: tensor '%.80s' %s", path, entries[i].name,
-                     entries[i].data < end ? "overlaps another" : "lies behind bytes that no tensor has");
+                     entries[i].first < end ? "overlaps another" : "lies behind bytes that no tensor has");
     end += entries[i].byte_count;
   }
-  if (end == data + data_bytes) return HG_OK;
-  return hg_fail(HG_FORMAT, "%s: its last %" PRIu64 " bytes are of no tensor", path,
-                 (uint64_t)(data + data_bytes - end));
+  if (end == first + data_bytes) return HG_OK;
+  return hg_fail(HG_FORMAT, "%s: its last %" PRIu64 " bytes are of no tensor", path, first + data_bytes - end);
 }
 
 HG_RARE static hg_status read_all(const hg_allocator *allocator, tensor_scanner *s, hg_array *entries,
-                                  const uint8_t *data, uint64_t data_bytes) {
+                                  uint64_t first, uint64_t data_bytes) {
   int more = hg_scan_char(s, '{');
   if (!more) return fail_header(s, "is no JSON object");
   if (hg_scan_char(s, '}')) more = 0, s->at--;
   while (more) {
     uint64_t offsets[2] = {0, 0};
-    tensor_entry entry = {.data = NULL};
+    tensor_entry entry = {.name = NULL};
     if (!hg_scan_text(s, '"', &entry.name) || !hg_scan_char(s, ':')) return fail_header(s, "is no JSON");
     if (strcmp(entry.name, "__metadata__") == 0) HG_TRY(skip_metadata(s));
     else {
       HG_TRY(read_entry(s, &entry, offsets));
-      HG_TRY(check_place(s->path, &entry, offsets, data, data_bytes));
+      HG_TRY(check_place(s->path, &entry, offsets, first, data_bytes));
       if (hg_array_append(allocator, entries, &entry, 1) == NULL)
         return hg_fail_memory("the tensors of a file", entries->count * sizeof entry);
     }
@@ -155,20 +154,24 @@ HG_RARE static hg_status read_all(const hg_allocator *allocator, tensor_scanner 
   return s->at == s->end ? HG_OK : fail_header(s, "goes on after its object");
 }
 
+HG_RARE static uint64_t header_bytes(const uint8_t *bytes, size_t byte_count) {
+  uint64_t length = byte_count >= LENGTH_BYTES ? hg_load_le(bytes, LENGTH_BYTES) : UINT64_MAX;
+  return length <= UINT64_MAX - LENGTH_BYTES ? LENGTH_BYTES + length : 0;
+}
+
 HG_RARE hg_status hg_safetensors_read(const hg_allocator *allocator, const char *path, uint8_t *bytes,
-                                      size_t byte_count, tensor_entry **entries, size_t *count) {
+                                      size_t byte_count, uint64_t file_bytes, tensor_entry **entries,
+                                      size_t *count) {
   *entries = NULL;
   *count = 0;
-  uint64_t length = byte_count >= LENGTH_BYTES ? hg_load_le(bytes, LENGTH_BYTES) : UINT64_MAX;
-  if (byte_count < LENGTH_BYTES || length > byte_count - LENGTH_BYTES)
+  uint64_t first = header_bytes(bytes, byte_count), data_bytes = file_bytes - first;
+  if (first == 0 || first > byte_count)
     return hg_fail(HG_FORMAT, "%s: is no .safetensors file, or ends in its header", path);
-  tensor_scanner s = {.path = path, .at = bytes + LENGTH_BYTES, .end = bytes + LENGTH_BYTES + length};
-  const uint8_t *data = s.end;
-  uint64_t data_bytes = byte_count - LENGTH_BYTES - length;
+  tensor_scanner s = {.path = path, .at = bytes + LENGTH_BYTES, .end = bytes + first};
   hg_array found = {.element_size = sizeof(tensor_entry)};
-  hg_status status = read_all(allocator, &s, &found, data, data_bytes);
+  hg_status status = read_all(allocator, &s, &found, first, data_bytes);
   if (status == HG_OK) status = check_names(HG_FORMAT, path, found.data, found.count);
-  if (status == HG_OK) status = check_places(path, found.data, found.count, data, data_bytes);
+  if (status == HG_OK) status = check_places(path, found.data, found.count, first, data_bytes);
   if (status != HG_OK) {
     hg_array_release(allocator, &found);
     return status;
@@ -181,10 +184,14 @@ HG_RARE hg_status hg_safetensors_read(const hg_allocator *allocator, const char 
 HG_RARE static hg_status load(hg_tensors *t, const char *path) {
   const hg_allocator *allocator = &t->executor->allocator;
   size_t byte_count = 0;
-  HG_TRY(hg_tensor_file_read(allocator, path, &t->bytes, &byte_count));
-  HG_TRY(hg_safetensors_read(allocator, path, t->bytes, byte_count, &t->entries, &t->count));
-  for (size_t i = 0; i < t->count; i++) HG_TRY(hg_tensor_fill(t->executor, &t->entries[i], &t->entries[i].tensor));
-  return HG_OK;
+  tensor_file f;
+  hg_status status = hg_tensor_file_open(&f, allocator, path, header_bytes, &t->bytes, &byte_count);
+  if (status == HG_OK)
+    status = hg_safetensors_read(allocator, path, t->bytes, byte_count, f.file.byte_count, &t->entries, &t->count);
+  for (size_t i = 0; i < t->count && status == HG_OK; i++)
+    status = hg_tensor_file_fill(&f, t->executor, &t->entries[i], &t->entries[i].tensor);
+  hg_tensor_file_close(&f);
+  return status;
 }
 
 HG_RARE hg_status hg_tensors_load(hg_executor *executor, const char *path, hg_tensors **out) {
@@ -222,7 +229,7 @@ HG_RARE void hg_tensors_release(hg_tensors *tensors) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* A file that grows; `no_memory` is looked at when it is done. */
+/* A header that grows; `no_memory` is looked at when it is done. */
 typedef struct writer {
   const hg_allocator *allocator;
   hg_array bytes;
@@ -285,17 +292,16 @@ HG_RARE static hg_status save(writer *w, const char *path, const tensor_entry *e
     }
   put(w, "}", 1);
   while (w->bytes.count % 8 != 0 && !w->no_memory) put(w, " ", 1);
-  size_t at = w->bytes.count;
-  if (w->no_memory || !hg_array_reserve(w->allocator, &w->bytes, at + first))
-    return hg_fail_memory("a file", at + first);
-  hg_store_le(w->bytes.data, LENGTH_BYTES, at - LENGTH_BYTES);
+  if (w->no_memory) return hg_fail_memory("the header of a file", w->bytes.count);
+  hg_store_le(w->bytes.data, LENGTH_BYTES, w->bytes.count - LENGTH_BYTES);
+  tensor_file f;
+  HG_TRY(hg_tensor_file_create(&f, w->allocator, path));
+  hg_status status = hg_tensor_file_put(&f, w->bytes.data, w->bytes.count);
   for (uint32_t bits = 64; bits >= 8; bits /= 2)
-    for (size_t i = 0; i < count; i++) {
-      if (atlas_type_bits((atlas_type)entries[i].tensor.type) != bits) continue;
-      HG_TRY(hg_tensor_gather(&entries[i].tensor, (uint8_t *)w->bytes.data + at));
-      at += (size_t)entries[i].byte_count;
-    }
-  return hg_tensor_file_write(path, w->bytes.data, at);
+    for (size_t i = 0; i < count && status == HG_OK; i++)
+      if (atlas_type_bits((atlas_type)entries[i].tensor.type) == bits)
+        status = hg_tensor_file_put_elements(&f, &entries[i].tensor);
+  return hg_tensor_file_finish(&f, status);
 }
 
 HG_RARE hg_status hg_tensors_save(const char *const *of_each, const hg_tensor *tensors, size_t count,

@@ -2,7 +2,6 @@
  * JSON, of which both have texts, numbers and lists of them. */
 #include "tensors/tensor_file.h"
 
-#include "base/files.h"
 #include "base/os.h"
 #include "runtime/runtime.h"
 
@@ -18,20 +17,89 @@ HG_RARE hg_allocator hg_allocator_of(const hg_buffer *buffer) {
   return allocator;
 }
 
-HG_RARE hg_status hg_tensor_file_read(const hg_allocator *allocator, const char *path, uint8_t **bytes,
-                                      size_t *byte_count) {
-  hg_read_result result = hg_file_read(allocator, path, SIZE_MAX / 2, bytes, byte_count);
-  if (result == HG_READ_OK) return HG_OK;
-  if (result == HG_READ_NO_MEMORY) return hg_fail(HG_OUT_OF_MEMORY, "%s: there is no memory for the file", path);
-  return hg_fail(HG_IO, "%s: cannot be read: there is no such file, it is no regular one, or it may not be read", path);
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+enum { PART_BYTES = 1 << 20 };
+
+HG_RARE static hg_status next(tensor_file *f, uint8_t *bytes, size_t byte_count) {
+  if (!hg_file_next(&f->file, bytes, byte_count))
+    return hg_fail(HG_IO, "%s: cannot be read to its end, or became shorter meanwhile", f->path);
+  f->at += byte_count;
+  return HG_OK;
 }
 
-HG_RARE hg_status hg_tensor_file_write(const char *path, const uint8_t *bytes, size_t byte_count) {
-  char temporary[4096];
-  int length = snprintf(temporary, sizeof temporary, "%s.%llx.%llx", path, (unsigned long long)hg_process_id(),
-                        (unsigned long long)hg_time_ns());
-  if (length < (int)sizeof temporary && hg_file_write(temporary, path, bytes, byte_count)) return HG_OK;
+HG_RARE static size_t lesser(uint64_t a, uint64_t b) { return (size_t)(a < b ? a : b); }
+
+HG_RARE hg_status hg_tensor_file_open(tensor_file *f, const hg_allocator *allocator, const char *path,
+                                      tensor_header header, uint8_t **bytes, size_t *byte_count) {
+  uint8_t prefix[TENSOR_PREFIX_BYTES];
+  *f = (tensor_file){.allocator = allocator, .path = path, .file.handle = -1};
+  *bytes = NULL;
+  if (hg_file_open(path, &f->file) != HG_READ_OK) {
+    f->file.handle = -1;
+    return hg_fail(HG_IO, "%s: cannot be read: there is no such file, it is no regular one, or it may not be read",
+                   path);
+  }
+  size_t known = lesser(sizeof prefix, f->file.byte_count);
+  HG_TRY(next(f, prefix, known));
+  uint64_t wanted = header(prefix, known);
+  size_t count = lesser(wanted > known ? wanted : known, f->file.byte_count);
+  *bytes = hg_allocate_unset(allocator, count > 0 ? count : 1, 1);
+  if (*bytes == NULL) return hg_fail_memory("the header of a file", count);
+  *byte_count = count;
+  memcpy(*bytes, prefix, known);
+  return next(f, *bytes + known, count - known);
+}
+
+HG_RARE void hg_tensor_file_close(const tensor_file *f) {
+  if (f->file.handle != -1) hg_file_close(&f->file);
+}
+
+HG_RARE static hg_status fill(tensor_file *f, const tensor_entry *entry, hg_buffer *buffer) {
+  size_t most = lesser(entry->byte_count, PART_BYTES);
+  if (f->at != entry->first) return hg_fail(HG_FORMAT, "%s: its header ends where elements are", f->path);
+  uint8_t *part = hg_allocate_unset(f->allocator, most > 0 ? most : 1, 1);
+  hg_status status = part != NULL ? HG_OK : hg_fail_memory("a part of a file", most);
+  for (uint64_t at = 0; at < entry->byte_count && status == HG_OK; at += most) {
+    size_t count = lesser(entry->byte_count - at, most);
+    status = next(f, part, count);
+    if (status == HG_OK) status = hg_buffer_write(buffer, at, part, count);
+  }
+  hg_release(f->allocator, part);
+  return status;
+}
+
+HG_RARE hg_status hg_tensor_file_fill(tensor_file *f, hg_executor *executor, const tensor_entry *entry,
+                                      hg_tensor *out) {
+  hg_tensor tensor = entry->tensor;
+  HG_TRY(hg_buffer_create(executor, NULL, entry->byte_count, &tensor.buffer));
+  hg_status status = fill(f, entry, tensor.buffer);
+  if (status != HG_OK) hg_buffer_release(tensor.buffer);
+  else *out = tensor;
+  return status;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+HG_RARE static hg_status fail_to_write(const char *path) {
   return hg_fail(HG_IO, "%s: cannot be written: its folder is not there, may not be written to, or is full", path);
+}
+
+HG_RARE hg_status hg_tensor_file_create(tensor_file *f, const hg_allocator *allocator, const char *path) {
+  *f = (tensor_file){.allocator = allocator, .path = path};
+  int length = snprintf(f->temporary, sizeof f->temporary, "%s.%llx.%llx", path, (unsigned long long)hg_process_id(),
+                        (unsigned long long)hg_time_ns());
+  if (length < (int)sizeof f->temporary && hg_file_create(f->temporary, &f->file)) return HG_OK;
+  return fail_to_write(path);
+}
+
+HG_RARE hg_status hg_tensor_file_put(const tensor_file *f, const void *bytes, size_t byte_count) {
+  return hg_file_put(&f->file, bytes, byte_count) ? HG_OK : fail_to_write(f->path);
+}
+
+HG_RARE hg_status hg_tensor_file_finish(const tensor_file *f, hg_status status) {
+  if (hg_file_finish(&f->file, status == HG_OK, f->temporary, f->path)) return HG_OK;
+  return status != HG_OK ? status : fail_to_write(f->path);
 }
 
 /* ---- scanning ---------------------------------------------------------------------------------------------------- */
@@ -148,7 +216,36 @@ HG_RARE static void next_element(const hg_tensor *t, uint64_t *index, int64_t *a
   }
 }
 
-HG_RARE hg_status hg_tensor_gather(const hg_tensor *tensor, uint8_t *to) {
+/* Elements that lie side by side in C order. */
+HG_RARE static hg_status put_dense(const tensor_file *f, hg_buffer *buffer, uint64_t first, uint64_t byte_count,
+                                   uint8_t *part) {
+  for (uint64_t at = 0; at < byte_count; at += PART_BYTES) {
+    size_t count = lesser(byte_count - at, PART_BYTES);
+    HG_TRY(hg_buffer_read(buffer, first + at, part, count));
+    HG_TRY(hg_tensor_file_put(f, part, count));
+  }
+  return HG_OK;
+}
+
+/* Others, from a copy of all elements that they lie among: the lowest of them is at `lowest` from the first one. */
+HG_RARE static hg_status put_strided(const tensor_file *f, const hg_tensor *tensor, int64_t lowest,
+                                     const uint8_t *from, uint8_t *part) {
+  uint64_t size = atlas_type_bits((atlas_type)tensor->type) / 8, count = hg_tensor_count(tensor);
+  uint64_t index[HG_MAX_RANK] = {0};
+  int64_t at = -lowest;
+  size_t used = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    memcpy(part + used, from + (uint64_t)at * size, size);
+    used += size;
+    next_element(tensor, index, &at);
+    if (used < PART_BYTES && i + 1 < count) continue; /* a part is a multiple of every element */
+    HG_TRY(hg_tensor_file_put(f, part, used));
+    used = 0;
+  }
+  return HG_OK;
+}
+
+HG_RARE hg_status hg_tensor_file_put_elements(const tensor_file *f, const hg_tensor *tensor) {
   uint64_t size = atlas_type_bits((atlas_type)tensor->type) / 8, count = hg_tensor_count(tensor), extent;
   int64_t lowest;
   HG_TRY(hg_tensor_extent(tensor, &lowest, &extent));
@@ -158,27 +255,17 @@ HG_RARE hg_status hg_tensor_gather(const hg_tensor *tensor, uint8_t *to) {
                                                       : "a tensor to be saved begins before its buffer");
   uint64_t first = (uint64_t)(tensor->offset + lowest) * size;
   hg_tensor dense = hg_tensor_of(tensor->buffer, (atlas_type)tensor->type, tensor->rank, tensor->shape);
-  if (memcmp(dense.stride, tensor->stride, tensor->rank * sizeof *dense.stride) == 0)
-    return hg_buffer_read(tensor->buffer, first, to, count * size);
-  hg_allocator allocator = hg_allocator_of(tensor->buffer);
-  uint8_t *from = hg_allocate_unset(&allocator, extent, size);
-  if (from == NULL) return hg_fail_memory("the elements of a tensor", extent * size);
-  hg_status status = hg_buffer_read(tensor->buffer, first, from, extent * size);
-  uint64_t index[HG_MAX_RANK] = {0};
-  int64_t at = -lowest;
-  for (uint64_t i = 0; i < count && status == HG_OK; i++) {
-    memcpy(to + i * size, from + (uint64_t)at * size, size);
-    next_element(tensor, index, &at);
+  int is_dense = memcmp(dense.stride, tensor->stride, tensor->rank * sizeof *dense.stride) == 0;
+  uint8_t *part = hg_allocate_unset(f->allocator, lesser(count * size, PART_BYTES), 1), *from = NULL;
+  hg_status status = part != NULL ? HG_OK : hg_fail_memory("a part of a file", lesser(count * size, PART_BYTES));
+  if (status == HG_OK && is_dense) status = put_dense(f, tensor->buffer, first, count * size, part);
+  if (status == HG_OK && !is_dense) {
+    from = hg_allocate_unset(f->allocator, extent, size);
+    status = from != NULL ? hg_buffer_read(tensor->buffer, first, from, extent * size)
+                          : hg_fail_memory("the elements of a tensor", extent * size);
+    if (status == HG_OK) status = put_strided(f, tensor, lowest, from, part);
   }
-  hg_release(&allocator, from);
-  return status;
-}
-
-HG_RARE hg_status hg_tensor_fill(hg_executor *executor, const tensor_entry *entry, hg_tensor *out) {
-  hg_tensor tensor = entry->tensor;
-  HG_TRY(hg_buffer_create(executor, NULL, entry->byte_count, &tensor.buffer));
-  hg_status status = hg_buffer_write(tensor.buffer, 0, entry->data, entry->byte_count);
-  if (status != HG_OK) hg_buffer_release(tensor.buffer);
-  else *out = tensor;
+  hg_release(f->allocator, from);
+  hg_release(f->allocator, part);
   return status;
 }

@@ -4,7 +4,7 @@
 #define HG_TENSORS_TENSOR_FILE_H
 
 #include "base/error.h"
-#include "base/memory.h"
+#include "base/files.h"
 #include "hologram/ops.h"
 
 /* A header's text. */
@@ -16,9 +16,8 @@ typedef struct tensor_scanner {
 /* A tensor that a file describes: where its elements lie. */
 typedef struct tensor_entry {
   hg_tensor tensor; /* without a buffer */
-  const uint8_t *data;
-  uint64_t byte_count;
-  char *name; /* of safetensors; in the file's bytes */
+  uint64_t first, byte_count; /* in the file */
+  char *name; /* of safetensors; in the header's bytes */
 } tensor_entry;
 
 /* 1 if this comes next, after spaces. */
@@ -32,19 +31,39 @@ hg_status hg_scan_shape(tensor_scanner *s, char open, char close, hg_tensor *ten
 /* The bytes that a tensor's elements take; HG_FORMAT where no memory can hold them. */
 hg_status hg_tensor_bytes(const char *path, const hg_tensor *tensor, uint64_t *byte_count);
 
-/* What a file's bytes say. They are changed. */
-hg_status hg_npy_read(const char *path, uint8_t *bytes, size_t byte_count, tensor_entry *entry);
-/* *entries: hg_release it. */
+/* How long a file's header is, which begins with these bytes; 0: it is none. */
+typedef uint64_t (*tensor_header)(const uint8_t *bytes, size_t byte_count);
+enum { TENSOR_PREFIX_BYTES = 12 }; /* more than one looks at */
+
+/* What the header of a file of `file_bytes` says: `byte_count` of them, of which the header's are changed. */
+hg_status hg_npy_read(const char *path, uint8_t *bytes, size_t byte_count, uint64_t file_bytes, tensor_entry *entry);
+/* *entries: in the order of the file; hg_release it. */
 hg_status hg_safetensors_read(const hg_allocator *allocator, const char *path, uint8_t *bytes, size_t byte_count,
-                              tensor_entry **entries, size_t *count);
+                              uint64_t file_bytes, tensor_entry **entries, size_t *count);
 
 /* Of the buffer's executor; NULL: the plain one. */
 hg_allocator hg_allocator_of(const hg_buffer *buffer);
-/* Elements in C order, to host memory. */
-hg_status hg_tensor_gather(const hg_tensor *tensor, uint8_t *to);
-/* A buffer with the entry's elements: *out. */
-hg_status hg_tensor_fill(hg_executor *executor, const tensor_entry *entry, hg_tensor *out);
-hg_status hg_tensor_file_read(const hg_allocator *allocator, const char *path, uint8_t **bytes, size_t *byte_count);
-hg_status hg_tensor_file_write(const char *path, const uint8_t *bytes, size_t byte_count);
+
+/* A file in parts, so that memory holds its elements once. */
+typedef struct tensor_file {
+  const hg_allocator *allocator;
+  const char *path;
+  hg_file file;
+  uint64_t at;         /* bytes that have been read */
+  char temporary[4096]; /* of one that is written */
+} tensor_file;
+
+/* Opens a file and reads its header: *bytes, to be released. Close the file in any case. */
+hg_status hg_tensor_file_open(tensor_file *f, const hg_allocator *allocator, const char *path, tensor_header header,
+                              uint8_t **bytes, size_t *byte_count);
+void hg_tensor_file_close(const tensor_file *f);
+/* A buffer with the entry's elements, which come next in the file: *out. */
+hg_status hg_tensor_file_fill(tensor_file *f, hg_executor *executor, const tensor_entry *entry, hg_tensor *out);
+
+/* A new file, which is there as soon as hg_tensor_file_finish has returned HG_OK; `status`: of what was put. */
+hg_status hg_tensor_file_create(tensor_file *f, const hg_allocator *allocator, const char *path);
+hg_status hg_tensor_file_put(const tensor_file *f, const void *bytes, size_t byte_count);
+hg_status hg_tensor_file_put_elements(const tensor_file *f, const hg_tensor *tensor); /* in C order */
+hg_status hg_tensor_file_finish(const tensor_file *f, hg_status status);
 
 #endif
