@@ -317,8 +317,47 @@ static void test_numbers_of_sources(void) {
   }
 }
 
+/* ---- products of more than tiles have numbers -------------------------------------------------------------------- */
+
+static hg_value repeated(hg_computation *c, uint64_t batch, uint64_t rows, uint64_t columns) {
+  hg_tensor like = hg_tensor_of(NULL, ATLAS_bf16, 3, (uint64_t[]){batch, rows, columns});
+  memset(like.stride, 0, sizeof like.stride);
+  return hg_computation_input(c, NULL, &like);
+}
+
+/* Contractions of the product of [batch, m, k] and [batch, k, n], which is planned if it is of a size to be. */
+static uint32_t contractions_of(uint64_t batch, uint64_t m, uint64_t k, uint64_t n) {
+  hg_computation *c = begin();
+  hg_value a = repeated(c, batch, m, k), b = repeated(c, batch, k, n), product = two(c, HG_OP_matmul, a, b);
+  hg_tensor is;
+  uint32_t count = 0;
+  CHECK_EQ_U64(hg_computation_describe(c, product, &is), HG_OK);
+  CHECK(is.type == ATLAS_bf16 && is.rank == 3 && is.shape[0] == batch && is.shape[1] == m && is.shape[2] == n);
+  for (uint32_t i = 0; i < c->nodes.count; i++) count += ops_at(c, i + 1)->kind == OPS_CONTRACT;
+  put_out(c, two(c, HG_OP_minimum, product, product));
+  CHECK(launches_of(c, &processor, NULL) >= count);
+  return count;
+}
+
+static void test_wide_products(void) {
+  const uint64_t most = INT32_MAX, many = UINT64_C(1) << 32;
+  CHECK_EQ_U64(contractions_of(1, 2, most, 3), 1);
+  CHECK_EQ_U64(contractions_of(1, most, 1, 1), 1);
+  CHECK_EQ_U64(contractions_of(1, 2, most + 1, 3), 2);
+  CHECK_EQ_U64(contractions_of(1, 1, many + 9, 1), 5); /* four of 2^30, and nine products */
+  CHECK_EQ_U64(contractions_of(1, most + 9, 3, 2), 3);
+  CHECK_EQ_U64(contractions_of(1, 2, 1, most + 9), 3);
+  CHECK_EQ_U64(contractions_of(most + 9, 2, 2, 2), 3);
+  CHECK_EQ_U64(contractions_of(most / 2 + 2, 1, 2, 64), 3); /* two tiles each */
+  hg_computation *c = begin();
+  CHECK_EQ_U64(two(c, HG_OP_matmul, repeated(c, 1, 1 << 21, 1), repeated(c, 1, 1, 1 << 21)), 0);
+  CHECK_STR(hg_last_error(), "a product of shape [1, 2097152, 2097152] has more than 2^40 elements");
+  hg_computation_release(c);
+}
+
 int main(void) {
   test_numbers_of_sources();
+  test_wide_products();
   test_computed_anew();
   test_functions();
   test_widening();

@@ -336,21 +336,6 @@ uint8_t ops_numerics_for(atlas_type type, uint32_t numerics) {
   return (uint8_t)(numerics & known);
 }
 
-value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type) {
-  if (a == 0 || b == 0) return 0;
-  const ops_shape *left = &ops_at(c, a)->shape, *right = &ops_at(c, b)->shape;
-  ops_node node = {.kind = OPS_CONTRACT, .type = (uint8_t)type, .input = {a, b}};
-  node.shape = (ops_shape){.rank = 3, .size = {left->size[0], left->size[1], right->size[2]}};
-  node.numerics = ops_numerics_for((atlas_type)ops_at(c, a)->type, c->numerics);
-  uint64_t sizes[] = {left->size[0], left->size[1], right->size[2], left->size[2]};
-  for (int i = 0; i < 4; i++) /* tiles are numbered in 32 bits */
-    if (sizes[i] > INT32_MAX)
-      return ops_failed(c, HG_UNSUPPORTED,
-                        "a contraction of %llu elements along one axis; it takes at most 2^31 - 1: do it in parts",
-                        (unsigned long long)sizes[i]);
-  return ops_add(c, &node);
-}
-
 ops_view ops_box_view(const ops_view *box, uint32_t rank) {
   ops_view view = *box;
   for (uint32_t i = 0; i < rank; i++) view.axis[i] = (int16_t)i;
