@@ -650,10 +650,6 @@ static void test_exit(void) {
   close(ends_of_pipe[1]);
 }
 
-/* ThreadSanitizer would end a child that starts threads, and takes those that _exit leaves behind for a leak. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "die_after_fork=0:report_thread_leaks=0"; }
-
 /* A GPU's driver is not for children; the exit's handlers are set by the process that first has something compiled. */
 static void test_processes(void) {
   if (test_backend() == HG_BACKEND_CPU && !SANITIZED) test_exit();

@@ -333,10 +333,6 @@ static void test_threads(int shared) {
 
 /* ---- forks ------------------------------------------------------------------------------------------------------- */
 
-/* ThreadSanitizer would end a child that starts threads, and takes those that _exit leaves behind for a leak. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "die_after_fork=0:report_thread_leaks=0"; }
-
 /* What a process just forked off does: an executor of its own, threads to clear a large buffer, and launches. */
 static int use_in_child(atlas_program *program) {
   worker w = {.program = program, .number = 3};

@@ -28,7 +28,7 @@ static void path_of(const char *folder, const sample *s, char path[HG_PATH_BYTES
   char hex[HG_SHA256_HEX];
   CHECK(hg_cache_key_digest(&s->key, digest));
   hg_sha256_hex(digest, hex);
-  snprintf(path, HG_PATH_BYTES, "%s/%s.kernel", folder, hex);
+  CHECK(snprintf(path, HG_PATH_BYTES, "%s/%s.kernel", folder, hex) < HG_PATH_BYTES);
 }
 
 static int exists(const char *path) {

@@ -490,10 +490,6 @@ static void test_threads(void) {
   hg_kernel_release(step);
 }
 
-/* ThreadSanitizer would end a child that starts threads, and takes those that _exit leaves behind for a leak. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "die_after_fork=0:report_thread_leaks=0"; }
-
 /* In the child: an empty stream works on, and one with work left says what is the matter. */
 static int child(hg_stream *idle, hg_stream *busy, hg_kernel *step, hg_buffer *x, hg_buffer *y) {
   uint32_t word = 0;

@@ -161,10 +161,6 @@ static void the_gate(void) {
 #  include <sys/wait.h>
 #  include <unistd.h>
 
-/* ThreadSanitizer would end a child that starts threads. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "die_after_fork=0"; }
-
 /* Runs `body` in a new process, which must end within a minute; what it returns, -1 if it crashed or hung. */
 static int in_child(int (*body)(const void *argument), const void *argument) {
   fflush(stdout);
