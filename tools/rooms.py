@@ -35,7 +35,7 @@ ROOMS = {
     "backend/cpu/rows": "base atlas backend backend/cpu/engine",
     "backend/cpu/tile": "base atlas backend/cpu/engine",
     "backend/cpu/native": "base atlas compiler/analysis vector backend/cpu/engine",
-    "backend/cpu/x86": "base atlas compiler backend/cpu/native",
+    "backend/cpu/x86": "base atlas compiler backend/cpu/engine backend/cpu/native",
     "backend/cpu/arm64": "base atlas compiler backend/cpu/native",
     "backend/cpu": "base ir compiler/canon compiler vector backend backend/cpu/engine backend/cpu/contract backend/cpu/rows "
                    "backend/cpu/tile backend/cpu/native backend/cpu/x86 backend/cpu/arm64",

@@ -2,6 +2,7 @@
  *
  * To add an engine: its row in hg_cpu_engine and in `settings`, its case in name, create, launch and release. */
 #include "backend/cpu/cpu_kernel.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "backend/cpu/contract/contract.h"
 #include "backend/cpu/engine/engine.h"
@@ -209,10 +210,10 @@ void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts)
 /* Passing a launch to another thread takes some microseconds, in which an engine runs some thousands of lanes once
  * through a program. */
 int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch) {
-  enum { SMALL = 4096, SMALL_REFERENCE = 16, SMALL_PRODUCTS = 32 * 32 * 32 };
   const hg_contraction *c = &kernel->contraction;
-  if (kernel->contracts) return c->batch * c->m * c->n * c->k <= SMALL_PRODUCTS;
-  uint64_t most = kernel->engine == HG_CPU_REFERENCE ? SMALL_REFERENCE : SMALL, lanes = launch->lanes;
+  if (kernel->contracts) return c->batch * c->m * c->n * c->k <= CPU_SMALL_PRODUCTS;
+  uint64_t most = kernel->engine == HG_CPU_REFERENCE ? CPU_SMALL_LANES_REFERENCE : CPU_SMALL_LANES,
+           lanes = launch->lanes;
   uint64_t steps = kernel->engine == HG_CPU_REFERENCE ? 0 : kernel->vector.most_steps;
   if (lanes == 0) {
     lanes = 1;

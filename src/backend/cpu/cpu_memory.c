@@ -1,5 +1,6 @@
 /* cpu_memory.c - blocks of memory, the cache of free ones, and copies and fills by all threads. */
 #include "backend/cpu/cpu_memory.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "backend/backend.h"
 #include "backend/cpu/engine/stream.h"
@@ -12,16 +13,8 @@
 #include <string.h>
 
 enum {
-  ROUND_FROM = 16 << 20,   /* mappings from this size on are whole huge pages: at most an eighth is wasted */
   SMALL_PAGE_BYTES = 4096, /* at least: what smaller ones are rounded to */
-  STAGGERED_FRACTION = 4,  /* of stream_bytes: buffers of that size and more are staggered */
-  PLACE_BYTES = 1024,      /* from one place in a page at which they begin to the next */
-  STAGGER_BYTES = SMALL_PAGE_BYTES + PLACE_BYTES,
-  STAGGERS = 16,
-  KEPT_FRACTION = 8,               /* of the machine's memory is kept in free blocks at most */
-  PART_BYTES = 1 << 20,            /* of a copy or fill that threads share */
-  BYTES_PER_NS = 10,               /* that one thread copies or fills, roughly */
-  DEFAULT_STREAM_BYTES = 32 << 20, /* where the size of the last-level cache is not known */
+  STAGGER_BYTES = SMALL_PAGE_BYTES + CPU_STAGGER_STEP
 };
 
 /* In front of every allocation: where it came from. */
@@ -43,7 +36,7 @@ uint64_t hg_stream_threshold(void) {
   uint64_t byte_count = 0;
   if (wanted_threshold(&byte_count) == HG_SETTING_GIVEN) return byte_count;
   byte_count = hg_last_level_cache();
-  return byte_count > 0 ? byte_count : DEFAULT_STREAM_BYTES;
+  return byte_count > 0 ? byte_count : CPU_STREAM_BYTES;
 }
 
 const char *hg_stream_remark(void) {
@@ -90,7 +83,8 @@ static int find_kept(const hg_cpu_memory *memory, uint64_t byte_count, uint32_t 
 }
 
 uint64_t hg_cpu_kept_most(hg_cpu_memory *memory) {
-  if (memory->kept_bytes_most == HG_CPU_KEPT_UNKNOWN) memory->kept_bytes_most = hg_physical_memory() / KEPT_FRACTION;
+  if (memory->kept_bytes_most == HG_CPU_KEPT_UNKNOWN)
+    memory->kept_bytes_most = hg_physical_memory() / CPU_KEPT_FRACTION;
   return memory->kept_bytes_most;
 }
 
@@ -99,7 +93,7 @@ static void keep(hg_cpu_memory *memory, const hg_pages *pages) {
     hg_pages_unmap(pages);
     return;
   }
-  while (memory->kept_count == HG_CPU_KEPT_BLOCKS ||
+  while (memory->kept_count == CPU_KEPT_BLOCKS ||
          memory->kept_bytes > memory->kept_bytes_most - pages->byte_count)
     drop_oldest(memory);
   memory->kept[memory->kept_count++] = *pages;
@@ -155,14 +149,15 @@ static uint64_t round_up(uint64_t byte_count, uint64_t multiple) {
  * by side, evict each other (the caches tell lines apart by a few bits of their addresses first): eight operations on
  * two inputs of 64M elements 29.5 ms so, 22.0 ms at any other distance. */
 static uint32_t stagger(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
-  if (byte_count < memory->stream_bytes / STAGGERED_FRACTION || alignment > PLACE_BYTES) return 0;
-  return memory->staggered++ % STAGGERS * STAGGER_BYTES;
+  if (byte_count < memory->stream_bytes / CPU_STAGGERED_FRACTION || alignment > CPU_STAGGER_STEP) return 0;
+  return memory->staggered++ % CPU_STAGGERS * STAGGER_BYTES;
 }
 
 /* *fresh: the pages are new, and read as zero without having been touched. */
 static uint8_t *allocate_large(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int *fresh) {
-  uint64_t total = byte_count + alignment + STAGGERS * STAGGER_BYTES; /* the head lies in the first `alignment` bytes */
-  total = round_up(total, total >= ROUND_FROM ? HG_HUGE_PAGE_BYTES : SMALL_PAGE_BYTES);
+  uint64_t total =
+      byte_count + alignment + CPU_STAGGERS * STAGGER_BYTES; /* the head lies in the first `alignment` bytes */
+  total = round_up(total, total >= CPU_HUGE_FROM ? HG_HUGE_PAGE_BYTES : SMALL_PAGE_BYTES);
   block_head head = {.block = NULL};
   uint32_t index = 0;
   *fresh = !find_kept(memory, total, &index);
@@ -225,15 +220,17 @@ static void run_transfer(const transfer *t, uint64_t offset, uint64_t byte_count
 
 static void transfer_part(void *user, uint64_t part, uint32_t worker) {
   const transfer *t = user;
-  uint64_t offset = part * PART_BYTES, left = t->byte_count - offset;
+  uint64_t offset = part * CPU_COPY_PART_BYTES, left = t->byte_count - offset;
   (void)worker;
-  run_transfer(t, offset, left < PART_BYTES ? left : PART_BYTES);
+  run_transfer(t, offset, left < CPU_COPY_PART_BYTES ? left : CPU_COPY_PART_BYTES);
 }
 
 static void run_parts(const hg_cpu_memory *memory, transfer *t) {
-  uint64_t parts = t->byte_count / PART_BYTES + (t->byte_count % PART_BYTES != 0);
+  uint64_t parts = t->byte_count / CPU_COPY_PART_BYTES + (t->byte_count % CPU_COPY_PART_BYTES != 0);
   if (parts < 2) run_transfer(t, 0, t->byte_count);
-  else hg_parallel(hg_parallel_threads(t->byte_count / BYTES_PER_NS, memory->most_threads), parts, transfer_part, t);
+  else
+    hg_parallel(hg_parallel_threads(t->byte_count / CPU_COPY_BYTES_PER_NS, memory->most_threads), parts, transfer_part,
+                t);
 }
 
 void hg_cpu_copy(const hg_cpu_memory *memory, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {

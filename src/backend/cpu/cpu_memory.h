@@ -7,12 +7,10 @@
 #define HG_CPU_MEMORY_H
 
 #include "base/memory.h"
+#include "backend/cpu/engine/tuning.h"
 #include "base/os.h"
 
-enum {
-  HG_CPU_LARGE_BYTES = HG_HUGE_PAGE_BYTES, /* buffers from this size on are mapped */
-  HG_CPU_KEPT_BLOCKS = 64
-};
+enum { HG_CPU_LARGE_BYTES = HG_HUGE_PAGE_BYTES }; /* buffers from this size on are mapped */
 
 #define HG_CPU_KEPT_UNKNOWN UINT64_MAX /* found out when a first block is freed */
 
@@ -25,7 +23,7 @@ typedef struct hg_cpu_memory {
   uint64_t kept_bytes, kept_bytes_most;
   uint32_t staggered;                  /* allocations that began each at another place in a page than the last */
   uint32_t kept_count;
-  hg_pages kept[HG_CPU_KEPT_BLOCKS];   /* free blocks, the one freed longest ago first */
+  hg_pages kept[CPU_KEPT_BLOCKS];   /* free blocks, the one freed longest ago first */
 } hg_cpu_memory;
 
 void hg_cpu_memory_open(hg_cpu_memory *memory, const hg_allocator *allocator);

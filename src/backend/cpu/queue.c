@@ -4,6 +4,7 @@
  * stays at the last node it has done, because new work appears in that node's `next`. Work is numbered from 1 on;
  * `done` is the number up to which all is done. */
 #include "backend/cpu/queue.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "backend/cpu/cpu_kernel.h"
 #include "base/error.h"
@@ -14,12 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-  SPIN_NS = 20000,         /* before a wait sleeps: most work is done soon */
-  SMALL_BYTES = 64 << 10,  /* copies and fills that take less than handing them over */
-  SMALL_GRAPH = 16,        /* pieces of work of a graph that the caller runs */
-  CACHE_LINE_BYTES = 64
-};
+enum { CACHE_LINE_BYTES = 64 };
 
 typedef struct node {
   _Atomic(struct node *) next;
@@ -192,7 +188,7 @@ static int is_lost(const cpu_queue *q, uint64_t number) {
 static int await_number(cpu_queue *q, uint64_t number) {
   if (is_done(q, number)) return CPU_QUEUE_DONE;
   if (is_lost(q, number)) return CPU_QUEUE_LOST;
-  for (uint64_t end = hg_time_ns() + SPIN_NS; hg_time_ns() < end; hg_spin_pause())
+  for (uint64_t end = hg_time_ns() + CPU_WAIT_SPIN_NS; hg_time_ns() < end; hg_spin_pause())
     if (is_done(q, number)) return CPU_QUEUE_DONE;
   atomic_fetch_add(&q->sleepers, 1);
   for (;;) {
@@ -315,7 +311,7 @@ void hg_cpu_queue_close(cpu_queue *q) {
 
 static int is_small(const hg_work *work) {
   return work->kind == HG_WORK_LAUNCH ? hg_cpu_kernel_is_small(work->kernel, work->launch)
-                                      : work->byte_count <= SMALL_BYTES;
+                                      : work->byte_count <= CPU_SMALL_COPY;
 }
 
 static hg_status run_here(cpu_queue *q, const hg_work *work) {
@@ -336,7 +332,7 @@ hg_status hg_cpu_queue_submit(cpu_queue *q, const hg_work *work) {
 }
 
 static int is_small_graph(const cpu_graph *graph) {
-  if (graph->count > SMALL_GRAPH) return 0;
+  if (graph->count > CPU_SMALL_GRAPH) return 0;
   for (size_t i = 0; i < graph->count; i++)
     if (!is_small(&graph->work[i])) return 0;
   return 1;

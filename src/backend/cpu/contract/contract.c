@@ -4,11 +4,12 @@
  * strides. The result is cut into blocks of panels, which threads take in any order. A block goes chunk by chunk along
  * K: all its tiles' sums over that chunk, each taken into the tile's counter, whose levels lie in the thread's part of
  * the scratch. Where one block has all rows, a panel of B is used once, and packed right before that; else all of B is
- * packed first. Matrices whose panels take more than PACKED_BYTES are done a part of them at a time.
+ * packed first. Matrices whose panels take more than CPU_PACKED_BYTES are done a part of them at a time.
  *
  * Where the result has few columns, a panel of A would be used a few times: rows of A that lie along K are then read
  * where they are, and a block goes row by row. */
 #include "backend/cpu/contract/contract.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "atlas/tables.h"
 #include "backend/cpu/contract/contract_kernels.h"
@@ -16,18 +17,7 @@
 
 #include <stdalign.h>
 
-enum {
-  CHUNK = 256,
-  BLOCK_ROWS = 112,
-  BLOCK_COLUMNS = 512, /* of a block, about: what its tiles count in stays in the second-level cache */
-  FEW_PANELS = 4, /* of columns, so that A is not packed */
-  GROUP = 8,
-  GROUP_DEPTH = 16, /* panels that are packed together, and so many k of them at a time */
-  PACKED_BYTES = 64 << 20,
-  STACK_BYTES = 24 << 10, /* of scratch: small ones need no other */
-  ALIGNMENT = 64,
-  PRODUCTS_PER_NS = 32 /* of a thread: to guess how many pay off */
-};
+enum { CHUNK = 256, ALIGNMENT = 64 };
 
 typedef struct job {
   const contract_kernels *kernels;
@@ -102,7 +92,7 @@ static void turn(hg_contraction *c) {
 static int can_be_direct(const job *j, uint64_t columns, uint8_t a_type, int64_t k_stride) {
   uint32_t vector = j->loops->columns;
   return k_stride == 1 && atlas_bytes(a_type) == j->size && 4 * columns >= vector &&
-         columns <= FEW_PANELS * (uint64_t)vector;
+         columns <= CPU_FEW_PANELS * (uint64_t)vector;
 }
 
 static int should_turn(const job *j) {
@@ -124,7 +114,7 @@ static void join_batch(hg_contraction *c) {
 }
 
 static void choose_blocks(job *j) {
-  uint64_t rows = parts_of(BLOCK_ROWS, j->most_rows), columns = parts_of(BLOCK_COLUMNS, j->loops->columns);
+  uint64_t rows = parts_of(CPU_BLOCK_ROWS, j->most_rows), columns = parts_of(CPU_BLOCK_COLUMNS, j->loops->columns);
   rows = least(rows, j->rows_at_once);
   columns = least(columns, j->columns_at_once);
   if (j->threads > 1) {
@@ -147,8 +137,8 @@ static uint64_t lay_out(job *j, uint32_t threads) {
   j->threads = threads;
   j->a_panel_bytes = k * j->most_rows * j->size;
   j->b_panel_bytes = k * j->loops->columns * j->size;
-  j->rows_at_once = j->is_direct ? j->row_panels : least(j->row_panels, 1 + PACKED_BYTES / (j->a_panel_bytes + 1));
-  j->columns_at_once = least(j->column_panels, 1 + PACKED_BYTES / (j->b_panel_bytes + 1));
+  j->rows_at_once = j->is_direct ? j->row_panels : least(j->row_panels, 1 + CPU_PACKED_BYTES / (j->a_panel_bytes + 1));
+  j->columns_at_once = least(j->column_panels, 1 + CPU_PACKED_BYTES / (j->b_panel_bytes + 1));
   choose_blocks(j);
   j->a_bytes = rounded_up((j->is_direct ? 1 : j->rows_at_once) * j->a_panel_bytes);
   int packs_first = j->is_direct || j->row_panels > j->most_block_rows;
@@ -158,14 +148,14 @@ static uint64_t lay_out(job *j, uint32_t threads) {
   j->chunk_bytes = chunk * j->loops->columns * j->size;
   j->level_bytes = j->most_block_rows * j->most_block_columns * tile;
   j->own_bytes = rounded_up(j->levels * j->level_bytes + tile +
-                            (packs_first ? 0 : least(GROUP, j->most_block_columns) * j->chunk_bytes));
+                            (packs_first ? 0 : least(CPU_PANEL_GROUP, j->most_block_columns) * j->chunk_bytes));
   return j->a_bytes + j->b_bytes + threads * j->own_bytes;
 }
 
 static uint64_t products(const hg_contraction *c) { return c->m * c->n * (c->k + 8); }
 
 /* Each item of a batch is done by one thread, rather than all threads doing one after the other. */
-static int is_by_items(const job *j) { return j->of.batch > 1 && products(&j->of) < 4000000; }
+static int is_by_items(const job *j) { return j->of.batch > 1 && products(&j->of) < CPU_PRODUCTS_OF_ITEM; }
 
 static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
   j->sum = sum_of(contraction);
@@ -197,11 +187,11 @@ static int is_cancelled(const job *j) { return j->launch != NULL && atlas_is_can
 
 /* Guesses low: more threads are worth more than a few parts too many. */
 static uint32_t useful_threads(const job *j, uint32_t most) {
-  return hg_parallel_threads(j->of.batch * products(&j->of) / PRODUCTS_PER_NS + 1, most);
+  return hg_parallel_threads(j->of.batch * products(&j->of) / CPU_PRODUCTS_PER_NS + 1, most);
 }
 
 /* It takes one thread, which takes no scratch but its stack. */
-static int is_little(const job *j) { return j->of.batch * products(&j->of) < 100000; }
+static int is_little(const job *j) { return j->of.batch * products(&j->of) < CPU_LITTLE_PRODUCTS; }
 
 static int is_empty(const hg_contraction *c) { return c->batch == 0 || c->m == 0 || c->n == 0; }
 
@@ -210,7 +200,7 @@ uint64_t hg_cpu_contract_scratch(cpu_isa isa, const hg_contraction *contraction)
   if (!prepare(&j, isa, contraction)) return UINT64_MAX;
   if (is_empty(contraction)) return 0;
   uint64_t alone = all_bytes(&j, 1), together = all_bytes(&j, hg_thread_limit());
-  if (alone <= STACK_BYTES && is_little(&j)) return 0;
+  if (alone <= CPU_CONTRACT_ON_STACK && is_little(&j)) return 0;
   return alone > together ? alone : together;
 }
 
@@ -245,7 +235,7 @@ static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t
 
 /* Memory likes to be read in long rows: so where lanes lie side by side, a group of panels comes some k at a time. */
 static uint64_t depth_of(int64_t lane_stride, uint64_t count) {
-  return lane_stride == 1 ? GROUP_DEPTH : count > 0 ? count : 1;
+  return lane_stride == 1 ? CPU_PANEL_GROUP_DEPTH : count > 0 ? count : 1;
 }
 
 static void pack_a(const job *j, uint64_t group) {
@@ -364,12 +354,12 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
   if (j->is_direct) do_rows(j, &b);
   for (uint64_t chunk = 0; chunk < j->chunks && !j->is_direct; chunk++)
     for (uint64_t column = b.columns; column < b.end_columns && !is_cancelled(j); column++) {
-      uint64_t first_k = chunk * CHUNK, place = (column - b.columns) % GROUP;
+      uint64_t first_k = chunk * CHUNK, place = (column - b.columns) % CPU_PANEL_GROUP;
       const uint8_t *panel = b.panel + place * j->chunk_bytes;
       if (j->b_bytes != 0) panel = packed_columns(j, column, chunk);
       else if (place == 0)
-        pack_group(j, column, least(GROUP, b.end_columns - column), first_k, least(j->of.k - first_k, CHUNK), b.panel,
-                   j->chunk_bytes);
+        pack_group(j, column, least(CPU_PANEL_GROUP, b.end_columns - column), first_k, least(j->of.k - first_k, CHUNK),
+                   b.panel, j->chunk_bytes);
       for (uint64_t row = b.rows; row < b.end_rows; row++) do_tile(j, &b, chunk, row, column, panel);
     }
 }
@@ -386,7 +376,7 @@ static void do_parts(const job *j, uint64_t count, hg_part *part) {
 
 /* What is to be packed, by groups of panels that leave each thread some of them, A's and B's side by side. */
 static void do_packing(job *j, uint64_t a_panels, uint64_t b_panels) {
-  j->group = least(GROUP, 1 + (a_panels + b_panels) / (8 * (uint64_t)j->threads));
+  j->group = least(CPU_PANEL_GROUP, 1 + (a_panels + b_panels) / (8 * (uint64_t)j->threads));
   j->b_groups = parts_of(b_panels, j->group);
   if (a_panels + b_panels != 0) do_parts(j, j->b_groups + parts_of(a_panels, j->group), pack);
 }
@@ -427,7 +417,7 @@ static void do_zeros(const hg_contraction *c) {
 }
 
 void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t threads, const atlas_launch *launch) {
-  alignas(ALIGNMENT) uint8_t stack[STACK_BYTES];
+  alignas(ALIGNMENT) uint8_t stack[CPU_CONTRACT_ON_STACK];
   job j;
   if (is_empty(contraction)) return;
   if (contraction->k == 0) {
@@ -441,7 +431,7 @@ void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t th
   uint8_t *scratch = contraction->scratch;
   int by_items = is_by_items(&j);
   if (threads > limit) threads = limit;
-  if (is_little(&j) && all_bytes(&j, 1) <= STACK_BYTES) scratch = stack, threads = 1;
+  if (is_little(&j) && all_bytes(&j, 1) <= CPU_CONTRACT_ON_STACK) scratch = stack, threads = 1;
   lay_out(&j, by_items || threads == 1 ? 1 : limit); /* no other: the scratch is large enough for these */
   j.threads = threads;
   j.packed_a = scratch;

@@ -1,22 +1,14 @@
 /* run.c - the driver of the CPU engines: cuts a launch into tiles, gives tiles to workers, and merges what the workers
  * report. Results do not depend on the number of workers. */
 #include "backend/cpu/engine/tally.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "base/error.h"
 #include "base/threads.h"
 
 #include <string.h>
 
-enum {
-  STACK_BYTES = 32 << 10,    /* where the only worker of a small launch lives */
-  PIECE_LANES = 1 << 14,     /* of a unit, where the engine takes any number: at most, */
-  LEAST_PIECE_LANES = 1 << 10, /* at least, */
-  PIECE_NS = 1000,           /* and about as many as take that long */
-  PARTS_A_THREAD = 8,        /* so that threads end at about the same time */
-  MOST_BLOCKS = 1 << 10,     /* that run before the launch can be cancelled, */
-  MOST_PIECES = 1 << 8,      /* and pieces */
-  ALIGNMENT = 64             /* of what workers write, too: no two write to one cache line */
-};
+enum { ALIGNMENT = 64 }; /* of what workers write, too: no two write to one cache line */
 
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
 
@@ -152,13 +144,13 @@ static void merge_results(atlas_launch *launch, const cpu_worker *w) {
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t piece_lanes(const cpu_body *body) {
-  uint64_t lanes = PIECE_LANES;
-  while (lanes > LEAST_PIECE_LANES && lanes * body->lane_ps > PIECE_NS * 1000) lanes /= 2;
+  uint64_t lanes = CPU_PIECE_LANES;
+  while (lanes > CPU_LEAST_PIECE_LANES && lanes * body->lane_ps > CPU_PIECE_NS * 1000) lanes /= 2;
   return lanes;
 }
 
 static void run_lanes(const cpu_body *body, cpu_worker *w, uint64_t first, uint64_t end) {
-  uint64_t most = body->tile_lanes != 0 ? body->tile_lanes : MOST_PIECES * piece_lanes(body);
+  uint64_t most = body->tile_lanes != 0 ? body->tile_lanes : CPU_PIECES_A_PART * piece_lanes(body);
   for (; first < end && !atlas_is_cancelled(w->run->launch); first += most) {
     w->first = first;
     body->tile(w, end - first < most ? end - first : most);
@@ -228,7 +220,7 @@ static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint
     enter_block(body, w);
     uint64_t left = run->launch->lanes != 0 ? run->lanes - b * size : size;
     uint64_t in_row = run->grid[0] - w->block_at[0], most = end - b < in_row ? end - b : in_row;
-    if (most > MOST_BLOCKS) most = MOST_BLOCKS;
+    if (most > CPU_BLOCKS_A_PART) most = CPU_BLOCKS_A_PART;
     if (b + most == run->blocks && run->lanes % size != 0) most--; /* the last block has fewer lanes */
     done = body->many != NULL && most > 1 ? body->many(w, size, most) : 0;
     if (done > 0) continue;
@@ -281,7 +273,7 @@ static void cut_into_parts(job *j) {
   double work_ns = (double)run->lanes * j->body->lane_ps / 1000;
   j->threads = hg_parallel_threads(work_ns < 1e18 ? (uint64_t)work_ns : UINT64_MAX, run->launch->most_threads);
   if (j->threads == 1) return;
-  uint64_t parts = (uint64_t)j->threads * PARTS_A_THREAD;
+  uint64_t parts = (uint64_t)j->threads * CPU_PARTS_A_THREAD;
   j->units_a_part = (j->units + parts - 1) / parts;
 }
 
@@ -300,7 +292,7 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
                     .stacked = {body->stacked[0] > 1 ? body->stacked[0] : 1,
                                 body->stacked[1] > 1 ? body->stacked[1] : 1}};
   job j = {.body = body, .run = &run};
-  uint8_t stack[STACK_BYTES];
+  uint8_t stack[CPU_SCRATCH_ON_STACK];
   void *allocated = NULL;
   if (vector->counts_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
@@ -315,7 +307,7 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
   j.memory_bytes += local_room(&run) + tally_bytes;
   j.memory = stack;
   uint64_t bytes = j.threads * j.memory_bytes + ALIGNMENT;
-  if (bytes > STACK_BYTES) {
+  if (bytes > CPU_SCRATCH_ON_STACK) {
     allocated = bytes > SIZE_MAX ? NULL : allocator->allocate(allocator->user, (size_t)bytes);
     if (allocated == NULL) return hg_fail_memory("the lanes of a launch", bytes);
     j.memory = allocated;

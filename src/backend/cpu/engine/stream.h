@@ -1,3 +1,4 @@
+#include "backend/cpu/engine/tuning.h"
 /* stream.h - copies and fills with non-temporal (streaming) stores: for ranges so large that what is written would
  * evict everything else from the caches, only to be evicted itself before anything reads it. Where the machine has no
  * such stores, plain ones. Streaming stores are only fast beside prefetched loads. */
@@ -19,7 +20,7 @@ static inline void fill_plain(uint8_t *destination, size_t byte_count, uint64_t 
 #if defined(__SSE2__)
 #  include <emmintrin.h>
 
-enum { STREAM_ALIGNMENT = 16, STREAM_STEP = 64, STREAM_PREFETCH_BYTES = 2048 };
+enum { STREAM_ALIGNMENT = 16, STREAM_STEP = 64 };
 
 /* How many bytes come before the first aligned one. */
 static inline size_t stream_head(const uint8_t *destination, size_t byte_count) {
@@ -33,7 +34,7 @@ static inline void stream_copy(uint8_t *destination, const uint8_t *source, size
   for (; done + STREAM_STEP <= byte_count; done += STREAM_STEP) {
     const __m128i *from = (const __m128i *)(const void *)(source + done);
     __m128i *to = (__m128i *)(void *)(destination + done);
-    _mm_prefetch((const char *)from + STREAM_PREFETCH_BYTES, _MM_HINT_T0); /* past the end it does nothing */
+    _mm_prefetch((const char *)from + CPU_STREAM_AHEAD, _MM_HINT_T0); /* past the end it does nothing */
     __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
     __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
     _mm_stream_si128(to, a);

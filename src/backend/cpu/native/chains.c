@@ -7,6 +7,7 @@
  * with copies of the values that several of them read. Chains only compute, and none reads another one's result, so
  * their order is free. */
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/engine/tuning.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
 
@@ -14,11 +15,7 @@
 
 #include <string.h>
 
-enum {
-  LEAST_CHAINS = 8, /* in a run */
-  MOST_CHAINS = 256,
-  MOST_GROUP = 16   /* chains that take turns */
-};
+enum { MOST_CHAINS = 256 };
 
 typedef struct chain {
   uint32_t first, tail;  /* instructions */
@@ -86,7 +83,7 @@ static int find_chains(chains *c, uint32_t first, uint32_t end) {
   }
   for (uint32_t k = 1; k < c->count; k++)
     if (c->list[k].length != c->list[0].length) return 0;
-  return c->count >= LEAST_CHAINS;
+  return c->count >= CPU_LEAST_CHAINS;
 }
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
@@ -183,7 +180,7 @@ static void append_turn(chains *c, const uint32_t *at, uint32_t count) {
 }
 
 static void append_group(chains *c, const uint32_t *member, uint32_t count) {
-  uint32_t at[MOST_GROUP];
+  uint32_t at[CPU_CHAINS_IN_TURN];
   for (uint32_t k = 0; k < count; k++) at[k] = c->list[member[k]].first;
   for (uint32_t n = c->list[0].length; n > 0 && !c->to.no_memory; n--) {
     append_turn(c, at, count);
@@ -199,7 +196,8 @@ static uint32_t count_shared(const chains *c) {
 }
 
 static void write_run(chains *c) {
-  uint32_t member[MOST_GROUP], most = c->registers >= 24 ? MOST_GROUP : MOST_GROUP / 2;
+  uint32_t member[CPU_CHAINS_IN_TURN],
+      most = c->registers >= CPU_CHAINS_REGISTERS ? CPU_CHAINS_IN_TURN : CPU_CHAINS_IN_TURN / 2;
   memset(c->reads, 0, c->v->regs.count * sizeof *c->reads);
   for (uint32_t count; (count = choose_group(c, most, member)) > 0 && !c->to.no_memory;) {
     sort_group(c, member, count);
@@ -211,7 +209,7 @@ static hg_status write_program(chains *c, hg_vector *v) {
   HG_TRY(hg_rewrite_begin(&c->to, v, 0));
   for (uint32_t i = 0, end; i < v->insns.count && !c->to.no_memory; i = end) {
     end = end_of_run(c, i);
-    int is_better = end >= i + LEAST_CHAINS && find_chains(c, i, end) && count_shared(c) > c->registers;
+    int is_better = end >= i + CPU_LEAST_CHAINS && find_chains(c, i, end) && count_shared(c) > c->registers;
     if (end == i) end++;
     if (is_better) write_run(c);
     c->runs += (uint32_t)is_better;

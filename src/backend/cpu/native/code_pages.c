@@ -4,6 +4,7 @@
 #  define _GNU_SOURCE
 #endif
 #include "backend/cpu/native/code_pages.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "base/error.h"
 #include "base/files.h"
@@ -47,8 +48,7 @@ enum { ALL_AT_ONCE = MAP_POPULATE }; /* map all pages at once, rather than on th
 enum { ALL_AT_ONCE = 0 };
 #  endif
 
-/* Pages of a chunk; kernels of more than a quarter of one have a chunk of their own. */
-enum { FIRST_PAGES = 4, NEXT_PAGES = 16, MOST_PAGES = NEXT_PAGES / 4 };
+enum { MOST_PAGES = CPU_CODE_NEXT_PAGES / 4 }; /* of a kernel that has no chunk of its own */
 
 /* The pages up to `used` may run, those after it may be written. */
 struct hg_code_chunk {
@@ -81,7 +81,8 @@ static hg_status find_chunk_locked(hg_code_pages *pages, size_t bytes, size_t pa
   hg_code_chunk *now = pages->now;
   if (bytes > MOST_PAGES * page) return map_chunk(&pages->allocator, bytes, out);
   if (now == NULL || now->bytes - now->used < bytes) {
-    HG_TRY(map_chunk(&pages->allocator, (now == NULL ? FIRST_PAGES : NEXT_PAGES) * page, &pages->now));
+    HG_TRY(
+        map_chunk(&pages->allocator, (now == NULL ? CPU_CODE_FIRST_PAGES : CPU_CODE_NEXT_PAGES) * page, &pages->now));
     if (now != NULL && now->kernels == 0) unmap_chunk(&pages->allocator, now);
   }
   *out = pages->now;

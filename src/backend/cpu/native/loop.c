@@ -5,6 +5,7 @@
  * seldom proves that, so the stride is guessed here and checked when a group enters the loop. The loop then computes
  * such an index as one number. */
 #include "backend/cpu/native/loop.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include <string.h>
 
@@ -153,7 +154,7 @@ int hg_native_keeps_one(const native_build *b, const native_loop *loop, uint32_t
 /* The last back edge to the label, if no inner loop is in between: one for each way through the loop. */
 static int find_end(const hg_vector *v, uint32_t head, uint32_t *end) {
   *end = head;
-  for (uint32_t i = head + 1; i < v->insns.count && i <= head + NATIVE_MOST_LOOP; i++)
+  for (uint32_t i = head + 1; i < v->insns.count && i <= head + CPU_QUICK_LOOP_INSNS; i++)
     if (vector_is_jump(vector_insn_at(v, i)->op) && vector_insn_at(v, i)->target == head) *end = i;
   for (uint32_t i = head + 1; i <= *end; i++) {
     const vector_insn *insn = vector_insn_at(v, i);

@@ -6,7 +6,6 @@
 
 enum {
   NATIVE_MOST_SCALARS = 32,
-  NATIVE_MOST_LOOP = 256,                  /* instructions */
   NATIVE_GREATEST_DISPLACEMENT = 1 << 24   /* elements */
 };
 

@@ -1,5 +1,6 @@
 /* native.c - kernels of machine code: made of what the pipeline makes, and released; and the code as bytes. */
 #include "backend/cpu/native/native_kernel.h"
+#include "backend/cpu/engine/tuning.h"
 #include "backend/cpu/native/pipeline.h"
 
 #include "base/error.h"
@@ -30,17 +31,13 @@ static hg_status note_accesses(hg_native *native) {
   return HG_OK;
 }
 
-/* Measured on the benchmark's programs: a vector instruction takes about that long, masked ones that seldom run
- * included; trip counts are seldom known. */
-enum { VECTOR_INSN_PS = 100, LOOP_TRIPS = 16 };
-
 static uint32_t estimate_lane_ps(const hg_vector *v, const native_target *target) {
   uint64_t insns = v->insns.count;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
-    if (vector_is_jump(insn->op) && insn->target < i) insns += (uint64_t)LOOP_TRIPS * (i - insn->target);
+    if (vector_is_jump(insn->op) && insn->target < i) insns += (uint64_t)CPU_TRIPS_OF_LOOP * (i - insn->target);
   }
-  uint64_t ps = insns * VECTOR_INSN_PS / target->lanes;
+  uint64_t ps = insns * CPU_INSN_PS / target->lanes;
   return ps < INT32_MAX ? (uint32_t)ps : INT32_MAX;
 }
 

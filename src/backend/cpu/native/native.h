@@ -25,7 +25,6 @@ enum {
   NATIVE_MOST_REGISTERS = 32,
   NATIVE_MOST_FRAME_BYTES = 96 * 1024,
   NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
-  NATIVE_MOST_OFFSET_LIFE = 64, /* instructions: see is_offset, plan.c; hg_native_is_operand */
   NATIVE_MOST_ROW_STARTS = 5, /* in registers at once, */
   NATIVE_MOST_ROWS = 16,      /* and in all */
   NATIVE_STAYS = 3, /* vector_reg.bits of a register that is short-lived, and read more often than others; wide.h has

@@ -1,5 +1,6 @@
 /* pipeline.c - the driver of machine code: which versions a program has, and how each is made. */
 #include "backend/cpu/native/pipeline.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "base/error.h"
 
@@ -110,11 +111,7 @@ static int leaves_often(const hg_vector *whole) {
   return 0;
 }
 
-/* A program of more instructions than that a byte stored is compute-bound: how it stores does not matter, unless all
- * launches are to store past the caches. */
-enum { STREAM_INSNS_A_BYTE = 12 };
-
-/* Large launches write past the caches. */
+/* Large launches write past the caches, but for those of compute-bound programs, unless all launches are to. */
 static void choose_streams(native_build *b, int may_stream, uint64_t stream_bytes) {
   for (uint32_t i = 0; i < b->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);
@@ -122,7 +119,7 @@ static void choose_streams(native_build *b, int may_stream, uint64_t stream_byte
     b->moved_bytes += atlas_bytes((atlas_type)insn->type);
     if (hg_native_may_pass_caches(insn)) b->stored_bytes += atlas_bytes((atlas_type)insn->type);
   }
-  uint64_t most = (uint64_t)b->stored_bytes * (stream_bytes > 0 ? STREAM_INSNS_A_BYTE : UINT32_MAX);
+  uint64_t most = (uint64_t)b->stored_bytes * (stream_bytes > 0 ? CPU_STREAM_INSNS_A_BYTE : UINT32_MAX);
   int is_busy = b->vector->insns.count > most;
   b->streams = may_stream && !is_busy && !b->vector->loses_lanes && b->steps.count == 1;
 }

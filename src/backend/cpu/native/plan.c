@@ -1,6 +1,7 @@
 /* plan.c - the plan of a kernel: where each value lives, and how long; how many vectors are interleaved. steps.c cuts
  * the steps, registers.c gives out registers. */
 #include "backend/cpu/native/loop.h"
+#include "backend/cpu/engine/tuning.h"
 #include "backend/cpu/native/native_plan.h"
 
 #include "base/error.h"
@@ -84,7 +85,7 @@ static int is_offset(const native_build *b, uint32_t r) {
   const vector_reg *reg = vector_reg_at(v, r);
   const vector_insn *made = vector_insn_at(v, reg->first);
   if (!b->target->runs_blocks || b->steps.count == 1 || made->d != r || made->op != ATLAS_OP_add) return 0;
-  if (made->type != ATLAS_u32 || reg->last - reg->first > NATIVE_MOST_OFFSET_LIFE) return 0;
+  if (made->type != ATLAS_u32 || reg->last - reg->first > CPU_OFFSET_LIFE) return 0;
   const vector_reg *lane = vector_reg_at(v, made->s[0]), *added = vector_reg_at(v, made->s[1]);
   if (added->kind == VECTOR_VARIES) return 0;
   if (lane->kind != VECTOR_SPECIAL || lane->bits != ATLAS_REG_BLOCK_LANE) return 0;
@@ -144,7 +145,7 @@ int hg_native_is_operand(const native_build *b, uint32_t r) {
   const vector_reg *reg = vector_reg_at(b->vector, r);
   const vector_insn *made = vector_insn_at(b->vector, reg->first);
   if (b->slices == 0 || b->target->mask_count == 0 || made->d != r || !is_shared_element(b, made)) return 0;
-  if (reg->last - reg->first > NATIVE_MOST_OFFSET_LIFE) return 0;
+  if (reg->last - reg->first > CPU_OFFSET_LIFE) return 0;
   for (uint32_t i = reg->first + 1; i <= reg->last; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);
     uint32_t reads = insn->mask == r;
@@ -227,12 +228,12 @@ static void find_cold(native_plan *p) {
   }
 }
 
-enum { MANY = 255, MOST_DEPTH = 3, LOG_TRIPS = 3 /* a loop is taken to run 2^3 times */ };
+enum { MANY = 255 };
 
 static void note_use(native_plan *p, uint32_t r, uint32_t i, int is_write) {
   if (r >= p->v->regs.count) return;
   uint32_t depth = p->depth[i];
-  p->spill_cost[r] += UINT32_C(1) << (LOG_TRIPS * depth);
+  p->spill_cost[r] += UINT32_C(1) << (CPU_SPILL_LOG_TRIPS * depth);
   if (depth == 0 || p->loop_uses[r] == MANY) return;
   p->loop_uses[r] = is_write ? MANY : (uint8_t)(p->loop_uses[r] + 1);
 }
@@ -240,12 +241,11 @@ static void note_use(native_plan *p, uint32_t r, uint32_t i, int is_write) {
 /* In the long code of a whole block the next use counts, loops or not, but what can be loaded again costs less than a
  * store and a load, and what all vectors read, as a row's mean, more. */
 static void find_costs_of_whole(native_plan *p) {
-  enum { OFTEN = 24 };
   for (uint32_t i = 0; i < p->insn_count; i++)
     for (int s = 0; s < 4; s++)
       if (vector_insn_at(p->v, i)->s[s] < p->v->regs.count) p->spill_cost[vector_insn_at(p->v, i)->s[s]]++;
   for (uint32_t r = 0; r < p->v->regs.count; r++)
-    p->spill_cost[r] = hg_native_is_element(p->b, r) ? 0 : p->spill_cost[r] < OFTEN ? 1 : 2;
+    p->spill_cost[r] = hg_native_is_element(p->b, r) ? 0 : p->spill_cost[r] < CPU_SPILL_OFTEN ? 1 : 2;
 }
 
 /* Spill costs. 1 if there are loops. */
@@ -256,7 +256,7 @@ static int find_uses(native_plan *p) {
     p->depth[i] = 0;
     if (!vector_is_jump(insn->op) || insn->target > i) continue;
     for (uint32_t k = insn->target; k <= i; k++)
-      if (p->depth[k] < MOST_DEPTH) p->depth[k]++;
+      if (p->depth[k] < CPU_SPILL_DEPTH) p->depth[k]++;
     has_loops = 1;
   }
   memset(p->spill_cost, 0, p->reg_count * sizeof *p->spill_cost);

@@ -8,17 +8,14 @@
  * NaN for other divisors, and code looks at q, which is a NaN then; where q is not between 2^-63 and 2^64 in all lanes,
  * it divides. */
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/engine/tuning.h"
 #include "base/error.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
 
 #include <string.h>
 
-enum {
-  LEAST_DIVISIONS = 3, /* by one divisor, to be worth a reciprocal */
-  LOOP_TRIPS = 8,      /* a division in a loop counts as so many */
-  MOST_COUNT = 1 << 16
-};
+enum { MOST_COUNT = 1 << 16 };
 
 typedef struct quotients {
   const hg_vector *from;
@@ -67,7 +64,7 @@ static void count_divisions(quotients *q) {
     if (i < top) top = UINT32_MAX;
     if (vector_is_jump(insn->op) && insn->target <= i && insn->target < top) top = insn->target;
     uint32_t *count = divides(q, insn) ? &q->divisions[insn->s[1]] : NULL;
-    if (count != NULL && *count < MOST_COUNT) *count += top != UINT32_MAX ? LOOP_TRIPS : 1;
+    if (count != NULL && *count < MOST_COUNT) *count += top != UINT32_MAX ? CPU_DIVISIONS_A_LOOP : 1;
   }
 }
 
@@ -102,7 +99,7 @@ static hg_status write_program(quotients *q, hg_vector *v) {
     hg_rewrite_place(&q->to, i);
     if (is_canonical_already(q, i)) continue;
     hg_rewrite_append(&q->to, &insn);
-    int is_made = is_varying(v, insn.d) && q->made[insn.d] == i && q->divisions[insn.d] >= LEAST_DIVISIONS;
+    int is_made = is_varying(v, insn.d) && q->made[insn.d] == i && q->divisions[insn.d] >= CPU_LEAST_DIVISIONS;
     if (is_made) append_reciprocal(q, insn.d);
   }
   return hg_rewrite_end(&q->to, 1);
@@ -110,7 +107,7 @@ static hg_status write_program(quotients *q, hg_vector *v) {
 
 static int has_quotients(const quotients *q) {
   for (uint32_t r = 0; r < q->from->regs.count; r++)
-    if (q->divisions[r] >= LEAST_DIVISIONS) return 1;
+    if (q->divisions[r] >= CPU_LEAST_DIVISIONS) return 1;
   return 0;
 }
 

@@ -1,6 +1,7 @@
 /* run_kernel.c - launches of machine code: each tile runs the kernel's steps in order, a region once for each run of
  * lanes that the tile has. */
 #include "backend/cpu/native/native_kernel.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "base/error.h"
 
@@ -393,11 +394,9 @@ static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t l
   }
 }
 
-/* What makes a block leave straight-line code, as a row's end that is filled with -inf, is often in the next ones. */
-enum { BLOCKS_OF_REST = 31 };
-
 /* Straight-line code for a block that has all its lanes, or several of them, and `count` times that; how often: less
- * where it has left a block to other code. */
+ * where it has left a block to other code. What makes a block leave it, as a row's end that is filled with -inf, is
+ * often in the next ones. */
 static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t lanes, uint64_t count) {
   cpu_worker *w = c->worker;
   const hg_native *native = c->native;
@@ -413,7 +412,7 @@ static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t la
   c->native = native;
   w->vector = native->vector;
   if (!c->has_left) return count;
-  if (c->has_left == NATIVE_IS_RARE) c->wide_rest = BLOCKS_OF_REST;
+  if (c->has_left == NATIVE_IS_RARE) c->wide_rest = CPU_REST_BLOCKS;
   begin_tile(c, lanes);
   return count - c->blocks_left;
 }

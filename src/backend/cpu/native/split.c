@@ -11,15 +11,13 @@
  * blane + u, u block-uniform, is computed again in each region that reads it: it is an index, as a rule, and where its
  * addition stands an access needs one check for its group. */
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/engine/tuning.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
 
 #include "base/error.h"
 
 #include <string.h>
-
-enum { MOST_INSNS = 1 << 14 }; /* longer programs are not searched for block-uniform values: that may take many
-                                  passes */
 
 enum { IS_READ = 1, IS_WRITTEN = 2, IS_PARTLY = 4, IS_USED_OFTEN = 8, IS_LIVE_IN = 16 }; /* of split.use */
 
@@ -100,7 +98,7 @@ static int keeps_block_uniform(const split *s, uint32_t i) {
 /* Optimistic: all uniform registers at first; those that fail are removed, to a fixed point. */
 static void find_block_uniform(split *s) {
   const hg_vector *v = s->from;
-  if (v->insns.count > MOST_INSNS) return;
+  if (v->insns.count > CPU_UNIFORM_INSNS) return;
   for (uint32_t r = 0; r < v->regs.count; r++) s->is_block_uniform[r] = varies(v, r) && vector_reg_at(v, r)->uniform;
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(v, i);

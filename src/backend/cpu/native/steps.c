@@ -1,6 +1,7 @@
 /* steps.c - the steps of a kernel: where its program is cut into regions, instructions of the whole block, and jumps
  * that the block takes together. */
 #include "backend/cpu/native/native_plan.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "base/error.h"
 
@@ -35,8 +36,7 @@ static int cut_jumps(native_plan *p) {
 }
 
 int hg_native_takes_long(const hg_vector *v) {
-  enum { SHORT_STEPS = 1 << 14 };
-  return v->most_steps > SHORT_STEPS;
+  return v->most_steps > CPU_SHORT_STEPS;
 }
 
 int hg_native_polls(const native_build *build, uint32_t label) {

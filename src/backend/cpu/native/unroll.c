@@ -5,6 +5,7 @@
  * where a value would depend on the way that lanes have taken, the program stays as it is. A STEP stays where the back
  * edge was, so lanes run out of steps where they did. */
 #include "backend/cpu/native/native.h"
+#include "backend/cpu/engine/tuning.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
 
@@ -13,8 +14,6 @@
 #include "base/error.h"
 
 #include <string.h>
-
-enum { MOST_INSNS = 512, MOST_ROUNDS = 64 };
 
 #define IS_COUNTER UINT32_MAX /* of unroll.writers: a STEP counts in it */
 
@@ -97,7 +96,7 @@ static void append_renamed(unroll *u, const vector_insn *insn) {
   now.mask = name_of(u, insn->mask);
   now.d = name_result(u, insn);
   hg_rewrite_append(&u->to, &now);
-  if (hg_rewrite_count(&u->to) > MOST_INSNS) u->has_failed = 1;
+  if (hg_rewrite_count(&u->to) > CPU_UNROLLED_INSNS) u->has_failed = 1;
 }
 
 /* ---- the way ----------------------------------------------------------------------------------------------------- */
@@ -146,7 +145,7 @@ static void append_label(unroll *u, uint32_t i) {
 
 /* A back edge from `last` to `first`: registers that live in one round only are renamed in each round. */
 static void begin_round(unroll *u, uint32_t first, uint32_t last) {
-  if (u->open_jumps > 0 || ++u->rounds > MOST_ROUNDS) u->has_failed = 1;
+  if (u->open_jumps > 0 || ++u->rounds > CPU_UNROLLED_ROUNDS) u->has_failed = 1;
   for (uint32_t r = 0; r < u->old_regs && !u->to.no_memory && !u->has_failed; r++) {
     const vector_reg *reg = vector_reg_at(u->v, r);
     if (u->writers[r] == 0 || reg->first < first || reg->last > last) continue;
@@ -201,7 +200,7 @@ hg_status hg_native_pass_unroll(native_build *b, hg_vector *v, uint32_t *fired) 
   uint64_t n = v->insns.count, regs = v->regs.count;
   unroll u = {.v = v, .old_regs = (uint32_t)regs};
   (void)b;
-  if (n > MOST_INSNS) return HG_OK;
+  if (n > CPU_UNROLLED_INSNS) return HG_OK;
   u.current_name = hg_allocate(&v->allocator, n + 2 * regs, sizeof *u.current_name);
   if (u.current_name == NULL) return hg_fail_memory("machine code", n * sizeof *u.current_name);
   u.writers = u.current_name + regs;

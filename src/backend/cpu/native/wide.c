@@ -12,16 +12,12 @@
  * run out of steps one by one, or where the code would be too long. Lanes whose accesses race have no single answer, so
  * the order of slices is free. */
 #include "backend/cpu/native/wide.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "base/error.h"
 #include "vector/lower.h"
 
 #include <string.h>
-
-enum {
-  MOST_SKIPPED = 16,    /* longer masked code is jumped over where it has no lane */
-  MOST_VISITS = 1 << 15 /* instructions of all slices, folded ones counted each time */
-};
 
 #define NOT_TOGETHER UINT32_MAX
 
@@ -85,7 +81,7 @@ static uint32_t leave_where_rare(wide *w, uint32_t i, uint32_t slice, int is_ali
   if (insn->target <= i || w->depth > 0 || (w->has_stored && !w->may_restart)) return NOT_TOGETHER;
   int is_into = is_alike && is_around_little(w, i), is_any = insn->op == VECTOR_JUMP_ANY;
   if (is_any && !is_into) return NOT_TOGETHER;
-  if (!is_into && (insn->target <= i + MOST_SKIPPED || has_effects(w, i, insn->target))) return NOT_TOGETHER;
+  if (!is_into && (insn->target <= i + CPU_MASKED_INSNS || has_effects(w, i, insn->target))) return NOT_TOGETHER;
   if (!is_alike || slice == 0) append_rare(w, insn->s[0], !is_into, slice);
   if (is_into) return is_any ? insn->target : i + 1;
   *hg_wide_value(w, insn->s[0], slice) = (wide_value){VECTOR_NONE, hg_wide_add_bits(w, none)};
@@ -108,7 +104,7 @@ static uint32_t follow_jump(wide *w, uint32_t i, uint32_t slice) {
       uint32_t next = leave_where_rare(w, i, slice, 1);
       if (next != NOT_TOGETHER) return next;
       keep_loop(w, i);
-    } else if (!enters || insn->target <= i || insn->target > i + MOST_SKIPPED) {
+    } else if (!enters || insn->target <= i || insn->target > i + CPU_MASKED_INSNS) {
       uint32_t next = enters ? leave_where_rare(w, i, slice, 0) : NOT_TOGETHER;
       if (next != NOT_TOGETHER) return next;
       w->has_failed = 1;
@@ -226,7 +222,7 @@ static uint32_t walk_slice(wide *w, uint32_t i, uint32_t slice) {
   for (; i < n && !w->has_failed && !w->no_memory; i = next) {
     uint16_t op = vector_insn_at(w->from, i)->op;
     if (hg_is_block_op(op) || (op == VECTOR_LABEL && w->is_kept[i])) return i;
-    if (++w->visits > MOST_VISITS) w->has_failed = 1;
+    if (++w->visits > CPU_STRAIGHT_VISITS) w->has_failed = 1;
     next = i + 1;
     if (!vector_is_jump(op)) write_insn(w, i, slice);
     else next = follow_jump(w, i, slice);
@@ -292,7 +288,7 @@ static void start_walk(wide *w) {
 
 /* Reserves memory for all slices by what one has taken. */
 static void reserve_memory(wide *w, uint64_t slices) {
-  uint64_t insns = slices * w->to->insns.count, most = WIDE_MOST_INSNS + 1;
+  uint64_t insns = slices * w->to->insns.count, most = CPU_STRAIGHT_INSNS + 1;
   if (!hg_array_reserve(&w->to->allocator, &w->to->insns, insns < most ? insns : most) ||
       !hg_array_reserve(&w->to->allocator, &w->bits, slices * w->bits.count))
     w->no_memory = 1;
@@ -369,7 +365,7 @@ static hg_status write_whole(wide *w, hg_vector *v) {
 }
 
 int hg_native_may_be_straight(const native_build *b, const hg_vector *v) {
-  if (!v->has_block_ops || !b->target->runs_blocks || v->insns.count > WIDE_MOST_INSNS) return 0;
+  if (!v->has_block_ops || !b->target->runs_blocks || v->insns.count > CPU_STRAIGHT_INSNS) return 0;
   return native_block(b->program)[0] % b->target->lanes == 0 && hg_cpu_local_bytes(b->program, v) == 0;
 }
 

@@ -10,10 +10,6 @@
 #include "backend/cpu/native/native.h"
 
 enum {
-  WIDE_MOST_INSNS = 2048,
-  WIDE_MOST_LONG = 2 * WIDE_MOST_INSNS,    /* of code that keeps its rare cases elsewhere */
-  WIDE_MOST_WITH_LOOPS = 3 * WIDE_MOST_INSNS, /* a round is seldom as long */
-  WIDE_MOST_CELLS = 4096,
   WIDE_MOST_DEPTH = 3,
   WIDE_MOST_LANES = 16 /* of a vector */
 };

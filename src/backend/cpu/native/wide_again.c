@@ -3,15 +3,11 @@
  * row's mean. A row of dozens of them has no room in registers; the element is an operand in memory all the same
  * (hg_native_is_element), where a frame would have to be written first. */
 #include "backend/cpu/native/loop.h"
+#include "backend/cpu/engine/tuning.h"
 #include "backend/cpu/native/wide.h"
 
 #include "base/error.h"
 #include "vector/rewrite.h"
-
-enum {
-  FAR_APART = 48,  /* instructions between two reads */
-  LEAST_READS = 16 /* reads of that kind: what is read so seldom has registers */
-};
 
 typedef struct again {
   const hg_vector *v;
@@ -55,7 +51,7 @@ static int is_cheap(const again *a, uint32_t r) {
 static uint32_t value_here(again *a, uint32_t r, uint32_t here) {
   if (!is_cheap(a, r)) return r;
   if (a->now[r] != r && a->at[r] < a->part) a->now[r] = r; /* it was not in this part */
-  int is_far = here - a->at[r] > FAR_APART;
+  int is_far = here - a->at[r] > CPU_FAR_APART;
   a->at[r] = here;
   a->count += (uint32_t)is_far;
   if (!is_far || !a->writes) return a->now[r];
@@ -102,7 +98,7 @@ hg_status hg_native_pass_again(native_build *b, hg_vector *v, uint32_t *fired) {
   hg_native_find_writers(v, a.writer);
   go_through(&a);
   hg_status status = HG_OK;
-  if (a.count >= LEAST_READS) {
+  if (a.count >= CPU_FAR_READS) {
     status = write_program(&a, v);
     *fired = a.count;
   }

@@ -7,6 +7,7 @@
  * enough for all loads of a buffer by such sums (NATIVE_SPAN): if the greatest of the first numbers plus what is added
  * is in bounds, which it is not where it exceeds 32 bits, they all are. */
 #include "backend/cpu/native/loop.h"
+#include "backend/cpu/engine/tuning.h"
 #include "backend/cpu/native/wide.h"
 
 #include "base/error.h"
@@ -15,7 +16,7 @@
 
 #include <string.h>
 
-enum { MOST_SPANS = 4, LEAST_LOADS = 4 /* of a loop: below, nothing is gained */ };
+enum { MOST_SPANS = 4 };
 
 typedef struct index_use { /* of a register in the loop that is looked at */
   uint32_t writers;        /* instructions of the program */
@@ -175,7 +176,7 @@ static void find_spans(indexer *x) {
     if (loads++ == 0) x->first = i;
     x->last = i;
   }
-  if (loads < LEAST_LOADS || !is_straight(x)) x->count = 0;
+  if (loads < CPU_LEAST_SPAN_LOADS || !is_straight(x)) x->count = 0;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

@@ -7,16 +7,12 @@
  * begin each with copies of the vectors that both read: so one load serves both. What is interleaved only computes, or
  * loads elements of shared memory that exist, so no order of effects changes. */
 #include "backend/cpu/native/wide.h"
+#include "backend/cpu/engine/tuning.h"
 #include "base/error.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
 
 #include <string.h>
-
-enum {
-  LEAST_SHARED = 4, /* loads that two slices have in common */
-  MOST_IN_TURN = 4  /* instructions of a pair */
-};
 
 typedef struct run { uint32_t first, count; } run; /* of instructions */
 
@@ -68,7 +64,7 @@ static int are_alike(const interleaver *p, uint32_t first, uint32_t second, uint
     if (a->op != b->op || a->type != b->type) return 0;
     shared += (uint32_t)are_one_load(p, a, b);
   }
-  return shared >= LEAST_SHARED;
+  return shared >= CPU_LEAST_SHARED_LOADS;
 }
 
 static void note(interleaver *p, uint32_t first, uint32_t count) {
@@ -131,7 +127,7 @@ static hg_status interleave_slices(interleaver *p) {
     second = end_of_run(p, first);
     if (second == first) second++;
     uint32_t count = second - first;
-    if (count < LEAST_SHARED || second == n || end_of_run(p, second) - second != count ||
+    if (count < CPU_LEAST_SHARED_LOADS || second == n || end_of_run(p, second) - second != count ||
         !are_alike(p, first, second, count) || !are_independent(p, first, second, count)) {
       append_old(p, first, second);
       continue;
@@ -174,7 +170,7 @@ static int is_load(const vector_insn *insn) {
 
 /* The end of a turn of a pair: where it loads again, after computations. */
 static uint32_t end_of_turn(const interleaver *p, uint32_t i, uint32_t end) {
-  uint32_t most = end - i < MOST_IN_TURN ? end : i + MOST_IN_TURN;
+  uint32_t most = end - i < CPU_PAIR_IN_TURN ? end : i + CPU_PAIR_IN_TURN;
   for (i++; i < most; i++)
     if (is_load(vector_insn_at(p->v, i)) && !is_load(vector_insn_at(p->v, i - 1))) return i;
   return most;
@@ -209,7 +205,7 @@ static void append_turn(interleaver *p, uint32_t first, uint32_t count, const ui
 }
 
 static void interleave_two(interleaver *p, const run *one) {
-  uint32_t copy[4 * MOST_IN_TURN], end = one->first + one->count;
+  uint32_t copy[4 * CPU_PAIR_IN_TURN], end = one->first + one->count;
   for (uint32_t i = one->first, next; i < end && !p->to.no_memory; i = next) {
     next = end_of_turn(p, i, end);
     append_copies(p, i, next, one, copy);

@@ -4,6 +4,7 @@
  * A load of lanes of one register is that register, or a permutation of it. Other loads read memory. A store that no
  * load reads from memory is removed in the end (WIDE_UNREAD): shared memory does not outlive its block. */
 #include "backend/cpu/native/wide.h"
+#include "backend/cpu/engine/tuning.h"
 #include "vector/lower.h"
 
 #include "atlas/arith.h"
@@ -28,7 +29,7 @@ void hg_wide_begin_memory(wide *w) {
     const atlas_symbol *symbol = atlas_symbol_at(w->program, i);
     w->first_cell[i] = VECTOR_NONE;
     if (symbol->kind != ATLAS_SYMBOL_SHARED || atlas_bytes((atlas_type)symbol->type) != 4) continue;
-    if (symbol->count + w->cells.count > WIDE_MOST_CELLS) continue;
+    if (symbol->count + w->cells.count > CPU_STRAIGHT_CELLS) continue;
     w->first_cell[i] = (uint32_t)w->cells.count;
     wide_cell *cells = hg_array_append(&w->to->allocator, &w->cells, NULL, (size_t)symbol->count);
     if (cells == NULL) w->no_memory = 1;

@@ -12,18 +12,11 @@
  *
  * Only instructions without effects change places, behind the comparison that says that all elements exist. */
 #include "backend/cpu/native/wide.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "base/error.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
-
-enum {
-  LEAST_BYTES = 4096,    /* of a row: a shorter one is asked for while others are read */
-  LONG_BYTES = 8192,
-  MOST_INSNS = 4,        /* for each vector of a long one, */
-  MOST_INSNS_OF_SHORT = 3, /* and of others */
-  BESIDE = 4               /* registers for what is not of the row */
-};
 
 enum { NO_PLACE = 0, UNKNOWN = INT32_MAX }; /* of `needs` */
 
@@ -59,8 +52,9 @@ static uint64_t length_from(const orderer *o, uint32_t i) {
 /* 1 if it is memory that a row is waited for: of elements of 32 bits, which a vector is full of. */
 static int is_little(const orderer *o, const vector_insn *within) {
   uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(o->b->program, within->symbol)->type);
-  uint64_t row = (within->bits + 1) * bytes, most = row < LONG_BYTES ? MOST_INSNS_OF_SHORT : MOST_INSNS;
-  return bytes == 4 && row >= LEAST_BYTES && length_from(o, o->within) <= most * o->vectors;
+  uint64_t row = (within->bits + 1) * bytes,
+           most = row < CPU_ORDERED_LONG_BYTES ? CPU_ORDERED_INSNS : CPU_ORDERED_INSNS_LONG;
+  return bytes == 4 && row >= CPU_ORDERED_BYTES && length_from(o, o->within) <= most * o->vectors;
 }
 
 /* The only row that a block reads all of, before any jump; it stores none. 0: there is no such row. */
@@ -171,8 +165,8 @@ static uint32_t count_late(const orderer *o) {
 static void append_first(orderer *o) {
   const vector_insn *within = vector_insn_at(o->v, o->within);
   vector_insn fetch = vector_insn_of(NATIVE_FETCH, VECTOR_ALL);
-  uint32_t late = count_late(o), registers = o->b->target->vector_count, kept = registers - BESIDE;
-  if (late > registers + BESIDE) kept = 0;
+  uint32_t late = count_late(o), registers = o->b->target->vector_count, kept = registers - CPU_ORDERED_BESIDE;
+  if (late > registers + CPU_ORDERED_BESIDE) kept = 0;
   if (kept > late) kept = late;
   for (uint32_t i = o->within + 1; i < o->end && kept > 0; i++) {
     const vector_insn *load = vector_insn_at(o->v, i);

@@ -12,15 +12,13 @@
  * more registers than there are. So a long run of computations is written for the blocks of one column, and then for
  * those of the next. */
 #include "backend/cpu/native/wide.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "base/error.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
 
 #include <string.h>
-
-/* Instructions of loops that need code: so many stay in the first instruction cache of most processors. */
-enum { MOST_STACKED_INSNS = 4096 };
 
 /* How values may differ. */
 enum { ALONG_X = 1, ALONG_Y = 2 };
@@ -175,7 +173,7 @@ static int is_possible(stack *s, native_stack_shape shape) {
     if (i == loop) loop = VECTOR_NONE;
   }
   uint32_t along = stacked_along(s);
-  if ((sees & along) != along || insns > MOST_STACKED_INSNS) return 0;
+  if ((sees & along) != along || insns > CPU_STACKED_INSNS) return 0;
   return (!(along & ALONG_X) || shares_loads(s, ALONG_X)) && (!(along & ALONG_Y) || shares_loads(s, ALONG_Y));
 }
 
@@ -270,12 +268,12 @@ static uint32_t end_of_run(const stack *s, uint32_t i) {
 /* What a run often reads, and does not write, of one column: a copy of it, made when the column begins, has a register
  * while its instructions are written, whether or not there was one for it all the time. */
 static void begin_column(stack *s, uint32_t first, uint32_t end, uint32_t x) {
-  enum { OFTEN = 8 };
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
     for (int k = 0; k < 4; k++) {
       uint32_t r = insn->s[k];
-      if (r >= VECTOR_ALL || s->reads[r] < OFTEN || s->differs[r] != ALONG_X || s->again[r] != VECTOR_NONE) continue;
+      if (r >= VECTOR_ALL || s->reads[r] < CPU_COLUMN_READS || s->differs[r] != ALONG_X || s->again[r] != VECTOR_NONE)
+        continue;
       const vector_reg reg = *vector_reg_at(s->from, r);
       if (reg.kind != VECTOR_VARIES || reg.uniform || reg.type != ATLAS_f32) continue;
       vector_insn copy = vector_insn_of(VECTOR_MOVE, VECTOR_ALL);
@@ -312,11 +310,10 @@ static void write_columns(stack *s, uint32_t first, uint32_t end) {
 }
 
 static hg_status write_program(stack *s, hg_vector *v) {
-  enum { LEAST_RUN = 64 };
   HG_TRY(hg_rewrite_begin(&s->to, v, v->insns.count));
   for (uint32_t i = 0; i < v->insns.count && !s->to.no_memory;) {
     uint32_t end = s->shape.x > 1 ? end_of_run(s, i) : i;
-    if (end >= i + LEAST_RUN) {
+    if (end >= i + CPU_LEAST_COLUMN_RUN) {
       write_columns(s, i, end);
       i = end;
       continue;

@@ -1,5 +1,6 @@
 /* wide_values.c - values of a block's straight-line code: its registers, known bits, appending instructions. */
 #include "backend/cpu/native/wide.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "vector/lower.h"
 
@@ -58,7 +59,8 @@ uint32_t hg_wide_append(wide *w, const vector_insn *insn) {
   uint32_t at = (uint32_t)w->to->insns.count;
   unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : ATLAS_PURE;
   if (flags & (ATLAS_STORE | ATLAS_ATOMIC) || !(flags & (ATLAS_LOAD | ATLAS_PURE))) w->has_stored = 1;
-  if (at == (w->has_loops ? WIDE_MOST_WITH_LOOPS : w->has_rare ? WIDE_MOST_LONG : WIDE_MOST_INSNS)) w->has_failed = 1;
+  if (at == (w->has_loops ? CPU_STRAIGHT_INSNS_LOOPS : w->has_rare ? CPU_STRAIGHT_INSNS_RARE : CPU_STRAIGHT_INSNS))
+    w->has_failed = 1;
   if (!hg_array_has_room(&w->to->allocator, &w->to->insns)) w->no_memory = 1;
   else *vector_insn_at(w->to, (uint32_t)w->to->insns.count++) = *insn;
   return at;

@@ -1,5 +1,6 @@
 /* move_rows.c - whole rows by number: what is bound to them, numbers checked, and in which pieces threads do it. */
 #include "backend/cpu/rows/move_rows.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "atlas/tables.h"
 #include "backend/cpu/engine/stream.h"
@@ -8,14 +9,6 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
-
-enum {
-  PIECE = 128, /* rows whose numbers are found before they are moved */
-  PARTS_A_THREAD = 8,
-  PIECE_BYTES = 1 << 22, /* the most of a part: about a millisecond */
-  BYTES_A_NS = 16, /* of a thread: to guess how many pay off */
-  NS_A_ROW = 4
-};
 
 typedef struct job {
   const atlas_launch *launch;
@@ -29,7 +22,7 @@ typedef struct job {
   uint64_t rows, rows_a_part; /* of all groups */
   int streams;     /* y passes the caches */
   int is_constant; /* all elements of the base are one */
-  uint64_t constant[ROWS_STRIP_BYTES / sizeof(uint64_t)]; /* they */
+  uint64_t constant[CPU_STRIP_BYTES / sizeof(uint64_t)]; /* they */
   _Atomic int is_wrong; /* a number is out of range */
 } job;
 
@@ -184,12 +177,14 @@ static int find_numbers(const job *j, uint64_t group, uint64_t first, uint32_t c
 
 /* ---- taken ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t piece(uint64_t first, uint64_t end) { return (uint32_t)(end - first < PIECE ? end - first : PIECE); }
+static uint32_t piece(uint64_t first, uint64_t end) {
+  return (uint32_t)(end - first < CPU_ROWS_CHECKED ? end - first : CPU_ROWS_CHECKED);
+}
 
 static int take_piece(const job *j, uint64_t group, uint64_t first, uint32_t count) {
   const hg_rows *r = j->of;
-  int64_t numbers[PIECE];
-  const uint8_t *rows[PIECE];
+  int64_t numbers[CPU_ROWS_CHECKED];
+  const uint8_t *rows[CPU_ROWS_CHECKED];
   if (!find_numbers(j, group, first, count, numbers)) return 0;
   for (uint32_t i = 0; i < count; i++)
     rows[i] =
@@ -239,14 +234,14 @@ static uint32_t list_piece(const job *j, uint64_t first, const int64_t *numbers,
 }
 
 static int list_all(const job *j) {
-  int64_t numbers[PIECE];
+  int64_t numbers[CPU_ROWS_CHECKED];
   uint64_t end = j->of->count;
   uint32_t next = 1;
-  for (uint64_t first = 0; first < end; first += PIECE) {
+  for (uint64_t first = 0; first < end; first += CPU_ROWS_CHECKED) {
     if (!find_numbers(j, 0, first, piece(first, end), numbers)) return 0;
     count_piece(j, numbers, piece(first, end));
   }
-  for (uint64_t first = 0; first < end && next != 0; first += PIECE)
+  for (uint64_t first = 0; first < end && next != 0; first += CPU_ROWS_CHECKED)
     next = find_numbers(j, 0, first, piece(first, end), numbers)
                ? list_piece(j, first, numbers, piece(first, end), next)
                : 0;
@@ -272,9 +267,8 @@ static int is_sound(const job *j, uint32_t first, uint32_t count) {
 
 /* Rows that sums come to soon: those of a place that is a little further on. */
 static void ask_ahead(const job *j, uint64_t place) {
-  enum { MOST_BYTES = 4096 };
   uint64_t bytes = j->of->length * j->size, first = j->begun[place] - UINT64_C(1);
-  for (uint64_t i = 0; i < j->counted[place] && i <= MOST_BYTES / bytes && first + i < j->of->extent; i++)
+  for (uint64_t i = 0; i < j->counted[place] && i <= CPU_PLACE_AHEAD_BYTES / bytes && first + i < j->of->extent; i++)
     if (j->listed[first + i] < j->of->extent)
       rows_ask_for(j->x + j->listed[first + i] * j->of->x.step * j->size, bytes);
 }
@@ -295,10 +289,9 @@ static void put_base(const job *j, uint64_t first, uint64_t end) {
 }
 
 static int add(const job *j, uint64_t first, uint64_t end) {
-  enum { PLACES_AHEAD = 3 };
   const hg_rows *r = j->of;
   rows_sum sum = {.x = j->x,
-                  .base_step = j->is_constant ? 0 : ROWS_STRIP_BYTES,
+                  .base_step = j->is_constant ? 0 : CPU_STRIP_BYTES,
                   .x_step = r->x.step * j->size,
                   .length = r->length};
   for (uint64_t p = first; p < end; p++) {
@@ -306,7 +299,7 @@ static int add(const job *j, uint64_t first, uint64_t end) {
     while (p < end && j->counted[p] == 0) p++;
     if (p > empty) put_base(j, empty, p);
     if (p == end) break;
-    if (p + PLACES_AHEAD < end) ask_ahead(j, p + PLACES_AHEAD);
+    if (p + CPU_PLACES_AHEAD < end) ask_ahead(j, p + CPU_PLACES_AHEAD);
     uint32_t begun = j->begun[p] - 1;
     sum.count = j->counted[p];
     if (!is_sound(j, begun, sum.count)) return 0;
@@ -336,7 +329,7 @@ static void do_part(void *user, uint64_t part, uint32_t worker) {
 static uint32_t useful_threads(const job *j, uint32_t most) {
   const hg_rows *r = j->of;
   uint64_t rows = j->rows + (r->kind == HG_ROWS_ADDED ? r->extent : 0);
-  return hg_parallel_threads(rows * (NS_A_ROW + r->length * j->size / BYTES_A_NS), most);
+  return hg_parallel_threads(rows * (CPU_NS_A_ROW + r->length * j->size / CPU_ROWS_BYTES_PER_NS), most);
 }
 
 static int finds_all(job *j, const atlas_launch *launch) {
@@ -355,7 +348,8 @@ int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_by
   j.rows = rows->groups * rows->count;
   j.streams = j.rows * rows->length * j.size >= stream_bytes;
   if (threads == 0) threads = useful_threads(&j, launch->most_threads);
-  uint64_t parts = (uint64_t)threads * PARTS_A_THREAD, pieces = j.rows * rows->length * j.size / PIECE_BYTES;
+  uint64_t parts = (uint64_t)threads * CPU_PARTS_A_THREAD,
+           pieces = j.rows * rows->length * j.size / CPU_ROWS_PART_BYTES;
   if (threads == 1) parts = 1;
   if (pieces > parts) parts = pieces; /* between which the launch can be cancelled */
   j.rows_a_part = (j.rows + parts - 1) / parts;

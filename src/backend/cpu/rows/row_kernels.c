@@ -1,6 +1,7 @@
 /* row_kernels.c - the inner loops of what is done to rows. Compiled once for each instruction set, with KERNELS naming
  * it (see meson.build). */
 #include "backend/cpu/rows/row_kernels.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "backend/cpu/engine/vectors.h"
 
@@ -12,7 +13,6 @@
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 /* Rows are asked for while those before them are copied: no processor foresees where they lie. */
-enum { ROWS_AHEAD = 4 };
 
 /* Pieces of `size`, the last of which may lie over the one before it. */
 #define COPY(size)                                                            \
@@ -40,11 +40,11 @@ static inline void copy_row(uint8_t *to, const uint8_t *from, size_t bytes) {
 
 static void copy(uint8_t *to, size_t to_step, const uint8_t *const *from, uint32_t count, size_t bytes) {
   for (uint32_t i = 0; i < count && bytes % VECTOR_BYTES == 0; i++) {
-    if (i + ROWS_AHEAD < count) rows_ask_for(from[i + ROWS_AHEAD], bytes);
+    if (i + CPU_ROWS_AHEAD < count) rows_ask_for(from[i + CPU_ROWS_AHEAD], bytes);
     for (size_t at = 0; at < bytes; at += VECTOR_BYTES) memcpy(to + i * to_step + at, from[i] + at, VECTOR_BYTES);
   }
   for (uint32_t i = 0; i < count && bytes % VECTOR_BYTES != 0; i++) {
-    if (i + ROWS_AHEAD < count) rows_ask_for(from[i + ROWS_AHEAD], bytes);
+    if (i + CPU_ROWS_AHEAD < count) rows_ask_for(from[i + CPU_ROWS_AHEAD], bytes);
     copy_row(to + i * to_step, from[i], bytes);
   }
 }
@@ -61,7 +61,7 @@ static void copy(uint8_t *to, size_t to_step, const uint8_t *const *from, uint32
 
 static void copy_past_caches(uint8_t *to, size_t to_step, const uint8_t *const *from, uint32_t count, size_t bytes) {
   for (uint32_t i = 0; i < count; i++) {
-    if (i + ROWS_AHEAD < count) rows_ask_for(from[i + ROWS_AHEAD], bytes);
+    if (i + CPU_ROWS_AHEAD < count) rows_ask_for(from[i + CPU_ROWS_AHEAD], bytes);
     for (size_t at = 0; at < bytes; at += VECTOR_BYTES) {
       V_i64 v;
       memcpy(&v, from[i] + at, sizeof v);
@@ -72,7 +72,7 @@ static void copy_past_caches(uint8_t *to, size_t to_step, const uint8_t *const *
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-enum { CHUNK_BITS = 12, CHUNK = 1 << CHUNK_BITS, BYTES_AHEAD = 1024 /* of pairs' first halves */ };
+enum { CHUNK_BITS = 12, CHUNK = 1 << CHUNK_BITS };
 
 static inline uint32_t log2_up(uint32_t n) { return n <= 1 ? 0 : 32 - (uint32_t)__builtin_clz(n - 1); }
 

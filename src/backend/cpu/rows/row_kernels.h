@@ -1,3 +1,4 @@
+#include "backend/cpu/engine/tuning.h"
 /* row_kernels.h - the inner loops of what is done to rows, compiled once for each instruction set (row_kernels.c). */
 #ifndef HG_ROW_KERNELS_H
 #define HG_ROW_KERNELS_H
@@ -25,16 +26,11 @@ typedef void rows_add(const rows_sum *sum);
 /* What sums are of. Integers wrap. */
 typedef enum rows_type { ROWS_F32, ROWS_F64, ROWS_I8, ROWS_I16, ROWS_I32, ROWS_I64, ROWS_TYPES } rows_type;
 
-enum {
-  ROWS_LINE = 64,
-  ROWS_MOST = 1 << 24, /* that are added up: chunks of chunks */
-  ROWS_STRIP_BYTES = 512
-}; /* of a row: what is added up at a time, and what a base with base_step 0 has */
+enum { ROWS_LINE = 64, ROWS_MOST = 1 << 24 /* that are added up: chunks of chunks */ };
 
 /* Of a row, for the rest is foreseen by the processor. */
 static inline void rows_ask_for(const uint8_t *row, size_t bytes) {
-  enum { MOST = 1024 };
-  for (size_t at = 0; at < bytes && at < MOST; at += ROWS_LINE) __builtin_prefetch(row + at);
+  for (size_t at = 0; at < bytes && at < CPU_ROW_AHEAD_BYTES; at += ROWS_LINE) __builtin_prefetch(row + at);
 }
 
 typedef struct row_kernels {

@@ -1,3 +1,4 @@
+#include "backend/cpu/engine/tuning.h"
 /* row_sums.h - sums of rows in order F, for one type. Included by row_kernels.c with S (its name: f32), T, V (a vector
  * of T) and CANON, which makes a NaN the canonical one.
  *
@@ -7,7 +8,7 @@
 #define NAME3(a, b) a##b
 #define NAME2(a, b) NAME3(a, b)
 #define NAME_OF(what) NAME2(what, S)
-#define STRIP (ROWS_STRIP_BYTES / sizeof(T))
+#define STRIP (CPU_STRIP_BYTES / sizeof(T))
 #define LANES (sizeof(V) / sizeof(T))
 
 static inline V NAME_OF(load_)(const T *from) {
@@ -52,7 +53,7 @@ static void NAME_OF(fold_)(T *to, const rows_sum *r, const uint8_t *x, const uin
                            size_t width) {
   T levels[CHUNK_BITS][STRIP];
   uint32_t bits = count > 1 ? log2_up(count) - 1 : 0, half = 1u << bits;
-  uint32_t ahead = 1 + BYTES_AHEAD / ROWS_STRIP_BYTES * (uint32_t)(STRIP / width);
+  uint32_t ahead = 1 + CPU_PAIRS_AHEAD_BYTES / CPU_STRIP_BYTES * (uint32_t)(STRIP / width);
   for (uint32_t turn = 0; turn < half; turn++) {
     if (turn + ahead < half) {
       uint32_t next = reversed(turn + ahead, bits);
@@ -87,7 +88,7 @@ static void NAME_OF(sum_)(const rows_sum *r) {
   T folded[STRIP];
   const uint8_t *x = r->x, *base = r->base;
   T *y = (T *)(void *)r->y;
-  for (size_t done = 0; done < r->length; done += STRIP, x += ROWS_STRIP_BYTES, base += r->base_step) {
+  for (size_t done = 0; done < r->length; done += STRIP, x += CPU_STRIP_BYTES, base += r->base_step) {
     size_t width = r->length - done < STRIP ? r->length - done : STRIP;
     const T *first = folded, *second = NULL;
     if (r->count <= 2) {

@@ -1,5 +1,6 @@
 /* tile.c - the tile engine at run time: a table of rows and a loop over steps. */
 #include "backend/cpu/tile/tile.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "backend/cpu/engine/rows.h"
 #include "backend/cpu/tile/tile_plan.h"
@@ -31,19 +32,14 @@ typedef struct state {
   uint8_t *row[];        /* per register */
 } state;
 
-enum {
-  CACHE_BYTES = 32 << 10,
-  LEAST_LANES = 256,
-  ALIGNMENT = 64,
-  STEP_PS = 80 /* a step takes for a lane, about */
-};
+enum { ALIGNMENT = 64 };
 
 /* ---- compile ----------------------------------------------------------------------------------------------------- */
 
 /* As many lanes as keep all rows, those of local arrays included, in the cache, within reason. */
 static uint32_t lanes_for(const tile_plan *plan, uint32_t local_bytes) {
   uint32_t lanes = CPU_TILE_LANES;
-  while (lanes > LEAST_LANES && lanes * (plan->row_bytes + local_bytes) > CACHE_BYTES) lanes /= 2;
+  while (lanes > CPU_TILE_LEAST_LANES && lanes * (plan->row_bytes + local_bytes) > CPU_TILE_CACHE_BYTES) lanes /= 2;
   return lanes;
 }
 
@@ -381,7 +377,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
 
 hg_status hg_tile_launch(const hg_tile *tile, atlas_launch *launch) {
   cpu_body body = {.tile_lanes = tile->tile_lanes,
-                   .lane_ps = STEP_PS * (uint32_t)tile->plan.steps.count,
+                   .lane_ps = CPU_TILE_STEP_PS * (uint32_t)tile->plan.steps.count,
                    .local_lanes = row_lanes_of(tile, launch),
                    .scratch_bytes = scratch_bytes(tile, row_lanes_of(tile, launch)),
                    .begin = begin_worker,

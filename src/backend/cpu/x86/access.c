@@ -1,4 +1,5 @@
 /* access.c - an access to memory: its address, and loads and stores of vectors. */
+#include "backend/cpu/engine/tuning.h"
 #include "backend/cpu/x86/x86_memory.h"
 
 #include "atlas/functions.h"
@@ -234,7 +235,7 @@ static const vector_insn *maker_of(const x86_emit *e, uint32_t index) {
     int is_there = vector_reg_at(v, index)->first < e->index && made->d == index;
     return is_there && !hg_wide_is_loop_carried(v, index) ? made : NULL;
   }
-  for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= NATIVE_MOST_OFFSET_LIFE;) {
+  for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= CPU_OFFSET_LIFE;) {
     const vector_insn *insn = vector_insn_at(v, i);
     if (insn->op == VECTOR_LABEL) return NULL;
     if (insn->d == index) return insn;

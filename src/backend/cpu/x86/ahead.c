@@ -8,15 +8,15 @@
  *
  * Straight-line code asks for a row line by line, all along. */
 #include "backend/cpu/x86/x86_memory.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include <stddef.h>
 
-enum { LEVEL_1 = 1, LEVEL_2 = 2, LEAST_AHEAD = 4096, MOST_NEAR = 16 << 10 /* bytes */ };
+enum { LEVEL_1 = 1, LEVEL_2 = 2 };
 
 /* How far ahead of a block's accesses to a buffer those of the next block are, as a rule: the bytes that this one
  * accesses side by side. */
 static uint32_t bytes_ahead(x86_emit *e, const vector_insn *access, uint32_t element_bytes) {
-  enum { MOST = 1 << 20 };
   uint32_t *ahead = &e->ahead[access->symbol];
   int64_t low = INT64_MAX, high = 0;
   for (uint32_t i = 0; i < e->b->vector->insns.count && *ahead == 0; i++) {
@@ -29,7 +29,7 @@ static uint32_t bytes_ahead(x86_emit *e, const vector_insn *access, uint32_t ele
   if (*ahead == 0) {
     uint64_t lanes = e->b->slices > 0 ? e->lanes : e->b->full_lanes;
     uint64_t bytes = ((uint64_t)(high - low) + lanes) * element_bytes;
-    *ahead = bytes < LEAST_AHEAD || bytes > MOST ? LEAST_AHEAD : (uint32_t)bytes;
+    *ahead = bytes < CPU_LEAST_AHEAD || bytes > CPU_MOST_AHEAD ? CPU_LEAST_AHEAD : (uint32_t)bytes;
   }
   return *ahead;
 }
@@ -37,16 +37,16 @@ static uint32_t bytes_ahead(x86_emit *e, const vector_insn *access, uint32_t ele
 /* A row that is longer than a third of the first cache comes to the second. */
 static void write_prefetch(x86_emit *e, int is_store, uint32_t ahead, x86_rm at) {
   if (is_store) hg_x86_prefetch_to_write(&e->a, at);
-  else hg_x86_prefetch(&e->a, ahead > MOST_NEAR ? LEVEL_2 : LEVEL_1, at);
+  else hg_x86_prefetch(&e->a, ahead > CPU_NEAR_BYTES ? LEVEL_2 : LEVEL_1, at);
 }
 
 /* Code that asks for a line at a time has it come to the second cache before: few lines can be on their way to the
  * first at once, too few where they come from memory. Of 4M elements, Zen 4: norms take a third less time. What a round
  * of a loop reads comes to the second cache alone if it is half of the first, which has no room for the next one's. */
 static void write_two_prefetches(x86_emit *e, int is_store, int is_round, uint32_t ahead, x86_rm at) {
-  if (is_store || !is_round || ahead != MOST_NEAR) write_prefetch(e, is_store, ahead, at);
-  if (ahead > MOST_NEAR) return;
-  at.displacement += MOST_NEAR;
+  if (is_store || !is_round || ahead != CPU_NEAR_BYTES) write_prefetch(e, is_store, ahead, at);
+  if (ahead > CPU_NEAR_BYTES) return;
+  at.displacement += CPU_NEAR_BYTES;
   hg_x86_prefetch(&e->a, LEVEL_2, at);
 }
 
@@ -125,20 +125,19 @@ static void defer(x86_emit *e, uint32_t i) {
 }
 
 void hg_x86_plan_prefetches(x86_emit *e) {
-  enum { TIMES = 2, LEAST = 32 };
   const native_step *steps = e->b->steps.data;
   e->busy = NULL;
   e->busy_insns = e->later_count = 0;
   if (e->b->vector->loses_lanes) return;
   for (uint32_t k = 0; k < e->b->steps.count; k++) {
     uint32_t length = has_all_groups(&steps[k]) ? length_of(e, &steps[k]) : 0;
-    if (length < LEAST || length <= e->busy_insns) continue;
+    if (length < CPU_BUSY_INSNS || length <= e->busy_insns) continue;
     e->busy = &steps[k];
     e->busy_insns = length;
   }
   for (uint32_t k = 0; k < e->b->steps.count && e->busy != NULL; k++) {
     uint32_t length = has_all_groups(&steps[k]) ? length_of(e, &steps[k]) : 0;
-    if (length == 0 || length * TIMES > e->busy_insns) continue;
+    if (length == 0 || length * CPU_BUSY_TIMES > e->busy_insns) continue;
     e->region_first = steps[k].first;
     for (uint32_t i = steps[k].first; i < steps[k].end; i++) {
       defer(e, i);
@@ -195,7 +194,6 @@ static void multiply_tile_lane(x86_emit *e, uint32_t count) {
 /* Of a row without gaps, a group asks for neighbouring lines, whichever it accesses itself: so all are asked for one
  * after the other, and the processor joins in. */
 static void prefetch_later(x86_emit *e, uint32_t k) {
-  enum { ROWS = 2 }; /* a line needs as long as a row where memory is far away; latest may be the block before's */
   const vector_insn *insn = access_of(e, k);
   uint32_t bytes = atlas_bytes((atlas_type)insn->type), ahead = bytes_ahead(e, insn, bytes), before = 0;
   uint32_t group = e->copies * e->lanes * bytes;
@@ -209,8 +207,8 @@ static void prefetch_later(x86_emit *e, uint32_t k) {
   } else hg_x86_load(&e->a, 1, X86_RAX, x86_reg(X86_TILE_LANE));
   hg_x86_alu_rm(&e->a, X86_ADD, 1, X86_RAX,
                 x86_at(X86_CONTEXT, hg_x86_place_offset(insn->symbol, offsetof(native_place, latest))));
-  x86_rm at =
-      x86_indexed((unsigned)e->base_of[insn->symbol], X86_RAX, log_bytes, (int32_t)(offset + ROWS * (int64_t)ahead));
+  x86_rm at = x86_indexed((unsigned)e->base_of[insn->symbol], X86_RAX, log_bytes,
+                          (int32_t)(offset + CPU_ROWS_OF_BLOCK_AHEAD * (int64_t)ahead));
   for (uint32_t b = 0; b < group; b += X86_LINE_BYTES, at.displacement += X86_LINE_BYTES)
     write_two_prefetches(e, (atlas_op_flags(insn->op) & ATLAS_STORE) != 0, 0, ahead, at);
 }
@@ -234,7 +232,6 @@ static uint32_t end_of_part(const x86_emit *e, uint32_t i) {
 }
 
 static void plan_row(x86_emit *e, uint32_t i) {
-  enum { ENOUGH = 256 }; /* instructions that take as long as memory does */
   const vector_insn *within = vector_insn_at(e->b->vector, i);
   uint32_t number = within->s[0] == VECTOR_NONE ? NATIVE_MOST_ROW_STARTS : hg_native_row_start(e->b, within->s[0]);
   if (!(within->flags & VECTOR_CONTIGUOUS) || number == NATIVE_MOST_ROW_STARTS || e->row_count == X86_MOST_ROWS) return;
@@ -254,8 +251,8 @@ static void plan_row(x86_emit *e, uint32_t i) {
                     .lane = (uint8_t)hg_x86_row_start(e, number),
                     .log_bytes = (uint8_t)log_bytes,
                     .is_store = (within->flags & NATIVE_STORED) != 0};
-  for (; insns < ENOUGH; insns *= 2) row_bytes *= 2;
-  row.first = (int32_t)(row_bytes < LEAST_AHEAD ? LEAST_AHEAD : row_bytes);
+  for (; insns < CPU_MEMORY_INSNS; insns *= 2) row_bytes *= 2;
+  row.first = (int32_t)(row_bytes < CPU_LEAST_AHEAD ? CPU_LEAST_AHEAD : row_bytes);
   e->rows[e->row_count++] = row;
 }
 

@@ -2,11 +2,10 @@
  * C code for block-wide instructions. Each region can be entered alone, too, and then returns. Blocks that have all
  * their lanes have a version of their own, in which the number of groups is known. */
 #include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include <stddef.h>
 #include <string.h>
-
-enum { MOST_FULL_INSNS = 512 };
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
@@ -101,7 +100,7 @@ static void write_group(x86_emit *e, const native_step *step, uint32_t lanes) {
 
 static void write_full_groups(x86_emit *e, const native_step *step, uint32_t count) {
   uint32_t group = e->b->copies * e->lanes, top = hg_x86_new_label(&e->a);
-  int is_loop = count > 2 || step->end - step->first > X86_MOST_EXACT_INSNS;
+  int is_loop = count > 2 || step->end - step->first > CPU_EXACT_INSNS;
   uint32_t load = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
   e->is_tail = 0;
   e->copies = e->b->copies;
@@ -294,7 +293,7 @@ void hg_x86_write_block(x86_emit *e) {
                                                                               constants */
   for (uint32_t k = 1; k < count; k++) hg_x86_new_label(&e->a); /* they follow each other */
   for (uint32_t k = 0; k < count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
-  int gets_full = e->b->has_wide || e->b->vector->insns.count <= MOST_FULL_INSNS;
+  int gets_full = e->b->has_wide || e->b->vector->insns.count <= CPU_FULL_INSNS;
   e->has_full = gets_full && e->b->program->block[1] * e->b->program->block[2] == 1;
   e->b->block_entry = write_steps(e, starts);
   for (uint32_t k = 0; k < count; k++)

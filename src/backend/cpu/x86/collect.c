@@ -5,10 +5,9 @@
  * The tree is walked depth first, so that few registers hold it. Its instructions are those of the program: they are
  * written with registers of the vector program that nothing else names (native_build.temporaries). */
 #include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include <stddef.h>
-
-enum { MOST_VECTORS = 64 }; /* of a row: the code is so long */
 
 typedef struct fold {
   x86_emit *e;
@@ -93,7 +92,7 @@ static int describe(x86_emit *e, const vector_insn *insn, fold *f) {
               .count = e->b->full_lanes / e->lanes, .left = temporary, .right = temporary + 1};
   f->from = (int32_t)native_location_of(e->b, insn->s[0])->offset;
   f->to = (int32_t)native_location_of(e->b, insn->d)->offset;
-  return f->count <= MOST_VECTORS;
+  return f->count <= CPU_COLLECTED_VECTORS;
 }
 
 /* ---- votes: rows of predicates are bytes ------------------------------------------------------------------------- */

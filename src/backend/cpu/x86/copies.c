@@ -5,8 +5,7 @@
  * read, some copies ahead: so the later ones come while the processor computes with the first. That is for loads which
  * spans (span.c) say are in bounds, of buffers that do not change, so when they are done makes no difference. */
 #include "backend/cpu/x86/x86_memory.h"
-
-enum { MOST_APART = 32, AHEAD = 16 /* copies */ };
+#include "backend/cpu/engine/tuning.h"
 
 static int is_shared(const x86_emit *e, const vector_insn *insn) {
   return hg_x86_has_base(insn) && atlas_symbol_at(e->b->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
@@ -54,7 +53,7 @@ static int is_copied_load(x86_emit *e, const vector_insn *load) {
 /* 1 if something accesses what a copy writes, before its store but so late that an operand may still be read: see
  * hg_native_is_operand. */
 static int is_touched(const x86_emit *e, const x86_copy *copy) {
-  uint32_t before = copy->load < NATIVE_MOST_OFFSET_LIFE ? copy->load : NATIVE_MOST_OFFSET_LIFE;
+  uint32_t before = copy->load < CPU_OFFSET_LIFE ? copy->load : CPU_OFFSET_LIFE;
   for (uint32_t k = copy->load - before; k < copy->store; k++)
     if (touches(e, vector_insn_at(e->b->vector, k), copy->symbol, copy->first)) return 1;
   return 0;
@@ -70,7 +69,7 @@ static int find_copy(x86_emit *e, uint32_t i, x86_copy *copy) {
   uint32_t count, last = value->last;
   const vector_insn *store = vector_insn_at(v, last);
   *copy = (x86_copy){i, last, store->symbol, 0};
-  if (value->first != i || last <= i || last - i > MOST_APART || !is_shared(e, store)) return 0;
+  if (value->first != i || last <= i || last - i > CPU_COPY_APART || !is_shared(e, store)) return 0;
   if ((atlas_op_flags(store->op) & (ATLAS_STORE | ATLAS_ATOMIC)) != ATLAS_STORE || store->mask != VECTOR_ALL) return 0;
   if (store->mode != ATLAS_ADDRESS_INDEXED || store->s[1] != load->d || store->type != load->type) return 0;
   if (!find_place(e, store, &copy->first, &count) || count != e->lanes) return 0;
@@ -131,7 +130,7 @@ static void write_copies(x86_emit *e, uint32_t last) {
     write_prefetches(e, count - e->first_copy);
   }
   e->copied_to = 0;
-  for (uint32_t k = e->first_copy < AHEAD ? 0 : e->first_copy - AHEAD; k < count; k++)
+  for (uint32_t k = e->first_copy < CPU_COPIES_AHEAD ? 0 : e->first_copy - CPU_COPIES_AHEAD; k < count; k++)
     e->copied_to |= set_of(e, copy_at(e, k)->first, e->lanes);
 }
 
@@ -146,9 +145,9 @@ static void write_what_is_seen(x86_emit *e, uint32_t i) {
   if (is_end) write_prefetches(e, 0);
   if (is_end || !is_shared(e, insn)) return;
   if (find_place(e, insn, &first, &count) && (set_of(e, first, count) & e->copied_to) == 0) return;
-  for (uint32_t k = most; k-- > 0 && k + AHEAD >= e->first_copy;)
+  for (uint32_t k = most; k-- > 0 && k + CPU_COPIES_AHEAD >= e->first_copy;)
     if (touches(e, insn, copy_at(e, k)->symbol, copy_at(e, k)->first)) {
-      write_copies(e, k + AHEAD);
+      write_copies(e, k + CPU_COPIES_AHEAD);
       return;
     }
 }
@@ -159,7 +158,7 @@ int hg_x86_has_copies(const x86_emit *e) {
 
 int hg_x86_postpone(x86_emit *e, uint32_t i) {
   x86_copy copy;
-  for (uint32_t k = (uint32_t)e->copies_to_come.count; k-- > 0 && copy_at(e, k)->load + MOST_APART >= i;)
+  for (uint32_t k = (uint32_t)e->copies_to_come.count; k-- > 0 && copy_at(e, k)->load + CPU_COPY_APART >= i;)
     if (copy_at(e, k)->store == i) return 1;
   if (hg_x86_has_copies(e)) write_what_is_seen(e, i);
   if (i >= e->spans_end || !find_copy(e, i, &copy)) return 0;

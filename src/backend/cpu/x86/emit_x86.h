@@ -268,7 +268,6 @@ void hg_x86_write_slow_paths(x86_emit *e);
 void hg_x86_write_help(x86_emit *e);
 /* 1 if the region, if it runs in its first so many lanes, gets code for 16, 8, 4, 2 and 1 lanes without masks. */
 int hg_x86_gets_exact(x86_emit *e, const native_step *step);
-enum { X86_MOST_EXACT_INSNS = 32 }; /* instructions: longer regions do not, and are not written out either */
 void hg_x86_write_block(x86_emit *e);
 /* collect.c: a reduction, a vote, or a jump if any lane or none is in a row of predicates, of a block that has all its
  * lanes, none of which has ended; 1 if it can be written. */

@@ -3,6 +3,7 @@
  *
  * A copy with a lane out of bounds is done by C code. A block is one worker's, so shared memory needs no lock. Lanes
  * that update one location, and do not use its old value, are combined first. */
+#include "backend/cpu/engine/tuning.h"
 #include "backend/cpu/x86/x86_memory.h"
 
 #include "compiler/machine_ops.h"
@@ -460,7 +461,7 @@ static void find_loaded(x86_emit *e, access *m, uint32_t copy) {
   uint8_t stride;
   m->is_loaded = 0;
   if (m->displacement < 0 || e->insn->symbol & SSA_LIBRARY) return;
-  while (load == NULL && at-- > e->region_first && index - at <= NATIVE_MOST_OFFSET_LIFE) {
+  while (load == NULL && at-- > e->region_first && index - at <= CPU_OFFSET_LIFE) {
     const vector_insn *before = vector_insn_at(e->b->vector, at);
     if (before->op == VECTOR_LABEL || vector_is_jump(before->op)) return;
     if (before->d == m->index) load = before;

@@ -1,8 +1,7 @@
 /* late.c - slow paths, behind the code that jumps to them; and the indices blane + u that they make, since nothing else
  * reads them as vectors: C code, where an access is out of bounds. */
 #include "backend/cpu/x86/x86_memory.h"
-
-enum { MOST_LIFE = 512 }; /* instructions that are searched for readers */
+#include "backend/cpu/engine/tuning.h"
 
 /* 1 if the current instruction, an access, takes its index as a number in a general register, and has a slow path. */
 static int takes_number(const x86_emit *e, uint32_t index) {
@@ -28,7 +27,7 @@ int hg_x86_is_made_late(x86_emit *e) {
   if (hg_native_added_to_lane(v, made) == VECTOR_NONE || v->loses_lanes) return 0;
   const vector_reg *reg = vector_reg_at(v, d);
   const native_location *location = native_location_of(e->b, d);
-  if (location->kind != NATIVE_REGISTERS || location->is_uniform || reg->last > at + MOST_LIFE) return 0;
+  if (location->kind != NATIVE_REGISTERS || location->is_uniform || reg->last > at + CPU_LATE_INDEX_LIFE) return 0;
   if (e->b->slices == 0 && reg->first != at) return 0;
   int is = reg->last > at;
   for (uint32_t i = at + 1; is && i <= reg->last; i++) {

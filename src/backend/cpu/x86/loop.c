@@ -7,6 +7,7 @@
  * again and the slow version goes on from that very instruction. It finds out which lane is at fault, and stays in its
  * loop. */
 #include "backend/cpu/x86/x86_predicate.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -250,7 +251,7 @@ void hg_x86_release_loop(x86_emit *e) {
 
 /* 1 if a jump after the label leads back to it. */
 static int is_head(const hg_vector *v, uint32_t head) {
-  for (uint32_t i = head + 1; i < v->insns.count && i <= head + NATIVE_MOST_LOOP; i++)
+  for (uint32_t i = head + 1; i < v->insns.count && i <= head + CPU_QUICK_LOOP_INSNS; i++)
     if (vector_insn_at(v, i)->target == head) return 1;
   return 0;
 }
@@ -325,10 +326,10 @@ static int is_kept(const x86_emit *e, uint32_t reg) {
 }
 
 uint32_t hg_x86_quick_steps(const x86_emit *e, uint32_t *step) {
-  enum { MOST_WRITERS = 64 };
   uint32_t index = e->insn->s[0], at = index, adds = 0;
   *step = VECTOR_NONE;
-  for (int k = 0; k < MOST_WRITERS; k++) { /* from each sum back to what was added to, until that is the index again */
+  for (int k = 0; k < CPU_STEP_WRITERS;
+       k++) { /* from each sum back to what was added to, until that is the index again */
     const vector_insn *made = writer_of(e, at);
     if (made == NULL || (made->op != ATLAS_OP_add && made->op != VECTOR_MOVE)) return 0;
     int side = made->op == ATLAS_OP_add && is_kept(e, made->s[0]);
@@ -349,9 +350,8 @@ void hg_x86_load_step(x86_emit *e, uint32_t step, unsigned to) {
 }
 
 int hg_x86_is_row_start(const x86_emit *e) {
-  enum { MOST_SUMS = 16 };
   const vector_insn *made = writer_of(e, e->insn->s[0]);
-  for (int k = 0; k < MOST_SUMS && made != NULL && made->op == ATLAS_OP_add; k++) {
+  for (int k = 0; k < CPU_ROW_START_SUMS && made != NULL && made->op == ATLAS_OP_add; k++) {
     const vector_insn *first = made->s[0] < VECTOR_ALL ? writer_of(e, made->s[0]) : NULL;
     made = first != NULL || made->s[1] >= VECTOR_ALL ? first : writer_of(e, made->s[1]);
   }

@@ -3,6 +3,7 @@
  * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
  * done by C code. [x + lane] needs no check in full groups: the caller has checked it (native_entry). */
 #include "backend/cpu/x86/x86_memory.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include "atlas/functions.h"
 #include "base/bytes.h"
@@ -74,16 +75,16 @@ static int is_first_load(const x86_emit *e, uint32_t i) {
  * stores, which need the same places on their way out, wait. Of 16M elements, one thread, without them and with:
  * a + b 4.7 and 4.5 ms, relu(a b + c) 6.9 and 6.7. */
 static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
-  enum { AHEAD_OF_ONE = 2048, AHEAD_OF_SEVERAL = 4096, AHEAD_OF_EACH = 1280, SPARE_LOADS_A_LINE = 2 };
-  uint32_t buffers = 0, ahead = AHEAD_OF_ONE;
+  uint32_t buffers = 0, ahead = CPU_AHEAD_OF_ONE;
   if (e->is_cold || !is_first_load(e, e->index)) return;
   for (uint32_t i = e->region_first; i < e->region_end; i++) buffers += (uint32_t)is_first_load(e, i);
-  if (buffers > 1) ahead = AHEAD_OF_SEVERAL / buffers < AHEAD_OF_EACH ? AHEAD_OF_SEVERAL / buffers : AHEAD_OF_EACH;
+  if (buffers > 1)
+    ahead = CPU_AHEAD_OF_SEVERAL / buffers < CPU_AHEAD_OF_EACH ? CPU_AHEAD_OF_SEVERAL / buffers : CPU_AHEAD_OF_EACH;
   x86_rm later = at;
   later.displacement += (int32_t)(ahead & ~(X86_LINE_BYTES - 1u));
   for (uint32_t b = 0; b < bytes; b += X86_LINE_BYTES) {
     hg_x86_prefetch(&e->a, buffers > 1 ? 2 : 1, later);
-    for (int i = 0; buffers > 1 && i < SPARE_LOADS_A_LINE; i++) hg_x86_load(&e->a, 0, X86_RAX, at);
+    for (int i = 0; buffers > 1 && i < CPU_SPARE_LOADS; i++) hg_x86_load(&e->a, 0, X86_RAX, at);
     at.displacement += X86_LINE_BYTES;
     later.displacement += X86_LINE_BYTES;
   }
@@ -400,12 +401,11 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
 /* What an index grows by in each round of a loop of a block's straight-line code, where that is the same for all lanes
  * but no constant; VECTOR_NONE. What writes it last, an addition or a move of its result, says so. */
 static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
-  enum { MOST_MOVES = 1024 };
   const hg_vector *v = e->b->vector;
   const vector_reg *reg = vector_reg_at(v, index);
   if (e->b->slices == 0 || reg->kind != VECTOR_VARIES) return VECTOR_NONE;
   uint32_t i = reg->last;
-  while (i > e->index && reg->last - i < MOST_MOVES && vector_insn_at(v, i)->d != index) i--;
+  while (i > e->index && reg->last - i < CPU_STEP_MOVES && vector_insn_at(v, i)->d != index) i--;
   const vector_insn *add = vector_insn_at(v, i);
   if (i <= e->index || add->d != index) return VECTOR_NONE;
   if (add->op == VECTOR_MOVE && add->s[0] < v->regs.count && vector_reg_at(v, add->s[0])->kind == VECTOR_VARIES)
@@ -532,7 +532,7 @@ int hg_x86_atomic(x86_emit *e) {
 
 /* ---- small tables of the function library ------------------------------------------------------------------------ */
 
-enum { MOST_TABLE_WORDS = 32, MOST_INDEX_LIFE = 256 }; /* the second: instructions that are searched for readers */
+enum { MOST_TABLE_WORDS = 32 };
 
 /* The copy of a table in the pool, padded to full vectors; its vectors do not cross cache lines. */
 static uint32_t table_in_pool(x86_emit *e, const atlas_symbol *table) {
@@ -593,7 +593,7 @@ int hg_x86_is_table_index(const x86_emit *e) {
   if (insn->op != ATLAS_OP_and || hg_x86_is_64(e, insn->d) || !hg_x86_constant_bits(e, insn->s[1], &bits) || bits != 15)
     return 0;
   const vector_reg *d = vector_reg_at(e->b->vector, insn->d);
-  if (d->first != e->index || d->last - d->first > MOST_INDEX_LIFE || hg_x86_is_uniform(e, insn->d)) return 0;
+  if (d->first != e->index || d->last - d->first > CPU_TABLE_INDEX_LIFE || hg_x86_is_uniform(e, insn->d)) return 0;
   for (uint32_t i = e->index + 1; i <= d->last; i++) {
     const vector_insn *other = vector_insn_at(e->b->vector, i);
     int reads = other->mask == insn->d || other->d == insn->d;
@@ -620,15 +620,14 @@ static int is_first_access(const x86_emit *e) {
  * rows, as for the sums of columns, asks for those of many rows ahead, in the second level, for rows are often a power
  * of two apart: 4096 rows of 16384, Zen 4, 8 rows ahead 365 ps an element, 16 310, 32 250, 64 250, none 450. */
 static void prefetch_row(x86_emit *e, const x86_access *m, unsigned index) {
-  enum { AHEAD = 4096, LOG_ROUNDS = 3, LOG_ROWS = 6 };
-  x86_rm at = x86_indexed(hg_x86_base(e), index, m->log_bytes, m->offset + AHEAD);
+  x86_rm at = x86_indexed(hg_x86_base(e), index, m->log_bytes, m->offset + CPU_AHEAD_ALONG_ROW);
   uint32_t step, rows = hg_x86_quick_steps(e, &step);
-  int reads_rows = rows > 1 && rows < 1u << LOG_ROWS;
+  int reads_rows = rows > 1 && rows < 1u << CPU_LOG_ROWS_AHEAD;
   if (!hg_x86_has_all(e) || !(is_first_access(e) || reads_rows) || hg_x86_is_row_start(e)) return;
   if (rows > 0) {
     unsigned later = index == X86_RAX ? X86_RCX : X86_RAX;
     hg_x86_load_step(e, step, later);
-    hg_x86_shift_imm(&e->a, 1, X86_SHL, later, reads_rows ? LOG_ROWS : LOG_ROUNDS);
+    hg_x86_shift_imm(&e->a, 1, X86_SHL, later, reads_rows ? CPU_LOG_ROWS_AHEAD : CPU_LOG_ROUNDS_AHEAD);
     hg_x86_alu_rm(&e->a, X86_ADD, 1, later, x86_reg(index));
     at = x86_indexed(hg_x86_base(e), later, m->log_bytes, m->offset);
   }

@@ -1,6 +1,7 @@
 /* span.c - one comparison for the loads of a buffer by index sums (NATIVE_SPAN, native/wide_indices.c), and for all
  * accesses to a row (NATIVE_WITHIN, native/wide_bounds.c). */
 #include "backend/cpu/x86/x86_memory.h"
+#include "backend/cpu/engine/tuning.h"
 
 #include <stddef.h>
 
@@ -130,12 +131,10 @@ static void fetch(x86_emit *e, unsigned lane, uint32_t log_bytes, uint64_t from,
     hg_x86_v(e, X86_vload, hg_x86_scratch(e, 0), 0, x86_indexed(hg_x86_base(e), lane, log_bytes, (int32_t)at));
 }
 
-enum { LARGE_BUFFER = 32 << 20 /* bytes */ };
-
 /* Jumps where the row's buffer is larger than caches are (X86_ABOVE_EQUAL), or where it is not (X86_BELOW). */
 static uint32_t jump_by_size(x86_emit *e, x86_rm limit, uint32_t log_bytes, x86_condition when) {
   uint32_t to = hg_x86_new_label(&e->a);
-  hg_x86_alu_imm(&e->a, X86_CMP, 1, limit, LARGE_BUFFER >> log_bytes);
+  hg_x86_alu_imm(&e->a, X86_CMP, 1, limit, CPU_LARGE_BUFFER >> log_bytes);
   hg_x86_jump_if(&e->a, when, to);
   return to;
 }

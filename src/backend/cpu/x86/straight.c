@@ -1,5 +1,6 @@
 /* straight.c - finds the regions of few lanes that get code without masks. */
 #include "backend/cpu/x86/emit_x86.h"
+#include "backend/cpu/engine/tuning.h"
 
 /* 1 if the instruction only computes a value in registers or the frame, or accesses consecutive elements of 32 bits, in
  * all lanes. */
@@ -26,7 +27,7 @@ static int is_straight(x86_emit *e, uint32_t i) {
 /* 1 if the region, in its first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks: a load cannot be
  * forwarded from a masked store, but waits until it is in the cache. */
 int hg_x86_gets_exact(x86_emit *e, const native_step *step) {
-  if (step->limit == VECTOR_NONE || e->b->vector->loses_lanes || step->end - step->first > X86_MOST_EXACT_INSNS)
+  if (step->limit == VECTOR_NONE || e->b->vector->loses_lanes || step->end - step->first > CPU_EXACT_INSNS)
     return 0;
   e->region_first = step->first;
   for (uint32_t i = step->first; i < step->end; i++)
