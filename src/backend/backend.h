@@ -9,6 +9,7 @@
 
 #include "atlas/interp.h"
 #include "base/memory.h"
+#include "base/tuning.h"
 #include "hologram/hologram.h"
 #include "ir/ssa.h"
 
@@ -159,9 +160,6 @@ typedef struct hg_work {
  * aligned as malloc does. */
 uint64_t hg_work_room(const hg_work *work);
 void hg_work_copy(hg_work *copy, const hg_work *work, void *room);
-
-/* Launches of a stream that may be in flight; the runtime asks for faults of earlier ones before it submits more. */
-enum { HG_STREAM_LAUNCHES = 512 };
 
 /* Where an event was recorded last. */
 typedef struct hg_event_place {

@@ -41,8 +41,6 @@ void hg_payload_release(hg_payload *payload); /* NULL is accepted */
 
 typedef struct hg_kernel_cache hg_kernel_cache;
 
-enum { HG_KERNEL_CACHE_MEMORY_CAP = 64 << 20 };
-
 /* A cache in memory in front of the disk cache that the environment names. Where more than `memory_cap` bytes (0: the
  * default above) would be held, the least recently used payloads are evicted. `log` may be NULL; it is called without a
  * lock held. NULL when out of memory. */

@@ -12,6 +12,7 @@
  * cores' caches; a thread that is done with its own share steals parts of the others'. Posting and joining take about
  * six transfers of a cache line between two cores. */
 #include "base/threads.h"
+#include "base/tuning.h"
 
 #include "base/fp.h"
 #include "base/os.h"
@@ -19,13 +20,7 @@
 
 #include <stdalign.h>
 
-enum {
-  SPIN_NS = 100000,      /* after a job, before sleeping */
-  CLOCK_EVERY = 64,      /* turns of a spin loop between looks at the clock */
-  AWAKE_NS = 400,        /* work that is worth a thread whose worker spins: posting, taking, joining */
-  ASLEEP_NS = 40000,     /* and one that sleeps */
-  CACHE_LINE_BYTES = 64,
-};
+enum { CACHE_LINE_BYTES = 64 };
 
 enum { IDLE, ASLEEP, POSTED, RUNNING, AWAITED, QUIT };
 
@@ -67,16 +62,16 @@ static int transition(atomic_uint *state, uint32_t from, uint32_t to) {
   return atomic_compare_exchange_strong_explicit(state, &from, to, memory_order_acq_rel, memory_order_acquire);
 }
 
-/* Waits until *state is not `value`, at most SPIN_NS; returns what it is then. */
+/* Waits until *state is not `value`, at most HG_WORKER_SPIN_NS; returns what it is then. */
 static uint32_t spin_while(atomic_uint *state, uint32_t value) {
   uint64_t end = 0;
   for (uint32_t turn = 1;; turn++) {
     uint32_t seen = atomic_load_explicit(state, memory_order_acquire);
     if (seen != value) return seen;
     hg_spin_pause();
-    if (turn % CLOCK_EVERY != 0) continue;
+    if (turn % HG_CLOCK_EVERY != 0) continue;
     uint64_t now = hg_time_ns();
-    if (end == 0) end = now + SPIN_NS;
+    if (end == 0) end = now + HG_WORKER_SPIN_NS;
     else if (now >= end) return value;
   }
 }
@@ -250,19 +245,19 @@ const char *hg_thread_remark(void) {
 /* Waking a worker costs about as much as tens of microseconds of work: too much for one small job, but not for a series
  * of them. So the work of small jobs is added up, and workers are woken once that would have paid off. */
 static uint32_t wake_for(uint64_t work_ns, uint32_t awake_threads) {
-  uint64_t asleep_worth = work_ns / ASLEEP_NS;
+  uint64_t asleep_worth = work_ns / HG_ASLEEP_NS;
   if (asleep_worth > awake_threads) return asleep_worth < HG_MAX_THREADS ? (uint32_t)asleep_worth : HG_MAX_THREADS;
   uint64_t missed = atomic_fetch_add_explicit(&pool.missed_ns, work_ns, memory_order_relaxed) + work_ns;
-  if (missed < (uint64_t)ASLEEP_NS * (awake_threads + 1)) return awake_threads;
+  if (missed < (uint64_t)HG_ASLEEP_NS * (awake_threads + 1)) return awake_threads;
   atomic_store_explicit(&pool.missed_ns, 0, memory_order_relaxed);
   return 2 * awake_threads;
 }
 
 uint32_t hg_parallel_threads(uint64_t work_ns, uint32_t most_threads) {
-  if (work_ns < 2 * AWAKE_NS) return 1;
+  if (work_ns < 2 * HG_AWAKE_NS) return 1;
   uint32_t limit = hg_thread_limit_of(most_threads);
   uint32_t awake = 1 + atomic_load_explicit(&pool.awake, memory_order_relaxed);
-  uint64_t worth = work_ns / AWAKE_NS;
+  uint64_t worth = work_ns / HG_AWAKE_NS;
   uint32_t thread_count = worth < limit ? (uint32_t)worth : limit;
   if (thread_count <= awake) return thread_count;
   uint32_t woken = wake_for(work_ns, awake);

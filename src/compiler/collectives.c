@@ -5,11 +5,10 @@
  * lane ends within straight-line code; it neither faults nor orders memory. A load may pass it for the same reason;
  * accesses of a lane keep their order among themselves, so the first fault stays the first. */
 #include "compiler/collectives.h"
+#include "compiler/tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
-
-enum { LOOK_AHEAD = 256 }; /* values behind the last collective of a row, so that the search stays linear */
 
 typedef enum collective_kind { NO_COLLECTIVE, REDUCTION, SCAN, VOTE } collective_kind;
 
@@ -57,7 +56,7 @@ static uint32_t find_row(gatherer *m, uint32_t start) {
   collective_kind kind = kind_of(ssa_insn_at(m->unit, list[start]));
   m->mark[list[start]] = 3 * ++m->stamp + MEMBER;
   int loads_stay = 0; /* one is behind: later ones must be, too */
-  for (uint32_t i = start + 1; i < m->list.count && i < end + LOOK_AHEAD; i++) {
+  for (uint32_t i = start + 1; i < m->list.count && i < end + COMPILER_COLLECTIVE_REACH; i++) {
     const ssa_insn *insn = ssa_insn_at(m->unit, list[i]);
     collective_kind other = kind_of(insn);
     int is_load =

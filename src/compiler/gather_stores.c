@@ -5,6 +5,7 @@
  * computed behind it. Every bit stays: values without effects neither read what is stored nor fault, and stores keep
  * their order. */
 #include "compiler/gather_stores.h"
+#include "compiler/tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
@@ -14,7 +15,7 @@
 typedef struct gatherer {
   ssa_unit *unit;
   hg_array list; /* the block's effects as they were */
-  uint32_t block, waiting[HG_MOST_GATHERED], count, functions;
+  uint32_t block, waiting[COMPILER_GATHERED], count, functions;
 } gatherer;
 
 static void let_go(gatherer *m) {
@@ -26,12 +27,12 @@ static void place(gatherer *m, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(m->unit, value);
   uint32_t flags = atlas_op_flags(insn->op);
   if ((flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) == ATLAS_STORE) {
-    if (m->count == HG_MOST_GATHERED) let_go(m);
+    if (m->count == COMPILER_GATHERED) let_go(m);
     m->waiting[m->count++] = value;
     return;
   }
   m->functions += (flags & ATLAS_FUNC) != 0;
-  if (!hg_is_pure(insn) || m->functions > HG_MOST_GATHERED) let_go(m);
+  if (!hg_is_pure(insn) || m->functions > COMPILER_GATHERED) let_go(m);
   ir_ssa_append_effect(m->unit, m->block, value);
 }
 

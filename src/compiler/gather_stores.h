@@ -4,9 +4,6 @@
 
 #include "ir/ssa.h"
 
-/* Stores that wait at once, and functions that they wait for: what they store is in registers meanwhile. */
-enum { HG_MOST_GATHERED = 12 };
-
 /* In each block of a scheduled unit that calls functions, stores go behind the values without effects that follow them.
  * HG_OUT_OF_MEMORY. */
 hg_status hg_gather_stores(ssa_unit *unit);

@@ -3,13 +3,12 @@
  * After the hash, on a scheduled unit. Pure values cannot fault, so computing both sides changes no bit; it saves a
  * divergent branch. Sides with a division, a root or more than a few instructions keep their branch. */
 #include "compiler/optimise.h"
+#include "compiler/tuning.h"
 
 #include "atlas/tables.h"
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
 #include "ir/ssa_walk.h"
-
-enum { SIDE_LIMIT = 8 };
 
 static int is_cheap(const ssa_insn *insn) {
   switch (insn->op) {
@@ -28,7 +27,7 @@ static int is_small_side(const ssa_unit *unit, uint32_t b, uint32_t join) {
       block->first_phi != SSA_NONE)
     return 0;
   for (uint32_t e = block->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next)
-    if (!is_cheap(ssa_insn_at(unit, e)) || ++count > SIDE_LIMIT) return 0;
+    if (!is_cheap(ssa_insn_at(unit, e)) || ++count > COMPILER_SIDE_VALUES) return 0;
   return 1;
 }
 

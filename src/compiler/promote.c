@@ -9,14 +9,13 @@
  * A program's arrays are promoted as long as their elements are few: an element that has no register is better off in
  * the array, where it costs nothing but its own accesses. */
 #include "compiler/optimise.h"
+#include "compiler/tuning.h"
 
 #include "atlas/tables.h"
 #include "base/error.h"
 #include "ir/ssa_walk.h"
 
 #include <string.h>
-
-enum { MOST_ELEMENTS = 128 };
 
 typedef struct promoter {
   const atlas_program *program;
@@ -26,7 +25,7 @@ typedef struct promoter {
 
   /* Of the array in hand. */
   uint8_t slot[ATLAS_MAX_LOCAL_BYTES];  /* per element: 1 + its number below; 0: it is not accessed */
-  uint32_t first[MOST_ELEMENTS], last[MOST_ELEMENTS];
+  uint32_t first[COMPILER_PROMOTED_ELEMENTS], last[COMPILER_PROMOTED_ELEMENTS];
   uint32_t slots;
 
   /* Of the element in hand. */
@@ -66,7 +65,7 @@ static int list_accesses(promoter *p, uint32_t symbol) {
       if (!(atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) || insn->symbol != symbol) continue;
       if (insn->mode != ATLAS_ADDRESS_UNIFORM || insn->bits >= count) return 0;
       uint8_t *slot = &p->slot[insn->bits];
-      if (*slot == 0 && p->elements + p->slots == MOST_ELEMENTS) return 0;
+      if (*slot == 0 && p->elements + p->slots == COMPILER_PROMOTED_ELEMENTS) return 0;
       p->next[e] = SSA_NONE;
       if (*slot != 0) p->next[p->last[*slot - 1]] = e;
       else {

@@ -1,13 +1,14 @@
 /* bind.c - the arguments of a launch, from bindings, default handles and scalars, all checked before a lane runs. Every
  * refusal is HG_BINDING (or HG_BUSY) and names the parameter. */
 #include "runtime/runtime.h"
+#include "base/tuning.h"
 
 #include "atlas/program.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { INLINE_RANGES = 64, FEW_RANGES = 8 };
+enum { INLINE_RANGES = 64 };
 
 /* Memory that a launch may touch. */
 typedef struct range {
@@ -307,7 +308,7 @@ static hg_status check_run(const binder *b, const range *run, size_t count, cons
 
 /* 1 if no written range overlaps another; tried for a few ranges, as most launches have. */
 static int has_no_overlap(const binder *b) {
-  if (b->range_count > FEW_RANGES) return 0;
+  if (b->range_count > HG_FEW_RANGES) return 0;
   for (size_t i = 1; i < b->range_count; i++) {
     const range *r = &b->ranges[i];
     for (const range *s = b->ranges; s < r; s++)

@@ -94,7 +94,7 @@ typedef struct hg_compiler {
   enum { HG_COMPILER_NONE, HG_COMPILER_RUNS, HG_COMPILER_ENDED } state; /* ENDED: to be joined */
 } hg_compiler;
 
-enum { HG_CODE_BUCKETS = 64, HG_COMPILERS = 8 };
+enum { HG_CODE_BUCKETS = 64 };
 
 struct hg_executor {
   atomic_uint references;

@@ -1,6 +1,7 @@
 /* values.c - values as vector instructions, and what is analysed before: where the bits of a NaN can be seen, which
  * values outlive their loop, and how indices change from lane to lane. */
 #include "atlas/arith.h"
+#include "compiler/tuning.h"
 #include "atlas/value.h"
 #include "base/error.h"
 #include "compiler/analysis/aliasing.h"
@@ -319,9 +320,8 @@ static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn
 
 /* The register of a quotient of the same numbers, if it was computed in the straight line before and is still there. */
 static uint32_t quotient_of(const vector_lowering *l, const vector_insn *rem) {
-  enum { LOOK_BACK = 32 };
   size_t count = l->out->insns.count;
-  for (size_t i = count; i-- > 0 && count - i <= LOOK_BACK;) {
+  for (size_t i = count; i-- > 0 && count - i <= COMPILER_QUOTIENT_REACH;) {
     const vector_insn *insn = vector_insn_at(l->out, (uint32_t)i);
     if (insn->op == VECTOR_LABEL || insn->target != VECTOR_NONE) return VECTOR_NONE;
     if (insn->op == ATLAS_OP_div && insn->type == rem->type && insn->s[0] == rem->s[0] && insn->s[1] == rem->s[1]) {

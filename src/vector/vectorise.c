@@ -5,6 +5,7 @@
  * that no uniform block stands between a divergent branch and the block where its lanes reconverge). A loop whose lanes
  * leave it one by one runs again while a lane waits for its header. */
 #include "vector/vector.h"
+#include "compiler/tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
@@ -267,8 +268,6 @@ static void clear_masks(vector_lowering *l, uint32_t loop) {
   }
 }
 
-enum { CHEAP_VALUES = 6, SHORT_VALUES = 16 };
-
 /* 1 if a block computes few values, and does nothing else. */
 static int is_short(const vector_lowering *l, uint32_t b, uint32_t most) {
   uint32_t count = 0;
@@ -281,7 +280,7 @@ static int is_short(const vector_lowering *l, uint32_t b, uint32_t most) {
 static int is_cheap(const vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   if (block->end != SSA_JUMP || l->skip[b] != l->order.place[b] || l->first_owned[b] != SSA_NONE) return 0;
-  return !is_back_edge(l, b, block->successor[0]) && is_short(l, b, CHEAP_VALUES);
+  return !is_back_edge(l, b, block->successor[0]) && is_short(l, b, COMPILER_CHEAP_VALUES);
 }
 
 /* In a block that all lanes of a loop reach, the loop is over if there are none. A header's mask fills up again while
@@ -296,7 +295,7 @@ static void enter_masked(vector_lowering *l, uint32_t b) {
   if (l->status != HG_OK) return;
   vector_insn *entry = vector_insn_at(l->out, (uint32_t)l->out->insns.count - 1);
   entry->flags = VECTOR_ENTERS;
-  if (vector_shares_mask(l, b) && is_short(l, b, SHORT_VALUES)) entry->flags |= VECTOR_SHORT;
+  if (vector_shares_mask(l, b) && is_short(l, b, COMPILER_SHORT_VALUES)) entry->flags |= VECTOR_SHORT;
   if (!is_header || l->latch[b] != SSA_NONE) return;
   l->mask = hg_vector_new_reg(l, SSA_PREDICATE);
   emit_logic(l, VECTOR_AND, l->mask, l->waiting[b], l->waiting[b]);

@@ -1,14 +1,9 @@
 /* copy.c - copies and fills. Each is ordered after all that the device was given before. A copy out of the device waits
  * for it; the others return when the caller's memory is no longer needed. */
 #include "backend/cuda/device.h"
+#include "backend/cuda/tuning.h"
 
 #include <string.h>
-
-enum {
-  DIRECT_BYTES = 1 << 20,   /* from this size on it pays to ask whether host memory is pinned */
-  SCRATCH_BYTES = 16 << 20, /* an overlapping copy goes through device memory of this size */
-  SEED_BYTES = 1 << 16      /* of a fill by doubling; a multiple of every pattern */
-};
 
 #define FILL_FAILED "could not fill memory on the GPU"
 
@@ -39,13 +34,14 @@ static hg_status direct_out(cuda_device *d, void *destination, const uint8_t *so
 
 hg_status hg_cuda_copy_in_within(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count) {
   d->own_work++;
-  if (byte_count >= DIRECT_BYTES && is_pinned(d, source)) return direct_in(d, destination, source, byte_count);
+  if (byte_count >= CUDA_DIRECT_BYTES && is_pinned(d, source)) return direct_in(d, destination, source, byte_count);
   hg_status status = hg_cuda_stage_in(d, destination, source, byte_count);
   return status == HG_OUT_OF_MEMORY ? direct_in(d, destination, source, byte_count) : status;
 }
 
 hg_status hg_cuda_copy_out_within(cuda_device *d, void *destination, const uint8_t *source, uint64_t byte_count) {
-  if (byte_count >= DIRECT_BYTES && is_pinned(d, destination)) return direct_out(d, destination, source, byte_count);
+  if (byte_count >= CUDA_DIRECT_BYTES && is_pinned(d, destination))
+    return direct_out(d, destination, source, byte_count);
   hg_status status = hg_cuda_stage_out(d, destination, source, byte_count);
   return status == HG_OUT_OF_MEMORY ? direct_out(d, destination, source, byte_count) : status;
 }
@@ -73,7 +69,7 @@ static hg_status device_copy(cuda_device *d, void *stream, uint8_t *destination,
 
 /* A piece at a time through scratch memory, from the end that does not overwrite what is still to be read. */
 static hg_status overlapping_copy(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
-  uint64_t piece = byte_count < SCRATCH_BYTES ? byte_count : SCRATCH_BYTES;
+  uint64_t piece = byte_count < CUDA_OVERLAP_BYTES ? byte_count : CUDA_OVERLAP_BYTES;
   int ascending = (uintptr_t)destination < (uintptr_t)source;
   uint8_t *scratch = NULL;
   HG_TRY(hg_cuda_allocate_within(d, piece, 1, &scratch));
@@ -135,7 +131,7 @@ static hg_status fill_by_doubling(cuda_device *d, void *stream, uint8_t *destina
   cuda_address to = cuda_address_of(destination);
   size_t unit = size < 4 ? size : 4;
   while ((to & (unit - 1)) != 0) unit /= 2;
-  uint64_t done = byte_count < SEED_BYTES ? byte_count : SEED_BYTES;
+  uint64_t done = byte_count < CUDA_SEED_BYTES ? byte_count : CUDA_SEED_BYTES;
   for (size_t i = 0; i < size; i += unit)
     HG_TRY(fill_columns(d, stream, to + i, size, pattern + i, unit, (size_t)(done / size)));
   while (done < byte_count) {

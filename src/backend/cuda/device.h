@@ -18,6 +18,7 @@
 #define HG_CUDA_DEVICE_H
 
 #include "backend/backend.h"
+#include "backend/cuda/tuning.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/nvtx.h"
 #include "backend/cuda/vendor_library.h"
@@ -50,7 +51,6 @@ typedef struct cuda_spare {
 } cuda_spare;
 
 /* Pinned host memory that transfers pass through. */
-enum { CUDA_SLOT_COUNT = 16, CUDA_SLOT_BYTES = 1 << 20 };
 typedef struct cuda_slot {
   uint8_t *memory; /* NULL: not yet allocated */
   void *done;      /* event: the device has finished with the memory */
@@ -93,9 +93,6 @@ typedef struct cuda_improver {
   hg_thread thread;
   enum { CUDA_IMPROVER_NONE, CUDA_IMPROVER_RUNS, CUDA_IMPROVER_ENDED } state; /* ENDED: to be joined */
 } cuda_improver;
-
-/* More of them finish sooner as long as the driver compiles side by side, which bench/cuda/compile.py measures. */
-enum { CUDA_IMPROVERS = 4 };
 
 typedef struct cuda_improvers {
   hg_mutex mutex;          /* of what waits, and of the threads */

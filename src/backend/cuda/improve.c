@@ -2,12 +2,10 @@
  * when there is more, and they end when there is nothing left. They hold no reference: a kernel's end takes away what
  * waits, or is left to a thread, and the device's end joins them. */
 #include "backend/cuda/improve.h"
+#include "backend/cuda/tuning.h"
 
 #include "base/at_exit.h"
 #include "base/threads.h"
-
-/* No call has compiled for so long: it is not one of many that follow each other. A pause is looked at so often. */
-enum { QUIET_NS = 50000000, LOOK_NS = 2000000 };
 
 /* ---- the queue --------------------------------------------------------------------------------------------------- */
 
@@ -92,14 +90,14 @@ static void serve(cuda_device *d, cuda_improver *own, cuda_improvement *job) {
 
 static int must_pause(const cuda_improvers *m, const cuda_improver *own) {
   if (atomic_load(&m->callers) > 0) return 1;
-  return own != &m->each[0] && hg_time_ns() - atomic_load(&m->quiet_since) < QUIET_NS;
+  return own != &m->each[0] && hg_time_ns() - atomic_load(&m->quiet_since) < CUDA_QUIET_NS;
 }
 
 /* NULL: nothing is left. */
 static cuda_improvement *next_locked(cuda_improvers *m, cuda_improver *own) {
   while (m->first != NULL && must_pause(m, own)) {
     hg_mutex_unlock(&m->mutex);
-    hg_sleep(LOOK_NS);
+    hg_sleep(CUDA_LOOK_NS);
     hg_mutex_lock(&m->mutex);
   }
   return take_dearest_locked(m);

@@ -3,6 +3,7 @@
 #define HG_CUDA_KERNEL_H
 
 #include "backend/cuda/improve.h"
+#include "backend/cuda/tuning.h"
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "backend/cuda/vendor.h"
 
@@ -17,7 +18,7 @@ typedef struct cuda_entry {
 
 /* A form's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than CUDA_USUAL_BLOCK lanes, which
  * is the block of linear launches. */
-enum { CUDA_USUAL_BLOCK = 256, CUDA_ENTRY_COUNT = 16 };
+enum { CUDA_ENTRY_COUNT = 16 };
 
 #define CUDA_FIRST_CODE "the driver compiled this code quickly, and compiles it in full meanwhile"
 

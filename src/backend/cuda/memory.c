@@ -8,17 +8,11 @@
  *
  * Allocations are found by their address, so the table is sorted by it. */
 #include "backend/cuda/device.h"
+#include "backend/cuda/tuning.h"
 
 #include <string.h>
 
-enum {
-  DRIVER_ALIGNMENT = 256, /* of every address that the driver gives */
-  LARGE_BYTES = 1 << 20,  /* without a pool: sizes are rounded up, large ones more, so that they are found again */
-  SMALL_STEP = 512,
-  LARGE_STEP = 2 << 20,
-  KEPT_FRACTION = 8,      /* of the GPU's memory is kept at most, if nobody says otherwise */
-  USE_STEPS = 8           /* of the bound of what is kept: see follow_use */
-};
+enum { DRIVER_ALIGNMENT = 256 }; /* of every address that the driver gives */
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
@@ -140,7 +134,7 @@ static uint64_t round_up(uint64_t value, uint64_t step) { return (value + step -
 /* The driver releases what a pool has above a bound whenever somebody waits, and counts what is in use, too: so the
  * bound follows that, in steps, since not every allocation is to cost one more call. */
 static void follow_use(cuda_device *d) {
-  uint64_t step = d->kept_most / USE_STEPS + 1;
+  uint64_t step = d->kept_most / CUDA_USE_STEPS + 1;
   if (d->pool == NULL || (d->in_use >= d->bounded_use && d->in_use - d->bounded_use < 2 * step)) return;
   d->bounded_use = d->in_use - d->in_use % step;
   uint64_t most = d->bounded_use + d->kept_most;
@@ -152,7 +146,7 @@ static hg_status allocate_in_order(cuda_device *d, cuda_stream *home, uint64_t b
   if (d->pool == NULL) home = NULL;
   if (byte_count > UINT64_MAX / 4 || byte_count > SIZE_MAX / 4) return fail_full(d, byte_count);
   uint64_t taken = byte_count + (alignment > DRIVER_ALIGNMENT ? alignment : 0) + (byte_count == 0);
-  if (d->pool == NULL) taken = round_up(taken, taken < LARGE_BYTES ? SMALL_STEP : LARGE_STEP);
+  if (d->pool == NULL) taken = round_up(taken, taken < CUDA_LARGE_BYTES ? CUDA_SMALL_STEP : CUDA_LARGE_STEP);
   if (hg_array_append(&d->allocator, &d->allocations, NULL, 1) == NULL)
     return hg_fail_memory("the table of allocations", (d->allocations.count + 1) * sizeof(cuda_allocation));
   d->allocations.count--; /* only the capacity was wanted */
@@ -319,7 +313,7 @@ hg_status hg_cuda_memory_open_within(cuda_device *d) {
   int pools = 0;
   size_t bytes = 0;
   (void)driver->cuDeviceTotalMem_v2(&bytes, d->ordinal);
-  d->kept_most = bytes / KEPT_FRACTION;
+  d->kept_most = bytes / CUDA_KEPT_FRACTION;
   if (driver->cuMemPoolCreate == NULL || driver->cuMemPoolDestroy == NULL || driver->cuMemPoolSetAttribute == NULL ||
       driver->cuMemPoolTrimTo == NULL || driver->cuMemAllocFromPoolAsync == NULL || driver->cuMemFreeAsync == NULL ||
       driver->cuDeviceGetAttribute(&pools, CUDA_DEVICE_MEMORY_POOLS, d->ordinal) != CUDA_OK || !pools)

@@ -33,10 +33,6 @@ static void take_warm_heap(cuda_device *d) {
   hg_mutex_unlock(&d->mutex);
 }
 
-/* Of the driver's levels 0 to 4, for code that is there first. 0 takes as long as 1 for a tiled product, and its code
- * waits after each instruction; that of 1 is nearly that of 4: docs/cuda.md has the figures. */
-enum { CUDA_QUICK_LEVEL = 1 };
-
 /* Appends the machine code of a text; quickly: with few of the driver's optimisations. */
 static hg_status assemble(cuda_device *d, const char *program, const hg_array *text, int quickly, hg_array *image) {
   char log[2048] = "";
@@ -240,9 +236,6 @@ static void end_kernel(cuda_device *d, void *of) {
 }
 
 /* ---- quickly, then in full --------------------------------------------------------------------------------------- */
-
-/* Below, few optimisations save less than a sixth of the time, and what is there first is as good as all. */
-enum { CUDA_LONG_TEXT = 64 << 10 };
 
 /* A form that is compiled in full behind the launches' back. */
 typedef struct full_form {

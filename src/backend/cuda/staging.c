@@ -2,6 +2,7 @@
  * and writes pinned memory at its link's full speed; while it transfers one batch of slots, the host copies the next.
  */
 #include "backend/cuda/device.h"
+#include "backend/cuda/tuning.h"
 
 #include "base/threads.h"
 
@@ -87,8 +88,7 @@ static void copy_from_slot(void *user, uint64_t part, uint32_t worker) {
 
 /* Several threads copy faster than one, up to the speed of the link. */
 static void for_each_part(batch *b, hg_part *copy) {
-  enum { MOST_THREADS = 8, NANOSECONDS_PER_SLOT = 100000 };
-  hg_parallel(hg_parallel_threads((uint64_t)b->count * NANOSECONDS_PER_SLOT, MOST_THREADS), b->count, copy, b);
+  hg_parallel(hg_parallel_threads((uint64_t)b->count * CUDA_SLOT_NS, CUDA_SLOT_THREADS), b->count, copy, b);
 }
 
 hg_status hg_cuda_stage_in(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {

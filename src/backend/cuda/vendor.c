@@ -1,16 +1,13 @@
 /* vendor.c - contractions by cuBLASLt. See vendor.h. */
 #include "backend/cuda/vendor.h"
+#include "backend/cuda/tuning.h"
 
 #include "backend/cuda/vendor_library.h"
 #include "base/os.h"
 
 #include <string.h>
 
-enum {
-  WHOLE_ALIGNMENT = 16,
-  MOST_WORKSPACE = 32 << 20, /* what is recommended for the largest GPUs */
-  LEAST_WORKSPACE = 1 << 20
-};
+enum { WHOLE_ALIGNMENT = 16 };
 
 struct cuda_product {
   const cuda_vendor *vendor;
@@ -114,9 +111,10 @@ static const char *refusal_of(const hg_contraction *c) {
 }
 
 static uint64_t workspace_of(const hg_contraction *c) {
-  double bytes = 32.0 * (double)c->batch * (double)c->m * (double)c->n; /* parts of K, of a few */
-  if (bytes > MOST_WORKSPACE) return MOST_WORKSPACE;
-  return bytes < LEAST_WORKSPACE ? LEAST_WORKSPACE : (uint64_t)bytes;
+  double bytes =
+      (double)CUDA_WORKSPACE_OF_RESULT * (double)c->batch * (double)c->m * (double)c->n; /* parts of K, of a few */
+  if (bytes > CUDA_MOST_WORKSPACE) return CUDA_MOST_WORKSPACE;
+  return bytes < CUDA_LEAST_WORKSPACE ? CUDA_LEAST_WORKSPACE : (uint64_t)bytes;
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */

@@ -6,13 +6,14 @@
  * The thread calls nothing that takes a lock, above all not the loader's, which a thread that waits for it may hold. So
  * it does not load the compiler's library, which would save another 2 ms. */
 #include "backend/cuda/warm.h"
+#include "backend/cuda/tuning.h"
 
 #include "base/os.h"
 
 #include <stdlib.h>
 
 /* Chunks are smaller than what allocators map and unmap separately, so they come from the heap and return to it. */
-enum { CHUNK_BYTES = 96 << 10, CHUNK_COUNT = 128, PAGE_BYTES = 4096 };
+enum { PAGE_BYTES = 4096 };
 
 /* The process's own, like the heap that it is about. */
 static struct {
@@ -20,14 +21,14 @@ static struct {
   hg_thread thread;
   atomic_uint is_running;    /* the thread has not been joined */
   size_t chunk_count;
-  char *chunks[CHUNK_COUNT]; /* from malloc, which the driver uses */
+  char *chunks[CUDA_WARM_CHUNKS]; /* from malloc, which the driver uses */
   char *top;                 /* allocated behind the chunks: the heap does not shrink when these are freed */
 } warmth = {.was_begun = ATOMIC_FLAG_INIT};
 
 static void touch(void *unused) {
   (void)unused;
   for (size_t i = 0; i < warmth.chunk_count; i++)
-    for (size_t at = 0; at < CHUNK_BYTES; at += PAGE_BYTES) ((volatile char *)warmth.chunks[i])[at] = 0;
+    for (size_t at = 0; at < CUDA_WARM_CHUNK_BYTES; at += PAGE_BYTES) ((volatile char *)warmth.chunks[i])[at] = 0;
 }
 
 static void wait_for_thread(void) {
@@ -39,9 +40,9 @@ static void forget_thread(void) { atomic_store(&warmth.is_running, 0); }
 int hg_cuda_warm_begin(void) {
   if (atomic_flag_test_and_set(&warmth.was_begun)) return 0;
   if (hg_on_fork_and_exit(forget_thread, wait_for_thread) != 0) return 0;
-  for (char *chunk; warmth.chunk_count < CHUNK_COUNT && (chunk = malloc(CHUNK_BYTES)) != NULL;)
+  for (char *chunk; warmth.chunk_count < CUDA_WARM_CHUNKS && (chunk = malloc(CUDA_WARM_CHUNK_BYTES)) != NULL;)
     warmth.chunks[warmth.chunk_count++] = chunk;
-  warmth.top = malloc(CHUNK_BYTES);
+  warmth.top = malloc(CUDA_WARM_CHUNK_BYTES);
   atomic_store(&warmth.is_running, hg_thread_start(&warmth.thread, touch, NULL) == 0);
   return 1;
 }

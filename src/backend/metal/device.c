@@ -1,5 +1,6 @@
 /* device.c - the Metal device: what it is, and when it is lost. */
 #include "backend/metal/metal_device.h"
+#include "backend/metal/tuning.h"
 
 #include <stdio.h>
 
@@ -54,7 +55,7 @@ static hg_status open_queue(metal_device *d) {
   copy_words(&d->objc, METAL(&d->objc, name, d->device), "Metal", d->name);
   copy_words(&d->objc, METAL(&d->objc, system, process), "", d->system);
   d->shared_bytes = (uint32_t)METAL(&d->objc, threadgroup_bytes, d->device);
-  d->most_spare_bytes = METAL(&d->objc, working_set, d->device) / 8;
+  d->most_spare_bytes = METAL(&d->objc, working_set, d->device) / METAL_KEPT_FRACTION;
   d->queue = METAL(&d->objc, queue, d->device);
   return d->queue != NULL ? HG_OK : hg_fail(HG_DEVICE, "Metal made no command queue");
 }

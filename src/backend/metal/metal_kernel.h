@@ -3,6 +3,7 @@
 #define HG_METAL_METAL_KERNEL_H
 
 #include "backend/metal/metal_device.h"
+#include "backend/metal/tuning.h"
 
 /* One form of a program. */
 typedef struct metal_entry {
@@ -11,7 +12,7 @@ typedef struct metal_entry {
 } metal_entry;
 
 /* A form's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than METAL_USUAL_BLOCK lanes. */
-enum { METAL_USUAL_BLOCK = 256, METAL_ENTRY_COUNT = 8 };
+enum { METAL_ENTRY_COUNT = 8 };
 
 typedef struct metal_kernel {
   const atlas_program *program; /* outlives the kernel */

@@ -1,6 +1,7 @@
 /* spares.c - buffers that were freed and wait for the next of about their length, which then costs no call of Metal's
  * and no page faults. A free waits for nothing: a spare is taken when the work before it is done. */
 #include "backend/metal/metal_device.h"
+#include "backend/metal/tuning.h"
 
 static metal_spare *spare_at(const metal_device *d, size_t i) { return (metal_spare *)d->spares.data + i; }
 
@@ -23,7 +24,7 @@ static int is_done(const metal_device *d, const metal_spare *spare) {
 
 /* At most an eighth longer. */
 static int would_do(const metal_spare *spare, uint64_t length, uint32_t options) {
-  return spare->options == options && spare->length >= length && spare->length - length <= length / 8;
+  return spare->options == options && spare->length >= length && spare->length - length <= length / METAL_SPARE_WASTE;
 }
 
 metal_id hg_metal_take_spare_within(metal_device *d, uint64_t *length, uint32_t options) {

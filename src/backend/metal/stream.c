@@ -3,10 +3,9 @@
  * are the GPU's too. From host memory that it does not see it takes a copy; to such memory the CPU copies, when what
  * was given before is done. */
 #include "backend/metal/metal_kernel.h"
+#include "backend/metal/tuning.h"
 
 #include <stdio.h>
-
-enum { MOST_ENCODED = 64 }; /* of a command buffer: the system takes one that runs for seconds for hung */
 
 enum { DONE, PENDING, LOST, FORKED }; /* results of the functions that give a number */
 
@@ -256,7 +255,7 @@ static hg_status graph_submit_within(metal_device *d, metal_stream *s, const met
   metal_encoding e = {NULL, NULL};
   hg_status status = HG_OK;
   for (size_t i = 0; i < g->count && status == HG_OK; i++) {
-    if (i % MOST_ENCODED == 0) hg_metal_commit_within(d, &e, &s->last);
+    if (i % METAL_MOST_ENCODED == 0) hg_metal_commit_within(d, &e, &s->last);
     status = encode_next(d, &e, g, &g->work[i]);
   }
   hg_metal_commit_within(d, &e, &s->last);

@@ -15,6 +15,7 @@
  * instructions can be mixed. Every bit stays: pure values have no place, and each lane decides by the same conditions
  * which of them it takes. */
 #include "compiler/shares/join_rare.h"
+#include "compiler/tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
@@ -23,11 +24,6 @@
 #include "ir/ssa_walk.h"
 
 #include <string.h>
-
-enum {
-  MOST_USUAL = 8, /* values of the usual side */
-  MOST_COPIED = 6 /* of the usual value's operands, one on the other */
-};
 
 typedef struct joiner {
   ssa_unit *unit;
@@ -55,7 +51,7 @@ static hg_status out_of_memory(void) { return hg_fail_memory("joining rare cases
 static int add_rare(const joiner *j, rare_branch *d, uint32_t number) {
   const ssa_block *block = block_at(j, number);
   if (number == d->join || j->role[number] == j->stamp + 1) return 1;
-  if (!block->library || block->first_effect != SSA_NONE || d->rare_count == RARE_MOST_BLOCKS) return 0;
+  if (!block->library || block->first_effect != SSA_NONE || d->rare_count == COMPILER_RARE_BLOCKS) return 0;
   if (block->end != SSA_JUMP && block->end != SSA_BRANCH) return 0;
   j->role[number] = j->stamp + 1;
   d->rare[d->rare_count++] = number;
@@ -96,7 +92,7 @@ static void forget_rare(const joiner *j, const rare_branch *d) {
 static int is_short(const joiner *j, uint32_t number) {
   const ssa_block *block = block_at(j, number);
   return block->library && block->end == SSA_JUMP && block->predecessors.count == 1 && block->first_phi == SSA_NONE &&
-         block->first_effect == SSA_NONE && j->length[number] <= MOST_USUAL;
+         block->first_effect == SSA_NONE && j->length[number] <= COMPILER_USUAL_VALUES;
 }
 
 static int is_diamond(const joiner *j, rare_branch *d) {
@@ -225,7 +221,7 @@ static uint32_t copy_of(joiner *j, uint32_t value, int depth) {
 /* Gives the phi an argument more. */
 static hg_status extend(joiner *j, uint32_t phi, uint32_t with) {
   hg_array *args = &j->unit->args;
-  with = copy_of(j, ir_ssa_resolve(j->unit, with), MOST_COPIED);
+  with = copy_of(j, ir_ssa_resolve(j->unit, with), COMPILER_COPIED_OPERANDS);
   if (with == SSA_NONE) return out_of_memory();
   uint32_t first = (uint32_t)args->count, count = insn_at(j, phi)->arg_count;
   for (uint32_t i = 0; i < count; i++)
@@ -242,7 +238,7 @@ static hg_status stand_for(joiner *j, uint32_t phi, uint32_t rare, uint32_t usua
   ssa_insn made = *insn_at(j, phi);
   uint32_t count = (uint32_t)block_at(j, end)->predecessors.count, value = ir_ssa_add(j->unit, &made, count);
   if (value == SSA_NONE) return out_of_memory();
-  usual = copy_of(j, ir_ssa_resolve(j->unit, usual), MOST_COPIED);
+  usual = copy_of(j, ir_ssa_resolve(j->unit, usual), COMPILER_COPIED_OPERANDS);
   if (usual == SSA_NONE) return out_of_memory();
   for (uint32_t i = 0; i + 1 < count; i++) ssa_args_of(j->unit, value)[i] = rare;
   ssa_args_of(j->unit, value)[count - 1] = usual;

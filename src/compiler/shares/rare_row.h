@@ -2,26 +2,25 @@
 #ifndef HG_COMPILER_RARE_ROW_H
 #define HG_COMPILER_RARE_ROW_H
 
-#include "compiler/gather_stores.h"
+#include "compiler/tuning.h"
+#include "ir/ssa.h"
 
 enum {
-  RARE_MOST_JOINED = HG_MOST_GATHERED, /* functions: what their rare sides need is in registers up to the test */
-  RARE_MOST_BLOCKS = 32,               /* of a rare side */
-  RARE_MOST_CHOSEN = 2                 /* values of a function that a loop over a row hands on */
-};
+  RARE_MOST_JOINED = COMPILER_GATHERED
+}; /* functions: what their rare sides need is in registers up to the test */
 
 /* A branch with a side that computes little, and another that is rare. */
 typedef struct rare_branch {
   uint32_t head, usual, join; /* blocks; usual: between head and join, without effects; or head itself */
   size_t at;                  /* which of the predecessors of `join` the usual one is */
   int side;                   /* of the head's branch that goes to `usual` */
-  uint32_t rare[RARE_MOST_BLOCKS], rare_count;
+  uint32_t rare[COMPILER_RARE_BLOCKS], rare_count;
 } rare_branch;
 
 /* Blocks without a way into the first one and out of the last one, and what each phi of each join is there. */
 typedef struct rare_loop {
   uint32_t first, last;
-  uint32_t chosen[RARE_MOST_JOINED][RARE_MOST_CHOSEN];
+  uint32_t chosen[RARE_MOST_JOINED][COMPILER_RARE_CHOSEN];
 } rare_loop;
 
 /* The row's branches and sides once, in a loop that does them for one function after the other. *is_rolled: 0 if they

@@ -11,6 +11,7 @@
  * anew what the usual side makes of what is tested, unless that is long or takes more values to begin with: then it is
  * given that. */
 #include "compiler/shares/rare_row.h"
+#include "compiler/tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
@@ -20,8 +21,6 @@
 
 enum {
   MOST_ENTRIES = 96, /* values of one side */
-  MOST_GIVEN = 6,    /* that differ: each costs count - 1 selections */
-  MOST_ANEW = 32,    /* values that the usual side has computed */
   MOST_LEAVES = 12
 };
 
@@ -41,8 +40,9 @@ typedef struct roller {
   entry entries[MOST_ENTRIES];
   uint32_t entry_count, given_count;
   uint32_t leaf[MOST_LEAVES], leaf_count; /* of the first function: where what its usual side computes begins */
-  uint32_t block[RARE_MOST_BLOCKS][RARE_MOST_JOINED], block_count; /* rare ones, in the order of the first function's */
-  uint32_t copy[RARE_MOST_BLOCKS], usual, head, meet;              /* in the loop; head: with the functions' branch */
+  uint32_t block[COMPILER_RARE_BLOCKS][RARE_MOST_JOINED],
+      block_count;                                        /* rare ones, in the order of the first function's */
+  uint32_t copy[COMPILER_RARE_BLOCKS], usual, head, meet; /* in the loop; head: with the functions' branch */
   hg_rounds rounds;
   int failed; /* out of memory */
 } roller;
@@ -73,7 +73,7 @@ static int match_block(roller *r, const uint32_t *block) {
     if (block[i] != r->row[i].join && place_of(r, i, block[i]) != place) return 0;
   }
   if (block[0] == r->row[0].join || place != SSA_NONE) return 1;
-  if (r->block_count == RARE_MOST_BLOCKS) return 0;
+  if (r->block_count == COMPILER_RARE_BLOCKS) return 0;
   memcpy(r->block[r->block_count++], block, r->count * sizeof *block);
   return 1;
 }
@@ -94,8 +94,9 @@ static int match_successors(roller *r, uint32_t k) {
 
 /* What stands for a predecessor in any of the functions. */
 static uint32_t role_of(const roller *r, uint32_t i, uint32_t block) {
-  if (block == r->row[i].usual) return RARE_MOST_BLOCKS; /* the head, too, where nothing is between it and the join */
-  return block == r->row[i].head ? RARE_MOST_BLOCKS + 1 : place_of(r, i, block);
+  if (block == r->row[i].usual)
+    return COMPILER_RARE_BLOCKS; /* the head, too, where nothing is between it and the join */
+  return block == r->row[i].head ? COMPILER_RARE_BLOCKS + 1 : place_of(r, i, block);
 }
 
 static int have_like_predecessors(const roller *r, const uint32_t *block) {
@@ -133,7 +134,7 @@ static entry *find_entry(roller *r, uint32_t first) {
 }
 
 static int note(roller *r, const uint32_t *value, entry_kind kind) {
-  if (r->entry_count == MOST_ENTRIES || (kind == GIVEN && r->given_count == MOST_GIVEN)) return 0;
+  if (r->entry_count == MOST_ENTRIES || (kind == GIVEN && r->given_count == COMPILER_ROLLED_GIVEN)) return 0;
   entry *e = &r->entries[r->entry_count++];
   *e = (entry){.made = SSA_NONE, .chosen = SSA_NONE, .kind = kind};
   memcpy(e->value, value, r->count * sizeof *value);
@@ -271,7 +272,7 @@ static int match_sides(roller *r) {
 static int chooses_few_numbers(const roller *r) {
   uint32_t chosen = 0;
   for (uint32_t phi = block_at(r, r->row[0].join)->first_phi; phi != SSA_NONE; phi = insn_at(r, phi)->next)
-    if (++chosen > RARE_MOST_CHOSEN || insn_at(r, phi)->type == SSA_PREDICATE) return 0;
+    if (++chosen > COMPILER_RARE_CHOSEN || insn_at(r, phi)->type == SSA_PREDICATE) return 0;
   return 1;
 }
 
@@ -283,7 +284,7 @@ static int match_values(roller *r) {
   if (!match_sides(r)) return 0;
   uint32_t leaves = r->leaf_count, entries = r->entry_count, given = r->given_count;
   r->leaf_count = tested;
-  if (match_sides(r) && r->given_count <= given && r->entry_count <= entries + MOST_ANEW) return 1;
+  if (match_sides(r) && r->given_count <= given && r->entry_count <= entries + COMPILER_ROLLED_ANEW) return 1;
   r->leaf_count = leaves;
   return match_sides(r);
 }
@@ -361,7 +362,7 @@ static void make_phis(roller *r) {
 static void fill_phis(roller *r) {
   for (uint32_t k = 0; k < r->entry_count && !r->failed; k++) {
     const entry *e = &r->entries[k];
-    uint32_t args[RARE_MOST_BLOCKS + 1], count = insn_at(r, e->value[0])->arg_count;
+    uint32_t args[COMPILER_RARE_BLOCKS + 1], count = insn_at(r, e->value[0])->arg_count;
     if (e->kind != CHOICE) continue;
     for (uint32_t i = 0; i < count; i++) args[i] = mapped(r, arg_of(r, e->value[0], i));
     hg_array *all = &r->unit->args;

@@ -30,6 +30,7 @@
  * tests/unit/test_shared_work.c tries what is around middles. Of a warp's lanes one fails it in some percent of all
  * groups. Such a group takes three operations a quotient, with the test of those, before it divides. */
 #include "compiler/shares/share_divisor.h"
+#include "compiler/tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
@@ -38,14 +39,6 @@
 #include "ir/loops.h"
 #include "ir/ssa_walk.h"
 
-enum {
-  FEWEST = 3,        /* divisions by one number, in a block; then those by it in other blocks share it, too */
-  MOST_ALONE = 4,    /* divisions of a unit that nothing is shared with, and all of which are done like those, then */
-  MOST_COPIES = 4,   /* of a division, where the test fails */
-  MOST_SHARED = 8,   /* with one test: registers hold what they divide and what comes of it */
-  MOST_ROUNDED = 16, /* the same of quotients that are rounded */
-  MOST_DIVISORS = 8
-};
 static const uint32_t ONE = 0x3f800000, LEAST_DIVISOR = 0x37800000, GREATEST_DIVISOR = 0x5f800000,
                       LEAST_QUOTIENT = 0x14800000; /* 1, 2^-16, 2^64, 2^-86 */
 static const uint32_t RECIPROCAL = 0x7ef311c3;     /* less the bits of b: 1 / b, but for a twentieth of it at most */
@@ -67,11 +60,11 @@ typedef struct sharer {
   uint8_t *use;          /* per value: of what kind all its uses are */
   uint64_t values;       /* that the arrays have */
   uint32_t block, start; /* the block at hand, and where in it the first division stands */
-  uint32_t fewest;       /* FEWEST or 1 */
-  inverse inverse[MOST_DIVISORS];
+  uint32_t fewest;       /* COMPILER_LEAST_DIVISIONS or 1 */
+  inverse inverse[COMPILER_SHARED_DIVISORS];
   uint32_t inverses;
   inverse *by;                          /* of the group at hand */
-  uint32_t shared[MOST_ROUNDED], count; /* divisions */
+  uint32_t shared[COMPILER_SHARED_ROUNDED], count; /* divisions */
   int is_narrow;                        /* those: all that is asked of them is to round to the right bf16 */
   hg_array stack;
   int failed; /* out of memory */
@@ -132,8 +125,9 @@ static void find_shared(sharer *s, uint32_t first) {
   s->start = s->place[first];
   s->count = 0;
   s->is_narrow = is_narrow(s, first);
-  uint32_t most = s->is_narrow ? MOST_ROUNDED : MOST_SHARED;
-  if (inverse_of(s, divisor) == NULL && (s->inverses == MOST_DIVISORS || divisions_by(s, first, divisor) < s->fewest))
+  uint32_t most = s->is_narrow ? COMPILER_SHARED_ROUNDED : COMPILER_SHARED_QUOTIENTS;
+  if (inverse_of(s, divisor) == NULL &&
+      (s->inverses == COMPILER_SHARED_DIVISORS || divisions_by(s, first, divisor) < s->fewest))
     return;
   for (uint32_t v = first; v != SSA_NONE && s->count < most && !s->failed; v = insn_at(s, v)->next)
     if (is_division(s, v) && arg_of(s, v, 1) == divisor && is_narrow(s, v) == s->is_narrow && is_free(s, v))
@@ -152,7 +146,7 @@ static uint32_t count_alone(const sharer *s, const ssa_order *order, const ir_lo
   for (uint32_t k = 0; k < order->count; k++) {
     uint32_t first = ssa_block_at(s->unit, order->block[k])->first_effect;
     for (uint32_t v = first; v != SSA_NONE; v = insn_at(s, v)->next) {
-      if (!is_division(s, v) || divisions_by(s, first, arg_of(s, v, 1)) >= FEWEST) continue;
+      if (!is_division(s, v) || divisions_by(s, first, arg_of(s, v, 1)) >= COMPILER_LEAST_DIVISIONS) continue;
       if (is_new_in_loop(s, loops, order->block[k], arg_of(s, v, 1))) return UINT32_MAX;
       count++;
     }
@@ -164,10 +158,10 @@ static uint32_t count_alone(const sharer *s, const ssa_order *order, const ir_lo
 static hg_status choose_fewest(sharer *s) {
   ssa_order order;
   ir_loops loops = {0};
-  s->fewest = FEWEST;
+  s->fewest = COMPILER_LEAST_DIVISIONS;
   hg_status status = ir_ssa_order_build(s->unit, &order);
   if (status == HG_OK) status = ir_loops_build(s->unit, &order, &loops);
-  if (status == HG_OK && count_alone(s, &order, &loops) <= MOST_ALONE) s->fewest = 1;
+  if (status == HG_OK && count_alone(s, &order, &loops) <= COMPILER_DIVISIONS_ALONE) s->fewest = 1;
   ir_loops_release(s->unit, &loops);
   ir_ssa_order_release(s->unit, &order);
   return status;
@@ -305,7 +299,7 @@ static uint32_t divided_rarely(sharer *s, uint32_t a) {
 /* for (k = 0; k < count; k++) number[k] = number[k] / divisor; */
 static void divide_in_rounds(sharer *s, uint32_t loop, uint32_t to, uint32_t *quotient) {
   hg_rounds rounds = {.unit = s->unit, .count = s->count, .failed = s->failed};
-  uint32_t number[MOST_ROUNDED] = {0};
+  uint32_t number[COMPILER_SHARED_ROUNDED] = {0};
   hg_begin_rounds(&rounds, loop);
   for (uint32_t i = 0; i < s->count; i++) number[i] = hg_carry_on(&rounds, arg_of(s, s->shared[i], 0));
   uint32_t q = divided_rarely(s, hg_given_in_round(&rounds, number));
@@ -316,7 +310,7 @@ static void divide_in_rounds(sharer *s, uint32_t loop, uint32_t to, uint32_t *qu
 
 /* The divisions, between the block at hand and `to`: the first block. */
 static uint32_t add_divisions(sharer *s, uint32_t to, uint32_t *quotient) {
-  if (s->count <= MOST_COPIES) {
+  if (s->count <= COMPILER_DIVISION_COPIES) {
     for (uint32_t i = 0; i < s->count; i++) quotient[i] = divided_rarely(s, arg_of(s, s->shared[i], 0));
     return add_side(s, to);
   }
@@ -358,7 +352,7 @@ static void choose(sharer *s, uint32_t division, const uint32_t *from, uint32_t 
 
 /* Ends the block behind `previous`; what follows is the next block at hand. */
 static hg_status share(sharer *s, uint32_t previous) {
-  uint32_t shared[MOST_ROUNDED], exact[MOST_ROUNDED], divided[MOST_ROUNDED];
+  uint32_t shared[COMPILER_SHARED_ROUNDED], exact[COMPILER_SHARED_ROUNDED], divided[COMPILER_SHARED_ROUNDED];
   invert(s, arg_of(s, s->shared[0], 1));
   uint32_t test = s->is_narrow ? share_for_rounding(s, shared) : share_exactly(s, shared);
   uint32_t rest = s->failed ? SSA_NONE : ir_ssa_split_block(s->unit, s->block, previous);

@@ -20,6 +20,7 @@
  * for the others.
  *
  * tests/unit/test_shared_work.c tries what is hard to round, and all fractions in f32. */
+#include "backend/gpu/tuning.h"
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/value.h"
@@ -41,8 +42,6 @@ void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
 
-enum { MOST_ROOTS = 4 };
-
 /* A division that seldom runs, and a root that a lane takes once. */
 static int calls_nothing(const ptx *p, uint32_t block, const ssa_insn *insn) {
   return insn->op == ATLAS_OP_div ? insn->bits == 1 : !p->plan->in_loop[block];
@@ -60,7 +59,7 @@ int hg_ptx_calls_nothing(const ptx *p, uint16_t op) {
       roots += op == ATLAS_OP_sqrt;
     }
   }
-  return roots <= MOST_ROOTS;
+  return roots <= GPU_MOST_ROOTS;
 }
 
 /* ---- in f64 ------------------------------------------------------------------------------------------------------ */

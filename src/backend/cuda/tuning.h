@@ -1,0 +1,11 @@
+/* tuning.h - the constants of tuning.def: CUDA_<id>. */
+#ifndef HG_CUDA_TUNING_H
+#define HG_CUDA_TUNING_H
+
+enum {
+#define TUNED(id, value, unit, depends, measured) CUDA_##id = value,
+#include "backend/cuda/tuning.def"
+#undef TUNED
+};
+
+#endif
