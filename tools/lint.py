@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Layout checks that no compiler makes: line length, blanks, tabs, a purpose at the top of every C file, every source
-in the build's lists, no two headers of one name. Prints one line a finding; exit status 1 if there are any."""
+in the build's lists, no two headers of one name, constants that were chosen in their tables. Prints one line a finding; exit status
+1 if there are any."""
 
 import re
 import subprocess
@@ -39,6 +40,13 @@ def check_lines(name, text):
 def check_c(name, text):
     if not re.match(r"/\* " + re.escape(Path(name).name) + r" - ", text):
         yield 1, f"should open with '/* {Path(name).name} - its purpose'"
+
+
+def check_constants(name, text):
+    """A constant that was chosen is a row of a tuning.def, which has the figures."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if re.search(r"\b((LEAST|FEW|FEWEST|MANY|MUCH|ENOUGH|OFTEN|AHEAD|LITTLE|USUAL)(_\w+)?|\w+_NS) = [1-9]", line):
+            yield number, "a constant that was chosen, outside of a tuning.def (CONTRIBUTING)"
 
 
 def check_plan(name, text):
@@ -90,6 +98,7 @@ def main():
         findings = list(check_lines(name, text))
         if path.suffix in (".c", ".h"):
             findings += check_c(name, text)
+            findings += check_constants(name, text) if re.match("src/(?!cli)", name) else []
         if name.startswith("src/backend/gpu/"):
             findings += check_plan(name, text)
         for line, what in findings:

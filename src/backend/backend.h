@@ -9,7 +9,7 @@
 
 #include "atlas/interp.h"
 #include "base/memory.h"
-#include "base/tuning.h"
+#include "base/base_tuning.h"
 #include "hologram/hologram.h"
 #include "ir/ssa.h"
 

@@ -1,7 +1,7 @@
 /* kernel_cache.c - compiled kernels in memory: a hash table with a list from the most to the least recently used, in
  * front of the disk cache. */
 #include "base/kernel_cache.h"
-#include "base/tuning.h"
+#include "base/base_tuning.h"
 
 #include "base/bytes.h"
 

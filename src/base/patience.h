@@ -2,12 +2,11 @@
 #ifndef HG_BASE_PATIENCE_H
 #define HG_BASE_PATIENCE_H
 
+#include "base/base_tuning.h"
 #include "base/error.h"
 #include "base/os.h"
 
 #include <stdatomic.h>
-
-enum { HG_ASK_NS = 10000000 };
 
 /* Of one call. */
 typedef struct hg_patience {
@@ -36,9 +35,8 @@ static inline hg_status hg_patience_ask(hg_patience *patience) {
 
 /* Likewise, after a sleep of a part of the time that has gone by since `begun`. */
 static inline hg_status hg_patience_sleep(hg_patience *patience, uint64_t begun) {
-  enum { PART = 32, MOST_NS = 5000000 };
-  uint64_t time = (hg_time_ns() - begun) / PART;
-  hg_sleep(time < MOST_NS ? time : MOST_NS);
+  uint64_t time = (hg_time_ns() - begun) / HG_SLEEP_PART;
+  hg_sleep(time < HG_SLEEP_NS ? time : HG_SLEEP_NS);
   return hg_patience_ask(patience);
 }
 

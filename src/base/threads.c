@@ -12,7 +12,7 @@
  * cores' caches; a thread that is done with its own share steals parts of the others'. Posting and joining take about
  * six transfers of a cache line between two cores. */
 #include "base/threads.h"
-#include "base/tuning.h"
+#include "base/base_tuning.h"
 
 #include "base/fp.h"
 #include "base/os.h"

@@ -5,7 +5,7 @@
  * lane ends within straight-line code; it neither faults nor orders memory. A load may pass it for the same reason;
  * accesses of a lane keep their order among themselves, so the first fault stays the first. */
 #include "compiler/collectives.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"

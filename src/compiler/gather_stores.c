@@ -5,7 +5,7 @@
  * computed behind it. Every bit stays: values without effects neither read what is stored nor fault, and stores keep
  * their order. */
 #include "compiler/gather_stores.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"

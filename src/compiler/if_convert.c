@@ -3,7 +3,7 @@
  * After the hash, on a scheduled unit. Pure values cannot fault, so computing both sides changes no bit; it saves a
  * divergent branch. Sides with a division, a root or more than a few instructions keep their branch. */
 #include "compiler/optimise.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "atlas/tables.h"
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* optimise.c - the order of the optimisation passes. */
 #include "compiler/optimise.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/canon/schedule.h"

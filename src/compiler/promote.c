@@ -9,7 +9,7 @@
  * A program's arrays are promoted as long as their elements are few: an element that has no register is better off in
  * the array, where it costs nothing but its own accesses. */
 #include "compiler/optimise.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "atlas/tables.h"
 #include "base/error.h"

@@ -1,7 +1,7 @@
 /* bind.c - the arguments of a launch, from bindings, default handles and scalars, all checked before a lane runs. Every
  * refusal is HG_BINDING (or HG_BUSY) and names the parameter. */
 #include "runtime/runtime.h"
-#include "base/tuning.h"
+#include "base/base_tuning.h"
 
 #include "atlas/program.h"
 

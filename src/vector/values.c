@@ -1,7 +1,7 @@
 /* values.c - values as vector instructions, and what is analysed before: where the bits of a NaN can be seen, which
  * values outlive their loop, and how indices change from lane to lane. */
 #include "atlas/arith.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 #include "atlas/value.h"
 #include "base/error.h"
 #include "compiler/analysis/aliasing.h"

@@ -5,7 +5,7 @@
  * that no uniform block stands between a divergent branch and the block where its lanes reconverge). A loop whose lanes
  * leave it one by one runs again while a lane waits for its header. */
 #include "vector/vector.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"

@@ -69,14 +69,14 @@ static void much_larger_blocks_are_not(void) {
 }
 
 static void the_cache_is_bounded(void) {
-  enum { BLOCKS = HG_CPU_KEPT_BLOCKS + 10 };
+  enum { BLOCKS = CPU_KEPT_BLOCKS + 10 };
   uint8_t *blocks[BLOCKS];
   hg_cpu_memory memory;
   hg_cpu_memory_open(&memory, &plain);
   memory.kept_bytes_most = UINT64_MAX / 2;
   for (int i = 0; i < BLOCKS; i++) blocks[i] = allocate(&memory, 2 * MEGABYTE, 0);
   for (int i = 0; i < BLOCKS; i++) hg_cpu_free(&memory, blocks[i]);
-  CHECK_EQ_U64(memory.kept_count, HG_CPU_KEPT_BLOCKS);
+  CHECK_EQ_U64(memory.kept_count, CPU_KEPT_BLOCKS);
   uint8_t *again = allocate(&memory, 2 * MEGABYTE, 0);
   CHECK(share_a_block(again, blocks[BLOCKS - 1]));
   hg_cpu_free(&memory, again);

@@ -2,7 +2,7 @@
  *
  * To add an engine: its row in hg_cpu_engine and in `settings`, its case in name, create, launch and release. */
 #include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "backend/cpu/contract/contract.h"
 #include "backend/cpu/engine/engine.h"

@@ -1,6 +1,6 @@
 /* cpu_memory.c - blocks of memory, the cache of free ones, and copies and fills by all threads. */
 #include "backend/cpu/cpu_memory.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "backend/backend.h"
 #include "backend/cpu/engine/stream.h"

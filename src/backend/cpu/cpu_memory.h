@@ -7,7 +7,7 @@
 #define HG_CPU_MEMORY_H
 
 #include "base/memory.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "base/os.h"
 
 enum { HG_CPU_LARGE_BYTES = HG_HUGE_PAGE_BYTES }; /* buffers from this size on are mapped */

@@ -4,7 +4,7 @@
  * stays at the last node it has done, because new work appears in that node's `next`. Work is numbered from 1 on;
  * `done` is the number up to which all is done. */
 #include "backend/cpu/queue.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "backend/cpu/cpu_kernel.h"
 #include "base/error.h"

@@ -1,7 +1,7 @@
 /* copy.c - copies and fills. Each is ordered after all that the device was given before. A copy out of the device waits
  * for it; the others return when the caller's memory is no longer needed. */
 #include "backend/cuda/device.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/cuda_tuning.h"
 
 #include <string.h>
 

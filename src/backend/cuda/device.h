@@ -18,7 +18,7 @@
 #define HG_CUDA_DEVICE_H
 
 #include "backend/backend.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/cuda_tuning.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/nvtx.h"
 #include "backend/cuda/vendor_library.h"

@@ -2,7 +2,7 @@
  * when there is more, and they end when there is nothing left. They hold no reference: a kernel's end takes away what
  * waits, or is left to a thread, and the device's end joins them. */
 #include "backend/cuda/improve.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/cuda_tuning.h"
 
 #include "base/at_exit.h"
 #include "base/threads.h"

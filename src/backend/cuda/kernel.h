@@ -3,7 +3,7 @@
 #define HG_CUDA_KERNEL_H
 
 #include "backend/cuda/improve.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/cuda_tuning.h"
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "backend/cuda/vendor.h"
 

@@ -8,7 +8,7 @@
  *
  * Allocations are found by their address, so the table is sorted by it. */
 #include "backend/cuda/device.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/cuda_tuning.h"
 
 #include <string.h>
 

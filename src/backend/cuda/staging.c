@@ -2,7 +2,7 @@
  * and writes pinned memory at its link's full speed; while it transfers one batch of slots, the host copies the next.
  */
 #include "backend/cuda/device.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/cuda_tuning.h"
 
 #include "base/threads.h"
 

@@ -1,6 +1,6 @@
 /* vendor.c - contractions by cuBLASLt. See vendor.h. */
 #include "backend/cuda/vendor.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/cuda_tuning.h"
 
 #include "backend/cuda/vendor_library.h"
 #include "base/os.h"

@@ -6,7 +6,7 @@
  * The thread calls nothing that takes a lock, above all not the loader's, which a thread that waits for it may hold. So
  * it does not load the compiler's library, which would save another 2 ms. */
 #include "backend/cuda/warm.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/cuda_tuning.h"
 
 #include "base/os.h"
 

@@ -3,7 +3,7 @@
  * is right, but takes as long as half a millisecond. So what the program and the form say is worked out again, as the
  * plan does it, and what else the plan decides is taken only within the bounds that every plan keeps. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 static int is_flag(uint8_t number) { return number <= 1; }
 static int is_power(uint32_t number) { return number != 0 && (number & (number - 1)) == 0; }

@@ -9,7 +9,7 @@
  * together in each, in blocks that store about as much: those that only read never wait for so long, and sums of rows
  * took 263 us instead of 238. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 /* The bytes from the first to the last that a block loads by the run; 0: not known, or they do not lie together. */
 static uint32_t range_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run, uint32_t index) {

@@ -12,7 +12,7 @@
  * Both are for blocks that have nothing else in common: no shared memory, barriers, pools, votes; whose lanes all come
  * to the end; and which are always whole. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 /* 1 if an instruction is one that lanes do for themselves, or a reduction. */
 static int is_alone(const gpu_plan *g, uint32_t value) {

@@ -10,7 +10,7 @@
  * such exchanges use in turns: who writes into a half has passed the barrier of the exchange that used the other one,
  * and so has everyone who reads what was in this one. So have those of blocks whose warps lie along y. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 enum {
   STATIC_BYTES = 48 << 10, /* of shared memory, which any device has */

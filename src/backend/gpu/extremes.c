@@ -6,7 +6,7 @@
  * is NaN so is the result. So a tree of maxima becomes its root alone, with the elements as arguments: both halves of
  * each word, one after the other. What widens an element for nothing else is left out. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* group.c - the inside of a group of accesses (gpu_group): its runs, and which of their neighbours are one access. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 

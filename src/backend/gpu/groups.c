@@ -10,7 +10,7 @@
  * What is in shared memory, and known to be in bounds and aligned, needs no test: each wide access is a group. All
  * others are grouped as widely as that goes, because one test then serves all of them. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"

@@ -11,7 +11,7 @@
  * What keeps its order: accesses to memory that may overlap, as canon_order.c has it; barriers and collectives; and
  * whatever may fault, so that a lane's first fault is the program's. */
 #include "backend/gpu/products.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "atlas/value.h"
 #include "compiler/analysis/aliasing.h"

@@ -1,6 +1,6 @@
 /* pack.c - the argument block and the grid of a launch; reading a fault record. */
 #include "backend/gpu/gpu.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "atlas/arith.h"
 #include "base/bytes.h"

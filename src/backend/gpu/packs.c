@@ -1,6 +1,6 @@
 /* packs.c - how many packs of lanes a thread has, in turn, and the limit of its registers. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "compiler/analysis/effects.h"
 

@@ -9,7 +9,7 @@
  * Those of one depth do not depend on each other. So depth by depth is an order; a factor that several of these have
  * in common makes a row. */
 #include "backend/gpu/products.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "compiler/analysis/effects.h"
 

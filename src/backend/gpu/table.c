@@ -9,7 +9,7 @@
  * counter: a word of the launch's fault record, which has no other use, since nothing here can fault. It is 0 before
  * the launch, and the last draw makes it 0 again. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 _Static_assert(GPU_PIECE_LANES == 1 << GPU_PIECE_BITS, "the lanes of a piece");
 

@@ -13,7 +13,7 @@
  * A loop is taken where it is left at its head alone, by a comparison of an integer that grows; where it holds no other
  * loop, barrier or collective; and where it loads from a buffer by an unsigned index that grows likewise. */
 #include "backend/gpu/unroll.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "ir/ssa_walk.h"

@@ -1,6 +1,6 @@
 /* unroll_find.c - which loops may run several iterations at a time, and what in them grows. */
 #include "backend/gpu/unroll.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"

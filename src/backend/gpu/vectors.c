@@ -1,6 +1,6 @@
 /* vectors.c - which accesses are vectors, and how many lanes a thread has. */
 #include "backend/gpu/plan_passes.h"
-#include "backend/gpu/tuning.h"
+#include "backend/gpu/gpu_tuning.h"
 
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"

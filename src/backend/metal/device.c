@@ -1,6 +1,6 @@
 /* device.c - the Metal device: what it is, and when it is lost. */
 #include "backend/metal/metal_device.h"
-#include "backend/metal/tuning.h"
+#include "backend/metal/metal_tuning.h"
 
 #include <stdio.h>
 

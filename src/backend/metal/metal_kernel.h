@@ -3,7 +3,7 @@
 #define HG_METAL_METAL_KERNEL_H
 
 #include "backend/metal/metal_device.h"
-#include "backend/metal/tuning.h"
+#include "backend/metal/metal_tuning.h"
 
 /* One form of a program. */
 typedef struct metal_entry {

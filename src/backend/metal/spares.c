@@ -1,7 +1,7 @@
 /* spares.c - buffers that were freed and wait for the next of about their length, which then costs no call of Metal's
  * and no page faults. A free waits for nothing: a spare is taken when the work before it is done. */
 #include "backend/metal/metal_device.h"
-#include "backend/metal/tuning.h"
+#include "backend/metal/metal_tuning.h"
 
 static metal_spare *spare_at(const metal_device *d, size_t i) { return (metal_spare *)d->spares.data + i; }
 

@@ -3,7 +3,7 @@
  * are the GPU's too. From host memory that it does not see it takes a copy; to such memory the CPU copies, when what
  * was given before is done. */
 #include "backend/metal/metal_kernel.h"
-#include "backend/metal/tuning.h"
+#include "backend/metal/metal_tuning.h"
 
 #include <stdio.h>
 

@@ -15,7 +15,7 @@
  * instructions can be mixed. Every bit stays: pure values have no place, and each lane decides by the same conditions
  * which of them it takes. */
 #include "compiler/shares/join_rare.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"

@@ -2,7 +2,7 @@
 #ifndef HG_COMPILER_RARE_ROW_H
 #define HG_COMPILER_RARE_ROW_H
 
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 #include "ir/ssa.h"
 
 enum {

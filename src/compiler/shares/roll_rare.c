@@ -11,7 +11,7 @@
  * anew what the usual side makes of what is tested, unless that is long or takes more values to begin with: then it is
  * given that. */
 #include "compiler/shares/rare_row.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"

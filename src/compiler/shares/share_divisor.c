@@ -30,7 +30,7 @@
  * tests/unit/test_shared_work.c tries what is around middles. Of a warp's lanes one fails it in some percent of all
  * groups. Such a group takes three operations a quotient, with the test of those, before it divides. */
 #include "compiler/shares/share_divisor.h"
-#include "compiler/tuning.h"
+#include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"

@@ -6,6 +6,7 @@
  * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. A cluster that
  * no launch can hold is cut when its turn comes. */
 #include "ops/plan/planner.h"
+#include "ops/write/ops_tuning.h"
 
 #include <stdio.h>
 
@@ -39,8 +40,7 @@ static void sort_by_bytes(uint32_t *values, uint32_t *room, size_t count) {
 }
 
 static hg_status sort_values(const hg_allocator *allocator, value_id *values, size_t count) {
-  enum { FEW = 48 };
-  if (count > FEW) {
+  if (count > OPS_FEW_SORTED) {
     uint32_t *room = hg_allocate_unset(allocator, count, sizeof *room);
     if (room == NULL) return hg_fail_memory("a plan", count);
     sort_by_bytes(values, room, count);

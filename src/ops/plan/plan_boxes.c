@@ -5,15 +5,9 @@
  * is read later of a part of it is taken out before. The first updates of a small value are computed with what is
  * around them, like any element-wise operation: a launch would cost more. */
 #include "ops/plan/planner.h"
+#include "ops/write/ops_tuning.h"
 
 #include "ops/graph/infer.h"
-
-enum {
-  SMALL_ELEMENTS = 4096, /* about the work of a launch of a box */
-  FEW_UPDATES = 8,       /* one behind the other, of a small value */
-  PARTS = 4,             /* a view that is so many times smaller is worth a copy of its own */
-  MOST_BETWEEN = 4096    /* nodes between an update and its base, to be looked at */
-};
 
 static uint64_t count_of(const planner *p, uint32_t index) { return ops_count(&node_at(p, index)->shape); }
 
@@ -37,7 +31,7 @@ static void find_last_readers(const planner *p, uint32_t *last) {
 static int source_reads(planner *p, uint32_t update, uint32_t base) {
   uint32_t source = node_at(p, update)->input[1] - 1;
   if (source < base) return 0;
-  if (update - base > MOST_BETWEEN) return 1;
+  if (update - base > OPS_BOX_BETWEEN) return 1;
   p->epoch++;
   p->stamp[base] = p->epoch;
   for (uint32_t i = base + 1; i <= source; i++) {
@@ -54,14 +48,14 @@ static int may_be_box(const planner *p, uint32_t update, uint32_t length) {
   if (!ops_kind_is(node_at(p, base), OPS_IN_MEMORY) || p->ends[base] != 0 ||
       count_of(p, source) > count_of(p, update) / 2)
     return 0;
-  return length > FEW_UPDATES || count_of(p, update) > SMALL_ELEMENTS;
+  return length > OPS_BOX_UPDATES || count_of(p, update) > OPS_BOX_ELEMENTS;
 }
 
 /* What reads a part of the base, and is read itself when the update may have come, is written before. */
 static void demand_parts(const planner *p, uint32_t update, uint32_t base, const uint32_t *last) {
   for (uint32_t u = p->first_user[base]; u < p->first_user[base + 1]; u++) {
     uint32_t user = p->users[u];
-    int is_part = may_be_inline(p, user) && count_of(p, user) <= count_of(p, base) / PARTS;
+    int is_part = may_be_inline(p, user) && count_of(p, user) <= count_of(p, base) / OPS_BOX_PARTS;
     if (user != update && p->live[user] && is_part && last[user] > update) p->is_inline[user] = PLAN_DEMANDED;
   }
 }

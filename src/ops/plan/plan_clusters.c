@@ -1,12 +1,8 @@
 /* plan_clusters.c - which nodes are computed together, and which anew wherever they are read. See plan.c. */
 #include "ops/plan/planner.h"
+#include "ops/write/ops_tuning.h"
 
 #include "atlas/tables.h"
-
-enum {
-  MOST_INLINE_USES = 4,
-  MOST_SCALARS = 32 /* that are computed anew wherever the last one made of them is read */
-};
 
 /* ---- what is there ----------------------------------------------------------------------------------------------- */
 
@@ -85,7 +81,7 @@ static int is_worth_inlining(const planner *p, uint32_t i) {
   if (p->uses[i] <= 1 && p->reads[i] <= own) return 1;
   if (node->kind == OPS_POINTWISE && node->shape.rank == 0 && is_cheap((atlas_op)node->op)) return 1;
   return node->kind == OPS_POINTWISE && node->input_count == 1 && is_cheap((atlas_op)node->op) &&
-         p->uses[i] <= MOST_INLINE_USES && p->reads[i] <= MOST_INLINE_USES * own;
+         p->uses[i] <= OPS_INLINE_USES && p->reads[i] <= OPS_INLINE_USES * own;
 }
 
 /* An operand of a contraction is read where it lies, through views and from 16 bits to f32. */
@@ -137,8 +133,8 @@ static hg_status cut_scalars(planner *p) {
     uint32_t sum = is_scalar_work(node) ? 1 : 0;
     if (!p->live[i] || (!sum && (!is_virtual(node) || node->input_count == 0))) continue;
     for (uint32_t j = 0; j < node->input_count; j++) sum += behind[node->input[j] - 1];
-    behind[i] = (uint8_t)(sum > MOST_SCALARS ? MOST_SCALARS + 1 : sum);
-    if (sum <= MOST_SCALARS || p->uses[i] <= 1 || is_virtual(node)) continue;
+    behind[i] = (uint8_t)(sum > OPS_ANEW_SCALARS ? OPS_ANEW_SCALARS + 1 : sum);
+    if (sum <= OPS_ANEW_SCALARS || p->uses[i] <= 1 || is_virtual(node)) continue;
     p->is_inline[i] = PLAN_DEMANDED;
     behind[i] = 0;
   }
@@ -236,7 +232,7 @@ static const ops_node *renamed(const planner *p, const ops_node *node) {
 static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wanted) {
   const ops_node *node = node_at(p, index);
   *wanted = *to;
-  if (to->kind == ALONE || to->weight >= MOST_NODES) return 0;
+  if (to->kind == ALONE || to->weight >= OPS_CLUSTER_NODES) return 0;
   if (node->kind == OPS_CONTRACT) return 0;
   if (node->kind == OPS_REDUCE) {
     if (to->kind == CONTRACTION || to->updates) return 0;
@@ -297,12 +293,11 @@ static hg_status may_be_in(planner *p, uint32_t index, uint32_t number, int *may
 /* A cluster of few elements that waits for nothing large may yet be read by what would join the large one; a node that
  * reads both would make it wait: the pass over many elements that this costs is more than a launch. */
 static int waits_for_larger(const planner *p, const reading *r, uint32_t into) {
-  enum { MUCH = 64 };
   const cluster *clusters = p->clusters.data;
   for (size_t k = 0; k < r->numbers.count; k++) {
     uint32_t other = number_at(r, k);
     if (other == into || is_before(p, other, into) || clusters[other].kind == CONTRACTION) continue;
-    if (ops_count(&clusters[other].space) / MUCH >= ops_count(&clusters[into].space)) return 1;
+    if (ops_count(&clusters[other].space) / OPS_MUCH_LARGER >= ops_count(&clusters[into].space)) return 1;
   }
   return 0;
 }
@@ -348,7 +343,7 @@ static hg_status take_in(planner *p, uint32_t number, uint32_t other) {
   into->weight += from->weight;
   into->updates |= from->updates;
   from->first_node = from->last_node = 0;
-  from->weight = MOST_NODES;
+  from->weight = OPS_CLUSTER_NODES;
   from->is_taken = 1;
   return hg_plan_take_in(p, number, other);
 }
@@ -360,7 +355,7 @@ static hg_status join_maps(planner *p, uint32_t index, uint32_t into, const read
     const cluster *from = cluster_at(p, other);
     int may_be;
     if (other == into || own->kind != MAP || from->kind != MAP) continue;
-    if (!same(&from->space, &own->space) || own->weight + from->weight >= MOST_NODES) continue;
+    if (!same(&from->space, &own->space) || own->weight + from->weight >= OPS_CLUSTER_NODES) continue;
     if (is_before(p, into, other) || !is_acyclic(p, r, other)) continue;
     HG_TRY(may_be_in(p, index, other, &may_be));
     if (!may_be) continue;
@@ -422,7 +417,7 @@ static hg_status join_beside(planner *p) {
     const cluster *other = cluster_at(p, own->beside - 1);
     if (own->kind != other->kind || own->axes != other->axes || !same(&own->space, &other->space) ||
         is_before(p, i, own->beside - 1) || own->updates || other->updates ||
-        own->weight + other->weight >= MOST_NODES)
+        own->weight + other->weight >= OPS_CLUSTER_NODES)
       continue;
     HG_TRY(hg_plan_is_between(p, own->beside - 1, i, &is_between));
     if (!is_between) HG_TRY(take_in(p, own->beside - 1, i));

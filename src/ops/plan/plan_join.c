@@ -1,11 +1,7 @@
 /* plan_join.c - small maps that do not wait for each other become one launch, whatever their shapes: an optimiser's
  * step of many tensors is bound by launches otherwise. As many as the buffers of a program allow. See plan.c. */
 #include "ops/plan/planner.h"
-
-enum {
-  MOST_ELEMENTS = 1 << 22, /* of a map that joins; what is larger fills a GPU for long enough by itself */
-  MOST_LAUNCHES = 64       /* to which a map may still be added */
-};
+#include "ops/write/ops_tuning.h"
 
 /* A launch to which maps may be added. */
 typedef struct open_launch {
@@ -44,14 +40,14 @@ static hg_status may_join(planner *p, uint32_t number, open_launch *own, int *is
   const cluster *c = cluster_at(p, number);
   uint64_t elements = ops_count(&c->space);
   *own = (open_launch){.number = number, .weight = c->weight};
-  *is_possible = c->kind == MAP && c->weight < MOST_NODES && elements > 0 && elements <= MOST_ELEMENTS;
+  *is_possible = c->kind == MAP && c->weight < OPS_CLUSTER_NODES && elements > 0 && elements <= OPS_JOINED_ELEMENTS;
   return *is_possible ? add_storages(p, number, own, is_possible) : HG_OK;
 }
 
 /* Its storages fit, and nobody in the launch waits for it or the other way round: what holds of one of a launch's
  * clusters holds of all. */
 static int can_take(const planner *p, open_launch *l, const open_launch *own) {
-  if (l->weight + own->weight > MOST_NODES) return 0;
+  if (l->weight + own->weight > OPS_CLUSTER_NODES) return 0;
   if (is_before(p, l->number, own->number) || is_before(p, own->number, l->number)) return 0;
   uint32_t count = l->storage_count;
   for (uint32_t i = 0; i < own->storage_count; i++)
@@ -76,7 +72,7 @@ static hg_status join_all(planner *p, open_launch *open) {
     if (k < open_count) {
       p->launch_of[i] = open[k].number;
       HG_TRY(hg_plan_join_launch(p, open[k].number, i));
-    } else if (open_count < MOST_LAUNCHES) open[open_count++] = own;
+    } else if (open_count < OPS_JOINED_LAUNCHES) open[open_count++] = own;
   }
   return HG_OK;
 }
@@ -89,8 +85,8 @@ hg_status hg_plan_join(planner *p) {
   for (uint32_t i = 0; i < count; i++) p->launch_of[i] = i;
   if (!p->plan->for_gpu || (p->flags & HG_NO_FUSION) != 0) return HG_OK;
   p->next_member = hg_allocate(allocator, count + 1u, sizeof *p->next_member);
-  open_launch *open = hg_allocate(allocator, MOST_LAUNCHES, sizeof *open);
-  hg_status status = open != NULL && p->next_member != NULL ? HG_OK : hg_fail_memory("a plan", MOST_LAUNCHES);
+  open_launch *open = hg_allocate(allocator, OPS_JOINED_LAUNCHES, sizeof *open);
+  hg_status status = open != NULL && p->next_member != NULL ? HG_OK : hg_fail_memory("a plan", OPS_JOINED_LAUNCHES);
   for (uint32_t i = 0; i < count && status == HG_OK; i++) p->next_member[i] = i;
   if (status == HG_OK) status = join_all(p, open);
   hg_release(allocator, open);

@@ -2,19 +2,9 @@
  * own element, by a slice, say, or amid a padding, is computed once more for each such place, with all that it is made
  * of. A launch of its own would write it instead, and read it. See plan.c. */
 #include "ops/plan/planner.h"
+#include "ops/write/ops_tuning.h"
 
 #include "atlas/tables.h"
-
-/* In lanes' instructions: what is done while a byte comes from memory, or from a processor's caches, and while a launch
- * begins and ends. Nothing is worth a program of any length. */
-enum {
-  OF_A_BYTE = 1,
-  OF_A_BYTE_ON_GPU = 8,
-  OF_A_LAUNCH = 1 << 15,
-  OF_A_LAUNCH_ON_GPU = 1 << 24,
-  MOST_WORK = 600, /* for an element */
-  OF_A_LOAD = 2
-};
 
 enum { OWN_PLACE = 1 /* the set of the element's own */ };
 
@@ -42,9 +32,11 @@ static uint32_t work_of(const planner *p, uint32_t index, uint32_t number) {
   if (node->kind == OPS_POINTWISE) work = ops_work_of((atlas_op)node->op);
   if (ops_kind_is(node, OPS_AROUND)) {
     const ops_shape *inside = &node_at(p, node->input[node->kind == OPS_PAD ? 0 : 1] - 1)->shape;
-    for (uint32_t d = 0; d < node->shape.rank; d++) work += node->shape.size[d] != inside->size[d] ? 4 : 0;
+    for (uint32_t d = 0; d < node->shape.rank; d++)
+      work += node->shape.size[d] != inside->size[d] ? OPS_WORK_OF_EDGE : 0;
   }
-  for (uint32_t j = 0; j < node->input_count; j++) work += is_inside(p, node->input[j] - 1, number) ? 0 : OF_A_LOAD;
+  for (uint32_t j = 0; j < node->input_count; j++)
+    work += is_inside(p, node->input[j] - 1, number) ? 0 : OPS_WORK_OF_LOAD;
   return work;
 }
 
@@ -69,7 +61,7 @@ static hg_status reads_elsewhere(planner *p, uint32_t index, uint32_t number, in
 
 static uint32_t places_of(const plan_places *own) {
   uint64_t places = (uint64_t)own->count + own->elsewhere;
-  return places < MOST_WORK ? (uint32_t)places : MOST_WORK;
+  return places < OPS_WORK_OF_ELEMENT ? (uint32_t)places : OPS_WORK_OF_ELEMENT;
 }
 
 /* A node's places, and those that are its to its input's: others than any before it has passed on. */
@@ -131,14 +123,15 @@ hg_status hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number, int
   for (uint32_t i = first; i < index; i++) {
     const ops_node *node = node_at(p, i);
     uint32_t places = places_of(&p->places[i]), had = p->copies[i] > 1 ? p->copies[i] : 1;
-    if (is_out_of_reach(p, i, number)) work = MOST_WORK + 1;
+    if (is_out_of_reach(p, i, number)) work = OPS_WORK_OF_ELEMENT + 1;
     if (places > had) work += (uint64_t)(places - had) * work_of(p, i, number);
     if (p->places[i].is_read) /* written, unless it is in any case, and read */
       bytes += ops_count(&node->shape) * atlas_bytes((atlas_type)node->type) * ((p->ends[i] & PUT_OUT) != 0 ? 1 : 2);
   }
   forget_places(p, first, index);
-  uint64_t launch = p->plan->for_gpu ? OF_A_LAUNCH_ON_GPU : OF_A_LAUNCH;
-  *is_worth = work <= MOST_WORK && work * count <= launch + bytes * (p->plan->for_gpu ? OF_A_BYTE_ON_GPU : OF_A_BYTE);
+  uint64_t launch = p->plan->for_gpu ? OPS_WORK_OF_LAUNCH_ON_GPU : OPS_WORK_OF_LAUNCH;
+  *is_worth = work <= OPS_WORK_OF_ELEMENT &&
+              work * count <= launch + bytes * (p->plan->for_gpu ? OPS_WORK_OF_BYTE_ON_GPU : OPS_WORK_OF_BYTE);
   return HG_OK;
 }
 

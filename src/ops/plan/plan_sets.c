@@ -3,8 +3,9 @@
  * down to the element. So the clusters before each of many, of which each comes after the last, take no more than a
  * few nodes a cluster. Sets are never changed, and live as long as the plan is made. */
 #include "ops/plan/planner.h"
+#include "ops/write/ops_tuning.h"
 
-enum { LEAF_BITS = 6, MOST_KNOWN = 1 << 14 };
+enum { LEAF_BITS = 6 };
 
 typedef struct set_node {
   uint32_t low, high; /* the halves, 0: an empty one; of level 0 the bits */
@@ -32,7 +33,7 @@ hg_status hg_sets_begin(plan_sets *s, const hg_allocator *allocator, uint32_t mo
   s->known.element_size = sizeof(known_union);
   while (s->levels + LEAF_BITS < 32 && most >> LEAF_BITS >> s->levels != 0) s->levels++;
   uint32_t places = 64;
-  while (places < most / 4 && places < MOST_KNOWN) places *= 2;
+  while (places < most / 4 && places < OPS_SET_BUCKETS) places *= 2;
   if (hg_array_append(allocator, &s->nodes, NULL, 1) == NULL ||
       hg_array_append(allocator, &s->buckets, NULL, 64) == NULL ||
       hg_array_append(allocator, &s->known, NULL, places) == NULL)

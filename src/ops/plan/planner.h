@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { PUT_OUT = 1, UPDATES = 2 /* an input */, CHECKS = 4 /* its numbers: nobody reads what it gives */ };
-enum { NONE = 0, PLAN_WAYS = 4 /* that a node can be reached, of one walk */, MOST_NODES = 256 /* of a cluster */ };
+enum { NONE = 0, PLAN_WAYS = 4 /* that a node can be reached, of one walk */ };
 
 /* A set of numbers: see plan_sets.c. */
 typedef uint32_t plan_set;

@@ -1,8 +1,7 @@
 /* cache.c - the executables that an executor keeps for equal computations: found by their keys, bounded by bytes, least
  * recently used first out. */
 #include "ops/run/executable.h"
-
-#define DEFAULT_BYTES (UINT64_C(64) << 20)
+#include "ops/write/ops_tuning.h"
 
 /* ---- the attachment ---------------------------------------------------------------------------------------------- */
 
@@ -21,7 +20,7 @@ static ops_attachment *attachment_locked(hg_executor *executor) {
   if (executor->attachment == NULL) {
     ops_attachment *a = hg_allocate(&executor->allocator, 1, sizeof *a);
     if (a == NULL) return NULL;
-    a->byte_cap = DEFAULT_BYTES;
+    a->byte_cap = OPS_CACHE_BYTES;
     executor->close_attachment = close_attachment;
     executor->attachment = a;
   }
@@ -182,7 +181,7 @@ hg_status hg_executables_query(hg_executor *executor, hg_executables_info *info)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_executables_query: an argument is NULL");
   hg_lock(executor);
   const ops_attachment *a = executor->attachment;
-  hg_executables_info result = {.byte_cap = DEFAULT_BYTES};
+  hg_executables_info result = {.byte_cap = OPS_CACHE_BYTES};
   if (a != NULL)
     result = (hg_executables_info){.byte_cap = a->byte_cap, .bytes = a->bytes, .count = a->count, .hits = a->hits,
                                    .misses = a->misses, .evictions = a->evictions};

@@ -11,12 +11,12 @@
 #include "ops/graph/table.h"
 
 enum {
-  FEW_TENSORS = 16,      /* of a call that needs no memory of its own; 8 bits number them in any case */
+  STACK_TENSORS = 16,      /* of a call that needs no memory of its own; 8 bits number them in any case */
   MOST_TENSORS = 255,
   TENSOR_WORDS = 1 + 2 * HG_MAX_RANK,
   ARGUMENT_WORDS = 2 + HG_MAX_RANK,
   MOST_ARGUMENTS = 16,
-  FEW_WORDS = 1 + MOST_ARGUMENTS * ARGUMENT_WORDS + FEW_TENSORS * TENSOR_WORDS,
+  STACK_WORDS = 1 + MOST_ARGUMENTS * ARGUMENT_WORDS + STACK_TENSORS * TENSOR_WORDS,
   MOST_SYMBOLS = 64      /* of a direct launch */
 };
 
@@ -164,7 +164,7 @@ static int overlap(const hg_executable *e, const uintptr_t *addresses) {
 static hg_status launch_locked(const ops_eager *known, const call *c, uint32_t cancel_number, hg_fault *fault) {
   const hg_executable *e = known->executable;
   const ops_launch *launch = e->launches;
-  uintptr_t addresses[FEW_TENSORS];
+  uintptr_t addresses[STACK_TENSORS];
   atlas_argument arguments[MOST_SYMBOLS];
   for (uint32_t p = 0; p < e->place_count; p++) {
     addresses[p] = check_place(e, &e->places[p], tensor_at(c, known->tensor_of[p]));
@@ -182,9 +182,10 @@ static hg_status launch_locked(const ops_eager *known, const call *c, uint32_t c
 /* ---- a call that is known ---------------------------------------------------------------------------------------- */
 
 static hg_status run_known(hg_executable *e, const uint8_t *tensor_of, const call *c) {
-  hg_tensor few[FEW_TENSORS], *tensors = few; /* 2.7 KB: to zero them all would take longer than to set those needed */
+  hg_tensor few[STACK_TENSORS],
+      *tensors = few;                         /* 2.7 KB: to zero them all would take longer than to set those needed */
   few[0].buffer = NULL;                       /* there may be none */
-  if (e->place_count > FEW_TENSORS) {
+  if (e->place_count > STACK_TENSORS) {
     tensors = hg_allocate_unset(&c->executor->allocator, e->place_count, sizeof *tensors);
     if (tensors == NULL) return hg_fail_memory("the tensors of a call", e->place_count * sizeof *tensors);
   }
@@ -196,7 +197,7 @@ static hg_status run_known(hg_executable *e, const uint8_t *tensor_of, const cal
 
 HG_RARE static hg_status fail_fault(const ops_eager *known, const call *c, hg_fault *fault) {
   const hg_executable *e = known->executable;
-  hg_tensor tensors[FEW_TENSORS]; /* a direct launch has no more */
+  hg_tensor tensors[STACK_TENSORS]; /* a direct launch has no more */
   char sentence[512];
   for (uint32_t p = 0; p < e->place_count; p++) tensors[p] = *tensor_at(c, known->tensor_of[p]);
   ops_describe_fault(e, e->launches, tensors, tensors + e->input_count, fault, sentence, sizeof sentence);
@@ -315,7 +316,7 @@ static hg_status make_computation(const call *c, made *m) {
 /* ---- remembering a call ------------------------------------------------------------------------------------------ */
 
 static int can_be_direct(const hg_executable *e) {
-  if (e->launch_count != 1 || e->workspace_bytes > 0 || e->place_count > FEW_TENSORS) return 0;
+  if (e->launch_count != 1 || e->workspace_bytes > 0 || e->place_count > STACK_TENSORS) return 0;
   for (uint32_t p = 0; p < e->place_count; p++)
     if (e->places[p].extent == 0) return 0;
   const hg_kernel *kernel = e->launches[0].kernel;
@@ -422,10 +423,10 @@ hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const 
   for (uint32_t i = c.count; i-- > 0 && c.executor == NULL;)
     if (tensor_at(&c, i)->buffer != NULL) c.executor = tensor_at(&c, i)->buffer->storage->executor;
   if (c.executor == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_apply: no tensor has a buffer");
-  if (c.count > FEW_TENSORS) return apply_many(&c);
-  uint64_t words[FEW_WORDS];
-  uintptr_t addresses[FEW_TENSORS];
-  uint8_t same_as[FEW_TENSORS];
+  if (c.count > STACK_TENSORS) return apply_many(&c);
+  uint64_t words[STACK_WORDS];
+  uintptr_t addresses[STACK_TENSORS];
+  uint8_t same_as[STACK_TENSORS];
   c.words = words;
   c.addresses = addresses;
   c.same_as = same_as;

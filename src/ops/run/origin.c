@@ -2,8 +2,7 @@
  * inputs that its indices are computed from. Buffers of the library are held until the faults of the launches have been
  * collected. Imported memory is its owner's again once its buffer is released: it is only looked for, by its handle. */
 #include "ops/run/executable.h"
-
-enum { SHARE = 64 }; /* origins hold at most one 64th of the device's memory longer than the caller does */
+#include "ops/write/ops_tuning.h"
 
 typedef struct kept {
   hg_tensor tensor; /* without a buffer where that is not held; of type ATLAS_NONE: it is lost */
@@ -119,7 +118,7 @@ hg_origin *ops_origin_begin_locked(hg_executable *e, const hg_tensor *inputs) {
   hg_executor *executor = e->executor;
   uint64_t byte_count = bytes_of(e, inputs);
   size_t bytes = sizeof(origin) + ops_guards_input_count(e) * sizeof(kept);
-  if (byte_count > executor->info.memory_bytes / SHARE - executor->origin_bytes) return NULL;
+  if (byte_count > executor->info.memory_bytes / OPS_ORIGIN_FRACTION - executor->origin_bytes) return NULL;
   origin *o = (origin *)e->spare_origins;
   if (o != NULL) e->spare_origins = o->head.next;
   else o = hg_allocate_unset(&executor->allocator, bytes, 1);

@@ -1,6 +1,7 @@
 /* run.c - a run of an executable: tensors are checked against what was declared, the workspace is allocated, and only
  * then the first launch is made. */
 #include "ops/run/executable.h"
+#include "ops/write/ops_tuning.h"
 
 /* A place with what it was given. */
 typedef struct given {
@@ -11,7 +12,7 @@ typedef struct given {
   uint32_t ordered; /* of many: the place that comes here by its address */
 } given;
 
-enum { FEW_PLACES = 16, MANY_PLACES = 128 };
+enum { STACK_PLACES = 16 };
 
 typedef struct run {
   hg_executable *e;
@@ -26,7 +27,7 @@ typedef struct run {
   uint32_t cancel_number;       /* executor->cancels when the run began */
   hg_launch_report total;
   char sentence[512];
-  given few[FEW_PLACES];
+  given few[STACK_PLACES];
 } run;
 
 /* ---- what is wrong with a tensor --------------------------------------------------------------------------------- */
@@ -192,7 +193,7 @@ static hg_status check_beside_all(const run *r, uint32_t number) {
 static hg_status check_overlaps(const run *r) {
   const hg_executable *e = r->e;
   uintptr_t end = 0, written_end = 0;
-  if (e->place_count <= MANY_PLACES) return check_each(r);
+  if (e->place_count <= OPS_PLACES_BY_PAIRS) return check_each(r);
   sort_by_address(r->places, e->place_count);
   for (uint32_t k = 0; k < e->place_count; k++) {
     uint32_t number = r->places[k].ordered;
@@ -389,7 +390,7 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
   r.cancel_number = atomic_load(&executable->executor->cancels);
   r.fault.kind = HG_FAULT_NONE;
   r.places = r.few;
-  if (executable->place_count > FEW_PLACES) {
+  if (executable->place_count > STACK_PLACES) {
     r.places = hg_allocate_unset(&executable->executor->allocator, executable->place_count, sizeof *r.places);
     if (r.places == NULL) return hg_fail_memory("a run's tensors", executable->place_count * sizeof *r.places);
   }

@@ -5,6 +5,7 @@
  * the batches, which come in bit-reversed order, so that a binary counter folds them as they come; the lowest are the
  * groups, which fold last, in shared memory. Longer ones are parts, a chunk each, that a second launch folds. */
 #include "ops/write/columns.h"
+#include "ops/write/ops_tuning.h"
 
 #include "atlas/value.h"
 
@@ -118,9 +119,9 @@ static void place_batch(column_block *c) {
 }
 
 typedef struct stage_values {
-  uint16_t counter[ROWS_MOST_REDUCTIONS][MOST_LEVELS][MOST_NEIGHBOURS]; /* level 0 alone where order does not matter */
-  uint16_t sum[ROWS_MOST_REDUCTIONS][MOST_NEIGHBOURS];   /* what a batch comes to; of places the extreme so far */
-  uint16_t place[ROWS_MOST_REDUCTIONS][MOST_NEIGHBOURS]; /* and where it stands */
+  uint16_t counter[ROWS_MOST_REDUCTIONS][MOST_LEVELS][OPS_COLUMNS_WIDE]; /* level 0 alone where order does not matter */
+  uint16_t sum[ROWS_MOST_REDUCTIONS][OPS_COLUMNS_WIDE];   /* what a batch comes to; of places the extreme so far */
+  uint16_t place[ROWS_MOST_REDUCTIONS][OPS_COLUMNS_WIDE]; /* and where it stands */
   ops_fold fold[ROWS_MOST_REDUCTIONS];
 } stage_values;
 
@@ -396,8 +397,8 @@ static void reduce_stage(column_block *c, stage_values *v) {
  * have them. */
 static void store_load(column_block *c, uint32_t load) {
   atlas_builder *b = c->code.builder;
-  row_store stores[ROWS_MOST_RESULTS * MOST_NEIGHBOURS];
-  ops_held values[ROWS_MOST_RESULTS * MOST_NEIGHBOURS];
+  row_store stores[ROWS_MOST_RESULTS * OPS_COLUMNS_WIDE];
+  ops_held values[ROWS_MOST_RESULTS * OPS_COLUMNS_WIDE];
   uint32_t count = 0, absent = atlas_builder_label(b, NULL), predicate = HAS_RESULTS;
   for (uint32_t w = 0; w < c->wide; w++)
     for (uint32_t i = 0; i < c->g->result_count; i++) {

@@ -3,8 +3,9 @@
 #define HG_OPS_COLUMNS_H
 
 #include "ops/write/row_group.h"
+#include "ops/write/ops_tuning.h"
 
-enum { BLOCK = 256, HAS_RESULTS = 3, MOST_LEVELS = 12, MOST_NEIGHBOURS = 4, MOST_GROUPS = 64 };
+enum { HAS_RESULTS = 3, MOST_LEVELS = 12 };
 
 typedef struct column_block {
   row_group *g;
@@ -25,7 +26,7 @@ typedef struct column_block {
   ops_fold fold;
   uint16_t block_column; /* the block's first */
   uint16_t shared[ROWS_MOST_REDUCTIONS], shared_places[ROWS_MOST_REDUCTIONS];
-  ops_held results[ROWS_MOST_REDUCTIONS][MOST_NEIGHBOURS];
+  ops_held results[ROWS_MOST_REDUCTIONS][OPS_COLUMNS_WIDE];
 } column_block;
 
 /* Fills in lanes to chunks, from the group and the coordinate. */

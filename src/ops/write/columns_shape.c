@@ -1,5 +1,6 @@
 /* columns_shape.c - which reductions have a lane a result, and in blocks of which shape. See columns.c. */
 #include "ops/write/columns.h"
+#include "ops/write/ops_tuning.h"
 
 /* Neighbouring results that loads along `own` can join. */
 static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {
@@ -22,19 +23,18 @@ void ops_columns_choose_shape(column_block *c) {
   while (rounded < count) rounded *= 2;
   c->inner = g->terms.space.size[c->own];
   c->chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  c->wide = for_gpu ? neighbours(g, c->own, MOST_NEIGHBOURS) : 1;
-  c->batch = for_gpu ? 16 : 8;
-  if (for_gpu && (g->stage_count > 2 || ops_row_has_full_results(g)))
-    c->batch = 4; /* functions of each are long code */
+  c->wide = for_gpu ? neighbours(g, c->own, OPS_COLUMNS_WIDE) : 1;
+  c->batch = for_gpu ? OPS_COLUMNS_LOADS_GPU : OPS_COLUMNS_LOADS;
+  if (for_gpu && (g->stage_count > 2 || ops_row_has_full_results(g))) c->batch = OPS_COLUMNS_LOADS_LONG;
   while (c->batch > rounded) c->batch /= 2;
-  c->groups = for_gpu ? 8 : 1;
+  c->groups = for_gpu ? OPS_COLUMNS_GROUPS : 1;
   while (c->groups > 1 && c->groups * c->batch > rounded) c->groups /= 2;
-  c->lanes = BLOCK / c->groups;
+  c->lanes = OPS_COLUMNS_BLOCK / c->groups;
   while (c->lanes > 1 && (uint64_t)c->lanes / 2 * c->wide >= c->inner) {
     c->lanes /= 2;
-    if (for_gpu && c->groups < MOST_GROUPS && c->groups * 2 * c->batch <= rounded) c->groups *= 2;
+    if (for_gpu && c->groups < OPS_COLUMNS_MOST_GROUPS && c->groups * 2 * c->batch <= rounded) c->groups *= 2;
   }
-  while (c->lanes * c->groups < 16) c->lanes *= 2;
+  while (c->lanes * c->groups < OPS_COLUMNS_LEAST_BLOCK) c->lanes *= 2;
   c->step = rounded / c->batch;
   c->loads = (uint32_t)((count + c->step - 1) / c->step);
   c->levels = 0;

@@ -7,26 +7,21 @@
  * as a map reads several inputs: a lane folds elements that are an eighth of the column apart, and the lanes' results,
  * an eighth as much, are columns again, whose order goes on where this ends. */
 #include "ops/write/row_group.h"
+#include "ops/write/ops_tuning.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-enum {
-  TOP = 8,                 /* elements of a lane, at most: places of a column that are read side by side */
-  LEAST_BYTES = 8 << 20,   /* of all elements: less than a last cache has */
-  LEAST_COLUMNS = 64       /* a lane folds as many by itself */
-};
-
 /* Lanes of a column. */
 static uint64_t lanes_of(const row_group *g) {
   uint64_t lanes = 1;
-  while (lanes * TOP < g->columns) lanes *= 2;
+  while (lanes * OPS_TOP_ELEMENTS < g->columns) lanes *= 2;
   return lanes;
 }
 
 int ops_columns_top_can(const row_group *g) {
-  if (g->group->plan->for_gpu || g->columns <= LEAST_COLUMNS || g->columns > OPS_CHUNK) return 0;
+  if (g->group->plan->for_gpu || g->columns <= OPS_TOP_COLUMNS || g->columns > OPS_CHUNK) return 0;
   if (g->columns % lanes_of(g) != 0) return 0;
   if (!ops_columns_lie_apart(g) || g->stage_count != 2 || ops_row_has_full_results(g)) return 0;
   if (g->terms.space.rank != g->row_rank + 1 || g->row_rank + 2 > HG_MAX_RANK) return 0;
@@ -34,7 +29,7 @@ int ops_columns_top_can(const row_group *g) {
   for (uint32_t i = 0; i < g->reduction_count; i++)
     if (row_is_place(&g->reductions[i])) return 0;
   uint64_t lanes = g->rows * lanes_of(g);
-  return lanes <= INT32_MAX && lanes * TOP * ops_row_element_bytes(g) >= LEAST_BYTES;
+  return lanes <= INT32_MAX && lanes * OPS_TOP_ELEMENTS * ops_row_element_bytes(g) >= OPS_TOP_BYTES;
 }
 
 /* Coordinate `row_rank`, the column's, becomes two: the lane's place in it comes first, in front of the row's

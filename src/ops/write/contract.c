@@ -1,5 +1,6 @@
 /* contract.c - what becomes of a contraction: which tiles, how many parts of K, in one step or two. */
 #include "ops/write/contract_tiles.h"
+#include "ops/write/ops_tuning.h"
 
 #include "atlas/tables.h"
 
@@ -69,24 +70,22 @@ static uint64_t blocks_of(const contract *c) {
   return c->batch * parts_of(c->m, contract_tile_m(c)) * parts_of(c->n, contract_tile_n(c));
 }
 
-/* Lanes that a large GPU runs at a time. With fewer, smaller tiles and parts of K are worth their price. */
-enum { MANY_LANES = 264 * 256 };
-
+/* 1: smaller tiles and parts of K are worth their price. */
 static int is_too_little(const contract *c, uint64_t parts) {
-  return blocks_of(c) * parts * contract_lanes(c) < MANY_LANES / 2;
+  return blocks_of(c) * parts * contract_lanes(c) < OPS_MANY_LANES / 2;
 }
 
 static hg_status choose(contract *c) {
   uint64_t chains = parts_of(c->k, CONTRACT_CHAIN),
-           most = chains < CONTRACT_MOST_PARTS ? chains : CONTRACT_MOST_PARTS;
+           most = chains < OPS_CONTRACT_MOST_PARTS ? chains : OPS_CONTRACT_MOST_PARTS;
   int is_wide = atlas_bytes((atlas_type)c->sum_type) == 8; /* 128 x 128 of them are more than registers hold */
   c->warps_m = 2, c->warps_n = 4;
   c->rows = c->columns = is_wide ? 4 : 8;
-  if (c->m <= 64) c->rows = 4;
-  if (c->n <= 64) c->columns = 4;
+  if (c->m <= OPS_SIDE_OF_HALF_TILE) c->rows = 4;
+  if (c->n <= OPS_SIDE_OF_HALF_TILE) c->columns = 4;
   if (is_too_little(c, most)) c->rows = 4;
   if (is_too_little(c, most)) c->columns = 4;
-  if (c->m <= 32 || c->n <= 32 || is_too_little(c, most)) {
+  if (c->m <= OPS_SIDE_OF_WARP_TILE || c->n <= OPS_SIDE_OF_WARP_TILE || is_too_little(c, most)) {
     c->rows = c->columns = 4;
     c->warps_m = 1, c->warps_n = 2;
   }
@@ -94,7 +93,7 @@ static hg_status choose(contract *c) {
   while (c->part_chains < chains) c->part_chains *= 2;
   while (c->part_chains > 1) {
     uint64_t parts = parts_of(chains, c->part_chains / 2);
-    if (blocks_of(c) * parts * contract_lanes(c) > MANY_LANES || parts > CONTRACT_MOST_PARTS) break;
+    if (blocks_of(c) * parts * contract_lanes(c) > OPS_MANY_LANES || parts > OPS_CONTRACT_MOST_PARTS) break;
     c->part_chains /= 2;
   }
   c->parts = parts_of(chains, c->part_chains);
@@ -124,7 +123,7 @@ static hg_status write_contract(contract *c) {
   step->kind = "contract";
   step->operations = 2 * c->batch * c->m * c->n * c->k;
   if (c->parts == 1) return HG_OK;
-  while (c->parts > CONTRACT_MOST_PARTS) HG_TRY(ops_contract_fold_groups(c));
+  while (c->parts > OPS_CONTRACT_MOST_PARTS) HG_TRY(ops_contract_fold_groups(c));
   return ops_contract_fold(c);
 }
 

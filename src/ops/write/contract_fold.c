@@ -1,6 +1,7 @@
 /* contract_fold.c - the second step of a contraction whose K was split: a lane has an element of the result, folds its
  * parts by the aligned binary tree and computes what follows. */
 #include "ops/write/contract_tiles.h"
+#include "ops/write/ops_tuning.h"
 #include "ops/write/fold.h"
 
 hg_status ops_contract_partials(contract *c) {
@@ -41,7 +42,7 @@ static uint16_t load_part(contract *c, uint32_t from, uint16_t at, uint16_t numb
   ops_code *code = &c->code;
   uint16_t value = ops_register(code);
   atlas_type type = code->index_type;
-  int may_be_absent = parts % CONTRACT_MOST_PARTS != 0;
+  int may_be_absent = parts % OPS_CONTRACT_MOST_PARTS != 0;
   uint64_t last = parts * c->batch * c->m * c->n - 1;
   atlas_operand place = atlas_reg(at);
   if (may_be_absent) {
@@ -64,19 +65,19 @@ static void write_groups(contract *c, uint32_t from, uint64_t parts) {
   atlas_type type = code->index_type;
   uint64_t size = c->batch * c->m * c->n;
   uint16_t lane = ops_register(code), at = ops_register(code), number = ops_register(code);
-  uint16_t values[CONTRACT_MOST_PARTS];
+  uint16_t values[OPS_CONTRACT_MOST_PARTS];
   atlas_emit2(code->builder, ATLAS_OP_cvt, type, ATLAS_u64, atlas_reg(lane), atlas_reg(ATLAS_REG_LANE));
   atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(number), atlas_reg(lane), ops_scalar_of(code, type, size));
   atlas_emit(code->builder, ATLAS_OP_mul, type, 3, atlas_reg(number), atlas_reg(number),
-             atlas_int_const(type, CONTRACT_MOST_PARTS));
+             atlas_int_const(type, OPS_CONTRACT_MOST_PARTS));
   atlas_emit(code->builder, ATLAS_OP_rem, type, 3, atlas_reg(at), atlas_reg(lane), ops_scalar_of(code, type, size));
   atlas_emit(code->builder, ATLAS_OP_mad, type, 4, atlas_reg(at), atlas_reg(number), ops_scalar_of(code, type, size),
              atlas_reg(at));
-  for (uint32_t i = 0; i < CONTRACT_MOST_PARTS; i++) {
+  for (uint32_t i = 0; i < OPS_CONTRACT_MOST_PARTS; i++) {
     values[i] = load_part(c, from, at, number, parts);
     atlas_emit(code->builder, ATLAS_OP_add, type, 3, atlas_reg(at), atlas_reg(at), ops_scalar_of(code, type, size));
   }
-  uint16_t sum = fold(c, values, CONTRACT_MOST_PARTS);
+  uint16_t sum = fold(c, values, OPS_CONTRACT_MOST_PARTS);
   atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)c->sum_type, 2,
              atlas_mem_reg(ops_buffer_of(code, c->partial), lane, 0), atlas_reg(sum));
 }
@@ -86,7 +87,7 @@ hg_status ops_contract_fold_groups(contract *c) {
   if (step == NULL) return HG_OUT_OF_MEMORY;
   uint32_t from = c->partial;
   uint64_t parts = c->parts;
-  c->parts = (parts + CONTRACT_MOST_PARTS - 1) / CONTRACT_MOST_PARTS;
+  c->parts = (parts + OPS_CONTRACT_MOST_PARTS - 1) / OPS_CONTRACT_MOST_PARTS;
   c->terms.space.size[AT_PART] = c->parts;
   ops_form form = {.constant = 0};
   term_id partial; /* nobody's: by it the storage is known to be read */
@@ -107,7 +108,7 @@ hg_status ops_contract_fold_groups(contract *c) {
 static void write_program(contract *c, const contract_results *results) {
   ops_code *code = &c->code;
   ops_form lane = {.factor = {[AT_BATCH] = (int64_t)(c->m * c->n), [AT_M] = (int64_t)c->n, [AT_N] = 1}};
-  uint16_t slot = ops_buffer_of(code, c->partial), parts[CONTRACT_MOST_PARTS] = {0}, at = begin_places(c);
+  uint16_t slot = ops_buffer_of(code, c->partial), parts[OPS_CONTRACT_MOST_PARTS] = {0}, at = begin_places(c);
   for (uint64_t i = 0; i < c->parts; i++) {
     parts[i] = ops_register(code);
     atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)c->sum_type, 2, atlas_reg(parts[i]),

@@ -6,16 +6,12 @@
  * columns (whole lines of a cache) at a time, to shared memory, where its part of the vector is as well, and its lanes
  * read a row each; columns behind the last 32 they read where they lie. */
 #include "ops/write/contract_tiles.h"
+#include "ops/write/ops_tuning.h"
 
 enum {
-  LANES = 256,
-  COLUMN_BATCH = 8,
-  ROW_LANES = 128,
-  TILE = 32, /* columns */
-  TILE_PITCH = TILE + 1,
-  LANES_OF_ROW = TILE / 4,
-  FETCHES = TILE * LANES_OF_ROW / 32, /* of four neighbours, by each lane, for a tile */
-  BATCH = 16,                         /* values of the vector that are in registers */
+  TILE_PITCH = OPS_THIN_TILE + 1,
+  LANES_OF_ROW = OPS_THIN_TILE / 4,
+  FETCHES = OPS_THIN_TILE * LANES_OF_ROW / 32, /* of four neighbours, by each lane, for a tile */
   P_DONE = 0
 };
 
@@ -31,7 +27,7 @@ typedef struct thin {
   uint16_t place;                     /* the lane's first element of the result, perhaps beyond its end: index type */
   uint16_t at_matrix[FETCHES], at_vector;
   atlas_operand step; /* from row to row of the matrix: a multiple of `wide` where the program can see it */
-  uint16_t sums[4], matrix_values[4 * BATCH], vector_values[BATCH];
+  uint16_t sums[4], matrix_values[4 * OPS_THIN_VALUES], vector_values[OPS_THIN_VALUES];
   uint16_t own_row; /* the lane's own row, by its first column behind the last tile */
 } thin;
 
@@ -151,11 +147,11 @@ static void sum_columns(thin *t) {
   emit3(t, ATLAS_OP_min, t->index, at, atlas_reg(t->place), number(t, (int64_t)(t->size - t->wide)));
   t->at_matrix[0] = address_of(t, t->matrix);
   multiply_add(t, t->at_matrix[0], atlas_reg(at), number(t, t->matrix->stride));
-  for (uint32_t i = 0; i < 4 * BATCH; i++) t->matrix_values[i] = fresh(t);
+  for (uint32_t i = 0; i < 4 * OPS_THIN_VALUES; i++) t->matrix_values[i] = fresh(t);
   emit3(t, ATLAS_OP_shr, ATLAS_u32, turns, atlas_reg(t->count), constant(3));
-  repeat_products(t, turns, COLUMN_BATCH);
-  if (t->c->k % COLUMN_BATCH != 0) {
-    emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(COLUMN_BATCH - 1));
+  repeat_products(t, turns, OPS_THIN_ROWS);
+  if (t->c->k % OPS_THIN_ROWS != 0) {
+    emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(OPS_THIN_ROWS - 1));
     repeat_products(t, turns, 1);
   }
 }
@@ -166,7 +162,8 @@ static void sum_columns(thin *t) {
 static void fetch_tile(thin *t) {
   for (uint32_t r = 0; r < FETCHES; r++) {
     for (uint32_t i = 0; i < 4; i++) load(t, t->matrix, t->matrix_values[4 * r + i], t->at_matrix[r], i);
-    emit3(t, ATLAS_OP_add, t->index, t->at_matrix[r], atlas_reg(t->at_matrix[r]), atlas_int_const(t->index, TILE));
+    emit3(t, ATLAS_OP_add, t->index, t->at_matrix[r], atlas_reg(t->at_matrix[r]),
+          atlas_int_const(t->index, OPS_THIN_TILE));
   }
 }
 
@@ -183,11 +180,11 @@ static uint16_t address_of_row(thin *t, uint16_t row, uint16_t base) {
 static void begin_rows(thin *t, uint16_t first_row, uint16_t low) {
   uint16_t base = address_of(t, t->matrix), k = ops_index_of(&t->c->code, low);
   uint16_t row = ops_launch_coordinate(&t->c->code, ATLAS_COORD_BLOCK_X);
-  emit3(t, ATLAS_OP_mul, ATLAS_u32, row, atlas_reg(row), constant(ROW_LANES));
-  if (t->c->k % TILE != 0) {
+  emit3(t, ATLAS_OP_mul, ATLAS_u32, row, atlas_reg(row), constant(OPS_THIN_ROW_LANES));
+  if (t->c->k % OPS_THIN_TILE != 0) {
     uint16_t own = fresh(t), whole = fresh(t);
     emit3(t, ATLAS_OP_add, ATLAS_u32, own, atlas_reg(row), atlas_reg(ATLAS_REG_BLOCK_LANE));
-    emit3(t, ATLAS_OP_and, ATLAS_u32, whole, atlas_reg(t->count), constant(2 * CONTRACT_CHAIN - TILE));
+    emit3(t, ATLAS_OP_and, ATLAS_u32, whole, atlas_reg(t->count), constant(2 * CONTRACT_CHAIN - OPS_THIN_TILE));
     t->own_row = address_of_row(t, own, base);
     uint16_t index = ops_index_of(&t->c->code, whole);
     emit3(t, ATLAS_OP_add, t->index, t->own_row, atlas_reg(t->own_row), atlas_reg(index));
@@ -197,7 +194,7 @@ static void begin_rows(thin *t, uint16_t first_row, uint16_t low) {
   emit3(t, ATLAS_OP_add, ATLAS_u32, row, atlas_reg(row), atlas_reg(first_row));
   for (uint32_t r = 0; r < FETCHES; r++) {
     t->at_matrix[r] = address_of_row(t, row, base);
-    emit3(t, ATLAS_OP_add, ATLAS_u32, row, atlas_reg(row), constant(ROW_LANES / LANES_OF_ROW));
+    emit3(t, ATLAS_OP_add, ATLAS_u32, row, atlas_reg(row), constant(OPS_THIN_ROW_LANES / LANES_OF_ROW));
   }
   give_back(t, base), give_back(t, k), give_back(t, row);
 }
@@ -211,7 +208,7 @@ static void store_tile(thin *t, uint16_t tile, uint16_t place) {
                   atlas_reg(t->matrix_values[i]));
     }
     atlas_emit(t->builder, ATLAS_OP_sts, t->sum, 2,
-               atlas_mem_reg(tile, place, (int64_t)(i / 4 * (ROW_LANES / LANES_OF_ROW) * TILE_PITCH + i % 4)),
+               atlas_mem_reg(tile, place, (int64_t)(i / 4 * (OPS_THIN_ROW_LANES / LANES_OF_ROW) * TILE_PITCH + i % 4)),
                atlas_reg(value));
   }
 }
@@ -220,7 +217,7 @@ static void store_tile(thin *t, uint16_t tile, uint16_t place) {
 static void store_vector(thin *t, uint16_t shared) {
   uint16_t k = fresh(t), last = fresh(t), value = t->vector_values[0];
   emit3(t, ATLAS_OP_sub, ATLAS_u32, last, atlas_reg(t->count), constant(1));
-  for (uint32_t first = 0; first < CONTRACT_CHAIN; first += ROW_LANES) {
+  for (uint32_t first = 0; first < CONTRACT_CHAIN; first += OPS_THIN_ROW_LANES) {
     emit3(t, ATLAS_OP_add, ATLAS_u32, k, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(first));
     emit3(t, ATLAS_OP_min, ATLAS_u32, k, atlas_reg(k), atlas_reg(last));
     uint16_t at = ops_index_of(&t->c->code, k);
@@ -236,18 +233,18 @@ static void store_vector(thin *t, uint16_t shared) {
 }
 
 static void sum_tile(thin *t, uint16_t tile, uint16_t row, uint16_t vector, uint16_t first) {
-  for (uint32_t k = 0; k < TILE; k++) {
-    uint16_t a = t->matrix_values[4 * FETCHES + k % BATCH], b = t->vector_values[k % BATCH];
+  for (uint32_t k = 0; k < OPS_THIN_TILE; k++) {
+    uint16_t a = t->matrix_values[4 * FETCHES + k % OPS_THIN_VALUES], b = t->vector_values[k % OPS_THIN_VALUES];
     atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(a), atlas_mem_reg(tile, row, k));
     atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(b), atlas_mem_reg(vector, first, k));
     multiply(t, t->sums[0], a, b);
   }
-  emit3(t, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), constant(TILE));
+  emit3(t, ATLAS_OP_add, ATLAS_u32, first, atlas_reg(first), constant(OPS_THIN_TILE));
 }
 
 static void sum_tiles(thin *t, uint16_t turns) {
   atlas_builder *b = t->builder;
-  uint16_t tile = atlas_builder_shared(b, "tile", t->sum, ROW_LANES * TILE_PITCH);
+  uint16_t tile = atlas_builder_shared(b, "tile", t->sum, OPS_THIN_ROW_LANES * TILE_PITCH);
   uint16_t vector = atlas_builder_shared(b, "vector", t->sum, CONTRACT_CHAIN);
   uint16_t first_row = fresh(t), low = fresh(t), place = fresh(t), row = fresh(t), k = fresh(t);
   uint32_t top = atlas_builder_label(b, "top"), last = atlas_builder_label(b, "last");
@@ -281,12 +278,12 @@ static void sum_tiles(thin *t, uint16_t turns) {
 
 static void sum_rows(thin *t) {
   uint16_t turns = fresh(t);
-  for (uint32_t i = 0; i < 4 * BATCH; i++) t->matrix_values[i] = fresh(t);
-  emit3(t, ATLAS_OP_div, ATLAS_u32, turns, atlas_reg(t->count), constant(TILE));
+  for (uint32_t i = 0; i < 4 * OPS_THIN_VALUES; i++) t->matrix_values[i] = fresh(t);
+  emit3(t, ATLAS_OP_div, ATLAS_u32, turns, atlas_reg(t->count), constant(OPS_THIN_TILE));
   sum_tiles(t, turns);
-  if (t->c->k % TILE == 0) return;
+  if (t->c->k % OPS_THIN_TILE == 0) return;
   uint16_t whole = fresh(t), index;
-  emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(TILE - 1));
+  emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(OPS_THIN_TILE - 1));
   emit3(t, ATLAS_OP_sub, ATLAS_u32, whole, atlas_reg(t->count), atlas_reg(turns));
   index = ops_index_of(&t->c->code, whole);
   multiply_add(t, t->at_vector, atlas_reg(index), number(t, t->vector->k_stride));
@@ -327,8 +324,8 @@ static void put(thin *t, const contract_results *results) {
 
 int ops_contract_is_thin(const contract *c) {
   uint64_t chains = (c->k + CONTRACT_CHAIN - 1) / CONTRACT_CHAIN;
-  return (c->m == 1 || c->n == 1) && c->m * c->n >= LANES && chains <= CONTRACT_MOST_PARTS * CONTRACT_MOST_PARTS &&
-         c->batch < 65536;
+  return (c->m == 1 || c->n == 1) && c->m * c->n >= OPS_THIN_LANES &&
+         chains <= OPS_CONTRACT_MOST_PARTS * OPS_CONTRACT_MOST_PARTS && c->batch < 65536;
 }
 
 hg_status ops_contract_thin(contract *c, ops_step *step) {
@@ -347,18 +344,18 @@ hg_status ops_contract_thin(contract *c, ops_step *step) {
   t.axis = t.matrix->outer;
   t.size = c->m * c->n;
   t.wide = t.matrix->stride == 1 && t.size % 4 == 0 ? 4 : 1;
-  int by_rows = t.matrix->k_stride == 1 && t.matrix->stride != 1 && c->k >= TILE && t.sum != ATLAS_f64 &&
+  int by_rows = t.matrix->k_stride == 1 && t.matrix->stride != 1 && c->k >= OPS_THIN_TILE && t.sum != ATLAS_f64 &&
                 t.sum != ATLAS_i64 && t.sum != ATLAS_u64;
-  t.lanes = by_rows ? ROW_LANES : LANES;
+  t.lanes = by_rows ? OPS_THIN_ROW_LANES : OPS_THIN_LANES;
   if (by_rows) t.wide = 1;
   atlas_builder_block(t.builder, t.lanes, 1, 1);
   begin_places(&t);
   zero_sums(&t);
-  for (uint32_t k = 0; k < BATCH; k++) t.vector_values[k] = fresh(&t);
+  for (uint32_t k = 0; k < OPS_THIN_VALUES; k++) t.vector_values[k] = fresh(&t);
   if (by_rows) sum_rows(&t);
   else sum_columns(&t);
-  for (uint32_t k = 0; k < BATCH; k++) give_back(&t, t.vector_values[k]);
-  for (uint32_t i = 0; i < 4 * BATCH; i++) give_back(&t, t.matrix_values[i]);
+  for (uint32_t k = 0; k < OPS_THIN_VALUES; k++) give_back(&t, t.vector_values[k]);
+  for (uint32_t i = 0; i < 4 * OPS_THIN_VALUES; i++) give_back(&t, t.matrix_values[i]);
   put(&t, &results);
   step->lanes = 0;
   step->grid[0] = (uint32_t)((t.size + t.lanes * t.wide - 1) / (t.lanes * t.wide));

@@ -8,6 +8,7 @@
  * B. What is beyond the matrices is read at their last row or column, and not stored; beyond K, A is +0 and B is -0: a
  * sum plus +0 * -0 is that sum, also where it is -0. */
 #include "ops/write/contract_tiles.h"
+#include "ops/write/ops_tuning.h"
 
 #include "atlas/tables.h"
 
@@ -75,10 +76,10 @@ static void plan_bringing(tiles *t, bringing *g, const contract_side *side, uint
   const contract *c = t->c;
   g->side = side;
   g->tile = tile;
-  g->count = tile * CONTRACT_STEP / contract_lanes(c);
+  g->count = tile * OPS_CONTRACT_STEP / contract_lanes(c);
   g->along_k = side->stride != 1 || side->k_stride == 1;
   g->pitch = tile + (g->along_k ? 4 : 0);
-  g->is_guarded = c->k % (2 * CONTRACT_STEP) != 0;
+  g->is_guarded = c->k % (2 * OPS_CONTRACT_STEP) != 0;
   if (g->along_k) g->is_split = side->k_stride != 1 && !g->is_guarded; /* else addresses are made for each */
   else g->is_split = size_of(c, side->outer) % tile != 0 && size_of(c, side->outer) % g->count != 0;
   int is_float = atlas_is_float((atlas_type)side->type);
@@ -101,7 +102,7 @@ static uint16_t outer_index(tiles *t, const bringing *g, uint16_t own, uint32_t 
 
 static void begin_bringing(tiles *t, bringing *g) {
   const contract_side *side = g->side;
-  uint32_t groups = g->along_k ? CONTRACT_STEP / g->count : g->tile / g->count;
+  uint32_t groups = g->along_k ? OPS_CONTRACT_STEP / g->count : g->tile / g->count;
   uint16_t high = bits_of(t, log2_of(groups), 0, 1), low = bits_of(t, 0, groups - 1, g->count);
   if (groups == 1) atlas_emit(t->builder, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(low), constant(0));
   uint16_t own_k = g->along_k ? low : high, own = g->along_k ? high : low;
@@ -113,10 +114,10 @@ static void begin_bringing(tiles *t, bringing *g) {
   uint16_t base = fresh(t);
   emit3(t, ATLAS_OP_mul, t->index, base, atlas_reg(t->batch), number(t, (uint64_t)side->batch_stride));
   emit3(t, ATLAS_OP_add, t->index, base, atlas_reg(base), number(t, (uint64_t)side->constant));
-  g->step = atlas_int_const(t->index, CONTRACT_STEP);
+  g->step = atlas_int_const(t->index, OPS_CONTRACT_STEP);
   if (side->k_stride != 1 && !g->is_guarded) {
     uint16_t step = fresh(t);
-    emit3(t, ATLAS_OP_shl, t->index, step, number(t, (uint64_t)side->k_stride), constant(log2_of(CONTRACT_STEP)));
+    emit3(t, ATLAS_OP_shl, t->index, step, number(t, (uint64_t)side->k_stride), constant(log2_of(OPS_CONTRACT_STEP)));
     g->step = atlas_reg(step);
   }
   if (!g->is_guarded)
@@ -167,7 +168,7 @@ static void fetch_guarded(tiles *t, const bringing *g) {
 static void fetch_one(tiles *t, bringing *g) {
   if (g->is_guarded) {
     fetch_guarded(t, g);
-    emit3(t, ATLAS_OP_add, t->index, g->k, atlas_reg(g->k), atlas_int_const(t->index, CONTRACT_STEP));
+    emit3(t, ATLAS_OP_add, t->index, g->k, atlas_reg(g->k), atlas_int_const(t->index, OPS_CONTRACT_STEP));
     return;
   }
   for (uint32_t i = 0; i < g->count; i++) load(t, g, i, g->address[g->is_split ? i : 0], g->is_split ? 0 : i);
@@ -193,7 +194,7 @@ static void keep_one(tiles *t, const bringing *g, uint32_t buffer) {
   for (uint32_t i = 0; i < g->count; i++)
     atlas_emit(t->builder, ATLAS_OP_sts, t->sum, 2,
                atlas_mem_reg(g->shared, g->place,
-                             (int64_t)buffer * CONTRACT_STEP * g->pitch + (g->along_k ? (int64_t)i * g->pitch : i)),
+                             (int64_t)buffer * OPS_CONTRACT_STEP * g->pitch + (g->along_k ? (int64_t)i * g->pitch : i)),
                atlas_reg(g->value[i]));
 }
 
@@ -211,9 +212,9 @@ static uint32_t column_of(uint32_t j) { return j % 4 + j / 4 * 16; }
 static void multiply(tiles *t, uint32_t buffer) {
   const contract *c = t->c;
   atlas_op op = atlas_is_float(t->sum) ? ATLAS_OP_fma : ATLAS_OP_mad;
-  for (uint32_t k = 0; k < CONTRACT_STEP; k++) {
-    int64_t at_a = (int64_t)(buffer * CONTRACT_STEP + k) * t->a.pitch;
-    int64_t at_b = (int64_t)(buffer * CONTRACT_STEP + k) * t->b.pitch;
+  for (uint32_t k = 0; k < OPS_CONTRACT_STEP; k++) {
+    int64_t at_a = (int64_t)(buffer * OPS_CONTRACT_STEP + k) * t->a.pitch;
+    int64_t at_b = (int64_t)(buffer * OPS_CONTRACT_STEP + k) * t->b.pitch;
     for (uint32_t i = 0; i < c->rows; i++)
       atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(t->factors_a[i]),
                  atlas_mem_reg(t->a.shared, t->own_m, at_a + row_of(i)));
@@ -311,7 +312,7 @@ static void multiply_all(tiles *t) {
     set_zero(t, t->chains);
     chain = atlas_builder_label(b, "chain");
     atlas_builder_place(b, chain);
-    atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(t->turns), constant(CONTRACT_CHAIN / (2 * CONTRACT_STEP)));
+    atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(t->turns), constant(CONTRACT_CHAIN / (2 * OPS_CONTRACT_STEP)));
   }
   atlas_builder_place(b, top);
   fetch(t);
@@ -417,7 +418,7 @@ static void put_all(tiles *t, const contract_results *results) {
 
 static void declare(tiles *t) {
   const contract *c = t->c;
-  uint32_t words = 2 * CONTRACT_STEP;
+  uint32_t words = 2 * OPS_CONTRACT_STEP;
   t->a.shared = atlas_builder_shared(t->builder, "tile_a", t->sum, words * t->a.pitch);
   t->b.shared = atlas_builder_shared(t->builder, "tile_b", t->sum, words * t->b.pitch);
   uint64_t chains = c->part_chains;
@@ -473,8 +474,8 @@ static void begin_places(tiles *t) {
   emit3(t, ATLAS_OP_mul, ATLAS_u32, first, atlas_reg(part), constant(length));
   emit3(t, ATLAS_OP_sub, ATLAS_u32, t->rounds, number32(t, c->k), atlas_reg(first));
   if (c->parts > 1) emit3(t, ATLAS_OP_min, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(length));
-  emit3(t, ATLAS_OP_add, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(2 * CONTRACT_STEP - 1));
-  emit3(t, ATLAS_OP_shr, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(log2_of(2 * CONTRACT_STEP)));
+  emit3(t, ATLAS_OP_add, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(2 * OPS_CONTRACT_STEP - 1));
+  emit3(t, ATLAS_OP_shr, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(log2_of(2 * OPS_CONTRACT_STEP)));
   t->first_k = ops_index_of(&t->c->code, first);
   give_back(t, first);
   give_back(t, batch);

@@ -3,12 +3,9 @@
 #define HG_OPS_CONTRACT_TILES_H
 
 #include "ops/write/expression.h"
+#include "ops/write/ops_tuning.h"
 
-enum {
-  CONTRACT_CHAIN = 256,    /* products of one chain of fused multiply-adds */
-  CONTRACT_STEP = 8,       /* of K, that a tile in shared memory has */
-  CONTRACT_MOST_PARTS = 64 /* that K is split into */
-};
+enum { CONTRACT_CHAIN = 256 }; /* products of one chain of fused multiply-adds */
 
 /* Coordinates of the space: of the result, then what products are summed over, then the part of K. */
 enum { AT_BATCH, AT_M, AT_N, AT_K, AT_PART };

@@ -1,11 +1,11 @@
 /* long_rows.c - maps over rows in blocks: what does not vary along a row is computed once for a block. See
  * expression.h. */
 #include "ops/write/expression.h"
+#include "ops/write/ops_tuning.h"
 
 /* Lanes of a block: as many as make up whole rows, so that each lane's number is its element's still. 0: none do. */
 static uint32_t lanes_for(uint64_t size) {
-  enum { MOST = 1024, LEAST = 64 };
-  for (uint32_t lanes = MOST; lanes >= LEAST; lanes--)
+  for (uint32_t lanes = OPS_LONG_ROW_LANES; lanes >= OPS_LONG_ROW_LEAST; lanes--)
     if (size % lanes == 0) return lanes;
   return 0;
 }

@@ -5,8 +5,9 @@
  * What is left over at the end of a map of one dimension has a lane for each element. Elements that all lanes of a map
  * read are read before anything else: a check of its own would stand between the neighbours' accesses. */
 #include "ops/write/expression.h"
+#include "ops/write/ops_tuning.h"
 
-enum { AT_ONCE = 4 /* elements of a lane */, IS_ELSEWHERE = 1 };
+enum { IS_ELSEWHERE = 1 };
 
 /* An element that all lanes of a map read. */
 typedef struct held {
@@ -88,7 +89,7 @@ static uint16_t keep(ops_code *code, term_id root) {
 
 static void write_elements(joined *j, uint32_t width) {
   ops_code *code = &j->code;
-  uint16_t kept[OPS_MAX_BINDINGS][AT_ONCE];
+  uint16_t kept[OPS_MAX_BINDINGS][OPS_JOINED_AT_ONCE];
   uint32_t count = j->group->result_count, along = j->terms.space.rank == 0 ? 0 : 1u << (j->terms.space.rank - 1);
   for (uint32_t w = 0; w < width; w++) {
     code->displacement = w;
@@ -164,8 +165,9 @@ static hg_status write_parts(joined *j, int is_last) {
   part own = {.lanes = count, .width = 1};
   if (space->rank > 0) {
     uint64_t size = space->size[space->rank - 1];
-    if (space->rank == 1 && size >= AT_ONCE) left = size % AT_ONCE;
-    if ((size - left) % AT_ONCE == 0) own = (part){.lanes = (count - left) / AT_ONCE, .width = AT_ONCE};
+    if (space->rank == 1 && size >= OPS_JOINED_AT_ONCE) left = size % OPS_JOINED_AT_ONCE;
+    if ((size - left) % OPS_JOINED_AT_ONCE == 0)
+      own = (part){.lanes = (count - left) / OPS_JOINED_AT_ONCE, .width = OPS_JOINED_AT_ONCE};
   }
   HG_TRY(write_part(j, &own, is_last && left == 0));
   if (left == 0) return HG_OK;

@@ -1,6 +1,7 @@
 /* own_rows.c - what a device is told of a program that takes whole rows by number, adds them up, or makes the lists for
  * that (hg_rows): it may know a shorter way. */
 #include "ops/write/own_rows.h"
+#include "ops/write/ops_tuning.h"
 
 #include <string.h>
 
@@ -42,7 +43,6 @@ static void tell_bounds(ops_bounds bounds, const ops_term *index, hg_rows *out) 
 }
 
 int ops_find_taken(const ops_terms *t, term_id root, uint32_t storage, const ops_form *place, hg_rows *out) {
-  enum { LEAST_BYTES = 16 }; /* of a row: lanes take less than that sooner */
   const ops_term *gather = ops_term_at(t, root);
   uint32_t is_outer = t->space.rank == 3;
   memset(out, 0, sizeof *out);
@@ -58,7 +58,7 @@ int ops_find_taken(const ops_terms *t, term_id root, uint32_t storage, const ops
   out->extent = gather->extent, out->stride = (uint64_t)gather->stride;
   out->x.slot = gather->storage, out->y.slot = storage, out->index.slot = index->storage;
   tell_bounds((ops_bounds)gather->bounds, index, out);
-  return out->length * atlas_bytes((atlas_type)out->type) >= LEAST_BYTES && index->kind == TERM_LOAD &&
+  return out->length * atlas_bytes((atlas_type)out->type) >= OPS_OWN_ROW_BYTES && index->kind == TERM_LOAD &&
          finds_groups(&row, is_outer, &index->form, &out->index) &&
          finds_groups(&space, is_outer, &gather->form, &out->x) && finds_groups(&space, is_outer, place, &out->y);
 }

@@ -1,22 +1,16 @@
 /* rows.c - reductions along one set of axes become programs: which way suits which rows. */
 #include "ops/write/row_group.h"
+#include "ops/write/ops_tuning.h"
 
 #include <string.h>
 
-enum {
-  FEW_ROWS_GPU = 512, /* blocks that fill a GPU */
-  FEW_CHUNKS_GPU = 2048, /* warps that hold a chunk each, and so much of a multiprocessor */
-  FEW_ROWS_PROCESSOR = 32,
-  FEW_ROWS_HELD = 8
-};
-
 static int has_few_rows(const row_group *g) {
-  return g->rows < (g->group->plan->for_gpu ? FEW_ROWS_GPU : FEW_ROWS_PROCESSOR);
+  return g->rows < (g->group->plan->for_gpu ? OPS_FEW_ROWS_GPU : OPS_FEW_ROWS_PROCESSOR);
 }
 
 /* Blocks that are spread fill a GPU by fewer rows. */
 static int has_few_blocks(const row_group *g, const ops_layout *layout) {
-  return has_few_rows(g) && (layout->chunks == 0 || g->rows * layout->chunks < FEW_CHUNKS_GPU);
+  return has_few_rows(g) && (layout->chunks == 0 || g->rows * layout->chunks < OPS_FEW_CHUNKS_GPU);
 }
 
 static hg_status write_rows(row_group *g);
@@ -54,7 +48,7 @@ static int has_stages_apart(const row_group *g, int is_held) {
   if (g->reduction_count > ROWS_MOST_PARTS) return 0;
   if (ops_columns_lie_apart(g)) return g->columns > OPS_CHUNK || !g->group->plan->for_gpu;
   if (g->columns <= OPS_CHUNK) return 0;
-  return (is_held ? g->rows < FEW_ROWS_HELD : has_few_rows(g)) ||
+  return (is_held ? g->rows < OPS_FEW_ROWS_HELD : has_few_rows(g)) ||
          (!is_held && (g->group->plan->for_gpu || !ops_rows_loop_can(g)));
 }
 

@@ -10,6 +10,7 @@
  * Of short rows a block has several, whose exchanges go side by side; what each has one of, a logarithm or a root, a
  * lane computes for all. Of the shortest a lane has one by itself. */
 #include "ops/write/row_group.h"
+#include "ops/write/ops_tuning.h"
 
 #include "atlas/tables.h"
 #include "atlas/value.h"
@@ -566,22 +567,23 @@ static int has_functions(const row_group *g) {
  * and 310; of 4096 309 and 315. */
 static void shape_for_gpu(const row_group *g, ops_layout *layout) {
   uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held), beside = g->columns * bytes_beside(g) / 8;
-  uint32_t bytes = ops_row_element_bytes(g), wide = bytes == 8 ? 2 : 4;
+  uint32_t bytes = ops_row_element_bytes(g), wide = bytes == 8 ? 2 : OPS_HELD_WIDE;
   layout->rows = 1;
   layout->lanes = 32;
-  uint64_t most = bytes <= 2 && g->columns > OPS_CHUNK && has_functions(g) ? 64 : 32; /* words of a lane */
-  while (layout->lanes < 1024 && layout->lanes * most < words) layout->lanes *= 2;
-  while (layout->lanes < 512 && layout->lanes * most < words + beside) layout->lanes *= 2;
-  if (layout->lanes == 32 && words > 512 && bytes >= 4) layout->lanes = 64;
-  if (layout->lanes >= 256) wide = 2;
+  uint64_t most =
+      bytes <= 2 && g->columns > OPS_CHUNK && has_functions(g) ? OPS_HELD_WORDS_OF_FUNCTIONS : OPS_HELD_WORDS;
+  while (layout->lanes < OPS_HELD_LANES && layout->lanes * most < words) layout->lanes *= 2;
+  while (layout->lanes < OPS_HELD_LANES_BESIDE && layout->lanes * most < words + beside) layout->lanes *= 2;
+  if (layout->lanes == 32 && words > OPS_HELD_WORDS_OF_WARP && bytes >= 4) layout->lanes = 64;
+  if (layout->lanes >= OPS_HELD_WIDE_LANES) wide = 2;
   int full = ops_row_has_full_results(g);
-  if (!full && bytes <= 2 && g->columns > 512 && layout->lanes < 64) layout->lanes = 64;
-  int is_short = !full && g->most_held == 0 && g->columns * bytes <= 512;
-  if (g->columns <= 512) wide = is_short ? 2 : 1;
+  if (!full && bytes <= 2 && g->columns > OPS_HELD_SHORT && layout->lanes < 64) layout->lanes = 64;
+  int is_short = !full && g->most_held == 0 && g->columns * bytes <= OPS_HELD_SHORT;
+  if (g->columns <= OPS_HELD_SHORT) wide = is_short ? 2 : 1;
   layout->wide = ops_row_neighbours(g, wide);
   uint32_t each = (uint32_t)(g->columns + layout->lanes - 1) / layout->lanes;
-  while (layout->rows < ROWS_MOST_ROWS && g->columns * layout->rows * 2 * (full ? 4 : bytes) <= 4096 &&
-         each * layout->rows < (full ? 16 : is_short ? 64 : 32))
+  while (layout->rows < ROWS_MOST_ROWS && g->columns * layout->rows * 2 * (full ? 4 : bytes) <= OPS_HELD_BLOCK_BYTES &&
+         each * layout->rows < (full ? OPS_HELD_ROWS_FULL : is_short ? OPS_HELD_ROWS_SHORT : OPS_HELD_ROWS))
     layout->rows *= 2;
 }
 
@@ -590,15 +592,15 @@ static void shape_for_gpu(const row_group *g, ops_layout *layout) {
  * code anyway, for its length or for functions of the row's results. Zen 4, us at 512K f32, with four and sixteen:
  * layer norm of rows of 300 214 and 118, of 1000 112 and 98, of 3000 196 and 105; softmax of 300 418 and 242. */
 static void shape_for_processor(const row_group *g, ops_layout *layout) {
-  enum { FEWEST_LANES = 64, MOST_LOADS = 16, MOST_OF_FUNCTIONS = 2048 };
-  uint64_t columns = g->columns, words = g->most_held == 0 ? 1 : g->most_held, loads = MOST_LOADS / words;
+  uint64_t columns = g->columns, words = g->most_held == 0 ? 1 : g->most_held, loads = OPS_TAIL_COLUMNS / words;
   layout->rows = layout->wide = 1;
-  layout->lanes = 16;
-  while (layout->lanes < 256 && layout->lanes < columns) layout->lanes *= 2;
-  while (layout->lanes < 1024 && columns > 4 * (uint64_t)layout->lanes) layout->lanes *= 2;
-  while (layout->rows < 4 && columns * layout->rows <= 512) layout->rows *= 2;
-  if (has_functions(g) && (columns > MOST_OF_FUNCTIONS || !ops_row_has_full_results(g))) return;
-  while (layout->lanes > FEWEST_LANES && columns % layout->lanes != 0 && 2 * columns <= loads * layout->lanes)
+  layout->lanes = OPS_PROCESSOR_LEAST_LANES;
+  while (layout->lanes < OPS_PROCESSOR_LANES && layout->lanes < columns) layout->lanes *= 2;
+  while (layout->lanes < OPS_PROCESSOR_MOST_LANES && columns > OPS_PROCESSOR_COLUMNS * (uint64_t)layout->lanes)
+    layout->lanes *= 2;
+  while (layout->rows < OPS_PROCESSOR_ROWS && columns * layout->rows <= OPS_PROCESSOR_ROWS_COLUMNS) layout->rows *= 2;
+  if (has_functions(g) && (columns > OPS_TAIL_COLUMNS_OF_FUNCTIONS || !ops_row_has_full_results(g))) return;
+  while (layout->lanes > OPS_TAIL_LEAST_LANES && columns % layout->lanes != 0 && 2 * columns <= loads * layout->lanes)
     layout->lanes /= 2;
 }
 
@@ -608,8 +610,8 @@ static void shape_for_processor(const row_group *g, ops_layout *layout) {
  * 65536: 744 and 652 us (32 columns a lane and neighbour: 1199 and 1252); of 131072: 770 and 660 (rows_shared.c: 976
  * and 847); softmax of 98304: 940 (1078), of 40960: 1041 (765). */
 static int shape_by_chunks(const row_group *g, ops_layout *layout) {
-  enum { WARP = 32, FEWEST = 16 };
-  uint64_t count = g->columns / OPS_CHUNK, chunks = FEWEST;
+  enum { WARP = 32 };
+  uint64_t count = g->columns / OPS_CHUNK, chunks = OPS_HELD_LEAST_CHUNKS;
   while (chunks < count && chunks < WARP) chunks *= 2;
   if (!g->group->plan->target.spreads_blocks || g->columns % OPS_CHUNK != 0 || count > WARP || 4 * count < 3 * chunks)
     return 0;
@@ -622,18 +624,17 @@ static int shape_by_chunks(const row_group *g, ops_layout *layout) {
 }
 
 int ops_rows_held_layout(const row_group *g, ops_layout *layout) {
-  enum { MOST_COLUMNS = 65536, MOST_WORDS = 96, MOST_OF_LANE = 16, MOST_OF_LANE_APART = 64 };
   memset(layout, 0, sizeof *layout);
   if (g->rows > INT32_MAX) return 0;
   if (shape_by_chunks(g, layout)) return 1;
-  if (g->columns > MOST_COLUMNS) return 0;
+  if (g->columns > OPS_HELD_COLUMNS) return 0;
   uint32_t words = g->most_held == 0 ? 1 : g->most_held;
   if (g->group->plan->for_gpu) shape_for_gpu(g, layout);
   else shape_for_processor(g, layout);
-  if (g->columns * words <= (ops_columns_lie_apart(g) ? MOST_OF_LANE_APART : MOST_OF_LANE))
+  if (g->columns * words <= (ops_columns_lie_apart(g) ? OPS_HELD_ALONE_APART : OPS_HELD_ALONE))
     *layout = (ops_layout){.lanes = 1, .wide = 1, .rows = 1};
   uint32_t step = layout->lanes * layout->wide;
   layout->loads = (uint32_t)((g->columns + step - 1) / step);
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  return layout->loads * layout->wide * words <= MOST_WORDS && chunks * layout->wide <= OPS_MOST_PARTS;
+  return layout->loads * layout->wide * words <= OPS_HELD_LANE_WORDS && chunks * layout->wide <= OPS_MOST_PARTS;
 }

@@ -4,12 +4,11 @@
  * i keeps that of chunk i, and the lanes' fold after the loop is order F over them. Where order does not matter a lane
  * keeps what it has, and nothing is exchanged within the loop. */
 #include "ops/write/row_group.h"
+#include "ops/write/ops_tuning.h"
 
 #include "atlas/value.h"
 
 #include <string.h>
-
-enum { LOADS_AND_STORES = 4 /* of a processor's round that folds nothing */ };
 
 typedef struct loop_row {
   row_group *g;
@@ -303,7 +302,7 @@ static void write_stages(loop_row *l) {
     end_kept(l);
   }
   ops_register_free(&l->code, first);
-  if (stores && !g->group->plan->for_gpu) l->layout.loads = LOADS_AND_STORES;
+  if (stores && !g->group->plan->for_gpu) l->layout.loads = OPS_LOOP_STORE_LOADS;
   if (stores) over_chunks(l, store_chunk);
   ops_row_finish(g, &l->code, 1);
 }
@@ -311,7 +310,8 @@ static void write_stages(loop_row *l) {
 /* ---- the program ----------------------------------------------------------------------------------------------- */
 
 static ops_layout chunk_layout(const row_group *g) {
-  ops_layout layout = {.lanes = 256, .wide = g->group->plan->for_gpu ? ops_row_neighbours(g, 4) : 1};
+  ops_layout layout = {.lanes = OPS_LOOP_LANES,
+                       .wide = g->group->plan->for_gpu ? ops_row_neighbours(g, OPS_LOOP_WIDE) : 1};
   if (ops_row_element_bytes(g) == 8 && layout.wide > 2) layout.wide = 2;
   layout.loads = OPS_CHUNK / (layout.lanes * layout.wide);
   return layout;
@@ -327,7 +327,6 @@ int ops_rows_loop_can(const row_group *g) {
 /* A processor reads a row that its caches hold again in less time than registers take that a frame stands in for, if
  * little is to be computed again, and a chunk's code is short. */
 int ops_rows_loop_pays(const row_group *g) {
-  enum { LITTLE = 4 };
   if (g->group->plan->for_gpu || !ops_rows_loop_can(g)) return 0;
   if (g->columns == OPS_CHUNK && g->held_count == 0) return 0; /* a chunk that is read once */
   for (uint32_t i = 0; i < g->reduction_count; i++)
@@ -335,7 +334,7 @@ int ops_rows_loop_pays(const row_group *g) {
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
     int is_folded = g->stage[id] + 1u < g->stage_count && varies_by_column(g, id);
-    if (term->kind == TERM_POINTWISE && is_folded && ops_work_of((atlas_op)term->op) > LITTLE) return 0;
+    if (term->kind == TERM_POINTWISE && is_folded && ops_work_of((atlas_op)term->op) > OPS_LOOP_LITTLE_WORK) return 0;
   }
   return 1;
 }

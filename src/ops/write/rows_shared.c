@@ -12,6 +12,7 @@
  * within the unit; the lowest number the units, which come in bit-reversed order or in its reverse, so that a binary
  * counter folds them. What lanes have of a set then folds in shared memory, and lane i keeps chunk i. */
 #include "ops/write/row_group.h"
+#include "ops/write/ops_tuning.h"
 
 #include "atlas/value.h"
 
@@ -21,15 +22,11 @@ enum {
   WARP = 32,
   WARPS = 32,
   LANES = WARP * WARPS,
-  ELEMENTS = 16, /* of a lane in a unit: its loads go out together */
   LEVELS = 3,
-  UNITS = 1 << LEVELS, /* of a chunk: OPS_CHUNK / (WARP * ELEMENTS) */
+  UNITS = 1 << LEVELS, /* of a chunk: OPS_CHUNK / (WARP * OPS_SHARED_LOADS) */
   SET = WARPS * OPS_CHUNK,
-  MOST_WIDE = 4,
   MOST_LOADS = 2,
-  MOST_HELD = 65536, /* columns: of rows_held.c */
   OF_WARP = 8,           /* parts of a warp's chunk for each neighbour, when two bits of the lane have folded */
-  OF_COLLECTIVES = 8192, /* bytes of shared memory that are left to these */
   IS_SHARED = 3,
   IS_SKIPPED = 4,
   IS_EARLY = 5 /* and the next: by level */
@@ -40,7 +37,7 @@ typedef struct shared_load {
   term_id term;
   uint32_t stages; /* bit s: stage s reads it */
   uint16_t symbol;
-  uint16_t element[ELEMENTS]; /* registers */
+  uint16_t element[OPS_SHARED_LOADS]; /* registers */
 } shared_load;
 
 typedef struct shared_row {
@@ -58,7 +55,7 @@ typedef struct shared_row {
   uint16_t column; /* of a load that may reach beyond the row */
   const row_reduction *reduction;
   ops_fold fold;
-  uint16_t part[ROWS_MOST_REDUCTIONS][MOST_WIDE][LEVELS + 1]; /* by reduction, neighbour and level: what waits for
+  uint16_t part[ROWS_MOST_REDUCTIONS][OPS_SHARED_WIDE][LEVELS + 1]; /* by reduction, neighbour and level: what waits for
                                                                   its other half; at last the set's */
   uint16_t kept[ROWS_MOST_REDUCTIONS];            /* what the lane has of the row so far */
   uint16_t parts[ROWS_MOST_REDUCTIONS], folded[ROWS_MOST_REDUCTIONS]; /* symbols */
@@ -110,10 +107,10 @@ static uint32_t bytes_of(atlas_type type) { return atlas_type_bits(type) / 8; }
 
 /* Units for which a block has shared memory, by the side of what its reductions take. */
 static uint32_t count_units(const row_group *g, const shared_load *loads, uint32_t load_count) {
-  uint64_t unit = 0, beside = OF_COLLECTIVES, most = (g->columns + SET - 1) / SET * UNITS;
-  uint32_t wide = ops_row_neighbours(g, MOST_WIDE), room = g->group->plan->target.shared_bytes;
+  uint64_t unit = 0, beside = OPS_SHARED_COLLECTIVES, most = (g->columns + SET - 1) / SET * UNITS;
+  uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE), room = g->group->plan->target.shared_bytes;
   for (uint32_t i = 0; i < load_count; i++)
-    unit += (uint64_t)LANES * ELEMENTS * bytes_of((atlas_type)ops_term_at(&g->terms, loads[i].term)->type);
+    unit += (uint64_t)LANES * OPS_SHARED_LOADS * bytes_of((atlas_type)ops_term_at(&g->terms, loads[i].term)->type);
   for (uint32_t i = 0; i < g->reduction_count; i++)
     beside += (uint64_t)(LANES + WARPS * OF_WARP) * wide * bytes_of((atlas_type)g->reductions[i].type);
   if (unit == 0 || room <= beside) return 0;
@@ -123,7 +120,7 @@ static uint32_t count_units(const row_group *g, const shared_load *loads, uint32
 int ops_rows_shared_can(const row_group *g) {
   const ops_target *target = &g->group->plan->target;
   shared_load loads[MOST_LOADS];
-  if (!target->for_gpu || g->reduction_count == 0 || g->columns <= MOST_HELD) return 0;
+  if (!target->for_gpu || g->reduction_count == 0 || g->columns <= OPS_HELD_COLUMNS) return 0;
   if (g->rows < 2 * (uint64_t)target->units || target->units == 0 || g->rows > INT32_MAX) return 0;
   if ((g->columns + OPS_CHUNK - 1) / OPS_CHUNK > LANES || ops_row_element_bytes(g) > 4) return 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
@@ -142,7 +139,7 @@ static void set_element(void *context, uint32_t element) {
 static void load_from_memory(shared_row *l, const shared_load *load) {
   ops_code *code = &l->code;
   atlas_type type = (atlas_type)ops_term_at(&l->g->terms, load->term)->type;
-  for (uint32_t e = 0; e < ELEMENTS; e++) {
+  for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) {
     set_element(l, e);
     atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(load->element[e]),
                atlas_reg(ops_value(code, load->term)));
@@ -154,7 +151,7 @@ static void load_from_memory(shared_row *l, const shared_load *load) {
 static void move_shared(shared_row *l, const shared_load *load, atlas_op op, uint16_t at) {
   atlas_type type = (atlas_type)ops_term_at(&l->g->terms, load->term)->type;
   uint32_t wide = l->layout.wide;
-  for (uint32_t e = 0; e < ELEMENTS; e++) {
+  for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) {
     atlas_operand memory = atlas_mem_reg(load->symbol, at, (int64_t)(e / wide) * LANES * wide + e % wide);
     atlas_operand element = atlas_reg(load->element[e]);
     if (op == ATLAS_OP_sts) atlas_emit(l->code.builder, op, type, 2, memory, element);
@@ -174,7 +171,7 @@ static void fetch(shared_row *l) {
   }
   uint16_t at = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   emit_index(l, ATLAS_OP_mul, at, at, l->layout.wide);
-  emit_mad(l, at, l->unit, LANES * ELEMENTS, at);
+  emit_mad(l, at, l->unit, LANES * OPS_SHARED_LOADS, at);
   atlas_emit(b, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(IS_SHARED), atlas_reg(l->unit),
              atlas_bits(l->shared_units));
   if (first != 0) {
@@ -228,7 +225,7 @@ static void add_unit(shared_row *l, uint32_t i) {
   uint32_t wide = l->layout.wide;
   for (uint32_t w = 0; w < wide; w++) {
     uint16_t *part = l->part[i][w];
-    ops_held own = ops_own(&l->fold, ops_fold_leaves(&l->fold, w, wide, ELEMENTS / wide, leaf, l));
+    ops_held own = ops_own(&l->fold, ops_fold_leaves(&l->fold, w, wide, OPS_SHARED_LOADS / wide, leaf, l));
     for (uint32_t level = 0; level < LEVELS; level++) {
       ops_held both = ops_fold_two(&l->fold, (ops_held){part[level], 0}, (ops_held){own.reg, 0});
       atlas_emit(l->code.builder, ATLAS_OP_sel, (atlas_type)l->fold.type, 4, atlas_reg(part[level]),
@@ -290,7 +287,7 @@ static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
   atlas_emit_branch(code->builder, IS_SKIPPED, 0, done);
   emit_index(l, ATLAS_OP_rem, at, lane, WARPS);
   emit_index(l, ATLAS_OP_mul, at, at, OF_WARP);
-  ops_held of[MOST_WIDE];
+  ops_held of[OPS_SHARED_WIDE];
   for (uint32_t w = 0; w < l->layout.wide; w++) {
     shared_values v = {l, l->folded[i], at, w * (uint32_t)(WARPS * OF_WARP), 1};
     of[w] = ops_fold_leaves(&l->fold, 0, 1, OF_WARP, shared_value, &v);
@@ -350,7 +347,7 @@ static void reduce_unit(shared_row *l) {
       add_unit(l, i);
       continue;
     }
-    ops_held own = ops_fold_leaves(&l->fold, 0, 1, ELEMENTS, leaf, l), kept = {l->kept[i], 1};
+    ops_held own = ops_fold_leaves(&l->fold, 0, 1, OPS_SHARED_LOADS, leaf, l), kept = {l->kept[i], 1};
     l->kept[i] = ops_fold_two(&l->fold, kept, own).reg;
   }
   end_set(l);
@@ -470,8 +467,8 @@ static void begin_block(shared_row *l) {
     shared_load *load = &l->loads[i];
     atlas_type type = (atlas_type)ops_term_at(&g->terms, load->term)->type;
     load->symbol = atlas_builder_shared(b, (char[]){'h', (char)('a' + i), '\0'}, type,
-                                        l->shared_units * LANES * ELEMENTS);
-    for (uint32_t e = 0; e < ELEMENTS; e++) load->element[e] = ops_register(code);
+                                        l->shared_units * LANES * OPS_SHARED_LOADS);
+    for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) load->element[e] = ops_register(code);
   }
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     atlas_type type = (atlas_type)g->reductions[i].type;
@@ -500,8 +497,8 @@ hg_status ops_rows_shared(row_group *g, ops_step *step) {
   l->g = g;
   l->load_count = find_loads(g, l->loads);
   l->shared_units = count_units(g, l->loads, l->load_count);
-  uint32_t wide = ops_row_neighbours(g, MOST_WIDE);
-  l->layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = ELEMENTS / wide, .rows = 1};
+  uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE);
+  l->layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
   hg_status status = ops_row_code_begin(g, &l->code, step, "shared_rows");
   if (status == HG_OK) {
     begin_block(l);

@@ -8,11 +8,10 @@
  * first one of a list folds it; but not where a CPU itself adds up whole rows. Columns are counted along the axes that
  * the index varies along: of an index for whole rows there is one. */
 #include "ops/write/own_rows.h"
+#include "ops/write/ops_tuning.h"
 #include "ops/write/scatter.h"
 
 #include <string.h>
-
-enum { FEW = 4 /* values that are folded in registers */ };
 
 /* ---- adding: lists of each place's sources ----------------------------------------------------------------------- */
 
@@ -230,14 +229,15 @@ static void listed_value(scatter_launch *l, term_id source, uint32_t along, uint
   forget_all(code); /* the value is not there behind a branch */
 }
 
-/* F of up to FEW values: those that are not there are the last one's places, and the identity. */
+/* F of up to OPS_SCATTER_IN_REGISTERS values: those that are not there are the last one's places, and the identity. */
 static void sum_few(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
   atlas_type type = (atlas_type)l->s->node->type;
-  uint16_t value[FEW], last = ops_register(code), at = ops_register(code), wide = ops_register(code);
+  uint16_t value[OPS_SCATTER_IN_REGISTERS], last = ops_register(code), at = ops_register(code),
+                                            wide = ops_register(code);
   ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, last, atlas_reg(count), atlas_bits(1));
-  for (uint32_t i = 0; i < FEW; i++) {
+  for (uint32_t i = 0; i < OPS_SCATTER_IN_REGISTERS; i++) {
     value[i] = ops_register(code);
     ops_scatter_emit(l, ATLAS_OP_min, l->s->number, at, atlas_reg(last), atlas_bits(i));
     atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(wide), atlas_reg(at));
@@ -248,16 +248,16 @@ static void sum_few(scatter_launch *l, term_id source, uint32_t along, uint16_t 
     atlas_emit(b, ATLAS_OP_sel, type, 4, atlas_reg(value[i]), atlas_pred(IS_THERE), atlas_reg(value[i]),
                atlas_reg(sum));
   }
-  for (uint32_t half = FEW / 2; half > 0; half /= 2)
+  for (uint32_t half = OPS_SCATTER_IN_REGISTERS / 2; half > 0; half /= 2)
     for (uint32_t i = 0; i < half; i++)
       ops_scatter_emit(l, ATLAS_OP_add, type, value[i], atlas_reg(value[i]), atlas_reg(value[i + half]));
   atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(value[0]));
-  for (uint32_t i = 0; i < FEW; i++) ops_register_free(code, value[i]);
+  for (uint32_t i = 0; i < OPS_SCATTER_IN_REGISTERS; i++) ops_register_free(code, value[i]);
 }
 
 /* Where the levels of the counters lie: those of values at the list's own places, those of chunks behind them, and so
- * on. So many levels no list of more than FEW values has as to reach beyond its places: where they would, a counter
- * has one turn and its level is read by nobody. */
+ * on. So many levels no list of more than OPS_SCATTER_IN_REGISTERS values has as to reach beyond its places: where they
+ * would, a counter has one turn and its level is read by nobody. */
 static void find_levels(scatter_launch *l, uint16_t count, uint16_t list, uint16_t memory[MOST_DEPTH]) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
@@ -354,7 +354,8 @@ static void sum_listed(scatter_launch *l, term_id source, uint32_t along, uint16
     atlas_emit_branch(b, -1, 0, done);
     atlas_builder_place(b, several);
   }
-  atlas_emit(b, ATLAS_OP_set_lt, l->s->number, 3, atlas_pred(IS_MORE), atlas_bits(FEW), atlas_reg(count));
+  atlas_emit(b, ATLAS_OP_set_lt, l->s->number, 3, atlas_pred(IS_MORE), atlas_bits(OPS_SCATTER_IN_REGISTERS),
+             atlas_reg(count));
   atlas_emit_branch(b, IS_MORE, 0, many);
   sum_few(l, source, along, count, list, sum);
   atlas_emit_branch(b, -1, 0, done);
@@ -487,8 +488,7 @@ static hg_status find_columns(scatter *s) {
 
 /* Lanes one by one would wait for memory, source by source. */
 static int has_few_columns(const scatter *s) {
-  enum { MOST_SOURCES = 16 };
-  return s->group->plan->for_gpu && s->sources > MOST_SOURCES;
+  return s->group->plan->for_gpu && s->sources > OPS_SCATTER_FEW;
 }
 
 hg_status ops_scatter_add(scatter *s) {

@@ -6,17 +6,18 @@
  * with lower numbers. So the result depends on no order, but for where a place's list begins, which nobody sees. An
  * index out of range is a fault as it is counted, and in no list. */
 #include "ops/write/scatter.h"
+#include "ops/write/ops_tuning.h"
 
 #include <string.h>
 
-enum { LEAST_PART_BITS = 10, MOST_COUNTERS = 1 << 20, IS_FIRST = 3 };
+enum { IS_FIRST = 3 };
 
 /* Of the counters: place and part, and behind them for each column how much of its list is taken. Where parts begin,
  * each place has one more for where the last one ends. */
 static void choose_parts(scatter *s) {
   uint64_t most = 4 * s->columns * s->sources, last = s->sources - 1;
-  if (most < MOST_COUNTERS) most = MOST_COUNTERS;
-  s->part_bits = LEAST_PART_BITS;
+  if (most < OPS_SCATTER_COUNTERS) most = OPS_SCATTER_COUNTERS;
+  s->part_bits = OPS_SCATTER_PART_BITS;
   while (s->columns * s->places * ((last >> s->part_bits) + 1) > most && last >> s->part_bits != 0) s->part_bits++;
   s->parts = (uint32_t)(last >> s->part_bits) + 1;
 }

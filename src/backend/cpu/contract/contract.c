@@ -9,7 +9,7 @@
  * Where the result has few columns, a panel of A would be used a few times: rows of A that lie along K are then read
  * where they are, and a block goes row by row. */
 #include "backend/cpu/contract/contract.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "atlas/tables.h"
 #include "backend/cpu/contract/contract_kernels.h"

@@ -1,7 +1,7 @@
 /* run.c - the driver of the CPU engines: cuts a launch into tiles, gives tiles to workers, and merges what the workers
  * report. Results do not depend on the number of workers. */
 #include "backend/cpu/engine/tally.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "base/error.h"
 #include "base/threads.h"

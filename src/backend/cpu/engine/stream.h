@@ -1,9 +1,10 @@
-#include "backend/cpu/engine/tuning.h"
 /* stream.h - copies and fills with non-temporal (streaming) stores: for ranges so large that what is written would
  * evict everything else from the caches, only to be evicted itself before anything reads it. Where the machine has no
  * such stores, plain ones. Streaming stores are only fast beside prefetched loads. */
 #ifndef HG_CPU_STREAM_H
 #define HG_CPU_STREAM_H
+
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include <stddef.h>
 #include <stdint.h>

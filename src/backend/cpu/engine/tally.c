@@ -1,13 +1,13 @@
 /* tally.c - see tally.h. */
 #include "backend/cpu/engine/tally.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "atlas/arith.h"
 #include "atlas/tables.h"
 
 #include <string.h>
 
-enum { NO_TALLY = UINT16_MAX, LEAST_BYTES = 4 /* of an element */ };
+enum { NO_TALLY = UINT16_MAX, NARROWEST = 4 /* of an element */ };
 
 /* The identity element. */
 static uint64_t identity(uint16_t op, uint8_t type) {
@@ -52,7 +52,7 @@ uint64_t hg_cpu_find_tallies(const cpu_launch *run, uint32_t workers, cpu_tally 
   for (uint32_t i = 0; i < run->vector->insns.count; i++) note_access(run, vector_insn_at(run->vector, i), tallies);
   for (size_t s = 0; s < run->program->symbols.count; s++) {
     uint64_t size = run->launch->arguments[s].span.byte_count;
-    int is_small = bytes + size <= CPU_TALLY_BYTES && size / LEAST_BYTES * workers * CPU_TALLY_LANES <= run->lanes;
+    int is_small = bytes + size <= CPU_TALLY_BYTES && size / NARROWEST * workers * CPU_TALLY_LANES <= run->lanes;
     if (tallies[s].op == NO_TALLY || !is_small) tallies[s].op = 0;
     if (tallies[s].op == 0) continue;
     tallies[s].bytes = (uint32_t)size;

@@ -7,7 +7,7 @@
  * with copies of the values that several of them read. Chains only compute, and none reads another one's result, so
  * their order is free. */
 #include "backend/cpu/native/native.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
 

@@ -4,7 +4,7 @@
 #  define _GNU_SOURCE
 #endif
 #include "backend/cpu/native/code_pages.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "base/error.h"
 #include "base/files.h"

@@ -5,7 +5,7 @@
  * seldom proves that, so the stride is guessed here and checked when a group enters the loop. The loop then computes
  * such an index as one number. */
 #include "backend/cpu/native/loop.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* native.c - kernels of machine code: made of what the pipeline makes, and released; and the code as bytes. */
 #include "backend/cpu/native/native_kernel.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/native/pipeline.h"
 
 #include "base/error.h"

@@ -1,7 +1,7 @@
 /* plan.c - the plan of a kernel: where each value lives, and how long; how many vectors are interleaved. steps.c cuts
  * the steps, registers.c gives out registers. */
 #include "backend/cpu/native/loop.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/native/native_plan.h"
 
 #include "base/error.h"
@@ -228,14 +228,14 @@ static void find_cold(native_plan *p) {
   }
 }
 
-enum { MANY = 255 };
+enum { SATURATED = 255 };
 
 static void note_use(native_plan *p, uint32_t r, uint32_t i, int is_write) {
   if (r >= p->v->regs.count) return;
   uint32_t depth = p->depth[i];
   p->spill_cost[r] += UINT32_C(1) << (CPU_SPILL_LOG_TRIPS * depth);
-  if (depth == 0 || p->loop_uses[r] == MANY) return;
-  p->loop_uses[r] = is_write ? MANY : (uint8_t)(p->loop_uses[r] + 1);
+  if (depth == 0 || p->loop_uses[r] == SATURATED) return;
+  p->loop_uses[r] = is_write ? SATURATED : (uint8_t)(p->loop_uses[r] + 1);
 }
 
 /* In the long code of a whole block the next use counts, loops or not, but what can be loaded again costs less than a

@@ -8,7 +8,7 @@
  * NaN for other divisors, and code looks at q, which is a NaN then; where q is not between 2^-63 and 2^64 in all lanes,
  * it divides. */
 #include "backend/cpu/native/native.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "base/error.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"

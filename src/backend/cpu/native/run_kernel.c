@@ -1,7 +1,7 @@
 /* run_kernel.c - launches of machine code: each tile runs the kernel's steps in order, a region once for each run of
  * lanes that the tile has. */
 #include "backend/cpu/native/native_kernel.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "base/error.h"
 

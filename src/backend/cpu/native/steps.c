@@ -1,7 +1,7 @@
 /* steps.c - the steps of a kernel: where its program is cut into regions, instructions of the whole block, and jumps
  * that the block takes together. */
 #include "backend/cpu/native/native_plan.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "base/error.h"
 

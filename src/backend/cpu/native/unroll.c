@@ -5,7 +5,7 @@
  * where a value would depend on the way that lanes have taken, the program stays as it is. A STEP stays where the back
  * edge was, so lanes run out of steps where they did. */
 #include "backend/cpu/native/native.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
 

@@ -12,7 +12,7 @@
  * run out of steps one by one, or where the code would be too long. Lanes whose accesses race have no single answer, so
  * the order of slices is free. */
 #include "backend/cpu/native/wide.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "base/error.h"
 #include "vector/lower.h"
@@ -37,9 +37,9 @@ static void keep_loop(wide *w, uint32_t i) {
 /* 1 if a jump leads around a side that computes nothing, to one that does, or the other way round: that is behind a
  * JUMP_ANY, as what a block does with a row that there may be. */
 static int is_around_little(const wide *w, uint32_t i) {
-  enum { LITTLE = 2 };
+  enum { MOST_MOVES = 2 };
   const vector_insn *jump = vector_insn_at(w->from, i);
-  for (uint32_t k = i + 1; k <= i + 1 + LITTLE && k < jump->target; k++) {
+  for (uint32_t k = i + 1; k <= i + 1 + MOST_MOVES && k < jump->target; k++) {
     const vector_insn *insn = vector_insn_at(w->from, k);
     if (insn->op == VECTOR_JUMP) return insn->target > jump->target;
     if (insn->op != VECTOR_MOVE) return 0;

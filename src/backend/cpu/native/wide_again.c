@@ -3,7 +3,7 @@
  * row's mean. A row of dozens of them has no room in registers; the element is an operand in memory all the same
  * (hg_native_is_element), where a frame would have to be written first. */
 #include "backend/cpu/native/loop.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/native/wide.h"
 
 #include "base/error.h"

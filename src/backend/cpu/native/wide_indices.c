@@ -7,7 +7,7 @@
  * enough for all loads of a buffer by such sums (NATIVE_SPAN): if the greatest of the first numbers plus what is added
  * is in bounds, which it is not where it exceeds 32 bits, they all are. */
 #include "backend/cpu/native/loop.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/native/wide.h"
 
 #include "base/error.h"

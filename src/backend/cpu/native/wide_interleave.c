@@ -7,7 +7,7 @@
  * begin each with copies of the vectors that both read: so one load serves both. What is interleaved only computes, or
  * loads elements of shared memory that exist, so no order of effects changes. */
 #include "backend/cpu/native/wide.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "base/error.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"

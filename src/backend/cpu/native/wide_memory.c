@@ -4,7 +4,7 @@
  * A load of lanes of one register is that register, or a permutation of it. Other loads read memory. A store that no
  * load reads from memory is removed in the end (WIDE_UNREAD): shared memory does not outlive its block. */
 #include "backend/cpu/native/wide.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
 
 #include "atlas/arith.h"

@@ -12,7 +12,7 @@
  *
  * Only instructions without effects change places, behind the comparison that says that all elements exist. */
 #include "backend/cpu/native/wide.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "base/error.h"
 #include "vector/lower.h"

@@ -12,7 +12,7 @@
  * more registers than there are. So a long run of computations is written for the blocks of one column, and then for
  * those of the next. */
 #include "backend/cpu/native/wide.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "base/error.h"
 #include "vector/lower.h"

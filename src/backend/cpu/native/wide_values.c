@@ -1,6 +1,6 @@
 /* wide_values.c - values of a block's straight-line code: its registers, known bits, appending instructions. */
 #include "backend/cpu/native/wide.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "vector/lower.h"
 

@@ -1,6 +1,6 @@
 /* move_rows.c - whole rows by number: what is bound to them, numbers checked, and in which pieces threads do it. */
 #include "backend/cpu/rows/move_rows.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "atlas/tables.h"
 #include "backend/cpu/engine/stream.h"

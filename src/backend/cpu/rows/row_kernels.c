@@ -1,7 +1,7 @@
 /* row_kernels.c - the inner loops of what is done to rows. Compiled once for each instruction set, with KERNELS naming
  * it (see meson.build). */
 #include "backend/cpu/rows/row_kernels.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "backend/cpu/engine/vectors.h"
 

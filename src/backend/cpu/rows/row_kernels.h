@@ -1,7 +1,8 @@
-#include "backend/cpu/engine/tuning.h"
 /* row_kernels.h - the inner loops of what is done to rows, compiled once for each instruction set (row_kernels.c). */
 #ifndef HG_ROW_KERNELS_H
 #define HG_ROW_KERNELS_H
+
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,3 @@
-#include "backend/cpu/engine/tuning.h"
 /* row_sums.h - sums of rows in order F, for one type. Included by row_kernels.c with S (its name: f32), T, V (a vector
  * of T) and CANON, which makes a NaN the canonical one.
  *

@@ -1,6 +1,6 @@
 /* tile.c - the tile engine at run time: a table of rows and a loop over steps. */
 #include "backend/cpu/tile/tile.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "backend/cpu/engine/rows.h"
 #include "backend/cpu/tile/tile_plan.h"

@@ -1,5 +1,5 @@
 /* access.c - an access to memory: its address, and loads and stores of vectors. */
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/x86/x86_memory.h"
 
 #include "atlas/functions.h"

@@ -8,7 +8,7 @@
  *
  * Straight-line code asks for a row line by line, all along. */
 #include "backend/cpu/x86/x86_memory.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include <stddef.h>
 

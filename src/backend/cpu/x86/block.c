@@ -2,7 +2,7 @@
  * C code for block-wide instructions. Each region can be entered alone, too, and then returns. Blocks that have all
  * their lanes have a version of their own, in which the number of groups is known. */
 #include "backend/cpu/x86/emit_x86.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include <stddef.h>
 #include <string.h>

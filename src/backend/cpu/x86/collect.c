@@ -5,7 +5,7 @@
  * The tree is walked depth first, so that few registers hold it. Its instructions are those of the program: they are
  * written with registers of the vector program that nothing else names (native_build.temporaries). */
 #include "backend/cpu/x86/emit_x86.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include <stddef.h>
 

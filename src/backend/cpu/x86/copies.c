@@ -5,7 +5,7 @@
  * read, some copies ahead: so the later ones come while the processor computes with the first. That is for loads which
  * spans (span.c) say are in bounds, of buffers that do not change, so when they are done makes no difference. */
 #include "backend/cpu/x86/x86_memory.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 static int is_shared(const x86_emit *e, const vector_insn *insn) {
   return hg_x86_has_base(insn) && atlas_symbol_at(e->b->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;

@@ -3,7 +3,7 @@
  *
  * A copy with a lane out of bounds is done by C code. A block is one worker's, so shared memory needs no lock. Lanes
  * that update one location, and do not use its old value, are combined first. */
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/x86/x86_memory.h"
 
 #include "compiler/machine_ops.h"

@@ -1,7 +1,7 @@
 /* late.c - slow paths, behind the code that jumps to them; and the indices blane + u that they make, since nothing else
  * reads them as vectors: C code, where an access is out of bounds. */
 #include "backend/cpu/x86/x86_memory.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 /* 1 if the current instruction, an access, takes its index as a number in a general register, and has a slow path. */
 static int takes_number(const x86_emit *e, uint32_t index) {

@@ -7,7 +7,7 @@
  * again and the slow version goes on from that very instruction. It finds out which lane is at fault, and stays in its
  * loop. */
 #include "backend/cpu/x86/x86_predicate.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
  * done by C code. [x + lane] needs no check in full groups: the caller has checked it (native_entry). */
 #include "backend/cpu/x86/x86_memory.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include "atlas/functions.h"
 #include "base/bytes.h"

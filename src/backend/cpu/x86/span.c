@@ -1,7 +1,7 @@
 /* span.c - one comparison for the loads of a buffer by index sums (NATIVE_SPAN, native/wide_indices.c), and for all
  * accesses to a row (NATIVE_WITHIN, native/wide_bounds.c). */
 #include "backend/cpu/x86/x86_memory.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* straight.c - finds the regions of few lanes that get code without masks. */
 #include "backend/cpu/x86/emit_x86.h"
-#include "backend/cpu/engine/tuning.h"
+#include "backend/cpu/engine/cpu_tuning.h"
 
 /* 1 if the instruction only computes a value in registers or the frame, or accesses consecutive elements of 32 bits, in
  * all lanes. */

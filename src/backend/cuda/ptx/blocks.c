@@ -1,6 +1,6 @@
 /* blocks.c - kernels that see blocks: where a lane is, and what its block begins with. */
-#include "backend/gpu/tuning.h"
 #include "backend/cuda/ptx/ptx.h"
+#include "backend/cuda/ptx/ptx_tuning.h"
 
 #include <stddef.h>
 
@@ -208,9 +208,9 @@ void hg_ptx_clear_shared(ptx *p, uint32_t bytes) {
 /* Short arrays without a loop, so that the compiler may keep them in registers. */
 void hg_ptx_clear_local(ptx *p, uint32_t bytes) {
   enum { STORE_BYTES = 16 };
-  for (uint32_t i = 0; i < bytes && bytes <= GPU_CLEARING_STORES * STORE_BYTES; i += STORE_BYTES)
+  for (uint32_t i = 0; i < bytes && bytes <= PTX_CLEARING_STORES * STORE_BYTES; i += STORE_BYTES)
     hg_ptx_put(p, "\tst.local.v4.b32 [hg_local+%u], {0, 0, 0, 0};\n", (unsigned)i);
-  if (bytes <= GPU_CLEARING_STORES * STORE_BYTES) return;
+  if (bytes <= PTX_CLEARING_STORES * STORE_BYTES) return;
   ptx_name at = hg_ptx_new(p, PTX_32), end = hg_ptx_new(p, PTX_32), more = hg_ptx_new(p, PTX_PREDICATE),
            again = hg_ptx_label(p);
   hg_ptx_put(p, "\tmov.u32 %s, hg_local;\n", at.text);

@@ -2,8 +2,8 @@
  * left, scans by one of them.
  *
  * A lane that has ended has left its thread: barriers of the hardware count only threads that are still there. */
-#include "backend/gpu/tuning.h"
 #include "backend/cuda/ptx/exchange.h"
+#include "backend/cuda/ptx/ptx_tuning.h"
 
 #include "atlas/arith.h"
 
@@ -204,7 +204,7 @@ static void fold_here(ptx_exchange *c) {
  * any of them is kept during all, so only where lanes keep little. */
 static int may_share(const ptx *p, const gpu_exchange *x, uint8_t type) {
   uint32_t registers = p->plan->most_registers;
-  int may = gpu_is_short(p->plan) && !x->is_scan && registers > 0 && registers <= GPU_SHARED_FOLD_REGISTERS;
+  int may = gpu_is_short(p->plan) && !x->is_scan && registers > 0 && registers <= PTX_SHARED_FOLD_REGISTERS;
   for (uint32_t i = 0; i < x->count; i++)
     may &= ptx_insn(p, x->value[i])->type == type && ptx_insn(p, x->value[i])->op == ptx_insn(p, x->value[0])->op;
   return may;

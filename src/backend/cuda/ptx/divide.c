@@ -20,8 +20,8 @@
  * for the others.
  *
  * tests/unit/test_shared_work.c tries what is hard to round, and all fractions in f32. */
-#include "backend/gpu/tuning.h"
 #include "backend/cuda/ptx/ptx.h"
+#include "backend/cuda/ptx/ptx_tuning.h"
 
 #include "atlas/value.h"
 
@@ -59,7 +59,7 @@ int hg_ptx_calls_nothing(const ptx *p, uint16_t op) {
       roots += op == ATLAS_OP_sqrt;
     }
   }
-  return roots <= GPU_MOST_ROOTS;
+  return roots <= PTX_MOST_ROOTS;
 }
 
 /* ---- in f64 ------------------------------------------------------------------------------------------------------ */

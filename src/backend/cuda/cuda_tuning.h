@@ -1,4 +1,4 @@
-/* tuning.h - the constants of tuning.def: CUDA_<id>. */
+/* cuda_tuning.h - the constants of tuning.def: CUDA_<id>. */
 #ifndef HG_CUDA_TUNING_H
 #define HG_CUDA_TUNING_H
 

@@ -1,4 +1,4 @@
-/* tuning.h - the constants of tuning.def: CPU_<id>. */
+/* cpu_tuning.h - the constants of tuning.def: CPU_<id>. */
 #ifndef HG_CPU_TUNING_H
 #define HG_CPU_TUNING_H
 

@@ -1,4 +1,4 @@
-/* tuning.h - the constants of tuning.def: GPU_<id>. */
+/* gpu_tuning.h - the constants of tuning.def: GPU_<id>. */
 #ifndef HG_GPU_TUNING_H
 #define HG_GPU_TUNING_H
 

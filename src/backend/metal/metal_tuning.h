@@ -1,4 +1,4 @@
-/* tuning.h - the constants of tuning.def: METAL_<id>. */
+/* metal_tuning.h - the constants of tuning.def: METAL_<id>. */
 #ifndef HG_METAL_TUNING_H
 #define HG_METAL_TUNING_H
 

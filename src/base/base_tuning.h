@@ -1,4 +1,4 @@
-/* tuning.h - the constants of tuning.def: HG_<id>. */
+/* base_tuning.h - the constants of tuning.def: HG_<id>. */
 #ifndef HG_BASE_TUNING_H
 #define HG_BASE_TUNING_H
 

@@ -1,4 +1,4 @@
-/* tuning.h - the constants of tuning.def: COMPILER_<id>. */
+/* compiler_tuning.h - the constants of tuning.def: COMPILER_<id>. */
 #ifndef HG_COMPILER_TUNING_H
 #define HG_COMPILER_TUNING_H
 
