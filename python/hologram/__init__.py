@@ -20,6 +20,8 @@ from hologram._core import Executor as Executor
 from hologram._core import Program as Program
 from hologram._core import asarray as asarray
 from hologram._core import compute as compute
+from hologram._core import load as load
+from hologram._core import save as save
 from hologram._create import array as array
 from hologram._create import empty as empty
 from hologram._create import full as full

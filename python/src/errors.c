@@ -21,7 +21,8 @@ static const error_row *row_of(hg_status status) {
   rows[HG_INVALID_ARGUMENT] = (error_row){"InvalidArgument", &PyExc_ValueError, "An argument is not valid."};
   rows[HG_OUT_OF_MEMORY] = (error_row){"OutOfMemory", &PyExc_MemoryError, "Memory could not be allocated."};
   rows[HG_PARSE] = (error_row){"ParseError", &PyExc_ValueError, "A program's text is not valid: see line and column."};
-  rows[HG_FORMAT] = (error_row){"FormatError", &PyExc_ValueError, "A binary program is not valid."};
+  rows[HG_FORMAT] =
+      (error_row){"FormatError", &PyExc_ValueError, "A binary program, or a file of arrays, is not valid."};
   rows[HG_VERIFY] = (error_row){"VerifyError", &PyExc_ValueError, "A program does not verify: see line."};
   rows[HG_NOT_FOUND] = (error_row){"NotFound", &PyExc_LookupError, "There is no such name, file or device."};
   rows[HG_UNSUPPORTED] =

@@ -210,6 +210,8 @@ hgpy_storage *hgpy_storage_import(hgpy_device *device, void *memory, uint64_t by
 /* The same for as long as a call lasts, whose work is on the owner's own stream, if on any: nobody waits for it, and
  * nothing is given back. */
 hgpy_storage *hgpy_storage_lend(hgpy_device *device, void *memory, uint64_t byte_count);
+/* Of a buffer of the device's executor, which it takes, also where it fails. */
+hgpy_storage *hgpy_storage_of(hgpy_device *device, hg_buffer *buffer);
 /* A range of the executor's boundary pool. */
 hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uint64_t byte_count);
 /* What was taken is given back to its owner; the exception of a refusal stays as it is. */
@@ -486,6 +488,9 @@ PyObject *hgpy_array_interface(PyObject *self, void *of_cuda);
 void hgpy_array_hide(hgpy_array *array); /* its addresses are used no more */
 PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_read_arrow(PyObject *module, PyObject *const *values, Py_ssize_t count); /* arrow.c */
+PyObject *hgpy_asarray(PyObject *object); /* hologram.asarray(object) */
+PyObject *hgpy_load(PyObject *module, PyObject *arguments, PyObject *names); /* files.c */
+PyObject *hgpy_save(PyObject *module, PyObject *const *values, Py_ssize_t count);
 /* Fills a view of memory; `view->internal` is the caller's. */
 int hgpy_fill_view(Py_buffer *view, PyObject *object, hgpy_storage *storage, const hg_tensor *tensor, bool is_read_only,
                    int flags);

@@ -198,6 +198,17 @@ hgpy_storage *hgpy_storage_lend(hgpy_device *device, void *memory, uint64_t byte
   return storage;
 }
 
+hgpy_storage *hgpy_storage_of(hgpy_device *device, hg_buffer *buffer) {
+  hgpy_storage *storage = make_storage(device, hg_buffer_size(buffer));
+  if (storage == NULL) {
+    hg_buffer_release(buffer);
+    return NULL;
+  }
+  storage->buffer = buffer;
+  if (device->backend == HG_BACKEND_CPU) storage->address = hg_buffer_address(buffer);
+  return storage;
+}
+
 /* The executor's own memory, which it keeps. */
 hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uint64_t byte_count) {
   hgpy_storage *storage = make_storage(device, byte_count);

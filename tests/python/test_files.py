@@ -1,0 +1,176 @@
+"""hologram.load and save: .npy as NumPy reads and writes it, .safetensors as its own package does. What files of either kind may say
+is in tests/ops/test_files.py."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import hologram as hg
+import ml_dtypes
+import numpy as np
+import pytest
+
+DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
+TYPES = {"int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8, "uint16": np.uint16,
+         "uint32": np.uint32, "uint64": np.uint64, "float16": np.float16, "float32": np.float32, "float64": np.float64, "bool": np.bool_}
+
+
+def some(kind, shape=(3, 5)):
+    drawn = np.random.default_rng(7).integers(0, 2 if kind is np.bool_ else 100, shape)
+    return drawn.astype(kind)
+
+
+def same(ours, theirs):
+    found = np.asarray(ours)
+    return found.dtype == theirs.dtype and found.shape == theirs.shape and found.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("kind", TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize("shape", [(3, 5), (), (0, 4), (1, 2, 1, 3)])
+def test_npy_as_numpy(tmp_path, kind, shape):
+    values, path = some(kind, shape), tmp_path / "x.npy"
+    np.save(path, values)
+    loaded = hg.load(path)
+    assert same(loaded, values)
+    hg.save(tmp_path / "y.npy", loaded)
+    assert same(np.load(tmp_path / "y.npy"), values)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_types_that_numpy_lacks(tmp_path, name):
+    values = hg.asarray(some(np.float32)).astype(name)
+    hg.save(tmp_path / "x.safetensors", {"x": values})
+    loaded = hg.load(tmp_path / "x.safetensors")["x"]
+    assert loaded.dtype == values.dtype and np.array_equal(loaded.astype("f4"), values.astype("f4"))
+    if name == "bfloat16":
+        hg.save(tmp_path / "x.npy", values)
+        assert np.array_equal(np.load(tmp_path / "x.npy").view(ml_dtypes.bfloat16), np.asarray(values.astype("f4")))
+        assert hg.load(tmp_path / "x.npy").dtype == hg.bfloat16
+    else:
+        with pytest.raises(hg.Unsupported, match=r"\.npy has no type for f8e\dm\d; \.safetensors has one"):
+            hg.save(tmp_path / "x.npy", values)
+
+
+def test_what_is_saved(tmp_path):
+    """Arrays that are not computed yet, views, arrays of others, numbers."""
+    x = some(np.float32, (4, 6))
+    ours = hg.asarray(x)
+    tree = {"pending": hg.exp(ours) + 1, "transposed": ours.T, "every other": ours[::-1, ::2], "broadcast": hg.array_api.broadcast_to(ours[0], (3, 6)),
+            "numpy": x[:, 1], "fortran": np.asfortranarray(x), "number": 2.5, "list": [1, 2, 3], "ünïcode \"name\"\n": ours[1, 1]}
+    hg.save(tmp_path / "t.safetensors", tree)
+    loaded = hg.load(tmp_path / "t.safetensors")
+    assert set(loaded) == set(tree)
+    for name, value in tree.items():
+        assert np.array_equal(loaded[name], np.asarray(hg.asarray(value))), name
+    hg.save(tmp_path / "x.npy", ours.T)
+    assert np.array_equal(np.load(tmp_path / "x.npy"), x.T)
+    np.save(tmp_path / "f.npy", np.asfortranarray(x))
+    assert np.array_equal(hg.load(tmp_path / "f.npy"), x)
+    hg.save(tmp_path / "none.safetensors", {})
+    assert hg.load(tmp_path / "none.safetensors") == {}
+
+
+def test_as_safetensors(tmp_path):
+    theirs = pytest.importorskip("safetensors.numpy", reason="the package safetensors is not installed")
+    tree = {name: some(kind) for name, kind in TYPES.items()}
+    hg.save(tmp_path / "ours.safetensors", tree)
+    found = theirs.load_file(tmp_path / "ours.safetensors")
+    assert set(found) == set(tree) and all(same(found[name], tree[name]) for name in tree)
+    theirs.save_file(tree, tmp_path / "theirs.safetensors")
+    loaded = hg.load(tmp_path / "theirs.safetensors")
+    assert set(loaded) == set(tree) and all(same(loaded[name], tree[name]) for name in tree)
+
+
+def test_paths_and_devices(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = hg.asarray([1.0, 2.0])
+    for path in ("a.npy", b"b.npy", pathlib.Path("ä.npy")):
+        hg.save(path, x)
+        assert np.array_equal(hg.load(path), x)
+    other = hg.Executor("cpu", threads=1)
+    loaded = hg.load("a.npy", device=other)
+    assert loaded.device == other and np.array_equal(loaded + 1, [2.0, 3.0])
+    hg.save("c.npy", loaded * 2)
+    assert np.load("c.npy").tolist() == [2.0, 4.0]
+    loaded[0] = 5  # its memory is its own
+    assert np.load("a.npy").tolist() == [1.0, 2.0]
+
+
+@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+def test_on_a_gpu(tmp_path):
+    code = ("import hologram as hg, numpy as np\nx = hg.asarray(np.arange(6, dtype='f4'), device=hg.Executor('cuda'))\n"
+            "hg.save('y.npy', x * 2 + 1)\nprint(np.load('y.npy').tolist())\n"
+            "hg.save('t.safetensors', {'x': x, 't': x.reshape((2, 3)).T, 'n': np.ones(2)})\n"
+            "t = hg.load('t.safetensors', device=x.device)\n"
+            "print(all(v.device == x.device for v in t.values()), (t['t'] + 1).tolist(), hg.load('t.safetensors')['n'].tolist())\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path,
+                          env={**os.environ, "LD_LIBRARY_PATH": os.path.abspath(DOUBLE), "HOLOGRAM_CACHE": "0",
+                               "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep))})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[1.0, 3.0, 5.0, 7.0, 9.0, 11.0]", "True [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]] [1.0, 1.0]"]
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    """Whoever reads sees one that was there, while another is written."""
+    path, stop = tmp_path / "x.npy", threading.Event()
+    arrays = [hg.full((1 << 18,), value) for value in (1.0, 2.0)]
+    hg.save(path, arrays[0])
+
+    def write():
+        while not stop.is_set():
+            for array in arrays:
+                hg.save(path, array)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(20):
+            found = np.load(path)
+            assert found.min() == found.max() and found.shape == (1 << 18,)
+    finally:
+        stop.set()
+        writer.join()
+    assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_gradients(tmp_path):
+    def loss(x):
+        hg.save(tmp_path / "x.npy", x if aside is None else aside(x))
+        return (x * x).sum()
+
+    aside = None
+    with pytest.raises(TypeError, match="hologram.stop_gradient"):
+        hg.grad(loss)(hg.asarray([1.0, 2.0]))
+    aside = hg.stop_gradient
+    assert hg.grad(loss)(hg.asarray([1.0, 2.0])).tolist() == [2.0, 4.0]
+    assert np.load(tmp_path / "x.npy").tolist() == [1.0, 2.0]
+
+
+REFUSED = [
+    (lambda x: hg.save("x.txt", x), ValueError, r"'x.txt': the name of a file of arrays ends in .npy or .safetensors"),
+    (lambda x: hg.load(".npy"), ValueError, r"'.npy': the name of a file"),
+    (lambda x: hg.load(3), TypeError, r"expected str, bytes or os.PathLike object, not int"),
+    (lambda x: hg.save("x.npy", {"x": x}), TypeError, r"'x.npy': .npy holds one array; a dict of them goes into .safetensors"),
+    (lambda x: hg.save("x.safetensors", x), TypeError, r"holds a dict of names and arrays; one array goes into .npy"),
+    (lambda x: hg.save("x.safetensors", {1: x}), TypeError, r"save: names of arrays are of type str, not 1"),
+    (lambda x: hg.save("x.safetensors", {"a\0b": x}), ValueError, r"save: the name 'a\\x00b' has a character of code 0"),
+    (lambda x: hg.save("x.safetensors", {"__metadata__": x}), hg.InvalidArgument, r"another one than '__metadata__'"),
+    (lambda x: hg.save("x.safetensors", {"x": object()}), TypeError, r"object"),
+    (lambda x: hg.save("x.npy"), TypeError, r"save takes a path and an array or a dict, not 1 values"),
+    (lambda x: hg.save("nowhere/x.npy", x), hg.FileError, r"nowhere/x.npy: cannot be written"),
+    (lambda x: hg.load("nowhere.npy"), hg.FileError, r"nowhere.npy: cannot be read: there is no such file"),
+    (lambda x: hg.load("bad.npy"), hg.FormatError, r"bad.npy: is no .npy file"),
+    (lambda x: hg.load("bad.safetensors"), hg.FormatError, r"bad.safetensors: is no .safetensors file"),
+]
+
+
+@pytest.mark.parametrize("act, error, words", REFUSED)
+def test_refused(tmp_path, monkeypatch, act, error, words):
+    monkeypatch.chdir(tmp_path)
+    for name in ("bad.npy", "bad.safetensors"):
+        pathlib.Path(name).write_bytes(b"hello")
+    with pytest.raises(error, match=words):
+        act(hg.asarray([1.0]))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.npy", "bad.safetensors"]
