@@ -105,10 +105,10 @@ static void release_saved(saved *s) {
 }
 
 static bool make_room(saved *s, size_t room, bool has_names) {
-  s->nodes = PyMem_Calloc(room + 1, sizeof *s->nodes);
+  s->nodes = PyMem_Calloc(room + 1, sizeof(void *));
   s->tensors = PyMem_Calloc(room + 1, sizeof *s->tensors);
   if (has_names) {
-    s->names = PyMem_Calloc(room + 1, sizeof *s->names);
+    s->names = PyMem_Calloc(room + 1, sizeof(void *));
     s->texts = PyMem_Calloc(room + 1, sizeof *s->texts);
   }
   if (s->nodes != NULL && s->tensors != NULL && (!has_names || (s->names != NULL && s->texts != NULL))) return true;
