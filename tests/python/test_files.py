@@ -58,7 +58,8 @@ def test_what_is_saved(tmp_path):
     x = some(np.float32, (4, 6))
     ours = hg.asarray(x)
     tree = {"pending": hg.exp(ours) + 1, "transposed": ours.T, "every other": ours[::-1, ::2],
-            "broadcast": hg.array_api.broadcast_to(ours[0], (3, 6)), "numpy": x[:, 1], "fortran": np.asfortranarray(x), "number": 2.5, "list": [1, 2, 3], "ünïcode \"name\"\n": ours[1, 1]}
+            "broadcast": hg.array_api.broadcast_to(ours[0], (3, 6)), "numpy": x[:, 1], "fortran": np.asfortranarray(x),
+            "number": 2.5, "list": [1, 2, 3], "ünïcode \"name\"\n": ours[1, 1]}
     hg.save(tmp_path / "t.safetensors", tree)
     loaded = hg.load(tmp_path / "t.safetensors")
     assert set(loaded) == set(tree)
