@@ -124,9 +124,16 @@ def test_integers():
     all_of_them = draw("integers", [1001], low=-2**31, high=2**31 - 1)
     assert np.array_equal(all_of_them, (words * (2**32 - 1) >> 32).astype(np.int64) - 2**31)
     assert draw("integers", [50], low=4, high=5).tolist() == [4] * 50
-    for low, high in ((3, 3), (4, 3), (0, 2**32)):
-        with pytest.raises(Error, match="1 to 2\\^32 - 1"):
+    for low, high in ((3, 3), (4, 3), (-1, 2**63 - 1)):
+        with pytest.raises(Error, match="1 to 2\\^63 - 1"):
             draw("integers", [4], low=low, high=high)
+
+
+def test_integers_of_many():
+    words = [int(word) for word in draw("random_bits", [2002])]
+    for low, high in ((0, 2**32), (-5, 2**40 + 7), (-2**62, 2**62 - 1), (0, 2**63 - 1)):
+        right = [low + ((words[2 * i] << 32 | words[2 * i + 1]) * (high - low) >> 64) for i in range(1001)]
+        assert draw("integers", [7, 143], low=low, high=high).reshape(-1).tolist() == right
 
 
 def test_integers_are_uniform():

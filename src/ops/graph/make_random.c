@@ -40,15 +40,20 @@ static value_id unit_f32(hg_computation *c, value_id word) {
   return ops_binary(c, ATLAS_OP_mul, top, number(c, ATLAS_f32, 0x1p-24, &shape));
 }
 
-/* ((a << 32 | b) >> 11) / 2^53, in f64. */
-static value_id unit_f64(hg_computation *c, value_id a, value_id b) {
+/* a << 32 | b */
+static value_id long_word(hg_computation *c, value_id a, value_id b) {
   if (a == 0 || b == 0) return 0;
-  ops_shape shape = ops_at(c, a)->shape;
   value_id high = ops_cast(c, a, ATLAS_u64), low = ops_cast(c, b, ATLAS_u64);
-  high = ops_binary(c, ATLAS_OP_shl, high, ops_full(c, ATLAS_u32, 32, &shape));
-  value_id both = ops_binary(c, ATLAS_OP_or, high, low);
-  both = ops_cast(c, ops_binary(c, ATLAS_OP_shr, both, ops_full(c, ATLAS_u32, 11, &shape)), ATLAS_f64);
-  return ops_binary(c, ATLAS_OP_mul, both, number(c, ATLAS_f64, 0x1p-53, &shape));
+  high = ops_binary(c, ATLAS_OP_shl, high, ops_full(c, ATLAS_u32, 32, &ops_at(c, a)->shape));
+  return ops_binary(c, ATLAS_OP_or, high, low);
+}
+
+/* (word >> 11) / 2^53, in f64. */
+static value_id unit_f64(hg_computation *c, value_id word) {
+  if (word == 0) return 0;
+  ops_shape shape = ops_at(c, word)->shape;
+  value_id top = ops_cast(c, ops_binary(c, ATLAS_OP_shr, word, ops_full(c, ATLAS_u32, 11, &shape)), ATLAS_f64);
+  return ops_binary(c, ATLAS_OP_mul, top, number(c, ATLAS_f64, 0x1p-53, &shape));
 }
 
 /* In [0, 1): element i of a sequence takes word i, or of f64 words 2i and 2i + 1. Two sequences side by side: [rows]
@@ -60,7 +65,7 @@ static value_id units(const ops_request *request, atlas_type type, uint64_t rows
   value_id word = words(request, &shape);
   if (word == 0) return 0;
   int64_t at = first * (int64_t)each;
-  if (type == ATLAS_f64) return unit_f64(c, column(c, word, rows, at), column(c, word, rows, at + 1));
+  if (type == ATLAS_f64) return unit_f64(c, long_word(c, column(c, word, rows, at), column(c, word, rows, at + 1)));
   return unit_f32(c, column(c, word, rows, at));
 }
 
@@ -172,22 +177,35 @@ static value_id normal(const ops_request *request, const ops_shape *shape) {
   return ops_reshape(c, ops_view_of(c, ops_reshape(c, result, &all), &front, &cut), shape);
 }
 
-/* low + the high half of word * (high - low). */
+/* The high half of word * range; of a range of more than 32 bits element i takes words 2i and 2i + 1. */
+static value_id chosen_below(const ops_request *request, const ops_shape *shape, uint64_t range) {
+  hg_computation *c = request->c;
+  if (range <= UINT32_MAX) {
+    value_id word = words(request, shape);
+    return word == 0 ? 0 : ops_binary(c, ATLAS_OP_mulhi, word, ops_full(c, ATLAS_u32, range, shape));
+  }
+  ops_shape pairs = flat_shape(ops_count(shape), 2), flat = flat_shape(pairs.size[0], 0);
+  value_id word = words(request, &pairs);
+  if (word == 0) return 0;
+  word = long_word(c, column(c, word, flat.size[0], 0), column(c, word, flat.size[0], 1));
+  if (word == 0) return 0;
+  return ops_reshape(c, ops_binary(c, ATLAS_OP_mulhi, word, ops_full(c, ATLAS_u64, range, &flat)), shape);
+}
+
 static value_id integers(const ops_request *request, const ops_shape *shape) {
   hg_computation *c = request->c;
   int64_t low = request->arguments[1].integers[0], high = request->arguments[2].integers[0];
   atlas_type type = (atlas_type)request->arguments[3].integers[0];
   uint64_t range = (uint64_t)high - (uint64_t)low;
-  if (high <= low || range > UINT32_MAX || !atlas_is_integer(type))
+  if (high <= low || range > INT64_MAX || !atlas_is_integer(type))
     return ops_refuse(request, HG_INVALID_ARGUMENT,
-                      "integers from %lld to below %lld as %s: there must be 1 to 2^32 - 1 of them, of an integer type",
+                      "integers from %lld to below %lld as %s: there must be 1 to 2^63 - 1 of them, of an integer type",
                       (long long)low, (long long)high, atlas_type_name(type));
   if (!ops_holds(type, low) || (type != ATLAS_u64 && !ops_holds(type, high - 1)))
     return ops_refuse(request, HG_INVALID_ARGUMENT, "integers from %lld to below %lld are not all %s", (long long)low,
                       (long long)high, atlas_type_name(type));
-  value_id word = words(request, shape);
-  if (word == 0) return 0;
-  value_id chosen = ops_binary(c, ATLAS_OP_mulhi, word, ops_full(c, ATLAS_u32, range, shape));
+  value_id chosen = chosen_below(request, shape, range);
+  if (chosen == 0) return 0;
   chosen = ops_cast(c, chosen, ATLAS_i64);
   chosen = ops_binary(c, ATLAS_OP_add, chosen, ops_full(c, ATLAS_i64, (uint64_t)low, shape));
   return ops_cast(c, chosen, type);
