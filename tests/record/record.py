@@ -158,8 +158,8 @@ def differing(kind: str, a: list[str], b: list[str], one_machine: bool, targets=
     return [name for name in found if one_machine or (kind, name) not in CHANGES_WITH_MACHINE]
 
 
-def compare(first: Path, second: Path) -> dict:
-    """Prints what differs; by kind the seeds or tests that do."""
+def compare(first: Path, second: Path, only_common: bool = False) -> dict:
+    """Prints what differs; by kind the seeds or tests that do. One that a file lacks differs, too, but for `only_common`."""
     (head, a), (other_head, b) = read(first), read(second)
     common, found, counts = [key for key in a if key in b], {}, {}
     one_machine = head.split()[3] == other_head.split()[3]
@@ -171,8 +171,10 @@ def compare(first: Path, second: Path) -> dict:
             found.setdefault(key[0], []).append(key[1])
     for kind in FIELDS:
         both = sum(key[0] == kind for key in common)
-        alone = [sum(key[0] == kind for key in mine if key not in theirs) for mine, theirs in ((a, b), (b, a))]
-        print(f"{both} {kind}s in both files" + (f", {alone[0]} and {alone[1]} in one only" if any(alone) else ""))
+        alone = [[key[1] for key in mine if key[0] == kind and key not in theirs] for mine, theirs in ((a, b), (b, a))]
+        print(f"{both} {kind}s in both files" + (f", {len(alone[0])} and {len(alone[1])} in one only" if any(alone) else ""))
+        if any(alone) and not only_common:
+            found.setdefault(kind, []).extend(alone[0] + alone[1])
         for (of, name), keys in counts.items():
             if of == kind and name == "given":
                 print(f"  {len(keys)} are others than in the other file, and were not compared, first {keys[0]}")
@@ -212,6 +214,7 @@ def main() -> int:
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--library", type=Path, default=ROOT / "build/release/libhologram.so")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("A", "B"))
+    parser.add_argument("--common", action="store_true", help="with --compare: what only one of the files has is no difference")
     parser.add_argument("--other", type=Path, help="the library to compare with")
     parser.add_argument("--show", nargs=2, metavar=("KIND", "SEED"))
     parser.add_argument("--programs", type=int, default=50000)
@@ -228,7 +231,7 @@ def main() -> int:
         work(kind, first, count, options.code) if count else print(maker_of(kind).show(first))
         return 0
     if options.compare:
-        return int(bool(compare(*options.compare)))
+        return int(bool(compare(*options.compare, options.common)))
     options.library = options.library.resolve()
     if options.show:
         print(show(options, options.show[0], int(options.show[1]), options.library))

@@ -35,7 +35,7 @@ def test_one_library_gives_one_file(first, tmp_path):
     kinds = [line.split()[0] for line in text.splitlines()]
     assert kinds.count("program") == kinds.count("graph") == 40 and kinds.count("test") > 3
     recorded(tmp_path / "tile", "--engine", "tile", "--one-test-in", "0")
-    assert recorder.compare(path, tmp_path / "tile") == {}
+    assert recorder.compare(path, tmp_path / "tile", only_common=True) == {}
 
 
 @pytest.mark.parametrize("kind, field", [("program", "hash"), ("program", "results"), ("graph", "plan"), ("test", "results")])
@@ -56,8 +56,11 @@ def test_files_of_other_lengths(first, tmp_path, capsys):
     path, text = first
     (tmp_path / "short").write_text("".join(line + "\n" for line in text.splitlines() if not line.startswith("program 1000000")
                                             or int(line.split()[1]) < 100000011))
-    assert recorder.compare(path, tmp_path / "short") == {}
+    assert recorder.compare(path, tmp_path / "short", only_common=True) == {}
     assert "10 programs in both files, 30 and 0 in one only" in capsys.readouterr().out
+    for files in ((path, tmp_path / "short"), (tmp_path / "short", path)):
+        assert recorder.compare(*files) == {"program": [str(seed) for seed in range(100000011, 100000041)]}
+        assert "they differ" in capsys.readouterr().out
 
 
 def test_a_bit_that_changes(monkeypatch):

@@ -116,17 +116,19 @@ static void print_values(const native_build *b) {
 
 enum { MOST_ENTRIES = 256 };
 
-static size_t list_entries(const native_build *b, uint32_t entries[MOST_ENTRIES]) {
+static hg_status list_entries(const native_build *b, uint32_t entries[MOST_ENTRIES], size_t *entry_count) {
   size_t count = 0;
   entries[count++] = b->block_entry;
   entries[count++] = b->full_entry;
-  for (size_t i = 0; i < b->steps.count && count + 2 <= MOST_ENTRIES; i++) {
+  for (size_t i = 0; i < b->steps.count; i++) {
     const native_step *step = (const native_step *)b->steps.data + i;
     if (step->kind != NATIVE_REGION) continue;
+    if (count + 2 > MOST_ENTRIES) return hg_fail(HG_UNSUPPORTED, "more than %d entries of regions", MOST_ENTRIES);
     entries[count++] = step->entry;
     entries[count++] = step->stream_entry;
   }
-  return count;
+  *entry_count = count;
+  return HG_OK;
 }
 
 static hg_status visit_version(void *context, const char *version, const native_build *b) {
@@ -134,8 +136,8 @@ static hg_status visit_version(void *context, const char *version, const native_
   uint32_t entries[MOST_ENTRIES];
   code_bytes from = {.bytes = b->code, .count = b->insn_bytes, .entries = entries};
   code c;
+  HG_TRY(list_entries(b, entries, &from.entry_count));
   code_begin(&c);
-  from.entry_count = list_entries(b, entries);
   int is_known = p->target->read(&from, &c);
   if (is_known) {
     begin_row(p, version);

@@ -188,7 +188,10 @@ static void try_all(stage *s) {
   CHECK(memcmp(s->expected, numbers, bytes_of_x(s)) != 0);
   end(s);
   hg_executor_release(executor);
-  all_failures += each_allocation_fails(&all, s);
+  long failures = each_allocation_fails(&all, s);
+  /* on the double a stage may have no place of its own */
+  if (!check_note(failures > 0 || test_backend() == HG_BACKEND_CUDA)) printf("  %s: nothing failed\n", s->scene->name);
+  all_failures += failures;
 }
 
 int main(void) {

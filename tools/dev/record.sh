@@ -3,7 +3,7 @@
 main() {
   help_if_asked "${1:-}" <<'TEXT'
 Usage: ./dev record [OPTION]... FILE          record this tree's library
-       ./dev record --compare FILE FILE       say what differs; exit status 1 if anything does
+       ./dev record --compare FILE FILE [--common]   say what differs; exit status 1 if anything does
        ./dev record --against COMMIT [OPTION]...   record both, compare, and show the first that differ
        ./dev record --show program|graph SEED [--library LIBRARY]   one of them, and what it leaves
 
@@ -13,7 +13,7 @@ results) and of the conformance tests (what they launch, hashes, results). One c
 machine; plans of graphs and their programs on machines with one engine and one number of processors, and else are not compared.
 
 Only the library is the other commit's; what is run comes from this tree. Of two with other operations the graphs draw from those
-that both have. Eight minutes on two processors for each library.
+that both have. What only one of two files has differs, but with --common. Eight minutes on two processors for each library.
 
   --programs N, --graphs N    how many (50000, 100000)
   --one-test-in N             every Nth conformance test or so; 0: none (1)
