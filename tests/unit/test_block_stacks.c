@@ -153,6 +153,10 @@ static void check_passes(const uint32_t (*blocks)[2], size_t shapes) {
   write_text(&(trial){.kind = PLAIN, .index = "u32", .block = {16, 16}, .count = 3}, text, sizeof text);
   check_fires(text, NATIVE_PLACED_indices);
   check_fires(text, NATIVE_BLOCK_coalesce);
+  check_fires(text, NATIVE_REGIONS_split);
+  check_fires(text, NATIVE_REGIONS_temporaries);
+  write_text(&(trial){.kind = PLAIN, .index = "u32", .block = {32, 8}, .count = 3}, text, sizeof text);
+  check_fires(text, NATIVE_BLOCK_interleave);
 }
 
 int main(void) {

@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "backend/cpu/engine/detect.h"
 #include "beside_reference.h"
+#include "native_passes.h"
 
 #include <stdlib.h>
 
@@ -215,11 +216,28 @@ static void check_text(const char *text) {
   for (t.out_extent = 1; t.out_extent < 900; t.out_extent += 67) check(&t);
 }
 
+/* Rows whose bounds a group compares at once, and long ones, which are read in the order of addresses. */
+static void check_passes(void) {
+  static const char *const at_once[] = {held,    rounds,  folded,         many,  turns, busy,        alike, single,
+                                        several, crowded, crowded_gather, parts, rare,  rare_behind, less};
+  static const char *const of_long[] = {long_sum, long_extreme, long_kept, long_twice};
+  for (size_t k = 0; k < COUNT(at_once); k++) check_fires(at_once[k], NATIVE_PLACED_bounds);
+  for (size_t k = 0; k < COUNT(of_long); k++) {
+    check_fires(of_long[k], NATIVE_PLACED_bounds);
+    check_fires(of_long[k], NATIVE_PLACED_order);
+    check_fires(of_long[k], NATIVE_BLOCK_sums);
+    check_fires(of_long[k], NATIVE_BLOCK_tidy);
+  }
+  check_fires(alike, NATIVE_REGIONS_unroll);
+  check_fires(held, NATIVE_BLOCK_alike);
+}
+
 int main(void) {
   static const char *const texts[] = {held, odd,      diverging, rounds, folded,  many,    turns,
                                       busy, busy_odd, alike,     single, several, crowded, crowded_gather,
                                       parts, again, rare, rare_behind, rare_again, less,
                                       long_sum, long_extreme, long_kept, long_twice};
+  check_passes();
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {
     set("HOLOGRAM_CPU_ISA", hg_cpu_isa_name((cpu_isa)isa));
     open_both();
