@@ -5,6 +5,7 @@
 
 #include "atlas/arith.h"
 #include "check.h"
+#include "shard.h"
 
 enum { CASES = 200000, WORDS = 68, POINT = 2200 }; /* bit POINT counts 1: products of subnormals have 2^-2148 */
 
@@ -217,6 +218,7 @@ static uint64_t third_of(const format *f, uint64_t a, uint64_t b) {
 static void test_fma(const format *f) {
   int ok = 1;
   for (int i = 0; i < CASES && ok; i++) {
+    if (!in_shard()) continue;
     uint64_t a, b;
     factors(f, i, &a, &b);
     ok = check_fma(f, a, b, third_of(f, a, b));
@@ -250,6 +252,7 @@ static int check_sqrt(const format *f, uint64_t a) {
 static void test_sqrt(const format *f) {
   int ok = 1;
   for (int i = 0; i < CASES && ok; i++) {
+    if (!in_shard()) continue;
     uint64_t a = any_value(f);
     if (i % 2 == 0) { /* next to squares of short numbers and of middles between two */
       uint64_t root = between(f, f->smallest / 2, -f->smallest / 2) & ~sign_of(f);
@@ -280,6 +283,7 @@ static void test_integers(const format *f) {
   static const uint32_t ops[] = {ATLAS_OP_floor, ATLAS_OP_ceil, ATLAS_OP_trunc, ATLAS_OP_round};
   int ok = 1;
   for (int i = 0; i < CASES && ok; i++) {
+    if (!in_shard()) continue;
     uint64_t a = i % 4 == 0 ? any_value(f) : between(f, -3, f->precision + 1);
     uint32_t op = ops[i / 4 % 4];
     uint64_t actual = atlas_arith(op, f->type, a, 0, 0), expected = exact_integer(f, op, a);

@@ -65,7 +65,7 @@ static int count_threads(void) {
   return count;
 }
 
-enum { SIDE = 1024, COUNT = SIDE * SIDE };
+enum { SIDE = 512, COUNT = SIDE * SIDE };
 static float numbers[COUNT], results[2][COUNT];
 
 /* exp(x), and x @ x: both a program's launch and the engine's own code for contractions. */
