@@ -111,9 +111,6 @@ def _leaves(value: Any, depth: int = 0) -> list[Any]:
     return [leaf for part in value for leaf in _leaves(part, depth + 1)]
 
 
-_AT_ONCE = 32  # arrays that are joined in one operation
-
-
 def _stacked(value: Any, kind: DType, device: Executor | None = None) -> Array:
     """Nested lists of arrays and numbers as one array, through which gradients flow to the arrays."""
     if isinstance(value, Array):
@@ -123,10 +120,7 @@ def _stacked(value: Any, kind: DType, device: Executor | None = None) -> Array:
     parts = [_stacked(part, kind, device) for part in value]
     if len({part.shape for part in parts}) > 1:
         raise ValueError("lists of different lengths make no array")
-    made = [_core.stack(*parts[i : i + _AT_ONCE], axis=0) for i in range(0, len(parts), _AT_ONCE)]
-    while len(made) > 1:
-        made = [_core.concatenate(*made[i : i + _AT_ONCE], axis=0) for i in range(0, len(made), _AT_ONCE)]
-    return made[0]
+    return _core.stack(*parts, axis=0)
 
 
 def _from_parts(value: Any, dtype: Any, device: Executor | None) -> Array | None:

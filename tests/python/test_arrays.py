@@ -372,3 +372,16 @@ def test_rows_are_gone_through():
     assert [row.tolist() for row in x] == [[0, 1, 2], [3, 4, 5]] and isinstance(x, Iterable)
     with pytest.raises(TypeError, match="without axes"):
         iter(hg.asarray(1.0))
+
+
+def test_a_thousand_arrays_in_one_call():
+    rng = np.random.default_rng(0)
+    right = list(rng.standard_normal((1000, 3)).astype(np.float32))
+    arrays = [hg.asarray(x) for x in right]
+    norm = np.sqrt(np.sum(np.square(right, dtype=np.float64)))
+    for wrap in (lambda f: f, hg.jit):
+        assert np.array_equal(np.asarray(wrap(lambda *xs: hg.concatenate(list(xs)))(*arrays)), np.concatenate(right))
+        assert np.array_equal(np.asarray(wrap(lambda *xs: hg.stack(list(xs), 1))(*arrays)), np.stack(right, 1))
+        clipped, total = wrap(lambda *xs: hg.optim.clip_norm(list(xs), 1.0))(*arrays)
+        assert np.isclose(float(total), norm, rtol=1e-6) and np.allclose(np.stack([np.asarray(x) for x in clipped]), right / norm, rtol=1e-4)
+    assert np.array_equal(np.asarray(hg.array(arrays)), np.stack(right))

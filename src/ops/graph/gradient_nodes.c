@@ -197,8 +197,8 @@ static void flow_update(ops_gradient *g, const ops_node *node, value_id amount) 
   ops_view view = ops_box_view(&node->view, box.rank);
   if (g->depends[node->input[1]] != 0) ops_flow(g, node->input[1], ops_view_of(c, amount, &view, &box));
   if (g->depends[node->input[0]] == 0) return;
-  value_id zeros = ops_full(c, (atlas_type)node->type, 0, &box);
-  ops_flow(g, node->input[0], ops_update_of(c, amount, zeros, &node->view));
+  value_id zeros = ops_is_fresh(node) ? 0 : ops_full(c, (atlas_type)node->type, 0, &box);
+  ops_flow(g, node->input[0], ops_is_fresh(node) ? amount : ops_update_of(c, amount, zeros, &node->view));
 }
 
 /* ---- contractions ------------------------------------------------------------------------------------------------ */

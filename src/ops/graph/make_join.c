@@ -17,23 +17,74 @@ int ops_shape_of(const ops_request *request, const ops_item *sizes, ops_shape *s
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
 
-static value_id join_two(const ops_request *request, value_id a, value_id b, int axis) {
+enum { RUN = 8 /* tensors that a launch joins, where they are small: see plan_boxes.c */, SMALL_ELEMENTS = 4096 };
+
+/* Of some of the tensors, along the axis. */
+static ops_shape shape_of_all(const hg_computation *c, const value_id *values, uint32_t count, int axis) {
+  ops_shape shape = ops_at(c, values[0])->shape;
+  for (uint32_t i = 1; i < count; i++) shape.size[axis] += ops_at(c, values[i])->shape.size[axis];
+  return shape;
+}
+
+/* Two are one node. More are put in one after the other, each where it belongs, so that each is written once. */
+static value_id join_run(hg_computation *c, const value_id *values, uint32_t count, int axis) {
+  if (count == 1) return values[0];
+  ops_node node = {.kind = OPS_CONCATENATE, .type = ops_at(c, values[0])->type, .axis = (uint8_t)axis,
+                   .input = {values[0], values[1]}, .shape = shape_of_all(c, values, count, axis)};
+  if (count == 2) return ops_add(c, &node);
+  value_id result = ops_full(c, (atlas_type)node.type, 0, &node.shape);
+  node.kind = OPS_UPDATE, node.axis = 0, node.reduce = 1;
+  for (uint32_t d = 0; d < node.shape.rank; d++) node.view.step[d] = 1;
+  for (uint32_t i = 0; i < count && result != 0 && ops_count(&node.shape) > 0; i++) {
+    node.input[0] = result, node.input[1] = values[i];
+    result = ops_add(c, &node);
+    node.view.start[axis] += (int64_t)ops_at(c, values[i])->shape.size[axis];
+  }
+  return result;
+}
+
+/* The tensors, in place, but that neighbours which are small together are one: how many are left; 0: failed. */
+static uint32_t join_small(hg_computation *c, value_id *values, uint32_t count, int axis) {
+  uint32_t left = 0;
+  for (uint32_t first = 0, end; first < count; first = end) {
+    uint64_t elements = ops_count(&ops_at(c, values[first])->shape);
+    for (end = first + 1; end < count && end - first < RUN; end++)
+      if ((elements += ops_count(&ops_at(c, values[end])->shape)) > SMALL_ELEMENTS) break;
+    values[left] = join_run(c, values + first, end - first, axis);
+    if (values[left++] == 0) return 0;
+  }
+  return left;
+}
+
+static value_id join_all(hg_computation *c, value_id *values, uint32_t count, int axis) {
+  for (uint32_t before = 0; count > RUN && count != before;) {
+    before = count;
+    count = join_small(c, values, count, axis);
+  }
+  return count != 0 ? join_run(c, values, count, axis) : 0;
+}
+
+/* The tensors, in place, without those that have no elements along the axis, but for the last if all are such; 0:
+ * refused. */
+static uint32_t fit_together(const ops_request *request, value_id *values, uint32_t count, int axis) {
   hg_computation *c = request->c;
-  ops_shape shape = ops_at(c, a)->shape, next = ops_at(c, b)->shape;
-  int fits = shape.rank == next.rank;
-  for (uint32_t i = 0; fits && i < shape.rank; i++) fits = (int)i == axis || shape.size[i] == next.size[i];
-  if (!fits)
-    return ops_refuse(request, HG_INVALID_ARGUMENT, "%s and %s: they need as many axes, of equal sizes but for axis %d",
-                      OPS_TEXT(c, a), OPS_TEXT(c, b), axis);
-  if (shape.size[axis] == 0) return b;
-  if (next.size[axis] == 0) return a;
-  shape.size[axis] += next.size[axis];
-  if (!ops_is_countable(&shape))
-    return ops_refuse(request, HG_INVALID_ARGUMENT, "%s has more than 2^40 elements", OPS_SHAPE(&shape));
-  return ops_add(
-      c,
-      &(ops_node){
-          .kind = OPS_CONCATENATE, .type = ops_at(c, a)->type, .axis = (uint8_t)axis, .input = {a, b}, .shape = shape});
+  ops_shape all = ops_at(c, values[0])->shape;
+  uint32_t left = 0;
+  all.size[axis] = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    ops_shape next = ops_at(c, values[i])->shape;
+    uint64_t size = next.rank == all.rank ? next.size[axis] : 0;
+    next.size[axis] = all.size[axis];
+    if (!ops_same_shape(&next, &all))
+      return ops_refuse(request, HG_INVALID_ARGUMENT,
+                        "%s and %s: they need as many axes, of equal sizes but for axis %d", OPS_TEXT(c, values[0]),
+                        OPS_TEXT(c, values[i]), axis), 0;
+    all.size[axis] += size;
+    if (!ops_is_countable(&all))
+      return ops_refuse(request, HG_INVALID_ARGUMENT, "%s has more than 2^40 elements", OPS_SHAPE(&all)), 0;
+    if (size != 0 || (i + 1 == count && left == 0)) values[left++] = values[i];
+  }
+  return left;
 }
 
 /* With one axis more, of one element. */
@@ -51,16 +102,14 @@ static value_id join(const ops_request *request, value_id *values, uint32_t coun
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%s has %d axes already", OPS_TEXT(c, values[0]), HG_MAX_RANK);
   int axis = ops_axis_of(request, &request->arguments[0], rank + (uint32_t)is_stack);
   if (axis < 0 || !ops_agree_types(request, values, count)) return 0;
-  value_id result = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    if (is_stack && !ops_same_shape(&ops_at(c, values[i])->shape, &ops_at(c, values[0])->shape))
+  for (uint32_t i = count; is_stack && i-- > 0;) {
+    if (!ops_same_shape(&ops_at(c, values[i])->shape, &ops_at(c, request->inputs[0])->shape))
       return ops_refuse(request, HG_INVALID_ARGUMENT, "%s and %s: they need one shape", OPS_TEXT(c, values[0]),
                         OPS_TEXT(c, values[i]));
-    value_id next = is_stack ? expanded(c, values[i], axis) : values[i];
-    result = i == 0 || next == 0 ? next : join_two(request, result, next, axis);
-    if (result == 0) return 0;
+    if ((values[i] = expanded(c, values[i], axis)) == 0) return 0;
   }
-  return result;
+  count = fit_together(request, values, count, axis);
+  return count != 0 ? join_all(c, values, count, axis) : 0;
 }
 
 static value_id pad(const ops_request *request) {

@@ -63,7 +63,7 @@ typedef struct ops_node {
   uint8_t kind; /* ops_kind */
   uint8_t type; /* atlas_type; of POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
   uint8_t input_count; /* as kinds.def says; of POINTWISE the maker */
-  uint8_t reduce; /* ops_reduce; of SCATTER: 1 adds */
+  uint8_t reduce; /* ops_reduce; of SCATTER: 1 adds; of UPDATE: 1 as ops_is_fresh says */
   uint16_t op;    /* atlas_op of POINTWISE; a comparison, pand, por, pxor, pnot on bool; sel (bool, a, b); cvt */
   union {
     uint8_t bounds;   /* ops_bounds of GATHER, SCATTER */
@@ -139,6 +139,12 @@ value_id ops_add(hg_computation *c, const ops_node *node);
 
 /* Of the shape of its input, whose numbers are of elements along the one axis in `axes`, which has `bits` of them. */
 static inline int ops_is_named(const ops_node *node) { return node->kind == OPS_RESHAPE && node->axes != 0; }
+/* UPDATE of what is put together of such: nothing lay in its box, and what they begin with is seen by nobody. */
+static inline int ops_is_fresh(const ops_node *node) { return node->kind == OPS_UPDATE && node->reduce != 0; }
+/* The first of them: its box is all that there is. */
+static inline int ops_is_blank(const hg_computation *c, const ops_node *node) {
+  return ops_is_fresh(node) && ops_kind_is(ops_at(c, node->input[0]), OPS_VIRTUAL);
+}
 /* By numbers that may be out of range. */
 static inline int ops_is_guarded(const ops_node *node) {
   return ops_kind_is(node, OPS_BY_NUMBER) && node->bounds != OPS_CLAMP;

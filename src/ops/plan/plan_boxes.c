@@ -44,10 +44,10 @@ static int source_reads(planner *p, uint32_t update, uint32_t base) {
 }
 
 static int may_be_box(const planner *p, uint32_t update, uint32_t length) {
-  uint32_t base = node_at(p, update)->input[0] - 1, source = node_at(p, update)->input[1] - 1;
-  if (!ops_kind_is(node_at(p, base), OPS_IN_MEMORY) || p->ends[base] != 0 ||
-      count_of(p, source) > count_of(p, update) / 2)
-    return 0;
+  const ops_node *node = node_at(p, update);
+  uint32_t base = node->input[0] - 1, source = node->input[1] - 1;
+  if (p->ends[base] != 0 || (!ops_is_fresh(node) && count_of(p, source) > count_of(p, update) / 2)) return 0;
+  if (!ops_is_blank(p->c, node) && !ops_kind_is(node_at(p, base), OPS_IN_MEMORY)) return 0;
   return length > OPS_BOX_UPDATES || count_of(p, update) > OPS_BOX_ELEMENTS;
 }
 
@@ -71,8 +71,11 @@ hg_status hg_plan_choose_boxes(planner *p) {
     uint32_t base = node_at(p, i)->input[0] - 1, source = node_at(p, i)->input[1] - 1;
     length[i] = length[base] + 1;
     if (!may_be_box(p, i, length[i])) continue;
-    p->boxes[i] |= PLAN_BOX, p->boxes[base] |= PLAN_BASE;
-    p->is_inline[i] = p->is_inline[base] = PLAN_DEMANDED;
+    p->boxes[i] |= PLAN_BOX;
+    p->is_inline[i] = PLAN_DEMANDED;
+    if (ops_is_blank(p->c, node_at(p, i))) continue;
+    p->boxes[base] |= PLAN_BASE;
+    p->is_inline[base] = PLAN_DEMANDED;
     if (count_of(p, source) > 1 && source_reads(p, i, base)) p->is_inline[source] = PLAN_DEMANDED;
     demand_parts(p, i, base, last);
   }
@@ -88,6 +91,7 @@ static hg_status find_others(planner *p, uint32_t update, reading *others, int *
   uint32_t own = p->cluster_of[update], base = node->input[0] - 1;
   int is_one = count_of(p, node->input[1] - 1) == 1; /* which reads what it likes, and then writes */
   *is_possible = 1;
+  if (ops_is_blank(p->c, node)) return HG_OK;
   hg_walk_begin(p);
   HG_TRY(hg_walk_push(p, base));
   while (p->stack.count > 0 && *is_possible) {
@@ -142,13 +146,14 @@ hg_status hg_plan_place_boxes(planner *p) {
     reading others = {.numbers = {.element_size = sizeof(uint32_t)}};
     int is_possible;
     hg_status status = find_others(p, i, &others, &is_possible);
-    is_possible = is_possible && p->storage_of[base] == 0;
+    int is_blank = ops_is_blank(p->c, node_at(p, i));
+    is_possible = is_possible && (is_blank || p->storage_of[base] == 0);
     if (status == HG_OK && is_possible) status = hg_plan_wait_for(p, number, &others);
     hg_array_release(&p->plan->allocator, &others.numbers);
     HG_TRY(status);
     if (!is_possible) continue;
     HG_TRY(hg_plan_give_storage(p, i));
-    p->storage_of[base] = p->storage_of[i];
+    if (!is_blank) p->storage_of[base] = p->storage_of[i];
   }
   return HG_OK;
 }

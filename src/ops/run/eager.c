@@ -11,16 +11,17 @@
 #include "ops/graph/table.h"
 
 enum {
-  STACK_TENSORS = 16,      /* of a call that needs no memory of its own; 8 bits number them in any case */
-  MOST_TENSORS = 255,
+  STACK_TENSORS = 16,      /* of a call that needs no memory of its own */
+  KEY_WORDS = 2,         /* before those of arguments and tensors */
   TENSOR_WORDS = 1 + 2 * HG_MAX_RANK,
   ARGUMENT_WORDS = 2 + HG_MAX_RANK,
   MOST_ARGUMENTS = 16,
-  STACK_WORDS = 1 + MOST_ARGUMENTS * ARGUMENT_WORDS + STACK_TENSORS * TENSOR_WORDS,
+  MOST_TENSORS = 1 << 23,  /* 24 bits of a key number them */
+  STACK_WORDS = KEY_WORDS + MOST_ARGUMENTS * ARGUMENT_WORDS + STACK_TENSORS * TENSOR_WORDS,
   MOST_SYMBOLS = 64      /* of a direct launch */
 };
 
-enum { NO_TENSOR = 0xff };
+enum { NO_TENSOR = INT32_MAX };
 
 /* What hg_apply was given. */
 typedef struct call {
@@ -30,8 +31,9 @@ typedef struct call {
   uint32_t input_count, output_count, argument_count, count; /* count: of all tensors */
   hg_stream *stream;
   hg_executor *executor;
-  uint8_t *same_as;     /* by tensor: the first one that is the same view (itself, where there is none) */
+  uint32_t *same_as;    /* by tensor: the first one that is the same view (itself, where there is none) */
   uintptr_t *addresses; /* by tensor: of element 0; 0: it is absent */
+  uint32_t *by_address, address_mask; /* of many tensors: a table by addresses, 1 + the number of the first; 0: free */
   uint64_t *words, hash;
   uint32_t word_count;
 } call;
@@ -66,10 +68,19 @@ static int is_same_view(const hg_tensor *a, const hg_tensor *b) {
   return 1;
 }
 
+static int is_same(const call *c, uint32_t k, uint32_t i) {
+  return c->addresses[k] == c->addresses[i] && c->addresses[i] != 0 && is_same_view(tensor_at(c, k), tensor_at(c, i));
+}
+
 static uint32_t first_same(const call *c, uint32_t i) {
+  if (c->by_address != NULL) {
+    uint32_t at = (uint32_t)((uint64_t)c->addresses[i] * UINT64_C(0x9e3779b97f4a7c15) >> 32) & c->address_mask;
+    while (c->by_address[at] != 0 && !is_same(c, c->by_address[at] - 1, i)) at = (at + 1) & c->address_mask;
+    if (c->by_address[at] == 0) c->by_address[at] = i + 1;
+    return c->by_address[at] - 1;
+  }
   for (uint32_t k = 0; k < i; k++)
-    if (c->addresses[k] == c->addresses[i] && c->addresses[i] != 0 && is_same_view(tensor_at(c, k), tensor_at(c, i)))
-      return k;
+    if (is_same(c, k, i)) return k;
   return i;
 }
 
@@ -82,7 +93,7 @@ static uint64_t *put_tensor(call *c, uint32_t i, uint64_t *at) {
     return at;
   }
   c->addresses[i] = address_of(tensor, atlas_bytes((atlas_type)tensor->type));
-  c->same_as[i] = (uint8_t)first_same(c, i);
+  c->same_as[i] = first_same(c, i);
   *at++ = tensor->type | (uint64_t)tensor->rank << 32 | (uint64_t)c->same_as[i] << 40;
   for (uint32_t d = 0; d < tensor->rank; d++) {
     at[0] = tensor->shape[d];
@@ -116,8 +127,8 @@ static uint64_t hash_of(const uint64_t *words, uint32_t count) {
 
 static void make_key(call *c) {
   uint64_t *at = c->words;
-  *at++ = (uint64_t)c->op | (uint64_t)c->input_count << 32 | (uint64_t)c->output_count << 40 |
-          (uint64_t)c->argument_count << 48;
+  *at++ = (uint64_t)c->op | (uint64_t)c->argument_count << 32;
+  *at++ = (uint64_t)c->input_count | (uint64_t)c->output_count << 32;
   for (uint32_t i = 0; i < c->argument_count; i++) at = put_argument(&c->arguments[i], at);
   for (uint32_t i = 0; i < c->count; i++) at = put_tensor(c, i, at);
   c->word_count = (uint32_t)(at - c->words);
@@ -181,9 +192,8 @@ static hg_status launch_locked(const ops_eager *known, const call *c, uint32_t c
 
 /* ---- a call that is known ---------------------------------------------------------------------------------------- */
 
-static hg_status run_known(hg_executable *e, const uint8_t *tensor_of, const call *c) {
-  hg_tensor few[STACK_TENSORS],
-      *tensors = few;                         /* 2.7 KB: to zero them all would take longer than to set those needed */
+static hg_status run_known(hg_executable *e, const uint32_t *tensor_of, const call *c) {
+  hg_tensor few[STACK_TENSORS], *tensors = few; /* 2.7 KB: to zero them all would take longer than to set those needed */
   few[0].buffer = NULL;                       /* there may be none */
   if (e->place_count > STACK_TENSORS) {
     tensors = hg_allocate_unset(&c->executor->allocator, e->place_count, sizeof *tensors);
@@ -255,10 +265,8 @@ static void name_input(hg_op op, uint32_t index, char *name, size_t bytes) {
 /* The call as a computation; tensor_of: by place. */
 typedef struct made {
   hg_computation *computation;
-  hg_value values[MOST_TENSORS]; /* of inputs; 0: absent */
-  hg_value results[MOST_TENSORS];
-  uint8_t tensor_of[MOST_TENSORS];
-  uint32_t place_count;
+  hg_value *values;    /* by tensor: of inputs, 0: absent; then results */
+  uint32_t *tensor_of, place_count;
 } made;
 
 static void add_inputs(const call *c, made *m) {
@@ -271,7 +279,7 @@ static void add_inputs(const call *c, made *m) {
       continue;
     }
     name_input(c->op, i, name, sizeof name);
-    m->tensor_of[m->place_count++] = (uint8_t)i;
+    m->tensor_of[m->place_count++] = i;
     m->values[i] = hg_computation_input(m->computation, name, &c->inputs[i]);
   }
 }
@@ -294,21 +302,21 @@ static hg_status add_output(const call *c, made *m, uint32_t i) {
   char name[16] = "out";
   if (c->output_count > 1) snprintf(name, sizeof name, "out[%u]", (unsigned)i);
   if (c->same_as[number] == NO_TENSOR) return hg_fail(HG_INVALID_ARGUMENT, "hg_apply: output '%s' has no buffer", name);
-  HG_TRY(hg_computation_describe(m->computation, m->results[i], &result));
+  HG_TRY(hg_computation_describe(m->computation, m->values[number], &result));
   if (output->type != result.type || output->rank != result.rank ||
       memcmp(output->shape, result.shape, result.rank * sizeof result.shape[0]) != 0)
     return fail_output(c, name, &result, output);
   if (c->same_as[number] < c->input_count)
-    return hg_computation_update(m->computation, m->values[c->same_as[number]], m->results[i]);
-  m->tensor_of[m->place_count++] = (uint8_t)number;
-  return hg_computation_output(m->computation, name, m->results[i], output);
+    return hg_computation_update(m->computation, m->values[c->same_as[number]], m->values[number]);
+  m->tensor_of[m->place_count++] = number;
+  return hg_computation_output(m->computation, name, m->values[number], output);
 }
 
 static hg_status make_computation(const call *c, made *m) {
   HG_TRY(hg_computation_create(&c->executor->allocator, &m->computation));
   add_inputs(c, m);
-  HG_TRY(hg_compute_all(m->computation, c->op, m->values, c->input_count, c->arguments, c->argument_count, m->results,
-                        c->output_count));
+  HG_TRY(hg_compute_all(m->computation, c->op, m->values, c->input_count, c->arguments, c->argument_count,
+                        m->values + c->input_count, c->output_count));
   for (uint32_t i = 0; i < c->output_count; i++) HG_TRY(add_output(c, m, i));
   return HG_OK;
 }
@@ -341,7 +349,8 @@ static void remember(const call *c, hg_executable *e, const made *m) {
   const hg_allocator *allocator = &c->executor->allocator;
   size_t symbols = can_be_direct(e) ? e->launches[0].kernel->program->symbols.count : 0;
   size_t word_bytes = c->word_count * sizeof(uint64_t), argument_bytes = symbols * sizeof(atlas_argument);
-  size_t bytes = sizeof(ops_eager) + word_bytes + argument_bytes + m->place_count;
+  size_t place_bytes = m->place_count * sizeof *m->tensor_of;
+  size_t bytes = sizeof(ops_eager) + word_bytes + argument_bytes + place_bytes;
   ops_eager *known = hg_allocate(allocator, bytes, 1);
   if (known == NULL) return;
   known->executable = e;
@@ -349,37 +358,45 @@ static void remember(const call *c, hg_executable *e, const made *m) {
   known->word_count = c->word_count;
   memcpy(known->words, c->words, word_bytes);
   known->arguments = (atlas_argument *)(void *)((uint8_t *)known->words + word_bytes);
-  known->tensor_of = (uint8_t *)known->arguments + argument_bytes;
-  memcpy(known->tensor_of, m->tensor_of, m->place_count);
+  known->tensor_of = (uint32_t *)(void *)((uint8_t *)known->arguments + argument_bytes);
+  memcpy(known->tensor_of, m->tensor_of, place_bytes);
   if (symbols > 0) prepare_direct(known);
   if (!ops_cache_add_call(c->executor, known, bytes)) hg_release(allocator, known);
 }
 
-static hg_status call_new(const call *c) {
-  made m = {.computation = NULL};
+static hg_status call_made(const call *c, made *m) {
   hg_executable *e = NULL;
-  hg_status status = make_computation(c, &m);
-  if (status == HG_OK) status = ops_compile(c->executor, m.computation, 0, &e);
-  hg_computation_release(m.computation);
+  hg_status status = make_computation(c, m);
+  if (status == HG_OK) status = ops_compile(c->executor, m->computation, 0, &e);
+  hg_computation_release(m->computation);
   if (status != HG_OK) return status;
-  remember(c, e, &m);
-  status = run_known(e, m.tensor_of, c);
+  remember(c, e, m);
+  status = run_known(e, m->tensor_of, c);
   hg_executable_release(e);
+  return status;
+}
+
+static hg_status call_new(const call *c) {
+  const hg_allocator *allocator = &c->executor->allocator;
+  hg_value *values = hg_allocate(allocator, 2 * (uint64_t)c->count, sizeof *values);
+  if (values == NULL) return hg_fail_memory("a call", c->count);
+  made m = {.values = values, .tensor_of = values + c->count};
+  hg_status status = call_made(c, &m);
+  hg_release(allocator, values);
   return status;
 }
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
-static hg_status check_counts(const char *caller, hg_op op, const hg_tensor *inputs, size_t input_count,
+static hg_status check_counts(const char *caller, const hg_tensor *inputs, size_t input_count,
                               const hg_argument *arguments, size_t argument_count, const hg_tensor *outputs,
                               size_t output_count) {
-  const ops_row *row = ops_row_of(op);
   if ((inputs == NULL && input_count > 0) || (arguments == NULL && argument_count > 0) ||
       (outputs == NULL && output_count > 0))
     return hg_fail(HG_INVALID_ARGUMENT, "%s: an argument is NULL", caller);
-  if (input_count > MOST_TENSORS || output_count > MOST_TENSORS || input_count + output_count > MOST_TENSORS - 1)
-    return hg_fail(HG_UNSUPPORTED, "%s of %zu tensors: one call takes at most %d; do it in parts",
-                   row != NULL ? row->name : caller, input_count + output_count, MOST_TENSORS - 1);
+  if (input_count > MOST_TENSORS || output_count > MOST_TENSORS)
+    return hg_fail(HG_INVALID_ARGUMENT, "%s: %zu inputs and %zu outputs; a call has at most %d of each", caller,
+                   input_count, output_count, MOST_TENSORS);
   if (argument_count > MOST_ARGUMENTS)
     return hg_fail(HG_INVALID_ARGUMENT, "%s: %zu arguments; no operation has more than %d", caller, argument_count,
                    MOST_ARGUMENTS);
@@ -401,12 +418,16 @@ static hg_status apply(call *c) {
 /* Many tensors, or large arguments. */
 static hg_status apply_many(call *c) {
   const hg_allocator *allocator = &c->executor->allocator;
-  uint64_t words = 1 + (uint64_t)c->argument_count * ARGUMENT_WORDS + (uint64_t)c->count * TENSOR_WORDS;
-  uint64_t *memory = hg_allocate_unset(allocator, words + 2 * (uint64_t)c->count, sizeof *memory);
+  uint64_t words = KEY_WORDS + (uint64_t)c->argument_count * ARGUMENT_WORDS + (uint64_t)c->count * TENSOR_WORDS;
+  uint64_t places = 64;
+  while (places < 2 * (uint64_t)c->count) places *= 2;
+  uint64_t *memory = hg_allocate_unset(allocator, words + 2 * (uint64_t)c->count + places / 2, sizeof *memory);
   if (memory == NULL) return hg_fail_memory("a call", words * sizeof *memory);
   c->words = memory;
   c->addresses = (uintptr_t *)(void *)(memory + words);
-  c->same_as = (uint8_t *)(memory + words + c->count);
+  c->same_as = (uint32_t *)(memory + words + c->count);
+  c->by_address = memset(memory + words + 2 * (uint64_t)c->count, 0, places * sizeof *c->by_address);
+  c->address_mask = (uint32_t)places - 1;
   hg_status status = apply(c);
   hg_release(allocator, memory);
   return status;
@@ -414,7 +435,7 @@ static hg_status apply_many(call *c) {
 
 hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
                    size_t argument_count, const hg_tensor *outputs, size_t output_count, hg_stream *stream) {
-  HG_TRY(check_counts("hg_apply", op, inputs, input_count, arguments, argument_count, outputs, output_count));
+  HG_TRY(check_counts("hg_apply", inputs, input_count, arguments, argument_count, outputs, output_count));
   call c = {.op = op, .inputs = inputs, .outputs = outputs, .arguments = arguments, .stream = stream};
   c.input_count = (uint32_t)input_count;
   c.output_count = (uint32_t)output_count;
@@ -426,17 +447,18 @@ hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const 
   if (c.count > STACK_TENSORS) return apply_many(&c);
   uint64_t words[STACK_WORDS];
   uintptr_t addresses[STACK_TENSORS];
-  uint8_t same_as[STACK_TENSORS];
+  uint32_t same_as[STACK_TENSORS];
   c.words = words;
   c.addresses = addresses;
   c.same_as = same_as;
   return apply(&c);
 }
 
-/* Of types and shapes alone: what has neither is absent. */
+/* Of types and shapes alone: what has neither is absent. `values`: room for those of inputs, 0, and results. */
 static hg_status infer(hg_computation *computation, hg_op op, const hg_tensor *inputs, size_t input_count,
-                       const hg_argument *arguments, size_t argument_count, hg_tensor *outputs, size_t output_count) {
-  hg_value values[MOST_TENSORS] = {0}, results[MOST_TENSORS];
+                       const hg_argument *arguments, size_t argument_count, hg_tensor *outputs, size_t output_count,
+                       hg_value *values) {
+  hg_value *results = values + input_count;
   for (size_t i = 0; i < input_count; i++)
     if (inputs[i].type != ATLAS_NONE) values[i] = hg_computation_input(computation, NULL, &inputs[i]);
   HG_TRY(hg_compute_all(computation, op, values, input_count, arguments, argument_count, results, output_count));
@@ -446,12 +468,18 @@ static hg_status infer(hg_computation *computation, hg_op op, const hg_tensor *i
 
 hg_status hg_apply_shape(hg_op op, const hg_tensor *inputs, size_t input_count, const hg_argument *arguments,
                          size_t argument_count, hg_tensor *outputs, size_t output_count) {
-  HG_TRY(check_counts("hg_apply_shape", op, inputs, input_count, arguments, argument_count, NULL, 0));
-  if ((outputs == NULL && output_count > 0) || output_count >= MOST_TENSORS)
+  HG_TRY(check_counts("hg_apply_shape", inputs, input_count, arguments, argument_count, NULL, 0));
+  if ((outputs == NULL && output_count > 0) || output_count > STACK_TENSORS)
     return hg_fail(HG_INVALID_ARGUMENT, "hg_apply_shape: 'outputs' is NULL, or more than any operation has");
+  hg_value few[2 * STACK_TENSORS] = {0}, *values = few;
   hg_computation *computation = NULL;
   HG_TRY(hg_computation_create(NULL, &computation));
-  hg_status status = infer(computation, op, inputs, input_count, arguments, argument_count, outputs, output_count);
+  if (input_count > STACK_TENSORS)
+    values = hg_allocate(&computation->allocator, input_count + output_count, sizeof *values);
+  hg_status status = values == NULL ? hg_fail_memory("a call", input_count)
+                                    : infer(computation, op, inputs, input_count, arguments, argument_count, outputs,
+                                            output_count, values);
+  if (values != few) hg_release(&computation->allocator, values);
   hg_computation_release(computation);
   return status;
 }

@@ -174,7 +174,7 @@ struct ops_eager {
   uint64_t hash;
   uint32_t word_count;
   uint8_t is_direct;    /* one launch, which needs no more than arguments */
-  uint8_t *tensor_of;   /* by place: the number of the call's tensor, inputs first */
+  uint32_t *tensor_of;  /* by place: the number of the call's tensor, inputs first */
   atlas_launch shape;   /* of the launch */
   atlas_argument *arguments; /* of the launch, with its scalars */
   uint64_t words[];     /* the key */

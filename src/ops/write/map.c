@@ -149,7 +149,8 @@ static hg_status write_box(const ops_group *group, ops_step *step, ops_terms *te
 
 hg_status ops_write_update(const ops_group *group) {
   const ops_node *node = ops_at(group->computation, group->results[0]);
-  if (group->storage_of[node->input[0] - 1] != group->storage_of[group->results[0] - 1])
+  if (!ops_is_blank(group->computation, node) &&
+      group->storage_of[node->input[0] - 1] != group->storage_of[group->results[0] - 1])
     return ops_write_map(group);
   const ops_shape *box = &ops_at(group->computation, node->input[1])->shape;
   ops_terms terms;
