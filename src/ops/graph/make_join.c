@@ -1,5 +1,6 @@
 /* make_join.c - rows of the kinds join and create: tensors one after another, amid a constant, and from nothing. */
 #include "ops/graph/compute.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/number.h"
 #include "atlas/value.h"
@@ -16,8 +17,6 @@ int ops_shape_of(const ops_request *request, const ops_item *sizes, ops_shape *s
 }
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
-
-enum { RUN = 8 /* tensors that a launch joins, where they are small: see plan_boxes.c */, SMALL_ELEMENTS = 4096 };
 
 /* Of some of the tensors, along the axis. */
 static ops_shape shape_of_all(const hg_computation *c, const value_id *values, uint32_t count, int axis) {
@@ -43,13 +42,14 @@ static value_id join_run(hg_computation *c, const value_id *values, uint32_t cou
   return result;
 }
 
-/* The tensors, in place, but that neighbours which are small together are one: how many are left; 0: failed. */
+/* The tensors, in place, but that neighbours which one launch would join (plan_boxes.c) are one: how many are left; 0:
+ * failed. */
 static uint32_t join_small(hg_computation *c, value_id *values, uint32_t count, int axis) {
   uint32_t left = 0;
   for (uint32_t first = 0, end; first < count; first = end) {
     uint64_t elements = ops_count(&ops_at(c, values[first])->shape);
-    for (end = first + 1; end < count && end - first < RUN; end++)
-      if ((elements += ops_count(&ops_at(c, values[end])->shape)) > SMALL_ELEMENTS) break;
+    for (end = first + 1; end < count && end - first < OPS_BOX_UPDATES; end++)
+      if ((elements += ops_count(&ops_at(c, values[end])->shape)) > OPS_BOX_ELEMENTS) break;
     values[left] = join_run(c, values + first, end - first, axis);
     if (values[left++] == 0) return 0;
   }
@@ -57,7 +57,7 @@ static uint32_t join_small(hg_computation *c, value_id *values, uint32_t count, 
 }
 
 static value_id join_all(hg_computation *c, value_id *values, uint32_t count, int axis) {
-  for (uint32_t before = 0; count > RUN && count != before;) {
+  for (uint32_t before = 0; count > OPS_BOX_UPDATES && count != before;) {
     before = count;
     count = join_small(c, values, count, axis);
   }

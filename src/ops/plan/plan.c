@@ -6,7 +6,7 @@
  * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. A cluster that
  * no launch can hold is cut when its turn comes. */
 #include "ops/plan/planner.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  * is read later of a part of it is taken out before. The first updates of a small value are computed with what is
  * around them, like any element-wise operation: a launch would cost more. */
 #include "ops/plan/planner.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "ops/graph/infer.h"
 

@@ -1,6 +1,6 @@
 /* plan_clusters.c - which nodes are computed together, and which anew wherever they are read. See plan.c. */
 #include "ops/plan/planner.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/tables.h"
 

@@ -1,7 +1,7 @@
 /* plan_join.c - small maps that do not wait for each other become one launch, whatever their shapes: an optimiser's
  * step of many tensors is bound by launches otherwise. As many as the buffers of a program allow. See plan.c. */
 #include "ops/plan/planner.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 /* A launch to which maps may be added. */
 typedef struct open_launch {

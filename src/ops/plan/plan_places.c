@@ -2,7 +2,7 @@
  * own element, by a slice, say, or amid a padding, is computed once more for each such place, with all that it is made
  * of. A launch of its own would write it instead, and read it. See plan.c. */
 #include "ops/plan/planner.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/tables.h"
 

@@ -3,7 +3,7 @@
  * down to the element. So the clusters before each of many, of which each comes after the last, take no more than a
  * few nodes a cluster. Sets are never changed, and live as long as the plan is made. */
 #include "ops/plan/planner.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 enum { LEAF_BITS = 6 };
 

@@ -1,7 +1,7 @@
 /* cache.c - the executables that an executor keeps for equal computations: found by their keys, bounded by bytes, least
  * recently used first out. */
 #include "ops/run/executable.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 /* ---- the attachment ---------------------------------------------------------------------------------------------- */
 

@@ -193,8 +193,9 @@ static hg_status launch_locked(const ops_eager *known, const call *c, uint32_t c
 /* ---- a call that is known ---------------------------------------------------------------------------------------- */
 
 static hg_status run_known(hg_executable *e, const uint32_t *tensor_of, const call *c) {
-  hg_tensor few[STACK_TENSORS], *tensors = few; /* 2.7 KB: to zero them all would take longer than to set those needed */
-  few[0].buffer = NULL;                       /* there may be none */
+  hg_tensor few[STACK_TENSORS],
+      *tensors = few;   /* 2.7 KB: to zero them all would take longer than to set those needed */
+  few[0].buffer = NULL; /* there may be none */
   if (e->place_count > STACK_TENSORS) {
     tensors = hg_allocate_unset(&c->executor->allocator, e->place_count, sizeof *tensors);
     if (tensors == NULL) return hg_fail_memory("the tensors of a call", e->place_count * sizeof *tensors);

@@ -2,7 +2,7 @@
  * inputs that its indices are computed from. Buffers of the library are held until the faults of the launches have been
  * collected. Imported memory is its owner's again once its buffer is released: it is only looked for, by its handle. */
 #include "ops/run/executable.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 typedef struct kept {
   hg_tensor tensor; /* without a buffer where that is not held; of type ATLAS_NONE: it is lost */

@@ -1,7 +1,7 @@
 /* run.c - a run of an executable: tensors are checked against what was declared, the workspace is allocated, and only
  * then the first launch is made. */
 #include "ops/run/executable.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 /* A place with what it was given. */
 typedef struct given {

@@ -5,7 +5,7 @@
  * the batches, which come in bit-reversed order, so that a binary counter folds them as they come; the lowest are the
  * groups, which fold last, in shared memory. Longer ones are parts, a chunk each, that a second launch folds. */
 #include "ops/write/columns.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/value.h"
 

@@ -3,7 +3,7 @@
 #define HG_OPS_COLUMNS_H
 
 #include "ops/write/row_group.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 enum { HAS_RESULTS = 3, MOST_LEVELS = 12 };
 

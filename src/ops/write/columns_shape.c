@@ -1,6 +1,6 @@
 /* columns_shape.c - which reductions have a lane a result, and in blocks of which shape. See columns.c. */
 #include "ops/write/columns.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 /* Neighbouring results that loads along `own` can join. */
 static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {

@@ -7,7 +7,7 @@
  * as a map reads several inputs: a lane folds elements that are an eighth of the column apart, and the lanes' results,
  * an eighth as much, are columns again, whose order goes on where this ends. */
 #include "ops/write/row_group.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "base/error.h"
 

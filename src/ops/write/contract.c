@@ -1,6 +1,6 @@
 /* contract.c - what becomes of a contraction: which tiles, how many parts of K, in one step or two. */
 #include "ops/write/contract_tiles.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/tables.h"
 

@@ -1,7 +1,7 @@
 /* contract_fold.c - the second step of a contraction whose K was split: a lane has an element of the result, folds its
  * parts by the aligned binary tree and computes what follows. */
 #include "ops/write/contract_tiles.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 #include "ops/write/fold.h"
 
 hg_status ops_contract_partials(contract *c) {

@@ -6,7 +6,7 @@
  * columns (whole lines of a cache) at a time, to shared memory, where its part of the vector is as well, and its lanes
  * read a row each; columns behind the last 32 they read where they lie. */
 #include "ops/write/contract_tiles.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 enum {
   TILE_PITCH = OPS_THIN_TILE + 1,

@@ -8,7 +8,7 @@
  * B. What is beyond the matrices is read at their last row or column, and not stored; beyond K, A is +0 and B is -0: a
  * sum plus +0 * -0 is that sum, also where it is -0. */
 #include "ops/write/contract_tiles.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/tables.h"
 

@@ -3,7 +3,7 @@
 #define HG_OPS_CONTRACT_TILES_H
 
 #include "ops/write/expression.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 enum { CONTRACT_CHAIN = 256 }; /* products of one chain of fused multiply-adds */
 

@@ -1,7 +1,7 @@
 /* long_rows.c - maps over rows in blocks: what does not vary along a row is computed once for a block. See
  * expression.h. */
 #include "ops/write/expression.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 /* Lanes of a block: as many as make up whole rows, so that each lane's number is its element's still. 0: none do. */
 static uint32_t lanes_for(uint64_t size) {

@@ -5,7 +5,7 @@
  * What is left over at the end of a map of one dimension has a lane for each element. Elements that all lanes of a map
  * read are read before anything else: a check of its own would stand between the neighbours' accesses. */
 #include "ops/write/expression.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 enum { IS_ELSEWHERE = 1 };
 

@@ -1,7 +1,7 @@
 /* own_rows.c - what a device is told of a program that takes whole rows by number, adds them up, or makes the lists for
  * that (hg_rows): it may know a shorter way. */
 #include "ops/write/own_rows.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include <string.h>
 

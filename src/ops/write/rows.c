@@ -1,6 +1,6 @@
 /* rows.c - reductions along one set of axes become programs: which way suits which rows. */
 #include "ops/write/row_group.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
  * Of short rows a block has several, whose exchanges go side by side; what each has one of, a logarithm or a root, a
  * lane computes for all. Of the shortest a lane has one by itself. */
 #include "ops/write/row_group.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/tables.h"
 #include "atlas/value.h"

@@ -4,7 +4,7 @@
  * i keeps that of chunk i, and the lanes' fold after the loop is order F over them. Where order does not matter a lane
  * keeps what it has, and nothing is exchanged within the loop. */
 #include "ops/write/row_group.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/value.h"
 

@@ -12,7 +12,7 @@
  * within the unit; the lowest number the units, which come in bit-reversed order or in its reverse, so that a binary
  * counter folds them. What lanes have of a set then folds in shared memory, and lane i keeps chunk i. */
 #include "ops/write/row_group.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include "atlas/value.h"
 

@@ -8,7 +8,7 @@
  * first one of a list folds it; but not where a CPU itself adds up whole rows. Columns are counted along the axes that
  * the index varies along: of an index for whole rows there is one. */
 #include "ops/write/own_rows.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 #include "ops/write/scatter.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
  * with lower numbers. So the result depends on no order, but for where a place's list begins, which nobody sees. An
  * index out of range is a fault as it is counted, and in no list. */
 #include "ops/write/scatter.h"
-#include "ops/write/ops_tuning.h"
+#include "ops/graph/ops_tuning.h"
 
 #include <string.h>
 

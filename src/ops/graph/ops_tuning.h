@@ -4,7 +4,7 @@
 
 enum {
 #define TUNED(id, value, unit, depends, measured) OPS_##id = value,
-#include "ops/write/tuning.def"
+#include "ops/graph/tuning.def"
 #undef TUNED
 };
 
