@@ -1,7 +1,7 @@
 /* check_program.c - one program against its SSA forms and its relatives. */
 #include "check_program.h"
 
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/targets.h"
 #include "backend/cpu/tile/tile.h"
 #include "base/error.h"

@@ -6,6 +6,7 @@
 
 #include "compile.h"
 
+#include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/targets.h"
 #include "vector/check.h"
 

@@ -6,7 +6,7 @@
  * Here as many chains as registers allow, which read the fewest values between them, take turns, and each turn begins
  * with copies of the values that several of them read. Chains only compute, and none reads another one's result, so
  * their order is free. */
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"

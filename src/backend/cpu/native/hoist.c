@@ -3,7 +3,7 @@
  * rest as late as it may be, so that the elements of a tile would go through rows in memory to the products of the next
  * region. They neither fault nor see memory, so the place makes no difference to any bit. For the same reason divisions
  * of values of the block may stand in front of everything, in a region that runs once. */
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 
 #include "base/error.h"
 #include "vector/lower.h"

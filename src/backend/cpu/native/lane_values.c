@@ -1,6 +1,6 @@
 /* lane_values.c - what values are in the lanes of a block: which are alike in all of them; indices that follow from a
  * lane's number in its block and from constants. */
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 
 #include "atlas/arith.h"
 

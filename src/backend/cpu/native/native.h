@@ -190,13 +190,6 @@ typedef enum native_pass {
   NATIVE_PASSES
 } native_pass;
 
-/* Each rewrites `v`, whose arrays are its own, in place; b->vector is `v`. *fired: how often it has done what it is
- * for. HG_UNSUPPORTED: this version of the program is not to be. On failure `v` is only good to be released. */
-#define PASS(id, stage, ranges, purpose) \
-  hg_status hg_native_pass_##id(struct native_build *b, hg_vector *v, uint32_t *fired);
-#include "backend/cpu/native/passes.def"
-#undef PASS
-
 /* ---- builds ------------------------------------------------------------------------------------------------------ */
 
 typedef struct native_stack_shape { uint32_t x, y; } native_stack_shape; /* blocks that run together */
@@ -285,12 +278,6 @@ static inline void hg_native_note_call(native_build *b, uint32_t insn) {
 }
 /* steps.c: only the steps. */
 hg_status hg_native_find_steps(native_build *build);
-/* check.c: hg_vector_check of `v`, which a pass has left, and what the operations of machine code promise. */
-hg_status hg_native_check(const native_build *b, const hg_vector *v, int has_ranges);
-/* quotient.c: 1 if there is a division of f32. */
-int hg_native_has_divisions(const hg_vector *v);
-/* wide.c: 0 if the block's code cannot be straight-line code. */
-int hg_native_may_be_straight(const native_build *b, const hg_vector *v);
 /* 1 if a register of such a program is written again in each round of a loop; others are written once. */
 int hg_wide_is_loop_carried(const hg_vector *v, uint32_t reg);
 /* wide_bounds.c: the number of a row start; NATIVE_MOST_ROW_STARTS: it is none. */
@@ -327,10 +314,6 @@ const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comp
 
 /* Per register: the only instruction that writes it; VECTOR_NONE: none, VECTOR_ALL: several. */
 void hg_native_find_writers(const hg_vector *vector, uint32_t *writer);
-
-/* Per register, 1: it is the same in all lanes of the block wherever it is written. Lanes go the same way, but for code
- * under masks. */
-void hg_native_find_alike(const hg_vector *vector, uint8_t *alike);
 
 typedef struct native_window { /* an index that is in each lane of a vector that of its lane 0, and more: */
   uint32_t place[NATIVE_MOST_LANES]; /* less than a vector's lanes */

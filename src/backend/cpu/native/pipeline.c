@@ -1,5 +1,6 @@
 /* pipeline.c - the driver of machine code: which versions a program has, and how each is made. */
 #include "backend/cpu/native/pipeline.h"
+#include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
 #include "base/error.h"

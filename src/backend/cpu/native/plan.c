@@ -1,6 +1,7 @@
 /* plan.c - the plan of a kernel: where each value lives, and how long; how many vectors are interleaved. steps.c cuts
  * the steps, registers.c gives out registers. */
 #include "backend/cpu/native/loop.h"
+#include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/native/native_plan.h"
 

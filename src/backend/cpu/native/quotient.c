@@ -7,7 +7,7 @@
  * (tests/unit/test_quotients.c tries some). It takes exponents of which nothing underflows: NATIVE_RECIPROCAL gives a
  * NaN for other divisors, and code looks at q, which is a NaN then; where q is not between 2^-63 and 2^64 in all lanes,
  * it divides. */
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "base/error.h"
 #include "vector/lower.h"

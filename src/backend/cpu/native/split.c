@@ -10,7 +10,7 @@
  *
  * blane + u, u block-uniform, is computed again in each region that reads it: it is an index, as a rule, and where its
  * addition stands an access needs one check for its group. */
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"

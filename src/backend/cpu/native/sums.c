@@ -3,7 +3,7 @@
  * round to round of a loop, or from chunk to chunk of a row, is the lane's number plus the start of a row, as others
  * are: an access needs one comparison for all lanes of a group, in straight-line code for all of a round
  * (wide_bounds.c). The bits are the same: integers wrap. */
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 #include "base/error.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"

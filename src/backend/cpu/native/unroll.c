@@ -4,7 +4,7 @@
  * are folded. Jumps that are not decided must lead forwards, to a place that the walk reaches; where one does not, or
  * where a value would depend on the way that lanes have taken, the program stays as it is. A STEP stays where the back
  * edge was, so lanes run out of steps where they did. */
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"

@@ -7,7 +7,7 @@
 #ifndef HG_NATIVE_WIDE_H
 #define HG_NATIVE_WIDE_H
 
-#include "backend/cpu/native/native.h"
+#include "backend/cpu/native/vector_passes.h"
 
 enum {
   WIDE_MOST_DEPTH = 3,
