@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from test_cli import run  # the command under test
+from command import run
 
 ROOT = Path(__file__).resolve().parents[2]
 

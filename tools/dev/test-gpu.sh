@@ -67,7 +67,8 @@ TEXT
   "$release/hologram" info | sed -n '/^device/,$p'
   local -x HOLOGRAM_TEST_BACKEND=cuda HOLOGRAM_CACHE_DIR=/dev/null/none HOLOGRAM_LIB=$release/libhologram.so
   local -x HOLOGRAM_CLI=$release/hologram HOLOGRAM_QUICK=0 # kernels are compiled in full
-  side_by_side 'test_reductions --all' test_launch test_choices test_nan_bits test_narrow test_faults test_runtime \
+  side_by_side 'test_reductions --all' test_launch test_launch_shapes test_choices test_nan_bits test_narrow test_faults \
+    test_runtime \
     test_failures test_devices test_streams test_tabulated test_stream_failures test_graphs test_groups test_packs \
     test_extremes test_machine_ops \
     test_compiling test_kernel_info test_lanes_left test_length test_local_zeros test_shared test_shared_work test_block_groups \

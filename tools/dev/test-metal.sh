@@ -20,9 +20,9 @@ report() {
   uname -srm
   "$release/hologram" info
   metal_test "messages" "$release/tests/unit/test_metal_messages"
-  for name in test_metal test_launch test_choices test_nan_bits test_narrow test_faults test_failures test_runtime test_streams \
-    test_stream_failures test_graphs test_groups test_machine_ops test_kernel_info test_lanes_left test_length test_local_zeros \
-    test_shared test_loops test_indices test_eager test_executables test_reductions; do
+  for name in test_metal test_launch test_launch_shapes test_choices test_nan_bits test_narrow test_faults test_failures \
+    test_runtime test_streams test_stream_failures test_graphs test_groups test_machine_ops test_kernel_info test_lanes_left \
+    test_length test_local_zeros test_shared test_loops test_indices test_eager test_executables test_reductions; do
     metal_test "$name" "$release/tests/unit/$name"
   done
   metal_test "random programs" env SIMMETAL_THREADGROUP_BYTES=262144 "$release/tests/random/test_random" \

@@ -399,7 +399,7 @@ run_command_on_wine() {
   local command=$ROOT/$BUILD/$1/hologram
   printf '#!/bin/sh\nexec bash "%s/tools/dev/on_wine.sh" %s64 15 "%s.exe" "$@"\n' "$ROOT" "$WINE" "$command" >"$command"
   chmod +x "$command"
-  run_pytest "$1" tests/cli -m "not posix" --one-in 2 --draw 1 --deselect tests/cli/test_cli.py::test_npy_fuzz \
+  run_pytest "$1" tests/cli -m "not posix" --one-in 2 --draw 1 --deselect tests/cli/test_npy.py::test_npy_fuzz \
     --deselect tests/cli/test_cli.py::test_full_standard_output
 }
 
