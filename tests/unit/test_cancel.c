@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "hologram/ops.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 
 enum { COUNT = 1024, SIDE = 512, LARGE_SIDE = 4096, LAYERS = 200 };
@@ -233,6 +234,53 @@ static void test_executables(uint64_t side) {
   close_tensors();
 }
 
+/* ---- calls that have begun --------------------------------------------------------------------------------------- */
+
+static atomic_int to_cancel; /* so many allocations from here on cancel `executor`: another thread could be as quick */
+
+static void *cancelling_allocate(void *user, size_t size) {
+  (void)user;
+  if (atomic_load(&to_cancel) > 0 && atomic_fetch_sub(&to_cancel, 1) > 0) (void)hg_cancel(executor);
+  return malloc(size);
+}
+
+static void plain_release(void *user, void *memory) {
+  (void)user;
+  free(memory);
+}
+
+/* A call that was cancelled while it planned, compiled or looked for room was given before. */
+static void test_begun(void) {
+  const hg_allocator allocator = {
+      .size = sizeof allocator, .allocate = cancelling_allocate, .release = plain_release};
+  hg_executor *others = executor;
+  work w;
+  CHECK_EQ_U64(open_test_executor(&allocator, &executor), HG_OK);
+  open_tensors(64);
+  atomic_store(&to_cancel, 1); /* before it compiles */
+  CHECK_EQ_U64(multiply(NULL), HG_CANCELLED);
+  CHECK_EQ_U64(multiply(NULL), HG_OK);
+  close_tensors();
+  open_work(&w, 1);
+  w.lanes = 1 << 20; /* too many for the call itself */
+  hg_buffer_release(w.buffer);
+  CHECK_EQ_U64(hg_buffer_create(executor, NULL, w.lanes * sizeof(uint32_t), &w.buffer), HG_OK);
+  CHECK_EQ_U64(hg_stream_create(executor, NULL, &w.stream), HG_OK);
+  CHECK_EQ_U64(launch(&w, 3), HG_OK); /* compiled, if it was not yet */
+  CHECK_EQ_U64(hg_stream_wait(w.stream, NULL), HG_OK);
+  atomic_store(&to_cancel, INT_MAX);
+  hg_status status = launch(&w, 3);
+  atomic_store(&to_cancel, 0);
+  hg_status end = hg_stream_wait(w.stream, NULL);
+  if (test_backend() == HG_BACKEND_CPU) CHECK(status == HG_CANCELLED || end == HG_CANCELLED);
+  else CHECK(status == HG_OK || status == HG_CANCELLED); /* the driver has been given it, or not */
+  CHECK_EQ_U64(launch(&w, 3), HG_OK);
+  CHECK_EQ_U64(hg_stream_wait(w.stream, NULL), HG_OK);
+  close_work(&w);
+  hg_executor_release(executor);
+  executor = others;
+}
+
 /* Where nothing is under way it ends nothing. */
 static void test_idle(void) {
   work w;
@@ -255,6 +303,7 @@ int main(int argc, char **argv) {
   CHECK_EQ_U64(hg_executor_query(executor, &info), HG_OK);
   int is_machine = test_backend() == HG_BACKEND_CPU;
   test_idle();
+  test_begun();
   if (is_machine) {
     test_launches();
     test_waiting_call();

@@ -108,10 +108,11 @@ typedef struct place {
 
 typedef struct scene {
   place places[SHARED]; /* the last one only under the mutex */
+  place cancelled;      /* whose work any thread may end */
   hg_mutex mutex;
   int engine;
   uint64_t end_ns;
-  atomic_ulong launches, forks, replaced;
+  atomic_ulong launches, forks, replaced, ended;
 } scene;
 
 typedef struct caller {
@@ -321,6 +322,29 @@ static void work_where_others_end(caller *c) {
   close_place(&mine);
 }
 
+/* Others cancel what is given here: it ends as such work does, or it is right; and so with a stream of one's own. */
+static void work_where_others_cancel(caller *c) {
+  static _Thread_local uint32_t y[WORDS];
+  const place *p = &c->scene->cancelled;
+  hg_launch_report report = {.size = sizeof report};
+  hg_stream *stream = NULL;
+  task t;
+  if (draw(c, 3) == 0) EXPECT(hg_cancel(p->executor) == HG_OK);
+  if (draw(c, 2) == 0) EXPECT(hg_stream_create(p->executor, NULL, &stream) == HG_OK);
+  if (prepare(c, p, p->x, &t)) {
+    t.launch.stream = stream;
+    hg_status status = hg_launch(p->kernels[t.which], &t.launch, &report);
+    if (stream != NULL && status == HG_OK) status = hg_stream_wait(stream, &report);
+    if (status == HG_CANCELLED) atomic_fetch_add(&c->scene->ended, 1);
+    else {
+      check_fault(c, &t, status, &report);
+      if (EXPECT(hg_buffer_read(t.y, 0, y, sizeof y) == HG_OK)) check_result(c, &t, y);
+    }
+    hg_buffer_release(t.y);
+  }
+  hg_stream_release(stream);
+}
+
 #if !defined(CANNOT_FORK)
 /* The child has the place that was nobody else's, and makes one of its own. */
 static void fork_with(caller *c, place *idle) {
@@ -357,7 +381,7 @@ static void work(void *user) {
   if (c->number == 0) EXPECT(open_place(&idle, s->engine) == HG_OK);
   for (uint32_t turn = 0; hg_time_ns() < s->end_ns && c->failures == 0; turn++) {
     const place *p = &s->places[draw(c, SHARED - 1)];
-    switch (draw(c, 10)) {
+    switch (draw(c, 12)) {
     case 0: own_executor(c); break;
     case 1:
     case 2: work_where_others_end(c); break;
@@ -365,6 +389,8 @@ static void work(void *user) {
     case 4: launch_on_shared_stream(c, p); break;
     case 5:
     case 6: make_kernel(c, p); break;
+    case 7:
+    case 8: work_where_others_cancel(c); break;
     default: launch_at_once(c, p); break;
     }
     if (c->number == 0 && turn % FORK_EVERY == 3) fork_with(c, &idle);
@@ -413,6 +439,7 @@ static void run_round(scene *s, uint64_t number) {
   }
   set("HOLOGRAM_CPU_ENGINE", engines[s->engine]);
   CHECK_EQ_U64(open_place(&s->places[SHARED - 1], s->engine), HG_OK);
+  CHECK_EQ_U64(open_place(&s->cancelled, s->engine), HG_OK);
   s->end_ns = hg_time_ns() + ROUND_MS * UINT64_C(1000000);
   for (uint32_t i = 0; i < CALLERS; i++) {
     callers[i] = (caller){.scene = s, .number = i, .random = number * CALLERS + i + 1};
@@ -423,6 +450,7 @@ static void run_round(scene *s, uint64_t number) {
     CHECK_EQ_U64(callers[i].failures, 0);
   }
   for (int i = 0; i < SHARED; i++) close_place(&s->places[i]);
+  close_place(&s->cancelled);
 }
 
 int main(int count, char **words) {
@@ -434,8 +462,9 @@ int main(int count, char **words) {
   uint64_t end_ns = hg_time_ns() + seconds * UINT64_C(1000000000), rounds = 0;
   do run_round(&s, rounds++);
   while (check_failed == 0 && (hg_time_ns() < end_ns || rounds < ENGINES));
-  printf("%llu rounds, %lu launches, %lu forks, %lu executors replaced\n", (unsigned long long)rounds,
-         atomic_load(&s.launches), atomic_load(&s.forks), atomic_load(&s.replaced));
+  printf("%llu rounds, %lu launches, %lu forks, %lu executors replaced, %lu launches cancelled\n",
+         (unsigned long long)rounds, atomic_load(&s.launches), atomic_load(&s.forks), atomic_load(&s.replaced),
+         atomic_load(&s.ended));
   for (uint32_t i = 0; i < EXAMPLES; i++) {
     atlas_program_release(programs[i]);
     for (uint32_t k = 0; k < SIZES; k++) free(expected[i][k]);

@@ -244,13 +244,20 @@ static node *new_node(cpu_queue *q, uint64_t room) {
   return n;
 }
 
-static void push(cpu_queue *q, node *n) {
+/* The call that gives a launch may have begun before its executor was cancelled. */
+static uint32_t cancel_number_of(const cpu_queue *q, const hg_work *work) {
+  return work->kind == HG_WORK_LAUNCH ? work->launch->cancel_number : atomic_load(q->queues->cancels);
+}
+
+static void push_given_at(cpu_queue *q, node *n, uint32_t cancel_number) {
   n->number = ++q->given;
-  n->cancel_number = atomic_load(q->queues->cancels);
+  n->cancel_number = cancel_number;
   atomic_store_explicit(&q->last->next, n, memory_order_release);
   q->last = n;
   wake(q);
 }
+
+static void push(cpu_queue *q, node *n) { push_given_at(q, n, atomic_load(q->queues->cancels)); }
 
 static hg_status fail_lost(void) {
   return hg_fail(HG_UNSUPPORTED, "a stream had work left when the process forked, and what did it is not there in the "
@@ -316,7 +323,7 @@ static int is_small(const hg_work *work) {
 
 static hg_status run_here(cpu_queue *q, const hg_work *work) {
   hg_fp_state callers = hg_fp_enter();
-  hg_status status = run_work(q, work, work->number, 0, atomic_load(q->queues->cancels));
+  hg_status status = run_work(q, work, work->number, 0, cancel_number_of(q, work));
   hg_fp_leave(callers);
   return status;
 }
@@ -327,7 +334,7 @@ hg_status hg_cpu_queue_submit(cpu_queue *q, const hg_work *work) {
   if (n == NULL) return is_idle(q) ? run_here(q, work) : fail_lost();
   n->what = WORK;
   hg_work_copy(&n->work, work, n + 1);
-  push(q, n);
+  push_given_at(q, n, cancel_number_of(q, work));
   return HG_OK;
 }
 

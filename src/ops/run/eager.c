@@ -31,6 +31,7 @@ typedef struct call {
   uint32_t input_count, output_count, argument_count, count; /* count: of all tensors */
   hg_stream *stream;
   hg_executor *executor;
+  uint32_t cancel_number; /* executor->cancels when the call began */
   uint32_t *same_as;    /* by tensor: the first one that is the same view (itself, where there is none) */
   uintptr_t *addresses; /* by tensor: of element 0; 0: it is absent */
   uint32_t *by_address, address_mask; /* of many tensors: a table by addresses, 1 + the number of the first; 0: free */
@@ -172,7 +173,7 @@ static int overlap(const hg_executable *e, const uintptr_t *addresses) {
 }
 
 /* HG_UNPREPARED: hg_run must do it. */
-static hg_status launch_locked(const ops_eager *known, const call *c, uint32_t cancel_number, hg_fault *fault) {
+static hg_status launch_locked(const ops_eager *known, const call *c, hg_fault *fault) {
   const hg_executable *e = known->executable;
   const ops_launch *launch = e->launches;
   uintptr_t addresses[STACK_TENSORS];
@@ -187,7 +188,7 @@ static hg_status launch_locked(const ops_eager *known, const call *c, uint32_t c
     const ops_bind *bind = &launch->binds[b];
     arguments[bind->slot].span = (atlas_span){(uint8_t *)addresses[bind->place], bind->byte_count};
   }
-  return hg_launch_plain_locked(launch->kernel, &known->shape, arguments, cancel_number, fault);
+  return hg_launch_plain_locked(launch->kernel, &known->shape, arguments, c->cancel_number, fault);
 }
 
 /* ---- a call that is known ---------------------------------------------------------------------------------------- */
@@ -201,7 +202,7 @@ static hg_status run_known(hg_executable *e, const uint32_t *tensor_of, const ca
     if (tensors == NULL) return hg_fail_memory("the tensors of a call", e->place_count * sizeof *tensors);
   }
   for (uint32_t p = 0; p < e->place_count; p++) tensors[p] = *tensor_at(c, tensor_of[p]);
-  hg_status status = ops_run(e, tensors, tensors + e->input_count, c->stream, NULL);
+  hg_status status = ops_run(e, tensors, tensors + e->input_count, c->stream, c->cancel_number, NULL);
   if (tensors != few) hg_release(&c->executor->allocator, tensors);
   return status;
 }
@@ -221,7 +222,6 @@ static int call_known(const call *c, hg_status *status) {
   hg_executor *executor = c->executor;
   hg_fault fault;
   fault.kind = HG_FAULT_NONE;
-  uint32_t cancel_number = atomic_load(&executor->cancels);
   hg_lock(executor);
   ops_attachment *a = executor->attachment;
   ops_eager *known = a != NULL ? find_call_locked(a, c) : NULL;
@@ -232,7 +232,7 @@ static int call_known(const call *c, hg_status *status) {
   hg_executable *e = known->executable;
   a->hits++;
   ops_cache_touch_locked(a, e);
-  *status = known->is_direct && c->stream == NULL ? launch_locked(known, c, cancel_number, &fault) : HG_UNPREPARED;
+  *status = known->is_direct && c->stream == NULL ? launch_locked(known, c, &fault) : HG_UNPREPARED;
   if (*status != HG_UNPREPARED && fault.kind == HG_FAULT_NONE) {
     hg_unlock(executor);
     return 1;
@@ -445,6 +445,7 @@ hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const 
   for (uint32_t i = c.count; i-- > 0 && c.executor == NULL;)
     if (tensor_at(&c, i)->buffer != NULL) c.executor = tensor_at(&c, i)->buffer->storage->executor;
   if (c.executor == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_apply: no tensor has a buffer");
+  c.cancel_number = atomic_load(&c.executor->cancels);
   if (c.count > STACK_TENSORS) return apply_many(&c);
   uint64_t words[STACK_WORDS];
   uintptr_t addresses[STACK_TENSORS];

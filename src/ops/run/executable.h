@@ -158,9 +158,10 @@ void ops_describe_fault(const hg_executable *executable, const ops_launch *launc
                         const hg_tensor *outputs, hg_fault *fault, char *text, size_t text_bytes);
 /* hg_fail of a fault. */
 hg_status ops_fail_fault(const hg_fault *fault, const char *sentence);
-/* Checks all tensors and launches: hg_run without its checks of arguments. */
+/* Checks all tensors and launches: hg_run without its checks of arguments. cancel_number: executor->cancels when the
+ * call began that it is a part of. */
 hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_stream *stream,
-                  hg_launch_report *report);
+                  uint32_t cancel_number, hg_launch_report *report);
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 

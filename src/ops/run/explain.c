@@ -349,7 +349,7 @@ static hg_status compute(look *l) {
   HG_TRY(hg_buffer_create(executor, &desc, bytes, &l->result.buffer));
   HG_TRY(ops_executable_create(executor, l->computation, OPS_UNASKED, &e));
   ops_guards_release(e); /* its own faults, which earlier guards would have found, need no words */
-  hg_status status = ops_run(e, l->used, &l->result, NULL, NULL);
+  hg_status status = ops_run(e, l->used, &l->result, NULL, atomic_load(&executor->cancels), NULL);
   hg_executable_release(e);
   return status == HG_OK ? hg_buffer_read(l->result.buffer, 0, l->host, bytes) : status;
 }

@@ -377,7 +377,7 @@ static hg_status run_with(run *r, const hg_tensor *inputs, const hg_tensor *outp
 }
 
 hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_tensor *outputs, hg_stream *stream,
-                  hg_launch_report *report) {
+                  uint32_t cancel_number, hg_launch_report *report) {
   run r;
   r.e = executable;
   r.inputs = inputs;
@@ -387,7 +387,7 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
   r.origin = NULL;
   r.workspace = r.any = NULL;
   r.status = HG_OK;
-  r.cancel_number = atomic_load(&executable->executor->cancels);
+  r.cancel_number = cancel_number;
   r.fault.kind = HG_FAULT_NONE;
   r.places = r.few;
   if (executable->place_count > STACK_PLACES) {
@@ -402,6 +402,7 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
 hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t input_count, const hg_tensor *outputs,
                  size_t output_count, hg_stream *stream, hg_launch_report *report) {
   if (executable == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_run: the executable is NULL");
+  uint32_t cancel_number = atomic_load(&executable->executor->cancels);
   HG_TRY(HG_CHECK_RESULT(hg_launch_report, report));
   if (input_count != executable->input_count || output_count != executable->output_count)
     return hg_fail(HG_INVALID_ARGUMENT,
@@ -410,5 +411,5 @@ hg_status hg_run(hg_executable *executable, const hg_tensor *inputs, size_t inpu
   if ((inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
     return hg_fail(HG_INVALID_ARGUMENT, "hg_run: '%s' is NULL",
                    inputs == NULL && input_count > 0 ? "inputs" : "outputs");
-  return ops_run(executable, inputs, outputs, stream, report);
+  return ops_run(executable, inputs, outputs, stream, cancel_number, report);
 }
