@@ -1,5 +1,5 @@
-/* tensors.c - tensors from C in a few lines: made, computed with, saved, loaded, cancelled. tensors FOLDER leaves
- * y.npy, for numpy.load, and both.safetensors there. */
+/* tensors.c - tensors from C in a few lines: made, computed with, saved, loaded; and work that is cancelled. tensors
+ * FOLDER leaves y.npy, for numpy.load, and both.safetensors there. */
 #include <hologram/ops.h>
 
 #include <stdio.h>
@@ -17,6 +17,42 @@ static void check(hg_status status) {
 static const char *in(const char *folder, const char *name, char path[4096]) {
   snprintf(path, 4096, "%s/%s", folder, name);
   return path;
+}
+
+/* A loop that would take minutes, and what the library says of its lines. */
+static const char loop[] =
+    ".program walk\n"
+    ".buffer next u32 inout\n"
+    "    movi.u32 r0, #4000000000\n"
+    "    cvt.u32.u64 r1, lane\n"
+    "again:\n"
+    "    ldg.u32 r1, [next + r1]\n" /* each lane goes a way of its own */
+    "    loop r0, again\n"
+    "    stg.u32 [next + lane], r1\n"
+    "    exit\n";
+
+/* Another thread may call hg_cancel as well, for what this one waits for. */
+static void cancel(hg_executor *executor, hg_buffer *next) {
+  atlas_program *program = NULL;
+  hg_kernel *kernel = NULL;
+  hg_kernel_info info = {.size = sizeof info};
+  hg_stream *stream = NULL;
+  check(atlas_parse(NULL, loop, strlen(loop), "walk", &program));
+  check(hg_kernel_create(executor, program, &kernel));
+  atlas_program_release(program);
+  check(hg_kernel_query(kernel, &info));
+  printf("walk: %s\n", info.notes);
+  check(hg_stream_create(executor, NULL, &stream));
+  hg_binding binding = {.name = "next", .buffer = next};
+  hg_launch_desc launch = {.size = sizeof launch, .lanes = COLUMNS, .bindings = &binding, .binding_count = 1,
+                           .stream = stream};
+  check(hg_launch(kernel, &launch, NULL));
+  check(hg_cancel(executor));
+  hg_status status = hg_stream_wait(stream, NULL);
+  printf("walk: %s, %s\n", hg_status_name(status), hg_last_error());
+  if (status != HG_CANCELLED) exit(1);
+  hg_stream_release(stream);
+  hg_kernel_release(kernel);
 }
 
 int main(int argc, char **argv) {
@@ -47,7 +83,10 @@ int main(int argc, char **argv) {
     printf("%s: %s, rank %u\n", hg_tensors_name(loaded, i), atlas_type_name((atlas_type)hg_tensors_at(loaded, i)->type),
            (unsigned)hg_tensors_at(loaded, i)->rank);
 
-  check(hg_cancel(executor)); /* what another thread calls to end what this one waits for; nothing is under way here */
+  hg_tensor next;
+  check(hg_tensor_create(executor, ATLAS_u32, 1, (uint64_t[]){COLUMNS}, &next)); /* zeros */
+  cancel(executor, next.buffer);
+  hg_buffer_release(next.buffer);
   check(hg_apply(HG_OP_softmax, &y, 1, NULL, 0, &both[1], 1, NULL));
 
   hg_tensors_release(loaded);
