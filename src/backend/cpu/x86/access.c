@@ -44,7 +44,7 @@ unsigned hg_x86_local_index(x86_emit *e, uint32_t index, uint32_t copy) {
   while (UINT32_C(1) << shift < lanes) shift++;
   if (UINT32_C(1) << shift == lanes) hg_x86_vi(e, X86_vpslld_imm, 0, s1, x86_reg(from), shift);
   else hg_x86_v(e, X86_vpmulld, s1, from, hg_x86_constant(e, lanes, 0));
-  hg_x86_v(e, X86_vpaddd, s1, s1, x86_at(X86_POOL, (int32_t)(e->iota_place * 4)));
+  hg_x86_v(e, X86_vpaddd, s1, s1, x86_at(X86_POOL, (int32_t)(e->pool.iota_place * 4)));
   return s1;
 }
 

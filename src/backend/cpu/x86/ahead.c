@@ -17,7 +17,7 @@ enum { LEVEL_1 = 1, LEVEL_2 = 2 };
 /* How far ahead of a block's accesses to a buffer those of the next block are, as a rule: the bytes that this one
  * accesses side by side. */
 static uint32_t bytes_ahead(x86_emit *e, const vector_insn *access, uint32_t element_bytes) {
-  uint32_t *ahead = &e->ahead[access->symbol];
+  uint32_t *ahead = &e->ahead.bytes[access->symbol];
   int64_t low = INT64_MAX, high = 0;
   for (uint32_t i = 0; i < e->b->vector->insns.count && *ahead == 0; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
@@ -60,15 +60,15 @@ static int is_of_buffer(const x86_emit *e, const vector_insn *access) {
 }
 
 static const x86_later *later_of(const x86_emit *e, uint32_t access) {
-  for (uint32_t k = 0; e->busy != NULL && k < e->later_count; k++)
-    if (e->later[k].insn == access) return &e->later[k];
+  for (uint32_t k = 0; e->ahead.busy != NULL && k < e->ahead.later_count; k++)
+    if (e->ahead.later[k].insn == access) return &e->ahead.later[k];
   return NULL;
 }
 
 /* A row that a loop reads comes while it is read first. */
 static int is_planned(const x86_emit *e, uint32_t symbol) {
-  for (uint32_t k = 0; k < e->row_count; k++)
-    if (e->rows[k].symbol == symbol && e->rows[k].from >= e->b->first_part) return 1;
+  for (uint32_t k = 0; k < e->ahead.row_count; k++)
+    if (e->ahead.rows[k].symbol == symbol && e->ahead.rows[k].from >= e->b->first_part) return 1;
   return 0;
 }
 
@@ -76,9 +76,9 @@ static int is_planned(const x86_emit *e, uint32_t symbol) {
 static int is_of_row(const x86_emit *e) {
   unsigned lane;
   int64_t more;
-  if (e->row_count == 0 || !hg_x86_find_row(e, e->insn->s[0], &lane, &more)) return 0;
-  for (uint32_t k = 0; k < e->row_count; k++)
-    if (e->rows[k].symbol == e->insn->symbol && e->rows[k].lane == lane) return 1;
+  if (e->ahead.row_count == 0 || !hg_x86_find_row(e, e->insn->s[0], &lane, &more)) return 0;
+  for (uint32_t k = 0; k < e->ahead.row_count; k++)
+    if (e->ahead.rows[k].symbol == e->insn->symbol && e->ahead.rows[k].lane == lane) return 1;
   return e->index >= e->b->first_part;
 }
 
@@ -113,57 +113,60 @@ static void defer(x86_emit *e, uint32_t i) {
   unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : 0;
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_ATOMIC || insn->mode != ATLAS_ADDRESS_INDEXED) return;
   if (!hg_x86_has_base(insn) || !is_of_buffer(e, insn) || insn->mask != VECTOR_ALL) return;
-  if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE || e->later_count == X86_MOST_LATER) return;
+  if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE || e->ahead.later_count == X86_MOST_LATER) return;
   if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT) return;
   e->index = i;
   e->insn = insn;
   uint32_t added = hg_x86_added_to_tile_lane(e, insn->s[0]);
   if (added == VECTOR_NONE || vector_reg_at(e->b->vector, added)->kind == VECTOR_CONSTANT) return;
-  for (uint32_t k = 0; k < e->later_count; k++)
-    if (vector_insn_at(e->b->vector, e->later[k].insn)->symbol == insn->symbol && e->later[k].added != added) return;
-  e->later[e->later_count++] = (x86_later){.insn = i, .added = added};
+  for (uint32_t k = 0; k < e->ahead.later_count; k++)
+    if (vector_insn_at(e->b->vector, e->ahead.later[k].insn)->symbol == insn->symbol &&
+        e->ahead.later[k].added != added)
+      return;
+  e->ahead.later[e->ahead.later_count++] = (x86_later){.insn = i, .added = added};
 }
 
 void hg_x86_plan_prefetches(x86_emit *e) {
   const native_step *steps = e->b->steps.data;
-  e->busy = NULL;
-  e->busy_insns = e->later_count = 0;
+  e->ahead.busy = NULL;
+  e->ahead.busy_insns = e->ahead.later_count = 0;
   if (e->b->vector->loses_lanes) return;
   for (uint32_t k = 0; k < e->b->steps.count; k++) {
     uint32_t length = has_all_groups(&steps[k]) ? length_of(e, &steps[k]) : 0;
-    if (length < CPU_BUSY_INSNS || length <= e->busy_insns) continue;
-    e->busy = &steps[k];
-    e->busy_insns = length;
+    if (length < CPU_BUSY_INSNS || length <= e->ahead.busy_insns) continue;
+    e->ahead.busy = &steps[k];
+    e->ahead.busy_insns = length;
   }
-  for (uint32_t k = 0; k < e->b->steps.count && e->busy != NULL; k++) {
+  for (uint32_t k = 0; k < e->b->steps.count && e->ahead.busy != NULL; k++) {
     uint32_t length = has_all_groups(&steps[k]) ? length_of(e, &steps[k]) : 0;
-    if (length == 0 || length * CPU_BUSY_TIMES > e->busy_insns) continue;
+    if (length == 0 || length * CPU_BUSY_TIMES > e->ahead.busy_insns) continue;
     e->region_first = steps[k].first;
     for (uint32_t i = steps[k].first; i < steps[k].end; i++) {
       defer(e, i);
       if (x86_is_cold(e, i, steps[k].end)) i = vector_insn_at(e->b->vector, i)->target - 1;
     }
   }
-  if (e->later_count == 0) e->busy = NULL;
+  if (e->ahead.later_count == 0) e->ahead.busy = NULL;
 }
 
 void hg_x86_note_block_index(x86_emit *e, uint32_t u) {
   int is_needed = 0;
-  for (uint32_t k = 0; e->busy != NULL && k < e->later_count; k++)
-    is_needed |= e->later[k].added == u && vector_insn_at(e->b->vector, e->later[k].insn)->symbol == e->insn->symbol;
+  for (uint32_t k = 0; e->ahead.busy != NULL && k < e->ahead.later_count; k++)
+    is_needed |=
+        e->ahead.later[k].added == u && vector_insn_at(e->b->vector, e->ahead.later[k].insn)->symbol == e->insn->symbol;
   if (!is_needed || !is_whole(e)) return;
   hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, hg_x86_place_offset(e->insn->symbol, offsetof(native_place, latest))),
                X86_RAX);
 }
 
 void hg_x86_begin_prefetches(x86_emit *e) {
-  int is_busy = e->busy != NULL && e->busy->first == e->region_first && is_whole(e);
-  e->busy_done = 0;
-  e->later_done = is_busy ? 0 : e->later_count;
+  int is_busy = e->ahead.busy != NULL && e->ahead.busy->first == e->region_first && is_whole(e);
+  e->ahead.busy_done = 0;
+  e->ahead.later_done = is_busy ? 0 : e->ahead.later_count;
 }
 
 static const vector_insn *access_of(const x86_emit *e, uint32_t k) {
-  return vector_insn_at(e->b->vector, e->later[k].insn);
+  return vector_insn_at(e->b->vector, e->ahead.later[k].insn);
 }
 
 /* If those of a symbol make up a row without gaps, a block's lanes apart: how many they are, and the lowest
@@ -172,10 +175,10 @@ static uint32_t find_row(const x86_emit *e, uint32_t symbol, int64_t *low) {
   int64_t lanes = e->b->full_lanes;
   uint32_t count = 0, found = 0;
   *low = INT64_MAX;
-  for (uint32_t k = 0; k < e->later_count; k++)
+  for (uint32_t k = 0; k < e->ahead.later_count; k++)
     if (access_of(e, k)->symbol == symbol && (int64_t)access_of(e, k)->bits < *low)
       *low = (int64_t)access_of(e, k)->bits;
-  for (uint32_t k = 0; k < e->later_count; k++) {
+  for (uint32_t k = 0; k < e->ahead.later_count; k++) {
     int64_t from_low = (int64_t)access_of(e, k)->bits - *low;
     if (access_of(e, k)->symbol != symbol) continue;
     if (from_low % lanes != 0 || from_low / lanes >= X86_MOST_LATER) return 0;
@@ -214,10 +217,11 @@ static void prefetch_later(x86_emit *e, uint32_t k) {
 }
 
 void hg_x86_prefetch_between(x86_emit *e) {
-  if (e->later_done == e->later_count) return;
-  while (e->later_done < e->later_count && e->later_done * e->busy_insns <= e->busy_done * e->later_count)
-    prefetch_later(e, e->later_done++);
-  e->busy_done++;
+  if (e->ahead.later_done == e->ahead.later_count) return;
+  while (e->ahead.later_done < e->ahead.later_count &&
+         e->ahead.later_done * e->ahead.busy_insns <= e->ahead.busy_done * e->ahead.later_count)
+    prefetch_later(e, e->ahead.later_done++);
+  e->ahead.busy_done++;
 }
 
 /* ---- rows of straight-line code ---------------------------------------------------------------------------------- */
@@ -234,7 +238,8 @@ static uint32_t end_of_part(const x86_emit *e, uint32_t i) {
 static void plan_row(x86_emit *e, uint32_t i) {
   const vector_insn *within = vector_insn_at(e->b->vector, i);
   uint32_t number = within->s[0] == VECTOR_NONE ? NATIVE_MOST_ROW_STARTS : hg_native_row_start(e->b, within->s[0]);
-  if (!(within->flags & VECTOR_CONTIGUOUS) || number == NATIVE_MOST_ROW_STARTS || e->row_count == X86_MOST_ROWS) return;
+  if (!(within->flags & VECTOR_CONTIGUOUS) || number == NATIVE_MOST_ROW_STARTS || e->ahead.row_count == X86_MOST_ROWS)
+    return;
   if (i >= e->b->first_part && (is_planned(e, within->symbol) || hg_wide_is_loop_carried(e->b->vector, within->s[0])))
     return; /* the latter is the same in all blocks, as a norm's weight */
   uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(e->b->program, within->symbol)->type), log_bytes = 0;
@@ -253,19 +258,19 @@ static void plan_row(x86_emit *e, uint32_t i) {
                     .is_store = (within->flags & NATIVE_STORED) != 0};
   for (; insns < CPU_MEMORY_INSNS; insns *= 2) row_bytes *= 2;
   row.first = (int32_t)(row_bytes < CPU_LEAST_AHEAD ? CPU_LEAST_AHEAD : row_bytes);
-  e->rows[e->row_count++] = row;
+  e->ahead.rows[e->ahead.row_count++] = row;
 }
 
 void hg_x86_plan_rows(x86_emit *e) {
   const hg_vector *v = e->b->vector;
-  e->row_count = 0;
+  e->ahead.row_count = 0;
   for (uint32_t i = 0; i < v->insns.count; i++)
     if (vector_insn_at(v, i)->op == NATIVE_WITHIN) plan_row(e, i);
 }
 
 void hg_x86_prefetch_rows(x86_emit *e, uint32_t i) {
-  for (uint32_t k = 0; k < e->row_count; k++) {
-    x86_coming *row = &e->rows[k];
+  for (uint32_t k = 0; k < e->ahead.row_count; k++) {
+    x86_coming *row = &e->ahead.rows[k];
     if (i <= row->from || i >= row->until) continue;
     for (; row->done < row->lines &&
            (uint64_t)row->done * (row->until - row->from) <= (uint64_t)(i - row->from) * row->lines;

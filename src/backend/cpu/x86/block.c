@@ -305,7 +305,7 @@ void hg_x86_write_block(x86_emit *e) {
   hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
   e->b->full_entry = write_steps(e, starts);
   e->is_full = 0;
-  e->busy = NULL;
+  e->ahead.busy = NULL;
 }
 
 /* ---- straight-line code ------------------------------------------------------------------------------------------ */

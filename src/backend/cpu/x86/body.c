@@ -92,8 +92,8 @@ static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
     if (e->loop_end[i] > e->loops_until) e->loops_until = e->loop_end[i];
-    if (e->span_count > 0 && hg_x86_postpone(e, i)) continue;
-    if (e->span_count > 0 && i >= e->spans_end && !hg_x86_has_copies(e)) hg_x86_end_spans(e, i);
+    if (e->spans.count > 0 && hg_x86_postpone(e, i)) continue;
+    if (e->spans.count > 0 && i >= e->spans.end && !hg_x86_has_copies(e)) hg_x86_end_spans(e, i);
     if (insn->op == NATIVE_SPAN) {
       i = hg_x86_begin_spans(e, i) - 1;
       continue;

@@ -120,7 +120,7 @@ static void combine_bytes(x86_emit *e, unsigned op, uint32_t reg) {
 /* Jumps if register 0 is all bytes of 0, or not all bytes of 1. */
 static void jump_unless(x86_emit *e, int is_all, uint32_t label) {
   hg_x86_v(e, X86_vpxord, 1, 1, x86_reg(1));
-  if (is_all) hg_x86_v(e, X86_vpbroadcastd, 1, 0, x86_at(X86_POOL, (int32_t)(e->ones_place * 4)));
+  if (is_all) hg_x86_v(e, X86_vpbroadcastd, 1, 0, x86_at(X86_POOL, (int32_t)(e->pool.ones_place * 4)));
   if (e->width == 2) {
     hg_x86_vi(e, X86_vpcmpud, 0, 0, x86_reg(1), 0); /* equal */
     hg_x86_k(e, X86_kortestw, 0, 0, 0);             /* carry: all */
@@ -140,7 +140,7 @@ static void vote(x86_emit *e, const vector_insn *insn) {
   combine_bytes(e, is_all ? X86_vpandd : X86_vpord, insn->s[0]);
   hg_x86_v(e, X86_vpxord, 2, 2, x86_reg(2));
   jump_unless(e, is_all, no);
-  hg_x86_v(e, X86_vpbroadcastd, 2, 0, x86_at(X86_POOL, (int32_t)(e->ones_place * 4)));
+  hg_x86_v(e, X86_vpbroadcastd, 2, 0, x86_at(X86_POOL, (int32_t)(e->pool.ones_place * 4)));
   hg_x86_place(&e->a, no);
   for (uint32_t k = 0; k < byte_vectors(e); k++, to.displacement += e->vector_bytes) hg_x86_v(e, X86_vstore, 2, 0, to);
 }

@@ -85,7 +85,7 @@ static uint64_t set_of(const x86_emit *e, uint32_t first, uint32_t count) {
   return UINT64_C(1) << (first / e->lanes & 63) | UINT64_C(1) << ((first + count - 1) / e->lanes & 63);
 }
 
-static x86_copy *copy_at(const x86_emit *e, uint32_t k) { return (x86_copy *)e->copies_to_come.data + k; }
+static x86_copy *copy_at(const x86_emit *e, uint32_t k) { return (x86_copy *)e->to_come.copies.data + k; }
 
 static void write_copy(x86_emit *e, const x86_copy *copy) {
   const hg_vector *v = e->b->vector;
@@ -117,35 +117,36 @@ static void write_prefetch(x86_emit *e, uint32_t i) {
 /* Writes as many prefetches as are due before `copies` more copies: many at once would occupy what the processor has
  * for loads on their way. */
 static void write_prefetches(x86_emit *e, uint32_t copies) {
-  const uint32_t *loads = e->prefetches_to_come.data;
-  uint32_t due = ((uint32_t)e->prefetches_to_come.count - e->first_prefetch) / (copies + 1);
-  for (; due > 0; due--) write_prefetch(e, loads[e->first_prefetch++]);
+  const uint32_t *loads = e->to_come.prefetches.data;
+  uint32_t due = ((uint32_t)e->to_come.prefetches.count - e->to_come.first_prefetch) / (copies + 1);
+  for (; due > 0; due--) write_prefetch(e, loads[e->to_come.first_prefetch++]);
 }
 
 /* Writes copies up to one of them. */
 static void write_copies(x86_emit *e, uint32_t last) {
-  uint32_t count = (uint32_t)e->copies_to_come.count;
-  for (; e->first_copy < count && e->first_copy <= last; e->first_copy++) {
-    write_copy(e, copy_at(e, e->first_copy));
-    write_prefetches(e, count - e->first_copy);
+  uint32_t count = (uint32_t)e->to_come.copies.count;
+  for (; e->to_come.first_copy < count && e->to_come.first_copy <= last; e->to_come.first_copy++) {
+    write_copy(e, copy_at(e, e->to_come.first_copy));
+    write_prefetches(e, count - e->to_come.first_copy);
   }
-  e->copied_to = 0;
-  for (uint32_t k = e->first_copy < CPU_COPIES_AHEAD ? 0 : e->first_copy - CPU_COPIES_AHEAD; k < count; k++)
-    e->copied_to |= set_of(e, copy_at(e, k)->first, e->lanes);
+  e->to_come.copied_to = 0;
+  for (uint32_t k = e->to_come.first_copy < CPU_COPIES_AHEAD ? 0 : e->to_come.first_copy - CPU_COPIES_AHEAD; k < count;
+       k++)
+    e->to_come.copied_to |= set_of(e, copy_at(e, k)->first, e->lanes);
 }
 
 /* Writes what instruction i might see, and some copies more, always as many: so each row that is read for the first
  * time brings one. */
 static void write_what_is_seen(x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
-  uint32_t first, count, most = (uint32_t)e->copies_to_come.count;
+  uint32_t first, count, most = (uint32_t)e->to_come.copies.count;
   int is_end = insn->op == VECTOR_LABEL || vector_is_jump(insn->op) || insn->op == NATIVE_COUNT;
-  for (uint32_t k = 0; k < e->span_count; k++) is_end |= insn->d == e->spans[k].added;
+  for (uint32_t k = 0; k < e->spans.count; k++) is_end |= insn->d == e->spans.held[k].added;
   if (is_end) write_copies(e, most);
   if (is_end) write_prefetches(e, 0);
   if (is_end || !is_shared(e, insn)) return;
-  if (find_place(e, insn, &first, &count) && (set_of(e, first, count) & e->copied_to) == 0) return;
-  for (uint32_t k = most; k-- > 0 && k + CPU_COPIES_AHEAD >= e->first_copy;)
+  if (find_place(e, insn, &first, &count) && (set_of(e, first, count) & e->to_come.copied_to) == 0) return;
+  for (uint32_t k = most; k-- > 0 && k + CPU_COPIES_AHEAD >= e->to_come.first_copy;)
     if (touches(e, insn, copy_at(e, k)->symbol, copy_at(e, k)->first)) {
       write_copies(e, k + CPU_COPIES_AHEAD);
       return;
@@ -153,16 +154,16 @@ static void write_what_is_seen(x86_emit *e, uint32_t i) {
 }
 
 int hg_x86_has_copies(const x86_emit *e) {
-  return e->first_copy < e->copies_to_come.count || e->first_prefetch < e->prefetches_to_come.count;
+  return e->to_come.first_copy < e->to_come.copies.count || e->to_come.first_prefetch < e->to_come.prefetches.count;
 }
 
 int hg_x86_postpone(x86_emit *e, uint32_t i) {
   x86_copy copy;
-  for (uint32_t k = (uint32_t)e->copies_to_come.count; k-- > 0 && copy_at(e, k)->load + CPU_COPY_APART >= i;)
+  for (uint32_t k = (uint32_t)e->to_come.copies.count; k-- > 0 && copy_at(e, k)->load + CPU_COPY_APART >= i;)
     if (copy_at(e, k)->store == i) return 1;
   if (hg_x86_has_copies(e)) write_what_is_seen(e, i);
-  if (i >= e->spans_end || !find_copy(e, i, &copy)) return 0;
-  if (hg_array_append(&e->a.allocator, &e->copies_to_come, &copy, 1) == NULL) e->a.no_memory = 1;
-  e->copied_to |= set_of(e, copy.first, e->lanes);
+  if (i >= e->spans.end || !find_copy(e, i, &copy)) return 0;
+  if (hg_array_append(&e->a.allocator, &e->to_come.copies, &copy, 1) == NULL) e->a.no_memory = 1;
+  e->to_come.copied_to |= set_of(e, copy.first, e->lanes);
   return !e->a.no_memory;
 }

@@ -25,24 +25,24 @@ static void choose_bases(x86_emit *e) {
 static void begin_pool(x86_emit *e) {
   uint32_t lanes = (e->b->slices > 0 ? e->b->slices : e->b->copies) * e->lanes, words = 3 * lanes + 4;
   if (e->width == 1) words += 16;
-  e->iota_place = 0;
-  e->iota64_place = lanes;
-  e->ones_place = 3 * lanes;
-  e->window_place = e->ones_place + 4;
-  uint32_t *to = hg_array_append(&e->a.allocator, &e->constants, NULL, words);
+  e->pool.iota_place = 0;
+  e->pool.iota64_place = lanes;
+  e->pool.ones_place = 3 * lanes;
+  e->pool.window_place = e->pool.ones_place + 4;
+  uint32_t *to = hg_array_append(&e->a.allocator, &e->pool.words, NULL, words);
   if (to == NULL) {
     e->a.no_memory = 1;
     return;
   }
   for (uint32_t i = 0; i < lanes; i++) to[i] = to[lanes + 2 * i] = i;
-  for (uint32_t i = 0; i < 4; i++) to[e->ones_place + i] = 0x01010101;
-  for (uint32_t i = 0; i < 8 && e->width == 1; i++) to[e->window_place + i] = UINT32_MAX;
+  for (uint32_t i = 0; i < 4; i++) to[e->pool.ones_place + i] = 0x01010101;
+  for (uint32_t i = 0; i < 8 && e->width == 1; i++) to[e->pool.window_place + i] = UINT32_MAX;
 }
 
 static void write_kernel(x86_emit *e) {
   native_step *steps = e->b->steps.data;
   e->help = hg_x86_new_label(&e->a);
-  e->pool = hg_x86_new_label(&e->a);
+  e->pool.label = hg_x86_new_label(&e->a);
   begin_pool(e);
   choose_bases(e);
   e->uses_tile_lane = hg_native_uses_tile_lane(e->b);
@@ -52,8 +52,8 @@ static void write_kernel(x86_emit *e) {
   hg_x86_write_help(e);
   e->b->insn_bytes = e->a.count;
   hg_x86_align(&e->a, X86_LINE_BYTES, X86_INT3);
-  hg_x86_place(&e->a, e->pool);
-  if (!e->a.no_memory) hg_x86_bytes(&e->a, e->constants.data, e->constants.count * 4);
+  hg_x86_place(&e->a, e->pool.label);
+  if (!e->a.no_memory) hg_x86_bytes(&e->a, e->pool.words.data, e->pool.words.count * 4);
 }
 
 static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, int has_dot) {
@@ -65,17 +65,17 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
                 .vector_bytes = b->target->vector_bytes,
                 .has_popcount = (uint8_t)has_popcount,
                 .has_dot = (uint8_t)has_dot,
-                .constants.element_size = 4,
+                .pool.words.element_size = 4,
                 .slow.element_size = sizeof(x86_slow),
                 .cold.element_size = sizeof(x86_cold),
-                .copies_to_come.element_size = sizeof(x86_copy),
-                .prefetches_to_come.element_size = sizeof(uint32_t)};
+                .to_come.copies.element_size = sizeof(x86_copy),
+                .to_come.prefetches.element_size = sizeof(uint32_t)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
   e.label_of = hg_allocate(&b->allocator, 10 * insns + 17 * regs + 4 * b->steps.count, 1);
   if (e.label_of != NULL) {
     e.loop_end = e.label_of + insns;
-    e.constant_of = e.loop_end + insns;
-    e.label_of_step = e.constant_of + regs;
+    e.pool.place_of = e.loop_end + insns;
+    e.label_of_step = e.pool.place_of + regs;
     e.writer = e.label_of_step + b->steps.count;
     e.window_of = (x86_window *)(void *)(e.writer + regs);
     e.guess = (uint8_t *)(e.window_of + regs);
@@ -90,11 +90,11 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
     e.a.code = NULL;
   }
   hg_release(&b->allocator, e.label_of);
-  hg_array_release(&b->allocator, &e.constants);
+  hg_array_release(&b->allocator, &e.pool.words);
   hg_array_release(&b->allocator, &e.slow);
   hg_array_release(&b->allocator, &e.cold);
-  hg_array_release(&b->allocator, &e.copies_to_come);
-  hg_array_release(&b->allocator, &e.prefetches_to_come);
+  hg_array_release(&b->allocator, &e.to_come.copies);
+  hg_array_release(&b->allocator, &e.to_come.prefetches);
   hg_x86_release_loop(&e);
   hg_x86_release(&e.a);
   return status;

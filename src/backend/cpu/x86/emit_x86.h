@@ -62,6 +62,19 @@ typedef struct x86_copy { /* a load for which a span says that it is in bounds, 
 
 enum { X86_MOST_SPANS = 4 };
 
+typedef struct x86_spans { /* of a region: see span.c */
+  x86_span held[X86_MOST_SPANS]; /* loads up to instruction `end` need no comparison */
+  uint32_t count, end, back;     /* the last: a label */
+} x86_spans;
+
+typedef struct x86_to_come { /* of a region, done between the instructions that read it: see copies.c */
+  hg_array copies;           /* x86_copy: not written yet, but for those before first_copy */
+  uint32_t first_copy;
+  hg_array prefetches;       /* uint32_t: loads, the same in the next round of which is to be asked for */
+  uint32_t first_prefetch;
+  uint64_t copied_to;        /* a set: of what copies write, and the last of those before, modulo 64 vectors */
+} x86_to_come;
+
 typedef struct x86_own_constant { /* a constant that the emitter uses itself */
   uint64_t bits;
   uint32_t place;
@@ -86,6 +99,16 @@ typedef struct x86_residents { /* the resident constants of a version of a regio
 
 enum { X86_MOST_GENERAL = X86_MOST_BASES + 2, X86_MOST_KEPT = 8, X86_MOST_OWN = 24, X86_MOST_TABLES = 16 };
 
+typedef struct x86_pool {    /* of constants. Places count 32-bit words */
+  uint32_t label;
+  hg_array words;            /* uint32_t */
+  uint32_t *place_of;        /* per register: place + 1; 0: none yet */
+  x86_own_constant own[X86_MOST_OWN];
+  x86_table tables[X86_MOST_TABLES];
+  uint32_t own_count, table_count;
+  uint32_t iota_place, iota64_place, ones_place, window_place; /* see begin_pool */
+} x86_pool;
+
 typedef struct x86_window { /* see window.c */
   uint32_t state, highest;
 } x86_window;
@@ -107,6 +130,16 @@ typedef struct x86_coming {    /* what straight-line code asks for little by lit
 } x86_coming;
 
 enum { X86_MOST_ROWS = 8 };
+
+typedef struct x86_ahead {   /* of a block: what the next one accesses is asked for; see ahead.c */
+  uint32_t bytes[ATLAS_MAX_SYMBOLS]; /* per symbol: see bytes_ahead; 0: not known yet */
+  const native_step *busy;   /* the region that asks for `later`; NULL: none */
+  x86_later later[X86_MOST_LATER];
+  uint32_t later_count, busy_insns; /* instructions of `busy` that most groups run */
+  uint32_t later_done, busy_done;   /* of the group that is written */
+  x86_coming rows[X86_MOST_ROWS];
+  uint32_t row_count;
+} x86_ahead;
 
 typedef struct x86_kept {    /* two registers for accesses [x + blane + u]: see find_first_lane in memory.c */
   uint32_t since;            /* the access that has filled them; VECTOR_NONE: they hold nothing */
@@ -178,13 +211,8 @@ typedef struct x86_emit {
   uint8_t has_loops;
   hg_array slow;            /* x86_slow */
   hg_array cold;            /* x86_cold */
-  x86_span spans[X86_MOST_SPANS]; /* loads up to instruction spans_end need no comparison: see span.c */
-  uint32_t span_count, spans_end, spans_back; /* the last: a label */
-  hg_array copies_to_come;  /* x86_copy: not written yet, see copies.c; those before first_copy are */
-  uint32_t first_copy;
-  hg_array prefetches_to_come; /* uint32_t: loads, the same in the next round of which is to be asked for */
-  uint32_t first_prefetch;
-  uint64_t copied_to;       /* a set: of what they write, and the last of those before, modulo 64 vectors */
+  x86_spans spans;
+  x86_to_come to_come;
   uint32_t used_bases;      /* of hg_x86_base_registers: for buffers, and after them for row starts */
   uint32_t leave[NATIVE_IS_RARE + 1];           /* label: leaves the block to other code; UINT32_MAX: none yet */
   uint32_t free_registers;  /* for constants: a set */
@@ -198,7 +226,6 @@ typedef struct x86_emit {
   uint8_t has_writers;      /* 1: `writer` is filled, which is done when it is first needed */
   x86_window *window_of;    /* per register: what is known of it as an index */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
-  uint32_t ahead[ATLAS_MAX_SYMBOLS]; /* per symbol: see bytes_ahead in ahead.c; 0: not known yet */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */
   uint32_t help;            /* label: calls hg_native_help */
 
@@ -206,24 +233,12 @@ typedef struct x86_emit {
   int is_full;              /* for blocks that have all lanes: see write_full */
   int has_full;             /* 1: nearly all blocks run such code: loops elsewhere get no quick version */
   int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
-  const native_step *busy;  /* the region that asks for `later`; NULL: none */
-  x86_later later[X86_MOST_LATER];
-  uint32_t later_count, busy_insns; /* instructions of `busy` that most groups run */
-  uint32_t later_done, busy_done;   /* of the group that is written */
-  x86_coming rows[X86_MOST_ROWS];
-  uint32_t row_count;
+  x86_ahead ahead;
   uint32_t block_end;       /* label: where the block ends */
   uint32_t stop;            /* label: the next epilogue to be written, for launches that are cancelled; 0: none */
   uint32_t *label_of_step;  /* per step: its label; UINT32_MAX: none yet */
 
-  /* The pool of constants. Places count 32-bit words. */
-  uint32_t pool;            /* label */
-  hg_array constants;       /* uint32_t: the pool's words */
-  uint32_t *constant_of;    /* per register: place + 1; 0: none yet */
-  x86_own_constant own[X86_MOST_OWN];
-  x86_table tables[X86_MOST_TABLES];
-  uint32_t own_count, table_count;
-  uint32_t iota_place, iota64_place, ones_place, window_place; /* see begin_pool */
+  x86_pool pool;
 } x86_emit;
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
@@ -244,7 +259,7 @@ void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
 uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn); /* where jumps to an instruction lead */
 void hg_x86_clear_local(x86_emit *e); /* the local arrays of a group, where its code does that */
 void hg_x86_write_cold(x86_emit *e);
-/* span.c: writes the NATIVE_SPANs from instruction i on; the first one after them. What follows up to spans_end is
+/* span.c: writes the NATIVE_SPANs from instruction i on; the first one after them. What follows up to spans.end is
  * written again, with all comparisons, as cold code. */
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
 /* The current NATIVE_WITHIN; behind the code, where they leave the block. */
@@ -252,7 +267,7 @@ int hg_x86_within(x86_emit *e);
 int hg_x86_fetch(x86_emit *e); /* the current NATIVE_FETCH */
 uint32_t hg_x86_leave_label(x86_emit *e, uint32_t why); /* see native_context.has_left */
 void hg_x86_write_leave(x86_emit *e);
-/* At spans_end or later; `i`: the instruction where that is. */
+/* At spans.end or later; `i`: the instruction where that is. */
 void hg_x86_end_spans(x86_emit *e, uint32_t i);
 /* copies.c: before the instruction i that spans cover, or that follows while copies are to come. 1: it is not to be
  * written now. */

@@ -170,7 +170,7 @@ static void load_two_runs(x86_emit *e, const x86_access *m, uint32_t copy, unsig
   unsigned index = vector_index(e, m, copy);
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   unsigned load = stride ? X86_vload : X86_vpbroadcastd;
-  x86_rm last = hg_x86_constant(e, e->lanes - 1u, 0), iota = x86_at(X86_POOL, (int32_t)(e->iota_place * 4));
+  x86_rm last = hg_x86_constant(e, e->lanes - 1u, 0), iota = x86_at(X86_POOL, (int32_t)(e->pool.iota_place * 4));
   int32_t back = stride ? -(int32_t)((e->lanes - 1u) * m->bytes) : 0;
   hg_x86_k(e, X86_kortestw, 2, 0, 2);
   hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);

@@ -28,7 +28,7 @@ static void store_row(x86_emit *e, const native_location *location, uint32_t cop
   x86_rm to = hg_x86_mask_row(e, location->offset, copy);
   if (x86_is_evex(e)) {
     x86_vector_insn load = {.op = X86_vload8, .reg = (uint8_t)vector, .mask = (uint8_t)reg, .zero = 1,
-                            .rm = x86_at(X86_POOL, (int32_t)e->ones_place * 4)};
+                            .rm = x86_at(X86_POOL, (int32_t)e->pool.ones_place * 4)};
     hg_x86_vector(&e->a, &load);
     x86_vector_insn store = {.op = X86_vstore8, .reg = (uint8_t)vector, .rm = to,
                              .mask = e->is_tail ? X86_TAIL_MASK : 0};

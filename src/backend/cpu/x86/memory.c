@@ -316,7 +316,7 @@ static void access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t cop
  * two that hold neither an address nor a loop's index, nor belong to a NATIVE_SPAN. */
 static int find_two_registers(const x86_emit *e, x86_kept *kept) {
   uint32_t last = X86_MOST_BASES - 1, least = e->used_bases > 1 ? e->used_bases : 1;
-  if (e->loop.version != X86_NO_LOOP || e->span_count > 0 || e->is_cold || last < least + 1) return 0;
+  if (e->loop.version != X86_NO_LOOP || e->spans.count > 0 || e->is_cold || last < least + 1) return 0;
   kept->first = hg_x86_base_registers[last];
   kept->left = hg_x86_base_registers[last - 1];
   return 1;
@@ -537,15 +537,16 @@ enum { MOST_TABLE_WORDS = 32 };
 /* The copy of a table in the pool, padded to full vectors; its vectors do not cross cache lines. */
 static uint32_t table_in_pool(x86_emit *e, const atlas_symbol *table) {
   uint32_t symbol = e->insn->symbol, words[MOST_TABLE_WORDS] = {0}, none = 0;
-  for (uint32_t i = 0; i < e->table_count; i++)
-    if (e->tables[i].symbol == symbol) return e->tables[i].place;
+  for (uint32_t i = 0; i < e->pool.table_count; i++)
+    if (e->pool.tables[i].symbol == symbol) return e->pool.tables[i].place;
   const uint8_t *data = (const uint8_t *)atlas_functions.constants.data + table->const_offset;
   for (uint32_t i = 0; i < table->count; i++) words[i] = (uint32_t)hg_load_le(data + (size_t)i * 4, 4);
-  while (e->constants.count % 16 != 0 && !e->a.no_memory)
-    if (hg_array_append(&e->a.allocator, &e->constants, &none, 1) == NULL) e->a.no_memory = 1;
-  uint32_t place = (uint32_t)e->constants.count;
-  if (hg_array_append(&e->a.allocator, &e->constants, words, table->count > 16 ? 32 : 16) == NULL) e->a.no_memory = 1;
-  if (e->table_count < sizeof e->tables / sizeof e->tables[0]) e->tables[e->table_count++] = (x86_table){symbol, place};
+  while (e->pool.words.count % 16 != 0 && !e->a.no_memory)
+    if (hg_array_append(&e->a.allocator, &e->pool.words, &none, 1) == NULL) e->a.no_memory = 1;
+  uint32_t place = (uint32_t)e->pool.words.count;
+  if (hg_array_append(&e->a.allocator, &e->pool.words, words, table->count > 16 ? 32 : 16) == NULL) e->a.no_memory = 1;
+  if (e->pool.table_count < sizeof e->pool.tables / sizeof e->pool.tables[0])
+    e->pool.tables[e->pool.table_count++] = (x86_table){symbol, place};
   return place;
 }
 

@@ -97,44 +97,46 @@ static x86_rm pool_operand(x86_emit *e, uint32_t place, int is_64) {
 }
 
 static uint32_t add_constant(x86_emit *e, uint64_t bits, int is_64) {
-  uint32_t words[8], place = (uint32_t)e->constants.count;
+  uint32_t words[8], place = (uint32_t)e->pool.words.count;
   uint32_t count = e->width == 2 ? 2 : 8;
   if (!is_64 && e->width == 2) count = 1;
   uint32_t padding = is_64 && e->width == 2 ? place & 1 : 0;
   for (uint32_t i = 0; i < count; i++) words[i] = (uint32_t)(is_64 && i % 2 ? bits >> 32 : bits);
-  if (hg_array_append(&e->a.allocator, &e->constants, NULL, padding) == NULL ||
-      hg_array_append(&e->a.allocator, &e->constants, words, count) == NULL)
+  if (hg_array_append(&e->a.allocator, &e->pool.words, NULL, padding) == NULL ||
+      hg_array_append(&e->a.allocator, &e->pool.words, words, count) == NULL)
     e->a.no_memory = 1;
   return place + padding;
 }
 
 x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64) {
-  for (uint32_t i = 0; i < e->own_count; i++)
-    if (e->own[i].bits == bits && e->own[i].is_64 == is_64) return pool_operand(e, e->own[i].place, is_64);
+  for (uint32_t i = 0; i < e->pool.own_count; i++)
+    if (e->pool.own[i].bits == bits && e->pool.own[i].is_64 == is_64)
+      return pool_operand(e, e->pool.own[i].place, is_64);
   uint32_t place = add_constant(e, bits, is_64);
-  if (e->own_count < sizeof e->own / sizeof e->own[0])
-    e->own[e->own_count++] = (x86_own_constant){bits, place, is_64};
+  if (e->pool.own_count < sizeof e->pool.own / sizeof e->pool.own[0])
+    e->pool.own[e->pool.own_count++] = (x86_own_constant){bits, place, is_64};
   return pool_operand(e, place, is_64);
 }
 
 x86_rm hg_x86_bytes_constant(x86_emit *e, uint64_t low, uint64_t high) {
   enum { IS_BYTES = 2 }; /* in place of is_64; tables that differ have different lower halves */
   const uint32_t words[4] = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)};
-  for (uint32_t i = 0; i < e->own_count; i++)
-    if (e->own[i].bits == low && e->own[i].is_64 == IS_BYTES) return x86_at(X86_POOL, (int32_t)(e->own[i].place * 4));
-  uint32_t place = (uint32_t)e->constants.count;
+  for (uint32_t i = 0; i < e->pool.own_count; i++)
+    if (e->pool.own[i].bits == low && e->pool.own[i].is_64 == IS_BYTES)
+      return x86_at(X86_POOL, (int32_t)(e->pool.own[i].place * 4));
+  uint32_t place = (uint32_t)e->pool.words.count;
   for (uint32_t i = 0; i < e->vector_bytes; i += sizeof words)
-    if (hg_array_append(&e->a.allocator, &e->constants, words, 4) == NULL) e->a.no_memory = 1;
-  if (e->own_count < sizeof e->own / sizeof e->own[0])
-    e->own[e->own_count++] = (x86_own_constant){low, place, IS_BYTES};
+    if (hg_array_append(&e->a.allocator, &e->pool.words, words, 4) == NULL) e->a.no_memory = 1;
+  if (e->pool.own_count < sizeof e->pool.own / sizeof e->pool.own[0])
+    e->pool.own[e->pool.own_count++] = (x86_own_constant){low, place, IS_BYTES};
   return x86_at(X86_POOL, (int32_t)(place * 4));
 }
 
 x86_rm hg_x86_register_constant(x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  if (e->constant_of[reg] == 0)
-    e->constant_of[reg] = 1 + add_constant(e, hg_native_widen(r->type, r->bits), hg_x86_is_64(e, reg));
-  return pool_operand(e, e->constant_of[reg] - 1, hg_x86_is_64(e, reg));
+  if (e->pool.place_of[reg] == 0)
+    e->pool.place_of[reg] = 1 + add_constant(e, hg_native_widen(r->type, r->bits), hg_x86_is_64(e, reg));
+  return pool_operand(e, e->pool.place_of[reg] - 1, hg_x86_is_64(e, reg));
 }
 
 int hg_x86_constant_bits(const x86_emit *e, uint32_t reg, uint64_t *bits) {
@@ -155,8 +157,8 @@ x86_rm hg_x86_context(x86_emit *e, size_t offset, int is_64, unsigned scratch) {
 
 void hg_x86_count_up(x86_emit *e, unsigned reg, unsigned from, uint32_t first, int is_64) {
   uint32_t element = is_64 ? 8 : 4;
-  int32_t place = (int32_t)(e->iota_place * 4 + first * element);
-  if (is_64) place += (int32_t)(e->iota64_place - e->iota_place) * 4;
+  int32_t place = (int32_t)(e->pool.iota_place * 4 + first * element);
+  if (is_64) place += (int32_t)(e->pool.iota64_place - e->pool.iota_place) * 4;
   x86_rm iota = x86_at(X86_POOL, place);
   if (e->width == 2) hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, reg, 0, x86_reg(from));
   else {

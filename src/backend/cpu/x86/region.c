@@ -56,7 +56,7 @@ void hg_x86_write_prologue(x86_emit *e) {
   hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, end)), X86_RDX);
   hg_x86_lea(a, X86_RAX, x86_at(X86_RCX, -(int32_t)(copies_of(e) * e->lanes)));
   hg_x86_store(a, 1, hg_x86_frame(X86_LAST_GROUP), X86_RAX);
-  hg_x86_lea_label(a, X86_POOL, e->pool);
+  hg_x86_lea_label(a, X86_POOL, e->pool.label);
   if (e->uses_tile_lane) hg_x86_load(a, 1, X86_ROWS, x86_at(X86_CONTEXT, offsetof(native_context, rows)));
   hg_x86_load_bases(e);
 }
@@ -118,7 +118,7 @@ static void set_tail_mask(x86_emit *e) {
   hg_x86_load(a, 1, X86_RAX, x86_reg(X86_POOL)); /* a window on 8 elements of ones and 8 zeros: 8 - count elements in */
   hg_x86_shift_imm(a, 1, X86_SHL, X86_RCX, 2);
   hg_x86_alu_rm(a, X86_SUB, 1, X86_RAX, x86_reg(X86_RCX));
-  hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_RAX, (int32_t)(e->window_place * 4 + e->lanes * 4u)));
+  hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_RAX, (int32_t)(e->pool.window_place * 4 + e->lanes * 4u)));
   hg_x86_v(e, X86_vstore, scratch, 0, hg_x86_tail_mask(e));
 }
 

@@ -30,24 +30,24 @@ static void write_span(x86_emit *e, uint32_t out) {
   hg_x86_lea(a, X86_RAX, x86_indexed(X86_RAX, X86_RCX, 0, (int32_t)insn->bits + e->lanes - 1));
   hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, limit);
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
-  uint32_t place = e->used_bases + e->span_count;
+  uint32_t place = e->used_bases + e->spans.count;
   x86_span span = {.symbol = insn->symbol, .added = insn->s[1], .log_bytes = (uint8_t)log_bytes, .base = X86_RDX};
   if (place < X86_MOST_BASES) {
     span.base = hg_x86_base_registers[place];
     hg_x86_lea(a, span.base, x86_indexed(hg_x86_base(e), X86_RCX, log_bytes, 0));
   }
-  e->spans[e->span_count++] = span;
+  e->spans.held[e->spans.count++] = span;
 }
 
 const x86_span *hg_x86_span_of(const x86_emit *e, const vector_insn *made) {
-  for (uint32_t k = 0; k < e->span_count; k++)
-    if (e->spans[k].symbol == e->insn->symbol && e->spans[k].added == made->s[1]) return &e->spans[k];
+  for (uint32_t k = 0; k < e->spans.count; k++)
+    if (e->spans.held[k].symbol == e->insn->symbol && e->spans.held[k].added == made->s[1]) return &e->spans.held[k];
   return NULL;
 }
 
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i) {
   x86_cold cold = {.label = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a)};
-  e->span_count = 0;
+  e->spans.count = 0;
   e->kept.since = VECTOR_NONE;
   for (; vector_insn_at(e->b->vector, i)->op == NATIVE_SPAN; i++) {
     e->insn = vector_insn_at(e->b->vector, i);
@@ -55,16 +55,16 @@ uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i) {
     write_span(e, cold.label);
   }
   cold.first = i;
-  e->spans_end = end_of_spans(e, i);
-  e->copies_to_come.count = e->prefetches_to_come.count = e->first_copy = e->first_prefetch = 0;
-  e->spans_back = cold.back;
+  e->spans.end = end_of_spans(e, i);
+  e->to_come.copies.count = e->to_come.prefetches.count = e->to_come.first_copy = e->to_come.first_prefetch = 0;
+  e->spans.back = cold.back;
   if (hg_array_append(&e->a.allocator, &e->cold, &cold, 1) == NULL) e->a.no_memory = 1;
   return i;
 }
 
 void hg_x86_end_spans(x86_emit *e, uint32_t i) {
-  hg_x86_place(&e->a, e->spans_back);
-  e->span_count = 0;
+  hg_x86_place(&e->a, e->spans.back);
+  e->spans.count = 0;
   e->kept.since = VECTOR_NONE;
   if (!e->a.no_memory) ((x86_cold *)e->cold.data)[e->cold.count - 1].end = i;
 }
@@ -77,7 +77,7 @@ static int is_line_asked_for(const x86_emit *e) {
 
 void hg_x86_prefetch_later(x86_emit *e) {
   if (is_line_asked_for(e)) return;
-  if (!hg_array_push(&e->a.allocator, &e->prefetches_to_come, e->index)) e->a.no_memory = 1;
+  if (!hg_array_push(&e->a.allocator, &e->to_come.prefetches, e->index)) e->a.no_memory = 1;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */

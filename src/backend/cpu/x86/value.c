@@ -10,7 +10,7 @@
 static x86_rm special_operand(x86_emit *e, const vector_reg *r, uint32_t copy, uint32_t part, unsigned scratch) {
   uint32_t first = hg_x86_first_lane(e, copy) + part * (e->lanes / 2u);
   if (r->bits == ATLAS_REG_BLOCK_LANE && e->b->slices > 0) /* the first of the block's lanes is its lane 0 */
-    return x86_at(X86_POOL, (int32_t)(e->iota_place * 4 + first * 4));
+    return x86_at(X86_POOL, (int32_t)(e->pool.iota_place * 4 + first * 4));
   if (r->bits == ATLAS_REG_LANE) hg_x86_count_up(e, scratch, X86_LANE, first, 1);
   else if (r->bits == ATLAS_REG_BLOCK_LANE) hg_x86_count_up(e, scratch, X86_TILE_LANE, first, 0);
   else return hg_x86_context(e, offsetof(native_context, special) + 8 * (r->bits - ATLAS_REG_BLOCK_LANE), 0, scratch);

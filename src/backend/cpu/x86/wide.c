@@ -8,13 +8,13 @@ enum { VECTOR_WORDS = 16 }; /* of a vector in the pool, so that none crosses a c
 
 static uint32_t vector_in_pool(x86_emit *e, const uint32_t *words) {
   static const uint32_t none = 0;
-  const uint32_t *pool = e->constants.data;
-  for (uint32_t place = 0; place + VECTOR_WORDS <= e->constants.count; place += VECTOR_WORDS)
+  const uint32_t *pool = e->pool.words.data;
+  for (uint32_t place = 0; place + VECTOR_WORDS <= e->pool.words.count; place += VECTOR_WORDS)
     if (memcmp(pool + place, words, VECTOR_WORDS * sizeof *words) == 0) return place;
-  while (e->constants.count % VECTOR_WORDS != 0 && !e->a.no_memory)
-    if (hg_array_append(&e->a.allocator, &e->constants, &none, 1) == NULL) e->a.no_memory = 1;
-  uint32_t place = (uint32_t)e->constants.count;
-  if (hg_array_append(&e->a.allocator, &e->constants, words, VECTOR_WORDS) == NULL) e->a.no_memory = 1;
+  while (e->pool.words.count % VECTOR_WORDS != 0 && !e->a.no_memory)
+    if (hg_array_append(&e->a.allocator, &e->pool.words, &none, 1) == NULL) e->a.no_memory = 1;
+  uint32_t place = (uint32_t)e->pool.words.count;
+  if (hg_array_append(&e->a.allocator, &e->pool.words, words, VECTOR_WORDS) == NULL) e->a.no_memory = 1;
   return place;
 }
 

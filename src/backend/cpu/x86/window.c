@@ -7,10 +7,10 @@ enum { IS_NONE = 1 }; /* of x86_emit.window_of; else the pattern's place in the 
 
 static uint32_t pattern_in_pool(x86_emit *e, const native_window *window) {
   uint32_t none = 0;
-  while (e->constants.count % 16 != 0 && !e->a.no_memory)
-    if (hg_array_append(&e->a.allocator, &e->constants, &none, 1) == NULL) e->a.no_memory = 1;
-  uint32_t place = (uint32_t)e->constants.count;
-  if (hg_array_append(&e->a.allocator, &e->constants, window->place, e->lanes) == NULL) e->a.no_memory = 1;
+  while (e->pool.words.count % 16 != 0 && !e->a.no_memory)
+    if (hg_array_append(&e->a.allocator, &e->pool.words, &none, 1) == NULL) e->a.no_memory = 1;
+  uint32_t place = (uint32_t)e->pool.words.count;
+  if (hg_array_append(&e->a.allocator, &e->pool.words, window->place, e->lanes) == NULL) e->a.no_memory = 1;
   return place;
 }
 
