@@ -64,6 +64,7 @@ static int check_value(const ops_request *request, const ops_input_spec *spec, s
 static void advise(ops_word types, const char *name, char *text, size_t bytes) {
   static const atlas_type kinds[] = {ATLAS_bool, ATLAS_i32, ATLAS_f32};
   size_t used = 0;
+  text[0] = '\0';
   int is_all = ops_type_is_of(ATLAS_f32, types.text, types.length); /* whatever has floats is made of floats */
   for (size_t i = is_all ? 2 : 0; i < 3 && used < bytes; i++)
     if (ops_type_is_of(kinds[i], types.text, types.length))
