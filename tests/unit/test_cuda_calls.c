@@ -163,7 +163,6 @@ static void fail_everywhere(atlas_program *program, atlas_program *side, int err
   for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++) {
     if (strcmp(functions[f], "cuDevicePrimaryCtxRelease_v2") == 0 || strcmp(functions[f], "cuCtxPopCurrent_v2") == 0)
       continue; /* nobody could do anything about it */
-    if (!in_shard()) continue;
     for (unsigned call = 1; call <= 40; call++) {
       scene s = {.program = program, .side_program = side};
       char demand[120];
@@ -193,10 +192,10 @@ static void test_failures(void) {
   atlas_program *program = NULL, *side = NULL;
   CHECK_EQ_U64(atlas_parse(NULL, scene_text, sizeof scene_text - 1, NULL, &program), HG_OK);
   CHECK_EQ_U64(atlas_parse(NULL, side_text, sizeof side_text - 1, NULL, &side), HG_OK);
-  fail_everywhere(program, side, 1, NULL);
-  fail_everywhere(program, side, 2, NULL);
-  fail_everywhere(program, side, 719, NULL);
-  fail_everywhere(program, side, 2, "0");
+  if (in_shard()) fail_everywhere(program, side, 1, NULL);
+  if (in_shard()) fail_everywhere(program, side, 2, NULL);
+  if (in_shard()) fail_everywhere(program, side, 719, NULL);
+  if (in_shard()) fail_everywhere(program, side, 2, "0");
   atlas_program_release(program);
   atlas_program_release(side);
 }

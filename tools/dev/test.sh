@@ -233,7 +233,7 @@ stage_asan() {
   local -x ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
   check "build" build asan clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
     -Dc_args="-fno-sanitize-recover=all -gline-tables-only" -Dpython=true || return 0
-  unit_jobs asan --without release-only --share 1/4
+  unit_jobs asan --without release-only --share 1/8
   job "sweep" run_counted "$BUILD/asan/tests/sweep/test_sweep" --brief --seed 4 --one-in 80 --launches 12
   job "Python package" package_on_asan
   job "command line" run_pytest asan tests/cli
@@ -264,7 +264,7 @@ stage_tsan() {
   local wrapper
   check "build" build_tsan || return 0
   mapfile -t wrapper < <(tsan_wrapper)
-  unit_jobs tsan --without release-only --without no-tsan --share 2/4 -- "${wrapper[@]}"
+  unit_jobs tsan --without release-only --without no-tsan --share 3/8 -- "${wrapper[@]}"
   run_jobs
 }
 
@@ -376,7 +376,7 @@ stage_mingw() {
   local -x WINEPREFIX=$ROOT/$BUILD/wine WINEDEBUG=-all WINEDLLOVERRIDES="winemenubuilder.exe=d;mscoree,mshtml=" DISPLAY=""
   check "wine" start_wine || return 0
   # what a program there prints ends its lines in two characters
-  unit_jobs mingw --share 3/4 -- bash -c 'bash tools/dev/on_wine.sh "$0" 600 "$@" | tr -d "\r"; exit "${PIPESTATUS[0]}"' "${WINE}64"
+  unit_jobs mingw --share 5/8 -- bash -c 'bash tools/dev/on_wine.sh "$0" 600 "$@" | tr -d "\r"; exit "${PIPESTATUS[0]}"' "${WINE}64"
   run_jobs
   run_command_on_wine mingw
   "${WINE}server64" -k
@@ -433,7 +433,7 @@ stage_aarch64() {
   job "random programs" "${random[@]}" --seed 1000001 --count 200
   job "conformance" repeat_conformance "${run[@]}" "$folder/tests/conformance/replay"
   job "sweep" run_counted "${run[@]}" "$folder/tests/sweep/test_sweep" --brief --seed 5 --one-in 60 --launches 16
-  unit_jobs aarch64 --without release-only --without no-qemu --share 4/4 -- "${run[@]}"
+  unit_jobs aarch64 --without release-only --without no-qemu --share 7/8 -- "${run[@]}"
   job "our assembler and GNU as" check "our assembler and GNU as" compare_assemblers aarch64 "${run[@]}"
   run_jobs
 }
