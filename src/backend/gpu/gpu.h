@@ -31,7 +31,7 @@
  * and more. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry for table_lanes,
  * and take it again where hg_gpu_pack finds something missing.
  *
- * FAULTS. One record a launch (HG_GPU_FAULT_BYTES of device memory, 8-aligned), not one a block: the kernel keeps in
+ * FAULTS. One record a launch (a hg_gpu_fault in device memory, 8-aligned), not one a block: the kernel keeps in
  * it, under a lock, the lowest lane with a fault and that lane's first fault. Before the FIRST launch and after each
  * launch that faulted it must hold hg_gpu_fault_none() (lane = UINT64_MAX, rest 0); a launch without a fault does not
  * touch it. When a lane faults the kernel also stores 1 to the u32 at places.fault_flag: let that be host memory that
@@ -169,7 +169,6 @@ typedef struct hg_gpu_fault {
   int64_t displacement;
   uint64_t extent;
 } hg_gpu_fault;
-enum { HG_GPU_FAULT_BYTES = sizeof(hg_gpu_fault) };
 
 /* What a backend and its device can give a kernel. */
 typedef struct hg_gpu_limits {

@@ -15,20 +15,16 @@ int hg_neon_is_64(const neon_emit *e, uint32_t reg) {
 
 unsigned hg_neon_size(const neon_emit *e, uint32_t reg) { return hg_neon_is_64(e, reg) ? A64_64B : A64_32B; }
 
-static int is_varying_special(const vector_reg *r) {
-  return r->kind == VECTOR_SPECIAL && (r->bits == ATLAS_REG_LANE || r->bits == ATLAS_REG_BLOCK_LANE);
-}
-
 uint32_t hg_neon_copies(const neon_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (r->kind == VECTOR_VARIES) return e->b->locations[reg].copies == 1 ? 1 : e->copies;
-  return is_varying_special(r) ? e->copies : 1;
+  return hg_native_is_lane_number(r) ? e->copies : 1;
 }
 
 uint32_t hg_neon_parts(const neon_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (r->kind == VECTOR_VARIES) return e->b->locations[reg].parts;
-  return is_varying_special(r) && hg_neon_is_64(e, reg) ? 2 : 1;
+  return hg_native_is_lane_number(r) && hg_neon_is_64(e, reg) ? 2 : 1;
 }
 
 int hg_neon_constant_bits(const neon_emit *e, uint32_t reg, uint64_t *bits) {

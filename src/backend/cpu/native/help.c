@@ -3,6 +3,7 @@
  * Values go between vectors and rows a vector at a time; predicates, parameters and what is uniform lane by lane. */
 #include "backend/cpu/native/native.h"
 
+#include "backend/cpu/engine/rows.h"
 #include "backend/cpu/native/native_kernel.h"
 
 #include "atlas/value.h"
@@ -95,8 +96,6 @@ static void set_value(const group *g, const native_location *location, uint8_t t
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t size_of(uint8_t type) { return type == SSA_PREDICATE ? 1 : atlas_bytes((atlas_type)type); }
-
 uint64_t hg_native_parameter(const native_context *context, const vector_reg *reg) {
   switch (reg->kind) {
   case VECTOR_CONSTANT: return reg->bits;
@@ -134,7 +133,7 @@ static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
   if (location->kind == NATIVE_NOWHERE) return sum_of(g, reg, lane);
   if (location->kind == NATIVE_ELEMENTS) return element_of(g, reg, lane);
   if (reg->type == SSA_PREDICATE) return (uint64_t)get_predicate(g, location, lane);
-  return get_value(g, location, size_of(reg->type), lane);
+  return get_value(g, location, hg_cpu_element_bytes(reg->type), lane);
 }
 
 /* 1 if a value has a vector of its own for each copy, in a register or a slot. */
@@ -177,7 +176,7 @@ static void copy_from_vector(const group *g, const native_location *location, ui
 static void fill_row(const group *g, uint32_t r, uint8_t *row) {
   const vector_reg *reg = vector_reg_at(g->native->vector, r);
   const native_location *location = &g->native->locations[r];
-  uint32_t size = size_of(reg->type), lanes = g->native->target->lanes;
+  uint32_t size = hg_cpu_element_bytes(reg->type), lanes = g->native->target->lanes;
   if (reg->kind == VECTOR_VARIES && is_row(location)) {
     memcpy(row, g->frame->context->rows + location->offset + g->in_tile * size, (size_t)g->count * size);
   } else if (is_vectors(g, r) && reg->type != SSA_PREDICATE) {
@@ -221,7 +220,7 @@ static void set_uniform(const group *g, const uint8_t *mask, const uint8_t *row,
 static void copy_to_vector(const group *g, uint8_t type, const native_location *location, uint32_t copy,
                            const uint8_t *row, uint32_t count) {
   uint32_t half = g->native->target->lanes / 2, low = count < half ? count : half, words[MOST_LANES];
-  uint32_t size = size_of(type);
+  uint32_t size = hg_cpu_element_bytes(type);
   int is_signed = atlas_kind((atlas_type)type) == ATLAS_KIND_SINT;
   uint16_t u16[MOST_LANES];
   if (size == 8) {
@@ -245,7 +244,7 @@ static void copy_to_vector(const group *g, uint8_t type, const native_location *
 static void set_results(const group *g, const uint8_t *mask, const uint8_t *row) {
   uint32_t d = g->insn->d, lanes = g->native->target->lanes;
   uint8_t type = vector_reg_at(g->native->vector, d)->type;
-  uint32_t size = size_of(type);
+  uint32_t size = hg_cpu_element_bytes(type);
   const native_location *location = &g->native->locations[d];
   if (location->kind == NATIVE_NOWHERE) return;
   if (location->is_uniform) set_uniform(g, mask, row, size);

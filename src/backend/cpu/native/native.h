@@ -338,6 +338,11 @@ static inline uint32_t hg_native_added_to_lane(const hg_vector *v, const vector_
   return VECTOR_NONE;
 }
 
+/* 1: a register that is the lane's number, in the launch or in its block. */
+static inline int hg_native_is_lane_number(const vector_reg *r) {
+  return r->kind == VECTOR_SPECIAL && (r->bits == ATLAS_REG_LANE || r->bits == ATLAS_REG_BLOCK_LANE);
+}
+
 /* 1: a coordinate of the lane, in its block or in the grid (x, y and z have consecutive numbers). */
 static inline int hg_native_is_lane_coordinate(uint64_t coordinate) {
   return coordinate - ATLAS_COORD_LANE_X < 3 || coordinate - ATLAS_COORD_GLOBAL_X < 3;

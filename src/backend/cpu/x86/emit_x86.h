@@ -348,26 +348,22 @@ static inline int hg_x86_is_64(const x86_emit *e, uint32_t reg) {
   return type != SSA_PREDICATE && atlas_bytes((atlas_type)type) == 8;
 }
 
-static inline int hg_x86_is_varying_special(const vector_reg *r) {
-  return r->kind == VECTOR_SPECIAL && (r->bits == ATLAS_REG_LANE || r->bits == ATLAS_REG_BLOCK_LANE);
-}
-
 /* 1 or e->copies: vectors that differ. */
 static inline uint32_t hg_x86_copies(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (r->kind == VECTOR_VARIES) return e->b->locations[reg].copies == 1 ? 1 : e->copies;
-  return hg_x86_is_varying_special(r) ? e->copies : 1;
+  return hg_native_is_lane_number(r) ? e->copies : 1;
 }
 
 static inline int hg_x86_is_uniform(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
-  return r->kind == VECTOR_VARIES ? e->b->locations[reg].is_uniform : !hg_x86_is_varying_special(r);
+  return r->kind == VECTOR_VARIES ? e->b->locations[reg].is_uniform : !hg_native_is_lane_number(r);
 }
 
 static inline uint32_t hg_x86_parts(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   if (r->kind == VECTOR_VARIES) return e->b->locations[reg].parts;
-  return hg_x86_is_varying_special(r) && hg_x86_is_64(e, reg) ? 2 : 1;
+  return hg_native_is_lane_number(r) && hg_x86_is_64(e, reg) ? 2 : 1;
 }
 
 /* Finds the vector registers that no value of a region has, for constants; loads the constants that they turned out to
@@ -407,6 +403,13 @@ int32_t hg_x86_pending_block_uniform(const x86_emit *e, const native_location *l
 /* Elements of memory into a register, widened, and back. `mask`: k register, 0: all (AVX2: always). */
 void hg_x86_load_elements(x86_emit *e, uint8_t type, unsigned reg, x86_rm from, unsigned mask);
 void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, unsigned mask, unsigned scratch);
+
+/* 1: lanes outside the mask of the current instruction have a value that must be kept. */
+static inline int hg_x86_merges(const x86_emit *e) {
+  const vector_insn *insn = e->insn;
+  if (insn->mask == VECTOR_ALL || native_location_of(e->b, insn->d)->is_uniform) return 0;
+  return (insn->flags & VECTOR_KEEP) != 0 || insn->op == VECTOR_MOVE;
+}
 
 /* The register to compute a result of the current instruction in; stores it from `reg` to its location. With AVX2
  * `reg` is not scratch 1 to 3, which the tail of a row and a blend with the old value need. */

@@ -12,15 +12,10 @@ enum { K_TEMPORARY = 0, K_MASK = 1 };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static int merges(const x86_emit *e) {
-  const vector_insn *insn = e->insn;
-  if (insn->mask == VECTOR_ALL || native_location_of(e->b, insn->d)->is_uniform) return 0;
-  return (insn->flags & VECTOR_KEEP) != 0 || insn->op == VECTOR_MOVE;
-}
-
 unsigned hg_x86_predicate_result(x86_emit *e, uint32_t copy, unsigned scratch) {
   const native_location *location = native_location_of(e->b, e->insn->d);
-  return location->kind == NATIVE_REGISTERS && !merges(e) ? location->reg[location->copies == 1 ? 0 : copy] : scratch;
+  return location->kind == NATIVE_REGISTERS && !hg_x86_merges(e) ? location->reg[location->copies == 1 ? 0 : copy]
+                                                                 : scratch;
 }
 
 static void store_row(x86_emit *e, const native_location *location, uint32_t copy, unsigned reg) {
@@ -79,7 +74,7 @@ static void store_location(x86_emit *e, const native_location *location, uint32_
 }
 
 void hg_x86_set_predicate_result(x86_emit *e, uint32_t copy, unsigned reg) {
-  if (merges(e)) reg = merge(e, copy, reg);
+  if (hg_x86_merges(e)) reg = merge(e, copy, reg);
   store_location(e, native_location_of(e->b, e->insn->d), copy, reg);
 }
 

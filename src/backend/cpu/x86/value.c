@@ -121,7 +121,7 @@ int hg_x86_is_in_memory(const x86_emit *e, uint32_t reg) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   const native_location *location = native_location_of(e->b, reg);
   if (r->kind == VECTOR_VARIES) return location->kind == NATIVE_ROW && location->is_uniform;
-  return !hg_x86_is_varying_special(r);
+  return !hg_native_is_lane_number(r);
 }
 
 void hg_x86_load_block_uniform(x86_emit *e, unsigned reg, uint32_t from) {
@@ -145,20 +145,14 @@ void hg_x86_load_block_uniform(x86_emit *e, unsigned reg, uint32_t from) {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* 1: lanes outside the mask have a value that must be kept. */
-static int merges(const x86_emit *e) {
-  const vector_insn *insn = e->insn;
-  if (insn->mask == VECTOR_ALL || native_location_of(e->b, insn->d)->is_uniform) return 0;
-  return (insn->flags & VECTOR_KEEP) != 0 || insn->op == VECTOR_MOVE;
-}
-
 static uint32_t piece_of(const native_location *location, uint32_t copy, uint32_t part) {
   return (location->copies == 1 ? 0 : copy) * location->parts + part;
 }
 
 unsigned hg_x86_result_register(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch) {
   const native_location *location = native_location_of(e->b, e->insn->d);
-  return location->kind == NATIVE_REGISTERS && !merges(e) ? location->reg[piece_of(location, copy, part)] : scratch;
+  return location->kind == NATIVE_REGISTERS && !hg_x86_merges(e) ? location->reg[piece_of(location, copy, part)]
+                                                                 : scratch;
 }
 
 void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, unsigned mask, unsigned scratch) {
@@ -215,7 +209,7 @@ static void store_row(x86_emit *e, const native_location *location, uint32_t cop
 /* EVEX: the mask of the lanes that change; 0: all. */
 static unsigned writing_mask(x86_emit *e, const native_location *location, uint32_t copy, uint32_t part) {
   int is_row = location->kind == NATIVE_ROW && !location->is_uniform;
-  if (!merges(e) && !(is_row && e->is_tail)) return 0;
+  if (!hg_x86_merges(e) && !(is_row && e->is_tail)) return 0;
   int mask = hg_x86_mask(e, copy, 1);
   if (mask < 0) return 0;
   return hg_x86_is_64(e, e->insn->d) ? hg_x86_mask_part(e, (unsigned)mask, part, 1) : (unsigned)mask;
@@ -241,7 +235,7 @@ void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) 
   int is_64 = hg_x86_is_64(e, e->insn->d);
   unsigned mask = 0;
   if (e->width == 2) mask = writing_mask(e, location, copy, part);
-  else if (merges(e)) reg = blend_old(e, location, copy, part, reg);
+  else if (hg_x86_merges(e)) reg = blend_old(e, location, copy, part, reg);
   uint32_t piece = piece_of(location, copy, part);
   if (location->kind == NATIVE_ROW) store_row(e, location, copy, part, reg, mask);
   else if (location->kind == NATIVE_SLOT)
