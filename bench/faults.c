@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LANES = 4096, ROUNDS = 2000, LAUNCHES = 7, ELEMENT_BYTES = 8, NEAR = 2, FAR_AWAY = 1 << 29, FEW_ELEMENTS = 1 };
+enum { LANES = 4096, ROUNDS = 2000, LAUNCHES = 15, ELEMENT_BYTES = 8, NEAR = 2, FAR_AWAY = 1 << 29, FEW_ELEMENTS = 1 };
 
 typedef struct measured {
   hg_executor *executor;

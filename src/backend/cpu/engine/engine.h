@@ -152,6 +152,8 @@ void hg_cpu_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 
 /* Notes a fault of lane `lane_in_tile` unless a lower lane, or this one, has had one before. */
 void hg_cpu_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault fault);
+/* The first lane of the current tile with no fault left to note, since it or a lower one has had one. */
+uint64_t hg_cpu_noted(const cpu_worker *w);
 void hg_cpu_step_fault(cpu_worker *w, const vector_insn *insn, uint64_t lane_in_tile);
 void hg_cpu_memory_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault_kind kind,
                          int64_t index, uint64_t extent);

@@ -17,6 +17,18 @@ static int is_kept(const cpu_worker *w, uint64_t lane) {
   return w->fault.kind != HG_FAULT_NONE && w->fault.lane <= lane;
 }
 
+uint64_t hg_cpu_noted(const cpu_worker *w) {
+  uint64_t first = 0, end = CPU_TILE_LANES;
+  if (w->fault.kind == HG_FAULT_NONE) return UINT64_MAX;
+  if (hg_cpu_run_length(w->run) == UINT64_MAX) return w->fault.lane > w->first ? w->fault.lane - w->first : 0;
+  while (first < end) {
+    uint64_t middle = (first + end) / 2;
+    if (is_kept(w, hg_cpu_lane(w, middle))) end = middle;
+    else first = middle + 1;
+  }
+  return end;
+}
+
 void hg_cpu_fault(cpu_worker *w, uint64_t lane_in_tile, const vector_insn *insn, hg_fault fault) {
   uint64_t lane = hg_cpu_lane(w, lane_in_tile);
   if (is_kept(w, lane)) return;

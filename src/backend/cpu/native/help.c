@@ -393,6 +393,11 @@ static void grant_steps(const group *g) {
   g->frame->steps_left = hg_native_steps_given(fewest);
 }
 
+void hg_native_find_noted(native_context *context) {
+  uint64_t noted = hg_cpu_noted(context->worker);
+  context->noted = noted == UINT64_MAX || context->has_far ? UINT64_MAX : noted - context->lane_in_tile;
+}
+
 void hg_native_help(native_frame *frame, uint64_t request) {
   group g = group_of(frame, request);
   if (g.insn->op == NATIVE_COUNT) { /* the block ends; its first lane is the lowest */
@@ -404,6 +409,7 @@ void hg_native_help(native_frame *frame, uint64_t request) {
   if (g.block == 0) run_insn(&g);
   else run_insn_in_block(&g);
   if (counts) grant_steps(&g);
+  hg_native_find_noted(frame->context);
 }
 
 uint64_t hg_native_widen(uint8_t type, uint64_t bits) {

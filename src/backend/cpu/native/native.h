@@ -68,6 +68,9 @@ typedef struct native_context {
   uint64_t has_left;        /* why straight-line code has left the block to other code; 0: it has not */
   uint64_t wide_rest;       /* so many blocks are such code's, before straight-line code is tried again */
   uint64_t blocks_left;     /* blocks to run, the current one included: see native_build.runs_on */
+  uint64_t noted;           /* a global number: lanes of the run from there on have no fault left to note, and where
+                               they fault in a loop no C code is called; UINT64_MAX: any may have */
+  uint64_t has_far;         /* 1: an array has elements from NATIVE_INDEX_LIMIT on, which only C code accesses */
   uint64_t streams;         /* 1: stores pass the caches in runs of lanes that begin with a full vector */
   const atomic_uint *cancels; /* a loop that may take long leaves the code when this is not cancel_number */
   uint64_t cancel_number;
@@ -365,6 +368,8 @@ static inline uint32_t hg_native_target_of(const hg_vector *v, const vector_insn
 /* Called by machine code, with its frame: does an instruction for the current group. `request`: its number; in the
  * upper half 0 for all copies, or 1 + the number of one. */
 void hg_native_help(native_frame *frame, uint64_t request);
+/* Sets native_context.noted: with each run of lanes, and when C code may have noted a fault. */
+void hg_native_find_noted(native_context *context);
 
 /* 1 if a store may pass the caches: one of the lane's element by all lanes. */
 static inline int hg_native_may_pass_caches(const vector_insn *insn) {

@@ -29,12 +29,14 @@ static layout layout_of(const hg_native *native, int is_block_tile) {
 
 static void set_places(native_context *c, const cpu_worker *w) {
   const cpu_launch *run = w->run;
+  c->has_far = 0;
   for (size_t i = 0; i < run->program->symbols.count; i++) {
     const cpu_place *place = &w->place[i];
     uint64_t extent = place->extent, bits = run->launch->arguments[i].bits;
     if (bits != 0) bits = hg_native_widen(atlas_symbol_at(run->program, i)->type, bits);
     c->place[i] = (native_place){place->memory, extent, extent < NATIVE_INDEX_LIMIT ? extent : NATIVE_INDEX_LIMIT,
                                  bits, w->is_own[i], 0};
+    c->has_far |= extent > NATIVE_INDEX_LIMIT;
   }
 }
 
@@ -175,6 +177,7 @@ static void run_linear(native_context *c, const native_step *step, uint64_t lane
   const cpu_worker *w = c->worker;
   uint64_t first = w->first, end = first + lanes, block = w->run->block[0];
   c->lane_in_tile = 0 - first;
+  hg_native_find_noted(c);
   while (first < end) {
     uint64_t next = end;
     if (c->native->vector->sees_coordinates) {
@@ -187,10 +190,11 @@ static void run_linear(native_context *c, const native_step *step, uint64_t lane
   }
 }
 
-/* Run number `row` of the tile, from the global lane `first` on. */
-static void begin_run(native_context *c, uint64_t row, uint64_t first) {
+/* Run number `row` of the tile, from its lane `in_tile` on, which has the global number `first`. */
+static void begin_run(native_context *c, uint64_t row, uint64_t in_tile, uint64_t first) {
   const uint32_t *block = c->worker->run->block;
-  c->lane_in_tile = 0 - first;
+  c->lane_in_tile = in_tile - first;
+  hg_native_find_noted(c);
   c->coordinate[ATLAS_COORD_LANE_X] = 0 - first;
   c->coordinate[ATLAS_COORD_LANE_Y] = row % block[1];
   c->coordinate[ATLAS_COORD_LANE_Z] = row / block[1];
@@ -227,8 +231,7 @@ static void run_runs(native_context *c, const native_step *step, uint64_t lanes)
   if (length > lanes) length = lanes;
   for (uint64_t in_tile = 0; in_tile < lanes; in_tile += length) {
     uint64_t first = hg_cpu_lane(c->worker, in_tile), row = in_tile / length;
-    begin_run(c, row, first);
-    c->lane_in_tile = in_tile - first;
+    begin_run(c, row, in_tile, first);
     run_region(c, step, first, first + (lanes - in_tile < length ? lanes - in_tile : length));
   }
 }
@@ -365,7 +368,7 @@ static int run_block_code(native_context *c, uint64_t lanes) {
   int is_one_run = hg_cpu_run_length(w->run) >= lanes;
   if (!native->runs_blocks || c->fast_first > w->first) return 0;
   if (!is_one_run && (native->sees_lanes || w->run->block[0] % native->target->lanes != 0)) return 0;
-  begin_run(c, 0, w->first);
+  begin_run(c, 0, 0, w->first);
   uint64_t end = w->first + lanes, fast_end = c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end;
   int is_in_run = is_one_run || w->run->block[0] % ((uint32_t)native->target->lanes * native->copies) == 0;
   if (!is_in_run && native->has_loops) fast_end = w->first; /* one vector at a time has quicker loops */
@@ -403,7 +406,7 @@ static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t la
   entry_of_code entry = {whole->code + ((const native_step *)whole->steps.data)->entry};
   c->steps_left = w->run->counts_steps ? w->run->launch->step_limit : UINT64_MAX;
   if (whole->vector->sees_shared) clear_shared(w, (size_t)whole->shape.x * whole->shape.y);
-  begin_run(c, 0, w->first);
+  begin_run(c, 0, 0, w->first);
   c->has_left = 0;
   c->blocks_left = count;
   c->native = whole;

@@ -89,8 +89,8 @@ void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy,
   }
 }
 
-/* Masked stores of AVX2 take as long as a dozen others on some processors. Of a row's tail most vectors have all of
- * their lanes, or none, and the same in each row. */
+/* Masked stores of AVX2 take as long as a dozen others on some processors. Of a row's tail, and of the lanes behind
+ * full groups, most vectors have all of their lanes, or none, and the same in each row or round. */
 static void store_tail(x86_emit *e, uint16_t op, unsigned from, unsigned mask, x86_rm to) {
   enum { ALL = 0xff };
   uint32_t is_all = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
@@ -108,6 +108,7 @@ static void store_tail(x86_emit *e, uint16_t op, unsigned from, unsigned mask, x
 
 void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
   uint32_t parts = m->bytes == 8 ? 2 : 1;
+  int is_lane = (e->insn->flags & VECTOR_LANE) != 0; /* no index is in rcx */
   for (uint32_t p = 0; p < parts; p++) {
     unsigned from = hg_x86_source_reg(e, m->value, copy, p, hg_x86_scratch(e, 0));
     x86_rm to = at;
@@ -118,7 +119,7 @@ void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy
     if (e->exact < e->lanes) move_exactly(e, 1, from, to);
     else if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
       hg_x86_v(e, X86_vstream, from, 0, to);
-    else if (mask >= 0 && e->width == 1 && e->insn->flags & NATIVE_TAIL)
+    else if (mask >= 0 && e->width == 1 && (e->insn->flags & NATIVE_TAIL || (is_lane && e->is_tail && e->has_loops)))
       store_tail(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
     else if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);
     else hg_x86_store_elements(e, m->type, to, from, part, hg_x86_scratch(e, 1));

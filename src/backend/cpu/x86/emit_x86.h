@@ -40,6 +40,7 @@ typedef struct x86_slow { /* the slow path of an instruction: out of line, after
   uint32_t made;            /* the instruction that makes its index, which only this path needs: see late.c */
   uint32_t copies;          /* this and what follows: as in x86_emit */
   uint8_t is_tail, exact;
+  uint8_t is_in_loop;
   uint8_t divides, to, from_reg; /* 1: no call: to = from_reg / by, of f32, a NaN made canonical */
   x86_rm by;
 } x86_slow;
@@ -199,6 +200,7 @@ typedef struct x86_emit {
   uint8_t is_once;          /* of a region that runs once */
   uint8_t is_stream;        /* its stores pass the caches */
   uint8_t is_cold;          /* few groups run it */
+  uint8_t leaves_out;       /* 1: of the current access only the lanes in bounds, which faults.c has found, are done */
   int uses_tile_lane;
   uint32_t copies;          /* the kernel's or 1 */
   uint32_t *label_of;       /* per instruction: its label; UINT32_MAX: none yet */
@@ -423,6 +425,14 @@ unsigned hg_x86_predicate_result(x86_emit *e, uint32_t copy, unsigned scratch);
 void hg_x86_set_predicate_result(x86_emit *e, uint32_t copy, unsigned reg);
 /* The lanes in which the current instruction has effects; -1: all of the vector. */
 int hg_x86_mask(x86_emit *e, uint32_t copy, unsigned scratch);
+/* The same without regard to leaves_out: the lanes that get a result. */
+int hg_x86_whole_mask(x86_emit *e, uint32_t copy, unsigned scratch);
+/* Where the lanes of a copy that are done stand where some are left out. */
+x86_rm hg_x86_inside(const x86_emit *e, uint32_t copy);
+/* faults.c: writes the current access without the lanes that fault, in a copy or X86_ALL_COPIES: jumps to `note`, with
+ * nothing done, if C code has to note a fault, and to `back`, or nowhere, after the access. 0: it has written nothing.
+ */
+int hg_x86_leave_out_faults(x86_emit *e, uint32_t copy, uint32_t note, uint32_t back);
 /* The part of a predicate that goes with a 64-bit vector. */
 unsigned hg_x86_mask_part(x86_emit *e, unsigned mask, uint32_t part, unsigned scratch);
 

@@ -315,6 +315,12 @@ static void gather_local(x86_emit *e, const x86_access *m, uint32_t copy) {
   else gather(e, &at, copy, base);
 }
 
+void hg_x86_gather_lanes(x86_emit *e, const x86_access *m, uint32_t copy) {
+  if (e->width == 2) hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)hg_x86_mask(e, copy, 1));
+  if (m->is_local) gather_local(e, m, copy);
+  else gather(e, m, copy, hg_x86_base(e));
+}
+
 static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow, uint32_t done) {
   uint8_t stride = likely_stride(e);
   if (e->width == 2) check_evex(e, m, copy, slow);

@@ -436,12 +436,23 @@ static void restore_registers(x86_emit *e, const access *m) {
   hg_x86_alu_rm(a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
 }
 
+/* Makes a result 0 in lanes that are left out: see faults.c. */
+static void clear_left_out(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
+  int is_64 = hg_x86_is_64(e, e->insn->d);
+  if (!e->leaves_out) return;
+  unsigned mask = (unsigned)hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e));
+  if (is_64) mask = hg_x86_mask_part(e, mask, part, mask);
+  if (e->width == 2) hg_x86_vk(e, is_64 ? X86_vmove64 : X86_vmove, reg, 0, x86_reg(reg), 0, mask, 1);
+  else hg_x86_v(e, X86_vpandd, reg, reg, x86_reg(mask));
+}
+
 static void load_results(x86_emit *e, const access *m, uint32_t copy) {
   size_t offset = offsetof(native_frame, vectors) + (size_t)VALUES * e->vector_bytes;
   for (uint32_t p = 0; p < (m->is_64 ? 2u : 1u); p++) {
     unsigned to = hg_x86_result_register(e, copy, p, hg_x86_scratch(e, 0));
     hg_x86_v(e, X86_vload, to, 0, x86_at(X86_FRAME, (int32_t)(offset + p * e->vector_bytes)));
     if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, to, to, hg_x86_constant(e, 1, 0));
+    clear_left_out(e, copy, p, to);
     hg_x86_set_result(e, copy, p, to);
   }
 }
@@ -516,7 +527,8 @@ static void write_copy(x86_emit *e, const access *described, uint32_t c) {
   uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
   choose_registers(e, m, is_once);
   int is_whole_in_loop = (hg_x86_role(e) & NATIVE_TAKES_ALL) != 0;
-  int has_all = e->insn->mask == VECTOR_ALL && !e->is_tail && e->exact == e->lanes && !hg_x86_loses_lanes(e);
+  int has_all =
+      e->insn->mask == VECTOR_ALL && !e->leaves_out && !e->is_tail && e->exact == e->lanes && !hg_x86_loses_lanes(e);
   m->is_whole = !is_once && m->mask == X86_RAX && (is_whole_in_loop || has_all);
   if (m->is_whole && is_whole_in_loop && m->index != VECTOR_NONE && !m->is_local) find_loaded(e, m, c);
   if (!m->is_whole) load_mask(e, c, none);

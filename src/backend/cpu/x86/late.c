@@ -53,21 +53,27 @@ static void make_late(x86_emit *e, uint32_t made) {
   e->insn = vector_insn_at(e->b->vector, index);
 }
 
+static void write_slow_access(x86_emit *e, const x86_slow *slow) {
+  uint32_t note = hg_x86_new_label(&e->a);
+  make_late(e, slow->made);
+  if (slow->is_in_loop && hg_x86_leave_out_faults(e, slow->copy, note, slow->back)) hg_x86_jump(&e->a, slow->back);
+  hg_x86_place(&e->a, note);
+  hg_x86_help(e, slow->copy);
+}
+
 void hg_x86_write_slow_paths(x86_emit *e) {
   for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
-    const x86_slow *slow = (x86_slow *)e->slow.data + i;
-    if (!hg_x86_is_jumped_to(&e->a, slow->from)) continue;
-    hg_x86_place(&e->a, slow->from);
-    e->index = slow->insn;
-    e->copies = slow->copies;
-    e->is_tail = slow->is_tail;
-    e->exact = slow->exact;
-    if (slow->divides) hg_x86_divide_canonically(e, slow->to, slow->from_reg, slow->by);
-    else {
-      make_late(e, slow->made);
-      hg_x86_help(e, slow->copy);
-    }
-    hg_x86_jump(&e->a, slow->back);
+    const x86_slow slow = ((x86_slow *)e->slow.data)[i]; /* a copy: the list may grow */
+    if (!hg_x86_is_jumped_to(&e->a, slow.from)) continue;
+    hg_x86_place(&e->a, slow.from);
+    e->index = slow.insn;
+    e->insn = vector_insn_at(e->b->vector, slow.insn);
+    e->copies = slow.copies;
+    e->is_tail = slow.is_tail;
+    e->exact = slow.exact;
+    if (slow.divides) hg_x86_divide_canonically(e, slow.to, slow.from_reg, slow.by);
+    else write_slow_access(e, &slow);
+    hg_x86_jump(&e->a, slow.back);
   }
   e->slow.count = 0;
   e->exact = e->lanes;

@@ -22,7 +22,7 @@ int hg_x86_describe_access(x86_emit *e, x86_access *m) {
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   const vector_insn *insn = e->insn;
   uint32_t flags = atlas_op_flags(insn->op);
-  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & ATLAS_SPACE_POOL) return 0;
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) || flags & ATLAS_SPACE_POOL) return 0;
   if (insn->mode > ATLAS_ADDRESS_INDEXED) return 0;
   *m = (x86_access){.type = insn->type,
                     .bytes = (uint8_t)atlas_bytes((atlas_type)insn->type),

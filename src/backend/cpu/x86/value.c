@@ -210,14 +210,14 @@ static void store_row(x86_emit *e, const native_location *location, uint32_t cop
 static unsigned writing_mask(x86_emit *e, const native_location *location, uint32_t copy, uint32_t part) {
   int is_row = location->kind == NATIVE_ROW && !location->is_uniform;
   if (!hg_x86_merges(e) && !(is_row && e->is_tail)) return 0;
-  int mask = hg_x86_mask(e, copy, 1);
+  int mask = hg_x86_whole_mask(e, copy, 1);
   if (mask < 0) return 0;
   return hg_x86_is_64(e, e->insn->d) ? hg_x86_mask_part(e, (unsigned)mask, part, 1) : (unsigned)mask;
 }
 
 /* Without mask registers: blends in the old value of lanes outside the mask. */
 static unsigned blend_old(x86_emit *e, const native_location *location, uint32_t copy, uint32_t part, unsigned reg) {
-  unsigned mask = (unsigned)hg_x86_mask(e, copy, hg_x86_scratch(e, 2));
+  unsigned mask = (unsigned)hg_x86_whole_mask(e, copy, hg_x86_scratch(e, 2));
   if (hg_x86_is_64(e, e->insn->d)) mask = hg_x86_mask_part(e, mask, part, hg_x86_scratch(e, 2));
   unsigned to =
       location->kind == NATIVE_REGISTERS ? location->reg[piece_of(location, copy, part)] : hg_x86_scratch(e, 3);

@@ -70,7 +70,7 @@ uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index);
 void hg_x86_note_block_index(x86_emit *e, uint32_t u);
 void hg_x86_prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at);
 
-/* 1 if this access can be written by memory.c. */
+/* 1 if the current instruction is an access of memory.c, or an atomic one of its kind. */
 int hg_x86_describe_access(x86_emit *e, x86_access *m);
 /* The span of the current load by an index sum, which `made` would compute; NULL: it needs its own comparison. */
 const x86_span *hg_x86_span_of(const x86_emit *e, const vector_insn *made);
@@ -81,6 +81,9 @@ void hg_x86_prefetch_later(x86_emit *e);
 /* What the next round loads; `base`: the address that rax, the index of lane 0, counts from; `index`: the register that
  * says what is added in a round. */
 void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index);
+
+/* gather.c: a load with an index for each lane that is not out of bounds. */
+void hg_x86_gather_lanes(x86_emit *e, const x86_access *m, uint32_t copy);
 
 /* local.c: 1 if it has written an access to a local array. */
 int hg_x86_local(x86_emit *e, const x86_access *m);

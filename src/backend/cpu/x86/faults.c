@@ -1,0 +1,240 @@
+/* faults.c - slow paths of accesses in loops, which may fault again and again: the lanes that are out of bounds get 0,
+ * or store nothing, and the others access memory. C code does such an access only where it has to note the fault: where
+ * no lane of the tile up to the lowest that is out of bounds has had one (native_context.noted).
+ *
+ * The lanes that are in bounds are masks in the frame, one a copy, while the access is written. */
+#include "backend/cpu/x86/x86_memory.h"
+
+#include <stddef.h>
+
+/* ---- which lanes are out of bounds ------------------------------------------------------------------------------- */
+
+/* Jumps to `note` if the fault of a lane, whose global number is in rcx, is to be noted. */
+static void compare_with_noted(x86_emit *e, uint32_t note) {
+  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, x86_at(X86_CONTEXT, offsetof(native_context, noted)));
+  hg_x86_jump_if(&e->a, X86_BELOW, note);
+}
+
+/* The same of the lowest lane of eax, lanes of a copy that fault. */
+static void compare_lowest(x86_emit *e, uint32_t copy, uint32_t note) {
+  hg_x86_tzcnt(&e->a, 0, X86_RCX, x86_reg(X86_RAX));
+  hg_x86_lea(&e->a, X86_RCX, x86_indexed(X86_LANE, X86_RCX, 0, (int32_t)hg_x86_first_lane(e, copy)));
+  compare_with_noted(e, note);
+}
+
+/* A part of the number that is compared with the limit: the index and, unless it is subtracted from the limit, the
+ * displacement. A sum of 32 bits that wraps is above any limit. */
+static unsigned compared_index(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part, int64_t displacement) {
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned s1 = hg_x86_scratch(e, 1), index = hg_x86_source_reg(e, m->index, copy, part, s1);
+  uint64_t d = (uint64_t)displacement;
+  if (d == 0) return index;
+  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, s1, index, hg_x86_constant(e, is_64 ? d : (uint32_t)d, is_64));
+  return s1;
+}
+
+/* rax = what indices have to be below. A positive displacement of an unsigned index, whose sum could come back into
+ * range, is subtracted: returns what is to be added to indices. */
+static int64_t load_limit(x86_emit *e, const x86_access *m) {
+  x86_asm *a = &e->a;
+  uint32_t some = hg_x86_new_label(a);
+  int is_unsigned = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_UINT;
+  hg_x86_load(a, 1, X86_RAX, m->limit);
+  if (!is_unsigned || m->displacement <= 0) return m->displacement;
+  hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RAX), (int32_t)m->displacement);
+  hg_x86_jump_if(a, X86_ABOVE_EQUAL, some);
+  hg_x86_move_imm(a, X86_RAX, 0);
+  hg_x86_place(a, some);
+  return 0;
+}
+
+/* k2 = the lanes in bounds; eax = those that are not, of all that take part. */
+static void split_evex(x86_emit *e, const x86_access *m, uint32_t copy) {
+  int64_t displacement = load_limit(e, m);
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned limit = hg_x86_scratch(e, 3);
+  hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RAX));
+  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 2, compared_index(e, m, copy, 0, displacement), x86_reg(limit), 1);
+  if (is_64) {
+    hg_x86_vi(e, X86_vpcmpuq, 0, compared_index(e, m, copy, 1, displacement), x86_reg(limit), 1);
+    hg_x86_k(e, X86_kunpckbw, 2, 0, 2);
+  }
+  int mask = hg_x86_mask(e, copy, 1);
+  if (mask < 0) hg_x86_k(e, X86_knotw, 0, 0, 2);
+  else {
+    hg_x86_k(e, X86_kandnw, 0, 2, (unsigned)mask);
+    hg_x86_k(e, X86_kandw, 2, 2, (unsigned)mask);
+  }
+  hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, 0);
+}
+
+/* Scratch `to` is negative where a part of 64-bit indices is not below rax + 1: an index i is not below a limit, which
+ * is below 2^31, if i or limit - 1 - i has its sign bit set. */
+static void compare_long_vex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part, int64_t displacement,
+                             unsigned to) {
+  unsigned limit = hg_x86_scratch(e, 3), index = compared_index(e, m, copy, part, displacement);
+  hg_x86_v(e, X86_vpsubq, to, limit, x86_reg(index));
+  hg_x86_v(e, X86_vpord, to, to, x86_reg(index));
+}
+
+/* Without mask registers: scratch 2 has the sign bits of lanes that are out of bounds. */
+static void split_vex(x86_emit *e, const x86_access *m, uint32_t copy) {
+  enum { UPPER_HALVES = 0xdd, IN_ORDER = 0xd8 };
+  int64_t displacement = load_limit(e, m);
+  int is_64 = hg_x86_is_64(e, m->index);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), limit = hg_x86_scratch(e, 3);
+  if (is_64) hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RAX), 1);
+  hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RAX));
+  hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
+  if (is_64) {
+    compare_long_vex(e, m, copy, 0, displacement, s2);
+    compare_long_vex(e, m, copy, 1, displacement, s0);
+    hg_x86_vi(e, X86_vshufps, s2, s2, x86_reg(s0), UPPER_HALVES);
+    hg_x86_vi(e, X86_vpermq_imm, s2, 0, x86_reg(s2), IN_ORDER);
+  } else {
+    unsigned index = compared_index(e, m, copy, 0, displacement);
+    hg_x86_v(e, X86_vpmaxud, s2, limit, x86_reg(index));
+    hg_x86_v(e, X86_vpcmpeqd, s2, s2, x86_reg(index));
+  }
+  int mask = hg_x86_mask(e, copy, s0);
+  if (mask >= 0) hg_x86_v(e, X86_vpandd, s0, s2, x86_reg((unsigned)mask));
+  hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(mask >= 0 ? s0 : s2));
+}
+
+/* The same for any target. Jumps to `note` if there is a fault to note. */
+static void split_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t note) {
+  if (e->width == 2) split_evex(e, m, copy);
+  else split_vex(e, m, copy);
+  compare_lowest(e, copy, note);
+}
+
+/* Stores in the frame which lanes of a copy are in bounds, after it is split, and sets the zero flag if there are none.
+ */
+static void store_inside(x86_emit *e, uint32_t copy) {
+  enum { SIGN = 31 };
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  if (e->width == 2) {
+    hg_x86_kmem(e, X86_kmovw_store, 2, hg_x86_inside(e, copy));
+    hg_x86_k(e, X86_kortestw, 2, 0, 2);
+    return;
+  }
+  int mask = hg_x86_mask(e, copy, s0);
+  if (mask < 0) hg_x86_v(e, X86_vpcmpeqd, (unsigned)(mask = (int)s0), s0, x86_reg(s0));
+  hg_x86_vi(e, X86_vpsrad_imm, 0, s2, x86_reg(s2), SIGN);
+  hg_x86_v(e, X86_vpandnd, s2, s2, x86_reg((unsigned)mask));
+  hg_x86_v(e, X86_vstore, s2, 0, hg_x86_inside(e, copy));
+  hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(s2));
+  hg_x86_test(&e->a, 0, X86_RAX, X86_RAX);
+}
+
+/* ---- the access -------------------------------------------------------------------------------------------------- */
+
+static void clear_result(x86_emit *e, uint32_t copy) {
+  unsigned zero = hg_x86_scratch(e, 0);
+  if (e->insn->d == VECTOR_NONE) return;
+  hg_x86_v(e, X86_vpxord, zero, zero, x86_reg(zero));
+  for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_set_result(e, copy, p, zero);
+}
+
+static void access_inside(x86_emit *e, const x86_access *m, uint32_t copy) {
+  e->leaves_out = 1;
+  if (atlas_op_flags(e->insn->op) & ATLAS_LOAD) hg_x86_gather_lanes(e, m, copy);
+  else (void)hg_x86_lanes_of(e, copy);
+  e->leaves_out = 0;
+}
+
+/* [x + lane]: jumps to `none` if the first lane, and so all of them, is behind the end. */
+static void leave_if_behind(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t note, uint32_t none) {
+  uint32_t some = hg_x86_new_label(&e->a);
+  int32_t first = (int32_t)hg_x86_first_lane(e, copy);
+  if (!(e->insn->flags & VECTOR_LANE) || m->displacement < 0) return;
+  if (e->insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e)) return;
+  hg_x86_lea(&e->a, X86_RCX, x86_at(X86_LANE, first + (int32_t)m->displacement));
+  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, m->extent);
+  hg_x86_jump_if(&e->a, X86_BELOW, some);
+  hg_x86_lea(&e->a, X86_RCX, x86_at(X86_LANE, first));
+  compare_with_noted(e, note);
+  hg_x86_jump(&e->a, none);
+  hg_x86_place(&e->a, some);
+}
+
+/* Nearly always all lanes are out of bounds where one is: that way takes no more jumps than it must. */
+static void access_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t note, uint32_t back) {
+  x86_asm *a = &e->a;
+  uint32_t none = hg_x86_new_label(a), some = hg_x86_new_label(a);
+  leave_if_behind(e, m, copy, note, none);
+  split_copy(e, m, copy, note);
+  int has_mask = hg_x86_mask(e, copy, hg_x86_scratch(e, 0)) >= 0;
+  if (has_mask) store_inside(e, copy);
+  else hg_x86_alu_imm(a, X86_CMP, 0, x86_reg(X86_RAX), (1 << e->lanes) - 1);
+  hg_x86_jump_if(a, X86_NOT_EQUAL, some);
+  hg_x86_place(a, none);
+  clear_result(e, copy);
+  hg_x86_jump(a, back);
+  hg_x86_place(a, some);
+  if (!has_mask) store_inside(e, copy);
+  access_inside(e, m, copy);
+}
+
+/* Nothing is done before all faults are noted. */
+static void access_copies(x86_emit *e, const x86_access *m, uint32_t note) {
+  for (uint32_t c = 0; c < e->copies; c++) {
+    split_copy(e, m, c, note);
+    store_inside(e, c);
+  }
+  for (uint32_t c = 0; c < e->copies; c++) access_inside(e, m, c);
+}
+
+/* One index for all lanes. Jumps to `note` if it is in bounds after all, or if there is a fault to note. */
+static void leave_out_all(x86_emit *e, const x86_access *m, uint32_t first, uint32_t end, uint32_t note) {
+  x86_asm *a = &e->a;
+  uint32_t outside = hg_x86_new_label(a), noted = hg_x86_new_label(a);
+  if (m->index != VECTOR_NONE) {
+    hg_x86_first_index(e, m->index, 0);
+    hg_x86_add_displacement(e, m, outside);
+  } else hg_x86_move_imm(a, X86_RAX, (uint32_t)m->displacement);
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RAX, m->extent);
+  hg_x86_jump_if(a, X86_BELOW, note);
+  hg_x86_place(a, outside);
+  for (uint32_t c = first; c < end; c++) {
+    uint32_t next = hg_x86_new_label(a);
+    int mask = hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e));
+    if (mask < 0) hg_x86_move_imm(a, X86_RAX, 1);
+    else {
+      if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, (unsigned)mask);
+      else hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg((unsigned)mask));
+      hg_x86_test(a, 0, X86_RAX, X86_RAX);
+      hg_x86_jump_if(a, X86_EQUAL, next);
+    }
+    compare_lowest(e, c, note);
+    if (c + 1 < end) hg_x86_jump(a, noted);
+    hg_x86_place(a, next);
+  }
+  hg_x86_place(a, noted);
+  if (e->insn->d == VECTOR_NONE) return;
+  uint32_t copies = hg_x86_copies(e, e->insn->d);
+  for (uint32_t c = first; c < end; c++)
+    if (c < copies) clear_result(e, c);
+}
+
+int hg_x86_leave_out_faults(x86_emit *e, uint32_t copy, uint32_t note, uint32_t back) {
+  x86_access m;
+  const vector_insn *insn = e->insn;
+  vector_insn inside = *insn;
+  uint32_t first = copy == X86_ALL_COPIES ? 0 : copy, end = copy == X86_ALL_COPIES ? e->copies : copy + 1;
+  if (e->b->slices > 0 || e->exact < e->lanes) return 0;
+  if (!vector_is_primitive(insn->op) || insn->symbol & SSA_LIBRARY || !hg_x86_describe_access(e, &m)) return 0;
+  if (m.index != VECTOR_NONE && vector_reg_at(e->b->vector, m.index)->kind == VECTOR_VARIES &&
+      native_location_of(e->b, m.index)->kind == NATIVE_NOWHERE)
+    return 0; /* only C code adds it up */
+  if (insn->d != VECTOR_NONE && native_location_of(e->b, insn->d)->is_uniform &&
+      !(m.index == VECTOR_NONE || hg_x86_is_uniform(e, m.index)))
+    return 0;
+  inside.flags |= VECTOR_IN_BOUNDS;
+  e->insn = &inside;
+  if (m.index == VECTOR_NONE || hg_x86_is_uniform(e, m.index)) leave_out_all(e, &m, first, end, note);
+  else if (copy == X86_ALL_COPIES) access_copies(e, &m, note);
+  else access_copy(e, &m, copy, note, back);
+  e->insn = insn;
+  return 1;
+}
