@@ -499,7 +499,7 @@ static void test_words(void) {
 static void test_reduction(void) {
   made m;
   make(reduction, &plain, 0, &m);
-  CHECK(m.plan.can_end && m.plan.uses_scratch);
+  CHECK(m.plan.can_end && m.plan.memory.uses_scratch);
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROW), 3);
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_ROWS), 2);
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_LANES_BY), 5);

@@ -281,14 +281,14 @@ static hg_status scan_in_block(const step_builder *m) {
   if (m->g->can_end) HG_TRY(add(m, GPU_NONE_ENDED));
   HG_TRY(add_each(m, GPU_OWN));
   for (uint32_t s = 1; s < GPU_FOLD_LANES; s *= 2) HG_TRY(number_each(m, GPU_STRIDE_ACROSS, s));
-  if (m->g->windows_in_places) HG_TRY(add(m, GPU_SYNC));
+  if (m->g->memory.windows_in_places) HG_TRY(add(m, GPU_SYNC));
   HG_TRY(add_each(m, GPU_PUT_WINDOW));
   HG_TRY(add(m, GPU_SYNC));
   for (uint32_t i = 0; i < m->x->count; i++) {
     HG_TRY(add_windows(m, m->x->value[i]));
     HG_TRY(add_value(m, GPU_GET_SUM, m->x->value[i]));
   }
-  if (m->g->windows_in_places) HG_TRY(add(m, GPU_SYNC));
+  if (m->g->memory.windows_in_places) HG_TRY(add(m, GPU_SYNC));
   return scan_carefully(m);
 }
 

@@ -47,7 +47,7 @@ static void lay_out(layout *m, gpu_exchange *x) {
     x->second[i] = (result + bytes - 1) / bytes * bytes;
     result = x->second[i] + bytes;
   }
-  if (x->by_each_warp && at > m->g->half_bytes) m->g->half_bytes = at;
+  if (x->by_each_warp && at > m->g->memory.half_bytes) m->g->memory.half_bytes = at;
   if (!x->by_each_warp && at > m->places) m->places = at;
   if (x->is_scan && at > m->windows) m->windows = at;
 }
@@ -56,8 +56,8 @@ static void lay_out(layout *m, gpu_exchange *x) {
 static void move_to_memory(const layout *m) {
   gpu_plan *g = m->g;
   uint32_t results = g->info.shared_bytes, places = results + RESULT_BYTES;
-  uint32_t windows = g->windows_in_places ? places : places + m->places;
-  uint32_t halves = g->windows_in_places ? places + m->places : windows + m->windows;
+  uint32_t windows = g->memory.windows_in_places ? places : places + m->places;
+  uint32_t halves = g->memory.windows_in_places ? places + m->places : windows + m->windows;
   for (uint32_t n = 0; n < g->exchange.count; n++) {
     gpu_exchange *x = (gpu_exchange *)g->exchange.data + n;
     for (uint32_t i = 0; i < x->count; i++) {
@@ -65,7 +65,7 @@ static void move_to_memory(const layout *m) {
       x->second[i] += x->is_scan ? windows : results;
     }
   }
-  g->info.shared_bytes = halves + 2 * g->half_bytes;
+  g->info.shared_bytes = halves + 2 * g->memory.half_bytes;
 }
 
 /* ---- which belong together --------------------------------------------------------------------------------------- */
@@ -157,9 +157,9 @@ static void find_room(layout *m) {
   }
   m->has_halves = room >= GPU_HALVES_BYTES + largest + scan;
   if (m->has_halves) room -= GPU_HALVES_BYTES;
-  g->windows_in_places = largest + scan > room;
+  g->memory.windows_in_places = largest + scan > room;
   m->room = m->scan_room = room;
-  if (scan == 0 || g->windows_in_places) return;
+  if (scan == 0 || g->memory.windows_in_places) return;
   m->room = largest > room / 2 ? largest : room / 2;
   m->scan_room = room - m->room;
 }
@@ -169,7 +169,7 @@ hg_status hg_gpu_find_exchanges(gpu_plan *g) {
   if (!g->info.observes_block) return HG_OK;
   find_room(&m);
   HG_TRY(add_exchanges(&m));
-  if (g->uses_scratch) move_to_memory(&m);
+  if (g->memory.uses_scratch) move_to_memory(&m);
   if (g->exchange.count == 0) return HG_OK;
   uint32_t block = gpu_insn(g, gpu_exchange_at(g, 0)->first)->block;
   g->meets_late = block == g->order.block[0] && !g->in_loop[block];

@@ -22,7 +22,7 @@ static int asks_for_global(const gpu_plan *g) {
 static hg_status add_lane(gpu_plan *g, gpu_part_kind part) {
   if (g->part[part].first == NULL) HG_TRY(hg_gpu_list_part_steps(g, part));
   if (!g->info.observes_block && asks_for_global(g)) HG_TRY(add(g, GPU_COORDINATES, 0));
-  if (g->clears_local) HG_TRY(add(g, GPU_CLEAR_LOCAL, g->local_bytes));
+  if (g->memory.clears_local) HG_TRY(add(g, GPU_CLEAR_LOCAL, g->memory.local_bytes));
   return add(g, GPU_BODY, part);
 }
 

@@ -89,15 +89,15 @@ void hg_gpu_lay_out_shared(gpu_plan *g) {
   for (uint32_t s = 0; s < g->program->symbols.count; s++) {
     const atlas_symbol *symbol = atlas_symbol_at(g->program, s);
     if (symbol->kind != ATLAS_SYMBOL_SHARED) continue;
-    g->shared_offset[s] = at;
+    g->memory.shared_offset[s] = at;
     at += padded((uint64_t)symbol->count * atlas_bytes((atlas_type)symbol->type));
   }
-  if (g->uses_scratch && g->can_end) {
-    g->ended_any = at;
-    g->ended = at + ALIGNMENT;
+  if (g->memory.uses_scratch && g->can_end) {
+    g->memory.ended_any = at;
+    g->memory.ended = at + ALIGNMENT;
     at += ALIGNMENT + padded(g->info.max_threads);
   }
-  g->zeroed_bytes = g->info.shared_bytes = at;
+  g->memory.zeroed_bytes = g->info.shared_bytes = at;
 }
 
 /* ---- local arrays ------------------------------------------------------------------------------------------------ */
@@ -105,8 +105,9 @@ void hg_gpu_lay_out_shared(gpu_plan *g) {
 void hg_gpu_lay_out_local(gpu_plan *g) {
   for (uint32_t s = 0; s < g->program->symbols.count; s++) {
     if (!gpu_is_in_set(g->locals_used, s)) continue;
-    g->local_offset[s] = g->local_bytes;
-    g->local_bytes += (uint32_t)atlas_local_bytes(atlas_symbol_at(g->program, s));
+    g->memory.local_offset[s] = g->memory.local_bytes;
+    g->memory.local_bytes += (uint32_t)atlas_local_bytes(atlas_symbol_at(g->program, s));
   }
-  g->clears_local = (uint8_t)(g->local_bytes > 0 && hg_sees_local_zeros(g->program, g->unit, &g->order, &g->analysis));
+  g->memory.clears_local =
+      (uint8_t)(g->memory.local_bytes > 0 && hg_sees_local_zeros(g->program, g->unit, &g->order, &g->analysis));
 }

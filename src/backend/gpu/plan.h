@@ -215,6 +215,18 @@ enum gpu_table { /* the table form */
   GPU_TABLE_DRAWN = 2 * GPU_TABLE_ENTRIES /* offset of two words behind the table, used in turns: the next piece */
 };
 
+typedef struct gpu_memory {    /* shared and local memory: layout.c, exchange.c */
+  int uses_scratch;            /* reductions or scans that meet in shared memory */
+  int windows_in_places;       /* of scans: there is no room for both */
+  uint32_t half_bytes;         /* of the places of exchanges by each warp, which take turns between two halves; 0: there
+                                  are none */
+  uint32_t shared_offset[ATLAS_MAX_SYMBOLS], local_offset[ATLAS_MAX_SYMBOLS];
+  uint8_t clears_local;        /* a lane may see that its local arrays begin as zeros */
+  uint32_t local_bytes;        /* of a thread: the lanes that it runs one after the other have the same memory */
+  uint32_t ended, ended_any, zeroed_bytes; /* in shared memory; ended: a byte a lane, 1 if it has ended; ended_any: a
+                                              word, 1 if any. Behind zeroed_bytes lie the places of exchanges */
+} gpu_memory;
+
 typedef struct gpu_plan {
   const hg_allocator *allocator;
   const atlas_program *program;
@@ -266,16 +278,8 @@ typedef struct gpu_plan {
   int needs_lane;              /* the number of the lane has uses other than vector accesses */
   int runs_long;               /* a lane may take so many steps that a thread should have no other */
   int can_end;                 /* a trap or the step limit may end lanes before the others of their block */
-  int uses_scratch;            /* reductions or scans that meet in shared memory */
-  int windows_in_places;       /* of scans: there is no room for both */
-  uint32_t half_bytes;         /* of the places of exchanges by each warp, which take turns between two halves; 0: there
-                                  are none */
   uint32_t most_registers;     /* limit of a thread's registers; 0: none */
-  uint32_t shared_offset[ATLAS_MAX_SYMBOLS], local_offset[ATLAS_MAX_SYMBOLS];
-  uint8_t clears_local;        /* a lane may see that its local arrays begin as zeros */
-  uint32_t local_bytes;        /* of a thread: the lanes that it runs one after the other have the same memory */
-  uint32_t ended, ended_any, zeroed_bytes; /* in shared memory; ended: a byte a lane, 1 if it has ended; ended_any: a
-                                              word, 1 if any. Behind zeroed_bytes lie the places of exchanges */
+  gpu_memory memory;
 } gpu_plan;
 
 void hg_gpu_plan_release(gpu_plan *plan);

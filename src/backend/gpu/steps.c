@@ -180,7 +180,7 @@ static int needs_shared(const step_builder *m, uint32_t value) {
 static hg_status clear_shared(step_builder *m) {
   int must = m->must_clear;
   m->must_clear = 0;
-  return must ? add(m, GPU_CLEAR_SHARED, SSA_NONE, m->g->zeroed_bytes) : HG_OK;
+  return must ? add(m, GPU_CLEAR_SHARED, SSA_NONE, m->g->memory.zeroed_bytes) : HG_OK;
 }
 
 /* A rounding that stores do needs no step; a widened or clamped element of a vector load only GPU_TAKE. */
@@ -213,7 +213,7 @@ static hg_status add_block(step_builder *m, uint32_t block) {
 hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind) {
   gpu_part *part = &g->part[kind];
   step_builder m = {
-      .g = g, .part = kind, .steps = &part->steps, .must_clear = g->info.observes_block && g->zeroed_bytes > 0};
+      .g = g, .part = kind, .steps = &part->steps, .must_clear = g->info.observes_block && g->memory.zeroed_bytes > 0};
   uint32_t first_group = kind == GPU_OUTSIDE ? 0 : (uint32_t)g->group.count;
   part->first = hg_allocate(g->allocator, (uint64_t)g->order.count + 1, sizeof *part->first);
   if (part->first == NULL) return hg_fail_memory("the plan of a kernel", g->order.count);

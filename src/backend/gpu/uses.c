@@ -14,7 +14,7 @@ static void note_effect(gpu_plan *g, uint32_t value) {
   if (insn->mode == ATLAS_ADDRESS_PHI && flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) g->info.uses_boundary = 1;
   if (insn->op == ATLAS_OP_res_accum) g->info.uses_resonance = 1;
   if (insn->op == ATLAS_OP_phase_adv) g->info.uses_phase_advance = 1;
-  g->uses_scratch |= gpu_is_reduction(insn->op) || gpu_is_scan(insn->op);
+  g->memory.uses_scratch |= gpu_is_reduction(insn->op) || gpu_is_scan(insn->op);
 }
 
 void hg_gpu_find_uses(gpu_plan *g) {
@@ -28,5 +28,5 @@ void hg_gpu_find_uses(gpu_plan *g) {
     g->can_end |= block->end == SSA_TRAP;
     for (uint32_t e = block->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) note_effect(g, e);
   }
-  g->uses_scratch &= !gpu_is_one_warp(g) || g->can_end;
+  g->memory.uses_scratch &= !gpu_is_one_warp(g) || g->can_end;
 }

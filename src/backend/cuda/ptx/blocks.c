@@ -238,7 +238,7 @@ void hg_ptx_find_block(ptx *p, ptx_name end) {
   p->block_size = PTX_FIELD(p, PTX_32, block[0]);
   if (p->plan->is_along_y) begin_parts(p);
   else leave_missing(p, end);
-  if (p->plan->half_bytes == 0) return;
+  if (p->plan->memory.half_bytes == 0) return;
   p->half = hg_ptx_new(p, PTX_32);
   PTX(p, "mov.b32", p->half, hg_ptx_number(0));
 }

@@ -104,7 +104,7 @@ static void fold_halves(ptx_exchange *c) {
 
 static ptx_name ended_byte(ptx *p, ptx_name lane) {
   ptx_name d = hg_ptx_new(p, PTX_32);
-  PTX(p, "add.s32", d, lane, hg_ptx_shared_at(p, p->plan->ended));
+  PTX(p, "add.s32", d, lane, hg_ptx_shared_at(p, p->plan->memory.ended));
   return d;
 }
 
@@ -124,7 +124,7 @@ static workers find_workers(ptx *p) {
            all = hg_ptx_label(p);
   PTX(p, "mov.b32", w.rank, p->block_lane);
   PTX(p, "mov.b32", w.count, p->lane_count);
-  hg_ptx_put(p, "\tld.shared.u32 %s, [%s];\n", any.text, hg_ptx_shared_at(p, p->plan->ended_any).text);
+  hg_ptx_put(p, "\tld.shared.u32 %s, [%s];\n", any.text, hg_ptx_shared_at(p, p->plan->memory.ended_any).text);
   PTX(p, "setp.eq.u32", none, any, hg_ptx_number(0));
   hg_ptx_put(p, "\t@%s bra.uni %s;\n", none.text, all.text);
   loop l = open_loop(p, hg_ptx_number(0), "setp.ge.u32", p->lane_count);

@@ -131,7 +131,7 @@ static void none_ended(const ptx_exchange *c) {
     PTX(p, "sub.s32", wanted, hg_ptx_number(GPU_FOLD_LANES), p->lane_count);
     PTX(p, "shr.u32", wanted, hg_ptx_number(UINT32_MAX), wanted);
   } else {
-    hg_ptx_put(p, "\tld.shared.u32 %s, [%s];\n", there.text, hg_ptx_shared_at(p, p->plan->ended_any).text);
+    hg_ptx_put(p, "\tld.shared.u32 %s, [%s];\n", there.text, hg_ptx_shared_at(p, p->plan->memory.ended_any).text);
     wanted = hg_ptx_number(0);
   }
   PTX(p, "setp.ne.u32", test, there, wanted);
@@ -441,7 +441,7 @@ static void emit_step(ptx_exchange *c, const gpu_step *step) {
   case GPU_EXCHANGE: begin(c); break;
   case GPU_OWN: take_own(c, i); break;
   case GPU_SYNC: hg_ptx_put(c->p, "\tbar.sync 0;\n"); break;
-  case GPU_TURN: PTX(c->p, "sub.s32", c->p->half, hg_ptx_number(c->p->plan->half_bytes), c->p->half); break;
+  case GPU_TURN: PTX(c->p, "sub.s32", c->p->half, hg_ptx_number(c->p->plan->memory.half_bytes), c->p->half); break;
   case GPU_NEED_LANES: need_lanes(c); break;
   case GPU_NONE_ENDED: none_ended(c); break;
   case GPU_PUT_OWN:

@@ -67,15 +67,15 @@ static void head_of_entry(ptx *p, hg_array *to) {
   hg_ptx_append(p, to, "{\n");
   for (int c = 0; c < PTX_CLASS_COUNT; c++)
     hg_ptx_append(p, to, "\t.reg %s %%%c<%u>;\n", hg_ptx_bits_suffix((ptx_class)c), "phrd"[c], (unsigned)p->next[c]);
-  uint32_t zeroed = p->plan->zeroed_bytes;
+  uint32_t zeroed = p->plan->memory.zeroed_bytes;
   if (zeroed > 0 && is_declared) hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_shared[%u];\n", (unsigned)zeroed);
   if (shared_bytes > zeroed && is_declared)
     hg_ptx_append(p, to, "\t.shared .align 16 .b8 hg_places[%u];\n", (unsigned)(shared_bytes - zeroed));
   if (hg_ptx_keeps_in_memory(p)) hg_ptx_append(p, to, "\t.local .align 8 .b8 hg_fault[16];\n");
   if (p->slow_bytes > 0)
     hg_ptx_append(p, to, "\t.local .align 16 .b8 hg_slow[%u];\n", (unsigned)p->slow_bytes);
-  if (p->plan->local_bytes > 0)
-    hg_ptx_append(p, to, "\t.local .align 16 .b8 hg_local[%u];\n", (unsigned)p->plan->local_bytes);
+  if (p->plan->memory.local_bytes > 0)
+    hg_ptx_append(p, to, "\t.local .align 16 .b8 hg_local[%u];\n", (unsigned)p->plan->memory.local_bytes);
   if (p->sites.count > 0) hg_ptx_append(p, to, "\tmov.b32 %s, 0;\n", p->fault_site.text);
 }
 

@@ -6,7 +6,7 @@
 /* Places have a variable of their own, if the text declares any. */
 ptx_name hg_ptx_shared_at(ptx *p, uint32_t offset) {
   ptx_name d = hg_ptx_new(p, PTX_32);
-  uint32_t zeroed = p->plan->zeroed_bytes;
+  uint32_t zeroed = p->plan->memory.zeroed_bytes;
   if (offset < zeroed || p->plan->info.dynamic_bytes > 0)
     hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", d.text, (unsigned)offset);
   else hg_ptx_put(p, "\tmov.u32 %s, hg_places+%u;\n", d.text, (unsigned)(offset - zeroed));

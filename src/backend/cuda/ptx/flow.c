@@ -27,10 +27,10 @@ static void end_early(const flow *f) {
   hg_array *out = p->out;
   p->out = &p->cold;
   hg_ptx_place(p, f->early);
-  hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", at.text, (unsigned)p->plan->ended);
+  hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", at.text, (unsigned)p->plan->memory.ended);
   PTX(p, "add.s32", at, at, p->block_lane);
   hg_ptx_put(p, "\tst.shared.u8 [%s], 1;\n\tst.shared.u32 [hg_shared+%u], 1;\n\tmembar.cta;\n\tbra %s;\n", at.text,
-             (unsigned)p->plan->ended_any, f->end.text);
+             (unsigned)p->plan->memory.ended_any, f->end.text);
   p->out = out;
 }
 
@@ -276,7 +276,7 @@ static int jumps_to_end(const ptx *p) {
 }
 
 void hg_ptx_body(ptx *p, gpu_part_kind part) {
-  int is_missed = p->plan->uses_scratch && p->plan->can_end;
+  int is_missed = p->plan->memory.uses_scratch && p->plan->can_end;
   flow f = {.p = p, .end = hg_ptx_label(p)};
   f.early = is_missed ? hg_ptx_label(p) : f.end;
   if (gpu_is_short(p->plan)) {

@@ -151,8 +151,8 @@ ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
   }
   int is_library = (insn->symbol & SSA_LIBRARY) != 0;
   int is_shared = symbol->kind == ATLAS_SYMBOL_SHARED, is_local = symbol->kind == ATLAS_SYMBOL_LOCAL;
-  unsigned offset = is_shared  ? p->plan->shared_offset[insn->symbol]
-                    : is_local ? p->plan->local_offset[insn->symbol]
+  unsigned offset = is_shared  ? p->plan->memory.shared_offset[insn->symbol]
+                    : is_local ? p->plan->memory.local_offset[insn->symbol]
                                : 0;
   ptx_name base = hg_ptx_new(p, is_shared || is_local ? PTX_32 : PTX_64);
   *extent = hg_ptx_number(symbol->count);
@@ -182,7 +182,7 @@ ptx_name hg_ptx_shared_element(ptx *p, uint32_t symbol, uint32_t index, uint32_t
     if (p->near[i].symbol == symbol && p->near[i].index == index && p->near[i].bytes == bytes)
       return p->near[i].address;
   ptx_name base = hg_ptx_new(p, PTX_32), address = hg_ptx_new(p, PTX_32);
-  hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", base.text, (unsigned)p->plan->shared_offset[symbol]);
+  hg_ptx_put(p, "\tmov.u32 %s, hg_shared+%u;\n", base.text, (unsigned)p->plan->memory.shared_offset[symbol]);
   PTX(p, "mad.lo.u32", address, hg_ptx_low(p, index), hg_ptx_number(bytes), base);
   if (is_in_line) p->near[p->near_count++ % PTX_MOST_NEAR] = (ptx_near){symbol, index, bytes, address};
   return address;

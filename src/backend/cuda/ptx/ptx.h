@@ -88,7 +88,7 @@ typedef struct ptx {
   hg_array sites;              /* uint64_t: the table of fault sites, see fault.c */
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
-  ptx_name half;               /* offset of the half of places whose turn it is (plan->half_bytes) */
+  ptx_name half;               /* offset of the half of places whose turn it is (plan->memory.half_bytes) */
   ptx_fold fold[ATLAS_TYPE_COUNT];
   ptx_name at[9];              /* lane x y z, block x y z, global x y z */
   ptx_name pool_top[ATLAS_MAX_POOLS], pool_start[ATLAS_MAX_POOLS], pool_end[ATLAS_MAX_POOLS];

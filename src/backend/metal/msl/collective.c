@@ -22,7 +22,7 @@ uint32_t hg_msl_lay_out_places(msl *m) {
       uint32_t needed = gpu_place_bytes(g, msl_insn(m, gpu_exchange_at(g, (uint32_t)x)->value[i])->type);
       if (needed > bytes) bytes = needed;
     }
-  m->place = (g->zeroed_bytes + 15) / 16 * 16;
+  m->place = (g->memory.zeroed_bytes + 15) / 16 * 16;
   return m->place + bytes;
 }
 
@@ -43,7 +43,7 @@ static void combine_present(msl *m, uint16_t op, uint8_t type, const char *left,
 
 /* Of the lanes that are left, the lowest alone. */
 static void open_elected(msl *m) {
-  hg_msl_line(m, "threadgroup uchar *ended = shared + %u;", (unsigned)m->plan->ended);
+  hg_msl_line(m, "threadgroup uchar *ended = shared + %u;", (unsigned)m->plan->memory.ended);
   hg_msl_line(m, "uint elected = 0;");
   hg_msl_line(m, "while ((ended[elected] & %d) != 0) elected++;", ENDED);
   hg_msl_barrier(m);
@@ -118,7 +118,7 @@ static void combine_all(msl *m, const ssa_insn *insn, int is_scan, int present) 
 static void take_result(msl *m, uint32_t value, int is_scan) {
   int is_exclusive = msl_insn(m, value)->op == ATLAS_OP_scan_excl;
   msl_name there = m->plan->can_end ? hg_msl_name(" && (shared[%u + block_lane - 1] & %d) == 0",
-                                                  (unsigned)m->plan->ended, ABSENT)
+                                                  (unsigned)m->plan->memory.ended, ABSENT)
                                     : hg_msl_name("%s", "");
   if (!is_scan) hg_msl_line(m, "v%u = place[0];", (unsigned)value);
   else if (!is_exclusive) hg_msl_line(m, "v%u = place[block_lane];", (unsigned)value);
@@ -134,7 +134,7 @@ static void exchange_value(msl *m, uint32_t value) {
   hg_msl_line(m, "threadgroup %s *place = (threadgroup %s *)(shared + %u);", word, word, (unsigned)m->place);
   hg_msl_line(m, "place[block_lane] = %s;", hg_msl_argument(m, value, 0).text);
   hg_msl_barrier(m);
-  if (may_lack) hg_msl_open(m, "if (*(threadgroup uint *)(shared + %u) == 0)", (unsigned)m->plan->ended_any);
+  if (may_lack) hg_msl_open(m, "if (*(threadgroup uint *)(shared + %u) == 0)", (unsigned)m->plan->memory.ended_any);
   combine_all(m, insn, is_scan, 0);
   if (may_lack) {
     hg_msl_close(m, " else {");

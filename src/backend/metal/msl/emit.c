@@ -150,9 +150,9 @@ static void put_head(msl *m, uint32_t shared_bytes) {
     hg_msl_head(
         m, "  threadgroup ulong shared_words[%u];\n  threadgroup uchar *shared = (threadgroup uchar *)shared_words;\n",
         (unsigned)(shared_bytes + 7) / 8);
-  if (m->plan->local_bytes > 0)
+  if (m->plan->memory.local_bytes > 0)
     hg_msl_head(m, "  ulong local_words[%u];\n  thread uchar *local = (thread uchar *)local_words;\n",
-                (unsigned)(m->plan->local_bytes + 7) / 8);
+                (unsigned)(m->plan->memory.local_bytes + 7) / 8);
   for (uint32_t s = 0; s < m->plan->program->symbols.count; s++)
     if (gpu_is_in_set(m->plan->tables_used, s))
       hg_msl_head(m, "  constant uchar *c%u = (constant uchar *)%s_c%u;\n", (unsigned)s, name, (unsigned)s);

@@ -72,9 +72,9 @@ static void close_frame(msl *m) {
 
 /* Collectives go on without the lane. */
 static void end_early(msl *m) {
-  if (m->plan->uses_scratch && m->plan->can_end) {
-    hg_msl_line(m, "shared[%u + block_lane] = 1;", (unsigned)m->plan->ended);
-    hg_msl_line(m, "*(threadgroup uint *)(shared + %u) = 1;", (unsigned)m->plan->ended_any);
+  if (m->plan->memory.uses_scratch && m->plan->can_end) {
+    hg_msl_line(m, "shared[%u + block_lane] = 1;", (unsigned)m->plan->memory.ended);
+    hg_msl_line(m, "*(threadgroup uint *)(shared + %u) = 1;", (unsigned)m->plan->memory.ended_any);
   }
   leave_for(m, OUTERMOST);
 }

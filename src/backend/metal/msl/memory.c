@@ -77,11 +77,11 @@ static void find_space(const msl *m, place *at) {
   switch (at->plan->space) {
   case GPU_SHARED:
     at->space = "threadgroup";
-    at->base = hg_msl_name("shared + %u", (unsigned)m->plan->shared_offset[symbol]);
+    at->base = hg_msl_name("shared + %u", (unsigned)m->plan->memory.shared_offset[symbol]);
     break;
   case GPU_LOCAL:
     at->space = "thread";
-    at->base = hg_msl_name("local + %u", (unsigned)m->plan->local_offset[symbol]);
+    at->base = hg_msl_name("local + %u", (unsigned)m->plan->memory.local_offset[symbol]);
     break;
   case GPU_CONSTANT:
     at->space = "constant";
