@@ -57,7 +57,7 @@ static void write_insn(neon_emit *e, uint32_t i) {
   switch (e->insn->op) {
   case VECTOR_LABEL:
     hg_a64_place(&e->a, label_of(e, i));
-    if (hg_native_polls(e->b, i)) write_poll(e);
+    if (e->polls[i]) write_poll(e);
     return;
   case VECTOR_JUMP:
   case VECTOR_JUMP_NONE:
@@ -343,12 +343,14 @@ static hg_status emit_kernel(native_build *b, int has_dot) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count + NEON_NANS;
   neon_emit e = {.b = b, .has_dot = (uint8_t)has_dot, .slow.element_size = sizeof(neon_slow)};
   hg_a64_begin(&e.a, &b->allocator);
-  uint32_t *reads = hg_allocate(&b->allocator, insns + 2 * regs, sizeof *reads);
+  uint32_t *reads = hg_allocate(&b->allocator, 2 * insns + 2 * regs, sizeof *reads);
   hg_status status = HG_OK;
-  if (reads == NULL) status = hg_fail_memory("machine code", (insns + 2 * regs) * sizeof *reads);
+  if (reads == NULL) status = hg_fail_memory("machine code", 2 * (insns + regs) * sizeof *reads);
   else {
     e.kept_in = (uint8_t *)(reads + regs);
     e.label_of = reads + 2 * regs;
+    e.polls = (uint8_t *)(e.label_of + insns);
+    hg_native_find_polls(b->vector, e.polls);
     keep_invariants(&e, e.label_of, reads);
     write_kernel(&e);
     status = move_code_out(&e);

@@ -43,6 +43,7 @@ typedef struct neon_emit {
   uint32_t region_end;      /* label: where the region ends */
   uint32_t group_end;       /* label after a group's code */
   uint32_t stop;            /* label: the region's epilogue, for launches that are cancelled */
+  uint8_t *polls;           /* per instruction: see hg_native_find_polls */
   uint32_t *label_of;       /* per instruction: its label; UINT32_MAX: none yet */
   hg_array slow;            /* neon_slow */
 

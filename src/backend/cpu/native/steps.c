@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 /* Cuts around an instruction that is a step of its own. */
 static void cut_out(native_plan *p, uint32_t i) {
   p->cut[i] = 1;
@@ -39,12 +41,13 @@ int hg_native_takes_long(const hg_vector *v) {
   return v->most_steps > CPU_SHORT_STEPS;
 }
 
-int hg_native_polls(const native_build *build, uint32_t label) {
-  const hg_vector *v = build->vector;
-  if (!hg_native_takes_long(v)) return 0;
-  for (uint32_t i = label + 1; i < v->insns.count; i++)
-    if (vector_is_jump(vector_insn_at(v, i)->op) && hg_native_target_of(v, vector_insn_at(v, i)) == label) return 1;
-  return 0;
+void hg_native_find_polls(const hg_vector *v, uint8_t *polls) {
+  memset(polls, 0, v->insns.count);
+  for (uint32_t i = 0; i < v->insns.count && hg_native_takes_long(v); i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    uint32_t target = vector_is_jump(insn->op) ? hg_native_target_of(v, insn) : i;
+    if (target < i) polls[target] = 1;
+  }
 }
 
 int hg_native_needs_no_code(const hg_vector *v, uint32_t i) {

@@ -47,7 +47,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   switch (e->insn->op) {
   case VECTOR_LABEL:
     if (e->loop.version != X86_SLOW || i != e->loop.found.head) hg_x86_place(&e->a, hg_x86_label_of(e, i));
-    if (hg_native_polls(e->b, i)) hg_x86_write_poll(e);
+    if (e->polls[i]) hg_x86_write_poll(e);
     return;
   case VECTOR_JUMP:
   case VECTOR_JUMP_NONE:

@@ -71,15 +71,17 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
                 .to_come.copies.element_size = sizeof(x86_copy),
                 .to_come.prefetches.element_size = sizeof(uint32_t)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
-  e.label_of = hg_allocate(&b->allocator, 10 * insns + 17 * regs + 4 * b->steps.count, 1);
+  e.label_of = hg_allocate(&b->allocator, 11 * insns + 17 * regs + 4 * b->steps.count, 1);
   if (e.label_of != NULL) {
     e.loop_end = e.label_of + insns;
     e.pool.place_of = e.loop_end + insns;
     e.label_of_step = e.pool.place_of + regs;
     e.writer = e.label_of_step + b->steps.count;
     e.window_of = (x86_window *)(void *)(e.writer + regs);
-    e.guess = (uint8_t *)(e.window_of + regs);
+    e.polls = (uint8_t *)(e.window_of + regs);
+    e.guess = e.polls + insns;
     e.is_late = e.guess + insns;
+    hg_native_find_polls(b->vector, e.polls);
     write_kernel(&e);
   }
   hg_status status = HG_OK;
