@@ -186,8 +186,8 @@ HG_RARE hg_status hg_scan_shape(tensor_scanner *s, char open, char close, hg_ten
   while (!hg_scan_char(s, close)) {
     if (rank == HG_MAX_RANK)
       return hg_fail(HG_UNSUPPORTED, "%s: has more than %d dimensions, the most of a tensor", s->path, HG_MAX_RANK);
-    if (!hg_scan_number(s, &shape[rank]))
-      return hg_fail(HG_FORMAT, "%s: a size of its shape is no number below 2^64", s->path);
+    if (!hg_scan_number(s, &shape[rank]) || shape[rank] > INT64_MAX)
+      return hg_fail(HG_FORMAT, "%s: a size of its shape is no number below 2^63", s->path);
     rank++;
     if (hg_scan_char(s, ',')) continue;
     if (hg_scan_char(s, close)) break;
