@@ -79,6 +79,14 @@ static const char *words_of(const char *sentence) {
   return names_function ? sentence + length + 2 : sentence;
 }
 
+/* A sentence may have a path that is no UTF-8, or a name that was cut. */
+static PyObject *make_error(PyObject *type, const char *words) {
+  PyObject *text = PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
+  PyObject *error = text != NULL ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;
+  Py_XDECREF(text);
+  return error;
+}
+
 PyObject *hgpy_raise(hg_status status) {
   if (status == HG_CANCELLED && PyErr_Occurred()) return NULL; /* hgpy_ask has raised what a handler did */
   hg_error_info info = {.size = sizeof info};
@@ -88,7 +96,7 @@ PyObject *hgpy_raise(hg_status status) {
   if (sentence[0] == '\0') sentence = hg_status_sentence(status);
   bool is_of_index = has_info && status == HG_FAULT && info.has_number != 0;
   if (is_of_index) type = index_fault;
-  PyObject *error = PyObject_CallFunction(type, "s", words_of(sentence));
+  PyObject *error = make_error(type, words_of(sentence));
   if (error == NULL) return NULL;
   if (is_of_index) {
     set_attribute(error, "index", PyLong_FromLongLong(info.number));

@@ -1,8 +1,10 @@
 """hologram.load and save: .npy as NumPy reads and writes it, .safetensors as its own package does. What files of either kind may say
 is in tests/ops/test_files.py."""
 
+import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import threading
@@ -162,6 +164,7 @@ REFUSED = [
     (lambda x: hg.save("x.npy"), TypeError, r"save takes a path and an array or a dict, not 1 values"),
     (lambda x: hg.save("nowhere/x.npy", x), hg.FileError, r"nowhere/x.npy: cannot be written"),
     (lambda x: hg.load("nowhere.npy"), hg.FileError, r"nowhere.npy: cannot be read: there is no such file"),
+    (lambda x: hg.load(b"nowhere\xff.npy"), hg.FileError, r"nowhere\ufffd.npy: cannot be read"),
     (lambda x: hg.load("bad.npy"), hg.FormatError, r"bad.npy: is no .npy file"),
     (lambda x: hg.load("bad.safetensors"), hg.FormatError, r"bad.safetensors: is no .safetensors file"),
 ]
@@ -175,3 +178,11 @@ def test_refused(tmp_path, monkeypatch, act, error, words):
     with pytest.raises(error, match=words):
         act(hg.asarray([1.0]))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.npy", "bad.safetensors"]
+
+
+def test_a_long_name_in_a_sentence(tmp_path):
+    """It is cut there, maybe within a character."""
+    header = json.dumps({"a" + "é" * 60: {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
+    with pytest.raises(hg.FormatError, match="tensor 'aé+\ufffd' has 4 bytes where its shape and type need 8"):
+        hg.load(tmp_path / "x.safetensors")
