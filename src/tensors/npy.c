@@ -28,8 +28,10 @@ HG_RARE static hg_status read_type(tensor_scanner *s, hg_tensor *tensor) {
     tensor->type = t;
     return HG_OK;
   }
+  size_t order = strspn(text, "<|");
+  int is_small = strcmp(text + order, "V1") == 0 || strcmp(text + order, "f1") == 0; /* of ml_dtypes */
   return hg_fail(HG_UNSUPPORTED, "%s: its elements are '%.20s'; expected little-endian numbers such as '<f4'%s",
-                 s->path, text, strcmp(text, "|V1") == 0 ? "; 8-bit floats are in .safetensors files" : "");
+                 s->path, text, is_small ? "; 8-bit floats are in .safetensors files" : "");
 }
 
 HG_RARE static hg_status read_word(tensor_scanner *s, uint32_t *is_fortran) {

@@ -32,6 +32,24 @@ HG_RARE static hg_status fail_header(const tensor_scanner *s, const char *what) 
   return hg_fail(HG_FORMAT, "%s: its header %s, %zu bytes before its end", s->path, what, (size_t)(s->end - s->at));
 }
 
+/* Of code points only, each in its shortest form. */
+HG_RARE static int is_utf8(const char *name) {
+  static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+  const uint8_t *at = (const uint8_t *)name;
+  while (*at != 0) {
+    int more = *at < 0x80 ? 0 : *at >> 5 == 6 ? 1 : *at >> 4 == 14 ? 2 : *at >> 3 == 30 ? 3 : -1;
+    if (more < 0) return 0;
+    uint32_t code = more == 0 ? *at : *at & (0x3fu >> more);
+    at++;
+    for (int i = 0; i < more; i++, at++) {
+      if (*at >> 6 != 2) return 0;
+      code = code << 6 | (*at & 0x3fu);
+    }
+    if (code < least[more] || code >> 11 == 0x1b || code > 0x10ffff) return 0;
+  }
+  return 1;
+}
+
 HG_RARE static hg_status read_type(tensor_scanner *s, const char *name, hg_tensor *tensor) {
   char *text;
   if (!hg_scan_text(s, '"', &text)) return fail_header(s, "gives no dtype");
@@ -140,6 +158,7 @@ HG_RARE static hg_status read_all(const hg_allocator *allocator, tensor_scanner 
     uint64_t offsets[2] = {0, 0};
     tensor_entry entry = {.name = NULL};
     if (!hg_scan_text(s, '"', &entry.name) || !hg_scan_char(s, ':')) return fail_header(s, "is no JSON");
+    if (!is_utf8(entry.name)) return fail_header(s, "has a name that is no UTF-8");
     if (strcmp(entry.name, "__metadata__") == 0) HG_TRY(skip_metadata(s));
     else {
       HG_TRY(read_entry(s, &entry, offsets));
@@ -272,6 +291,7 @@ HG_RARE static hg_status check_saved(const char *path, tensor_entry *entry, cons
   uint64_t extent;
   if (name == NULL || name[0] == '\0' || strcmp(name, "__metadata__") == 0)
     return hg_fail(HG_INVALID_ARGUMENT, "%s: a tensor needs a name, and another one than '__metadata__'", path);
+  if (!is_utf8(name)) return hg_fail(HG_INVALID_ARGUMENT, "%s: the name '%.80s' is no UTF-8", path, name);
   HG_TRY(hg_tensor_extent(tensor, &lowest, &extent));
   if (tensor->type == ATLAS_NONE || tensor->type >= ATLAS_TYPE_COUNT)
     return hg_fail(HG_INVALID_ARGUMENT, "%s: tensor '%.80s' has no type of a tensor", path, name);

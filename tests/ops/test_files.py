@@ -150,6 +150,12 @@ def test_npy_refused(tmp_path, content, status, sentence):
     refused(load, tmp_path / "x.npy", status, sentence)
 
 
+@pytest.mark.parametrize("kind", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_small_floats_of_npy(tmp_path, kind):
+    np.save(tmp_path / "x.npy", np.ones(3, kind))
+    refused(load, tmp_path / "x.npy", "UNSUPPORTED", "8-bit floats are in .safetensors files")
+
+
 def test_files_that_are_not_there(tmp_path):
     refused(load, tmp_path / "none.npy", "IO", "cannot be read")
     refused(load_all, tmp_path, "IO", "cannot be read")
@@ -245,6 +251,27 @@ def entry(first, end, dtype="F32", shape="[2]"):
 def test_safetensors_refused(tmp_path, content, status, sentence):
     (tmp_path / "x.safetensors").write_bytes(content)
     refused(load_all, tmp_path / "x.safetensors", status, sentence)
+
+
+# Bytes that look like UTF-8: too few, a part that begins nothing, a code in more bytes than it needs, a surrogate, beyond Unicode.
+NO_UTF8 = [b"\xff", b"\xc3", b"\xc3a", b"\xa9", b"\xc1\xa9", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"]
+
+
+@pytest.mark.parametrize("name", NO_UTF8)
+def test_safetensors_names_are_utf8(tmp_path, name):
+    path, tensor = tmp_path / "x.safetensors", tensor_of(some("f32", (2,)))
+    text = b'{"' + name + b'":' + entry(0, 8).encode() + b"}"
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(8))
+    refused(load_all, path, "FORMAT", "has a name that is no UTF-8")
+    assert LIB.hg_tensors_save((c.c_char_p * 1)(name), (Tensor * 1)(tensor), 1, str(path).encode()) == 1
+    assert LIB.hg_last_error().endswith(b"is no UTF-8")
+    LIB.hg_buffer_release(tensor.buffer)
+
+
+def test_the_least_and_the_most_of_utf8(tmp_path):
+    tree = {chr(code): some("u8", (1,), code) for code in (1, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff)}
+    save_all(tmp_path / "x.safetensors", tree)
+    assert load_all(tmp_path / "x.safetensors").keys() == tree.keys()
 
 
 def test_safetensors_names(tmp_path):
