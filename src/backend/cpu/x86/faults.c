@@ -164,7 +164,7 @@ static void access_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_
   uint32_t none = hg_x86_new_label(a), some = hg_x86_new_label(a);
   leave_if_behind(e, m, copy, note, none);
   split_copy(e, m, copy, note);
-  int has_mask = hg_x86_mask(e, copy, hg_x86_scratch(e, 0)) >= 0;
+  int has_mask = e->insn->mask != VECTOR_ALL || e->is_tail || hg_x86_loses_lanes(e); /* hg_x86_mask writes code */
   if (has_mask) store_inside(e, copy);
   else hg_x86_alu_imm(a, X86_CMP, 0, x86_reg(X86_RAX), (1 << e->lanes) - 1);
   hg_x86_jump_if(a, X86_NOT_EQUAL, some);
