@@ -74,9 +74,10 @@ HG_API uint64_t hg_tensor_count(const hg_tensor *tensor); /* elements; 1 of rank
 HG_API hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint64_t *count);
 
 /* ---- files of tensors ---------------------------------------------------------------------------------------------
- * Paths are UTF-8. A file is read and checked as a whole before memory of the device is taken: HG_IO where it cannot be
- * read, HG_FORMAT with a sentence where it is not what it should be, HG_UNSUPPORTED for what no tensor can be (another
- * type, more than 8 dimensions, big-endian data). A file that is written replaces the old one when it is complete.
+ * Paths and names of tensors are UTF-8. A file's header is read, and checked against the file's size, before memory of
+ * the device is taken: HG_IO where it, or later its elements, cannot be read, HG_FORMAT with a sentence where it is not
+ * what it should be, HG_UNSUPPORTED for what no tensor can be (another type, more than 8 dimensions, big-endian data).
+ * A file that is written replaces the old one, or a link of that name, when it is complete.
  *
  *   hg_tensor x, y;
  *   hg_tensor_load(executor, "x.npy", &x);

@@ -186,3 +186,12 @@ def test_a_long_name_in_a_sentence(tmp_path):
     (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
     with pytest.raises(hg.FormatError, match="tensor 'aé+\ufffd' has 4 bytes where its shape and type need 8"):
         hg.load(tmp_path / "x.safetensors")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_a_link_is_replaced(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros(2))
+    (tmp_path / "link.npy").symlink_to("x.npy")
+    hg.save(tmp_path / "link.npy", hg.asarray([1.0]))
+    assert not (tmp_path / "link.npy").is_symlink() and hg.load(tmp_path / "link.npy").tolist() == [1.0]
+    assert hg.load(tmp_path / "x.npy").tolist() == [0.0, 0.0]
