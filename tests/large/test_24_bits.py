@@ -283,9 +283,3 @@ def test_sets_of_too_many(put):
     for function in (xp.unique_all, xp.unique_counts, xp.unique_inverse, xp.unique_values):
         with pytest.raises(hg.Unsupported, match="at most 2\\^24"):
             function(x)
-
-
-def test_too_many_tensors():
-    for function in (_core.stack, _core.concatenate, _core.global_norm):
-        with pytest.raises(hg.Unsupported, match=f"^{function.__name__} of 255 tensors: one call takes at most 254"):
-            function(*[hg.ones(3) for _ in range(255)])
