@@ -62,6 +62,7 @@ static void write_slow_access(x86_emit *e, const x86_slow *slow) {
 }
 
 void hg_x86_write_slow_paths(x86_emit *e) {
+  e->is_slow = 1;
   for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
     const x86_slow slow = ((x86_slow *)e->slow.data)[i]; /* a copy: the list may grow */
     if (!hg_x86_is_jumped_to(&e->a, slow.from)) continue;
@@ -77,4 +78,5 @@ void hg_x86_write_slow_paths(x86_emit *e) {
   }
   e->slow.count = 0;
   e->exact = e->lanes;
+  e->is_slow = 0;
 }

@@ -89,7 +89,7 @@ static x86_rm pool_operand(x86_emit *e, uint32_t place, int is_64) {
   const x86_residents *held = &e->residents[e->is_stream];
   x86_rm rm = x86_at(X86_POOL, (int32_t)(place * 4));
   rm.broadcast = e->width == 2;
-  if (e->is_tail) return rm;
+  if (e->is_tail || e->is_slow) return rm;
   for (uint32_t k = 0; k < held->count; k++)
     if (held->held[k].place == place) return x86_reg(held->held[k].reg);
   unsigned reg = make_resident(e, place, is_64);
