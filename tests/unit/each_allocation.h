@@ -21,10 +21,11 @@ typedef struct attempt {
 
 /* Of thousands of allocations most come from where others came from: those with the same 8 callers fail twice in a
  * process; on the double of libcuda, where an attempt takes long, those with the same 3 once. Where nobody tells the
- * callers every third allocation fails. */
+ * callers every third allocation fails, of few each one. */
 enum { CALLERS = 8, TIMES = 2, CALLERS_ON_GPU = 3, TIMES_ON_GPU = 1, MOST_NOTED = 1 << 15, MOST_PLACES = 1 << 14 };
+enum { FEW = 300 }; /* allocations */
 
-static uint64_t noted[MOST_NOTED]; /* of each allocation its place; 0: it need not fail */
+static uint64_t noted[MOST_NOTED]; /* of each allocation its place; 0: nobody tells */
 static atomic_long noted_count;
 
 static inline uint64_t place_here(void) {
@@ -35,8 +36,7 @@ static inline uint64_t place_here(void) {
   for (int i = 2; i < count; i++) place = (place ^ (uint64_t)(uintptr_t)at[i]) * UINT64_C(0x9e3779b97f4a7c15);
   return place | 1;
 #else
-  long number = noted_count;
-  return number % 3 == 0 ? (uint64_t)number + 1 : 0;
+  return 0;
 #endif
 }
 
@@ -47,7 +47,8 @@ static inline void *noting_allocate(void *user, size_t size) {
   return counted_allocate(user, size);
 }
 
-static inline int is_tried_enough(uint64_t place) {
+static inline int is_tried_enough(uint64_t place, long number, long count) {
+  if (place == 0) return count > FEW && number % 3 != 0;
   static uint64_t places[MOST_PLACES];
   static uint8_t times[MOST_PLACES];
   uint64_t at = place >> 20 & (MOST_PLACES - 1);
@@ -106,7 +107,7 @@ static inline long each_allocation_fails(const attempt *what, void *state) {
   hg_executor *shared = executor;
   long failures = 0, count = note_allocations(what, state);
   for (long n = 0; n < count; n++)
-    if (noted[n] != 0 && !is_tried_enough(noted[n])) failures += fails_at(what, state, n);
+    if (!is_tried_enough(noted[n], n, count)) failures += fails_at(what, state, n);
   executor = shared;
   return failures;
 }
