@@ -200,7 +200,7 @@ typedef struct x86_emit {
   uint8_t is_once;          /* of a region that runs once */
   uint8_t is_stream;        /* its stores pass the caches */
   uint8_t is_cold;          /* few groups run it */
-  uint8_t is_slow;          /* a slow path: those of all streams, whose registers hold other constants, stand together */
+  uint8_t is_slow;          /* a slow path; the streams, whose registers hold other constants, share them */
   uint8_t leaves_out;       /* 1: of the current access only the lanes in bounds, which faults.c has found, are done */
   int uses_tile_lane;
   uint32_t copies;          /* the kernel's or 1 */
