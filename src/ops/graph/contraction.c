@@ -5,7 +5,7 @@ enum { AT_BATCH, AT_M, AT_N, AT_K, AXES, WHOLE = AXES };
 
 static uint64_t tiles_of(uint64_t count) {
   enum { SIDE = 32 }; /* rows and columns of the smallest tile */
-  return count / SIDE + (count % SIDE != 0);
+  return count <= SIDE ? 1 : count / SIDE + (count % SIDE != 0);
 }
 
 /* The axis to cut; WHOLE: none. One matrix of the result has 2^40 elements at most, so tiles enough for it. */
