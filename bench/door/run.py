@@ -127,10 +127,10 @@ def is_near(a, b, tolerance: float) -> bool:
         return all(threads.map(part_is_near, range(0, a.size, COMPARED)))
 
 
-def prepare(row, options: argparse.Namespace, missing: dict[str, str]) -> tuple[dict[str, tuple[Callable, Callable]], list[str]]:
-    """The contenders' calls, and who fails or gives another answer than ours."""
+def prepare(row, options: argparse.Namespace, missing: dict[str, str]) -> tuple[dict[str, tuple[Callable, Callable]], dict[str, str]]:
+    """The contenders' calls, and of those that fail or give another answer than the first one what is wrong."""
     from contenders import CONTENDERS, Missing
-    calls, answer, wrong = {}, None, []
+    calls, answer, wrong = {}, None, {}
     values = [one.values(number) for number, one in enumerate(row.inputs.values())]
     for who in options.who:
         try:
@@ -141,14 +141,14 @@ def prepare(row, options: argparse.Namespace, missing: dict[str, str]) -> tuple[
             missing.setdefault(who, str(error))
             continue
         except Exception as error:  # whatever it is: the others and the other rows are still to be measured
-            print(f"\n{who} failed: {type(error).__name__}: {error}")
-            wrong.append(who)
+            wrong[who] = f"{who} fails: {type(error).__name__}: {error}"
             continue
         answer = answer or own
         is_random = not row.inputs
         if not all(a.shape == b.shape if is_random else is_near(a, b, row.options.get("tolerance", 1e-4))
                    for a, b in zip(answer, own, strict=True)):
-            wrong.append(who)
+            wrong[who] = f"{who} gives another answer than {next(iter(calls))}"
+            continue
         calls[who] = call, contender.wait
     return calls, wrong
 
@@ -244,9 +244,8 @@ def main() -> int:
             continue
         calls, wrong = prepare(row, options, missing)
         if wrong:
-            data["wrong"].append({"row": name, "who": wrong})
-            print(f"\n{name}: WRONG: {', '.join(wrong)} fail or give another answer than {next(iter(calls), 'the others')}")
-            calls = {who: call for who, call in calls.items() if who not in wrong}
+            data["wrong"].append({"row": name, "who": list(wrong)})
+            print(f"\n{name}: WRONG: " + "; ".join(wrong.values()))
         if not calls:
             continue
         samples = measure(calls, options)

@@ -28,11 +28,14 @@ def test_door(tmp_path):
 
 
 def test_a_wrong_answer_is_told(tmp_path):
-    """A peer whose work is another one."""
+    """A peer whose work is another one, and one that fails: the others are measured."""
     script = ("import sys; sys.path.insert(0, sys.argv[1]); import rows, run\n"
-              "rows.rows = lambda backend: {'wrong': rows.Row({'x': rows.Input((8,))}, 'x + 1', 'x', None, 'x + 2')}\n"
-              "sys.argv = ['run.py', '--who', 'hologram,numpy', '--first', '0', '--plot', sys.argv[2]]\n"
+              "rows.rows = lambda backend: {'wrong': rows.Row({'x': rows.Input((8,))}, 'x + 1', 'x', None, 'x + 2'),\n"
+              "                             'broken': rows.Row({'x': rows.Input((8,))}, 'x + 1', 'x', None, 'x.nothing')}\n"
+              "sys.argv = ['run.py', '--who', 'hologram,numpy', '--first', '0', '--seconds', '0', '--plot', sys.argv[2]]\n"
               "sys.exit(run.main())")
     done = subprocess.run([sys.executable, "-c", script, ROOT / "bench/door", tmp_path / "door.png"], capture_output=True, text=True,
                           timeout=120)
-    assert done.returncode == 1 and "wrong: WRONG: numpy give another answer than hologram" in done.stdout, done.stdout + done.stderr
+    said = done.stdout
+    assert done.returncode == 1 and "wrong: WRONG: numpy gives another answer than hologram\n" in said, said + done.stderr
+    assert "broken: WRONG: numpy fails: AttributeError: " in said and said.count("  hologram ") == 2, said
