@@ -18,11 +18,10 @@ static uint32_t axis_to_cut(const uint64_t sizes[AXES]) {
 
 static value_id part(hg_computation *c, value_id value, uint32_t axis, uint64_t start, uint64_t count) {
   ops_shape shape = ops_at(c, value)->shape;
-  ops_view view = {.start = {0}};
-  for (uint32_t i = 0; i < shape.rank; i++) view.axis[i] = (int16_t)i, view.step[i] = 1;
-  view.start[axis] = (int64_t)start;
+  int64_t low[HG_MAX_RANK] = {0};
+  low[axis] = (int64_t)start;
   shape.size[axis] = count;
-  return ops_view_of(c, value, &view, &shape);
+  return ops_part_of(c, value, low, &shape);
 }
 
 static value_id joined(hg_computation *c, value_id a, value_id b, uint32_t axis) {

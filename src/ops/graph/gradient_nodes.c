@@ -155,22 +155,11 @@ static void flow_view(ops_gradient *g, const ops_node *node, value_id amount) {
   ops_flow(g, node->input[0], amid_zeros(c, amount, low, &shape));
 }
 
-/* A part of a value, from `low` on. */
-static value_id part(hg_computation *c, value_id value, const int64_t *low, const ops_shape *shape) {
-  ops_view view = {.start = {0}};
-  for (uint32_t i = 0; i < shape->rank; i++) {
-    view.axis[i] = (int16_t)i;
-    view.step[i] = 1;
-    view.start[i] = low[i];
-  }
-  return ops_view_of(c, value, &view, shape);
-}
-
 static void flow_concatenate(ops_gradient *g, const ops_node *node, value_id amount) {
   int64_t low[HG_MAX_RANK] = {0};
   for (uint32_t i = 0; i < 2; i++) {
     ops_shape shape = ops_at(g->c, node->input[i])->shape;
-    ops_flow(g, node->input[i], part(g->c, amount, low, &shape));
+    ops_flow(g, node->input[i], ops_part_of(g->c, amount, low, &shape));
     low[node->axis] = (int64_t)shape.size[node->axis];
   }
 }
@@ -178,7 +167,7 @@ static void flow_concatenate(ops_gradient *g, const ops_node *node, value_id amo
 static void flow_pad(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   ops_shape shape = ops_at(c, node->input[0])->shape;
-  ops_flow(g, node->input[0], part(c, amount, node->view.start, &shape));
+  ops_flow(g, node->input[0], ops_part_of(c, amount, node->view.start, &shape));
   if (g->depends[node->input[1]] == 0) return;
   ops_node mask = *node; /* false amid true */
   mask.type = ATLAS_bool;

@@ -342,6 +342,16 @@ ops_view ops_box_view(const ops_view *box, uint32_t rank) {
   return view;
 }
 
+value_id ops_part_of(hg_computation *c, value_id value, const int64_t *low, const ops_shape *shape) {
+  ops_view view = {.start = {0}};
+  for (uint32_t i = 0; i < shape->rank; i++) {
+    view.axis[i] = (int16_t)i;
+    view.step[i] = 1;
+    view.start[i] = low[i];
+  }
+  return ops_view_of(c, value, &view, shape);
+}
+
 static int is_same_box(const hg_computation *c, const ops_node *update, const ops_node *other) {
   uint32_t rank = update->shape.rank;
   return same_shape(&ops_at(c, update->input[1])->shape, &ops_at(c, other->input[1])->shape) &&

@@ -172,6 +172,8 @@ uint8_t ops_numerics_for(atlas_type type, uint32_t numerics);
 value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops_view *box);
 /* The view of the elements of such a box. */
 ops_view ops_box_view(const ops_view *box, uint32_t rank);
+/* The elements of such a shape from `low` on, an index along each axis. */
+value_id ops_part_of(hg_computation *c, value_id value, const int64_t *low, const ops_shape *shape);
 /* A SCATTER node; refused where its launches could not number the sources of an axis. */
 value_id ops_scatter(hg_computation *c, const ops_node *node);
 
