@@ -39,10 +39,10 @@ static int64_t load_limit(x86_emit *e, const x86_access *m) {
   x86_asm *a = &e->a;
   uint32_t some = hg_x86_new_label(a);
   int is_unsigned = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_UINT;
-  hg_x86_load(a, 1, X86_RAX, m->limit);
+  hg_x86_load(a, 0, X86_RAX, m->limit);
   if (!is_unsigned || m->displacement <= 0) return m->displacement;
-  hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RAX), (int32_t)m->displacement);
-  hg_x86_jump_if(a, X86_ABOVE_EQUAL, some);
+  hg_x86_alu_imm(a, X86_SUB, 0, x86_reg(X86_RAX), (int32_t)m->displacement);
+  hg_x86_jump_if(a, X86_ABOVE, some);
   hg_x86_move_imm(a, X86_RAX, 0);
   hg_x86_place(a, some);
   return 0;
@@ -68,12 +68,12 @@ static void split_evex(x86_emit *e, const x86_access *m, uint32_t copy) {
   hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, 0);
 }
 
-/* Scratch `to` is negative where a part of 64-bit indices is not below rax + 1: an index i is not below a limit, which
- * is below 2^31, if i or limit - 1 - i has its sign bit set. */
-static void compare_long_vex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part, int64_t displacement,
+/* Scratch `to` is negative where a part of the indices is not below rax + 1: an index i is not below a limit, which is
+ * below 2^31, if i or limit - 1 - i has its sign bit set. */
+static void compare_vex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part, int64_t displacement,
                              unsigned to) {
   unsigned limit = hg_x86_scratch(e, 3), index = compared_index(e, m, copy, part, displacement);
-  hg_x86_v(e, X86_vpsubq, to, limit, x86_reg(index));
+  hg_x86_v(e, hg_x86_is_64(e, m->index) ? X86_vpsubq : X86_vpsubd, to, limit, x86_reg(index));
   hg_x86_v(e, X86_vpord, to, to, x86_reg(index));
 }
 
@@ -83,18 +83,14 @@ static void split_vex(x86_emit *e, const x86_access *m, uint32_t copy) {
   int64_t displacement = load_limit(e, m);
   int is_64 = hg_x86_is_64(e, m->index);
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), limit = hg_x86_scratch(e, 3);
-  if (is_64) hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RAX), 1);
+  hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RAX), 1);
   hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RAX));
   hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
+  compare_vex(e, m, copy, 0, displacement, s2);
   if (is_64) {
-    compare_long_vex(e, m, copy, 0, displacement, s2);
-    compare_long_vex(e, m, copy, 1, displacement, s0);
+    compare_vex(e, m, copy, 1, displacement, s0);
     hg_x86_vi(e, X86_vshufps, s2, s2, x86_reg(s0), UPPER_HALVES);
     hg_x86_vi(e, X86_vpermq_imm, s2, 0, x86_reg(s2), IN_ORDER);
-  } else {
-    unsigned index = compared_index(e, m, copy, 0, displacement);
-    hg_x86_v(e, X86_vpmaxud, s2, limit, x86_reg(index));
-    hg_x86_v(e, X86_vpcmpeqd, s2, s2, x86_reg(index));
   }
   int mask = hg_x86_mask(e, copy, s0);
   if (mask >= 0) hg_x86_v(e, X86_vpandd, s0, s2, x86_reg((unsigned)mask));
