@@ -22,43 +22,23 @@ static void compare_lowest(x86_emit *e, uint32_t copy, uint32_t note) {
   compare_with_noted(e, note);
 }
 
-/* A part of the number that is compared with the limit: the index and, unless it is subtracted from the limit, the
- * displacement. A sum of 32 bits that wraps is above any limit. */
-static unsigned compared_index(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part, int64_t displacement) {
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned s1 = hg_x86_scratch(e, 1), index = hg_x86_source_reg(e, m->index, copy, part, s1);
-  uint64_t d = (uint64_t)displacement;
-  if (d == 0) return index;
-  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, s1, index, hg_x86_constant(e, is_64 ? d : (uint32_t)d, is_64));
-  return s1;
-}
-
-/* rax = what indices have to be below. A positive displacement of an unsigned index, whose sum could come back into
- * range, is subtracted: returns what is to be added to indices. */
-static int64_t load_limit(x86_emit *e, const x86_access *m) {
-  x86_asm *a = &e->a;
-  uint32_t some = hg_x86_new_label(a);
-  int is_unsigned = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_UINT;
-  hg_x86_load(a, 0, X86_RAX, m->limit);
-  if (!is_unsigned || m->displacement <= 0) return m->displacement;
-  hg_x86_alu_imm(a, X86_SUB, 0, x86_reg(X86_RAX), (int32_t)m->displacement);
-  hg_x86_jump_if(a, X86_ABOVE, some);
-  hg_x86_move_imm(a, X86_RAX, 0);
-  hg_x86_place(a, some);
-  return 0;
+/* eax = what indices have to be below, after what is added to them. A positive displacement of an unsigned index, whose
+ * sum could come back into range, is subtracted from the limit. */
+static x86_bound load_bound(x86_emit *e, const x86_access *m) {
+  uint32_t some = hg_x86_new_label(&e->a);
+  int subtracts = m->displacement > 0 && atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_UINT;
+  if (hg_x86_load_limit(e, X86_RAX, m->limit, subtracts ? (int32_t)m->displacement : 0)) {
+    hg_x86_jump_if(&e->a, X86_ABOVE, some);
+    hg_x86_move_imm(&e->a, X86_RAX, 0);
+  }
+  hg_x86_place(&e->a, some);
+  return (x86_bound){.index = m->index, .limit = X86_RAX, .added = subtracts ? 0 : m->displacement};
 }
 
 /* k2 = the lanes in bounds; eax = those that are not, of all that take part. */
 static void split_evex(x86_emit *e, const x86_access *m, uint32_t copy) {
-  int64_t displacement = load_limit(e, m);
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned limit = hg_x86_scratch(e, 3);
-  hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RAX));
-  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 2, compared_index(e, m, copy, 0, displacement), x86_reg(limit), 1);
-  if (is_64) {
-    hg_x86_vi(e, X86_vpcmpuq, 0, compared_index(e, m, copy, 1, displacement), x86_reg(limit), 1);
-    hg_x86_k(e, X86_kunpckbw, 2, 0, 2);
-  }
+  x86_bound bound = load_bound(e, m);
+  hg_x86_compare_evex(e, &bound, copy, 2, X86_IS_BELOW);
   int mask = hg_x86_mask(e, copy, 1);
   if (mask < 0) hg_x86_k(e, X86_knotw, 0, 0, 2);
   else {
@@ -68,30 +48,11 @@ static void split_evex(x86_emit *e, const x86_access *m, uint32_t copy) {
   hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, 0);
 }
 
-/* Scratch `to` is negative where a part of the indices is not below rax + 1: an index i is not below a limit, which is
- * below 2^31, if i or limit - 1 - i has its sign bit set. */
-static void compare_vex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part, int64_t displacement,
-                             unsigned to) {
-  unsigned limit = hg_x86_scratch(e, 3), index = compared_index(e, m, copy, part, displacement);
-  hg_x86_v(e, hg_x86_is_64(e, m->index) ? X86_vpsubq : X86_vpsubd, to, limit, x86_reg(index));
-  hg_x86_v(e, X86_vpord, to, to, x86_reg(index));
-}
-
 /* Without mask registers: scratch 2 has the sign bits of lanes that are out of bounds. */
 static void split_vex(x86_emit *e, const x86_access *m, uint32_t copy) {
-  enum { UPPER_HALVES = 0xdd, IN_ORDER = 0xd8 };
-  int64_t displacement = load_limit(e, m);
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), limit = hg_x86_scratch(e, 3);
-  hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RAX), 1);
-  hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RAX));
-  hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
-  compare_vex(e, m, copy, 0, displacement, s2);
-  if (is_64) {
-    compare_vex(e, m, copy, 1, displacement, s0);
-    hg_x86_vi(e, X86_vshufps, s2, s2, x86_reg(s0), UPPER_HALVES);
-    hg_x86_vi(e, X86_vpermq_imm, s2, 0, x86_reg(s2), IN_ORDER);
-  }
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
+  x86_bound bound = load_bound(e, m);
+  hg_x86_compare_vex(e, &bound, copy);
   int mask = hg_x86_mask(e, copy, s0);
   if (mask >= 0) hg_x86_v(e, X86_vpandd, s0, s2, x86_reg((unsigned)mask));
   hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(mask >= 0 ? s0 : s2));

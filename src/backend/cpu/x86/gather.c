@@ -82,41 +82,24 @@ static unsigned vector_index(x86_emit *e, const x86_access *m, uint32_t copy) {
   return m->is_local ? hg_x86_local_index(e, m->index, copy) : hg_x86_short_index(e, m->index, copy);
 }
 
-/* eax = the limit less a non-negative displacement: indices below it are in bounds. */
-static void limit_of_index(x86_emit *e, const x86_access *m, uint32_t slow) {
-  hg_x86_load(&e->a, 0, X86_RAX, m->limit);
-  if (m->displacement <= 0) return;
-  hg_x86_alu_imm(&e->a, X86_SUB, 0, x86_reg(X86_RAX), (int32_t)m->displacement);
-  hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, slow);
-}
-
-/* The operand that is compared with the limit: the index, plus a negative displacement. */
-static unsigned bounded_index(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t part) {
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned index = hg_x86_source_reg(e, m->index, copy, part, hg_x86_scratch(e, 1));
-  if (m->displacement >= 0) return index;
-  uint64_t d = (uint64_t)m->displacement;
-  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, hg_x86_scratch(e, 1), index,
-           hg_x86_constant(e, is_64 ? d : (uint32_t)d, is_64));
-  return hg_x86_scratch(e, 1);
+/* Jumps to `slow` if no index is in bounds. A positive displacement is subtracted from the limit: a negative index,
+ * which it may bring in bounds, is left to the slow path. */
+static x86_bound load_bound(x86_emit *e, const x86_access *m, uint32_t slow) {
+  int32_t after = m->displacement > 0 ? (int32_t)m->displacement : 0;
+  if (hg_x86_load_limit(e, X86_RAX, m->limit, after)) hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, slow);
+  return (x86_bound){.index = m->index, .limit = X86_RAX, .added = m->displacement - after};
 }
 
 /* k2 = the lanes of the mask, all of which are in bounds. */
 static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
-  int mask = hg_x86_mask(e, copy, 1), is_64 = hg_x86_is_64(e, m->index);
+  int mask = hg_x86_mask(e, copy, 1);
   if (!x86_is_checked(e)) {
     if (mask < 0) hg_x86_k(e, X86_kxnorw, 2, 2, 2);
     else hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)mask);
     return;
   }
-  unsigned limit = hg_x86_scratch(e, 3);
-  limit_of_index(e, m, slow);
-  hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RAX));
-  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 2, bounded_index(e, m, copy, 0), x86_reg(limit), 1);
-  if (is_64) {
-    hg_x86_vi(e, X86_vpcmpuq, 0, bounded_index(e, m, copy, 1), x86_reg(limit), 1);
-    hg_x86_k(e, X86_kunpckbw, 2, 0, 2);
-  }
+  x86_bound bound = load_bound(e, m, slow);
+  hg_x86_compare_evex(e, &bound, copy, 2, X86_IS_BELOW);
   if (mask < 0) {
     hg_x86_k(e, X86_kortestw, 2, 0, 2); /* carry: all ones */
     hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
@@ -128,26 +111,11 @@ static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
-/* AVX2: the limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. The limit may
- * be 0, so that 64 bits are needed of limit - 1 where indices have them. */
 static void check_vex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
-  enum { UPPER_HALVES = 0xdd, IN_ORDER = 0xd8 };
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), limit = hg_x86_scratch(e, 3);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
   if (!x86_is_checked(e)) return;
-  limit_of_index(e, m, slow);
-  hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RAX), 1);
-  hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RAX));
-  hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
-  for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
-    unsigned index = bounded_index(e, m, copy, p), signs = p == 0 ? s2 : s0;
-    hg_x86_v(e, is_64 ? X86_vpsubq : X86_vpsubd, signs, limit, x86_reg(index));
-    hg_x86_v(e, X86_vpord, signs, signs, x86_reg(index));
-  }
-  if (is_64) {
-    hg_x86_vi(e, X86_vshufps, s2, s2, x86_reg(s0), UPPER_HALVES);
-    hg_x86_vi(e, X86_vpermq_imm, s2, 0, x86_reg(s2), IN_ORDER);
-  }
+  x86_bound bound = load_bound(e, m, slow);
+  hg_x86_compare_vex(e, &bound, copy);
   int mask = hg_x86_mask(e, copy, s0);
   if (mask >= 0) hg_x86_v(e, X86_vpandd, s2, s2, x86_reg((unsigned)mask));
   hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(s2));

@@ -169,67 +169,30 @@ static void load_mask(x86_emit *e, uint32_t copy, uint32_t none) {
   hg_x86_jump_if(&e->a, X86_EQUAL, none);
 }
 
-/* The index that is compared with the limit: a negative displacement is added. */
-static unsigned compared_index(x86_emit *e, const access *m, uint32_t copy, uint32_t part) {
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned index = hg_x86_source_reg(e, m->index, copy, part, hg_x86_scratch(e, 1));
-  if (m->displacement >= 0) return index;
-  uint64_t d = (uint64_t)(int64_t)m->displacement;
-  hg_x86_v(e, is_64 ? X86_vpaddq : X86_vpaddd, hg_x86_scratch(e, 1), index,
-           hg_x86_constant(e, is_64 ? d : (uint32_t)d, is_64));
-  return hg_x86_scratch(e, 1);
-}
-
-/* ecx = the lanes whose index is not below rcx. */
-static void lanes_above_evex(x86_emit *e, const access *m, uint32_t copy) {
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned limit = hg_x86_scratch(e, 3);
-  hg_x86_v(e, is_64 ? X86_vpbroadcastq_g : X86_vpbroadcastd_g, limit, 0, x86_reg(X86_RCX));
-  hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 0, compared_index(e, m, copy, 0), x86_reg(limit), 5);
-  if (is_64) {
-    hg_x86_vi(e, X86_vpcmpuq, 2, compared_index(e, m, copy, 1), x86_reg(limit), 5);
-    hg_x86_k(e, X86_kunpckbw, 0, 2, 0);
-  }
-  hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, 0);
-}
-
 /* Adds to ecx the lanes of a pool whose index is no multiple of the element's bytes. */
-static void lanes_misaligned_evex(x86_emit *e, const access *m, uint32_t copy) {
-  int is_64 = hg_x86_is_64(e, m->index);
-  x86_rm low_bits = hg_x86_constant(e, m->bytes - 1u, is_64);
+static void lanes_misaligned_evex(x86_emit *e, const x86_bound *b, uint32_t copy) {
+  int is_64 = hg_x86_is_64(e, b->index);
+  x86_rm low_bits = hg_x86_constant(e, b->low_bits, is_64);
   unsigned test = is_64 ? X86_vptestmq : X86_vptestmd;
-  hg_x86_v(e, test, 0, hg_x86_source_reg(e, m->index, copy, 0, hg_x86_scratch(e, 1)), low_bits);
+  hg_x86_v(e, test, 0, hg_x86_source_reg(e, b->index, copy, 0, hg_x86_scratch(e, 1)), low_bits);
   if (is_64) {
-    hg_x86_v(e, test, 2, hg_x86_source_reg(e, m->index, copy, 1, hg_x86_scratch(e, 1)), low_bits);
+    hg_x86_v(e, test, 2, hg_x86_source_reg(e, b->index, copy, 1, hg_x86_scratch(e, 1)), low_bits);
     hg_x86_k(e, X86_kunpckbw, 0, 2, 0);
   }
   hg_x86_k(e, X86_kmovw_to_g, X86_RDX, 0, 0);
   hg_x86_alu_rm(&e->a, X86_OR, 0, X86_RCX, x86_reg(X86_RDX));
 }
 
-/* The limit is below 2^31: an index i is not below it if i or limit - 1 - i has its sign bit set. The limit may be 0,
- * so that 64 bits are needed of limit - 1 where indices have them. */
-static void lanes_above_avx2(x86_emit *e, const access *m, uint32_t copy) {
-  int is_64 = hg_x86_is_64(e, m->index);
-  unsigned limit = hg_x86_scratch(e, 3), signs = hg_x86_scratch(e, 2), more = hg_x86_scratch(e, 0);
-  hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RCX), 1);
-  hg_x86_x(e, is_64 ? X86_vmovq_from_g : X86_vmovd_from_g, limit, 0, x86_reg(X86_RCX));
-  hg_x86_v(e, is_64 ? X86_vpbroadcastq_vex : X86_vpbroadcastd, limit, 0, x86_reg(limit));
-  for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
-    unsigned index = compared_index(e, m, copy, p), to = p == 0 ? signs : more;
-    hg_x86_v(e, is_64 ? X86_vpsubq : X86_vpsubd, to, limit, x86_reg(index));
-    hg_x86_v(e, X86_vpord, to, to, x86_reg(index));
-    if (!m->is_pool) continue; /* else also those that are no multiple of the element's bytes */
-    unsigned rest = hg_x86_scratch(e, 1);
-    hg_x86_v(e, X86_vpandd, rest, index, hg_x86_constant(e, m->bytes - 1u, is_64));
-    hg_x86_v(e, is_64 ? X86_vpcmpgtq : X86_vpcmpgtd, rest, rest, hg_x86_constant(e, 0, is_64));
-    hg_x86_v(e, X86_vpord, to, to, x86_reg(rest));
+/* ecx = the lanes that are out of bounds. */
+static void lanes_outside(x86_emit *e, const x86_bound *b, uint32_t copy) {
+  if (e->width == 2) {
+    hg_x86_compare_evex(e, b, copy, 0, X86_IS_NOT_BELOW);
+    hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, 0);
+    if (b->low_bits > 0) lanes_misaligned_evex(e, b, copy);
+  } else {
+    hg_x86_compare_vex(e, b, copy);
+    hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(hg_x86_scratch(e, 2)));
   }
-  if (is_64) { /* the upper halves, side by side */
-    hg_x86_vi(e, X86_vshufps, signs, signs, x86_reg(more), 0xdd);
-    hg_x86_vi(e, X86_vpermq_imm, signs, 0, x86_reg(signs), 0xd8);
-  }
-  hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(signs));
 }
 
 /* Jumps to `slow` if a lane of eax, or of all, is out of bounds. */
@@ -243,15 +206,12 @@ static void check_bounds(x86_emit *e, const access *m, uint32_t copy, uint32_t s
     hg_x86_jump_if(a, X86_BELOW_EQUAL, slow);
     return;
   }
-  hg_x86_load(a, 0, X86_RCX, x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, limit))));
-  int32_t after = (m->displacement > 0 ? m->displacement : 0) + (m->is_pool ? m->bytes - 1 : 0);
-  if (after > 0) {
-    hg_x86_alu_imm(a, X86_SUB, 0, x86_reg(X86_RCX), after);
-    hg_x86_jump_if(a, X86_BELOW_EQUAL, slow);
-  }
-  if (e->width == 2) lanes_above_evex(e, m, copy);
-  else lanes_above_avx2(e, m, copy);
-  if (e->width == 2 && m->is_pool) lanes_misaligned_evex(e, m, copy);
+  x86_rm limit = x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, limit)));
+  int32_t after = m->displacement > 0 ? m->displacement : 0;
+  x86_bound bound = {.index = m->index, .limit = X86_RCX, .added = m->displacement - after};
+  if (m->is_pool) bound.low_bits = (uint8_t)(m->bytes - 1);
+  if (hg_x86_load_limit(e, X86_RCX, limit, after + bound.low_bits)) hg_x86_jump_if(a, X86_BELOW_EQUAL, slow);
+  lanes_outside(e, &bound, copy);
   hg_x86_test(a, 0, X86_RCX, m->is_whole ? X86_RCX : X86_RAX);
   hg_x86_jump_if(a, X86_NOT_EQUAL, slow);
 }

@@ -1,4 +1,4 @@
-/* x86_memory.h - an access to memory and its vectors: shared by access.c, memory.c and gather.c. */
+/* x86_memory.h - an access to memory and its vectors: shared by access.c, memory.c, gather.c, lanes.c and faults.c. */
 #ifndef HG_X86_MEMORY_H
 #define HG_X86_MEMORY_H
 
@@ -37,6 +37,22 @@ void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsig
 /* Jumps to `out` unless index to index + `more` are in bounds. */
 void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
                          uint32_t out);
+
+/* bounds.c: which lanes of a copy are out of bounds. */
+typedef struct x86_bound {
+  uint32_t index;          /* register of the program */
+  int64_t added;           /* to the index before it is compared */
+  uint8_t limit;           /* general register: what the sum has to be below */
+  uint8_t low_bits;        /* not 0: and the bits of the index that have to be 0 (lanes of a pool) */
+} x86_bound;
+typedef enum x86_order { X86_IS_BELOW = 1, X86_IS_NOT_BELOW = 5 } x86_order; /* of a comparison of AVX-512 */
+/* A general register = the limit less what is not negative. 1 if it is less: then the flags tell whether it is above 0.
+ */
+int hg_x86_load_limit(x86_emit *e, unsigned to, x86_rm limit, int32_t less);
+/* k0 or k2 = the lanes in that order, without regard to low_bits. Changes k0, k2, scratch 1 and 3. */
+void hg_x86_compare_evex(x86_emit *e, const x86_bound *b, uint32_t copy, unsigned to, x86_order order);
+/* AVX2: the sign bits of scratch 2 = the lanes that are out of bounds. Changes all scratch registers, and the limit. */
+void hg_x86_compare_vex(x86_emit *e, const x86_bound *b, uint32_t copy);
 
 /* 32-bit indices of a copy; of 64-bit ones the low halves, side by side. May be scratch 1; changes scratch 2. */
 unsigned hg_x86_short_index(x86_emit *e, uint32_t index, uint32_t copy);
