@@ -5,8 +5,9 @@ them by clang-tidy's version, its settings, their compile commands, and the cont
     tidy.py BUILD... CACHE [--changed] [--deep] [--jobs N]
 
 BUILD is a folder that ninja has brought up to date: it knows what each file includes. A file is taken as the first of them compiles it.
---changed: only files that differ from the
-upstream branch's last common commit, or that git does not know yet. --deep: the analyser follows its own default of paths through a
+--changed: only files that differ from the last
+commit in common with the upstream branch or main (on that branch itself: from the commit before the last), or that git does not know
+yet. --deep: the analyser follows its own default of paths through a
 function, twelve times as many, which takes six times as long. (Of 52 variables whose first value was taken away a run finds 25; four
 times as many paths find the same ones.) A line a finding; exit status 1 if there are any."""
 
@@ -36,13 +37,18 @@ def files_to_check():
 
 
 def changed_files():
-    """What differs from where this branch left the upstream one, committed or not; without one: from the last commit."""
-    base = "HEAD"
-    for upstream in ("@{upstream}", "origin/HEAD", "origin/main"):
+    """What differs from where this branch left the upstream one or main, committed or not; on that branch itself from before the
+    last commit."""
+    base = "HEAD~1"
+    for upstream in ("@{upstream}", "origin/HEAD", "origin/main", "main"):
         found = subprocess.run(["git", "merge-base", "HEAD", upstream], cwd=ROOT, capture_output=True, text=True)
         if found.returncode == 0:
             base = found.stdout.strip()
             break
+    if base == output_of("git", "rev-parse", "HEAD").strip():
+        base = "HEAD~1"
+    if subprocess.run(["git", "rev-parse", "--verify", "--quiet", base], cwd=ROOT, capture_output=True).returncode != 0:
+        base = "HEAD"  # the first commit, or all that there is of the history
     names = output_of("git", "diff", "--name-only", "--diff-filter=d", base) + \
         output_of("git", "ls-files", "--others", "--exclude-standard")
     return set(names.split("\n"))

@@ -19,7 +19,8 @@ Usage: ./dev lint [--changed] [--deep]
 
 Layout (line length, trailing blanks, tabs, final newline, file comments), rooms (which folder may use which: tools/rooms.py) and
 clang-tidy with the checks of .clang-tidy, over the files that it did not find clean before as they are now (build/tidy-cache).
---changed: only over those that differ from the upstream branch. --deep: on twelve times as many paths through a function.
+--changed: only over those that differ, committed or not, from the last commit in common with the upstream branch or main; on that
+branch itself, from the commit before the last. --deep: on twelve times as many paths through a function.
 TEXT
   need_build_tools
   need clang-tidy=$LINT_TIDY_PACKAGE clang=clang
