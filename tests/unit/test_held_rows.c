@@ -150,14 +150,17 @@ static const char rare_again[] =
     HEAD("64") NUMBERS EXP("r3") LOG "ldg.u32 r8, [y + r2 + #240]\n" EXP("r5") "log.f32 r4, r4\n" BITS("r4") BITS("r5")
         "add.u32 r5, r5, r8\nstg.u32 [y + r2 + #80], r4\nstg.u32 [y + r2 + #160], r5\nexit\n";
 
-/* Elements less what is the same in the row, more than registers hold, and read twice. */
-static const char less[] =
-    ".program p\n.block 256\n.buffer x f32 in\n.buffer y f32 inout\n.scalar first u32\n.scalar seven u32\n"
-    "mul.u32 r1, r253, #800\nadd.u32 r1, r1, first\nadd.u32 r2, blane, r1\nldg.f32 r3, [x + r2]\n"
-    "ldg.f32 r4, [x + r2 + #256]\nldg.f32 r5, [x + r2 + #512]\n" SUM
-    "sub.f32 r3, r3, r6\nsub.f32 r4, r6, r4\nmul.f32 r5, r5, r6\nmul.f32 r7, r3, r3\nmul.f32 r8, r4, r4\n"
-    "add.f32 r7, r7, r8\nadd.f32 r7, r7, r5\nreduce.add.f32 r7, r7\ndiv.f32 r3, r3, r7\nadd.f32 r4, r4, r7\n"
-    "sub.f32 r5, r5, r7\nstg.f32 [y + r2], r3\nstg.f32 [y + r2 + #256], r4\nstg.f32 [y + r2 + #512], r5\nexit\n";
+/* Elements less what is the same in the row, more than registers hold, and read twice; of the row's mean and of its
+ * sum.
+ */
+#define LESS(of_sum) \
+  ".program p\n.block 256\n.buffer x f32 in\n.buffer y f32 inout\n.scalar first u32\n.scalar seven u32\n" \
+  "mul.u32 r1, r253, #800\nadd.u32 r1, r1, first\nadd.u32 r2, blane, r1\nldg.f32 r3, [x + r2]\n" \
+  "ldg.f32 r4, [x + r2 + #256]\nldg.f32 r5, [x + r2 + #512]\n" SUM of_sum \
+  "sub.f32 r3, r3, r6\nsub.f32 r4, r6, r4\nmul.f32 r5, r5, r6\nmul.f32 r7, r3, r3\nmul.f32 r8, r4, r4\n" \
+  "add.f32 r7, r7, r8\nadd.f32 r7, r7, r5\nreduce.add.f32 r7, r7\ndiv.f32 r3, r3, r7\nadd.f32 r4, r4, r7\n" \
+  "sub.f32 r5, r5, r7\nstg.f32 [y + r2], r3\nstg.f32 [y + r2 + #256], r4\nstg.f32 [y + r2 + #512], r5\nexit\n"
+static const char less[] = LESS("movi.f32 r9, #0x1p-8\nmul.f32 r6, r6, r9\n"), less_sum[] = LESS("");
 
 static void check(const trial *t) {
   static uint32_t words[ELEMENTS];
@@ -230,12 +233,15 @@ static void check_passes(void) {
   }
   check_fires(alike, NATIVE_REGIONS_unroll);
   check_fires(held, NATIVE_BLOCK_alike);
+  check_fires(less, NATIVE_BLOCK_again);
+  check_fires(less_sum, NATIVE_BLOCK_again);
+  CHECK_EQ_U64(count_passes(held, &hg_native_avx512).fired[NATIVE_BLOCK_again], 0); /* registers hold all of it */
 }
 
 int main(void) {
   static const char *const texts[] = {held, odd,      diverging, rounds, folded,  many,    turns,
                                       busy, busy_odd, alike,     single, several, crowded, crowded_gather,
-                                      parts, again, rare, rare_behind, rare_again, less,
+                                      parts, again, rare, rare_behind, rare_again, less, less_sum,
                                       long_sum, long_extreme, long_kept, long_twice};
   check_passes();
   for (int isa = CPU_ISA_BASELINE; isa <= (int)hg_cpu_isa_best(); isa++) {

@@ -121,8 +121,9 @@ static void set_all(wide *w, const vector_insn *insn, uint32_t result) {
 
 static void reduce(const collective *c, const vector_insn *insn) {
   begin_parts(c, insn->s[0]);
-  uint32_t result = finished(c, reduce_parts(c));
-  if (!c->w->no_memory) vector_reg_at(c->w->to, result)->uniform = 1;
+  uint32_t part = reduce_parts(c), result = finished(c, part);
+  if (!c->w->no_memory) /* `tidy` may leave the part for the result */
+    vector_reg_at(c->w->to, part)->uniform = vector_reg_at(c->w->to, result)->uniform = 1;
   set_all(c->w, insn, result);
 }
 
