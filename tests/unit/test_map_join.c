@@ -1,8 +1,8 @@
-/* test_map_join.c - maps that a plan for a GPU puts into one launch: which, how many, and that nothing is lost where
- * memory runs out. Their bits are the tests' in tests/ops/test_optimisers.py. */
+/* test_map_join.c - maps that a plan for a GPU puts into one launch: which, how many, what they read for all lanes at
+ * once, and that nothing is lost where memory runs out. Their bits are the tests' in tests/ops/test_optimisers.py. */
 #include "ops/plan/plan_computation.h"
 
-#include "check.h"
+#include "computing.h"
 #include "counted.h"
 
 static const ops_target gpu = {.for_gpu = 1};
@@ -80,6 +80,44 @@ static void test_renamed_results(void) {
   hg_computation_release(c);
 }
 
+static hg_value cut(hg_computation *c, hg_value x, int64_t start, int64_t stop) {
+  hg_argument bounds[] = {{1, 0, {0}, 0}, {1, 0, {start}, 0}, {1, 0, {stop}, 0}};
+  return hg_compute(c, HG_OP_slice, &x, 1, bounds, 3);
+}
+
+static hg_value pad(hg_computation *c, hg_value x, int64_t low, int64_t high) {
+  hg_argument sizes[] = {{1, 0, {low}, 0}, {1, 0, {high}, 0}};
+  return hg_compute(c, HG_OP_pad, (hg_value[]){x, 0}, 2, sizes, 2);
+}
+
+/* All lanes of the second map read the same two elements, whose indices differ only by what a padding's edge makes of
+ * a number that is known: y[1], and y[4] as the nearest one to what lies beside it. */
+static void test_elements_that_all_lanes_read(void) {
+  CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
+  hg_buffer *one = floats(1, 3), *five = floats(5, 10), *first = floats(1, 0), *second = floats(5, 0);
+  hg_computation *c = NULL;
+  hg_executable *e = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value x = input(c, 1), padded = pad(c, cut(c, input(c, 5), 1, 5), 0, 1);
+  hg_value edges = two(c, HG_OP_add, pad(c, cut(c, padded, 0, 1), 4, 0), cut(c, padded, 4, 5));
+  CHECK_EQ_U64(hg_computation_output(c, NULL, two(c, HG_OP_add, x, x), NULL), HG_OK);
+  CHECK_EQ_U64(hg_computation_output(c, NULL, edges, NULL), HG_OK);
+  e = compiled(c);
+  CHECK_EQ_U64(hg_run(e, (hg_tensor[]){vector_of(one, 1), vector_of(five, 5)}, 2,
+                      (hg_tensor[]){vector_of(first, 1), vector_of(second, 5)}, 2, NULL, NULL), HG_OK);
+  float sum, ends[5];
+  CHECK_EQ_U64(hg_buffer_read(first, 0, &sum, sizeof sum), HG_OK);
+  CHECK_EQ_U64(hg_buffer_read(second, 0, ends, sizeof ends), HG_OK);
+  CHECK(sum == 6 && ends[0] == 0 && ends[3] == 0 && ends[4] == 11);
+  hg_executable_release(e);
+  hg_computation_release(c);
+  hg_buffer_release(one);
+  hg_buffer_release(five);
+  hg_buffer_release(first);
+  hg_buffer_release(second);
+  hg_executor_release(executor);
+}
+
 static void test_failures(void) {
   hg_computation *made = steps_of(14, 30);
   long failures = 0;
@@ -102,6 +140,7 @@ int main(void) {
   test_launches();
   test_faults_keep_their_launch();
   test_renamed_results();
+  test_elements_that_all_lanes_read();
   test_failures();
   return check_report();
 }

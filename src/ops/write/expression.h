@@ -83,6 +83,7 @@ hg_status ops_load_of(ops_terms *t, uint32_t storage, atlas_type type, const ops
 void ops_identity(const ops_shape *space, ops_form *index);
 static inline ops_term *ops_term_at(const ops_terms *t, term_id id) { return (ops_term *)t->terms.data + (id - 1); }
 
+int ops_is_constant(const ops_form *form);
 /* The coordinates (bits) that a form changes along, also through derived variables. */
 uint32_t ops_varies(const ops_terms *t, const ops_form *form);
 /* The index in `from` of the element that has `index` in `to`: shapes of one count. */

@@ -108,9 +108,10 @@ static void write_elements(joined *j, uint32_t width) {
   code->displacement = 0;
 }
 
+static int is_held(const ops_term *term) { return term->kind == TERM_LOAD && ops_is_constant(&term->form); }
+
 static int is_that(const ops_term *term, const held *one) {
-  return term->kind == TERM_LOAD && term->varies == 0 && term->storage == one->storage &&
-         term->form.constant == one->number;
+  return is_held(term) && term->storage == one->storage && term->form.constant == one->number;
 }
 
 /* Nothing of the map in hand has been computed, but for what is held. */
@@ -132,7 +133,7 @@ static hg_status begin_again(joined *j) {
 static void hold_elements(joined *j) {
   for (uint32_t id = 1; id <= j->terms.terms.count && j->code.status == HG_OK; id++) {
     const ops_term *term = ops_term_at(&j->terms, id);
-    if (term->kind != TERM_LOAD || term->varies != 0 || j->code.registers[id] != OPS_NO_REGISTER) continue;
+    if (!is_held(term) || j->code.registers[id] != OPS_NO_REGISTER) continue;
     if (j->held_count == OPS_MAX_BINDINGS) return;
     ops_want(&j->code, id);
     j->held[j->held_count++] =

@@ -67,7 +67,7 @@ static ops_form dense(const ops_shape *shape, const ops_form *index) {
   return form;
 }
 
-static int is_constant(const ops_form *form) {
+int ops_is_constant(const ops_form *form) {
   for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
     if (form->factor[i] != 0) return 0;
   return 1;
@@ -171,7 +171,7 @@ hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to,
       }
     }
     for (uint32_t d = i; d-- > first;) {
-      if (d == first || is_constant(&number)) out[d] = number;
+      if (d == first || ops_is_constant(&number)) out[d] = number;
       else {
         ops_form quotient = {.constant = 0};
         HG_TRY(divide(t, &number, from->size[d], &quotient, &out[d]));
