@@ -92,7 +92,7 @@ class Draft:
 
     def operation(self):
         self.r.choice((self.simple,) * 6 + (self.reduce,) * 3 + (self.view,) * 3 + (
-            self.join, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
+            self.join, self.join_many, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
             self.make_new, self.optimiser, self.neighbours, self.assign) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
 
     def simple(self):
@@ -177,6 +177,49 @@ class Draft:
         parts = [n] + [self.some(fits)[0] for _ in range(self.r.randint(1, 2))]
         self.r.shuffle(parts)
         self.g.add("concatenate" if kind == 1 else "stack", *parts, axis=axis)
+
+    def join_many(self):
+        """Slices of a value, what is made of them, empty ones and others, some more than once; another row of as many elements that
+        begins alike; an update of the last part, and slices across parts."""
+        n, v = self.some(lambda v: v.shape and np.prod(v.shape) <= self.most / 4)
+        if n is None:
+            return
+        axis, name = self.r.randrange(len(v.shape)), self.r.choice(("concatenate", "concatenate", "stack"))
+        count = self.r.choice((1, 3, 4, 8, 9, 12, 20, 40 if len(v.shape) < 3 else 5))
+        parts = []
+        while len(parts) < count:
+            part, way, size = n, self.r.random(), v.shape[axis]
+            if parts and way < 0.25:
+                part = self.r.choice(parts)
+            elif name == "concatenate" and way < 0.75:
+                low, high = sorted(self.r.randint(0, min(size, 9)) for _ in range(2))
+                part = self.g.add("slice", n, axis=axis, start=low, stop=high, step=self.r.choice((1, 1, 2)))
+                if way < 0.4 and v.kind in types_of("neg", 0):
+                    part = self.g.add("neg", part)
+            elif way < 0.9:
+                shape = [self.r.choice((0, 1, 2, 5)) if d == axis and name == "concatenate" else k for d, k in enumerate(v.shape)]
+                part = self.input(shape, v.kind)
+            if part is None:
+                return
+            parts.append(part)
+        whole = self.g.add(name, *parts, axis=axis)
+        if whole is None:
+            return
+        if self.r.random() < 0.3:
+            kept = self.r.randint(0, count)
+            self.g.add(name, *parts[:kept], *self.r.sample(parts[kept:], count - kept), axis=axis)
+        shape = self.g.values[whole].shape
+        if name == "concatenate" and self.r.random() < 0.3:  # where the last part stands, most often
+            size = self.g.values[self.r.choice(parts[-2:])].shape[axis]
+            start = [shape[axis] - size if d == axis else 0 for d in range(len(shape))]
+            source = self.input([size if d == axis else k for d, k in enumerate(shape)], v.kind)
+            if min(start) >= 0:
+                self.g.add("update", whole, source, start=start, stop=list(shape), step=[1] * len(shape))
+        if self.r.random() < 0.4 and shape[axis] > 1:
+            low, high = sorted(self.r.randint(0, shape[axis]) for _ in range(2))
+            self.g.add("slice", self.r.choice((whole, list(self.g.values)[-1])), axis=axis, start=low, stop=high, step=1)
+        if self.r.random() < 0.2:
+            self.g.add("output", whole)
 
     def assign(self):
         """Boxes of a value one after another, from a new one, from others, from what it was, or from where it is being looked at."""
