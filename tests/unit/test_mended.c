@@ -139,6 +139,12 @@ static const example examples[] = {
      "mad.u32 r1, r1, #31, r31\nmad.u32 r1, r1, #31, r34\nmad.u32 r1, r1, #31, r37\nmad.u32 r1, r1, #31, r40\n"
      "mad.u32 r1, r1, #31, r43\nmad.u32 r1, r1, #31, r46\nmad.u32 r1, r1, #31, r49\nmad.u32 r1, r1, #31, r49\n"
      "stg.u32 [y + lane], r1\nexit\n"},
+    {"took whatever was in a register for an index: it had forgotten that only slow paths make it",
+     ".program late\n.block 64\n.buffer x u32 in\n.buffer y u64 inout\n.buffer z u32 inout\n"
+     ".shared s u32 64\nmul.u32 r1, r253, #64\nadd.u32 r1, r1, #5\nldg.u32 r6, [x + lane]\nsts.u32 [s + blane], r6\n"
+     "min.u32 r1, r1, #9000\nmax.u32 r1, r1, #0\nbar.sync\nadd.u32 r2, blane, r1\nlds.u32 r3, [s + blane]\n"
+     "and.u32 r3, r3, #255\nldg.u32 r7, [z + r2]\nldg.u32 r4, [x + r3]\nadd.u32 r4, r4, r7\n"
+     "cvt.u64.u32 r5, r4\nstg.u64 [y + r2], r5\nbar.sync\nstg.u32 [z + lane], r4\nexit\n"},
 };
 
 /* New memory, and some behind it, is full of ones, so that whoever reads what was never written shows it. */

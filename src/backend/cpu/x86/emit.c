@@ -80,7 +80,8 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
     e.window_of = (x86_window *)(void *)(e.writer + regs);
     e.polls = (uint8_t *)(e.window_of + regs);
     e.guess = e.polls + insns;
-    e.is_late = e.guess + insns;
+    e.strides = e.guess + insns;
+    e.is_late = e.strides + regs;
     hg_native_find_polls(b->vector, e.polls);
     write_kernel(&e);
   }

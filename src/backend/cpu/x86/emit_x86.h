@@ -225,6 +225,7 @@ typedef struct x86_emit {
   uint8_t *is_late;         /* per instruction: its result is made in slow paths */
   uint8_t *polls;           /* per instruction: see hg_native_find_polls */
   uint8_t *guess;           /* per instruction: see hg_native_guess */
+  uint8_t *strides;         /* per register: scratch of hg_native_guess */
   uint8_t has_guessed;      /* 1: `guess` is filled, which is done when it is first needed */
   uint32_t *writer;         /* per register: see hg_native_find_writers */
   uint8_t has_writers;      /* 1: `writer` is filled, which is done when it is first needed */

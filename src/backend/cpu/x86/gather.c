@@ -40,7 +40,7 @@ static void match_stride(x86_emit *e, const x86_access *m, uint32_t copy, uint8_
 }
 
 static uint8_t likely_stride(x86_emit *e) {
-  if (!e->has_guessed) hg_native_guess(e->b, e->guess + e->b->vector->insns.count, e->guess);
+  if (!e->has_guessed) hg_native_guess(e->b, e->strides, e->guess);
   e->has_guessed = 1;
   return e->guess[e->index];
 }
