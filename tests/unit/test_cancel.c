@@ -79,6 +79,9 @@ static const char *const programs[][2] = {
      HEAD "mov.u32 r0, n\nmov.u32 r2, r252\ntop:\nand.u32 r3, r2, #1\nset.eq.u32 p0, r3, #0\n@p0 bra even\n"
           "mad.u32 r2, r2, #3, #1\nbra next\neven:\nshr.u32 r2, r2, #1\nnext:\nloop r0, top\n"
           "stg.u32 [x + lane], r2\nexit\n"},
+    {"lanes that leave when they are done",
+     HEAD "mov.u32 r0, n\nmov.u32 r2, r252\ntop:\nmad.u32 r2, r2, #4, #3\nset.eq.u32 p0, r2, r0\n@p0 bra done\n"
+          "loop r0, top\ndone:\nstg.u32 [x + lane], r2\nexit\n"},
     {"a barrier in a loop",
      ".program p\n.block 256\n.buffer x u32 inout\n.scalar n u32\n.shared s u32 256\n"
      "mov.u32 r0, n\nmov.u32 r2, r252\ntop:\nsts.u32 [s + r252], r2\nbar.sync\n"
@@ -87,7 +90,7 @@ static const char *const programs[][2] = {
     {"many lanes",
      HEAD "cvt.u32.u64 r0, lane\nand.u32 r0, r0, #1023\nmov.u32 r1, n\nstg.u32 [x + r0], r1\nexit\n"},
 };
-enum { PROGRAMS = sizeof programs / sizeof programs[0], BARRIERS = 5, LANES = 6 };
+enum { PROGRAMS = sizeof programs / sizeof programs[0], BARRIERS = 6, LANES = 7 };
 
 static void open_work(work *w, int p) {
   atlas_program *program = NULL;

@@ -64,6 +64,7 @@ static void write_insn(neon_emit *e, uint32_t i) {
   case VECTOR_JUMP_ANY:
     write_jump(e);
     if (e->insn->flags & VECTOR_ENTERS) hg_a64_place(&e->a, label_of(e, i));
+    if (e->polls[i]) write_poll(e);
     return;
   case VECTOR_END: return;
   default: break;

@@ -303,7 +303,7 @@ static inline int hg_native_counts_steps(const hg_vector *v) { return v->most_st
 /* 1 if code looks each time around a loop whether the launch is cancelled. Others take few steps, and the engine looks
  * between tiles. */
 int hg_native_takes_long(const hg_vector *v);
-/* Per instruction: 1 if it does where this label is, at which such a loop begins. */
+/* Per instruction: 1 if it does where this label is, or behind this test of a header, at which such a loop goes on. */
 void hg_native_find_polls(const hg_vector *v, uint8_t *polls);
 
 /* 1 if an instruction needs no code: a label; where no lane ends, a jump that is taken when all lanes have ended; a

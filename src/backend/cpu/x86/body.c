@@ -54,6 +54,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   case VECTOR_JUMP_ANY:
     write_jump(e);
     if (e->insn->flags & VECTOR_ENTERS) hg_x86_place(&e->a, hg_x86_label_of(e, i));
+    if (e->polls[i]) hg_x86_write_poll(e);
     return;
   case VECTOR_END: return;
   default: break;
