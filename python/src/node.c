@@ -155,6 +155,7 @@ static uint32_t write_question(uint64_t *words, uint32_t row, hgpy_node *const *
   return (uint32_t)(at - words);
 }
 
+/* As hg_hash_words of src/base/bytes.h, which this package does not see: it knows the library by its public headers. */
 uint64_t hgpy_hash_words(const uint64_t *words, size_t count) {
   uint64_t even = count, odd = 0;
   for (size_t i = 0; i + 1 < count; i += 2) {

@@ -2,6 +2,7 @@
  * differ have one key, a pass runs and finds nothing, but no result is wrong. */
 #include "compiler/canon/alike.h"
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
 #include "compiler/canon/simplify.h"
@@ -13,32 +14,27 @@ typedef struct key_set {
   uint64_t mask;
 } key_set;
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-  return hash ^ hash >> 29;
-}
-
 static uint64_t look_of(const ssa_insn *insn) {
-  uint64_t hash = mix((uint64_t)insn->op << 16 | insn->symbol,
+  uint64_t hash = hg_hash_mix((uint64_t)insn->op << 16 | insn->symbol,
                       (uint64_t)insn->type << 24 | (uint64_t)insn->type2 << 16 | (uint64_t)insn->mode << 8 |
                           insn->phi_registers);
-  return mix(mix(hash, insn->bits), insn->arg_count);
+  return hg_hash_mix(hg_hash_mix(hash, insn->bits), insn->arg_count);
 }
 
 /* A hash of the expression down to `depth`, the same in either order of the operands of a commutative operation. */
 static uint64_t key_below(ssa_unit *unit, uint32_t value, int depth) {
   const ssa_insn *insn = ssa_insn_at(unit, value);
-  uint64_t key = mix(look_of(insn), insn->block);
+  uint64_t key = hg_hash_mix(look_of(insn), insn->block);
   uint32_t first = 0;
   if (depth == 0) return key;
   const uint32_t *args = ssa_args_of(unit, value);
   if (hg_commutes(insn)) {
-    key = mix(key, key_below(unit, ir_ssa_resolve(unit, args[0]), depth - 1) +
+    key = hg_hash_mix(key, key_below(unit, ir_ssa_resolve(unit, args[0]), depth - 1) +
                        key_below(unit, ir_ssa_resolve(unit, args[1]), depth - 1));
     first = 2;
   }
   for (uint32_t i = first; i < insn->arg_count; i++)
-    key = mix(key, key_below(unit, ir_ssa_resolve(unit, args[i]), depth - 1));
+    key = hg_hash_mix(key, key_below(unit, ir_ssa_resolve(unit, args[i]), depth - 1));
   return key;
 }
 
@@ -46,7 +42,7 @@ static uint64_t key_of(ssa_unit *unit, uint32_t value, hg_alike what) {
   if (what == HG_ALIKE_IN_BLOCKS) return key_below(unit, value, DEPTH);
   uint64_t key = look_of(ssa_insn_at(unit, value));
   for (uint32_t i = 0; i < ssa_insn_at(unit, value)->arg_count; i++)
-    key = mix(key, ir_ssa_resolve(unit, ssa_args_of(unit, value)[i]));
+    key = hg_hash_mix(key, ir_ssa_resolve(unit, ssa_args_of(unit, value)[i]));
   return key;
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/canon/passes.h"
 
 #include "atlas/tables.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"
@@ -86,15 +87,6 @@ static void signature_of(const partition *p, uint32_t element, uint64_t signatur
   signature[4] = insn->arg_count;
 }
 
-static uint32_t hash_signature(const uint64_t signature[SIGNATURE_WORDS]) {
-  uint64_t hash = 1;
-  for (unsigned i = 0; i < SIGNATURE_WORDS; i++) {
-    hash = (hash ^ signature[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 29;
-  }
-  return (uint32_t)hash;
-}
-
 /* The initial classes: elements of one signature, found through a hash table of elements + 1. */
 static hg_status first_classes(partition *p) {
   uint32_t slot_count = 64;
@@ -104,7 +96,7 @@ static hg_status first_classes(partition *p) {
   for (uint32_t e = 0; e < p->count; e++) {
     uint64_t signature[SIGNATURE_WORDS], other[SIGNATURE_WORDS];
     signature_of(p, e, signature);
-    uint32_t slot = hash_signature(signature) & (slot_count - 1);
+    uint32_t slot = (uint32_t)hg_hash_words(signature, SIGNATURE_WORDS) & (slot_count - 1);
     for (; slots[slot] != 0; slot = (slot + 1) & (slot_count - 1)) {
       signature_of(p, slots[slot] - 1, other);
       if (compare_words(signature, other, SIGNATURE_WORDS) == 0) break;

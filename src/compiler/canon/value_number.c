@@ -10,6 +10,7 @@
 #include "compiler/canon/passes.h"
 
 #include "atlas/tables.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "compiler/analysis/aliasing.h"
 #include "compiler/analysis/effects.h"
@@ -51,18 +52,15 @@ static hg_status out_of_memory(void) { return hg_fail_memory("value numbering", 
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-  return hash ^ hash >> 29;
-}
-
 static uint32_t hash_of(const numbering *n, uint32_t value, uint32_t version) {
   const ssa_insn *insn = ssa_insn_at(n->unit, value);
-  uint64_t hash = mix(mix(0, insn->op), (uint64_t)insn->type << 24 | (uint64_t)insn->type2 << 16 | insn->symbol);
-  hash = mix(mix(hash, insn->bits), (uint64_t)version << 16 | (uint64_t)insn->mode << 8 | insn->phi_registers);
+  uint64_t hash =
+      hg_hash_mix(hg_hash_mix(0, insn->op), (uint64_t)insn->type << 24 | (uint64_t)insn->type2 << 16 | insn->symbol);
+  hash = hg_hash_mix(hg_hash_mix(hash, insn->bits),
+                     (uint64_t)version << 16 | (uint64_t)insn->mode << 8 | insn->phi_registers);
   const uint32_t *args = ssa_args_of(n->unit, value);
-  for (uint32_t i = 0; i < insn->arg_count; i++) hash = mix(hash, args[i]);
-  return (uint32_t)(insn->op == SSA_PHI ? mix(hash, insn->block) : hash);
+  for (uint32_t i = 0; i < insn->arg_count; i++) hash = hg_hash_mix(hash, args[i]);
+  return (uint32_t)(insn->op == SSA_PHI ? hg_hash_mix(hash, insn->block) : hash);
 }
 
 static int is_same(const numbering *n, uint32_t a, uint32_t b) {

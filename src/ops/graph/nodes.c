@@ -3,6 +3,7 @@
 
 #include "atlas/tables.h"
 #include "atlas/value.h"
+#include "base/bytes.h"
 
 #include <stdarg.h>
 
@@ -32,13 +33,7 @@ const ops_kind_row ops_kinds[OPS_NODE_KINDS] = {
 
 /* Over the words of a node: they are all set, padding included, because ops_add copies field by field. */
 static uint32_t hash_of(const ops_node *node) {
-  uint64_t words[sizeof(ops_node) / sizeof(uint64_t)], hash = 0;
-  memcpy(words, node, sizeof words);
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 29;
-  }
-  return (uint32_t)(hash ^ hash >> 32);
+  return (uint32_t)hg_hash_words(node, sizeof *node / sizeof(uint64_t));
 }
 _Static_assert(sizeof(ops_node) % sizeof(uint64_t) == 0, "a node is whole words");
 

@@ -9,6 +9,7 @@
 #include "ops/run/executable.h"
 #include "ops/graph/infer.h"
 #include "ops/graph/table.h"
+#include "base/bytes.h"
 
 enum {
   STACK_TENSORS = 16,      /* of a call that needs no memory of its own */
@@ -112,20 +113,6 @@ static uint64_t *put_argument(const hg_argument *argument, uint64_t *at) {
   return at;
 }
 
-/* The word that follows depends on all before it by one multiplication; two sums halve the wait. */
-static uint64_t hash_of(const uint64_t *words, uint32_t count) {
-  uint64_t even = count, odd = 0;
-  for (uint32_t i = 0; i + 1 < count; i += 2) {
-    even = (even ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    odd = (odd ^ words[i + 1]) * UINT64_C(0xd6e8feb86659fd93);
-    even ^= even >> 32;
-    odd ^= odd >> 32;
-  }
-  if (count % 2 != 0) even = (even ^ words[count - 1]) * UINT64_C(0x9e3779b97f4a7c15);
-  even ^= odd * UINT64_C(0xff51afd7ed558ccd);
-  return even ^ even >> 29;
-}
-
 static void make_key(call *c) {
   uint64_t *at = c->words;
   *at++ = (uint64_t)c->op | (uint64_t)c->argument_count << 32;
@@ -133,7 +120,7 @@ static void make_key(call *c) {
   for (uint32_t i = 0; i < c->argument_count; i++) at = put_argument(&c->arguments[i], at);
   for (uint32_t i = 0; i < c->count; i++) at = put_tensor(c, i, at);
   c->word_count = (uint32_t)(at - c->words);
-  c->hash = hash_of(c->words, c->word_count);
+  c->hash = hg_hash_words(c->words, c->word_count);
 }
 
 static ops_eager *find_call_locked(const ops_attachment *a, const call *c) {

@@ -4,6 +4,8 @@
  * Equal bytes are equal computations; the hash only finds them. So it need not be a slow one. */
 #include "ops/run/executable.h"
 
+#include "base/bytes.h"
+
 /* A walk without recursion: graphs are as deep as their users like. */
 typedef struct walk {
   const hg_allocator *allocator;
@@ -16,19 +18,11 @@ typedef struct walk {
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const void *bytes, size_t byte_count) {
-  const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
-  const uint8_t *at = bytes;
-  uint64_t hash = byte_count * factor, word;
-  for (; byte_count >= sizeof word; byte_count -= sizeof word, at += sizeof word) {
-    memcpy(&word, at, sizeof word);
-    hash = (hash ^ word) * factor;
-    hash ^= hash >> 29;
-  }
-  word = 0;
-  memcpy(&word, at, byte_count);
-  hash = (hash ^ word) * factor;
-  return hash ^ hash >> 32;
+static uint64_t hash_of(const uint8_t *bytes, size_t byte_count) {
+  uint64_t rest = 0;
+  size_t words = byte_count / sizeof rest;
+  memcpy(&rest, bytes + words * sizeof rest, byte_count % sizeof rest);
+  return hg_hash_mix(hg_hash_words(bytes, words), rest);
 }
 
 static uint8_t *room(walk *w, size_t bytes) {
