@@ -18,12 +18,12 @@ def pieces(rng, count, shape, axis):
     return [rng.standard_normal((*shape[:axis], size, *shape[axis + 1:])).astype(np.float32) for size in sizes]
 
 
-def joined(name, arrays, axis):
+def joined(name, arrays, axis, flags=0):
     computation = Computation()
     values = [computation.input(x) for x in arrays]
     computation.output(computation.op(name, *values, axis=axis))
-    answer = computation.run()[0]
-    return answer, json.loads(computation.run_on(ALL[0], report="json")[1])
+    answer = computation.run(flags)[0]
+    return answer, json.loads(computation.run_on(ALL[0], flags, report="json")[1])
 
 
 @pytest.mark.parametrize("shape, axis", [((3,), 0), ((2, 3), 0), ((2, 3), 1), ((5, 40, 2), 1), ((1,), 0)])
@@ -48,9 +48,10 @@ def test_stack(count):
         assert answer.shape == right.shape and answer.tobytes() == right.tobytes()
 
 
-def test_large_tensors_are_written_once():
+@pytest.mark.parametrize("flags", [0, NO_FUSION])
+def test_large_tensors_are_written_once(flags):
     arrays = list(np.random.default_rng(1).standard_normal((30, 9000)).astype(np.float32))
-    answer, report = joined("concatenate", arrays, 0)
+    answer, report = joined("concatenate", arrays, 0, flags)
     assert answer.tobytes() == np.concatenate(arrays).tobytes()
     assert report["bytes_written"] == answer.nbytes and report["temporary_bytes"] == 0
 

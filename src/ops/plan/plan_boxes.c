@@ -3,7 +3,8 @@
  *
  * That is so where the base lies in memory of the computation's own, and all others who read it can come before. What
  * is read later of a part of it is taken out before. The first updates of a small value are computed with what is
- * around them, like any element-wise operation: a launch would cost more. */
+ * around them, like any element-wise operation: a launch would cost more. Without fusion all are, but what is put
+ * together of many (ops_is_fresh): one operation, which would write all of it for each of them. */
 #include "ops/plan/planner.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -46,9 +47,11 @@ static int source_reads(planner *p, uint32_t update, uint32_t base) {
 static int may_be_box(const planner *p, uint32_t update, uint32_t length) {
   const ops_node *node = node_at(p, update);
   uint32_t base = node->input[0] - 1, source = node->input[1] - 1;
+  int is_fused = (p->flags & HG_NO_FUSION) == 0;
+  if (!is_fused && !ops_is_fresh(node)) return 0;
   if (p->ends[base] != 0 || (!ops_is_fresh(node) && count_of(p, source) > count_of(p, update) / 2)) return 0;
   if (!ops_is_blank(p->c, node) && !ops_kind_is(node_at(p, base), OPS_IN_MEMORY)) return 0;
-  return length > OPS_BOX_UPDATES || count_of(p, update) > OPS_BOX_ELEMENTS;
+  return !is_fused || length > OPS_BOX_UPDATES || count_of(p, update) > OPS_BOX_ELEMENTS;
 }
 
 /* What reads a part of the base, and is read itself when the update may have come, is written before. */

@@ -146,7 +146,7 @@ hg_status hg_plan_choose_inline(planner *p) {
   mark_live(p);
   demand_storage(p);
   HG_TRY(cut_scalars(p));
-  if ((p->flags & HG_NO_FUSION) == 0) HG_TRY(hg_plan_choose_boxes(p));
+  HG_TRY(hg_plan_choose_boxes(p));
   for (uint32_t i = p->node_count; i-- > 0;) {
     const ops_node *node = node_at(p, i);
     int demanded = must_lie_in_storage(p, i);
