@@ -24,14 +24,6 @@ static value_id part(hg_computation *c, value_id value, uint32_t axis, uint64_t 
   return ops_part_of(c, value, low, &shape);
 }
 
-static value_id joined(hg_computation *c, value_id a, value_id b, uint32_t axis) {
-  if (a == 0 || b == 0) return 0;
-  ops_node node = {.kind = OPS_CONCATENATE, .type = ops_at(c, a)->type, .axis = (uint8_t)axis, .input = {a, b},
-                   .shape = ops_at(c, a)->shape};
-  node.shape.size[axis] += ops_at(c, b)->shape.size[axis];
-  return ops_add(c, &node);
-}
-
 /* In two along an axis. What products are summed over is cut where order C folds last: before the greatest power of two
  * below its size. */
 static value_id contract_in_two(hg_computation *c, value_id a, value_id b, atlas_type type, uint32_t axis,
@@ -49,7 +41,7 @@ static value_id contract_in_two(hg_computation *c, value_id a, value_id b, atlas
     if ((halves[i] = ops_contract(c, own_a, own_b, sum)) == 0) return 0;
   }
   return axis == AT_K ? ops_cast(c, ops_pointwise(c, ATLAS_OP_add, halves, 2), type)
-                      : joined(c, halves[0], halves[1], axis);
+                      : ops_concatenate(c, halves[0], halves[1], axis);
 }
 
 value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type) {

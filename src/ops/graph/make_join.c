@@ -28,11 +28,10 @@ static ops_shape shape_of_all(const hg_computation *c, const value_id *values, u
 /* Two are one node. More are put in one after the other, each where it belongs, so that each is written once. */
 static value_id join_run(hg_computation *c, const value_id *values, uint32_t count, int axis) {
   if (count == 1) return values[0];
-  ops_node node = {.kind = OPS_CONCATENATE, .type = ops_at(c, values[0])->type, .axis = (uint8_t)axis,
-                   .input = {values[0], values[1]}, .shape = shape_of_all(c, values, count, axis)};
-  if (count == 2) return ops_add(c, &node);
+  if (count == 2) return ops_concatenate(c, values[0], values[1], (uint32_t)axis);
+  ops_node node = {.kind = OPS_UPDATE, .type = ops_at(c, values[0])->type, .reduce = 1,
+                   .shape = shape_of_all(c, values, count, axis)};
   value_id result = ops_full(c, (atlas_type)node.type, 0, &node.shape);
-  node.kind = OPS_UPDATE, node.axis = 0, node.reduce = 1;
   for (uint32_t d = 0; d < node.shape.rank; d++) node.view.step[d] = 1;
   for (uint32_t i = 0; i < count && result != 0 && ops_count(&node.shape) > 0; i++) {
     node.input[0] = result, node.input[1] = values[i];

@@ -326,6 +326,14 @@ value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, u
   return keep ? ops_reshape(c, result, &kept) : result;
 }
 
+value_id ops_concatenate(hg_computation *c, value_id a, value_id b, uint32_t axis) {
+  if (a == 0 || b == 0) return 0;
+  ops_node node = {.kind = OPS_CONCATENATE, .type = ops_at(c, a)->type, .axis = (uint8_t)axis, .input = {a, b},
+                   .shape = ops_at(c, a)->shape};
+  node.shape.size[axis] += ops_at(c, b)->shape.size[axis];
+  return ops_add(c, &node);
+}
+
 uint8_t ops_numerics_for(atlas_type type, uint32_t numerics) {
   uint32_t known = type == ATLAS_f32 ? HG_NUMERICS_FAST | HG_NUMERICS_TF32 : HG_NUMERICS_FAST;
   return (uint8_t)(numerics & known);
