@@ -187,7 +187,8 @@ static const loop *find_hot(const flow *f, loop *loops, uint32_t count) {
   const loop *hot = NULL;
   uint32_t most = 0;
   for (uint32_t a = 0; a < count; a++)
-    for (uint32_t b = 0; b < count; b++) loops[a].contains |= a != b && loops[a].body[loops[b].header];
+    for (uint32_t b = 0; b < count; b++)
+      loops[a].contains |= a != b && loops[a].body[loops[b].header] && loops[b].header < loops[a].end;
   for (uint32_t k = 0; k < count; k++) {
     const code_counts in = count_loop(f, &loops[k]);
     if (!may_be_hot(f, &loops[k], &in)) continue;
