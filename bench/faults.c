@@ -1,7 +1,8 @@
 /* faults.c - what accesses that fault cost beside those that do not: loops whose every access is out of bounds, beside
- * the same kernels with the same accesses in bounds, on the native engine and the tile engine, on one thread.
+ * the same kernels with the same accesses in bounds, on the native engine and the tile engine, on one thread. WORD:
+ * only loops with it in their names.
  *
- *   bench_faults
+ *   bench_faults [WORD]
  *
  * Each row: engine, loop, microseconds in bounds, microseconds out of bounds, how many times as much. Both are the
  * shortest of several launches. */
@@ -26,15 +27,16 @@ static double shortest(const measured *m, int faults) {
   int is_short = faults && m->loop->is_by_lane;
   hg_binding bindings[] = {{.name = "x", .buffer = m->x, .byte_count = is_short ? FEW_ELEMENTS * ELEMENT_BYTES : 0},
                            {.name = "y", .buffer = m->y}};
-  hg_scalar first = {.name = "first", .bits = faults && !is_short ? FAR_AWAY : NEAR};
-  first.type = m->loop->index[0] == 'i' ? (m->loop->index[1] == '3' ? ATLAS_i32 : ATLAS_i64)
+  hg_scalar scalars[] = {{.name = "first", .bits = faults && !is_short ? FAR_AWAY : NEAR},
+                         {.name = "rounds", .type = ATLAS_u32, .bits = ROUNDS}};
+  scalars[0].type = m->loop->index[0] == 'i' ? (m->loop->index[1] == '3' ? ATLAS_i32 : ATLAS_i64)
                                         : (m->loop->index[1] == '3' ? ATLAS_u32 : ATLAS_u64);
   hg_launch_desc desc = {.size = sizeof desc,
                          .lanes = LANES,
                          .bindings = bindings,
                          .binding_count = 2,
-                         .scalars = &first,
-                         .scalar_count = 1};
+                         .scalars = scalars,
+                         .scalar_count = fault_loop_is_open(m->loop) ? 2 : 1};
   double least = 0;
   for (int i = 0; i < LAUNCHES; i++) {
     uint64_t begin = hg_time_ns();
@@ -65,7 +67,7 @@ static hg_status measure_loop(measured *m) {
   return status;
 }
 
-static hg_status measure_engine(const char *engine) {
+static hg_status measure_engine(const char *engine, const char *word) {
   measured m = {.executor = NULL};
   hg_executor_desc desc = {.size = sizeof desc, .backend = HG_BACKEND_CPU, .engine = engine, .threads = 1};
   hg_status status = hg_executor_create(&desc, &m.executor);
@@ -74,7 +76,7 @@ static hg_status measure_engine(const char *engine) {
   if (status == HG_OK) status = hg_buffer_create(m.executor, NULL, (uint64_t)LANES * ELEMENT_BYTES, &m.y);
   for (size_t i = 0; i < sizeof fault_loops / sizeof fault_loops[0] && status == HG_OK; i++) {
     m.loop = &fault_loops[i];
-    status = measure_loop(&m);
+    if (strstr(m.loop->name, word) != NULL) status = measure_loop(&m);
   }
   hg_buffer_release(m.x);
   hg_buffer_release(m.y);
@@ -82,10 +84,11 @@ static hg_status measure_engine(const char *engine) {
   return status;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  const char *word = argc > 1 ? argv[1] : "";
   printf("%-14s %-36s %10s %10s %8s\n", "", "", "in, us", "out, us", "ratio");
-  hg_status status = measure_engine("native");
-  if (status == HG_OK) status = measure_engine("tile");
+  hg_status status = measure_engine("native", word);
+  if (status == HG_OK) status = measure_engine("tile", word);
   if (status != HG_OK) fprintf(stderr, "bench_faults: %s\n", hg_last_error());
   return status != HG_OK;
 }

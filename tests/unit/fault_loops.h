@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { FAULT_LOOP_ELEMENTS = 8192, FAULT_LOOP_TEXT_BYTES = 1024 }; /* more than are accessed with `first` 2 */
 
@@ -21,6 +22,11 @@ typedef struct fault_loop {
 /* What several lanes store to one element is the same: no order of lanes is promised. */
 #define SEVEN "movi.T r2, #7.0\n"
 #define OWN "xor.u32 r7, r9, #5\nadd.u32 r7, r7, first\n" /* r7: an element of the lane's own */
+#define OPEN ".scalar rounds u32\n" /* how often: straight-line code of blocks keeps the loop */
+#define BARRIER "bar.sync\n"
+#define SHARED                                                                                                      \
+  "xor.u32 r7, r252, #5\nadd.u32 r7, r7, first\nlds.T r2, [s + r7]\nadd.T r1, r1, r2\n" BARRIER "sts.T [s + r7], r1\n" \
+  BARRIER
 #define LOAD(address) "ldg.T r2, [" address "]\nadd.T r1, r1, r2\n"
 static const fault_loop fault_loops[] = {
     {"loads of neighbours", "f32", "u32", "", LOAD("x + r3"), 0},
@@ -55,10 +61,26 @@ static const fault_loop fault_loops[] = {
      0},
     {"a row of local arrays", "f32", "u32", ".local l f32 32\n",
      "and.u32 r7, r0, #15\nadd.u32 r7, r7, first\nldl.T r2, [l + r7]\nadd.T r1, r1, r2\nstl.T [l + r7], r1\n", 0},
+    {"loads of neighbours, barriers", "f32", "u32", "", LOAD("x + r3") BARRIER, 0},
+    {"gathers, barriers", "f32", "u32", "", LOAD("x + r5") BARRIER, 0},
+    {"shared memory, barriers", "f32", "u32", ".shared s f32 1032\n", SHARED, 0},
+    {"loads of neighbours in blocks", "f32", "u32", OPEN, LOAD("x + r3") BARRIER, 0},
+    {"loads of one element in blocks", "f32", "u32", OPEN, LOAD("x + r4") BARRIER, 0},
+    {"gathers in blocks", "f32", "u32", OPEN, LOAD("x + r5") BARRIER, 0},
+    {"gathers of f64 by i64 in blocks", "f64", "i64", OPEN, LOAD("x + r5 + #1") BARRIER, 0},
+    {"stores to neighbours in blocks", "f32", "u32", OPEN, SEVEN "stg.T [x + r3], r2\n" BARRIER, 0},
+    {"scatters in blocks", "f32", "u32", OPEN, SEVEN "stg.T [x + r5], r2\n" BARRIER, 0},
+    {"updates in blocks", "u32", "u32", OPEN, "atom.add.T _, [x + r5], #1\n" BARRIER, 0},
+    {"shared memory in blocks", "f32", "u32", OPEN ".shared s f32 1032\n", SHARED, 0},
 };
+#undef OPEN
+#undef BARRIER
+#undef SHARED
 #undef LOAD
 #undef SEVEN
 #undef OWN
+
+static inline int fault_loop_is_open(const fault_loop *f) { return strstr(f->symbols, "rounds") != NULL; }
 
 /* C3 in these texts makes r3, a u32, an index. */
 static inline size_t fault_loop_letter(const fault_loop *f, char letter, char reg, char *to, size_t room) {
@@ -70,6 +92,7 @@ static inline size_t fault_loop_letter(const fault_loop *f, char letter, char re
 
 static inline void fault_loop_text(const fault_loop *f, unsigned rounds, char text[FAULT_LOOP_TEXT_BYTES]) {
   static const char begin[] = ".program fault_loop\n.buffer x T inout\n.buffer y T inout\n.scalar first I\n";
+  char bound[16] = "rounds";
   static const char top[] =
       "movi.u32 r0, #0\ncvt.u32.u64 r9, lane\nand.u32 r10, r9, #3\nset.ne.u32 p1, r10, #1\nldg.T r1, [y + lane]\n"
       "loop:\nadd.u32 r3, r9, r0\nC3\nadd.I r3, r3, first\nmov.u32 r4, r0\nC4\nadd.I r4, r4, first\n"
@@ -83,8 +106,9 @@ static inline void fault_loop_text(const fault_loop *f, unsigned rounds, char te
       else size += fault_loop_letter(f, *c, c[1], text + size, FAULT_LOOP_TEXT_BYTES - size);
       c += *c == 'C';
     }
+  if (!fault_loop_is_open(f)) snprintf(bound, sizeof bound, "#%u", rounds);
   snprintf(text + size, FAULT_LOOP_TEXT_BYTES - size,
-           "add.u32 r0, r0, #1\nset.lt.u32 p0, r0, #%u\n@p0 bra loop\nstg.%s [y + lane], r1\nexit\n", rounds, f->type);
+           "add.u32 r0, r0, #1\nset.lt.u32 p0, r0, %s\n@p0 bra loop\nstg.%s [y + lane], r1\nexit\n", bound, f->type);
 }
 
 #endif

@@ -24,8 +24,9 @@ static void check(const fault_loop *loop, uint64_t first, uint64_t lanes, uint64
   const beside_buffer buffers[] = {
       {.name = "x", .contents = data, .size = sizeof data, .byte_count = x_bytes, .is_result = 1},
       {.name = "y", .contents = data, .size = sizeof data, .is_result = 1}};
-  const hg_scalar scalar = {.name = "first", .type = type_of(loop->index), .bits = first};
-  hg_launch_desc desc = {.lanes = lanes, .scalars = &scalar, .scalar_count = 1};
+  const hg_scalar scalars[] = {{.name = "first", .type = type_of(loop->index), .bits = first},
+                               {.name = "rounds", .type = ATLAS_u32, .bits = ROUNDS}};
+  hg_launch_desc desc = {.lanes = lanes, .scalars = scalars, .scalar_count = fault_loop_is_open(loop) ? 2 : 1};
   if (block != NULL) {
     desc.lanes = 0;
     for (int d = 0; d < 3; d++) desc.block[d] = block[d], desc.grid[d] = d < 2 ? 2 : 1;

@@ -306,6 +306,9 @@ int hg_native_takes_long(const hg_vector *v);
 /* Per instruction: 1 if it does where this label is, or behind this test of a header, at which such a loop goes on. */
 void hg_native_find_polls(const hg_vector *v, uint8_t *polls);
 
+/* Per instruction: 1 if it is in a loop, of a region or of steps: where it faults it is likely to fault again. */
+void hg_native_find_repeated(const hg_vector *v, uint8_t *repeated);
+
 /* 1 if an instruction needs no code: a label; where no lane ends, a jump that is taken when all lanes have ended; a
  * STEP that counts nothing. */
 int hg_native_needs_no_code(const hg_vector *v, uint32_t insn);

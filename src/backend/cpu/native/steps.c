@@ -50,6 +50,15 @@ void hg_native_find_polls(const hg_vector *v, uint8_t *polls) {
   }
 }
 
+void hg_native_find_repeated(const hg_vector *v, uint8_t *repeated) {
+  uint32_t head = UINT32_MAX; /* where the first of the loops begins that end at i or behind it */
+  for (uint32_t i = (uint32_t)v->insns.count; i-- > 0;) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (vector_is_jump(insn->op) && insn->target < head && insn->target <= i) head = insn->target;
+    repeated[i] = head <= i;
+  }
+}
+
 int hg_native_needs_no_code(const hg_vector *v, uint32_t i) {
   const vector_insn *insn = vector_insn_at(v, i);
   if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END || insn->op == NATIVE_LIMIT) return 1;

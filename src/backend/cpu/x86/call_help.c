@@ -31,7 +31,6 @@ uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy) {
                    .back = hg_x86_new_label(&e->a),
                    .copies = e->copies,
                    .is_tail = e->is_tail,
-                   .is_in_loop = e->has_loops && e->index <= e->loops_until,
                    .exact = e->exact};
   if (hg_array_append(&e->a.allocator, &e->slow, &slow, 1) == NULL) e->a.no_memory = 1;
   return slow.from;

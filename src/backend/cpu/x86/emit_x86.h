@@ -40,7 +40,6 @@ typedef struct x86_slow { /* the slow path of an instruction: out of line, after
   uint32_t made;            /* the instruction that makes its index, which only this path needs: see late.c */
   uint32_t copies;          /* this and what follows: as in x86_emit */
   uint8_t is_tail, exact;
-  uint8_t is_in_loop;
   uint8_t divides, to, from_reg; /* 1: no call: to = from_reg / by, of f32, a NaN made canonical */
   x86_rm by;
 } x86_slow;
@@ -223,7 +222,7 @@ typedef struct x86_emit {
 
   /* The program. */
   uint8_t *is_late;         /* per instruction: its result is made in slow paths */
-  uint8_t *polls;           /* per instruction: see hg_native_find_polls */
+  uint8_t *polls, *repeated; /* per instruction: see hg_native_find_polls, hg_native_find_repeated */
   uint8_t *guess;           /* per instruction: see hg_native_guess */
   uint8_t *strides;         /* per register: scratch of hg_native_guess */
   uint8_t has_guessed;      /* 1: `guess` is filled, which is done when it is first needed */

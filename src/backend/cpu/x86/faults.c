@@ -95,7 +95,8 @@ static void clear_result(x86_emit *e, uint32_t copy) {
 
 static void access_inside(x86_emit *e, const x86_access *m, uint32_t copy) {
   e->leaves_out = 1;
-  if (atlas_op_flags(e->insn->op) & ATLAS_LOAD) hg_x86_gather_lanes(e, m, copy);
+  if (atlas_op_flags(e->insn->op) & ATLAS_LOAD || (m->is_store && x86_can_scatter(e, m)))
+    hg_x86_gather_lanes(e, m, copy);
   else (void)hg_x86_lanes_of(e, copy);
   e->leaves_out = 0;
 }
@@ -174,24 +175,44 @@ static void leave_out_all(x86_emit *e, const x86_access *m, uint32_t first, uint
     if (c < copies) clear_result(e, c);
 }
 
+/* Of an index that only accesses add up, which is a sum of its first lane then (hg_native_is_index_sum): all of it, in
+ * the frame, as long as the access is written. */
+static void make_index(x86_emit *e, uint32_t index) {
+  enum { SUM = 6 }; /* of the vectors there: lanes.c has the ones before */
+  const vector_reg *reg = vector_reg_at(e->b->vector, index);
+  const uint32_t *s = vector_insn_at(e->b->vector, reg->first)->s;
+  unsigned s1 = hg_x86_scratch(e, 1), first = hg_x86_source_reg(e, s[0], 0, 0, s1);
+  uint32_t offset = (uint32_t)(offsetof(native_frame, vectors) + (size_t)SUM * e->vector_bytes);
+  hg_x86_v(e, X86_vpaddd, s1, first, hg_x86_source(e, s[1], 0, 0, hg_x86_scratch(e, 2)));
+  hg_x86_v(e, X86_vstore, s1, 0, hg_x86_frame(offset));
+  e->b->locations[index] = (native_location){.kind = NATIVE_SLOT, .copies = 1, .parts = 1, .offset = offset};
+}
+
+static void leave_out(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t note, uint32_t back) {
+  int is_all = copy == X86_ALL_COPIES;
+  if (m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index))
+    leave_out_all(e, m, is_all ? 0 : copy, is_all ? e->copies : copy + 1, note);
+  else if (is_all) access_copies(e, m, note);
+  else access_copy(e, m, copy, note, back);
+}
+
 int hg_x86_leave_out_faults(x86_emit *e, uint32_t copy, uint32_t note, uint32_t back) {
   x86_access m;
   const vector_insn *insn = e->insn;
   vector_insn inside = *insn;
-  uint32_t first = copy == X86_ALL_COPIES ? 0 : copy, end = copy == X86_ALL_COPIES ? e->copies : copy + 1;
-  if (e->b->slices > 0 || e->exact < e->lanes) return 0;
+  if (e->exact < e->lanes) return 0;
   if (!vector_is_primitive(insn->op) || insn->symbol & SSA_LIBRARY || !hg_x86_describe_access(e, &m)) return 0;
-  if (m.index != VECTOR_NONE && vector_reg_at(e->b->vector, m.index)->kind == VECTOR_VARIES &&
-      native_location_of(e->b, m.index)->kind == NATIVE_NOWHERE)
-    return 0; /* only C code adds it up */
   if (insn->d != VECTOR_NONE && native_location_of(e->b, insn->d)->is_uniform &&
       !(m.index == VECTOR_NONE || hg_x86_is_uniform(e, m.index)))
     return 0;
   inside.flags |= VECTOR_IN_BOUNDS;
   e->insn = &inside;
-  if (m.index == VECTOR_NONE || hg_x86_is_uniform(e, m.index)) leave_out_all(e, &m, first, end, note);
-  else if (copy == X86_ALL_COPIES) access_copies(e, &m, note);
-  else access_copy(e, &m, copy, note, back);
+  if (m.index != VECTOR_NONE && hg_native_is_index_sum(e->b->vector, m.index)) {
+    native_location kept = *native_location_of(e->b, m.index);
+    make_index(e, m.index);
+    leave_out(e, &m, copy, note, back);
+    e->b->locations[m.index] = kept;
+  } else leave_out(e, &m, copy, note, back);
   e->insn = insn;
   return 1;
 }

@@ -286,6 +286,7 @@ static void gather_local(x86_emit *e, const x86_access *m, uint32_t copy) {
 void hg_x86_gather_lanes(x86_emit *e, const x86_access *m, uint32_t copy) {
   if (e->width == 2) hg_x86_k(e, X86_kmovw, 2, 0, (unsigned)hg_x86_mask(e, copy, 1));
   if (m->is_local) gather_local(e, m, copy);
+  else if (m->is_store) scatter_evex(e, m, copy, hg_x86_base(e));
   else gather(e, m, copy, hg_x86_base(e));
 }
 
@@ -327,7 +328,7 @@ static int write_likely_or_lanes(x86_emit *e, const x86_access *m) {
 
 int hg_x86_gather(x86_emit *e, const x86_access *m) {
   if (m->index == VECTOR_NONE) return 0;
-  if (m->is_store && (e->width != 2 || m->bytes < 4)) return write_likely_or_lanes(e, m);
+  if (m->is_store && !x86_can_scatter(e, m)) return write_likely_or_lanes(e, m);
   uint32_t copies = m->is_store ? e->copies : hg_x86_copies(e, e->insn->d);
   for (uint32_t c = 0; c < copies; c++) {
     uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);

@@ -280,7 +280,7 @@ static void update_all(x86_emit *e, access *m, unsigned base, uint32_t otherwise
 static void update_lanes(x86_emit *e, access *m, unsigned base) {
   x86_asm *a = &e->a;
   uint32_t next = hg_x86_new_label(a), some = hg_x86_new_label(a), done = hg_x86_new_label(a);
-  if (m->mask == X86_RAX && !e->is_tail) {
+  if (m->mask == X86_RAX && !e->is_tail && !e->leaves_out) {
     update_all(e, m, base, some);
     if (m->is_whole) return;
     hg_x86_jump(a, done);

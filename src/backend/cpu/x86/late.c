@@ -56,7 +56,8 @@ static void make_late(x86_emit *e, uint32_t made) {
 static void write_slow_access(x86_emit *e, const x86_slow *slow) {
   uint32_t note = hg_x86_new_label(&e->a);
   make_late(e, slow->made);
-  if (slow->is_in_loop && hg_x86_leave_out_faults(e, slow->copy, note, slow->back)) hg_x86_jump(&e->a, slow->back);
+  if (e->repeated[slow->insn] && hg_x86_leave_out_faults(e, slow->copy, note, slow->back))
+    hg_x86_jump(&e->a, slow->back);
   hg_x86_place(&e->a, note);
   hg_x86_help(e, slow->copy);
 }

@@ -98,7 +98,8 @@ void hg_x86_prefetch_later(x86_emit *e);
  * says what is added in a round. */
 void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index);
 
-/* gather.c: a load with an index for each lane that is not out of bounds. */
+static inline int x86_can_scatter(const x86_emit *e, const x86_access *m) { return e->width == 2 && m->bytes >= 4; }
+/* gather.c: a load, or such a store, with an index for each lane that is not out of bounds. */
 void hg_x86_gather_lanes(x86_emit *e, const x86_access *m, uint32_t copy);
 
 /* local.c: 1 if it has written an access to a local array. */
