@@ -86,10 +86,14 @@ hg_read_result hg_file_open(const char *path, hg_file *file);
 int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count); /* 1: all of them are there */
 void hg_file_close(const hg_file *file);
 
-int hg_file_create(const char *temporary, hg_file *file); /* 1: then hg_file_finish it */
+/* Where a file that is written to a path is to be: where a link leads. Windows: the link. 0: the path is too long. */
+int hg_file_follow(const char *path, char place[HG_PATH_BYTES]);
+/* A new file, which may do what that at `place` may. What there is no regular file, as a pipe or a device, is written
+ * itself: then `temporary` becomes empty. 1: then hg_file_finish it. */
+int hg_file_create(char *temporary, const char *place, hg_file *file);
 int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count);
 /* Closes the file, and renames it if all was put, else removes it. 1 if it is there. */
-int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path);
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *place);
 
 /* Appends to a file in a folder that everybody may write to: a new one, or one that hg_folder_read would not refuse. 1
  * if done. Nothing on Windows, which has no such folder. */

@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -216,7 +218,7 @@ static void time_now(struct timespec times[2]) {
   times[1] = times[0];
 }
 
-enum { MODE_OF_OTHERS = 0666 }; /* what the process's mask leaves of it */
+enum { MODE_OF_OTHERS = 0666 /* what the process's mask leaves of it */, ACCESS_OF_ALL = 0777 };
 
 static int create_at(int folder, mode_t mode, const char *temporary) {
   return openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -279,17 +281,33 @@ int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count) {
 
 void hg_file_close(const hg_file *file) { close((int)file->handle); }
 
-int hg_file_create(const char *temporary, hg_file *file) {
-  *file = (hg_file){.handle = create_at(AT_FDCWD, MODE_OF_OTHERS, temporary)};
-  return file->handle >= 0;
+int hg_file_follow(const char *path, char place[HG_PATH_BYTES]) {
+  _Static_assert(HG_PATH_BYTES >= PATH_MAX, "realpath writes so much");
+  size_t length = strlen(path);
+  if (realpath(path, place) != NULL) return 1;
+  if (length >= HG_PATH_BYTES) return 0;
+  memcpy(place, path, length + 1); /* nothing is there yet */
+  return 1;
+}
+
+int hg_file_create(char *temporary, const char *place, hg_file *file) {
+  struct stat old;
+  int is_there = stat(place, &old) == 0;
+  if (is_there && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode)) temporary[0] = '\0';
+  int handle = temporary[0] == '\0' ? open(place, O_WRONLY | O_CLOEXEC)
+                                    : create_at(AT_FDCWD, MODE_OF_OTHERS, temporary);
+  if (handle >= 0 && is_there && temporary[0] != '\0') (void)fchmod(handle, old.st_mode & ACCESS_OF_ALL);
+  *file = (hg_file){.handle = handle};
+  return handle >= 0;
 }
 
 int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count) {
   return write_all((int)file->handle, bytes, byte_count);
 }
 
-int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path) {
-  return finish_at(AT_FDCWD, (int)file->handle, is_good, temporary, path);
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *place) {
+  if (temporary[0] == '\0') return (close((int)file->handle) == 0) & is_good;
+  return finish_at(AT_FDCWD, (int)file->handle, is_good, temporary, place);
 }
 
 /* ---- appending --------------------------------------------------------------------------------------------------- */

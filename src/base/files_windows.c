@@ -179,7 +179,15 @@ int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count) {
 
 void hg_file_close(const hg_file *file) { CloseHandle((HANDLE)file->handle); }
 
-int hg_file_create(const char *temporary, hg_file *file) {
+int hg_file_follow(const char *path, char place[HG_PATH_BYTES]) {
+  size_t length = strlen(path);
+  if (length >= HG_PATH_BYTES) return 0;
+  memcpy(place, path, length + 1);
+  return 1;
+}
+
+int hg_file_create(char *temporary, const char *place, hg_file *file) {
+  (void)place;
   HANDLE handle = open_file(temporary, GENERIC_WRITE, CREATE_NEW);
   *file = (hg_file){.handle = (intptr_t)handle};
   return handle != INVALID_HANDLE_VALUE;
@@ -189,19 +197,19 @@ int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count) {
   return write_all((HANDLE)file->handle, bytes, byte_count);
 }
 
-int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path) {
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *place) {
   WCHAR from[HG_PATH_BYTES], to[HG_PATH_BYTES];
   int ok = (CloseHandle((HANDLE)file->handle) != 0) & is_good;
   if (!hg_widen(temporary, from, HG_PATH_BYTES)) return 0;
-  ok &= hg_widen(path, to, HG_PATH_BYTES);
-  if (ok && MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING)) return 1; /* fails while another process reads `path` */
+  ok &= hg_widen(place, to, HG_PATH_BYTES);
+  if (ok && MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING)) return 1; /* fails while another process reads it */
   DeleteFileW(from);
   return 0;
 }
 
 int hg_file_write(const char *temporary, const char *path, const void *bytes, size_t byte_count) {
-  hg_file file;
-  return hg_file_create(temporary, &file) &&
+  hg_file file = {.handle = (intptr_t)open_file(temporary, GENERIC_WRITE, CREATE_NEW)};
+  return (HANDLE)file.handle != INVALID_HANDLE_VALUE &&
          hg_file_finish(&file, hg_file_put(&file, bytes, byte_count), temporary, path);
 }
 

@@ -1,6 +1,7 @@
 """hologram.load and save: .npy as NumPy reads and writes it, .safetensors as its own package does. What files of either kind may say
 is in tests/ops/test_files.py."""
 
+import io
 import json
 import os
 import pathlib
@@ -189,9 +190,50 @@ def test_a_long_name_in_a_sentence(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right there")
-def test_a_link_is_replaced(tmp_path):
-    np.save(tmp_path / "x.npy", np.zeros(2))
-    (tmp_path / "link.npy").symlink_to("x.npy")
+def test_a_link_leads_to_the_file(tmp_path):
+    (tmp_path / "folder").mkdir()
+    np.save(tmp_path / "folder" / "x.npy", np.zeros(2))
+    (tmp_path / "link.npy").symlink_to("folder/x.npy")
     hg.save(tmp_path / "link.npy", hg.asarray([1.0]))
-    assert not (tmp_path / "link.npy").is_symlink() and hg.load(tmp_path / "link.npy").tolist() == [1.0]
-    assert hg.load(tmp_path / "x.npy").tolist() == [0.0, 0.0]
+    assert (tmp_path / "link.npy").is_symlink() and hg.load(tmp_path / "folder" / "x.npy").tolist() == [1.0]
+    assert [p.name for p in (tmp_path / "folder").iterdir()] == ["x.npy"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such permissions there")
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_permissions(tmp_path, mask):
+    """Those of a file that `open` makes; of one that was there before its own, as where NumPy writes into it."""
+    old = os.umask(mask)
+    try:
+        for name, value in (("x.npy", hg.ones(3)), ("x.safetensors", {"a": hg.ones(3)})):
+            path = tmp_path / name
+            hg.save(path, value)
+            assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+            path.chmod(0o640)
+            hg.save(path, value)
+            assert path.stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(old)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths are shorter there")
+@pytest.mark.parametrize("end", [".npy", ".safetensors"])
+def test_the_longest_name(tmp_path, end):
+    path = tmp_path / ("n" * (255 - len(end)) + end)
+    for value in (1.0, 2.0):
+        hg.save(path, hg.asarray([value]) if end == ".npy" else {"a": hg.asarray([value])})
+        found = hg.load(path)
+        assert (found if end == ".npy" else found["a"]).tolist() == [value]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_is_written_itself(tmp_path):
+    path, found = tmp_path / "x.npy", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: found.append(path.read_bytes()))
+    reader.start()
+    hg.save(path, hg.asarray([1.0, 2.0]))
+    reader.join()
+    assert np.load(io.BytesIO(found[0])).tolist() == [1.0, 2.0] and path.is_fifo()
+    assert list(tmp_path.iterdir()) == [path]
