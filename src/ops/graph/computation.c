@@ -32,6 +32,8 @@ void hg_computation_release(hg_computation *computation) {
   hg_array_release(&allocator, &computation->outputs);
   hg_array_release(&allocator, &computation->buckets);
   hg_array_release(&allocator, &computation->checks);
+  hg_array_release(&allocator, &computation->parts);
+  hg_array_release(&allocator, &computation->operators);
   hg_release(&allocator, computation);
 }
 

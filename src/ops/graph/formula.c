@@ -41,6 +41,11 @@ ops_item ops_complain(ops_formula *f, const char *at, const char *format, ...) {
   return nothing;
 }
 
+static void no_memory(ops_formula *f) {
+  ops_failed(f->c, HG_OUT_OF_MEMORY, "no memory to evaluate a formula");
+  f->failed = 1;
+}
+
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 ops_name *ops_find_name(ops_formula *f, ops_word word) {
@@ -152,7 +157,8 @@ static ops_item operate_on_two(ops_formula *f, const char *at, hg_op op, ops_ite
 
 /* ---- expressions ------------------------------------------------------------------------------------------------- */
 
-void ops_operands(const ops_formula *f, uint32_t at, uint32_t *operands) {
+/* The nodes in which the operands of one end. */
+static void operands_of(const ops_formula *f, uint32_t at, uint32_t *operands) {
   for (uint32_t i = f->parsed.nodes[at].count, end = at; i-- > 0; end -= ops_syntax_size(&f->parsed.nodes[end - 1]))
     operands[i] = end - 1;
 }
@@ -160,7 +166,7 @@ void ops_operands(const ops_formula *f, uint32_t at, uint32_t *operands) {
 static ops_item list_of(ops_formula *f, uint32_t at) {
   ops_item list = {.kind = OPS_ITEM_LIST};
   uint32_t parts[OPS_MAX_PARTS] = {0};
-  ops_operands(f, at, parts);
+  operands_of(f, at, parts);
   for (uint32_t i = 0; i < f->parsed.nodes[at].count && !f->failed; i++) {
     ops_item item = ops_evaluate(f, parts[i]);
     if (f->failed) break;
@@ -178,17 +184,32 @@ static ops_item negated(ops_formula *f, uint32_t at) {
   return x.is_integer && x.integers[0] > INT64_MIN ? ops_integer_item(-x.integers[0]) : ops_real_item(-x.number);
 }
 
+/* The operators of a sum, or of a product, from the last one back to the first, which has the others behind it: they
+ * wait as parts do. Returns where the first operand ends. */
+static uint32_t push_operators(ops_formula *f, uint32_t at) {
+  for (; f->parsed.nodes[at].kind == OPS_SYNTAX_OPERATE && !f->failed;
+       at -= 1 + ops_syntax_size(&f->parsed.nodes[at - 1]))
+    if (!hg_array_push(&f->c->allocator, &f->c->operators, at)) no_memory(f);
+  return at;
+}
+
 static ops_item operated(ops_formula *f, uint32_t at) {
-  uint32_t sides[2] = {0};
-  ops_operands(f, at, sides);
-  ops_item left = ops_evaluate(f, sides[0]);
-  ops_item right = f->failed ? left : ops_evaluate(f, sides[1]);
-  return operate_on_two(f, ops_text_at(f, at), (hg_op)f->parsed.nodes[at].op, left, right);
+  size_t first = f->c->operators.count;
+  uint32_t leftmost = push_operators(f, at);
+  ops_item item = {.kind = OPS_ITEM_ABSENT};
+  if (!f->failed) item = ops_evaluate(f, leftmost);
+  while (f->c->operators.count > first && !f->failed) {
+    uint32_t operator = ((const uint32_t *)f->c->operators.data)[--f->c->operators.count];
+    ops_item right = ops_evaluate(f, operator - 1);
+    item = operate_on_two(f, ops_text_at(f, operator), (hg_op)f->parsed.nodes[operator].op, item, right);
+  }
+  f->c->operators.count = first;
+  return item;
 }
 
 static ops_item chosen(ops_formula *f, uint32_t at) {
   uint32_t operands[3] = {0};
-  ops_operands(f, at, operands);
+  operands_of(f, at, operands);
   ops_item condition = ops_evaluate(f, operands[0]);
   if (f->failed) return condition;
   if (condition.kind != OPS_ITEM_NUMBER)
@@ -196,6 +217,29 @@ static ops_item chosen(ops_formula *f, uint32_t at) {
         f, ops_text_at(f, at),
         "what stands before '?' is decided when the formula is built: a number, not a tensor (see where)");
   return ops_evaluate(f, operands[condition.number != 0 ? 1 : 2]);
+}
+
+/* Of a call. They wait in memory, not on the stack of the thread, which may be small: calls stand in calls. */
+static void evaluate_parts(ops_formula *f, uint32_t at) {
+  uint32_t operands[OPS_MAX_PARTS] = {0};
+  operands_of(f, at, operands);
+  for (uint32_t i = 0; i < f->parsed.nodes[at].count && !f->failed; i++) {
+    const ops_syntax *node = &f->parsed.nodes[operands[i]];
+    uint32_t expression = node->kind == OPS_SYNTAX_PART ? operands[i] - 1 : operands[i];
+    ops_part part = {.item = ops_evaluate(f, expression), .at = ops_begin_of(f, expression)};
+    if (node->kind == OPS_SYNTAX_PART) part.name = ops_word_at(f, operands[i] + 1 - node->size);
+    if (hg_array_append(&f->c->allocator, &f->c->parts, &part, 1) == NULL) no_memory(f);
+  }
+}
+
+static ops_item called(ops_formula *f, uint32_t at) {
+  size_t first = f->c->parts.count;
+  evaluate_parts(f, at);
+  ops_item result = {.kind = OPS_ITEM_ABSENT};
+  const ops_part *parts = f->c->parts.count > first ? (const ops_part *)f->c->parts.data + first : NULL;
+  if (!f->failed) result = ops_make_call(f, at, parts, f->parsed.nodes[at].count);
+  f->c->parts.count = first;
+  return result;
 }
 
 ops_item ops_evaluate(ops_formula *f, uint32_t at) {
@@ -209,6 +253,6 @@ ops_item ops_evaluate(ops_formula *f, uint32_t at) {
     case OPS_SYNTAX_NEGATE: return negated(f, at);
     case OPS_SYNTAX_OPERATE: return operated(f, at);
     case OPS_SYNTAX_CHOOSE: return chosen(f, at);
-    default: return ops_evaluate_call(f, at);
+    default: return called(f, at);
   }
 }

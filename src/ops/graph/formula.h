@@ -17,6 +17,13 @@ typedef struct ops_name {
   atlas_type type; /* of an input, before f16 and bf16 were widened; ATLAS_NONE of others */
 } ops_name;
 
+/* Of a call: what stands between its parentheses. */
+typedef struct ops_part {
+  ops_item item;
+  ops_word name; /* of length 0: by position */
+  const char *at;
+} ops_part;
+
 typedef struct ops_formula {
   hg_computation *c;
   const ops_row *row; /* whose formula it is; NULL: a user's */
@@ -35,16 +42,10 @@ typedef struct ops_formula {
 
 /* The value of the expression that ends in this node. */
 ops_item ops_evaluate(ops_formula *f, uint32_t at);
-ops_item ops_evaluate_call(ops_formula *f, uint32_t at); /* of a call */
-/* The nodes in which the operands of one end. */
-void ops_operands(const ops_formula *f, uint32_t at, uint32_t *operands);
+/* The value of a call, whose parts have been evaluated. They are valid until a formula is. */
+ops_item ops_make_call(ops_formula *f, uint32_t at, const ops_part *first, uint32_t count);
 /* An operation of the table on items, as + is add. */
 ops_item ops_operate(ops_formula *f, const char *at, hg_op op, const ops_item *items, uint32_t count);
-
-/* Where the expression of a part ends. */
-static inline uint32_t ops_part_expression(const ops_formula *f, uint32_t part) {
-  return f->parsed.nodes[part].kind == OPS_SYNTAX_PART ? part - 1 : part;
-}
 
 /* Where an expression begins. */
 static inline const char *ops_begin_of(const ops_formula *f, uint32_t at) {

@@ -9,25 +9,9 @@ static const ops_item nothing = {.kind = OPS_ITEM_ABSENT};
 
 /* What stands between the parentheses. */
 typedef struct call_parts {
-  ops_item items[OPS_MAX_PARTS];
-  ops_word names[OPS_MAX_PARTS]; /* of length 0: by position */
-  const char *at[OPS_MAX_PARTS];
+  const ops_part *part;
   uint32_t count;
 } call_parts;
-
-static void evaluate_parts(ops_formula *f, uint32_t at, call_parts *parts) {
-  uint32_t operands[OPS_MAX_PARTS] = {0};
-  ops_operands(f, at, operands);
-  parts->count = f->parsed.nodes[at].count;
-  for (uint32_t i = 0; i < parts->count && !f->failed; i++) {
-    const ops_syntax *part = &f->parsed.nodes[operands[i]];
-    uint32_t expression = ops_part_expression(f, operands[i]);
-    parts->at[i] = ops_begin_of(f, expression);
-    parts->names[i] = (ops_word){NULL, 0};
-    if (part->kind == OPS_SYNTAX_PART) parts->names[i] = ops_word_at(f, operands[i] + 1 - part->size);
-    parts->items[i] = ops_evaluate(f, expression);
-  }
-}
 
 /* ---- numbers become values --------------------------------------------------------------------------------------- */
 
@@ -145,10 +129,10 @@ static ops_item call_row(ops_formula *f, const char *at, const row_call *call) {
 /* The next part that is given by position, or the one of that name; -1: there is none. */
 static int part_for(const call_parts *parts, uint32_t *taken, ops_word name) {
   for (uint32_t i = 0; i < parts->count; i++)
-    if (parts->names[i].length == name.length && memcmp(parts->names[i].text, name.text, name.length) == 0)
+    if (parts->part[i].name.length == name.length && memcmp(parts->part[i].name.text, name.text, name.length) == 0)
       return *taken |= 1u << i, (int)i;
   for (uint32_t i = 0; i < parts->count; i++)
-    if ((*taken >> i & 1) == 0 && parts->names[i].length == 0) return *taken |= 1u << i, (int)i;
+    if ((*taken >> i & 1) == 0 && parts->part[i].name.length == 0) return *taken |= 1u << i, (int)i;
   return -1;
 }
 
@@ -157,14 +141,15 @@ static void place_inputs(const call_parts *parts, uint32_t *taken, row_call *cal
   ops_input_spec spec;
   while (ops_next_input(&at, &spec)) {
     int part = part_for(parts, taken, spec.name);
-    call->inputs[call->input_count] = part < 0 ? nothing : parts->items[part];
+    call->inputs[call->input_count] = part < 0 ? nothing : parts->part[part].item;
     if (part >= 0 || !spec.is_variadic) call->input_count++;
     if (!spec.is_variadic) continue;
     call->is_variadic = 1;
     for (uint32_t i = 0; i < parts->count && call->input_count < OPS_MAX_PARTS; i++) {
-      int is_more = (*taken >> i & 1) == 0 && parts->names[i].length == 0 && parts->items[i].kind == OPS_ITEM_VALUE;
+      int is_more =
+          (*taken >> i & 1) == 0 && parts->part[i].name.length == 0 && parts->part[i].item.kind == OPS_ITEM_VALUE;
       if (!is_more) continue;
-      call->inputs[call->input_count++] = parts->items[i];
+      call->inputs[call->input_count++] = parts->part[i].item;
       *taken |= 1u << i;
     }
   }
@@ -176,13 +161,14 @@ static void place_arguments(ops_formula *f, const call_parts *parts, uint32_t *t
   for (uint32_t i = 0; ops_next_argument(&at, &spec); i++) {
     ops_item *item = &call->request.arguments[i];
     int part = part_for(parts, taken, spec.name);
-    *item = part < 0 || parts->items[part].kind == OPS_ITEM_ABSENT ? ops_preset(spec.preset) : parts->items[part];
+    *item =
+        part < 0 || parts->part[part].item.kind == OPS_ITEM_ABSENT ? ops_preset(spec.preset) : parts->part[part].item;
     if (part < 0 && ops_word_is(spec.name, "keep")) *item = ops_integer_item(1); /* reductions keep their axes here */
-    if (part < 0 || parts->items[part].kind == OPS_ITEM_ABSENT) continue;
+    if (part < 0 || parts->part[part].item.kind == OPS_ITEM_ABSENT) continue;
     int is_type = atlas_type_lookup_name(spec.preset.text, spec.preset.length) != ATLAS_NONE;
     if (is_type && item->kind == OPS_ITEM_VALUE) *item = ops_integer_item(ops_at(f->c, item->value)->type);
     if (!ops_fit_argument(spec.preset, item))
-      ops_complain(f, parts->at[part], "'%s' of %s takes %s", HG_WORD(spec.name.text, spec.name.length),
+      ops_complain(f, parts->part[part].at, "'%s' of %s takes %s", HG_WORD(spec.name.text, spec.name.length),
                    call->request.row->name, ops_argument_wish(spec.preset));
   }
 }
@@ -199,8 +185,8 @@ static ops_item call_operation(ops_formula *f, const ops_row *row, const char *a
   place_arguments(f, parts, &taken, &call);
   for (uint32_t i = 0; i < parts->count && !f->failed; i++)
     if ((taken >> i & 1) == 0)
-      ops_complain(f, parts->at[i], "%s takes (%s%s%s)", row->name, row->inputs, row->arguments[0] != '\0' ? ", " : "",
-                   row->arguments);
+      ops_complain(f, parts->part[i].at, "%s takes (%s%s%s)", row->name, row->inputs,
+                   row->arguments[0] != '\0' ? ", " : "", row->arguments);
   return f->failed ? nothing : call_row(f, at, &call);
 }
 
@@ -218,13 +204,13 @@ ops_item ops_operate(ops_formula *f, const char *at, hg_op op, const ops_item *i
 typedef struct build_call {
   ops_formula *f;
   const char *at, *text; /* of the call, of its first part */
-  const ops_item *items;
-  const ops_node *x;     /* of items[0], where that is a value */
+  const ops_part *parts;
+  const ops_node *x;     /* of the first one, where that is a value */
 } build_call;
 
-/* An axis of x by the item at `index`; -1 and a complaint. */
+/* An axis of x by the part at `index`; -1 and a complaint. */
 static int axis_of(const build_call *b, const ops_node *x, uint32_t index) {
-  const ops_item *item = &b->items[index];
+  const ops_item *item = &b->parts[index].item;
   if (item->kind != OPS_ITEM_NUMBER || !item->is_integer) {
     ops_complain(b->f, b->at, "an axis is an integer");
     return -1;
@@ -237,7 +223,7 @@ static int axis_of(const build_call *b, const ops_node *x, uint32_t index) {
 }
 
 static ops_item count_of(const build_call *b) {
-  ops_item axes = b->items[1];
+  ops_item axes = b->parts[1].item;
   uint64_t count = 1;
   if (axes.kind == OPS_ITEM_NUMBER && axes.is_integer)
     axes = (ops_item){.kind = OPS_ITEM_LIST, .count = 1, .integers = {axes.integers[0]}};
@@ -273,7 +259,7 @@ static ops_item index_of(const build_call *b) {
   return axis < 0 ? nothing : ops_value_item(ops_coordinate(b->f->c, &shape, (uint32_t)axis));
 }
 
-/* What the complaint calls the first item: its name in the formula. */
+/* What the complaint calls the first part: its name in the formula. */
 static const char *own_name(const build_call *b, char *text) {
   size_t length = 0;
   while (b->text[length] != '\0' && strchr(",() ", b->text[length]) == NULL) length++;
@@ -283,42 +269,42 @@ static const char *own_name(const build_call *b, char *text) {
 
 /* The axis of x along which the vector lies; -1 and a complaint where it has not a number for each place. */
 static int axis_of_vector(const build_call *b) {
-  const ops_node *x = b->items[1].kind == OPS_ITEM_VALUE ? ops_at(b->f->c, b->items[1].value) : NULL;
+  const ops_node *x = b->parts[1].item.kind == OPS_ITEM_VALUE ? ops_at(b->f->c, b->parts[1].item.value) : NULL;
   int axis = x != NULL ? axis_of(b, x, 2) : -1;
   if (axis < 0 || (b->x->shape.rank == 1 && b->x->shape.size[0] == x->shape.size[axis])) return axis;
   ops_complain(b->f, NULL, "%s is %s; it is a vector with a number for each of %llu places along axis %d",
-               own_name(b, (char[HG_WORD_BYTES]){0}), OPS_TEXT(b->f->c, b->items[0].value),
+               own_name(b, (char[HG_WORD_BYTES]){0}), OPS_TEXT(b->f->c, b->parts[0].item.value),
                (unsigned long long)x->shape.size[axis], axis);
   return -1;
 }
 
-static ops_item per(const build_call *b) { return axis_of_vector(b) < 0 ? nothing : b->items[0]; }
+static ops_item per(const build_call *b) { return axis_of_vector(b) < 0 ? nothing : b->parts[0].item; }
 
 static ops_item along(const build_call *b) {
   int axis = axis_of_vector(b);
   if (axis < 0) return nothing;
-  ops_shape shape = {.rank = ops_at(b->f->c, b->items[1].value)->shape.rank};
+  ops_shape shape = {.rank = ops_at(b->f->c, b->parts[1].item.value)->shape.rank};
   for (uint32_t i = 0; i < shape.rank; i++) shape.size[i] = 1;
   shape.size[axis] = ops_count(&b->x->shape);
-  return ops_value_item(ops_reshape(b->f->c, b->items[0].value, &shape));
+  return ops_value_item(ops_reshape(b->f->c, b->parts[0].item.value, &shape));
 }
 
 /* ---- what has to fit --------------------------------------------------------------------------------------------- */
 
 static ops_item of_shape(const build_call *b, const ops_shape *shape) {
-  if (ops_same_shape(&b->x->shape, shape)) return b->items[0];
+  if (ops_same_shape(&b->x->shape, shape)) return b->parts[0].item;
   return ops_complain(b->f, NULL, "%s is %s; its shape has to be %s", own_name(b, (char[HG_WORD_BYTES]){0}),
-                      OPS_TEXT(b->f->c, b->items[0].value), OPS_SHAPE(shape));
+                      OPS_TEXT(b->f->c, b->parts[0].item.value), OPS_SHAPE(shape));
 }
 
 static ops_item like(const build_call *b) {
-  if (b->items[1].kind != OPS_ITEM_VALUE) return ops_complain(b->f, b->at, "like takes (v, x)");
-  ops_shape shape = ops_at(b->f->c, b->items[1].value)->shape;
+  if (b->parts[1].item.kind != OPS_ITEM_VALUE) return ops_complain(b->f, b->at, "like takes (v, x)");
+  ops_shape shape = ops_at(b->f->c, b->parts[1].item.value)->shape;
   return of_shape(b, &shape);
 }
 
 static ops_item without(const build_call *b) {
-  const ops_node *x = b->items[1].kind == OPS_ITEM_VALUE ? ops_at(b->f->c, b->items[1].value) : NULL;
+  const ops_node *x = b->parts[1].item.kind == OPS_ITEM_VALUE ? ops_at(b->f->c, b->parts[1].item.value) : NULL;
   int axis = x != NULL ? axis_of(b, x, 2) : -1;
   if (axis < 0) return ops_complain(b->f, b->at, "without takes (v, x, axis)");
   ops_shape shape = {.rank = 0};
@@ -329,29 +315,29 @@ static ops_item without(const build_call *b) {
 
 /* The number where it is right; else a complaint. `before` stands before its low bound, `amid` before the high one. */
 static ops_item bounded(const build_call *b, int is_right, const char *before, const char *amid) {
-  if (is_right) return b->items[0];
+  if (is_right) return b->parts[0].item;
   return ops_complain(b->f, NULL, "%s is %s; it has to %s %s %s %s", own_name(b, (char[HG_WORD_BYTES]){0}),
-                      OPS_NUMBER(b->items[0].number), before, OPS_NUMBER(b->items[1].number), amid,
-                      OPS_NUMBER(b->items[2].number));
+                      OPS_NUMBER(b->parts[0].item.number), before, OPS_NUMBER(b->parts[1].item.number), amid,
+                      OPS_NUMBER(b->parts[2].item.number));
 }
 
 static ops_item within(const build_call *b) {
-  double x = b->items[0].number, low = b->items[1].number, high = b->items[2].number;
+  double x = b->parts[0].item.number, low = b->parts[1].item.number, high = b->parts[2].item.number;
   return bounded(b, x >= low && x <= high, "lie from", "to");
 }
 
 static ops_item from(const build_call *b) {
-  double x = b->items[0].number, low = b->items[1].number, high = b->items[2].number;
+  double x = b->parts[0].item.number, low = b->parts[1].item.number, high = b->parts[2].item.number;
   return bounded(b, x >= low && x < high, "lie from", "to below");
 }
 
 static ops_item inside(const build_call *b) {
-  double x = b->items[0].number, low = b->items[1].number, high = b->items[2].number;
+  double x = b->parts[0].item.number, low = b->parts[1].item.number, high = b->parts[2].item.number;
   return bounded(b, x > low && x < high, "be above", "and below");
 }
 
 static ops_item above(const build_call *b) {
-  const ops_item *number = &b->items[0], *low = &b->items[1];
+  const ops_item *number = &b->parts[0].item, *low = &b->parts[1].item;
   if (number->number > low->number) return *number;
   return ops_complain(b->f, NULL, "%s is %s; it has to be above %s", own_name(b, (char[HG_WORD_BYTES]){0}),
                       OPS_NUMBER(number->number), OPS_NUMBER(low->number));
@@ -372,10 +358,10 @@ static ops_item lowest(const build_call *b) { return limit_of(b, 0); }
 static ops_item highest(const build_call *b) { return limit_of(b, 1); }
 
 static ops_item beside(const build_call *b) {
-  const ops_item *number = &b->items[1];
+  const ops_item *number = &b->parts[1].item;
   int is_fraction = !number->is_integer && number->number > -HUGE_VAL && number->number < HUGE_VAL;
-  if (!is_fraction || !atlas_is_integer((atlas_type)b->x->type)) return b->items[0];
-  return ops_value_item(ops_cast(b->f->c, b->items[0].value, ATLAS_f32));
+  if (!is_fraction || !atlas_is_integer((atlas_type)b->x->type)) return b->parts[0].item;
+  return ops_value_item(ops_cast(b->f->c, b->parts[0].item.value, ATLAS_f32));
 }
 
 static ops_item integer_of(const build_call *b) {
@@ -396,7 +382,7 @@ static ops_item rank_of(const build_call *b) { return ops_integer_item(b->x->sha
 static ops_item is_float(const build_call *b) { return ops_integer_item(atlas_is_float((atlas_type)b->x->type)); }
 static ops_item is_integer(const build_call *b) { return ops_integer_item(atlas_is_integer((atlas_type)b->x->type)); }
 
-static ops_item given(const build_call *b) { return ops_integer_item(b->items[0].kind != OPS_ITEM_ABSENT); }
+static ops_item given(const build_call *b) { return ops_integer_item(b->parts[0].item.kind != OPS_ITEM_ABSENT); }
 
 static const struct {
   const char *name;
@@ -411,30 +397,29 @@ static const struct {
 
 static int parts_fit(const call_parts *parts, const char *takes) {
   for (uint32_t i = 0; takes[i] != '\0'; i++)
-    if (parts->items[i].kind != (takes[i] == 't' ? OPS_ITEM_VALUE : OPS_ITEM_NUMBER)) return 0;
+    if (parts->part[i].item.kind != (takes[i] == 't' ? OPS_ITEM_VALUE : OPS_ITEM_NUMBER)) return 0;
   return 1;
 }
 
 static ops_item call_function(ops_formula *f, ops_function function, const char *at, const call_parts *parts) {
   uint32_t wanted = functions[function].parts;
   const char *takes = functions[function].takes;
-  build_call b = {.f = f, .at = at, .text = parts->at[0], .items = parts->items};
+  build_call b = {.f = f, .at = at, .parts = parts->part};
   if (function == OPS_FUNCTION_given && parts->count != 1)
     return ops_complain(f, at, "given takes the name of an input");
   if (parts->count != wanted || !parts_fit(parts, takes))
     return ops_complain(f, at, "%s takes %u part%s, a %s first", functions[function].name, (unsigned)wanted,
                         wanted == 1 ? "" : "s", takes[0] == 't' ? "tensor" : "number");
-  if (takes[0] == 't') b.x = ops_at(f->c, parts->items[0].value);
+  b.text = parts->part[0].at;
+  if (takes[0] == 't') b.x = ops_at(f->c, parts->part[0].item.value);
   ops_item result = functions[function].decide(&b);
   if (result.kind == OPS_ITEM_VALUE && result.value == 0) f->failed = 1;
   return result;
 }
 
-ops_item ops_evaluate_call(ops_formula *f, uint32_t at) {
-  call_parts parts;
+ops_item ops_make_call(ops_formula *f, uint32_t at, const ops_part *first, uint32_t count) {
   const ops_syntax *node = &f->parsed.nodes[at];
-  evaluate_parts(f, at, &parts);
-  if (f->failed) return nothing;
+  call_parts parts = {first, count};
   if (node->kind == OPS_SYNTAX_FUNCTION) return call_function(f, (ops_function)node->op, ops_text_at(f, at), &parts);
   if (node->kind == OPS_SYNTAX_CALL) return call_operation(f, ops_row_of(node->op), ops_text_at(f, at), &parts);
   ops_word name = ops_word_at(f, at);

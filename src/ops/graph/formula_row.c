@@ -16,6 +16,8 @@ void ops_formula_begin(ops_formula *f, hg_computation *c, const char *text) {
   f->is_wide = 0;
   f->failed = 0;
   f->nesting = 0;
+  c->parts.element_size = sizeof(ops_part);
+  c->operators.element_size = sizeof(uint32_t);
   f->packs = (hg_array){.element_size = sizeof(value_id *)};
 }
 

@@ -111,6 +111,7 @@ struct hg_computation {
   hg_array inputs;  /* ops_input */
   hg_array outputs; /* ops_output */
   hg_array buckets; /* uint32_t: of the table that finds equal nodes */
+  hg_array parts, operators; /* ops_part of formula.h, uint32_t: of the calls and sums that are being evaluated */
   hg_array checks;  /* value_id: gathers whose numbers are looked at although nobody may read what they give */
   uint8_t numerics; /* of contractions that are added: see ops_node */
   hg_status status;
