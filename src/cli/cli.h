@@ -59,13 +59,12 @@ typedef struct cli_bytes {
   size_t count, capacity;
 } cli_bytes;
 
-/* To read; NULL with the reason. */
-FILE *cli_open(const char *path, char *why, size_t why_bytes);
-/* Reads on until *out holds `count` bytes, or fewer where the file ends. 0, or -1 with the reason. */
-int cli_read_up_to(FILE *file, uint64_t count, cli_bytes *out, char *why, size_t why_bytes);
-/* Writes up to two pieces as a file; a file that is new is removed again where that fails. */
-int cli_write_file(const char *path, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
-                   char *why, size_t why_bytes);
+/* A path in UTF-8, as the library takes it: on Windows arguments are in the code page of the system. In `utf8`, or
+ * itself. */
+enum { CLI_PATH_BYTES = 4096 };
+const char *cli_path(const char *path, char utf8[CLI_PATH_BYTES]);
+/* Writes a file; one that is new is removed again where that fails. 0, or -1 with the reason. */
+int cli_write_file(const char *path, const void *bytes, size_t byte_count, char *why, size_t why_bytes);
 
 /* Reads a program in either form; "-" is the standard input. 0, or -1 with the reason, which names the file, and the
  * cause in *status. */

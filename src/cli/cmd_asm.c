@@ -74,7 +74,7 @@ static int convert(const char *input, const char *output, int to_text) {
   const void *data = to_text ? (void *)text : bytes;
   int code = CLI_OK;
   if (status != HG_OK) code = cli_fail(CLI_BAD_INPUT, "%s: %s", input, hg_last_error());
-  else if (output != NULL && cli_write_file(output, data, length, NULL, 0, why, sizeof why) != 0)
+  else if (output != NULL && cli_write_file(output, data, length, why, sizeof why) != 0)
     code = cli_fail(CLI_BAD_INPUT, "%s: %s", output, why);
   else if (output == NULL && fwrite(data, 1, length, stdout) != length)
     code = cli_fail(CLI_BAD_INPUT, "cannot write to the standard output");

@@ -33,7 +33,11 @@ static int load(run_state *run) {
 static int open_executor(run_state *run) {
   hg_executor_desc desc = {.size = sizeof desc, .backend = run->options.backend, .engine = run->options.engine};
   hg_status status = hg_executor_create(&desc, &run->executor);
-  if (status == HG_OK) status = hg_kernel_create(run->executor, run->program, &run->kernel);
+  return status == HG_OK ? CLI_OK : run_fail(run, status, "%s", hg_last_error());
+}
+
+static int create_kernel(run_state *run) {
+  hg_status status = hg_kernel_create(run->executor, run->program, &run->kernel);
   return status == HG_OK ? CLI_OK : run_fail(run, status, "%s", hg_last_error());
 }
 
@@ -96,8 +100,9 @@ static uint64_t median(const run_state *run) {
 static int run_all(run_state *run) {
   int code = load(run);
   if (code == CLI_OK) code = run_read_scalars(run);
-  if (code == CLI_OK) code = run_plan_memory(run);
   if (code == CLI_OK) code = open_executor(run);
+  if (code == CLI_OK) code = run_plan_memory(run);
+  if (code == CLI_OK) code = create_kernel(run);
   if (code == CLI_OK) code = run_create_memory(run);
   if (code == CLI_OK) code = launch_first(run);
   if (code == CLI_OK) {
@@ -116,7 +121,7 @@ static int run_all(run_state *run) {
 static void release(run_state *run) {
   for (size_t i = 0; i < run->memory_count; i++) {
     hg_buffer_release(run->memory[i].buffer);
-    npy_release(&run->memory[i].array);
+    hg_buffer_release(run->memory[i].first);
   }
   hg_kernel_release(run->kernel);
   hg_executor_release(run->executor);
@@ -145,14 +150,12 @@ static void print_outputs(const run_state *run) {
   printf(",\"outputs\":[");
   for (size_t i = 0; i < run->memory_count; i++) {
     const run_memory *memory = &run->memory[i];
-    uint64_t shape[NPY_MAX_DIMENSIONS];
-    uint32_t dimensions = 0;
+    hg_tensor output = run_output(run, memory);
     if (memory->out == NULL) continue;
-    run_output_shape(run, memory, &dimensions, shape);
     printf("%s{\"name\":\"%s\",\"file\":", separator, memory->symbol->name);
     cli_json_string(stdout, memory->out);
-    printf(",\"dtype\":\"%s\",\"shape\":[", memory->dtype);
-    for (uint32_t d = 0; d < dimensions; d++) printf("%s%" PRIu64, d > 0 ? "," : "", shape[d]);
+    printf(",\"dtype\":\"%s\",\"shape\":[", run_dtype(memory->type));
+    for (uint32_t d = 0; d < output.rank; d++) printf("%s%" PRIu64, d > 0 ? "," : "", output.shape[d]);
     printf("]}");
     separator = ",";
   }

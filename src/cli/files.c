@@ -4,6 +4,7 @@
 #ifdef _WIN32
 #  include <fcntl.h>
 #  include <io.h>
+#  include <windows.h>
 #endif
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static int grow(cli_bytes *bytes) {
   return 1;
 }
 
-FILE *cli_open(const char *path, char *why, size_t why_bytes) {
+static FILE *open_to_read(const char *path, char *why, size_t why_bytes) {
   errno = 0;
   FILE *file = fopen(path, "rb");
   if (file == NULL) snprintf(why, why_bytes, "cannot open: %s", reason(errno));
@@ -34,7 +35,7 @@ FILE *cli_open(const char *path, char *why, size_t why_bytes) {
 
 /* Reads rather than asking for the size first: that also works for pipes, and memory grows only with bytes that are
  * really there. */
-int cli_read_up_to(FILE *file, uint64_t count, cli_bytes *out, char *why, size_t why_bytes) {
+static int read_up_to(FILE *file, uint64_t count, cli_bytes *out, char *why, size_t why_bytes) {
   while (out->count < count) {
     if (out->count == out->capacity && !grow(out)) {
       snprintf(why, why_bytes, "out of memory after %zu bytes", out->count);
@@ -52,6 +53,17 @@ int cli_read_up_to(FILE *file, uint64_t count, cli_bytes *out, char *why, size_t
   return 0;
 }
 
+#ifdef _WIN32
+const char *cli_path(const char *path, char utf8[CLI_PATH_BYTES]) {
+  WCHAR wide[CLI_PATH_BYTES];
+  int is_known = MultiByteToWideChar(CP_ACP, MB_ERR_INVALID_CHARS, path, -1, wide, CLI_PATH_BYTES) > 0 &&
+                 WideCharToMultiByte(CP_UTF8, 0, wide, -1, utf8, CLI_PATH_BYTES, NULL, NULL) > 0;
+  return is_known ? utf8 : path;
+}
+#else
+const char *cli_path(const char *path, char utf8[CLI_PATH_BYTES]) { return (void)utf8, path; }
+#endif
+
 /* *made: the file is new, and ours to remove. What was there before may be a device or a link. */
 static FILE *open_to_write(const char *path, int *made) {
   FILE *file = fopen(path, "wbx");
@@ -60,16 +72,14 @@ static FILE *open_to_write(const char *path, int *made) {
   return file != NULL ? file : fopen(path, "wb");
 }
 
-int cli_write_file(const char *path, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
-                   char *why, size_t why_bytes) {
+int cli_write_file(const char *path, const void *bytes, size_t byte_count, char *why, size_t why_bytes) {
   int made = 0;
   FILE *file = open_to_write(path, &made);
   if (file == NULL) {
     snprintf(why, why_bytes, "cannot write: %s", reason(errno));
     return -1;
   }
-  int ok = (first_bytes == 0 || fwrite(first, 1, first_bytes, file) == first_bytes) &&
-           (second_bytes == 0 || fwrite(second, 1, second_bytes, file) == second_bytes);
+  int ok = byte_count == 0 || fwrite(bytes, 1, byte_count, file) == byte_count;
   int error = errno;
   if (fclose(file) != 0 && ok) { /* a full disk may show only now */
     ok = 0;
@@ -100,9 +110,9 @@ static FILE *standard_input(void) {
 
 static int read_program(const char *path, cli_bytes *bytes, char *why, size_t why_bytes) {
   const uint64_t most = (uint64_t)MAX_PROGRAM_MIB << 20;
-  FILE *file = strcmp(path, "-") == 0 ? standard_input() : cli_open(path, why, why_bytes);
+  FILE *file = strcmp(path, "-") == 0 ? standard_input() : open_to_read(path, why, why_bytes);
   if (file == NULL) return -1;
-  int result = cli_read_up_to(file, most + 1, bytes, why, why_bytes);
+  int result = read_up_to(file, most + 1, bytes, why, why_bytes);
   if (file != stdin) fclose(file);
   if (result != 0 || bytes->count <= most) return result;
   snprintf(why, why_bytes, "the file is larger than the %d MiB that a program may take", MAX_PROGRAM_MIB);

@@ -4,8 +4,7 @@
 #define HG_CLI_RUN_H
 
 #include "cli/cli.h"
-#include "cli/npy.h"
-#include "hologram/hologram.h"
+#include "hologram/ops.h"
 
 typedef enum run_option {
   RUN_BUFFER, RUN_OUT, RUN_SCALAR, RUN_TABLE, RUN_POOL, RUN_SIZE, /* NAME=VALUE, kept as items */
@@ -45,14 +44,14 @@ int run_parse_options(int argc, char **argv, run_options *options);
 typedef struct run_memory {
   const atlas_symbol *symbol;
   uint32_t slot, entry;
-  const char *dtype;
-  uint32_t item_bytes;
+  atlas_type type;     /* of elements in files */
   int sized;           /* count is known */
   uint64_t count;
-  npy_array array;     /* given by --buffer or --table */
+  hg_tensor array;     /* given by --buffer or --table; with the buffer below */
   int given;           /* 1: there is an array */
   const char *out;     /* file to write, or NULL */
   hg_buffer *buffer;
+  hg_buffer *first;    /* what was given, for the runs after the first; NULL: it is not written, or nothing was */
 } run_memory;
 
 typedef struct run_state {
@@ -79,14 +78,15 @@ int run_fail(run_state *run, hg_status status, const char *format, ...) HG_PRINT
 
 /* Steps; each returns CLI_OK or run_fail(...). */
 int run_read_scalars(run_state *run);
-int run_plan_memory(run_state *run);   /* items to run->memory, files read, sizes and lanes decided */
-int run_create_memory(run_state *run); /* buffers made and filled */
+int run_plan_memory(run_state *run);   /* items to run->memory, files loaded, sizes and lanes decided */
+int run_create_memory(run_state *run); /* the other buffers */
 int run_refill_memory(run_state *run); /* their contents as they were at first */
 int run_write_outputs(run_state *run);
 
-/* Shape of an output file: of the parameter's own array, else of the first array with as many elements, else
- * one-dimensional. */
-void run_output_shape(const run_state *run, const run_memory *memory, uint32_t *dimension_count,
-                      uint64_t shape[NPY_MAX_DIMENSIONS]);
+/* What an output file holds. Its shape is that of the parameter's own array, else of the first array with as many
+ * elements, else one-dimensional. */
+hg_tensor run_output(const run_state *run, const run_memory *memory);
+/* What NumPy calls a type in such files. */
+const char *run_dtype(atlas_type type);
 
 #endif

@@ -124,6 +124,22 @@ int run_read_scalars(run_state *run) {
   return find_missing_scalar(run);
 }
 
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+/* NumPy has no bf16 and no 8-bit floats: integers of their width. A pool's bytes have no type. */
+static atlas_type file_type(atlas_type type) {
+  if (type == ATLAS_bf16) return ATLAS_u16;
+  return type == ATLAS_f8e4m3 || type == ATLAS_f8e5m2 || type == ATLAS_NONE ? ATLAS_u8 : type;
+}
+
+const char *run_dtype(atlas_type type) {
+  static const char *const names[ATLAS_TYPE_COUNT] = {
+      [ATLAS_i8] = "|i1",  [ATLAS_i16] = "<i2", [ATLAS_i32] = "<i4", [ATLAS_i64] = "<i8", [ATLAS_u8] = "|u1",
+      [ATLAS_u16] = "<u2", [ATLAS_u32] = "<u4", [ATLAS_u64] = "<u8", [ATLAS_f16] = "<f2", [ATLAS_bf16] = "<V2",
+      [ATLAS_f32] = "<f4", [ATLAS_f64] = "<f8", [ATLAS_bool] = "|b1"};
+  return names[type];
+}
+
 /* ---- memory: what is given --------------------------------------------------------------------------------------- */
 
 static run_memory *find_memory(run_state *run, uint32_t slot, uint32_t entry) {
@@ -138,8 +154,7 @@ static run_memory *add_memory(run_state *run, uint32_t slot, uint32_t entry) {
   *memory = (run_memory){.symbol = symbol,
                          .slot = slot,
                          .entry = entry,
-                         .dtype = npy_dtype_of((atlas_type)symbol->type),
-                         .item_bytes = atlas_type_bits((atlas_type)symbol->type) / 8};
+                         .type = file_type((atlas_type)symbol->type)};
   return memory;
 }
 
@@ -159,20 +174,29 @@ static int memory_of_item(run_state *run, const run_item *item, run_memory **out
   return CLI_OK;
 }
 
+/* 1 if the elements lie one after the other as in C. */
+static int is_in_order(const hg_tensor *array) {
+  hg_tensor dense = hg_tensor_of(array->buffer, (atlas_type)array->type, array->rank, array->shape);
+  return memcmp(dense.stride, array->stride, array->rank * sizeof *array->stride) == 0;
+}
+
 static int read_array(run_state *run, const run_item *item, run_memory *memory) {
-  char why[400];
-  if (npy_read(item->value, &memory->array, why, sizeof why) != 0)
-    return run_fail(run, HG_IO, "%s: %s%s", item->value,
-                    strncmp(why, "cannot", 6) == 0 || strncmp(why, "out of", 6) == 0 ? "" : "the file ", why);
+  char path[CLI_PATH_BYTES];
+  hg_status status = hg_tensor_load(run->executor, cli_path(item->value, path), &memory->array);
+  if (status != HG_OK) return run_fail(run, status, "%s", hg_last_error());
+  const hg_tensor *array = &memory->array;
+  atlas_type type = (atlas_type)array->type;
+  memory->buffer = array->buffer;
   memory->given = memory->sized = 1;
-  memory->count = memory->array.count;
-  if (item->option == RUN_TABLE) { /* tables hold bytes: any type will do, and an output keeps it */
-    memory->dtype = memory->array.dtype;
-    memory->item_bytes = memory->array.item_bytes;
-  } else if (strcmp(memory->array.dtype, memory->dtype) != 0) {
+  memory->count = hg_tensor_count(array);
+  if (!is_in_order(array))
+    return run_fail(run, HG_UNSUPPORTED, "%s: is in Fortran order; save it in C order (numpy.ascontiguousarray)",
+                    item->value);
+  if (item->option != RUN_TABLE && type != memory->type && type != (atlas_type)memory->symbol->type)
     return run_fail(run, HG_BINDING, "%s: dtype is '%s'; buffer '%s' is %s and needs '%s'", item->value,
-                    memory->array.dtype, item->name, atlas_type_name((atlas_type)memory->symbol->type), memory->dtype);
-  }
+                    run_dtype(type), item->name, atlas_type_name((atlas_type)memory->symbol->type),
+                    run_dtype(memory->type));
+  memory->type = type; /* tables hold bytes: any type will do, and an output keeps it */
   return CLI_OK;
 }
 
@@ -285,15 +309,24 @@ int run_plan_memory(run_state *run) {
 /* ---- buffers and files ------------------------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const run_memory *memory) {
-  return memory->count * memory->item_bytes; /* fits, see LARGEST_COUNT */
+  return memory->count * (atlas_type_bits(memory->type) / 8); /* fits, see LARGEST_COUNT */
+}
+
+static int is_written(const run_memory *memory) {
+  return memory->symbol->kind == ATLAS_SYMBOL_POOL || memory->symbol->access != ATLAS_IN;
+}
+
+static hg_status keep_first(const run_state *run, run_memory *memory) {
+  hg_status status = hg_buffer_create(run->executor, NULL, bytes_of(memory), &memory->first);
+  return status != HG_OK ? status : hg_buffer_copy(memory->first, 0, memory->buffer, 0, bytes_of(memory));
 }
 
 int run_create_memory(run_state *run) {
   for (size_t i = 0; i < run->memory_count; i++) {
     run_memory *memory = &run->memory[i];
-    uint64_t bytes = bytes_of(memory);
-    hg_status status = hg_buffer_create(run->executor, NULL, bytes, &memory->buffer);
-    if (status == HG_OK && memory->given) status = hg_buffer_write(memory->buffer, 0, memory->array.data, bytes);
+    hg_status status = HG_OK;
+    if (!memory->given) status = hg_buffer_create(run->executor, NULL, bytes_of(memory), &memory->buffer);
+    else if (run->options.repeat > 0 && is_written(memory)) status = keep_first(run, memory);
     if (status != HG_OK) return run_fail(run, status, "buffer '%s': %s", memory->symbol->name, hg_last_error());
   }
   return CLI_OK;
@@ -303,49 +336,32 @@ int run_refill_memory(run_state *run) {
   static const uint8_t zero = 0;
   for (size_t i = 0; i < run->memory_count; i++) {
     run_memory *memory = &run->memory[i];
-    if (memory->symbol->kind != ATLAS_SYMBOL_POOL && memory->symbol->access == ATLAS_IN) continue;
+    if (!is_written(memory)) continue;
     hg_status status = memory->given
-                         ? hg_buffer_write(memory->buffer, 0, memory->array.data, bytes_of(memory))
+                         ? hg_buffer_copy(memory->buffer, 0, memory->first, 0, bytes_of(memory))
                          : hg_buffer_fill(memory->buffer, 0, bytes_of(memory), &zero, sizeof zero);
     if (status != HG_OK) return run_fail(run, status, "buffer '%s': %s", memory->symbol->name, hg_last_error());
   }
   return CLI_OK;
 }
 
-void run_output_shape(const run_state *run, const run_memory *memory, uint32_t *dimension_count,
-                      uint64_t shape[NPY_MAX_DIMENSIONS]) {
-  const npy_array *like = memory->given ? &memory->array : NULL;
+hg_tensor run_output(const run_state *run, const run_memory *memory) {
+  const hg_tensor *like = memory->given ? &memory->array : NULL;
   for (size_t i = 0; i < run->memory_count && like == NULL; i++)
     if (run->memory[i].given && run->memory[i].symbol->kind == ATLAS_SYMBOL_BUFFER &&
         run->memory[i].count == memory->count)
       like = &run->memory[i].array;
-  *dimension_count = like != NULL ? like->dimension_count : 1;
-  shape[0] = memory->count;
-  if (like != NULL) memcpy(shape, like->shape, sizeof like->shape);
-}
-
-static int write_output(run_state *run, const run_memory *memory) {
-  uint64_t bytes = bytes_of(memory), shape[NPY_MAX_DIMENSIONS];
-  uint32_t dimensions = 0;
-  char why[400];
-  uint8_t *data = malloc(bytes > 0 ? (size_t)bytes : 1);
-  if (data == NULL)
-    return run_fail(run, HG_OUT_OF_MEMORY, "out of memory for %" PRIu64 " bytes of '%s'", bytes, memory->symbol->name);
-  hg_status status = hg_buffer_read(memory->buffer, 0, data, bytes);
-  int code = CLI_OK;
-  if (status != HG_OK) {
-    code = run_fail(run, status, "%s", hg_last_error());
-  } else {
-    run_output_shape(run, memory, &dimensions, shape);
-    if (npy_write(memory->out, memory->dtype, dimensions, shape, data, bytes, why, sizeof why) != 0)
-      code = run_fail(run, HG_IO, "%s: %s", memory->out, why);
-  }
-  free(data);
-  return code;
+  if (like == NULL) return hg_tensor_of(memory->buffer, memory->type, 1, &memory->count);
+  return hg_tensor_of(memory->buffer, memory->type, like->rank, like->shape);
 }
 
 int run_write_outputs(run_state *run) {
-  for (size_t i = 0; i < run->memory_count; i++)
-    if (run->memory[i].out != NULL && write_output(run, &run->memory[i]) != CLI_OK) return CLI_BAD_INPUT;
+  for (size_t i = 0; i < run->memory_count; i++) {
+    char path[CLI_PATH_BYTES];
+    hg_tensor output = run_output(run, &run->memory[i]);
+    if (run->memory[i].out == NULL) continue;
+    hg_status status = hg_tensor_save(&output, cli_path(run->memory[i].out, path));
+    if (status != HG_OK) return run_fail(run, status, "%s", hg_last_error());
+  }
   return CLI_OK;
 }

@@ -18,9 +18,17 @@ static const char *const names[ATLAS_TYPE_COUNT] = {
     [ATLAS_u16] = "<u2", [ATLAS_u32] = "<u4", [ATLAS_u64] = "<u8", [ATLAS_f16] = "<f2", [ATLAS_bf16] = "<V2",
     [ATLAS_f32] = "<f4", [ATLAS_f64] = "<f8", [ATLAS_bool] = "|b1"};
 
+/* A text in either kind of quotes: names of keys and types have nothing but ASCII. */
+HG_RARE static int scan_name(tensor_scanner *s, char **text) {
+  if (!hg_scan_text(s, '\'', text) && !hg_scan_text(s, '"', text)) return 0;
+  for (const char *c = *text; *c != '\0'; c++)
+    if (*c < ' ' || *c > '~') return 0;
+  return 1;
+}
+
 HG_RARE static hg_status read_type(tensor_scanner *s, hg_tensor *tensor) {
   char *text;
-  if (!hg_scan_text(s, '\'', &text))
+  if (!scan_name(s, &text))
     return hg_fail(HG_UNSUPPORTED, "%s: its elements are no plain numbers of one type", s->path);
   for (uint32_t t = ATLAS_NONE + 1; t < ATLAS_TYPE_COUNT; t++) {
     int is_byte = names[t] != NULL && names[t][0] == '|' && text[0] == '<';
@@ -55,11 +63,12 @@ HG_RARE static hg_status read_header(tensor_scanner *s, hg_tensor *tensor, uint3
   int is_open = hg_scan_char(s, '{');
   while (is_open && !hg_scan_char(s, '}')) {
     uint32_t k = 0;
-    if (!hg_scan_text(s, '\'', &key) || !hg_scan_char(s, ':'))
+    if (!scan_name(s, &key) || !hg_scan_char(s, ':'))
       return hg_fail(HG_FORMAT, "%s: its header is no dictionary", s->path);
     while (k < 3 && strcmp(keys[k], key) != 0) k++;
     if (k == 3 || seen >> k & 1)
-      return hg_fail(HG_FORMAT, "%s: its header has the key '%.40s' %s", s->path, key, k == 3 ? "" : "twice");
+      return hg_fail(HG_FORMAT, "%s: its header has the %skey '%.40s'%s", s->path, k == 3 ? "unknown " : "", key,
+                     k == 3 ? "" : " twice");
     seen |= 1u << k;
     HG_TRY(k == 0 ? read_type(s, tensor) : k == 1 ? read_word(s, is_fortran) : hg_scan_shape(s, '(', ')', tensor));
     if (k == 0) type = tensor->type;

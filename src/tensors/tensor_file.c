@@ -197,6 +197,7 @@ HG_RARE hg_status hg_scan_shape(tensor_scanner *s, char open, char close, hg_ten
     if (!hg_scan_number(s, &shape[rank]) || shape[rank] > INT64_MAX)
       return hg_fail(HG_FORMAT, "%s: a size of its shape is no number below 2^63", s->path);
     rank++;
+    if (open == '(' && s->at < s->end && *s->at == 'L') s->at++; /* NumPy under Python 2 wrote 3L */
     if (hg_scan_char(s, ',')) continue;
     if (hg_scan_char(s, close)) break;
     return hg_fail(HG_FORMAT, "%s: its shape does not end", s->path);

@@ -300,9 +300,10 @@ A = ("--scalar", "a=2")
 
 @pytest.mark.parametrize("sentence, arguments", [
     ("missing.atlas: cannot open: No such file or directory", ("missing.atlas",)),
-    ("missing.npy: cannot open: No such file or directory", ("saxpy.atlas", "--buffer", "x=missing.npy", *Y, *A)),
+    ("missing.npy: cannot be read: there is no such file, it is no regular one, or it may not be read",
+     ("saxpy.atlas", "--buffer", "x=missing.npy", *Y, *A)),
     ("d.npy: dtype is '<f8'; buffer 'x' is f32 and needs '<f4'", ("saxpy.atlas", "--buffer", "x=d.npy", *Y, *A)),
-    ("saxpy.atlas: the file is not a .npy file", ("saxpy.atlas", "--buffer", "x=saxpy.atlas", *Y, *A)),
+    ("saxpy.atlas: is no .npy file", ("saxpy.atlas", "--buffer", "x=saxpy.atlas", *Y, *A)),
     ("buffer 'x' (f32, in) is not given; use --buffer x=FILE.npy", ("saxpy.atlas", *Y, *A)),
     ("buffer 'y' (f32, inout) is not given; use --buffer y=FILE.npy", ("saxpy.atlas", *X, *A)),
     ("scalar 'a' (f32) is not given; use --scalar a=VALUE", ("saxpy.atlas", *X, *Y)),
@@ -327,7 +328,8 @@ A = ("--scalar", "a=2")
     ("how large is buffer 'y'? use --size y=COUNT or --lanes", ("lanes.atlas", "--grid", "4294967295,4294967295,4294967295")),
     ("the metal backend is not available: Metal is Apple's: this system has no Objective-C runtime with Metal",
      ("saxpy.atlas", *X, *Y, *A, "--backend", "metal")),
-    ("nowhere/o.npy: cannot write: No such file or directory", ("saxpy.atlas", *X, *Y, *A, "--out", "y=nowhere/o.npy")),
+    ("nowhere/o.npy: cannot be written: its folder is not there, may not be written to, or is full",
+     ("saxpy.atlas", *X, *Y, *A, "--out", "y=nowhere/o.npy")),
     ("saxpy.atlas: a block of 2000 x 1 x 1 lanes is too large; a block has at most 1024 lanes",
      ("saxpy.atlas", *X, *Y, *A, "--grid", "1", "--block", "2000")),
     ("saxpy.atlas: 1099511627776 lanes are too many; a launch has fewer than 2^40",
@@ -378,7 +380,7 @@ def test_empty_file(work):
     (work / "empty").write_bytes(b"")
     result = run("check", "empty", cwd=work)
     assert result.returncode == 1 and result.stderr.startswith("hologram: empty")
-    refused(1, "empty: the file is not a .npy file", "run", "square.atlas", "--buffer", "x=empty", cwd=work)
+    refused(1, "empty: is no .npy file", "run", "square.atlas", "--buffer", "x=empty", cwd=work)
 
 
 def test_library_cannot_run(work):

@@ -104,6 +104,24 @@ def test_npy_versions(tmp_path, version):
     assert same(load(tmp_path / "x.npy"), array)
 
 
+def npy(header, data=b"", version=1):
+    text = header.encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(text)) + text + data
+
+
+GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
+
+
+@pytest.mark.parametrize("header", [
+    "{'shape':(2L,),\"descr\":\"<f4\",'fortran_order':False}", GOOD + " " * 100 + "\n",
+    GOOD.replace("(2,)", "(1L, 2L)"),
+])
+def test_npy_of_others(tmp_path, header):
+    """As NumPy under Python 2 wrote sizes, in either kind of quotes, in any order."""
+    (tmp_path / "x.npy").write_bytes(npy(header, np.float32([1, 2]).tobytes()))
+    assert load(tmp_path / "x.npy").ravel().tolist() == [1, 2]
+
+
 def test_npy_of_a_view(tmp_path):
     """Any strides: it is saved as its elements follow each other."""
     array = some("i32", (4, 6))
@@ -114,14 +132,6 @@ def test_npy_of_a_view(tmp_path):
     check(LIB.hg_tensor_save(c.byref(view), str(tmp_path / "v.npy").encode()))
     assert same(np.load(tmp_path / "v.npy"), np.ascontiguousarray(array.T[5:2:-1]))
     LIB.hg_buffer_release(tensor.buffer)
-
-
-def npy(header, data=b"", version=1):
-    text = header.encode()
-    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(text)) + text + data
-
-
-GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
 
 
 @pytest.mark.parametrize("content, status, sentence", [
@@ -142,6 +152,14 @@ GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
     (npy(GOOD.replace("(2,)", "(2305843009213693952, 8)"), bytes(8)), "FORMAT", "too large for any memory"),
     (npy(GOOD.replace("False", "Maybe"), bytes(8)), "FORMAT", "neither True nor False"),
     (npy(GOOD.replace("'shape'", "'descr'"), bytes(8)), "FORMAT", "'descr' twice"),
+    (npy(GOOD.replace("'shape'", "'other'"), bytes(8)), "FORMAT", "has the unknown key 'other'"),
+    (npy(GOOD.replace("'shape'", "'sh\u00e4pe'"), bytes(8)), "FORMAT", "its header is no dictionary"),
+    (npy(GOOD.replace("<f4", "<f\\n4"), bytes(8)), "UNSUPPORTED", "no plain numbers of one type"),
+    (npy(GOOD.replace("(2,)", "(-2,)"), bytes(8)), "FORMAT", "no number below 2^63"),
+    (npy(GOOD.replace("(2,)", "(2 1)"), bytes(8)), "FORMAT", "its shape does not end"),
+    (npy(GOOD.replace("(2,)", "2"), bytes(8)), "FORMAT", "gives no shape"),
+    (npy("[]"), "FORMAT", "is not the dictionary"),
+    (npy("{'descr': '<f4'"), "FORMAT", "its header does not end"),
     (npy(GOOD.replace(", 'shape': (2,)", ""), bytes(8)), "FORMAT", "is not the dictionary"),
     (npy(GOOD + "!", bytes(8)), "FORMAT", "is not the dictionary"),
 ])
