@@ -294,28 +294,39 @@ static PyObject *array_iter(PyObject *self) {
   return PyErr_Format(PyExc_TypeError, "an array without axes has no rows to go through");
 }
 
-/* On the host: a memoryview of it, of types that struct knows. */
-static PyObject *host_view(PyObject *self, bool is_asked_for) {
+/* numpy's array over a copy, or without numpy a memoryview of it. */
+static PyObject *view_of_copy(PyObject *numpy, PyObject *copy, const hg_tensor *tensor) {
+  PyObject *shape = hgpy_shape_object(tensor->rank, tensor->shape), *flat = NULL, *view = NULL;
+  const char *format = hgpy_type_format(tensor->type);
+  if (shape != NULL && numpy != NULL) {
+    view = PyObject_CallMethod(numpy, "ndarray", "OsO", shape, format, copy);
+  } else if (shape != NULL && (flat = PyMemoryView_FromObject(copy)) != NULL) {
+    view = PyObject_CallMethod(flat, "cast", "sO", format, shape);
+  }
+  Py_XDECREF(flat);
+  Py_XDECREF(shape);
+  return view;
+}
+
+/* On the host: a memoryview of it, of types that struct knows, or of a copy that is asked for, numpy's array. */
+static PyObject *host_view(PyObject *self, PyObject *numpy, bool is_asked_for) {
   hgpy_node *node = hgpy_array_node(self);
   const hg_tensor *tensor = &node->tensor;
   if (!hgpy_expose(node, HGPY_AS_MEMORY)) return NULL;
-  if (node->storage->address != NULL || hg_tensor_count(tensor) == 0 || node->device->backend == HG_BACKEND_CPU)
+  int is_here = node->storage->address != NULL || node->device->backend == HG_BACKEND_CPU;
+  if (is_here || hg_tensor_count(tensor) == 0 || hgpy_type_format(tensor->type) == NULL)
     return PyMemoryView_FromObject(self);
   if (!is_asked_for && !hgpy_allows("memory of a GPU would be copied; to_device(executor) of the CPU copies it"))
     return NULL;
   hgpy_node *dense = hgpy_dense(node, true);
   if (dense == NULL) return NULL;
   uint64_t bytes = hg_tensor_count(tensor) * hgpy_type_bytes(tensor->type);
-  PyObject *copy = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes), *view = NULL, *flat = NULL;
-  PyObject *shape = hgpy_shape_object(tensor->rank, tensor->shape);
+  PyObject *copy = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes), *view = NULL;
   bool is_good =
-      copy != NULL && shape != NULL && hgpy_device_wait(dense->device) &&
+      copy != NULL && hgpy_device_wait(dense->device) &&
       hgpy_ok(hg_buffer_read(dense->storage->buffer, (uint64_t)dense->tensor.offset * hgpy_type_bytes(tensor->type),
                              PyByteArray_AsString(copy), bytes));
-  if (is_good) flat = PyMemoryView_FromObject(copy);
-  if (flat != NULL) view = PyObject_CallMethod(flat, "cast", "sO", hgpy_type_format(tensor->type), shape);
-  Py_XDECREF(flat);
-  Py_XDECREF(shape);
+  if (is_good) view = view_of_copy(numpy, copy, tensor);
   Py_XDECREF(copy);
   hgpy_node_release(dense);
   return view;
@@ -335,7 +346,7 @@ static PyObject *array_tolist(PyObject *self, PyObject *unused) {
   if (node == hgpy_array_node(self) && hgpy_trace_now == 0) plain = Py_NewRef(self);
   else if (node != NULL && hgpy_expose(node, HGPY_AS_NUMBERS))
     plain = hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
-  PyObject *view = plain != NULL ? host_view(plain, true) : NULL;
+  PyObject *view = plain != NULL ? host_view(plain, NULL, true) : NULL;
   PyObject *list = view != NULL ? PyObject_CallMethod(view, "tolist", NULL) : NULL;
   Py_XDECREF(view);
   Py_XDECREF(plain);
@@ -346,7 +357,7 @@ static PyObject *array_tolist(PyObject *self, PyObject *unused) {
 static PyObject *array_numpy(PyObject *self, PyObject *unused) {
   (void)unused;
   PyObject *numpy = PyImport_ImportModule("numpy");
-  PyObject *view = numpy != NULL ? host_view(self, false) : NULL;
+  PyObject *view = numpy != NULL ? host_view(self, numpy, false) : NULL;
   PyObject *array = view != NULL ? PyObject_CallMethod(numpy, "asarray", "O", view) : NULL;
   Py_XDECREF(view);
   Py_XDECREF(numpy);

@@ -24,9 +24,10 @@ static bool is_dense(const Py_buffer *view, bool is_c) {
 
 static const char *refuse_view(const Py_buffer *view, const hgpy_storage *storage, uint32_t type, bool is_read_only,
                                int flags) {
-  if (storage->device->backend != HG_BACKEND_CPU) return "its memory is a GPU's; numpy() and tolist() copy it";
   if (hgpy_type_format(type) == NULL)
     return "the buffer protocol has no word for its type; use __dlpack__, or cast it to float32";
+  if (storage->device->backend != HG_BACKEND_CPU && view->len > 0)
+    return "its memory is a GPU's; numpy() and tolist() copy it";
   if (is_read_only && (flags & PyBUF_WRITABLE) == PyBUF_WRITABLE) return "an Array is a value: its memory is read-only";
   bool is_c = is_dense(view, true), is_fortran = is_dense(view, false);
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_c)

@@ -363,3 +363,17 @@ def test_streams_and_arrays_in_turn():
         "    assert cuda.cuStreamSynchronize(P(before)) == 0\n"
         "    a = hg.from_dlpack(add(t, i))\n    b = (a * 2 + kept).compute()\n    c = _core._export_by_table(b, Lib, False)\n    del a, b\n"
         "    assert c.read() == [2 * i + 1] * 4\n    c.taken.contents.release(c.taken)\n")
+
+
+def test_numpy_copies_any_type_and_nothing_at_all():
+    run("""
+for dtype in "f4", "f2", "f8", "?", "i8", "u1":
+    for shape in (), (1,), (0, 3), (2, 2):
+        a = np.ones(shape, dtype)
+        x = hg.array(a)
+        own = x.numpy()
+        assert own.dtype == a.dtype and own.shape == shape and (own == a).all() and x.tolist() == a.tolist(), (dtype, shape)
+try: hg.ones((3,)).astype("bfloat16").numpy()
+except BufferError as error: assert "cast it to float32" in str(error)
+else: assert False
+""")
