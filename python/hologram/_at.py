@@ -92,7 +92,8 @@ class Elements:
         return update(x, read, split.back(often(split.flat.astype(wide), number, rows).astype(x.dtype)))
 
 
-# Of x as [before, elements, after] the contributions [before, sources, after] go to the elements with these numbers.
+# Of x as [before, elements, after] the contributions [before, sources, after] go to the elements with these numbers. The scatter
+# tells of a number that is out of range.
 
 def _sums(x: Array, number: Array, value: Array) -> Array:
     return _core.scatter_add(x, number[None, :, None], value, 1)
@@ -100,7 +101,7 @@ def _sums(x: Array, number: Array, value: Array) -> Array:
 
 def _products(x: Array, number: Array, value: Array) -> Array:
     to, value = _folded(x, number, value, _core.mul, lambda value: 1)
-    return _core.scatter(x, to[None, :, None], _core.take(x, to, 1, "fault") * value, 1, "fault")
+    return _core.scatter(x, to[None, :, None], _core.take(x, to, 1, "clamp") * value, 1, "fault")
 
 
 def _minima(x: Array, number: Array, value: Array) -> Array:
@@ -130,7 +131,7 @@ def _maxima(x: Array, number: Array, value: Array) -> Array:
 
 def _extremes(x: Array, number: Array, value: Array, either: Callable[..., Array]) -> Array:
     to, value = _folded(x, number, value, either, lambda value: value)
-    return _core.scatter(x, to[None, :, None], either(_core.take(x, to, 1, "fault"), value), 1, "fault")
+    return _core.scatter(x, to[None, :, None], either(_core.take(x, to, 1, "clamp"), value), 1, "fault")
 
 
 def _bits_of(x: Array) -> Array:
@@ -145,14 +146,14 @@ def _like(x: Array, value: Any, dtype: str) -> Array:
 def _folded(x: Array, number: Array, value: Array, combine: Callable[..., Array],
             neutral: Callable[[Array], Any]) -> tuple[Array, Array]:
     """The contributions in the order of their elements' numbers, which come first and count from the start, each as F of all for
-    that element."""
+    that element. What is taken here is there: nothing of it could tell of a number of the caller's."""
     from hologram._sorting import argsort, searchsorted
 
     size = x.shape[1]
     if not number.dtype.name.startswith("u"):
         number = _core.where(number < 0, number.astype("int64") + size, number.astype("int64"))
     order = argsort(number)
-    to, value = _core.take(number, order), _core.take(value, order, 1)
+    to, value = _core.take(number, order, 0, "clamp"), _core.take(value, order, 1, "clamp")
     first, behind = searchsorted(to, to), searchsorted(to, to, side="right")
     rank = _core.arange(0, to.size, 1, "int64") - first
     of_chunk, chunk = rank % _CHUNK, rank // _CHUNK
@@ -161,7 +162,7 @@ def _folded(x: Array, number: Array, value: Array, combine: Callable[..., Array]
     if to.size > _CHUNK:
         chunks = _core.where(of_chunk == 0, (count + (_CHUNK - 1)) // _CHUNK, 0)
         value = _fold(value, chunk, chunks, _CHUNK, combine, neutral)
-    return to, _core.take(value, first, 1)
+    return to, _core.take(value, first, 1, "clamp")
 
 
 def _fold(value: Array, rank: Array, count: Array, stride: int, combine: Callable[..., Array], neutral: Callable[[Array], Any]) -> Array:

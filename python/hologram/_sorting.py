@@ -15,9 +15,6 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
 _CHUNK = 256  # of a running sum
-_FEW = 128  # are sorted by counting
-_MOST = 1 << 24  # elements that a set is made of: more take minutes to sort
-_SIDE = 128  # numbers that lie side by side where they are compared with others
 
 
 def _at_end(name: str, x: Any, axis: Any) -> Any:
@@ -111,14 +108,6 @@ def _numbers(shape: tuple[int, ...]) -> Any:
     return _core.arange(0, shape[-1], 1, "int64").broadcast_to(shape)
 
 
-def _order_of_few(keys: Any) -> Any:
-    """By counting what comes before each."""
-    number = _numbers(keys.shape)
-    mine, other = keys[..., None], keys[..., None, :]
-    before = _core.logical_or(other < mine, _core.logical_and(other == mine, number[..., None, :] < number[..., None]))
-    return _core.scatter(number, _core.sum(before, -1), number)
-
-
 def _order_of_two(keys: Any) -> Any:
     """Of 0 and 1: those that are 0 come first, in the order that they have."""
     number, zero = _numbers(keys.shape), keys == 0
@@ -126,86 +115,24 @@ def _order_of_two(keys: Any) -> Any:
     return _core.scatter(number, _core.where(zero, zeros_up_to - 1, number - zeros_up_to + _part(zeros_up_to, -1, None)), number)
 
 
-def _exchanged(x: Any, step: int) -> Any:
-    """[before, numbers, behind]: each number and the one `step` away from it along the axis in the middle, the smaller first."""
-    pairs = x.reshape((-1, 2, step * x.shape[2]))
-    other, is_first = _core.flip(pairs, (1,)), (_core.arange(0, 2, 1, "int32") == 0)[:, None]
-    return _core.where(is_first, _core.minimum(pairs, other), _core.maximum(pairs, other)).reshape(x.shape)
-
-
-def _turned(x: Any, width: int) -> Any:
-    """All bits of every second run of 2 * width numbers turned round, and back again of every second one of width: what is ascending
-    from now on will descend there. The last run, of all numbers, is to ascend."""
-    which = _core.arange(0, 2, 1, "int32")
-    turn = which[:, None] if width > 1 else which[:, None] & 0
-    shape: tuple[int, ...] = (-1, 2, width * x.shape[2])
-    if 2 * width < x.shape[1]:
-        turn, shape = which[:, None, None] ^ turn, (-1, 2, *shape[1:])
-    return (x.reshape(shape) ^ (-turn).astype(x.dtype)).reshape(x.shape)
-
-
-def _sorted(x: Any) -> Any:
-    """Rows of 2**k different unsigned numbers, ascending: Batcher's bitonic network (1968). What is compared lies far apart, so that
-    neighbours in memory do the same: many rows side by side; of a long row pieces, while numbers of one are compared."""
-    rows, size = x.shape
-    many = rows >= _SIDE // 2
-    x = _core.pad(x.transpose((1, 0)), None, (0, 0), (0, -rows % _SIDE))[None] if many else x[..., None]
-    piece = _SIDE if size >= _SIDE * _SIDE and not many else 1
-    is_aside, width = False, 1
-
-    def put_aside(wanted: bool) -> None:
-        nonlocal x, is_aside
-        if wanted != is_aside:
-            x = x.reshape((rows, size // piece, piece) if wanted else (rows, piece, size // piece)).transpose((0, 2, 1))
-            x, is_aside = x if wanted else x.reshape((rows, size, 1)), wanted
-
-    while width < size:
-        put_aside(4 * width <= piece)
-        x, step = _turned(x, width), width
-        while step > 0:
-            put_aside(step < piece)
-            x, step = _exchanged(x, step), step // 2
-        width *= 2
-    put_aside(False)
-    return x[0, :, :rows].transpose((1, 0)) if many else x[..., 0]
-
-
-def _order_of_many(keys: Any, bits: int) -> Any:
-    """By sorting keys with the numbers of elements behind them; of keys too long for that by their lower half, then by the upper."""
-    size = keys.shape[-1]
-    length = (size - 1).bit_length()
-    if bits + length > 64:
-        low = _order_of_many(keys & (1 << bits // 2) - 1, bits // 2)
-        return _core.take_along(low, _order_of_many(_core.take_along(keys, low, -1) >> bits // 2, bits // 2), -1)
-    kind = "uint32" if bits + length <= 32 else "uint64"
-    pairs = (keys.astype(kind) << length) + _core.arange(0, size, 1, kind)
-    behind = _core._scalar((1 << (32 if kind == "uint32" else 64)) - 1, kind)
-    pairs = _core.pad(pairs, behind, (0, 0), (0, (1 << length) - size))
-    return (_part(_sorted(pairs), None, size) & (1 << length) - 1).astype("int64")
-
-
-def _order(x: Any, descending: Any) -> Any:
-    """argsort along the last axis of an array that has at least one."""
-    bits = 1 if x.dtype.kind == "bool" else 32 if x.dtype.kind == "float" and x.dtype.itemsize < 4 else 8 * x.dtype.itemsize
-    keys, size = _keys(x), x.shape[-1]
-    if descending:
-        keys = keys ^ 1 if bits == 1 else ~keys
-    flat = keys.reshape((_count(x.shape[:-1]), size))
-    if flat.size == 0:
-        return zeros(x.shape, "int64", device=x.device)
-    order = _order_of_few(flat) if size <= _FEW else _order_of_two(flat) if bits == 1 else _order_of_many(flat, bits)
-    return order.reshape(x.shape)
+def _ordered(x: Any, axis: int, descending: Any) -> tuple[Any, Any]:
+    """The elements along an axis in their order, and the numbers that they had."""
+    if x.dtype.kind != "bool" or x.size == 0:
+        return _core.sort_with_places(x, axis, bool(descending))
+    rows = _at_end("sort", x, axis)
+    keys = rows.astype("uint8") ^ 1 if descending else rows.astype("uint8")
+    order = _back(_order_of_two(keys), axis)
+    return _core.take_along(x, order, axis, "clamp"), order
 
 
 def argsort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
     """The numbers of the elements along an axis in their order; equal ones stay in theirs."""
-    return _back(_order(_at_end("argsort", x, axis), descending), axis)
+    return _ordered(x, axis_of("argsort", x.ndim, axis), descending)[1]
 
 
 def sort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
     """The elements along an axis in their order."""
-    x = _at_end("sort", x, axis)
-    return _back(_core.take_along(x, _order(x, descending), -1) if x.size else x, axis)
+    return _ordered(x, axis_of("sort", x.ndim, axis), descending)[0]
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None) -> Any:
@@ -230,7 +157,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None)
 
 def places(mask: Any) -> Any:
     """The numbers of the elements of a vector of bool that hold. How many there are is read at once."""
-    return _part(_order(mask, True), None, int(_core.sum(mask))) if mask.size else zeros((0,), "int64", device=mask.device)
+    return _part(_ordered(mask, 0, True)[1], None, int(_core.sum(mask))) if mask.size else zeros((0,), "int64", device=mask.device)
 
 
 # ---- sets -------------------------------------------------------------------------------------------------------------
@@ -243,13 +170,10 @@ unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indi
 def unique_all(x: Any, /) -> Any:
     """The values of x, each once and sorted, where each stands first, which of them each element is, and how often each occurs."""
     flat = x.reshape(-1)
-    if flat.size > _MOST:
-        raise _core.Unsupported(f"unique of {flat.size} elements: it takes at most 2^24; do it in parts, and once more of their values")
     if flat.size == 0:
         none = zeros((0,), "int64", device=x.device)
         return unique_all_result(flat, none, none.reshape(x.shape), none)
-    order = _order(flat, False)
-    ordered = _core.take(flat, order)
+    ordered, order = _ordered(flat, 0, False)
     is_first = _core.concatenate([full((1,), True), ordered[1:] != ordered[:-1]], axis=0)
     starts = places(is_first)
     ends = _core.concatenate([starts[1:], full((1,), flat.size, "int64")], axis=0)

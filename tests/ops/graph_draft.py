@@ -305,13 +305,16 @@ class Draft:
         axis, bounds = self.r.randrange(len(v.shape)), self.r.choice(BOUNDS)
         length = v.shape[axis]
         found, w = self.some(lambda w: w.kind in INTEGERS and len(w.shape) < 3 and np.prod(w.shape) < 200)
-        name = self.r.choice(("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding"))
+        name = self.r.choice(("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding", "sort_with_places"))
         if name == "take":
             if found is None or bounds != "clamp" or self.r.random() < 0.5:
                 found = self.numbers(self.shape_of_index(), length, bounds)
             if bounds == "wrap":
                 found = self.g.add("axis_numbers", found, number=axis, length=length)
             return self.g.add(name, n, found, axis=axis, bounds=bounds)
+        if name == "sort_with_places":
+            down, result = self.r.randint(0, 1), self.r.randint(0, 1)
+            return v.kind in types_of(name, 0) and self.g.add(name, n, axis=axis, descending=down, result=result)
         if name == "embedding":
             return self.g.add(name, n, self.numbers(self.shape_of_index(), v.shape[0], "fault"))
         if name == "one_hot":

@@ -1,5 +1,6 @@
 /* test_plan.c - into how many launches a computation is cut, and why: what is computed anew rather than written and
  * read, and what happens where no single launch can hold a group. Their bits are the tests' in tests/ops. */
+#include "ops/graph/ops_tuning.h"
 #include "ops/plan/plan_computation.h"
 
 #include "check.h"
@@ -252,6 +253,38 @@ static void test_long_rows(void) {
   }
 }
 
+static hg_computation *sorted_rows(void) {
+  hg_computation *c = begin();
+  hg_value x = input(c, 2, UINT64_C(2) << OPS_SORT_TILE_BITS), results[2];
+  CHECK_EQ_U64(hg_compute_all(c, HG_OP_sort_with_places, &x, 1, NULL, 0, results, 2), HG_OK);
+  for (uint32_t k = 0; k < 2; k++) put_out(c, results[k]);
+  return c;
+}
+
+/* ---- several results --------------------------------------------------------------------------------------------- */
+
+/* Keys, and a sort of rows that one block has, whichever of its results is wanted; of longer ones launches merge runs.
+ */
+static void test_results_of_one_launch(void) {
+  static const ops_target *const targets[] = {&processor, &gpu};
+  const uint64_t tile = UINT64_C(1) << OPS_SORT_TILE_BITS;
+  for (uint32_t i = 0; i < 6; i++) {
+    hg_computation *c = begin();
+    hg_value x = input(c, 3, tile), results[2];
+    CHECK_EQ_U64(hg_compute_all(c, HG_OP_sort_with_places, &x, 1, NULL, 0, results, 2), HG_OK);
+    for (uint32_t k = 0; k < 2; k++)
+      if ((i % 3 + 1) >> k & 1) put_out(c, results[k]);
+    CHECK_EQ_U64(launches_of(c, targets[i / 3], NULL), 2);
+  }
+  for (uint64_t levels = 1; levels <= 4; levels++) {
+    hg_computation *c = begin();
+    hg_value x = input(c, 1, tile << levels);
+    put_out(c, hg_compute(c, HG_OP_sort_with_places, &x, 1, NULL, 0));
+    uint64_t apart = levels + (levels > OPS_SORT_LEVELS); /* each merge: a launch for so many levels, and its tiles */
+    CHECK_EQ_U64(launches_of(c, &gpu, NULL), 2 + apart + levels);
+  }
+}
+
 /* ---- memory runs out --------------------------------------------------------------------------------------------- */
 
 static void check_failures(hg_computation *made, long least) {
@@ -369,6 +402,8 @@ int main(void) {
   test_many_views();
   test_reshapes();
   test_long_rows();
+  test_results_of_one_launch();
+  check_failures(sorted_rows(), 20);
   check_failures(sum_of(40), 20);
   check_failures(many_results(), 20);
   return check_report();

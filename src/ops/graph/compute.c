@@ -136,6 +136,7 @@ static uint32_t make(const ops_request *request, value_id *results) {
       [OPS_KIND_gather] = ops_make_gather,       [OPS_KIND_random] = ops_make_random,
       [OPS_KIND_join] = ops_make_join,           [OPS_KIND_create] = ops_make_create};
   if (request->row->kind == OPS_KIND_formula) return ops_make_formula(request, results);
+  if (request->row->kind == OPS_KIND_sort) return ops_make_sort(request, results);
   results[0] = makers[request->row->kind](request);
   return results[0] != 0;
 }

@@ -80,6 +80,7 @@ value_id ops_make_gather(const ops_request *request);
 value_id ops_make_random(const ops_request *request);
 value_id ops_make_join(const ops_request *request);
 value_id ops_make_create(const ops_request *request);
+uint32_t ops_make_sort(const ops_request *request, value_id *results);
 uint32_t ops_make_formula(const ops_request *request, value_id *results);
 
 /* Axes of a list argument as bits; 0 and refused where one does not exist or stands twice. */
@@ -96,6 +97,8 @@ value_id ops_compare_kinds(hg_computation *c, atlas_op op, value_id a, value_id 
 /* An operation by its code on values of one shape and type: for makers. */
 value_id ops_binary(hg_computation *c, atlas_op op, value_id a, value_id b);
 value_id ops_unary(hg_computation *c, atlas_op op, value_id a);
+/* The bits of numbers read as another type of the same width. */
+value_id ops_read_as(hg_computation *c, value_id x, atlas_type type);
 /* The f16 or bf16 value that was widened to this one, where it was: for makers that widen by themselves. */
 value_id ops_before_widening(const hg_computation *c, value_id value);
 /* A constant of a shape. */

@@ -276,6 +276,15 @@ static void flow_gather(ops_gradient *g, const ops_node *node, value_id amount) 
   ops_flow(g, node->input[0], scatter(c, node, 1, zeros, index, ops_cast(c, amount, wide)));
 }
 
+/* Each back to where it was: places differ. */
+static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
+  hg_computation *c = g->c;
+  ops_shape shape = node->shape;
+  value_id places = ops_result_of(c, g->at, 1, ATLAS_i64), zeros = ops_full(c, (atlas_type)node->type, 0, &shape);
+  ops_node like = {.bounds = OPS_CLAMP, .axis = node->axis};
+  ops_flow(g, node->input[1], scatter(c, &like, 0, zeros, places, amount));
+}
+
 static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   value_id index = node->input[1], taken = gather(c, node, amount, index);
@@ -298,7 +307,7 @@ static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount)
 
 #define flow_none NULL
 static void (*const flows[OPS_NODE_KINDS])(ops_gradient *g, const ops_node *node, value_id amount) = {
-#define OPS_NODE_KIND(id, name, inputs, work, passes, is, has, term, flow, launch) [OPS_##id] = flow_##flow,
+#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch) [OPS_##id] = flow_##flow,
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND
 };

@@ -23,8 +23,9 @@ value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 const ops_kind_row ops_kinds[OPS_NODE_KINDS] = {
-#define OPS_NODE_KIND(id, called, takes, costs, reads, properties, lists, term, flow, launch) \
-  [OPS_##id] = {.name = called, .inputs = takes, .work = costs, .passes = reads, .is = properties, .has = lists},
+#define OPS_NODE_KIND(id, called, takes, gives, costs, reads, properties, lists, term, flow, launch)                \
+  [OPS_##id] = {.name = called, .inputs = takes, .results = gives, .work = costs, .passes = reads, .is = properties, \
+                .has = lists},
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND
 };
@@ -91,6 +92,12 @@ value_id ops_add(hg_computation *c, const ops_node *node) {
     return ops_failed(c, HG_OUT_OF_MEMORY, "no memory for a computation of %zu nodes", c->nodes.count);
   places[at] = (uint32_t)c->nodes.count;
   return places[at];
+}
+
+value_id ops_result_of(hg_computation *c, value_id first, uint32_t index, atlas_type type) {
+  if (first == 0) return 0;
+  return ops_add(c, &(ops_node){.kind = OPS_RESULT, .type = (uint8_t)type, .index = index, .input = {first},
+                                .shape = ops_at(c, first)->shape});
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */

@@ -34,7 +34,8 @@ enum {
   OPS_IN_MEMORY = 32,     /* a launch has written it, whatever becomes of it: updates may be written over it */
   OPS_BY_NUMBER = 64,     /* input 1 are numbers along `axis`, which may be out of range: `bounds` */
   OPS_TAKES = 128,        /* from input 0, which lies in a storage */
-  OPS_SHAPE_FOLLOWS = 256 /* from its inputs', or it is none */
+  OPS_SHAPE_FOLLOWS = 256, /* from its inputs', or it is none */
+  OPS_OF_ANOTHER = 512     /* a further result of its input, whose launch writes it */
 };
 
 /* Lists of ops_node.view. */
@@ -43,7 +44,7 @@ enum { OPS_AXES = 1, OPS_STEPS = 2, OPS_STARTS = 4 };
 /* A row of kinds.def. */
 typedef struct ops_kind_row {
   const char *name;
-  uint8_t inputs, work, passes, has;
+  uint8_t inputs, results, work, passes, has;
   uint16_t is;
 } ops_kind_row;
 
@@ -71,7 +72,7 @@ typedef struct ops_node {
   };
   uint8_t axis;
   uint32_t axes;  /* bits, of REDUCE; of RESHAPE see ops_is_named */
-  uint32_t index; /* of INPUT */
+  uint32_t index; /* of INPUT; of RESULT its number, from 1 on */
   value_id input[3];
   uint64_t bits;  /* CONSTANT; of RESHAPE likewise */
   ops_shape shape;
@@ -137,6 +138,14 @@ static inline uint64_t ops_count(const ops_shape *shape) {
 /* Adds a node, or finds the equal one. Nothing of it is checked: types and shapes are the caller's to have right.
  * 0, and the error kept, where there is no memory. */
 value_id ops_add(hg_computation *c, const ops_node *node);
+
+/* Result `index`, from 1 on, of a node with several, of the shape of the first: its kind's row says how many. */
+value_id ops_result_of(hg_computation *c, value_id first, uint32_t index, atlas_type type);
+
+/* The node that has a launch for what the value is a result of. */
+static inline value_id ops_first_result(const hg_computation *c, value_id value) {
+  return ops_kind_is(ops_at(c, value), OPS_OF_ANOTHER) ? ops_at(c, value)->input[0] : value;
+}
 
 /* Of the shape of its input, whose numbers are of elements along the one axis in `axes`, which has `bits` of them. */
 static inline int ops_is_named(const ops_node *node) { return node->kind == OPS_RESHAPE && node->axes != 0; }

@@ -122,7 +122,6 @@ uint32_t ops_argument_count(const ops_row *row) {
 
 /* The results stand behind the last semicolon, commas between them. */
 uint32_t ops_output_count(const ops_row *row) {
-  if (row->kind != OPS_KIND_formula) return 1;
   const char *last = strrchr(row->formula, ';');
   uint32_t count = 1;
   int depth = 0;

@@ -15,6 +15,7 @@ typedef enum ops_row_kind {
   OPS_KIND_random,
   OPS_KIND_join,
   OPS_KIND_create,
+  OPS_KIND_sort,
   OPS_KIND_formula
 } ops_row_kind;
 
@@ -61,7 +62,7 @@ int ops_choice_of(ops_word preset, ops_word word);
 int ops_choice_count(ops_word preset);
 
 uint32_t ops_argument_count(const ops_row *row);
-/* How many results a row's formula has; 1 of primitives. */
+/* How many results a row has: its formula's. */
 uint32_t ops_output_count(const ops_row *row);
 
 #endif

@@ -59,14 +59,15 @@ static hg_status sort_values(const hg_allocator *allocator, value_id *values, si
 /* By kind of node: who writes the launch that such a node has for itself. */
 #define ops_write_none NULL
 static hg_status (*const alone[OPS_NODE_KINDS])(const ops_group *group) = {
-#define OPS_NODE_KIND(id, name, inputs, work, passes, is, has, term, flow, launch) [OPS_##id] = ops_write_##launch,
+#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch) \
+  [OPS_##id] = ops_write_##launch,
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND
 };
 #undef ops_write_none
 
 static hg_status write_group(const planner *p, const ops_group *group) {
-  const ops_node *first = ops_at(p->c, group->results[0]);
+  const ops_node *first = ops_at(p->c, ops_first_result(p->c, group->results[0]));
   uint32_t number = p->cluster_of[group->results[0] - 1] - 1;
   uint8_t kind = ((const cluster *)p->clusters.data)[number].kind;
   if (kind == MAP) return ops_write_map(group);

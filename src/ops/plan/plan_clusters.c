@@ -395,6 +395,13 @@ static hg_status choose_cluster(planner *p, uint32_t index, const reading *r, in
   return HG_OK;
 }
 
+/* A further result is written by the launch of the first. */
+static void put_beside_first(planner *p, uint32_t index) {
+  uint32_t number = p->cluster_of[node_at(p, index)->input[0] - 1] - 1;
+  cluster_at(p, number)->updates |= (p->ends[index] & UPDATES) != 0;
+  add_node(p, number, index);
+}
+
 static hg_status put_in_cluster(planner *p, uint32_t index) {
   int is_box = (p->boxes[index] & PLAN_BOX) != 0, may_join = (p->flags & HG_NO_FUSION) == 0 && !is_box;
   uint32_t into = 0;
@@ -428,7 +435,8 @@ static hg_status join_beside(planner *p) {
 hg_status hg_plan_clusters(planner *p) {
   for (uint32_t i = 0; i < p->node_count; i++) {
     if (!p->live[i] || p->is_inline[i] || node_at(p, i)->kind == OPS_INPUT) continue;
-    HG_TRY(put_in_cluster(p, i));
+    if (ops_kind_is(node_at(p, i), OPS_OF_ANOTHER)) put_beside_first(p, i);
+    else HG_TRY(put_in_cluster(p, i));
     HG_TRY(hg_plan_come_before(p, i));
     HG_TRY(hg_patience_ask(p->plan->target.patience));
   }

@@ -171,7 +171,8 @@ static uint32_t best_inline(const planner *p, const cuts *s, uint32_t all) {
   return best;
 }
 
-/* It is a cluster, and what comes after reads it; what has been written has computed it anew. */
+/* It is a cluster, and what comes after reads it; what has been written has computed it anew. Further results of a node
+ * stay with it. */
 static hg_status take_out(planner *p, cuts *s, plan_parts *out) {
   const ops_node *node = node_at(p, out->nodes[0]);
   uint32_t all = 1;
@@ -186,9 +187,10 @@ static hg_status take_out(planner *p, cuts *s, plan_parts *out) {
   if (best == UINT32_MAX) return HG_UNSUPPORTED; /* with the sentence of who refused it */
   HG_TRY(add_cluster(p, &(cluster){.kind = MAP, .space = node_at(p, best)->shape}, &number));
   p->cluster_of[best] = number + 1;
-  out->nodes[1] = out->nodes[0], out->numbers[1] = s->number;
+  memmove(out->nodes + 1, out->nodes, out->count * sizeof *out->nodes);
+  for (uint32_t k = 1; k <= out->count; k++) out->numbers[k] = s->number;
   out->nodes[0] = best, out->numbers[0] = number;
-  out->count = 2;
+  out->count++;
   return hg_plan_give_storage(p, best);
 }
 
@@ -213,8 +215,9 @@ hg_status hg_plan_split(planner *p, uint32_t number, const uint32_t *nodes, uint
   const hg_allocator *allocator = &p->plan->allocator;
   cuts s = {.number = number};
   hg_status status = begin_cuts(p, &s, nodes, count, out);
-  if (status == HG_OK && count > 1) status = find_readers(p, &s);
-  if (status == HG_OK) status = count > 1 ? halve(p, &s, out->numbers) : take_out(p, &s, out);
+  int is_one = count == 1 || cluster_at(p, number)->kind == ALONE;
+  if (status == HG_OK && !is_one) status = find_readers(p, &s);
+  if (status == HG_OK) status = is_one ? take_out(p, &s, out) : halve(p, &s, out->numbers);
   hg_array_release(allocator, &s.nodes);
   hg_array_release(allocator, &s.work);
   hg_release(allocator, s.last_reader);

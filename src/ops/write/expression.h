@@ -132,6 +132,11 @@ void ops_register_free(ops_code *code, uint16_t reg);
 uint16_t ops_index_of(ops_code *code, uint32_t reg);
 uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord);
 
+/* The coordinates below `end` that have no register yet, in registers of their own, i64: those of `axes` (bits) from a
+ * number of `count`, `from` of type `is`, the last one fastest; 0 the others. */
+void ops_split(ops_code *code, const ops_shape *shape, uint32_t axes, uint32_t end, uint64_t count, atlas_operand from,
+               atlas_type is);
+
 /* A scalar parameter with this value (of the index type unless said): equal values are one parameter. */
 atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits);
 /* A buffer parameter for a storage; the same one for the same storage. */

@@ -99,6 +99,17 @@ typedef struct ops_group {
   uint32_t result_count;
 } ops_group;
 
+/* Where the group's launch writes result `index` of a node of it, the first being 0; 1 + a storage, 0: nowhere. */
+static inline uint32_t ops_storage_of_result(const ops_group *group, value_id first, uint32_t index) {
+  for (uint32_t i = 0; i < group->result_count; i++) {
+    value_id value = group->results[i];
+    int is_further = value != first;
+    if (ops_first_result(group->computation, value) != first || is_further != (index != 0)) continue;
+    if (!is_further || ops_at(group->computation, value)->index == index) return group->storage_of[value - 1];
+  }
+  return 0;
+}
+
 /* Of a result's storage: it updates an input in place. */
 static inline int ops_is_over_input(const ops_plan *plan, uint32_t storage) {
   return ((const ops_storage *)plan->storages.data)[storage].kind == OPS_OF_INPUT;
@@ -123,6 +134,7 @@ hg_status ops_write_maps(const ops_group *groups, uint32_t count); /* several of
 hg_status ops_write_rows(const ops_group *group);     /* reductions along one set of axes, and around them */
 hg_status ops_write_contract(const ops_group *group); /* one contraction with prologue and epilogue */
 hg_status ops_write_scatter(const ops_group *group);  /* one OPS_SCATTER */
+hg_status ops_write_sort(const ops_group *group);     /* one OPS_SORT and its places */
 
 /* A zeroed step behind those in plan->made; it moves when there is another one. NULL: no memory, a failure. */
 ops_step *ops_new_step(ops_plan *plan);

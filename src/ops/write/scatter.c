@@ -64,30 +64,10 @@ atlas_operand ops_scatter_scalar(scatter_launch *l, uint64_t value) {
   return ops_scalar_of(&l->code, ATLAS_i64, value);
 }
 
-/* A number of so many, `from` of type `is`, as coordinates of these axes (bits), the last one fastest; zeros for the
- * others. */
+/* The shape's coordinates, and the one for the other number. */
 static void split(scatter_launch *l, const ops_shape *shape, uint32_t axes, uint64_t count, atlas_operand from,
                   atlas_type is) {
-  atlas_type type = count <= UINT32_MAX ? ATLAS_u32 : ATLAS_u64;
-  uint16_t rest = ops_register(&l->code), part = ops_register(&l->code);
-  atlas_emit2(l->code.builder, atlas_bytes(type) == atlas_bytes(is) ? ATLAS_OP_bitcast : ATLAS_OP_cvt, type, is,
-              atlas_reg(rest), from);
-  for (uint32_t i = shape->rank + 1; i-- > 0;) {
-    if (l->code.variable[i] != OPS_NO_REGISTER) continue;
-    uint16_t own = l->code.variable[i] = ops_register(&l->code);
-    if (i == shape->rank || (axes >> i & 1) == 0) {
-      atlas_emit(l->code.builder, ATLAS_OP_movi, ATLAS_i64, 2, atlas_reg(own), atlas_int_const(ATLAS_i64, 0));
-      continue;
-    }
-    int is_first = (axes & ((1u << i) - 1)) == 0;
-    atlas_operand size = ops_scalar_of(&l->code, type, shape->size[i]);
-    if (!is_first) ops_scatter_emit(l, ATLAS_OP_rem, type, part, atlas_reg(rest), size);
-    if (!is_first) ops_scatter_emit(l, ATLAS_OP_div, type, rest, atlas_reg(rest), size);
-    atlas_emit2(l->code.builder, type == ATLAS_u64 ? ATLAS_OP_bitcast : ATLAS_OP_cvt, ATLAS_i64, type, atlas_reg(own),
-                atlas_reg(is_first ? rest : part));
-  }
-  ops_register_free(&l->code, rest);
-  ops_register_free(&l->code, part);
+  ops_split(&l->code, shape, axes & ~(1u << shape->rank), shape->rank + 1, count, from, is);
 }
 
 /* The lane's number as coordinates of these axes (bits). */
