@@ -106,44 +106,18 @@ static uint64_t load_constant(machine *m, lane *l, const atlas_insn *insn) {
   return value;
 }
 
-/* Memory holds values in the machine's own byte order, as the host's arrays do. */
-static uint64_t read_value(const uint8_t *address, uint32_t size) {
-  uint8_t u8;
-  uint16_t u16;
-  uint32_t u32;
-  uint64_t u64;
-  switch (size) {
-  case 1: memcpy(&u8, address, 1); return u8;
-  case 2: memcpy(&u16, address, 2); return u16;
-  case 4: memcpy(&u32, address, 4); return u32;
-  default: memcpy(&u64, address, 8); return u64;
-  }
-}
-
-static void write_value(uint8_t *address, uint32_t size, uint64_t value) {
-  uint8_t u8 = (uint8_t)value;
-  uint16_t u16 = (uint16_t)value;
-  uint32_t u32 = (uint32_t)value;
-  switch (size) {
-  case 1: memcpy(address, &u8, 1); break;
-  case 2: memcpy(address, &u16, 2); break;
-  case 4: memcpy(address, &u32, 4); break;
-  default: memcpy(address, &value, 8); break;
-  }
-}
-
 uint64_t atlas_machine_load(machine *m, lane *l, const atlas_insn *insn) {
   if (insn->op == ATLAS_OP_ldc) return load_constant(m, l, insn);
   const uint8_t *address = resolve(m, l, insn);
   if (address == NULL) return 0;
-  uint64_t value = read_value(address, atlas_bytes((atlas_type)insn->type));
+  uint64_t value = atlas_read_value(address, atlas_bytes((atlas_type)insn->type));
   return insn->type == ATLAS_bool ? value != 0 : value;
 }
 
 void atlas_machine_store(machine *m, lane *l, const atlas_insn *insn) {
   uint8_t *address = resolve(m, l, insn);
   if (address == NULL) return;
-  write_value(address, atlas_bytes((atlas_type)insn->type), atlas_machine_source(m, l, &insn->operand[1]));
+  atlas_write_value(address, atlas_bytes((atlas_type)insn->type), atlas_machine_source(m, l, &insn->operand[1]));
 }
 
 uint64_t atlas_machine_atomic(machine *m, lane *l, const atlas_insn *insn) {
@@ -151,9 +125,10 @@ uint64_t atlas_machine_atomic(machine *m, lane *l, const atlas_insn *insn) {
   if (address == NULL) return 0;
   atlas_type type = (atlas_type)insn->type;
   uint32_t size = atlas_bytes(type);
-  uint64_t old = read_value(address, size);
+  uint64_t old = atlas_read_value(address, size);
   uint64_t a = atlas_machine_source(m, l, &insn->operand[2]);
   uint64_t b = insn->op == ATLAS_OP_atom_cas ? atlas_machine_source(m, l, &insn->operand[3]) : 0;
-  write_value(address, size, atlas_update(insn->op, type, old, a, b)); /* lanes run one at a time: none comes between */
+  atlas_write_value(address, size,
+                    atlas_update(insn->op, type, old, a, b)); /* lanes run one at a time: none comes between */
   return old;
 }

@@ -21,6 +21,32 @@ static inline double atlas_as_f64(uint64_t bits) {
   return value;
 }
 
+/* Memory holds values in the machine's own byte order, as the host's arrays do. */
+static inline uint64_t atlas_read_value(const void *address, uint32_t bytes) {
+  uint8_t u8;
+  uint16_t u16;
+  uint32_t u32;
+  uint64_t u64;
+  switch (bytes) {
+  case 1: memcpy(&u8, address, 1); return u8;
+  case 2: memcpy(&u16, address, 2); return u16;
+  case 4: memcpy(&u32, address, 4); return u32;
+  default: memcpy(&u64, address, 8); return u64;
+  }
+}
+
+static inline void atlas_write_value(void *address, uint32_t bytes, uint64_t value) {
+  uint8_t u8 = (uint8_t)value;
+  uint16_t u16 = (uint16_t)value;
+  uint32_t u32 = (uint32_t)value;
+  switch (bytes) {
+  case 1: memcpy(address, &u8, 1); break;
+  case 2: memcpy(address, &u16, 2); break;
+  case 4: memcpy(address, &u32, 4); break;
+  default: memcpy(address, &value, 8); break;
+  }
+}
+
 /* The canonical quiet NaN of a floating-point type (storage types included). */
 uint64_t atlas_canonical_nan(atlas_type type);
 

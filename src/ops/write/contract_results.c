@@ -82,3 +82,11 @@ atlas_type ops_contract_index_type(const contract *c) {
   }
   return c->batch * c->m * c->n < UINT64_C(1) << 31 ? ATLAS_u32 : ATLAS_i64;
 }
+
+hg_status ops_contract_begin(contract *c, ops_step *step, const char *name, contract_results *results) {
+  HG_TRY(ops_contract_results(c, results));
+  HG_TRY(ops_code_begin(&c->code, &c->terms, step, name));
+  if (c->parts > 1) c->code.partials[c->code.partial_count++] = c->partial;
+  c->code.index_type = ops_contract_index_type(c);
+  return HG_OK;
+}

@@ -330,14 +330,12 @@ int ops_contract_is_thin(const contract *c) {
 
 hg_status ops_contract_thin(contract *c, ops_step *step) {
   contract_results results;
-  HG_TRY(ops_contract_results(c, &results));
-  HG_TRY(ops_code_begin(&c->code, &c->terms, step, "contract_thin"));
-  if (c->parts > 1) c->code.partials[c->code.partial_count++] = c->partial;
+  HG_TRY(ops_contract_begin(c, step, "contract_thin", &results));
   thin t;
   memset(&t, 0, sizeof t);
   t.c = c;
   t.builder = c->code.builder;
-  t.index = c->code.index_type = ops_contract_index_type(c);
+  t.index = c->code.index_type;
   t.sum = (atlas_type)c->sum_type;
   t.matrix = c->n == 1 ? &c->a : &c->b;
   t.vector = c->n == 1 ? &c->b : &c->a;

@@ -513,14 +513,12 @@ static void write_program(tiles *t, const contract_results *results) {
 
 hg_status ops_contract_tiles(contract *c, ops_step *step) {
   contract_results results;
-  HG_TRY(ops_contract_results(c, &results));
-  HG_TRY(ops_code_begin(&c->code, &c->terms, step, "contract"));
-  if (c->parts > 1) c->code.partials[c->code.partial_count++] = c->partial;
+  HG_TRY(ops_contract_begin(c, step, "contract", &results));
   tiles t;
   memset(&t, 0, sizeof t);
   t.c = c;
   t.builder = c->code.builder;
-  t.index = c->code.index_type = ops_contract_index_type(c);
+  t.index = c->code.index_type;
   t.sum = (atlas_type)c->sum_type;
   plan_bringing(&t, &t.a, &c->a, contract_tile_m(c));
   plan_bringing(&t, &t.b, &c->b, contract_tile_n(c));

@@ -89,6 +89,8 @@ atlas_type ops_contract_index_type(const contract *c);
 int ops_contract_is_dense(const contract *c, const ops_form *form);
 /* Fills it in. */
 hg_status ops_contract_results(contract *c, contract_results *results);
+/* That, and the code of a step that computes the contraction, or parts of it. */
+hg_status ops_contract_begin(contract *c, ops_step *step, const char *name, contract_results *results);
 /* Computes and stores them, where `sum` is the contraction's value at the coordinates. */
 void ops_contract_put(contract *c, const contract_results *results, uint16_t sum);
 /* Forgets all that was computed: what follows may run without it. */

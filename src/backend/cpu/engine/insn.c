@@ -44,7 +44,7 @@ static void convert(cpu_worker *w, const vector_insn *insn, const cpu_operands *
   uint32_t to_bytes = hg_cpu_element_bytes(insn->type), from_bytes = hg_cpu_element_bytes(insn->type2);
   (void)w;
   for (uint32_t i = 0; i < hg_cpu_chunks(o->count) * CPU_CHUNK; i++)
-    hg_cpu_write((uint8_t *)o->d + (size_t)i * to_bytes, to_bytes,
+    atlas_write_value((uint8_t *)o->d + (size_t)i * to_bytes, to_bytes,
                  atlas_convert((atlas_type)insn->type, (atlas_type)insn->type2, hg_cpu_source(o, 0, from_bytes, i)));
 }
 
@@ -149,7 +149,7 @@ static void class_insn(cpu_worker *w, const vector_insn *insn, const cpu_operand
   for (uint32_t i = 0; i < o->count; i++) {
     if (!hg_cpu_takes_part(o, i)) continue;
     uint64_t value = insn->op == ATLAS_OP_bound_map ? bound_map_of_lane(w, insn, o, i) : class_of_lane(w, insn, o, i);
-    if (o->d != NULL) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, value);
+    if (o->d != NULL) atlas_write_value((uint8_t *)o->d + (size_t)i * bytes, bytes, value);
   }
 }
 

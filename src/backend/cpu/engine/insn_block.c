@@ -11,7 +11,7 @@ static uint32_t bytes_of(const vector_insn *insn) { return hg_cpu_element_bytes(
 
 static void set_lane(const vector_insn *insn, const cpu_operands *o, uint32_t i, uint64_t value) {
   uint32_t bytes = bytes_of(insn);
-  if (o->d != NULL && hg_cpu_takes_part(o, i)) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, value);
+  if (o->d != NULL && hg_cpu_takes_part(o, i)) atlas_write_value((uint8_t *)o->d + (size_t)i * bytes, bytes, value);
 }
 
 static void set_all(const vector_insn *insn, const cpu_operands *o, uint64_t value) {
@@ -92,7 +92,7 @@ static void reduce(const cpu_worker *w, const vector_insn *insn, const cpu_opera
   uint64_t row[CPU_TILE_LANES];
   copy_row(insn, o, row);
   fold(row, o->count);
-  set_all(insn, o, hg_cpu_read(row, bytes_of(insn)));
+  set_all(insn, o, atlas_read_value(row, bytes_of(insn)));
 }
 
 static void scan(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {

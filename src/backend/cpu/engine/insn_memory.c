@@ -178,7 +178,7 @@ static int is_stretched(const vector_insn *insn, const array *a) {
 
 static uint64_t read_value(const vector_insn *insn, const uint8_t *address, uint32_t bytes) {
   if (address == NULL) return 0;
-  uint64_t value = hg_cpu_read(address, bytes);
+  uint64_t value = atlas_read_value(address, bytes);
   return insn->type == ATLAS_bool ? value != 0 : value;
 }
 
@@ -186,7 +186,7 @@ static void load_lanes(cpu_worker *w, const vector_insn *insn, const cpu_operand
   uint32_t bytes = hg_cpu_element_bytes(insn->type);
   for (uint32_t i = from; i < to; i++)
     if (hg_cpu_takes_part(o, i))
-      hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, read_value(insn, address_of(w, insn, o, i), bytes));
+      atlas_write_value((uint8_t *)o->d + (size_t)i * bytes, bytes, read_value(insn, address_of(w, insn, o, i), bytes));
 }
 
 /* Where the first lane's access goes; NULL after noting its fault, or if there is no lane. */
@@ -298,7 +298,7 @@ static void load_chunk(cpu_worker *w, const vector_insn *insn, const cpu_operand
   }
   k->gather[a->size_class](d, a->memory, position);
   for (uint32_t i = 0; i < CPU_CHUNK && mask == inside; i++)
-    if (!inside[i]) hg_cpu_write(d + (size_t)i * a->bytes, a->bytes, 0);
+    if (!inside[i]) atlas_write_value(d + (size_t)i * a->bytes, a->bytes, 0);
 }
 
 static void load_gathered(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
@@ -354,7 +354,7 @@ static void store_lanes(cpu_worker *w, const vector_insn *insn, const cpu_operan
   for (uint32_t i = from; i < to; i++) {
     if (!hg_cpu_takes_part(o, i)) continue;
     uint8_t *address = address_of(w, insn, o, i);
-    if (address != NULL) hg_cpu_write(address, bytes, hg_cpu_source(o, value, bytes, i));
+    if (address != NULL) atlas_write_value(address, bytes, hg_cpu_source(o, value, bytes, i));
   }
 }
 
@@ -446,13 +446,13 @@ static void update_lane(cpu_worker *w, const vector_insn *insn, const cpu_operan
     uint64_t a = hg_cpu_source(o, value, bytes, i);
     uint64_t b = insn->op == ATLAS_OP_atom_cas ? hg_cpu_source(o, value + 1, bytes, i) : 0;
     if (is_alone) {
-      old = hg_cpu_read(address, bytes);
-      hg_cpu_write(address, bytes, atlas_update(insn->op, (atlas_type)insn->type, old, a, b));
+      old = atlas_read_value(address, bytes);
+      atlas_write_value(address, bytes, atlas_update(insn->op, (atlas_type)insn->type, old, a, b));
     } else {
       old = exchange(insn, address, a, b);
     }
   }
-  if (o->d != NULL) hg_cpu_write((uint8_t *)o->d + (size_t)i * bytes, bytes, old);
+  if (o->d != NULL) atlas_write_value((uint8_t *)o->d + (size_t)i * bytes, bytes, old);
 }
 
 /* Sums whose old values are not used, in bounds: histograms and counters. */
@@ -496,7 +496,7 @@ static void update_chunk(cpu_worker *w, const vector_insn *insn, const cpu_opera
   for (uint32_t i = 0; i < lanes; i++) {
     if (mask == NULL || mask[i]) update_lane(w, insn, o, at + i, is_alone);
     else if (o->d != NULL && hg_cpu_takes_part(o, at + i))
-      hg_cpu_write((uint8_t *)o->d + (size_t)(at + i) * a->bytes, a->bytes, 0);
+      atlas_write_value((uint8_t *)o->d + (size_t)(at + i) * a->bytes, a->bytes, 0);
   }
 }
 

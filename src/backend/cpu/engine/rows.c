@@ -61,7 +61,7 @@ void hg_cpu_fill_row(void *row, uint32_t bytes, uint64_t value, uint32_t count) 
     memset(row, (int)(value & 0xff), elements);
     return;
   }
-  for (size_t i = 0; i < CPU_CHUNK; i++) hg_cpu_write((uint8_t *)row + i * bytes, bytes, value);
+  for (size_t i = 0; i < CPU_CHUNK; i++) atlas_write_value((uint8_t *)row + i * bytes, bytes, value);
   for (size_t i = CPU_CHUNK; i < elements; i += CPU_CHUNK)
     memcpy((uint8_t *)row + i * bytes, row, (size_t)CPU_CHUNK * bytes);
 }

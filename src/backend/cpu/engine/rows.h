@@ -4,6 +4,8 @@
 
 #include "backend/cpu/engine/engine.h"
 
+#include "atlas/value.h"
+
 #include <string.h>
 
 /* Predicates are bytes. */
@@ -16,35 +18,9 @@ static inline unsigned hg_cpu_size_class(uint32_t bytes) {
   return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
 }
 
-/* An element in the machine's byte order. */
-static inline uint64_t hg_cpu_read(const void *address, uint32_t bytes) {
-  uint8_t u8;
-  uint16_t u16;
-  uint32_t u32;
-  uint64_t u64;
-  switch (bytes) {
-  case 1: memcpy(&u8, address, 1); return u8;
-  case 2: memcpy(&u16, address, 2); return u16;
-  case 4: memcpy(&u32, address, 4); return u32;
-  default: memcpy(&u64, address, 8); return u64;
-  }
-}
-
-static inline void hg_cpu_write(void *address, uint32_t bytes, uint64_t value) {
-  uint8_t u8 = (uint8_t)value;
-  uint16_t u16 = (uint16_t)value;
-  uint32_t u32 = (uint32_t)value;
-  switch (bytes) {
-  case 1: memcpy(address, &u8, 1); break;
-  case 2: memcpy(address, &u16, 2); break;
-  case 4: memcpy(address, &u32, 4); break;
-  default: memcpy(address, &value, 8); break;
-  }
-}
-
 /* Lane i of source k, whose elements have `bytes` bytes. */
 static inline uint64_t hg_cpu_source(const cpu_operands *o, int k, uint32_t bytes, uint32_t i) {
-  return hg_cpu_read((const uint8_t *)o->s[k] + (o->step[k] ? (size_t)i * bytes : 0), bytes);
+  return atlas_read_value((const uint8_t *)o->s[k] + (o->step[k] ? (size_t)i * bytes : 0), bytes);
 }
 
 static inline size_t hg_cpu_chunks(uint32_t count) { return ((size_t)count + CPU_CHUNK - 1) / CPU_CHUNK; }
