@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Layout checks that no compiler makes: line length, blanks, tabs, a purpose at the top of every C file, every source
-in the build's lists, no two headers of one name, constants that were chosen in their tables. Prints one line a finding; exit status
-1 if there are any."""
+in the build's lists, no two headers or tests of one name, constants that were chosen in their tables. Prints one line a
+finding; exit status 1 if there are any."""
 
 import re
 import subprocess
@@ -72,11 +72,11 @@ def check_build_lists():
                 yield path
 
 
-def check_header_names(names):
-    """A header is spoken of by its name: no two have the same."""
+def check_names(names):
+    """A header is spoken of by its name, and pytest takes tests of one name for one module: no two have the same."""
     seen = {}
     for name in names:
-        if name.startswith(("src/", "include/")) and name.endswith(".h") and (ROOT / name).exists():
+        if re.fullmatch(r"(src|include)/.*\.h|tests/.*/test_\w+\.py", name) and (ROOT / name).exists():
             other = seen.setdefault(Path(name).name, name)
             if other != name:
                 print(f"{name}: {other} has the same name")
@@ -84,7 +84,7 @@ def check_header_names(names):
 
 
 def main():
-    count = len(list(check_build_lists())) + len(list(check_header_names(files())))
+    count = len(list(check_build_lists())) + len(list(check_names(files())))
     for name in files():
         path = ROOT / name
         if (path.suffix not in SOURCES and name != "dev") or "/corpus/" in name or "/bad/" in name or not path.exists():

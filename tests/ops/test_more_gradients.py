@@ -6,7 +6,7 @@ import pytest
 
 import hgops
 from hgops import TABLE, Computation
-from test_gradients import INSIDE, OF_ONE_OR_TWO, POSITIVE
+from test_operation_gradients import INSIDE, OF_ONE_OR_TWO, POSITIVE
 
 pytestmark = pytest.mark.engine
 

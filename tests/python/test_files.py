@@ -1,5 +1,5 @@
 """hologram.load and save: .npy as NumPy reads and writes it, .safetensors as its own package does. What files of either kind may say
-is in tests/ops/test_files.py."""
+is in tests/ops/test_tensor_files.py."""
 
 import io
 import json

@@ -1,5 +1,5 @@
 /* test_tensor_files.c - files of tensors: each allocation of saving and loading fails once, and nothing is lost or left
- * behind; memory holds the elements once. What files may say is in tests/ops/test_files.py. */
+ * behind; memory holds the elements once. What files may say is in tests/ops/test_tensor_files.py. */
 #define _GNU_SOURCE /* setenv */
 #include "cache_folder.h"
 #include "each_allocation.h"
