@@ -88,12 +88,13 @@ make_python() {
 
 need_python() { make_python "$VENV" tools/requirements.txt; }
 
-# build NAME COMPILER [MESON OPTION]...: configures build/NAME, once for these options, and brings it up to date.
+# build NAME COMPILER [MESON OPTION]...: configures build/NAME, once for these options, and brings it up to date. It begins with the
+# objects of build/$begins_as, where that is set.
 build() {
   local folder=$BUILD/$1 compiler=$2 options=$BUILD/$1/options.txt
+  begin_as "${begins_as:-}" "$1" || return
   shift 2
   if ! [ -f "$folder/build.ninja" ]; then
-    rm -rf "$folder"
     CC=$compiler CC_FOR_BUILD=$compiler meson setup "$folder" "$@" || return
   elif [ "$(cat "$options" 2>/dev/null)" != "$*" ]; then
     meson configure "$folder" "$@" || return
@@ -102,26 +103,23 @@ build() {
   ninja -C "$folder"
 }
 
-# begin_as_release NAME: the folder of another release build, not configured yet, begins with the objects of build/release. They are
-# a start only: ninja makes anew what has other commands or is older than its sources.
-begin_as_release() {
-  local folder=$BUILD/$1 release=$BUILD/release
+# begin_as OTHER NAME: build/NAME, not configured yet, begins with the objects of build/OTHER, where that is built. They are a start
+# only: ninja makes anew what has other commands or is older than its sources.
+begin_as() {
+  local other=$BUILD/$1 folder=$BUILD/$2
   if [ -f "$folder/build.ninja" ]; then return; fi
   rm -rf "$folder"
-  mkdir -p "$folder"
-  if [ -f "$release/.ninja_log" ]; then
-    cp -a "$release"/.ninja_{log,deps} "$release"/{*.p,embed,formulas,*.a,{functions,formulas}_data.c,code_version.h*} "$folder"
+  if [ -f "$other/.ninja_log" ]; then
+    mkdir -p "$folder/tests"
+    cp -a "$other"/.ninja_{log,deps} "$other"/{*.p,embed,formulas,*.a,{functions,formulas}_data.c,code_version.h*} "$folder" &&
+      cp -a "$other/tests/sim" "$folder/tests"
   fi
 }
 
 # build_as_release NAME [MESON OPTION]...
 build_as_release() {
-  local folder=$BUILD/$1
-  begin_as_release "$1" || return
-  if ! [ -f "$folder/build.ninja" ]; then
-    CC=gcc CC_FOR_BUILD=gcc meson setup "$folder" --buildtype=release "${@:2}" || return
-  fi
-  ninja -C "$folder"
+  local begins_as=release
+  build "$1" gcc --buildtype=release "${@:2}"
 }
 
 # The package as pip installs it, from the build of its own that pip makes.

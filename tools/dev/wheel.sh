@@ -15,7 +15,7 @@ need_wheel_tools() {
 build_wheel() {
   local build='import mesonpy, sys; mesonpy.build_wheel(sys.argv[1], {"build-dir": sys.argv[2], "setup-args": sys.argv[3:]})'
   local -x PATH=$ROOT/$WHEEL_VENV/bin:$PATH CC=gcc CC_FOR_BUILD=gcc
-  begin_as_release wheel
+  begin_as release wheel
   rm -rf "$WHEELS"
   mkdir -p "$WHEELS/plain"
   python -c "$build" "$WHEELS/plain" "$BUILD/wheel" -Dwerror=true -Db_ndebug=false &&
