@@ -3,8 +3,9 @@
  *
  *   test_reductions [--all]   also every block size there is, and folds of 2^28 elements against machine code of
  *                             the CPU: for GPUs, and minutes on a CPU
- *   test_reductions --shard 1/2   half of the collectives in a row: each two of a type, a size below 300 and a way come
- *                             together in both halves */
+ *   test_reductions --shard 1/4   a quarter of the folds, blocks and collectives in a row. Of the latter each two of a
+ *                             type, a size below 300 and a way come together in each quarter, but for partial blocks
+ *                             of no required size, which all have 256 lanes */
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
