@@ -79,9 +79,9 @@ def is_program(text):
     return not re.search(rb"^\s*\.entry", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("directory", sorted({p.parent for p in CORPUS}), ids=lambda d: str(d.relative_to(ROOT)))
-def test_canonical_text_has_the_hash_and_gives_itself(tmp_path, directory):
-    paths = [str(p) for p in CORPUS if p.parent == directory and is_program(p.read_bytes())]
+@pytest.mark.parametrize("part", [CORPUS[at:at + 16] for at in range(0, len(CORPUS), 16)], ids=lambda part: str(part[0].relative_to(ROOT)))
+def test_canonical_text_has_the_hash_and_gives_itself(tmp_path, part):
+    paths = [str(p) for p in part if is_program(p.read_bytes())]
     hashes = [line.split("  ", 1) for line in run("hash", *paths).stdout.splitlines()]  # of those that verify
     canonical = []
     for n, (_, path) in enumerate(hashes):
