@@ -370,7 +370,7 @@ def beside_strict(name, kind, data):
 def test_beside_strict(name, kind):
     """A Hypothesis test of its own for each case: for one with parameters, Hypothesis keeps settings within settings, one more for each
     case that a process runs, and a thousand of them are too many for Python's stack."""
-    @settings(max_examples=8)
+    @settings(max_examples=settings().max_examples // 7)
     @seed(zlib.crc32(f"{name} {kind}".encode()))
     @given(st.data())
     def one_case(data):

@@ -236,7 +236,7 @@ stage_asan() {
   unit_jobs asan --without release-only --share 1/8
   job "sweep" run_counted "$BUILD/asan/tests/sweep/test_sweep" --brief --seed 4 --one-in 80 --launches 12
   job "Python package" package_on_asan
-  job "command line" run_pytest asan tests/cli
+  job "command line" run_pytest asan tests/cli --one-in 2 --draw 2
   run_jobs
 }
 
