@@ -125,7 +125,8 @@ def grow_headers(include):
 
 
 def build_grown(tree):
-    """The library's static form, from a tree that is this one but for its headers."""
+    """The library's static form, from a tree that is this one but for its headers. Of undefined behaviour the other sanitized builds
+    tell: here it is about what lies behind a struct."""
     for name in ("src", "tools", "cmake", "meson.build", "meson_options.txt"):
         link = tree / name
         if not link.is_symlink():
@@ -134,7 +135,7 @@ def build_grown(tree):
     if not (folder / "build.ninja").exists():
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run(["meson", "setup", str(folder), str(tree), "--buildtype=debug", "-Dtests=false", "-Db_lundef=false",
-                        "-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize-recover=all"], check=True,
+                        "-Db_sanitize=address", "-Dc_args=-gline-tables-only"], check=True,
                        env={**os.environ, "CC": "clang", "CC_FOR_BUILD": "clang"})
     subprocess.run(["ninja", "-C", str(folder), "libhologram.a"], check=True)
     return folder / "libhologram.a"
