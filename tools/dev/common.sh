@@ -89,7 +89,7 @@ make_python() {
 need_python() { make_python "$VENV" tools/requirements.txt; }
 
 # build NAME COMPILER [MESON OPTION]...: configures build/NAME, once for these options, and brings it up to date. It begins with the
-# objects of build/$begins_as, where that is set.
+# objects of build/$begins_as, where that is set; where only some `targets` are wanted these are all that is made.
 build() {
   local folder=$BUILD/$1 compiler=$2 options=$BUILD/$1/options.txt
   begin_as "${begins_as:-}" "$1" || return
@@ -100,7 +100,7 @@ build() {
     meson configure "$folder" "$@" || return
   fi
   printf '%s\n' "$*" >"$options"
-  ninja -C "$folder"
+  ninja -C "$folder" "${targets[@]}"
 }
 
 # begin_as OTHER NAME: build/NAME, not configured yet, begins with the objects of build/OTHER, where that is built. They are a start
