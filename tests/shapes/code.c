@@ -127,6 +127,7 @@ static int dominates(const flow *f, uint32_t above, uint32_t i) {
 typedef struct loop {
   uint32_t header, end; /* end: behind the last jump back */
   uint8_t contains;     /* 1: another loop */
+  uint8_t is_aside;     /* 1: it lies out of line of another, whose body it is in */
   uint8_t *body;        /* per instruction */
 } loop;
 
@@ -175,7 +176,7 @@ static code_counts count_loop(const flow *f, const loop *l) {
 /* 1: it may be the hot one. A few instructions that read nothing fill memory. */
 static int may_be_hot(const flow *f, const loop *l, const code_counts *in) {
   enum { FEW = 8 };
-  if (l->contains || l->header >= f->c->in_line) return 0;
+  if (l->contains || l->is_aside || l->header >= f->c->in_line) return 0;
   return in->of[CODE_insns] >= FEW || in->of[CODE_loads] + in->of[CODE_shared_loads] > 0;
 }
 
@@ -187,8 +188,11 @@ static const loop *find_hot(const flow *f, loop *loops, uint32_t count) {
   const loop *hot = NULL;
   uint32_t most = 0;
   for (uint32_t a = 0; a < count; a++)
-    for (uint32_t b = 0; b < count; b++)
-      loops[a].contains |= a != b && loops[a].body[loops[b].header] && loops[b].header < loops[a].end;
+    for (uint32_t b = 0; b < count; b++) {
+      int is_in_line = loops[b].header < loops[a].end, is_in = a != b && loops[a].body[loops[b].header];
+      loops[a].contains |= is_in && is_in_line;
+      loops[b].is_aside |= is_in && !is_in_line;
+    }
   for (uint32_t k = 0; k < count; k++) {
     const code_counts in = count_loop(f, &loops[k]);
     if (!may_be_hot(f, &loops[k], &in)) continue;
