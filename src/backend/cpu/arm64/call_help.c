@@ -1,4 +1,4 @@
-/* call_help.c - calls of hg_native_help, and slow paths, out of line. */
+/* call_help.c - calls of hg_native_help, and where slow paths begin and end. */
 #include "backend/cpu/arm64/emit_neon.h"
 
 #include <stddef.h>
@@ -18,7 +18,12 @@ void hg_neon_help(neon_emit *e, uint32_t copy) {
 }
 
 uint32_t hg_neon_slow_path(neon_emit *e, uint32_t copy) {
-  neon_slow slow = {.insn = e->index, .copy = copy, .from = hg_a64_new_label(&e->a), .back = hg_a64_new_label(&e->a)};
+  neon_slow slow = {.insn = e->index,
+                    .copy = copy,
+                    .from = hg_a64_new_label(&e->a),
+                    .back = hg_a64_new_label(&e->a),
+                    .copies = e->copies,
+                    .is_tail = e->is_tail};
   if (hg_array_append(&e->a.allocator, &e->slow, &slow, 1) == NULL) e->a.no_memory = 1;
   return slow.from;
 }
@@ -26,17 +31,6 @@ uint32_t hg_neon_slow_path(neon_emit *e, uint32_t copy) {
 void hg_neon_slow_back(neon_emit *e) {
   if (e->a.no_memory) return;
   hg_a64_place(&e->a, ((neon_slow *)e->slow.data)[e->slow.count - 1].back);
-}
-
-void hg_neon_write_slow_paths(neon_emit *e) {
-  for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {
-    const neon_slow *slow = (neon_slow *)e->slow.data + i;
-    hg_a64_place(&e->a, slow->from);
-    e->index = slow->insn;
-    hg_neon_help(e, slow->copy);
-    hg_a64_jump(&e->a, slow->back);
-  }
-  e->slow.count = 0;
 }
 
 /* All registers that values may live in, and the mask of the tail, to or from the frame, whose address is in `base`. */

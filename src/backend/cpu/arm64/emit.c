@@ -344,14 +344,18 @@ static hg_status emit_kernel(native_build *b, int has_dot) {
   uint64_t insns = b->vector->insns.count, regs = b->vector->regs.count + NEON_NANS;
   neon_emit e = {.b = b, .has_dot = (uint8_t)has_dot, .slow.element_size = sizeof(neon_slow)};
   hg_a64_begin(&e.a, &b->allocator);
-  uint32_t *reads = hg_allocate(&b->allocator, 2 * insns + 2 * regs, sizeof *reads);
+  uint32_t *reads = hg_allocate(&b->allocator, 3 * insns + 2 * regs, sizeof *reads);
   hg_status status = HG_OK;
-  if (reads == NULL) status = hg_fail_memory("machine code", 2 * (insns + regs) * sizeof *reads);
+  if (reads == NULL) status = hg_fail_memory("machine code", (3 * insns + 2 * regs) * sizeof *reads);
   else {
     e.kept_in = (uint8_t *)(reads + regs);
     e.label_of = reads + 2 * regs;
-    e.polls = (uint8_t *)(e.label_of + insns);
+    e.lanes_of = e.label_of + insns;
+    e.polls = (uint8_t *)(e.lanes_of + insns);
+    e.repeated = e.polls + insns;
     hg_native_find_polls(b->vector, e.polls);
+    hg_native_find_repeated(b->vector, e.repeated);
+    memset(e.lanes_of, 0xff, insns * sizeof *e.lanes_of);
     keep_invariants(&e, e.label_of, reads);
     write_kernel(&e);
     status = move_code_out(&e);

@@ -2,9 +2,9 @@
  *
  * Registers of a region: sp frame, x19 context, x20 global lane of the group, x21 its lane in the tile, x22
  * context->rows, x23 the last lane at which a full group may begin, x24 end of the lanes, x29 sp of the caller's part;
- * x9 to x15 and x25 to x28 base addresses of buffers; x0 to x7 and x16 scratch within an instruction. Vector registers
- * from native_target.vector_count on are scratch within an instruction (hg_neon_scratch 0 to 5), but v31, which in the
- * tail holds the lanes that exist.
+ * x9 to x15 and x25 to x28 base addresses of buffers; x0 to x8, x16 and x17 scratch within an instruction. Vector
+ * registers from native_target.vector_count on are scratch within an instruction (hg_neon_scratch 0 to 5), but v31,
+ * which in the tail holds the lanes that exist.
  *
  * Of the scratch registers 0 to 2 are for sources, 3 for a result; hg_neon_set_result may change 4 and 5. */
 #ifndef HG_ARM64_EMIT_NEON_H
@@ -23,6 +23,9 @@ enum {
 typedef struct neon_slow { /* the slow path of an instruction: out of line, after its region */
   uint32_t insn, copy;
   uint32_t from, back;      /* labels: of the slow path; where it returns */
+  uint32_t leaves_out;      /* label: does the access without the lanes that fault; UINT32_MAX: C code does it */
+  uint32_t copies;          /* this and what follows: as in neon_emit */
+  uint8_t is_tail;
 } neon_slow;
 
 typedef struct neon_emit {
@@ -43,8 +46,9 @@ typedef struct neon_emit {
   uint32_t region_end;      /* label: where the region ends */
   uint32_t group_end;       /* label after a group's code */
   uint32_t stop;            /* label: the region's epilogue, for launches that are cancelled */
-  uint8_t *polls;           /* per instruction: see hg_native_find_polls */
+  uint8_t *polls, *repeated; /* per instruction: see hg_native_find_polls, hg_native_find_repeated */
   uint32_t *label_of;       /* per instruction: its label; UINT32_MAX: none yet */
+  uint32_t *lanes_of;       /* per instruction: the label of code that faults.c writes once for it; UINT32_MAX: none */
   hg_array slow;            /* neon_slow */
 
   /* Machine registers that hold one thing throughout. */

@@ -1,29 +1,17 @@
 /* memory.c - loads, stores and atomics of buffers, shared memory, local arrays and constant tables.
  *
  * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
- * done by C code. [x + lane] needs no check in full groups: the caller has checked it (native_entry). NEON has neither
- * gathers nor masked accesses: those go lane by lane. */
+ * done by C code, or in a loop by faults.c. [x + lane] needs no check in full groups: the caller has checked it
+ * (native_entry). NEON has neither gathers nor masked accesses: those go lane by lane. */
 #include "atlas/functions.h"
 #include "atlas/tables.h"
-#include "backend/cpu/arm64/emit_neon.h"
+#include "backend/cpu/arm64/neon_memory.h"
 
 #include <stddef.h>
-
-typedef struct access {
-  unsigned base;        /* general register with its address */
-  uint8_t type, log;    /* log2 of its bytes */
-  uint8_t is_store, is_atomic, is_local;
-  uint8_t is_checked;
-  uint32_t index;       /* register; VECTOR_NONE */
-  uint32_t value;       /* of a store or atomic; else VECTOR_NONE */
-  uint32_t compared;    /* of cas */
-  int64_t displacement; /* elements */
-} access;
 
 enum {
   GREATEST_DISPLACEMENT = 1 << 24, /* elements; with it all sums here fit */
   BASE = 7,                        /* x register of an address that has none of its own */
-  SLOTS = 4,                       /* x register: of a local array */
   RUN = 5                          /* x register of the address of lanes that follow each other */
 };
 
@@ -35,11 +23,10 @@ static int is_access(const vector_insn *insn) {
 
 int hg_neon_has_base(const vector_insn *insn) { return is_access(insn) && !(insn->symbol & SSA_LIBRARY); }
 
-/* 1 if this access can be written here. */
-static int describe(const neon_emit *e, access *m) {
+int hg_neon_describe_access(const neon_emit *e, neon_access *m) {
   const vector_insn *insn = e->insn;
   if (!is_access(insn)) return 0;
-  *m = (access){.type = insn->type, .log = (uint8_t)hg_neon_log_bytes(insn->type), .index = VECTOR_NONE,
+  *m = (neon_access){.type = insn->type, .log = (uint8_t)hg_neon_log_bytes(insn->type), .index = VECTOR_NONE,
                 .value = VECTOR_NONE, .compared = VECTOR_NONE, .displacement = (int64_t)insn->bits};
   m->is_store = (atlas_op_flags(insn->op) & ATLAS_STORE) != 0;
   m->is_atomic = (atlas_op_flags(insn->op) & ATLAS_ATOMIC) != 0;
@@ -54,7 +41,7 @@ static int describe(const neon_emit *e, access *m) {
   return 1;
 }
 
-static void find_base(neon_emit *e, access *m) {
+void hg_neon_find_base(neon_emit *e, neon_access *m) {
   uint32_t symbol = e->insn->symbol;
   m->base = BASE;
   if (symbol & SSA_LIBRARY) {
@@ -67,11 +54,12 @@ static void find_base(neon_emit *e, access *m) {
                   (int64_t)hg_neon_place_offset(symbol, offsetof(native_place, memory)));
 }
 
-static void load_extent(neon_emit *e, unsigned x, size_t member) {
-  hg_a64_memory(&e->a, A64_ldr_x, x, NEON_CONTEXT, (int64_t)hg_neon_place_offset(e->insn->symbol, member));
+void hg_neon_load_extent(neon_emit *e) {
+  hg_a64_memory(&e->a, A64_ldr_x, 2, NEON_CONTEXT,
+                (int64_t)hg_neon_place_offset(e->insn->symbol, offsetof(native_place, extent)));
 }
 
-static void normalise_bool(neon_emit *e, const access *m, unsigned reg) {
+void hg_neon_normalise_bool(neon_emit *e, const neon_access *m, unsigned reg) {
   if (m->type != ATLAS_bool) return;
   hg_a64_constant(&e->a, A64_32B, hg_neon_scratch(e, 4), 1);
   hg_a64(&e->a, A64_umin, A64_32B, reg, reg, hg_neon_scratch(e, 4));
@@ -80,24 +68,23 @@ static void normalise_bool(neon_emit *e, const access *m, unsigned reg) {
 /* ---- lanes that follow each other -------------------------------------------------------------------------------- */
 
 /* From [x5 + offset] on. */
-static void load_run(neon_emit *e, const access *m, int64_t offset, uint32_t copy) {
+static void load_run(neon_emit *e, const neon_access *m, int64_t offset, uint32_t copy) {
   for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
     unsigned d = hg_neon_result_register(e, copy, p);
     hg_neon_load_elements(e, m->type, d, RUN, offset + (int64_t)p * NEON_VECTOR_BYTES);
-    normalise_bool(e, m, d);
+    hg_neon_normalise_bool(e, m, d);
     hg_neon_set_result(e, copy, p, d);
   }
 }
 
-static void store_run(neon_emit *e, const access *m, int64_t offset, uint32_t copy) {
+static void store_run(neon_emit *e, const neon_access *m, int64_t offset, uint32_t copy) {
   for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
     unsigned from = hg_neon_source(e, m->value, copy, p, hg_neon_scratch(e, 0));
     hg_neon_store_elements(e, m->type, from, RUN, offset + (int64_t)p * NEON_VECTOR_BYTES, hg_neon_scratch(e, 1));
   }
 }
 
-/* x `bits` gets 16 bits a lane: all ones where the mask has it. */
-static void mask_to_general(neon_emit *e, unsigned bits, unsigned mask) {
+void hg_neon_mask_to_general(neon_emit *e, unsigned bits, unsigned mask) {
   hg_a64(&e->a, A64_xtn, A64_16B, hg_neon_scratch(e, 5), mask, 0);
   hg_a64_extract(&e->a, A64_64B, bits, hg_neon_scratch(e, 5), 0);
 }
@@ -106,7 +93,7 @@ static void mask_to_general(neon_emit *e, unsigned bits, unsigned mask) {
 
 /* Lane `lane` of a copy: element at [base + x0 * size] (x0: index), into the vectors `to` or from those of the value.
  */
-static void load_lane(neon_emit *e, const access *m, unsigned lane, const unsigned *to) {
+static void load_lane(neon_emit *e, const neon_access *m, unsigned lane, const unsigned *to) {
   static const a64_memory_op zero[2] = {A64_ldrb_w, A64_ldrh_w}, sign[2] = {A64_ldrsb_x, A64_ldrsh_x};
   int is_signed = atlas_kind((atlas_type)m->type) == ATLAS_KIND_SINT;
   if (m->log < 2) {
@@ -119,7 +106,7 @@ static void load_lane(neon_emit *e, const access *m, unsigned lane, const unsign
   else hg_a64_load_lane(&e->a, A64_64B, to[lane / 2], lane % 2, 1);
 }
 
-static void store_lane(neon_emit *e, const access *m, unsigned lane, const unsigned *from) {
+static void store_lane(neon_emit *e, const neon_access *m, unsigned lane, const unsigned *from) {
   hg_a64_add_shifted(&e->a, 1, m->base, 0, m->log);
   if (m->log == 3) hg_a64_store_lane(&e->a, A64_64B, from[lane / 2], lane % 2, 1);
   else hg_a64_store_lane(&e->a, m->log, from[0], lane << (2 - m->log), 1); /* the low part of a 32-bit element */
@@ -134,10 +121,10 @@ typedef struct lanes { /* of one copy */
   unsigned bits;       /* x register with 16 bits a lane: which take part; 0: all do */
 } lanes;
 
-static lanes begin_lanes(neon_emit *e, const access *m, uint32_t copy) {
+static lanes begin_lanes(neon_emit *e, const neon_access *m, uint32_t copy) {
   lanes l = {.vector = {hg_neon_scratch(e, 2), hg_neon_scratch(e, 3)}};
   int mask = hg_neon_mask(e, copy, hg_neon_scratch(e, 4));
-  if (mask >= 0) mask_to_general(e, l.bits = 6, (unsigned)mask);
+  if (mask >= 0) hg_neon_mask_to_general(e, l.bits = 6, (unsigned)mask);
   for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
     if (m->value != VECTOR_NONE) l.vector[p] = hg_neon_source(e, m->value, copy, p, l.vector[p]);
     if (m->compared != VECTOR_NONE)
@@ -149,22 +136,22 @@ static lanes begin_lanes(neon_emit *e, const access *m, uint32_t copy) {
 /* Where the lanes' old values are collected: in the frame, where a call would save registers. */
 static int64_t old_at(unsigned byte) { return (int64_t)offsetof(native_frame, vectors) + byte; }
 
-static void end_lanes(neon_emit *e, const access *m, const lanes *l, uint32_t copy) {
+static void end_lanes(neon_emit *e, const neon_access *m, const lanes *l, uint32_t copy) {
   if (m->is_store || e->insn->d == VECTOR_NONE) return;
   for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
     unsigned d = m->is_atomic ? hg_neon_result_register(e, copy, p) : l->vector[p];
     if (m->is_atomic) hg_a64_memory(&e->a, A64_ldr_q, d, A64_SP, old_at(p * NEON_VECTOR_BYTES));
-    if (p == 0) normalise_bool(e, m, d);
+    if (p == 0) hg_neon_normalise_bool(e, m, d);
     hg_neon_set_result(e, copy, p, d);
   }
 }
 
-static void extract_lane(neon_emit *e, const access *m, unsigned lane, const unsigned *from, unsigned to) {
+static void extract_lane(neon_emit *e, const neon_access *m, unsigned lane, const unsigned *from, unsigned to) {
   if (m->log == 3) hg_a64_extract(&e->a, A64_64B, to, from[lane / 2], lane % 2);
   else hg_a64_extract(&e->a, A64_32B, to, from[0], lane);
 }
 
-static void update_lane(neon_emit *e, const access *m, unsigned lane, const lanes *l) {
+static void update_lane(neon_emit *e, const neon_access *m, unsigned lane, const lanes *l) {
   hg_a64_add_shifted(&e->a, 1, m->base, 0, m->log);
   extract_lane(e, m, lane, l->vector, 3);
   if (m->compared != VECTOR_NONE) extract_lane(e, m, lane, l->compared, 5);
@@ -173,21 +160,21 @@ static void update_lane(neon_emit *e, const access *m, unsigned lane, const lane
     hg_a64_memory(&e->a, m->log == 3 ? A64_str_x : A64_str_w, 0, A64_SP, old_at(lane << m->log));
 }
 
-static void access_lane(neon_emit *e, const access *m, const lanes *l, unsigned lane) {
+static void access_lane(neon_emit *e, const neon_access *m, const lanes *l, unsigned lane) {
   if (m->is_atomic) update_lane(e, m, lane, l);
   else if (m->is_store) store_lane(e, m, lane, l->vector);
   else load_lane(e, m, lane, l->vector);
 }
 
 /* The vectors of indices of a copy. */
-static void fetch_index(neon_emit *e, const access *m, uint32_t copy, unsigned index[2]) {
+static void fetch_index(neon_emit *e, const neon_access *m, uint32_t copy, unsigned index[2]) {
   if (m->index == VECTOR_NONE) return;
   index[0] = index[1] = hg_neon_source(e, m->index, copy, 0, hg_neon_scratch(e, 0));
   if (hg_neon_is_64(e, m->index)) index[1] = hg_neon_source(e, m->index, copy, 1, hg_neon_scratch(e, 1));
 }
 
 /* x0 = the index of a lane, without the displacement. */
-static void lane_index(neon_emit *e, const access *m, const unsigned index[2], unsigned lane) {
+static void lane_index(neon_emit *e, const neon_access *m, const unsigned index[2], unsigned lane) {
   if (m->index == VECTOR_NONE) {
     hg_a64_move_imm(&e->a, 0, 0);
     return;
@@ -200,7 +187,7 @@ static void lane_index(neon_emit *e, const access *m, const unsigned index[2], u
 }
 
 /* Jumps to `slow` if x0 + displacement is out of bounds; else adds it. x2: the extent. */
-static void check_index(neon_emit *e, const access *m, uint32_t slow) {
+static void check_index(neon_emit *e, const neon_access *m, uint32_t slow) {
   a64_asm *a = &e->a;
   int may_wrap = m->displacement > 0 && m->index != VECTOR_NONE && hg_neon_type(e, m->index) == ATLAS_u64;
   if (may_wrap && m->is_checked) hg_a64_jump_bit(a, 1, 0, 63, slow); /* the sum is exact in the ISA */
@@ -215,18 +202,18 @@ static void find_local_element(neon_emit *e, unsigned lane) {
   int has_tile_slots = hg_native_has_tile_slots(e->b);
   if (has_tile_slots) hg_a64_add_imm(&e->a, 3, NEON_TILE_LANE, lane);
   else if (lane != 0) hg_a64_move_imm(&e->a, 3, lane);
-  hg_a64_madd(&e->a, 0, 0, SLOTS, has_tile_slots || lane != 0 ? 3 : A64_ZR);
+  hg_a64_madd(&e->a, 0, 0, NEON_SLOTS, has_tile_slots || lane != 0 ? 3 : A64_ZR);
 }
 
 /* Indices of any kind: first all are checked, then the elements move. */
-static int scattered_access(neon_emit *e, access *m) {
-  find_base(e, m);
+static int scattered_access(neon_emit *e, neon_access *m) {
+  hg_neon_find_base(e, m);
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_neon_slow_path(e, c);
     lanes l = begin_lanes(e, m, c);
     fetch_index(e, m, c, l.index);
-    if (m->is_local) hg_a64_move_imm(&e->a, SLOTS, e->b->local_lanes);
-    if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
+    if (m->is_local) hg_a64_move_imm(&e->a, NEON_SLOTS, e->b->local_lanes);
+    if (m->is_checked) hg_neon_load_extent(e);
     for (int moves = !m->is_checked; moves < 2; moves++)
       for (unsigned i = 0; i < NEON_LANES; i++) {
         uint32_t next = hg_a64_new_label(&e->a);
@@ -249,12 +236,12 @@ static int scattered_access(neon_emit *e, access *m) {
 /* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
 
 /* The last lanes, stores under a mask, and atomics: one by one. x0: the lane's index. */
-static void lane_by_lane(neon_emit *e, access *m, uint32_t c) {
+static void lane_by_lane(neon_emit *e, neon_access *m, uint32_t c) {
   a64_asm *a = &e->a;
   uint32_t slow = hg_neon_slow_path(e, c);
   lanes l = begin_lanes(e, m, c);
   int is_checked = m->is_checked && e->is_tail;
-  if (is_checked) load_extent(e, 2, offsetof(native_place, extent));
+  if (is_checked) hg_neon_load_extent(e);
   for (int moves = !is_checked; moves < 2; moves++)
     for (unsigned i = 0; i < NEON_LANES; i++) {
       uint32_t next = hg_a64_new_label(a);
@@ -271,7 +258,7 @@ static void lane_by_lane(neon_emit *e, access *m, uint32_t c) {
 }
 
 /* Two vectors at a time where they are of 32 or 64 bits a lane, and near enough. `offset`: of the first copy. */
-static void move_all(neon_emit *e, access *m, int64_t offset) {
+static void move_all(neon_emit *e, neon_access *m, int64_t offset) {
   uint32_t parts = m->log == 3 ? 2 : 1, pieces = e->copies * parts;
   for (uint32_t k = 0; k < pieces; k++, offset += NEON_VECTOR_BYTES) {
     uint32_t c = k / parts, p = k % parts, next_c = (k + 1) / parts, next_p = (k + 1) % parts;
@@ -295,7 +282,7 @@ static void move_all(neon_emit *e, access *m, int64_t offset) {
 }
 
 /* Jumps to `partly` unless the tail is a full vector, which is in bounds. */
-static void check_whole(neon_emit *e, const access *m, uint32_t partly) {
+static void check_whole(neon_emit *e, const neon_access *m, uint32_t partly) {
   a64_asm *a = &e->a;
   hg_a64_memory(a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, count));
   hg_a64_compare_imm(a, 0, NEON_LANES);
@@ -303,16 +290,16 @@ static void check_whole(neon_emit *e, const access *m, uint32_t partly) {
   if (!m->is_checked) return;
   hg_a64_add_imm(a, 0, NEON_LANE, m->displacement);
   if (m->displacement < 0) hg_a64_jump_bit(a, 1, 0, 63, partly);
-  load_extent(e, 2, offsetof(native_place, extent));
+  hg_neon_load_extent(e);
   hg_a64_add_imm(a, 0, 0, NEON_LANES);
   hg_a64(a, A64_subs_x, 0, A64_ZR, 0, 2);
   hg_a64_jump_if(a, A64_HI, partly);
 }
 
-static int lane_access(neon_emit *e, access *m) {
+static int lane_access(neon_emit *e, neon_access *m) {
   int is_masked = m->is_atomic || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
   uint32_t partly = hg_a64_new_label(&e->a), done = hg_a64_new_label(&e->a);
-  find_base(e, m);
+  hg_neon_find_base(e, m);
   if (!is_masked && e->is_tail) check_whole(e, m, partly);
   if (!is_masked) hg_a64_add_shifted(&e->a, RUN, m->base, NEON_LANE, m->log);
   if (!is_masked && m->log >= 2) move_all(e, m, m->displacement * (INT64_C(1) << m->log));
@@ -334,7 +321,7 @@ static int lane_access(neon_emit *e, access *m) {
 
 /* ---- one element for all lanes ----------------------------------------------------------------------------------- */
 
-static void broadcast_element(neon_emit *e, const access *m, unsigned to) {
+static void broadcast_element(neon_emit *e, const neon_access *m, unsigned to) {
   static const a64_memory_op zero[2] = {A64_ldrb_w, A64_ldrh_w}, sign[2] = {A64_ldrsb_x, A64_ldrsh_x};
   int is_signed = atlas_kind((atlas_type)m->type) == ATLAS_KIND_SINT;
   if (m->log >= 2) {
@@ -344,10 +331,10 @@ static void broadcast_element(neon_emit *e, const access *m, unsigned to) {
   }
   hg_a64_indexed(&e->a, is_signed ? sign[m->log] : zero[m->log], 1, m->base, 0, m->log > 0);
   hg_a64_dup(&e->a, A64_32B, to, 1);
-  normalise_bool(e, m, to);
+  hg_neon_normalise_bool(e, m, to);
 }
 
-static int is_uniform_index(const neon_emit *e, const access *m) {
+static int is_uniform_index(const neon_emit *e, const neon_access *m) {
   const vector_reg *reg = vector_reg_at(e->b->vector, m->index);
   int is_lane = reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE);
   return reg->kind == VECTOR_VARIES ? native_location_of(e->b, m->index)->is_uniform : !is_lane;
@@ -355,13 +342,13 @@ static int is_uniform_index(const neon_emit *e, const access *m) {
 
 /* C code does the access if the index is out of bounds, which may be garbage where no lane takes part; in bounds, a
  * load that no lane needs does no harm. */
-static int same_access(neon_emit *e, access *m) {
+static int same_access(neon_emit *e, neon_access *m) {
   int is_uniform = m->index == VECTOR_NONE || is_uniform_index(e, m);
   if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
   if (e->insn->mask != VECTOR_ALL && !(e->insn->symbol & SSA_LIBRARY)) m->is_checked = 1;
-  find_base(e, m);
+  hg_neon_find_base(e, m);
   uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
-  if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
+  if (m->is_checked) hg_neon_load_extent(e);
   unsigned index[2];
   fetch_index(e, m, 0, index);
   lane_index(e, m, index, 0);
@@ -377,17 +364,17 @@ static int same_access(neon_emit *e, access *m) {
 /* ---- indices that count up --------------------------------------------------------------------------------------- */
 
 /* Full vectors where the copy's first and last index are in bounds and as far apart as its lanes; else C code. */
-static int contiguous_access(neon_emit *e, access *m) {
+static int contiguous_access(neon_emit *e, neon_access *m) {
   a64_asm *a = &e->a;
   int is_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
   if (is_masked) return 0;
   if (e->insn->mask != VECTOR_ALL && !(e->insn->symbol & SSA_LIBRARY)) m->is_checked = 1; /* lanes with garbage */
-  find_base(e, m);
+  hg_neon_find_base(e, m);
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_neon_slow_path(e, c);
     unsigned index[2];
     fetch_index(e, m, c, index);
-    if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
+    if (m->is_checked) hg_neon_load_extent(e);
     lane_index(e, m, index, NEON_LANES - 1);
     check_index(e, m, slow);
     hg_a64_move(a, 3, 0);
@@ -407,7 +394,7 @@ static int contiguous_access(neon_emit *e, access *m) {
 /* ---- local arrays ------------------------------------------------------------------------------------------------ */
 
 /* Under a mask the new elements are blended with what is there: nobody else writes them. */
-static void store_local(neon_emit *e, const access *m, int64_t offset, uint32_t copy) {
+static void store_local(neon_emit *e, const neon_access *m, int64_t offset, uint32_t copy) {
   unsigned old = hg_neon_scratch(e, 2);
   int mask = hg_neon_mask(e, copy, hg_neon_scratch(e, 4));
   if (mask < 0) {
@@ -424,17 +411,17 @@ static void store_local(neon_emit *e, const access *m, int64_t offset, uint32_t 
 }
 
 /* One index for all lanes: their elements follow each other. */
-static int local_row(neon_emit *e, access *m) {
+static int local_row(neon_emit *e, neon_access *m) {
   int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
   unsigned index[2];
-  find_base(e, m);
+  hg_neon_find_base(e, m);
   uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
   if (!takes_all) m->is_checked = 1; /* lanes with garbage */
-  if (m->is_checked) load_extent(e, 2, offsetof(native_place, extent));
+  if (m->is_checked) hg_neon_load_extent(e);
   fetch_index(e, m, 0, index);
   lane_index(e, m, index, 0);
   check_index(e, m, slow);
-  hg_a64_move_imm(&e->a, SLOTS, e->b->local_lanes);
+  hg_a64_move_imm(&e->a, NEON_SLOTS, e->b->local_lanes);
   find_local_element(e, 0);
   hg_a64_add_shifted(&e->a, RUN, m->base, 0, m->log);
   for (uint32_t c = 0; c < e->copies; c++) {
@@ -446,7 +433,7 @@ static int local_row(neon_emit *e, access *m) {
   return 1;
 }
 
-static int local_access(neon_emit *e, access *m) {
+static int local_access(neon_emit *e, neon_access *m) {
   int is_row = m->index == VECTOR_NONE || is_uniform_index(e, m);
   if (m->index == VECTOR_NONE && m->displacement < 0) return 0;
   return is_row ? local_row(e, m) : scattered_access(e, m);
@@ -472,8 +459,8 @@ void hg_neon_clear_local(neon_emit *e) {
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
 int hg_neon_memory(neon_emit *e) {
-  access m;
-  if (!describe(e, &m)) return 0;
+  neon_access m;
+  if (!hg_neon_describe_access(e, &m)) return 0;
   if (m.is_atomic && e->insn->d != VECTOR_NONE && native_location_of(e->b, e->insn->d)->is_uniform) return 0;
   if (m.is_local) return local_access(e, &m);
   if (e->insn->flags & VECTOR_LANE) return lane_access(e, &m);
