@@ -1,5 +1,7 @@
 """What moves, chooses, joins, makes or converts: every type, on shapes and layouts of every kind, bit for bit beside NumPy."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -321,3 +323,28 @@ def test_nextafter(kind):
 
 def test_every_operation_has_its_values():
     assert set(TABLE) == HERE | BY_RULES | set(REFERENCE)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("base, shape", [((1, 40), (30, 40)), ((40,), (30, 40)), ((30, 1), (30, 40)), ((), (5, 600)),
+                                         ((3, 1, 7), (20, 3, 4, 7))])
+def test_taking_from_what_is_repeated(base, shape, computed):
+    """It is read where it lies: nobody writes all of it, unless it is put out."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(base).astype(np.float32)
+    for axis in range(len(shape)):
+        for bounds, low, high in (("fault", 0, shape[axis]), ("wrap", -shape[axis], shape[axis]), ("clamp", -9, 2 * shape[axis])):
+            index = rng.integers(low, high, 3)
+            number = np.clip(index, 0, shape[axis] - 1) if bounds == "clamp" else index % shape[axis]
+            right = np.take(np.broadcast_to(-x if computed else x, shape), number, axis=axis)
+            for is_put_out in (False, True):
+                c = Computation()
+                value = c.input(x)
+                wide = c.op("broadcast", c.op("neg", value) if computed else value, shape=list(shape))
+                c.output(c.op("take", wide, c.input(index), axis=axis, bounds=bounds))
+                if is_put_out:
+                    c.output(wide)
+                for flags in (0, hgops.NO_FUSION):
+                    assert c.run(flags)[0].tobytes() == right.tobytes()
+                report = json.loads(c.run_on(hgops.ALL[0], report="json")[1])
+                assert is_put_out or report["bytes_written"] <= right.nbytes + x.nbytes

@@ -100,6 +100,29 @@ value_id ops_result_of(hg_computation *c, value_id first, uint32_t index, atlas_
                                 .shape = ops_at(c, first)->shape});
 }
 
+/* ---- gathers ----------------------------------------------------------------------------------------------------- */
+
+/* All of the elements of its input in their order, some of them repeated. */
+static int only_repeats(const ops_node *view, const ops_shape *input) {
+  uint64_t count = 1;
+  int last = -1;
+  for (uint32_t d = 0; d < input->rank; d++)
+    if (view->view.start[d] != 0) return 0;
+  for (uint32_t j = 0; j < view->shape.rank; j++) {
+    if (view->view.axis[j] < 0) continue;
+    if (view->view.axis[j] <= last || view->view.step[j] != 1) return 0;
+    last = view->view.axis[j];
+    count *= view->shape.size[j];
+  }
+  return count == ops_count(input);
+}
+
+value_id ops_taken_from(const hg_computation *c, const ops_node *gather) {
+  const ops_node *from = ops_at(c, gather->input[0]);
+  if (from->kind != OPS_VIEW || ops_kind_is(ops_at(c, from->input[0]), OPS_VIRTUAL)) return gather->input[0];
+  return only_repeats(from, &ops_at(c, from->input[0])->shape) ? from->input[0] : gather->input[0];
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 /* Calls are in the order of their ends: a call comes behind those that its formula is made of. */

@@ -160,6 +160,9 @@ static inline int ops_is_guarded(const ops_node *node) {
   return ops_kind_is(node, OPS_BY_NUMBER) && node->bounds != OPS_CLAMP;
 }
 
+/* What a gather takes from: its input 0, or where that only repeats the elements of another value, that. */
+value_id ops_taken_from(const hg_computation *c, const ops_node *gather);
+
 /* The call of the user's that a node was added for; NULL: there is none. */
 const ops_call *ops_call_of(const hg_computation *c, value_id value);
 

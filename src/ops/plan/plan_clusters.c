@@ -100,8 +100,7 @@ static void demand_storage(planner *p) {
     if (!p->live[i]) continue;
     if (node->kind == OPS_CONTRACT)
       for (uint32_t j = 0; j < 2; j++) demand_operand(p, node->input[j]);
-    if (ops_kind_is(node, OPS_TAKES))
-      p->is_inline[node->input[0] - 1] = PLAN_DEMANDED;
+    if (ops_kind_is(node, OPS_TAKES)) p->is_inline[ops_taken_from(p->c, node) - 1] = PLAN_DEMANDED;
   }
 }
 
@@ -276,7 +275,9 @@ static hg_status takes_from(planner *p, uint32_t index, uint32_t number, int *is
   do {
     const ops_node *node = node_at(p, i);
     if (i != index && p->cluster_of[i] != NONE) continue;
-    *is_taking |= ops_kind_is(node, OPS_TAKES) && p->cluster_of[node->input[0] - 1] == number + 1;
+    if (ops_kind_is(node, OPS_TAKES))
+      *is_taking |= p->cluster_of[node->input[0] - 1] == number + 1 ||
+                    p->cluster_of[ops_taken_from(p->c, node) - 1] == number + 1;
     HG_TRY(hg_walk_into(p, i));
   } while (!*is_taking && hg_walk_next(p, &i));
   return HG_OK;

@@ -276,22 +276,28 @@ static void view_index(const ops_node *node, uint32_t input_rank, const ops_form
     if (node->view.axis[j] >= 0) add_multiple(&inner[node->view.axis[j]], &index[j], node->view.step[j]);
 }
 
+/* From one element to the next along an axis of what a gather takes from, which may be there as what it repeats. */
+static int64_t taken_stride(const ops_node *source, int is_repeated, const ops_storage *memory, uint32_t d) {
+  int axis = is_repeated ? source->view.axis[d] : (int)d;
+  return axis < 0 ? 0 : memory->stride[axis];
+}
+
 /* Input 0 of a gather: at the index, but along `axis` where input 1 says, which has the result's shape. */
 static hg_status term_gather(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                              term_id *out) {
-  uint32_t storage = t->group->storage_of[node->input[0] - 1];
-  if (storage == 0) return hg_fail(HG_UNSUPPORTED, "a gather from what no storage holds");
   const ops_node *source = ops_at(t->group->computation, node->input[0]);
-  ops_form *inner = index_room(t);
-  if (inner == NULL) return HG_OUT_OF_MEMORY;
-  for (uint32_t d = 0; d < source->shape.rank; d++)
-    if (d != node->axis) inner[d] = index[d];
+  int is_repeated = t->group->storage_of[node->input[0] - 1] == 0;
+  value_id from = is_repeated ? ops_taken_from(t->group->computation, node) : node->input[0];
+  uint32_t storage = t->group->storage_of[from - 1];
+  if (storage == 0) return hg_fail(HG_UNSUPPORTED, "a gather from what no storage holds");
   term->kind = TERM_GATHER;
   term->storage = storage - 1;
   term->bounds = node->bounds;
   const ops_storage *memory = (const ops_storage *)t->group->plan->storages.data + term->storage;
-  term->form = ops_address(memory, inner);
-  term->stride = memory->stride[node->axis];
+  term->form.constant = -memory->lowest;
+  for (uint32_t d = 0; d < source->shape.rank; d++)
+    if (d != node->axis) add_multiple(&term->form, &index[d], taken_stride(source, is_repeated, memory, d));
+  term->stride = taken_stride(source, is_repeated, memory, node->axis);
   term->extent = source->shape.size[node->axis];
   term->input_count = 1;
   HG_TRY(ops_term_of(t, node->input[1], index, &term->input[0]));
