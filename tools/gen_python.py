@@ -72,7 +72,11 @@ def signature(operation, is_method):
 
 
 def result(operation):
-    count = {"batch_norm": 3, "sgd": 2, "adam": 3, "adamw": 3}.get(operation.name, 1)
+    """The results stand behind a formula's last semicolon, commas between them."""
+    last, depth, count = text(operation.formula).rsplit(";", 1)[-1], 0, 1
+    for c in last:
+        depth += (c in "([") - (c in ")]")
+        count += c == "," and depth == 0
     return "Array" if count == 1 else f"tuple[{', '.join(['Array'] * count)}]"
 
 

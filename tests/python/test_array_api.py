@@ -78,7 +78,7 @@ def test_running_sums_round_once_of_narrow_types():
 
 @pytest.mark.parametrize("name", ["bool", *TYPES[1:], "float16"])
 def test_sorting_much(name):
-    """Beyond what is ordered by counting, and with equal elements enough."""
+    """Rows of several blocks, and with equal elements enough."""
     x = np.random.default_rng(3).integers(-100, 100, (2, 5000)).astype(name)
     if np.dtype(name).kind == "f":
         x[:, ::7] = [[np.nan], [-np.inf]]
@@ -90,21 +90,35 @@ def test_sorting_much(name):
     assert np.array_equal(down, np.lexsort((np.arange(5000), -np.unique(x[0], return_inverse=True, equal_nan=True)[1])))
 
 
-@pytest.mark.parametrize("shape", [(3, 300), (70, 200), (130, 129), (2, 17000), (1, 1 << 14)])
+@pytest.mark.parametrize("shape", [(3, 300), (70, 200), (3, 512), (5, 513), (2, 2048), (2, 2049), (1, 1 << 14), (1,) * 7 + (300,)])
 @pytest.mark.parametrize("name", ["uint8", "float32", "int64"])
 def test_sorting_each_way(name, shape):
-    """Few and many rows, long ones in pieces; numbers that fit one word with their place, and such as do not."""
+    """Few and many rows, several in a block, one, and one in several blocks; keys of 32 bits and of 64."""
     random = np.random.default_rng(4)
     most = np.iinfo("int64").max if name == "int64" else 99
     x = random.integers(-most if name == "int64" else 0, most, shape).astype(name)
     assert np.array_equal(xp.argsort(hg.asarray(x)).numpy(), np.argsort(x, stable=True))
     assert np.array_equal(xp.sort(hg.asarray(x), descending=True).numpy(), np.flip(np.sort(x), -1))
+    if name == "float32":  # and the way back
+        weights = hg.asarray(random.integers(0, 9, shape).astype(name))
+        gradient = hg.grad(lambda v: (xp.sort(v) * weights).sum())(hg.asarray(x)).numpy()
+        assert np.array_equal(np.take_along_axis(gradient, np.argsort(x, stable=True), -1), weights.numpy())
+
+
+@pytest.mark.parametrize("shape", [(300,), (5,), (2, 3, 260), (1,) * 7 + (300,), (1,) * 7 + (2,)])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_sorting_of_two_values(shape, axis):
+    x = np.random.default_rng(6).random(shape) < 0.3
+    assert np.array_equal(xp.argsort(hg.asarray(x), axis=axis).numpy(), np.argsort(x, axis=axis, stable=True))
+    assert np.array_equal(xp.sort(hg.asarray(x), axis=axis, descending=True).numpy(), np.flip(np.sort(x, axis=axis), axis))
 
 
 def test_sorting_takes_few_launches():
-    """Ten rounds of 1 to 10 passes, and what is around them."""
-    made = xp.sort(hg.asarray(np.random.default_rng(5).random(1000, np.float32)))
-    assert len(hg.explain(made, json=True)["launches"]) <= 55 + 10
+    """The keys, and one block; of two blocks the words are compared across them once, and then within each."""
+    for size, launches in (1000, 2), (2048, 2), (2049, 4):
+        made = xp.sort(hg.asarray(np.random.default_rng(5).random(size, np.float32)))
+        assert len(hg.explain(made, json=True)["launches"]) == launches
+    assert xp.argsort(hg.asarray([3.0, 1.0]), axis=None).tolist() == [1, 0]
 
 
 def test_sorting_has_a_gradient():

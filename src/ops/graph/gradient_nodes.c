@@ -276,13 +276,18 @@ static void flow_gather(ops_gradient *g, const ops_node *node, value_id amount) 
   ops_flow(g, node->input[0], scatter(c, node, 1, zeros, index, ops_cast(c, amount, wide)));
 }
 
-/* Each back to where it was: places differ. */
+/* Each back to where it was: places differ. The axes before and behind are one each, since a scatter takes no tensor of
+ * as many axes as there may be. */
 static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
-  ops_shape shape = node->shape;
-  value_id places = ops_result_of(c, g->at, 1, ATLAS_i64), zeros = ops_full(c, (atlas_type)node->type, 0, &shape);
-  ops_node like = {.bounds = OPS_CLAMP, .axis = node->axis};
-  ops_flow(g, node->input[1], scatter(c, &like, 0, zeros, places, amount));
+  ops_shape shape = node->shape, joined = {.rank = 3, .size = {1, shape.size[node->axis], 1}};
+  for (uint32_t i = 0; i < shape.rank; i++)
+    if (i != node->axis) joined.size[i < node->axis ? 0 : 2] *= shape.size[i];
+  value_id places = ops_reshape(c, ops_result_of(c, g->at, 1, ATLAS_i64), &joined);
+  value_id zeros = ops_full(c, (atlas_type)node->type, 0, &joined);
+  ops_node like = {.bounds = OPS_CLAMP, .axis = 1};
+  value_id back = scatter(c, &like, 0, zeros, places, ops_reshape(c, amount, &joined));
+  ops_flow(g, node->input[1], ops_reshape(c, back, &shape));
 }
 
 static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount) {

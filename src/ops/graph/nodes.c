@@ -96,6 +96,9 @@ value_id ops_add(hg_computation *c, const ops_node *node) {
 
 value_id ops_result_of(hg_computation *c, value_id first, uint32_t index, atlas_type type) {
   if (first == 0) return 0;
+  const ops_kind_row *kind = ops_kind_of(ops_at(c, first));
+  if (index == 0 || index >= kind->results)
+    return ops_failed(c, HG_UNSUPPORTED, "%s has no result %u", kind->name, (unsigned)index);
   return ops_add(c, &(ops_node){.kind = OPS_RESULT, .type = (uint8_t)type, .index = index, .input = {first},
                                 .shape = ops_at(c, first)->shape});
 }

@@ -152,7 +152,8 @@ hg_status hg_plan_note_places(planner *p, uint32_t index, uint32_t number); /* i
 typedef struct plan_parts {
   uint32_t *nodes, *numbers, count; /* nodes, and the clusters that they belong to now */
 } plan_parts;
-/* Of the cluster with these nodes, ascending. HG_UNSUPPORTED: it is one node, which has nothing inline. */
+/* Of the cluster with these nodes, ascending. HG_UNSUPPORTED: it is one node, with its further
+ * results, which has nothing inline. */
 hg_status hg_plan_split(planner *p, uint32_t number, const uint32_t *nodes, uint32_t count, plan_parts *out);
 /* A cluster comes to wait for others, and all that wait for it with it. */
 hg_status hg_plan_wait_for(planner *p, uint32_t number, const reading *r);

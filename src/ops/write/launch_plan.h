@@ -103,9 +103,8 @@ typedef struct ops_group {
 static inline uint32_t ops_storage_of_result(const ops_group *group, value_id first, uint32_t index) {
   for (uint32_t i = 0; i < group->result_count; i++) {
     value_id value = group->results[i];
-    int is_further = value != first;
-    if (ops_first_result(group->computation, value) != first || is_further != (index != 0)) continue;
-    if (!is_further || ops_at(group->computation, value)->index == index) return group->storage_of[value - 1];
+    uint32_t number = value != first ? ops_at(group->computation, value)->index : 0;
+    if (ops_first_result(group->computation, value) == first && number == index) return group->storage_of[value - 1];
   }
   return 0;
 }

@@ -314,8 +314,8 @@ static hg_status write_tiles(const sort *s, int is_first, int is_last) {
 
 /* ---- words that lie further apart -------------------------------------------------------------------------------- */
 
-/* The places of a lane's words: bits of k choose their distances, `least` and twice and four times that; the top one the
- * mirrored place (is_mirrored). */
+/* The places of a lane's words: bits of k choose their distances, `least` and twice and four times that; the top one
+ * the mirrored place (is_mirrored). */
 static void find_words(sort_launch *l, uint64_t least, uint32_t levels, int is_mirrored, uint16_t *at) {
   uint32_t count = 1u << levels;
   uint16_t lane = fresh(l), rest = fresh(l);
