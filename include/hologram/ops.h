@@ -77,8 +77,9 @@ HG_API hg_status hg_tensor_extent(const hg_tensor *tensor, int64_t *lowest, uint
  * Paths and names of tensors are UTF-8. A file's header is read, and checked against the file's size, before memory of
  * the device is taken: HG_IO where it, or later its elements, cannot be read, HG_FORMAT with a sentence where it is not
  * what it should be, HG_UNSUPPORTED for what no tensor can be (another type, more than 8 dimensions, big-endian data).
- * A file that is written replaces the old one, or that which a link leads to (Windows: the link), when it is complete,
- * and keeps its permissions. A pipe or a device is written itself.
+ * A file that is written replaces the old one when it is complete, and keeps its permissions. What a link leads to
+ * (Windows: the link is replaced), a pipe and a device are written themselves, as by fopen: a pipe without a reader
+ * waits for one, and one whose reader is gone raises SIGPIPE.
  *
  *   hg_tensor x, y;
  *   hg_tensor_load(executor, "x.npy", &x);

@@ -86,14 +86,15 @@ hg_read_result hg_file_open(const char *path, hg_file *file);
 int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count); /* 1: all of them are there */
 void hg_file_close(const hg_file *file);
 
-/* Where a file that is written to a path is to be: where a link leads. Windows: the link. 0: the path is too long. */
-int hg_file_follow(const char *path, char place[HG_PATH_BYTES]);
-/* A new file, which may do what that at `place` may. What there is no regular file, as a pipe or a device, is written
- * itself: then `temporary` becomes empty. 1: then hg_file_finish it. */
-int hg_file_create(char *temporary, const char *place, hg_file *file);
+int hg_is_separator(char c); /* between folders and names */
+
+/* A new file, which may do what the one at `path` may, whose place it takes when it is finished. A link, a pipe or a
+ * device is opened and written itself, as the system's rules for it are: then `temporary` becomes empty (Windows: a link
+ * is replaced). 1: then hg_file_finish it. */
+int hg_file_create(char *temporary, const char *path, hg_file *file);
 int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count);
 /* Closes the file, and renames it if all was put, else removes it. 1 if it is there. */
-int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *place);
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path);
 
 /* Appends to a file in a folder that everybody may write to: a new one, or one that hg_folder_read would not refuse. 1
  * if done. Nothing on Windows, which has no such folder. */

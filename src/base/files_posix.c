@@ -281,33 +281,38 @@ int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count) {
 
 void hg_file_close(const hg_file *file) { close((int)file->handle); }
 
-int hg_file_follow(const char *path, char place[HG_PATH_BYTES]) {
-  _Static_assert(HG_PATH_BYTES >= PATH_MAX, "realpath writes so much");
-  size_t length = strlen(path);
-  if (realpath(path, place) != NULL) return 1;
-  if (length >= HG_PATH_BYTES) return 0;
-  memcpy(place, path, length + 1); /* nothing is there yet */
-  return 1;
+int hg_is_separator(char c) { return c == '/'; }
+
+/* The new file may do what the old one may; to its group nothing where that is another one. */
+static int keep_access(int handle, const struct stat *old) {
+  struct stat own;
+  mode_t mode = old->st_mode & ACCESS_OF_ALL;
+  if (fstat(handle, &own) != 0) return 0;
+  int is_same = own.st_uid == old->st_uid && own.st_gid == old->st_gid;
+  if (!is_same && fchown(handle, old->st_uid, old->st_gid) != 0) mode &= ~(mode_t)S_IRWXG;
+  return fchmod(handle, mode) == 0;
 }
 
-int hg_file_create(char *temporary, const char *place, hg_file *file) {
+int hg_file_create(char *temporary, const char *path, hg_file *file) {
   struct stat old;
-  int is_there = stat(place, &old) == 0;
-  if (is_there && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode)) temporary[0] = '\0';
-  int handle = temporary[0] == '\0' ? open(place, O_WRONLY | O_CLOEXEC)
-                                    : create_at(AT_FDCWD, MODE_OF_OTHERS, temporary);
-  if (handle >= 0 && is_there && temporary[0] != '\0') (void)fchmod(handle, old.st_mode & ACCESS_OF_ALL);
+  int is_there = lstat(path, &old) == 0, is_itself = is_there && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode);
+  if (is_itself) temporary[0] = '\0';
+  int handle = is_itself ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, MODE_OF_OTHERS)
+                         : create_at(AT_FDCWD, is_there ? S_IRUSR | S_IWUSR : MODE_OF_OTHERS, temporary);
   *file = (hg_file){.handle = handle};
-  return handle >= 0;
+  if (handle < 0 || is_itself || !is_there || keep_access(handle, &old)) return handle >= 0;
+  close(handle);
+  unlink(temporary);
+  return 0;
 }
 
 int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count) {
   return write_all((int)file->handle, bytes, byte_count);
 }
 
-int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *place) {
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path) {
   if (temporary[0] == '\0') return (close((int)file->handle) == 0) & is_good;
-  return finish_at(AT_FDCWD, (int)file->handle, is_good, temporary, place);
+  return finish_at(AT_FDCWD, (int)file->handle, is_good, temporary, path);
 }
 
 /* ---- appending --------------------------------------------------------------------------------------------------- */

@@ -179,15 +179,10 @@ int hg_file_next(const hg_file *file, uint8_t *bytes, size_t byte_count) {
 
 void hg_file_close(const hg_file *file) { CloseHandle((HANDLE)file->handle); }
 
-int hg_file_follow(const char *path, char place[HG_PATH_BYTES]) {
-  size_t length = strlen(path);
-  if (length >= HG_PATH_BYTES) return 0;
-  memcpy(place, path, length + 1);
-  return 1;
-}
+int hg_is_separator(char c) { return c == '/' || c == '\\' || c == ':'; }
 
-int hg_file_create(char *temporary, const char *place, hg_file *file) {
-  (void)place;
+int hg_file_create(char *temporary, const char *path, hg_file *file) {
+  (void)path;
   HANDLE handle = open_file(temporary, GENERIC_WRITE, CREATE_NEW);
   *file = (hg_file){.handle = (intptr_t)handle};
   return handle != INVALID_HANDLE_VALUE;
@@ -197,11 +192,11 @@ int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count) {
   return write_all((HANDLE)file->handle, bytes, byte_count);
 }
 
-int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *place) {
+int hg_file_finish(const hg_file *file, int is_good, const char *temporary, const char *path) {
   WCHAR from[HG_PATH_BYTES], to[HG_PATH_BYTES];
   int ok = (CloseHandle((HANDLE)file->handle) != 0) & is_good;
   if (!hg_widen(temporary, from, HG_PATH_BYTES)) return 0;
-  ok &= hg_widen(place, to, HG_PATH_BYTES);
+  ok &= hg_widen(path, to, HG_PATH_BYTES);
   if (ok && MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING)) return 1; /* fails while another process reads it */
   DeleteFileW(from);
   return 0;

@@ -85,20 +85,22 @@ HG_RARE static hg_status fail_to_write(const char *path) {
   return hg_fail(HG_IO, "%s: cannot be written: its folder is not there, may not be written to, or is full", path);
 }
 
-/* Beside the file, so that renaming copies nothing; without its name, which may be as long as names may be. */
-HG_RARE static int name_temporary(const char *place, char temporary[HG_PATH_BYTES]) {
+/* Beside the file, so that renaming copies nothing; without its name, which may be as long as names may be, and one for
+ * each file that is written at a time. */
+HG_RARE static int name_temporary(tensor_file *f) {
   int folder = 0;
-  for (int i = 0; place[i] != '\0'; i++)
-    if (strchr("/\\:", place[i]) != NULL) folder = i + 1;
-  int length = snprintf(temporary, HG_PATH_BYTES, "%.*s.%llx.%llx", folder, place, (unsigned long long)hg_process_id(),
-                        (unsigned long long)hg_time_ns());
+  for (int i = 0; f->path[i] != '\0'; i++)
+    if (hg_is_separator(f->path[i])) folder = i + 1;
+  unsigned long long number = hg_time_ns() ^ (unsigned long long)(uintptr_t)f;
+  int length = snprintf(f->temporary, HG_PATH_BYTES, "%.*s.%llx.%llx", folder, f->path,
+                        (unsigned long long)hg_process_id(), number);
   return length < HG_PATH_BYTES;
 }
 
 HG_RARE hg_status hg_tensor_file_create(tensor_file *f, const hg_allocator *allocator, const char *path) {
   *f = (tensor_file){.allocator = allocator, .path = path};
-  if (!hg_file_follow(path, f->place) || !name_temporary(f->place, f->temporary)) return fail_to_write(path);
-  return hg_file_create(f->temporary, f->place, &f->file) ? HG_OK : fail_to_write(path);
+  if (!name_temporary(f)) return fail_to_write(path);
+  return hg_file_create(f->temporary, path, &f->file) ? HG_OK : fail_to_write(path);
 }
 
 HG_RARE hg_status hg_tensor_file_put(const tensor_file *f, const void *bytes, size_t byte_count) {
@@ -106,7 +108,7 @@ HG_RARE hg_status hg_tensor_file_put(const tensor_file *f, const void *bytes, si
 }
 
 HG_RARE hg_status hg_tensor_file_finish(const tensor_file *f, hg_status status) {
-  if (hg_file_finish(&f->file, status == HG_OK, f->temporary, f->place)) return HG_OK;
+  if (hg_file_finish(&f->file, status == HG_OK, f->temporary, f->path)) return HG_OK;
   return status != HG_OK ? status : fail_to_write(f->path);
 }
 

@@ -50,7 +50,7 @@ typedef struct tensor_file {
   const char *path;
   hg_file file;
   uint64_t at;         /* bytes that have been read */
-  char place[HG_PATH_BYTES], temporary[HG_PATH_BYTES]; /* of one that is written */
+  char temporary[HG_PATH_BYTES]; /* of one that is written */
 } tensor_file;
 
 /* Opens a file and reads its header: *bytes, to be released. Close the file in any case. */
