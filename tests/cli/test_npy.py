@@ -32,7 +32,7 @@ def test_npy_accepted(work, content):
     assert np.load(work / "out.npy").ravel().tolist() == [1, 4]
 
 
-# Files are the library's to read: tests/ops/test_files.py has all that it says of them.
+# Files are the library's to read: tests/ops/test_tensor_files.py has all that it says of them.
 @pytest.mark.parametrize("sentence, content", [
     ("is no .npy file", b"PK\3\4" + bytes(40)),
     ("its elements are '>f4'; expected little-endian numbers such as '<f4'", npy(GOOD.replace("<", ">"), EIGHT)),

@@ -111,8 +111,8 @@ begin_as() {
   rm -rf "$folder"
   if [ -f "$other/.ninja_log" ]; then
     mkdir -p "$folder/tests"
-    cp -a "$other"/.ninja_{log,deps} "$other"/{*.p,embed,formulas,*.a,{functions,formulas}_data.c,code_version.h*} "$folder" &&
-      cp -a "$other/tests/sim" "$folder/tests"
+    { cp -a "$other"/.ninja_{log,deps} "$other"/{*.p,embed,formulas,*.a,{functions,formulas}_data.c,code_version.h*} "$folder" &&
+      cp -a "$other/tests/sim" "$folder/tests"; } || rm -rf "$folder" # that build is not complete: this one begins empty
   fi
 }
 
