@@ -4,6 +4,7 @@
 
 #include "counted.h"
 #include "launching.h"
+#include "shard.h"
 
 #if defined(__GLIBC__)
 #  include <execinfo.h>
@@ -20,8 +21,8 @@ typedef struct attempt {
 /* ---- which allocations ------------------------------------------------------------------------------------------- */
 
 /* Of thousands of allocations most come from where others came from: those with the same 8 callers fail twice in a
- * process; on the double of libcuda, where an attempt takes long, those with the same 3 once. Where nobody tells the
- * callers every third allocation fails, of few each one. */
+ * process, or once where a share of long tests is asked for; on the double of libcuda, where an attempt takes long, those
+ * with the same 3 once. Where nobody tells the callers every third allocation fails, of few each one. */
 enum { CALLERS = 8, TIMES = 2, CALLERS_ON_GPU = 3, TIMES_ON_GPU = 1, MOST_NOTED = 1 << 15, MOST_PLACES = 1 << 14 };
 enum { FEW = 300 }; /* allocations */
 
@@ -47,6 +48,11 @@ static inline void *noting_allocate(void *user, size_t size) {
   return counted_allocate(user, size);
 }
 
+static inline int most_times(void) {
+  if (share_count == 0) choose_share();
+  return test_backend() == HG_BACKEND_CUDA ? TIMES_ON_GPU : share_count > 1 ? 1 : TIMES;
+}
+
 static inline int is_tried_enough(uint64_t place, long number, long count) {
   if (place == 0) return count > FEW && number % 3 != 0;
   static uint64_t places[MOST_PLACES];
@@ -55,7 +61,7 @@ static inline int is_tried_enough(uint64_t place, long number, long count) {
   for (int i = 0; i < 64 && places[at] != 0 && places[at] != place; i++) at = (at + 1) & (MOST_PLACES - 1);
   if (places[at] != place) times[at] = 0;
   places[at] = place;
-  return times[at]++ >= (test_backend() == HG_BACKEND_CUDA ? TIMES_ON_GPU : TIMES);
+  return times[at]++ >= most_times();
 }
 
 /* ---- attempts ---------------------------------------------------------------------------------------------------- */

@@ -198,8 +198,8 @@ static void try_all(stage *s) {
   end(s);
   hg_executor_release(executor);
   long failures = each_allocation_fails(&all, s);
-  /* on the double a stage may have no place of its own */
-  if (!check_note(failures > 0 || test_backend() == HG_BACKEND_CUDA)) printf("  %s: nothing failed\n", s->scene->name);
+  /* where a place is tried once a stage may have none of its own */
+  if (!check_note(failures > 0 || most_times() == 1)) printf("  %s: nothing failed\n", s->scene->name);
   all_failures += failures;
 }
 
