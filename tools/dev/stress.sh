@@ -1,7 +1,7 @@
 # ./dev stress
 
 build_tsan() {
-  local targets=(meson-test-prereq) # no more than the unit tests and what they run on
+  local targets=(meson-test-prereq tests/unit/test_threads) # the unit tests, what they run on, and the links to them
   build tsan clang --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false -Dc_args=-gline-tables-only
 }
 
