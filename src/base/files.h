@@ -89,8 +89,8 @@ void hg_file_close(const hg_file *file);
 int hg_is_separator(char c); /* between folders and names */
 
 /* A new file, which may do what the one at `path` may, whose place it takes when it is finished. A link, a pipe or a
- * device is opened and written itself, as the system's rules for it are: then `temporary` becomes empty (Windows: a link
- * is replaced). 1: then hg_file_finish it. */
+ * device is opened and written itself, as the system's rules for it are: then `temporary` becomes empty (Windows: a
+ * link is replaced). 1: then hg_file_finish it. */
 int hg_file_create(char *temporary, const char *path, hg_file *file);
 int hg_file_put(const hg_file *file, const void *bytes, size_t byte_count);
 /* Closes the file, and renames it if all was put, else removes it. 1 if it is there. */

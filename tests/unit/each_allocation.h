@@ -21,8 +21,8 @@ typedef struct attempt {
 /* ---- which allocations ------------------------------------------------------------------------------------------- */
 
 /* Of thousands of allocations most come from where others came from: those with the same 8 callers fail twice in a
- * process, or once where a share of long tests is asked for; on the double of libcuda, where an attempt takes long, those
- * with the same 3 once. Where nobody tells the callers every third allocation fails, of few each one. */
+ * process, or once where a share of long tests is asked for; on the double of libcuda, where an attempt takes long,
+ * those with the same 3 once. Where nobody tells the callers every third allocation fails, of few each one. */
 enum { CALLERS = 8, TIMES = 2, CALLERS_ON_GPU = 3, TIMES_ON_GPU = 1, MOST_NOTED = 1 << 15, MOST_PLACES = 1 << 14 };
 enum { FEW = 300 }; /* allocations */
 
