@@ -6,6 +6,7 @@
 
 #include "atlas/arith.h"
 #include "atlas/functions.h"
+#include "base/error.h"
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
@@ -14,9 +15,11 @@ typedef struct array {
   uint8_t *memory;
   uint64_t extent;  /* elements; of a pool bytes, which its indices count, too */
   uint32_t bytes;   /* of an element */
-  uint8_t is_pool;
+  uint8_t is_pool, is_local;
   unsigned size_class;
 } array;
+
+static int is_local(const vector_insn *insn) { return (atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) != 0; }
 
 static uint8_t index_type(const cpu_worker *w, const vector_insn *insn, int k) {
   return vector_reg_at(w->vector, insn->s[k])->type;
@@ -29,6 +32,7 @@ static int array_of(const cpu_worker *w, const vector_insn *insn, array *a) {
   a->memory = NULL;
   a->extent = 0;
   a->is_pool = 0;
+  a->is_local = (uint8_t)is_local(insn);
   if (insn->mode == ATLAS_ADDRESS_PHI || insn->mode == ATLAS_ADDRESS_TABLE) return 0;
   if (insn->symbol & SSA_LIBRARY) {
     const atlas_symbol *table = atlas_symbol_at(&atlas_functions, insn->symbol & ~(unsigned)SSA_LIBRARY);
@@ -93,8 +97,6 @@ static uint8_t *table_address(cpu_worker *w, const vector_insn *insn, const cpu_
   return checked_bytes(w, o->first + i, insn, place->table[entry], index_of(w, insn, o, 1, i, 0));
 }
 
-static int is_local(const vector_insn *insn) { return (atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) != 0; }
-
 /* The position in memory of an element of lane i's local array. */
 static uint64_t slot_of(const cpu_worker *w, const cpu_operands *o, int64_t index, uint32_t i) {
   return (uint64_t)index * w->run->local_lanes + (o->first + i + w->slot);
@@ -113,7 +115,7 @@ static uint8_t *address_of(cpu_worker *w, const vector_insn *insn, const cpu_ope
     hg_cpu_memory_fault(w, o->first + i, insn, HG_FAULT_OUT_OF_BOUNDS, index, a.extent);
     return NULL;
   }
-  return a.memory + (is_local(insn) ? slot_of(w, o, index, i) : (uint64_t)index) * a.bytes;
+  return a.memory + (a.is_local ? slot_of(w, o, index, i) : (uint64_t)index) * a.bytes;
 }
 
 /* How many source registers an address has: the values come after them. */
@@ -143,8 +145,8 @@ static void narrow_to_mask(const cpu_operands *o, stretch *s) {
 }
 
 /* Finds the lanes in bounds of a stretch whose first lane has that index; notes the fault of the lowest other one. */
-static void find_bounds(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, stretch *s,
-                        int64_t index) {
+HG_RARE static void find_bounds(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
+                                stretch *s, int64_t index) {
   uint64_t lanes = s->to - s->from, below = index < 0 ? 0 - (uint64_t)index : 0, end = below + a->extent;
   if (index >= 0) end = a->extent > (uint64_t)index ? a->extent - (uint64_t)index : 0;
   s->first = s->from + (uint32_t)(below < lanes ? below : lanes);
@@ -155,19 +157,22 @@ static void find_bounds(cpu_worker *w, const vector_insn *insn, const cpu_operan
   if (lane < s->to) (void)address_of(w, insn, o, lane);
 }
 
-/* The lanes of the mask from lane `from` on, up to where their numbers stop being consecutive. */
-static stretch next_stretch(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
-                            uint32_t from, uint32_t *next) {
+/* The lanes of the mask from lane `from` on, up to where their numbers stop being consecutive; the lane behind. */
+static uint32_t next_stretch(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
+                             uint32_t from, stretch *s) {
   uint64_t length = hg_cpu_run_length(w->run), left = length - (o->first + from) % length;
-  stretch s = {.from = from, .to = left < o->count - from ? from + (uint32_t)left : o->count};
-  *next = s.to;
-  narrow_to_mask(o, &s);
-  if (s.from >= s.to) return s;
-  int64_t first = index_of(w, insn, o, 0, s.from, (int64_t)insn->bits);
-  int64_t last = index_of(w, insn, o, 0, s.to - 1, (int64_t)insn->bits);
-  s.is_broken = (uint64_t)last - (uint64_t)first != s.to - 1 - s.from; /* one of 32 bits may begin anew at 0 */
-  if (!s.is_broken) find_bounds(w, insn, o, a, &s, first);
-  return s;
+  uint32_t next = left < o->count - from ? from + (uint32_t)left : o->count;
+  s->from = from, s->to = next;
+  narrow_to_mask(o, s);
+  if (s->from >= s->to) return next;
+  int64_t first = index_of(w, insn, o, 0, s->from, (int64_t)insn->bits);
+  int64_t last = index_of(w, insn, o, 0, s->to - 1, (int64_t)insn->bits);
+  s->is_broken = (uint64_t)last - (uint64_t)first != s->to - 1 - s->from; /* one of 32 bits may begin anew at 0 */
+  if (s->is_broken) return next;
+  if ((uint64_t)first < a->extent && (uint64_t)last < a->extent)
+    s->first = s->from, s->end = s->to, s->memory = a->memory + (uint64_t)first * a->bytes;
+  else find_bounds(w, insn, o, a, s, first);
+  return next;
 }
 
 static int is_stretched(const vector_insn *insn, const array *a) {
@@ -204,8 +209,9 @@ static void load_same(cpu_worker *w, const vector_insn *insn, const cpu_operands
 
 static void load_stretches(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
   const cpu_kernels *k = w->run->kernels;
+  stretch s;
   for (uint32_t at = 0, next; at < o->count; at = next) {
-    stretch s = next_stretch(w, insn, o, a, at, &next);
+    next = next_stretch(w, insn, o, a, at, &s);
     uint8_t *d = o->d;
     if (s.from >= s.to) continue;
     if (s.is_broken) {
@@ -270,6 +276,14 @@ static int leave_out_faults(cpu_worker *w, const vector_insn *insn, const cpu_op
   return (int)has_any;
 }
 
+/* From an index to where the element lies: of a pool, whose indices count bytes, and of lanes' own arrays. */
+static void move_positions(const cpu_worker *w, const cpu_operands *o, const array *a, uint32_t at,
+                           uint64_t position[CPU_CHUNK]) {
+  for (uint32_t i = 0; i < CPU_CHUNK; i++)
+    position[i] = a->is_pool ? position[i] >> a->size_class
+                             : slot_of(w, o, (int64_t)position[i], at + i < o->count ? at + i : at);
+}
+
 /* Where each lane of the chunk at `at` has its element in memory, and the lanes that access theirs: the mask (NULL:
  * all), or `inside`, without those that fault. 0: no lane does. */
 static int find_elements(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
@@ -280,9 +294,7 @@ static int find_elements(cpu_worker *w, const vector_insn *insn, const cpu_opera
     *mask = inside;
     if (!has_any) return 0;
   }
-  for (uint32_t i = 0; i < CPU_CHUNK && a->is_pool; i++) position[i] >>= a->size_class;
-  for (uint32_t i = 0; i < CPU_CHUNK && is_local(insn); i++)
-    position[i] = slot_of(w, o, (int64_t)position[i], at + i < o->count ? at + i : at);
+  if (a->is_pool || a->is_local) move_positions(w, o, a, at, position);
   return 1;
 }
 
@@ -334,7 +346,7 @@ static void load_local(cpu_worker *w, const vector_insn *insn, const cpu_operand
 void hg_cpu_load(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   array a;
   int is_array = array_of(w, insn, &a);
-  if (is_local(insn)) {
+  if (a.is_local) {
     load_local(w, insn, o, &a);
     return;
   }
@@ -360,8 +372,9 @@ static void store_lanes(cpu_worker *w, const vector_insn *insn, const cpu_operan
 
 static void store_stretches(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
   int value = address_registers(insn);
+  stretch s;
   for (uint32_t at = 0, next; at < o->count; at = next) {
-    stretch s = next_stretch(w, insn, o, a, at, &next);
+    next = next_stretch(w, insn, o, a, at, &s);
     if (s.from >= s.to) continue;
     if (s.is_broken) {
       store_lanes(w, insn, o, s.from, s.to);
@@ -411,7 +424,7 @@ static void store_local(cpu_worker *w, const vector_insn *insn, const cpu_operan
 void hg_cpu_store(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   array a;
   int is_array = array_of(w, insn, &a);
-  if (is_local(insn)) store_local(w, insn, o, &a);
+  if (a.is_local) store_local(w, insn, o, &a);
   else if (!is_array || insn->mode != ATLAS_ADDRESS_INDEXED) store_lanes(w, insn, o, 0, o->count);
   else if (is_stretched(insn, &a)) store_stretches(w, insn, o, &a);
   else store_scattered(w, insn, o, &a);
