@@ -34,7 +34,7 @@ declare -A TITLE=(
   [docs]="documentation is up to date"
   [install]="install, pkg-config and CMake"
   [mingw]="Windows cross build (mingw-w64), run by wine: unit and command-line tests"
-  [aarch64]="aarch64 under qemu: unit tests, conformance, sweep, ${HOLOGRAM_AARCH64_PROGRAMS:-6000} random programs"
+  [aarch64]="aarch64 under qemu: unit tests, conformance, sweep, ${HOLOGRAM_AARCH64_PROGRAMS:-4500} random programs"
 )
 
 # The engines that the build has and the machine can run, as tests/engines.py names them: an engine that is asked for says
@@ -181,7 +181,7 @@ random_on_metal() {
   local order
   for order in forward reverse random; do
     run_counted "${ON_METAL[@]}" SIMMETAL_ORDER=$order "$BUILD/release/tests/random/test_random" --processes "$JOBS" \
-      --seed 100000001 --count 2000 --backend metal
+      --seed 100000001 --count 1400 --backend metal
   done
 }
 
@@ -437,7 +437,7 @@ stage_aarch64() {
   check_floating_point aarch64 aarch64-linux-gnu-nm
   random=(run_counted "${run[@]}" "$folder/tests/random/test_random" --processes "$JOBS")
   job "random programs on the engines" "${random[@]}" \
-    --seed 102000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-6000}"
+    --seed 102000001 --engines-only --size 20 --count "${HOLOGRAM_AARCH64_PROGRAMS:-4500}"
   job "random programs" "${random[@]}" --seed 1000001 --count 200
   job "conformance" repeat_conformance "${run[@]}" "$folder/tests/conformance/replay"
   job "sweep" run_counted "${run[@]}" "$folder/tests/sweep/test_sweep" --brief --seed 5 --one-in 60 --launches 16
@@ -486,7 +486,7 @@ ones, some random programs, a little of the conformance tests, counts of code, l
 Each prints a line; its whole output goes to build/logs/STAGE.log. The last line is "N passed, N failed"; exit status 1 if
 anything failed. HOLOGRAM_FUZZ_SECONDS sets how long each fuzzer runs (10), HOLOGRAM_ACCURACY_SAMPLES how many inputs each
 function is judged on (50000), HOLOGRAM_RANDOM_PROGRAMS how many random programs are compiled (8400; of a thousand one or two
-do not verify) and HOLOGRAM_AARCH64_PROGRAMS how many small ones run on the engines of aarch64, under qemu (6000).
+do not verify) and HOLOGRAM_AARCH64_PROGRAMS how many small ones run on the engines of aarch64, under qemu (4500).
 TEXT
   local stages=("$@") name start building number=0
   [ ${#stages[@]} -gt 0 ] || stages=("${STAGES[@]}")
