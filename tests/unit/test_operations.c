@@ -34,25 +34,6 @@ static hg_value with(hg_op op, hg_value x, uint32_t count, int64_t a, int64_t b)
     begin();                 \
   } while (0)
 
-/* ---- the kinds of nodes ------------------------------------------------------------------------------------------ */
-
-/* A kind with several results has a launch for itself, where its writer finds them. */
-static void test_kinds(void) {
-  enum { NONE = 0, OWN_LAUNCH = 1 };
-#define ops_write_none NONE
-#define ops_write_scatter OWN_LAUNCH
-#define ops_write_sort OWN_LAUNCH
-#define ops_write_update OWN_LAUNCH
-#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch) \
-  CHECK((results) <= 1 || (ops_write_##launch == OWN_LAUNCH && ((is) & (OPS_ELEMENT_WISE | OPS_VIRTUAL)) == 0));
-#include "ops/graph/kinds.def"
-#undef OPS_NODE_KIND
-#undef ops_write_none
-#undef ops_write_scatter
-#undef ops_write_sort
-#undef ops_write_update
-}
-
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static void test_table(void) {
@@ -685,7 +666,6 @@ static void test_failed_allocations(void) {
 }
 
 int main(void) {
-  test_kinds();
   test_table();
   test_tensors();
   test_impossible_tensors();

@@ -253,6 +253,25 @@ static void test_long_rows(void) {
   }
 }
 
+/* ---- the kinds of nodes ------------------------------------------------------------------------------------------ */
+
+/* A kind with several results has a launch for itself, where its writer finds them. */
+static void test_kinds(void) {
+  enum { NONE = 0, OWN_LAUNCH = 1 };
+#define ops_write_none NONE
+#define ops_write_scatter OWN_LAUNCH
+#define ops_write_sort OWN_LAUNCH
+#define ops_write_update OWN_LAUNCH
+#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch) \
+  CHECK((results) <= 1 || (ops_write_##launch == OWN_LAUNCH && ((is) & (OPS_ELEMENT_WISE | OPS_VIRTUAL)) == 0));
+#include "ops/graph/kinds.def"
+#undef OPS_NODE_KIND
+#undef ops_write_none
+#undef ops_write_scatter
+#undef ops_write_sort
+#undef ops_write_update
+}
+
 static hg_computation *sorted_rows(void) {
   hg_computation *c = begin();
   hg_value x = input(c, 2, UINT64_C(2) << OPS_SORT_TILE_BITS), results[2];
@@ -402,6 +421,7 @@ int main(void) {
   test_many_views();
   test_reshapes();
   test_long_rows();
+  test_kinds();
   test_results_of_one_launch();
   check_failures(sorted_rows(), 20);
   check_failures(sum_of(40), 20);

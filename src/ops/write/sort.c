@@ -95,10 +95,15 @@ static void convert(sort_launch *l, atlas_type to_type, uint16_t to, atlas_type 
 
 static atlas_operand scalar(sort_launch *l, uint64_t value) { return ops_scalar_of(&l->code, ATLAS_i64, value); }
 
+/* The smaller of two words comes to `least`, the larger one to `b`. */
+static void compare(sort_launch *l, uint16_t a, uint16_t b, uint16_t least) {
+  emit(l, ATLAS_OP_min, ATLAS_u64, least, a, atlas_reg(b));
+  emit(l, ATLAS_OP_max, ATLAS_u64, b, a, atlas_reg(b));
+}
+
 /* The smaller word comes to `low`, the larger one to `high`. */
 static void exchange(sort_launch *l, uint16_t low, uint16_t high, uint16_t room) {
-  emit(l, ATLAS_OP_min, ATLAS_u64, room, low, atlas_reg(high));
-  emit(l, ATLAS_OP_max, ATLAS_u64, high, low, atlas_reg(high));
+  compare(l, low, high, room);
   atlas_emit(l->b, ATLAS_OP_mov, ATLAS_u64, 2, atlas_reg(low), atlas_reg(room));
 }
 
@@ -258,8 +263,7 @@ static void merge_steps(sort_launch *l, uint16_t step, uint16_t partner) {
   emit(l, ATLAS_OP_xor, ATLAS_u32, high, low, atlas_reg(partner));
   atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u64, 2, atlas_reg(a), atlas_mem_reg(l->tile, low, 0));
   atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u64, 2, atlas_reg(b), atlas_mem_reg(l->tile, high, 0));
-  emit(l, ATLAS_OP_min, ATLAS_u64, room, a, atlas_reg(b));
-  emit(l, ATLAS_OP_max, ATLAS_u64, b, a, atlas_reg(b));
+  compare(l, a, b, room);
   atlas_emit(l->b, ATLAS_OP_sts, ATLAS_u64, 2, atlas_mem_reg(l->tile, low, 0), atlas_reg(room));
   atlas_emit(l->b, ATLAS_OP_sts, ATLAS_u64, 2, atlas_mem_reg(l->tile, high, 0), atlas_reg(b));
   emit(l, ATLAS_OP_shr, ATLAS_u32, step, step, atlas_bits(1));
