@@ -1,4 +1,5 @@
-/* analyse.c - walks over a unit that find level, range and stride of every value, then the accesses that are in bounds.
+/* analyse.c - walks over a unit that find level, range and alignment of every value, then the accesses that are in
+ * bounds.
  *
  * A value's range follows from its arguments' (ranges.h), a phi's also from the branches on the way to it, and from how
  * often its loop goes round (guards.h). What comes along a back edge is anything in the first walk, and what the walk
@@ -38,24 +39,6 @@ static hg_range arg_range(const analyst *a, uint32_t value, unsigned i) {
 
 /* ---- facts ------------------------------------------------------------------------------------------------------- */
 
-/* The value does not change along these axes: its stride there is 0. */
-static void set_invariant(hg_fact *f, unsigned axes) {
-  f->stride_known |= (uint8_t)axes;
-  for (unsigned d = 0; d < 4; d++)
-    if (axes >> d & 1) f->stride[d] = 0;
-}
-
-static void set_stride(hg_fact *f, hg_axis axis, uint64_t stride) {
-  if (stride > INT32_MAX) return;
-  f->stride_known |= (uint8_t)(1u << axis);
-  f->stride[axis] = (int64_t)stride;
-}
-
-/* The axes along which a value of this level cannot change. */
-static unsigned invariant_axes(uint8_t level) {
-  return level == IR_GRID ? HG_ALL_AXES : level == IR_BLOCK ? 1u << HG_AXIS_LANE : 0;
-}
-
 static uint32_t alignment_of(uint64_t number) {
   uint32_t alignment = 1;
   while (alignment < HG_MAX_ALIGNMENT && number % (2 * (uint64_t)alignment) == 0) alignment *= 2;
@@ -94,24 +77,15 @@ static hg_range exactly(uint8_t type, uint64_t number) {
   return number > (uint64_t)all.high ? all : hg_range_between(type, (int64_t)number, (int64_t)number);
 }
 
-static int is_one_dimensional(const analyst *a) {
-  const hg_shape *s = a->shape;
-  return s->lanes != 0 || (s->block[1] == 1 && s->block[2] == 1);
-}
-
 static hg_range coordinate_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) {
   const hg_shape *s = a->shape;
   unsigned d = (unsigned)insn->bits % 3;
   switch (insn->bits / 3) {
   case ATLAS_COORD_LANE_X / 3:
     f->level = IR_LANE;
-    set_invariant(f, HG_ALL_AXES ^ 1u << HG_AXIS_LANE);
-    if (is_one_dimensional(a)) set_stride(f, HG_AXIS_LANE, d == 0);
     return below(insn->type, s->block[d] != 0 ? s->block[d] : ATLAS_MAX_BLOCK_LANES);
   case ATLAS_COORD_BLOCK_X / 3:
     f->level = IR_BLOCK;
-    set_invariant(f, HG_ALL_AXES);
-    set_stride(f, (hg_axis)(HG_AXIS_BLOCK_X + d), 1);
     return below(insn->type, s->grid[d]);
   case ATLAS_COORD_BLOCK_SIZE_X / 3:
     return s->block[d] != 0 ? exactly(insn->type, s->block[d]) : hg_range_between(insn->type, 1, ATLAS_MAX_BLOCK_LANES);
@@ -119,45 +93,17 @@ static hg_range coordinate_fact(const analyst *a, const ssa_insn *insn, hg_fact 
     return s->grid[d] != 0 ? exactly(insn->type, s->grid[d]) : hg_range_of_type(insn->type);
   default:
     f->level = IR_LANE;
-    set_invariant(f, HG_ALL_AXES ^ (1u << HG_AXIS_LANE | 1u << (HG_AXIS_BLOCK_X + d)));
-    if (is_one_dimensional(a)) set_stride(f, HG_AXIS_LANE, d == 0);
-    if (s->block[d] != 0) set_stride(f, (hg_axis)(HG_AXIS_BLOCK_X + d), s->block[d]);
     return below(insn->type, d == 0 && s->lanes != 0 ? s->lanes : s->grid[d] * s->block[d]);
   }
 }
 
-/* blane is the lane's number in its block. lane counts rows of the whole grid, so it is affine in one dimension only.
- */
+/* blane is the lane's number in its block. */
 static hg_range special_fact(const analyst *a, const ssa_insn *insn, hg_fact *f) {
   f->level = IR_LANE;
-  if (insn->bits != ATLAS_REG_LANE) {
-    set_invariant(f, HG_ALL_AXES);
-    set_stride(f, HG_AXIS_LANE, 1);
-    return below(insn->type, block_lanes(a));
-  }
-  if (is_one_dimensional(a)) {
-    set_invariant(f, 1u << HG_AXIS_BLOCK_Y | 1u << HG_AXIS_BLOCK_Z);
-    set_stride(f, HG_AXIS_LANE, 1);
-    if (a->shape->block[0] != 0) set_stride(f, HG_AXIS_BLOCK_X, a->shape->block[0]);
-  }
-  return below(insn->type, all_lanes(a));
+  return below(insn->type, insn->bits == ATLAS_REG_LANE ? all_lanes(a) : block_lanes(a));
 }
 
 /* ---- arithmetic -------------------------------------------------------------------------------------------------- */
-
-static void combine_stride(hg_fact *f, const hg_fact *a, const hg_fact *b, int64_t sign) {
-  for (unsigned d = 0; d < 4; d++)
-    if (a->stride_known >> d & b->stride_known >> d & 1 &&
-        hg_add_exact(a->stride[d], sign * b->stride[d], &f->stride[d])) /* strides are far from INT64_MIN */
-      f->stride_known |= (uint8_t)(1u << d);
-}
-
-static void scale_stride(hg_fact *f, const hg_fact *a, int64_t by) {
-  for (unsigned d = 0; d < 4; d++)
-    if (a->stride_known >> d & 1 && hg_multiply_exact(a->stride[d], by, &f->stride[d]) && f->stride[d] <= INT32_MAX &&
-        f->stride[d] >= -INT32_MAX)
-      f->stride_known |= (uint8_t)(1u << d);
-}
 
 static int is_one_number(hg_range a) { return a.exact && a.low == a.high; }
 
@@ -193,33 +139,6 @@ static uint32_t alignment_of_value(const analyst *a, uint32_t value) {
     return alignment_of_product(x->alignment, shift_by(insn, by) > 12 ? HG_MAX_ALIGNMENT : 1u << shift_by(insn, by));
   case ATLAS_OP_cvt: return atlas_is_integer((atlas_type)insn->type2) ? x->alignment : 1;
   default: return 1;
-  }
-}
-
-/* Affine values stay affine where none of the lanes wraps, or all do, which the range shows. */
-static void find_strides(const analyst *a, uint32_t value, hg_fact *f) {
-  const ssa_insn *insn = insn_at(a, value);
-  const hg_fact *x = arg_fact(a, value, 0), *y = insn->arg_count > 1 ? arg_fact(a, value, 1) : x;
-  hg_range r = a->range[value], by = insn->arg_count > 1 ? arg_range(a, value, 1) : r;
-  hg_fact product = {.level = IR_GRID};
-  if (!r.exact || hg_range_is_full(insn->type, r)) return;
-  switch (insn->op) {
-  case ATLAS_OP_add: combine_stride(f, x, y, 1); break;
-  case ATLAS_OP_sub: combine_stride(f, x, y, -1); break;
-  case ATLAS_OP_mul:
-  case ATLAS_OP_mad:
-    if (is_one_number(by)) scale_stride(&product, x, by.low);
-    else if (is_one_number(arg_range(a, value, 0))) scale_stride(&product, y, arg_range(a, value, 0).low);
-    if (insn->op == ATLAS_OP_mad) combine_stride(f, &product, arg_fact(a, value, 2), 1);
-    else combine_stride(f, &product, &(hg_fact){.stride_known = HG_ALL_AXES}, 1);
-    break;
-  case ATLAS_OP_shl:
-    if (is_one_number(by) && shift_by(insn, by) < 31) scale_stride(f, x, INT64_C(1) << shift_by(insn, by));
-    break;
-  case ATLAS_OP_cvt:
-    if (atlas_is_integer((atlas_type)insn->type2)) combine_stride(f, x, &(hg_fact){.stride_known = HG_ALL_AXES}, 1);
-    break;
-  default: break;
   }
 }
 
@@ -294,7 +213,7 @@ static int find_phi_range(analyst *a, uint32_t phi) {
 /* 1 if the value's level rose. `is_first`: nothing has been found of it yet. */
 static int find_fact(analyst *a, uint32_t value, int is_first) {
   const ssa_insn *insn = insn_at(a, value);
-  uint8_t level_before = a->out->fact[value].level;
+  const hg_fact before = a->out->fact[value];
   int has_new_range = 1;
   hg_fact f = {.level = IR_GRID, .alignment = 1};
   switch (insn->op) {
@@ -326,17 +245,14 @@ static int find_fact(analyst *a, uint32_t value, int is_first) {
     has_new_range = is_first || news_of_arguments(a, value) & NEW_RANGE;
     if (has_new_range)
       a->range[value] = insn->op == ATLAS_OP_len ? length_of(a, insn) : hg_range_of(a->unit, a->range, value);
-    if (insn->arg_count > 0 && insn->type != SSA_PREDICATE && atlas_is_integer((atlas_type)insn->type)) {
-      find_strides(a, value, &f);
+    if (insn->arg_count > 0 && insn->type != SSA_PREDICATE && atlas_is_integer((atlas_type)insn->type))
       f.alignment = alignment_of_value(a, value);
-    }
     break;
   }
-  set_invariant(&f, invariant_axes(f.level));
   a->out->fact[value] = f;
-  a->news[value] = (uint8_t)((insn->op != SSA_PHI || f.level != level_before || has_new_range ? NEW_FACT : 0) |
-                             (has_new_range ? NEW_RANGE : 0));
-  return f.level > level_before;
+  int is_new = f.level != before.level || f.alignment != before.alignment || has_new_range;
+  a->news[value] = (uint8_t)((is_new ? NEW_FACT : 0) | (has_new_range ? NEW_RANGE : 0));
+  return f.level > before.level;
 }
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */

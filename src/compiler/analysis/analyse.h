@@ -1,5 +1,5 @@
 /* analyse.h - what can be known about a program's values before it runs: how uniform they are, between which bounds
- * they lie, how they change from lane to lane; and which accesses are therefore in bounds.
+ * they lie, what divides them; and which accesses are therefore in bounds.
  *
  * Bounds depend on the launch (how many lanes, how large the buffers, what the scalars are), so they are found per
  * launch shape; everything in hg_shape may be left unknown. */
@@ -19,21 +19,11 @@ typedef struct hg_shape {
   const uint64_t *scalar;     /* per symbol: bits of a scalar; NULL: unknown */
 } hg_shape;
 
-/* The directions in which a value may change from lane to lane. */
-typedef enum hg_axis {
-  HG_AXIS_LANE,    /* from one lane of a block to the next, x fastest */
-  HG_AXIS_BLOCK_X, /* from one block to the next */
-  HG_AXIS_BLOCK_Y,
-  HG_AXIS_BLOCK_Z
-} hg_axis;
-enum { HG_ALL_AXES = 15, HG_MAX_ALIGNMENT = 4096 };
+enum { HG_MAX_ALIGNMENT = 4096 };
 
 typedef struct hg_fact {
   uint8_t level; /* ir_level */
-  uint8_t
-      stride_known; /* bit d: the value is affine along axis d (hg_axis), changing by stride[d] from one to the next */
   uint32_t alignment; /* a power of two that divides the value in every lane; at most HG_MAX_ALIGNMENT */
-  int64_t stride[4];
 } hg_fact;
 
 /* Why an access is in bounds in every lane that executes it. Not 0: it is. */

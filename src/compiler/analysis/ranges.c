@@ -47,11 +47,6 @@ hg_range hg_range_of_bits(uint8_t type, uint64_t bits) {
   return hg_range_between(type, number, number);
 }
 
-int hg_range_is_full(uint8_t type, hg_range a) {
-  hg_range all = hg_range_of_type(type);
-  return !is_integer(type) || (a.low <= all.low && a.high >= all.high);
-}
-
 /* The range of the value as a number, which may be all that the type has; of u64 it may still not be exact. */
 static hg_range as_number(uint8_t type, hg_range a) { return a.exact ? a : hg_range_of_type(type); }
 
@@ -79,7 +74,8 @@ int hg_add_exact(int64_t a, int64_t b, int64_t *sum) {
   return 1;
 }
 
-int hg_multiply_exact(int64_t a, int64_t b, int64_t *product) {
+/* 0 where the product is no int64_t. */
+static int multiply_exact(int64_t a, int64_t b, int64_t *product) {
   const int64_t half = INT64_C(1) << 31;
   int is_small = a <= half && a >= -half && b <= half && b >= -half;
   if (!is_small && a != 0 && (a == INT64_MIN || b == INT64_MIN || (b < 0 ? -b : b) > INT64_MAX / (a < 0 ? -a : a)))
@@ -101,8 +97,8 @@ static hg_range difference(uint8_t type, hg_range a, hg_range b) {
 
 static hg_range product(uint8_t type, hg_range a, hg_range b) {
   int64_t corner[4];
-  if (!hg_multiply_exact(a.low, b.low, &corner[0]) || !hg_multiply_exact(a.low, b.high, &corner[1]) ||
-      !hg_multiply_exact(a.high, b.low, &corner[2]) || !hg_multiply_exact(a.high, b.high, &corner[3]))
+  if (!multiply_exact(a.low, b.low, &corner[0]) || !multiply_exact(a.low, b.high, &corner[1]) ||
+      !multiply_exact(a.high, b.low, &corner[2]) || !multiply_exact(a.high, b.high, &corner[3]))
     return hg_range_of_type(type);
   return hg_range_between(type, smaller(smaller(corner[0], corner[1]), smaller(corner[2], corner[3])),
                           larger(larger(corner[0], corner[1]), larger(corner[2], corner[3])));

@@ -32,17 +32,14 @@ hg_range hg_range_between(uint8_t type, int64_t low, int64_t high);
 /* What either has, and what both have: where that is unknown or nothing, `a`. */
 hg_range hg_range_join(uint8_t type, hg_range a, hg_range b);
 hg_range hg_range_meet(hg_range a, hg_range b);
-/* 1 if nothing is known beside the type. */
-int hg_range_is_full(uint8_t type, hg_range a);
 
 /* A float that may be NaN or lies between these. */
 static inline hg_range hg_range_of_floats(double least, double greatest, int is_nan) {
   return (hg_range){.least = least, .greatest = greatest, .is_nan = (uint8_t)(is_nan != 0)};
 }
 
-/* 0 where the result is no int64_t. */
+/* 0 where the sum is no int64_t. */
 int hg_add_exact(int64_t a, int64_t b, int64_t *sum);
-int hg_multiply_exact(int64_t a, int64_t b, int64_t *product);
 
 /* An operation with an integer result; x: the ranges of its arguments, that of a conversion of the source's type. */
 hg_range hg_range_of_integer_op(const ssa_insn *insn, const hg_range *x);
