@@ -16,10 +16,10 @@ static uint32_t range_of(const gpu_plan *g, const gpu_group *group, const gpu_ru
   uint64_t lanes[] = {g->program->block[0] / g->info.parts, g->program->block[1]};
   uint64_t least = gpu_insn(g, group->value[run->first])->bits,
            most = gpu_insn(g, group->value[run->first + run->count - 1])->bits, range = most - least + 1;
-  for (gpu_axis along = GPU_OF_X; along <= GPU_OF_Y; along++) {
-    gpu_growth grown = g->growth[along][index];
-    if (!grown.is_exact || (grown.factor > 0 && grown.scalar != SSA_NONE)) return 0;
-    range += grown.factor * (lanes[along - GPU_OF_X] - 1);
+  for (hg_axis along = HG_ALONG_X; along <= HG_ALONG_Y; along++) {
+    hg_slope slope = g->slope[along][index];
+    if (slope.certainty < HG_LIKELY || (slope.factor > 0 && slope.by != SSA_NONE)) return 0;
+    range += slope.factor * (lanes[along - HG_ALONG_X] - 1);
   }
   int is_close = range <= 2 * lanes[0] * lanes[1] * run->count && range * run->element_bytes <= GPU_AHEAD_BYTES;
   return is_close ? (uint32_t)range * run->element_bytes : 0;
@@ -30,11 +30,11 @@ static void find_range(const gpu_plan *g, const gpu_group *group, gpu_run *run) 
   uint32_t first = group->value[run->first], index = gpu_arg(g, first, 0);
   const ssa_insn *insn = gpu_insn(g, first);
   if (run->is_shared || !run->is_read_only || insn->symbol & SSA_LIBRARY || g->in_loop[insn->block]) return;
-  gpu_growth grown = g->growth[GPU_OF_BLOCK][index];
-  if (!grown.is_exact || grown.factor == 0) return;
+  hg_slope slope = g->slope[HG_ALONG_BLOCKS][index];
+  if (slope.certainty < HG_LIKELY || slope.factor == 0) return;
   run->ahead_bytes = range_of(g, group, run, index);
-  run->ahead_by = grown.factor;
-  run->ahead_scalar = grown.scalar;
+  run->ahead_by = slope.factor;
+  run->ahead_scalar = slope.by;
 }
 
 /* Where a run of loads is asked for ahead, its elements are loads; of stores, stores. */

@@ -34,12 +34,12 @@ static int only_reduces(const gpu_plan *g) {
 }
 
 /* 1 if an access grows by one. */
-static int has_neighbours(const gpu_plan *g, gpu_axis along) {
+static int has_neighbours(const gpu_plan *g, hg_axis along) {
   for (uint32_t k = 0; k < g->order.count; k++)
     for (uint32_t v = ssa_block_at(g->unit, g->order.block[k])->first_effect; v != SSA_NONE; v = gpu_insn(g, v)->next) {
       if ((gpu_flags(g, v) & (ATLAS_LOAD | ATLAS_STORE)) == 0 || gpu_insn(g, v)->arg_count == 0) continue;
-      gpu_growth grown = g->growth[along][gpu_arg(g, v, 0)];
-      if (grown.is_known && grown.factor == 1 && grown.scalar == SSA_NONE) return 1;
+      hg_slope slope = g->slope[along][gpu_arg(g, v, 0)];
+      if (slope.certainty != HG_UNKNOWN && slope.factor == 1 && slope.by == SSA_NONE) return 1;
     }
   return 0;
 }
@@ -58,7 +58,7 @@ void hg_gpu_lie_along_y(gpu_plan *g, uint32_t *room) {
   if (g->target.parts == 0 || g->form.flags != 0 || g->can_end || !g->program->observes_block) return;
   if (block[1] != GPU_FOLD_LANES || block[2] != 1 || block[0] < 2 || (block[0] & (block[0] - 1)) != 0) return;
   if (!has_only_parameters(g->program) || !only_reduces(g)) return;
-  if (has_neighbours(g, GPU_OF_X) || !has_neighbours(g, GPU_OF_Y)) return;
+  if (has_neighbours(g, HG_ALONG_X) || !has_neighbours(g, HG_ALONG_Y)) return;
   g->is_along_y = 1;
   uint32_t needed = hg_gpu_register_pressure(g, room);
   if (needed + GPU_SPREAD_BESIDE_VALUES > GPU_SPREAD_REGISTERS) g->most_registers = GPU_SPREAD_REGISTERS;

@@ -37,6 +37,16 @@ static hg_status analyse(gpu_plan *g) {
   return ir_ssa_order_build(g->unit, &g->order);
 }
 
+static hg_status find_slopes(gpu_plan *g) {
+  uint64_t values = g->unit->insns.count;
+  if (!g->program->observes_block) return HG_OK;
+  hg_slope *all = hg_allocate(g->allocator, HG_AXES * values, sizeof *all);
+  if (all == NULL) return hg_fail_memory("the plan of a kernel", HG_AXES * values * sizeof *all);
+  for (hg_axis along = HG_ALONG_BLOCKS; along < HG_AXES; along++)
+    hg_find_slopes(g->unit, &g->order, g->program->block, along, g->slope[along] = all + along * values);
+  return HG_OK;
+}
+
 /* Where every access is a vector the order says nothing. It keeps collectives that stand together; what is computed
  * from one of them may come between. */
 static hg_status order_instructions(gpu_plan *g) {
@@ -74,7 +84,7 @@ static hg_status build_plan(gpu_plan *g) {
   g->info.max_threads = hg_gpu_most_threads(g->program, &g->form);
   hg_gpu_lay_out_parameters(g);
   hg_gpu_find_uses(g);
-  HG_TRY(hg_gpu_find_growth(g));
+  HG_TRY(find_slopes(g));
   hg_gpu_lie_along_y(g, room);
   hg_gpu_lay_out_shared(g);
   hg_gpu_lay_out_local(g);

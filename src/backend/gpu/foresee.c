@@ -15,8 +15,6 @@
 
 #include "compiler/analysis/effects.h"
 
-enum { MOST_DEPTH = 6 }; /* of additions */
-
 typedef struct foreseer {
   gpu_plan *g;
   uint32_t header, latch, entry; /* blocks */
@@ -98,27 +96,17 @@ static uint32_t find_last(const foreseer *f, uint32_t block, uint32_t counter) {
   return SSA_NONE;
 }
 
+static int is_invariant_of(const void *f, uint32_t value) { return is_invariant(f, value); }
+
 /* 1 if the value is a phi of the head plus `terms`, all of 32 bits; the phi must be the one given, if it is not
  * SSA_NONE. */
-static int take_sum_apart(const foreseer *f, uint32_t value, uint32_t *phi, gpu_terms *terms, int depth) {
-  const ssa_insn *insn = gpu_insn(f->g, value);
-  if (insn->type != ATLAS_u32 || depth == 0) return 0;
-  if (is_phi_of_head(f, value)) {
-    int is_it = *phi == SSA_NONE || *phi == value;
-    *phi = value;
-    return is_it;
-  }
-  for (uint32_t i = 0; i < 2 && insn->op == ATLAS_OP_add; i++) {
-    uint32_t other = gpu_arg(f->g, value, 1 - i);
-    if (!is_invariant(f, other) || terms->count == GPU_MOST_TERMS) continue;
-    terms->value[terms->count++] = other;
-    if (take_sum_apart(f, gpu_arg(f->g, value, i), phi, terms, depth - 1)) return 1;
-    terms->count--;
-  }
-  return 0;
+static int take_sum_apart(const foreseer *f, uint32_t value, uint32_t *phi, hg_terms *terms) {
+  uint32_t rest = hg_take_terms(f->g->unit, value, is_invariant_of, f, terms);
+  if (*phi == SSA_NONE && is_phi_of_head(f, rest)) *phi = rest;
+  return rest == *phi && terms->products == 0 && gpu_insn(f->g, value)->type == ATLAS_u32;
 }
 
-static int are_aligned(const foreseer *f, const gpu_terms *terms, uint32_t width) {
+static int are_aligned(const foreseer *f, const hg_terms *terms, uint32_t width) {
   for (uint32_t i = 0; i < terms->count; i++)
     if (f->g->analysis.fact[terms->value[i]].alignment % width != 0) return 0;
   return 1;
@@ -128,10 +116,10 @@ static int foresee_run(const foreseer *f, const gpu_group *group, const gpu_run 
   uint32_t phi = SSA_NONE;
   *sweep = (gpu_sweep){.step = {.count = 0}};
   if (run->checks_least ||
-      !take_sum_apart(f, gpu_arg(f->g, group->value[run->first], 0), &phi, &sweep->offset, MOST_DEPTH))
+      !take_sum_apart(f, gpu_arg(f->g, group->value[run->first], 0), &phi, &sweep->offset))
     return 0;
   sweep->start = gpu_arg(f->g, phi, 1 - f->side);
-  return take_sum_apart(f, gpu_arg(f->g, phi, f->side), &phi, &sweep->step, MOST_DEPTH) &&
+  return take_sum_apart(f, gpu_arg(f->g, phi, f->side), &phi, &sweep->step) &&
          are_aligned(f, &sweep->offset, run->width) && are_aligned(f, &sweep->step, run->width);
 }
 

@@ -22,7 +22,6 @@
 enum {
   WINDOW = 96,      /* instructions that are compared */
   MOST_APART = 8,   /* stores that a load is compared with */
-  MOST_DEPTH = 6,   /* of additions of constants */
   MOST_BESIDE = 64, /* stores that have no order */
   LATE = 1 << 20    /* the cost of what should wait */
 };
@@ -193,16 +192,15 @@ static hg_status begin_stores(orderer *o, uint32_t alias) {
   return HG_OK;
 }
 
+static int is_constant(const void *g, uint32_t value) { return gpu_insn(g, value)->op == SSA_CONST; }
+
 /* What is left of an index without the constants that are added to it, whose sum is *by. */
 static uint32_t root_of(const orderer *o, uint32_t index, uint64_t *by) {
+  hg_terms terms;
+  uint32_t root = hg_take_terms(o->g->unit, index, is_constant, o->g, &terms);
   *by = 0;
-  for (int depth = 0; depth < MOST_DEPTH && gpu_insn(o->g, index)->op == ATLAS_OP_add; depth++) {
-    const ssa_insn *left = gpu_insn(o->g, gpu_arg(o->g, index, 0)), *right = gpu_insn(o->g, gpu_arg(o->g, index, 1));
-    if (left->op != SSA_CONST && right->op != SSA_CONST) break;
-    *by += left->op == SSA_CONST ? left->bits : right->bits;
-    index = gpu_arg(o->g, index, left->op == SSA_CONST);
-  }
-  return index;
+  for (uint32_t i = 0; i < terms.count; i++) *by += gpu_insn(o->g, terms.value[i])->bits;
+  return root;
 }
 
 /* 1 if two accesses are known not to overlap: their elements' numbers differ by a constant. */

@@ -26,7 +26,7 @@ void hg_gpu_plan_release(gpu_plan *plan) {
   hg_analysis_release(plan->unit, &plan->analysis);
   ir_ssa_order_release(plan->unit, &plan->order);
   hg_release(plan->allocator, plan->numbers);
-  hg_release(plan->allocator, plan->growth[0]);
+  hg_release(plan->allocator, plan->slope[0]);
   hg_release(plan->allocator, plan->vector);
   hg_array_release(plan->allocator, &plan->group);
   hg_array_release(plan->allocator, &plan->exchange);

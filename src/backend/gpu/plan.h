@@ -19,6 +19,7 @@
 #include "atlas/functions.h"
 #include "backend/gpu/gpu.h"
 #include "base/error.h"
+#include "compiler/analysis/affine.h"
 #include "ir/ssa_order.h"
 
 /* What a device can do. All zero is correct on any device, but slow. */
@@ -108,17 +109,13 @@ typedef struct gpu_group {
 
 /* ---- tests before a loop (foresee.c) ----------------------------------------------------------------------------- */
 
-enum { GPU_MOST_TERMS = 6, GPU_MOST_SWEEPS = 4, GPU_MOST_FORESEEN = 16 };
-
-typedef struct gpu_terms {
-  uint32_t value[GPU_MOST_TERMS], count; /* u32 */
-} gpu_terms;
+enum { GPU_MOST_SWEEPS = 4, GPU_MOST_FORESEEN = 16 };
 
 /* The index of a run: in iteration i of its loop at most start + i * (all of step) + (all of offset), and as aligned as
  * start is. */
 typedef struct gpu_sweep {
   uint32_t start;
-  gpu_terms step, offset;
+  hg_terms step, offset; /* of u32 */
 } gpu_sweep;
 
 typedef struct gpu_foreseen {
@@ -188,17 +185,6 @@ typedef struct gpu_unrolled {
   uint32_t times;
 } gpu_unrolled;
 
-/* ---- how values grow (growth.c) ---------------------------------------------------------------------------------- */
-
-/* From a block to the next, from a lane to the next along x, along y. */
-typedef enum gpu_axis { GPU_OF_BLOCK, GPU_OF_X, GPU_OF_Y, GPU_AXES } gpu_axis;
-
-/* A value grows along an axis by factor * scalar. */
-typedef struct gpu_growth {
-  uint32_t factor, scalar;    /* SSA_NONE: 1 */
-  uint8_t is_known, is_exact; /* known, but not exact: up to some bound, which may be anywhere */
-} gpu_growth;
-
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 enum {
@@ -249,7 +235,7 @@ typedef struct gpu_plan {
   uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */
   uint8_t *is_sunk;            /* per value: a rounding whose only uses are vector stores, which do it */
   uint8_t *is_late;            /* per value: a rounding that a group of stores does, outside the vector part */
-  gpu_growth *growth[GPU_AXES]; /* per value; of programs of blocks */
+  hg_slope *slope[HG_AXES];    /* per value; of programs of blocks */
   uint8_t *in_loop;            /* per block */
   uint8_t *steps_at_once;      /* per block: that a back edge of the loop that begins there stands for at most */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2];      /* by hg_location_of */

@@ -6,7 +6,6 @@
 
 hg_status hg_gpu_unroll(gpu_plan *g);
 void hg_gpu_find_uses(gpu_plan *g);
-hg_status hg_gpu_find_growth(gpu_plan *g);
 void hg_gpu_find_loops(gpu_plan *g); /* also bounds the steps that a lane takes */
 /* In instructions, from the entry to an exit. `length`: scratch, a number for each block. */
 uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length);

@@ -85,6 +85,7 @@ hg_status hg_gpu_unroll(gpu_plan *g) {
                     .blocks = (uint32_t)g->unit->blocks.count};
   ir_ssa_resolve_all(g->unit);
   hg_status status = ir_ssa_order_build(g->unit, &g->order);
+  if (status == HG_OK) status = ir_loops_build(g->unit, &g->order, &u.loops);
   uint32_t loops = 0;
   hg_alias_groups(g->program, g->unit, u.alias);
   for (uint32_t k = 0; k < g->order.count && status == HG_OK && loops < MOST_LOOPS; k++) {
@@ -93,6 +94,7 @@ hg_status hg_gpu_unroll(gpu_plan *g) {
     status = take_loop(&u);
   }
   hg_release(g->allocator, u.map);
+  ir_loops_release(g->unit, &u.loops);
   ir_ssa_order_release(g->unit, &g->order);
   g->order = (ssa_order){.count = 0};
   return status;

@@ -3,6 +3,7 @@
 #define HG_GPU_UNROLL_H
 
 #include "backend/gpu/plan_passes.h"
+#include "ir/loops.h"
 
 enum {
   GPU_MOST_TIMES = 16,
@@ -39,6 +40,7 @@ typedef struct gpu_unroller {
   uint32_t *map;           /* GPU_MOST_TIMES times per value: what it is in each copy; SSA_NONE */
   uint32_t *copy_of;       /* per block before, of the copy at hand */
   uint32_t alias[ATLAS_MAX_SYMBOLS + 2];
+  ir_loops loops;          /* of the blocks before */
   gpu_loop loop;
   gpu_passage passage[GPU_MOST_PASSAGES];
   uint32_t passages;

@@ -8,20 +8,14 @@
 
 #include <string.h>
 
-enum {
-  MOST_DEPTH = 6 /* of additions between an integer that grows and an index */
-};
-
 /* ---- values of the loop ------------------------------------------------------------------------------------------ */
 
 #define insn_at gpu_unroll_insn
 #define arg_of gpu_unroll_arg
 
+/* 1 if no other loop around the block is closer. A block that was added is part of another loop. */
 static int is_in_loop(const gpu_unroller *u, uint32_t block) {
-  if (block == u->loop.header) return 1;
-  for (uint32_t i = 0; i < u->loop.block_count; i++)
-    if (u->loop.block[i] == block) return 1;
-  return 0;
+  return block < u->blocks && u->loops.loop[block] == u->loop.header;
 }
 
 int hg_gpu_is_invariant(const gpu_unroller *u, uint32_t value) {
@@ -51,49 +45,32 @@ uint32_t hg_gpu_step_of(const gpu_unroller *u, uint32_t phi) {
   return SSA_NONE;
 }
 
-static uint32_t root_within(const gpu_unroller *u, uint32_t value, int depth) {
-  const ssa_insn *insn = insn_at(u, value);
-  uint32_t changing = SSA_NONE, changes = 0;
-  if (insn->op == SSA_PHI) return hg_gpu_step_of(u, value) != SSA_NONE ? value : SSA_NONE;
-  if ((insn->op != ATLAS_OP_add && insn->op != ATLAS_OP_mad) || !atlas_is_integer((atlas_type)insn->type) || depth == 0)
-    return SSA_NONE;
-  for (uint32_t i = 0; i < insn->arg_count; i++) {
-    if (hg_gpu_is_invariant(u, arg_of(u, value, i))) continue;
-    changing = i;
-    changes++;
-  }
-  if (changes != 1 || (insn->op == ATLAS_OP_mad && changing != 2)) return SSA_NONE;
-  return root_within(u, arg_of(u, value, changing), depth - 1);
-}
+static int is_term(const void *unroller, uint32_t value) { return hg_gpu_is_invariant(unroller, value); }
 
-uint32_t hg_gpu_root_of(const gpu_unroller *u, uint32_t value) { return root_within(u, value, MOST_DEPTH); }
+uint32_t hg_gpu_root_of(const gpu_unroller *u, uint32_t value) {
+  hg_terms terms;
+  uint32_t phi = hg_take_terms(u->unit, value, is_term, u, &terms);
+  return hg_gpu_step_of(u, phi) != SSA_NONE ? phi : SSA_NONE;
+}
 
 /* ---- which loops ------------------------------------------------------------------------------------------------- */
 
-/* The blocks from which the latch is reached without passing the head. Blocks that were added are another loop's. */
+/* 0: the loop is left elsewhere than at its head, or another lies in it. */
 static int collect_blocks(gpu_unroller *u) {
   gpu_loop *loop = &u->loop;
-  uint8_t seen[GPU_MOST_LOOP_BLOCKS] = {0};
   const ssa_order *order = &u->g->order;
-  uint32_t from = order->position[loop->header], to = order->position[loop->latch];
   loop->block_count = 0;
-  if (loop->latch == loop->header || to < from || to - from > GPU_MOST_LOOP_BLOCKS) return 0;
-  for (uint32_t k = to; k > from; k--) { /* backwards, so that successors come first */
+  for (uint32_t k = order->position[loop->header] + 1; k <= order->position[loop->latch]; k++) {
     uint32_t b = order->block[k];
     const ssa_block *block = ssa_block_at(u->unit, b);
-    int inside = b == loop->latch, all = block->end == SSA_JUMP || block->end == SSA_BRANCH;
-    for (int s = 0; all && s < (block->end == SSA_BRANCH ? 2 : 1); s++) {
-      uint32_t at = block->successor[s] < u->blocks ? order->position[block->successor[s]] : SSA_NONE;
-      int is_inside = at != SSA_NONE && at > k && at <= to && seen[at - from - 1];
-      inside |= is_inside;
-      all &= is_inside || (b == loop->latch && block->end == SSA_JUMP && block->successor[0] == loop->header);
-    }
-    if (inside && !all) return 0;
-    seen[k - from - 1] = (uint8_t)inside;
+    if (!is_in_loop(u, b)) continue;
+    if (block->end != SSA_JUMP && (block->end != SSA_BRANCH || b == loop->latch)) return 0;
+    if (loop->block_count == GPU_MOST_LOOP_BLOCKS) return 0;
+    for (int s = 0; s < (block->end == SSA_BRANCH ? 2 : 1); s++)
+      if (!is_in_loop(u, block->successor[s])) return 0;
+    loop->block[loop->block_count++] = b;
   }
-  for (uint32_t k = from + 1; k <= to; k++)
-    if (seen[k - from - 1]) loop->block[loop->block_count++] = order->block[k];
-  return 1;
+  return loop->block_count > 0;
 }
 
 int hg_gpu_is_swept(const gpu_unroller *u, uint32_t value) {
@@ -150,13 +127,6 @@ static void find_late(gpu_unroller *u) {
 }
 
 static int may_repeat(gpu_unroller *u) {
-  u->loop.instructions = u->loop.bytes = 0;
-  u->loop.sweeps = 0;
-  memset(u->loop.stored, 0, sizeof u->loop.stored);
-  memset(u->loop.keeps, 0, sizeof u->loop.keeps);
-  memset(u->loop.shares, 0, sizeof u->loop.shares);
-  memset(u->loop.loaded, 0, sizeof u->loop.loaded);
-  memset(u->loop.only, 0xff, sizeof u->loop.only);
   for (uint32_t i = 0; i < u->loop.block_count; i++)
     for (uint32_t e = ssa_block_at(u->unit, u->loop.block[i])->first_effect; e != SSA_NONE; e = insn_at(u, e)->next) {
       if (++u->loop.instructions > GPU_MOST_ITERATION) return 0;
@@ -183,21 +153,16 @@ uint32_t hg_gpu_compared(const gpu_unroller *u) {
   return is_less || (step->op == SSA_CONST && step->bits > 0) ? x : SSA_NONE;
 }
 
-/* A block that was added is part of another loop. */
-static int is_back_edge(const gpu_unroller *u, uint32_t from, uint32_t header) {
-  return from < u->blocks && ssa_dominates(&u->g->order, header, from);
-}
-
 int hg_gpu_find_loop(gpu_unroller *u, uint32_t header) {
   gpu_loop *loop = &u->loop;
   const ssa_block *head = ssa_block_at(u->unit, header);
   const uint32_t *from = head->predecessors.data;
   loop->header = header;
-  if (head->library || head->end != SSA_BRANCH || head->predecessors.count != 2) return 0;
-  int back = is_back_edge(u, from[1], header);
-  if (back == is_back_edge(u, from[0], header)) return 0;
-  loop->latch = from[back];
-  loop->entry = from[1 - back];
+  if (!is_in_loop(u, header) || head->library || head->end != SSA_BRANCH || head->predecessors.count != 2) return 0;
+  int back = is_in_loop(u, from[1]);
+  if (back == is_in_loop(u, from[0])) return 0;
+  *loop = (gpu_loop){.header = header, .latch = from[back], .entry = from[1 - back]};
+  memset(loop->only, 0xff, sizeof loop->only);
   if (!collect_blocks(u)) return 0;
   loop->side = is_in_loop(u, head->successor[0]) ? 0 : 1;
   loop->body = head->successor[loop->side];

@@ -144,7 +144,7 @@ static ptx_name fails(ptx *p, const group *g) {
 
 /* ---- the test before a loop -------------------------------------------------------------------------------------- */
 
-static ptx_name sum_of(ptx *p, ptx_name sum, const gpu_terms *terms) {
+static ptx_name sum_of(ptx *p, ptx_name sum, const hg_terms *terms) {
   for (uint32_t i = 0; i < terms->count; i++) {
     ptx_name more = hg_ptx_new(p, PTX_64);
     PTX(p, "add.s64", more, sum, hg_ptx_wide(p, terms->value[i]));

@@ -1,0 +1,41 @@
+/* affine.h - integers as sums.
+ *
+ *   value = the rest + factor * by * (number along an axis)      a slope: how it changes from point to point
+ *   value = the rest + term + ... + term                         terms: what a loop, or anybody, may do ahead
+ *
+ * The unit is scheduled. Sums, products and slopes are modulo 2^bits, as integers are. */
+#ifndef HG_COMPILER_AFFINE_H
+#define HG_COMPILER_AFFINE_H
+
+#include "ir/ssa_order.h"
+
+/* From a lane to the next along x and along y of its block; from a block to the next along x. */
+typedef enum hg_axis { HG_ALONG_BLOCKS, HG_ALONG_X, HG_ALONG_Y, HG_AXES } hg_axis;
+
+typedef enum hg_certainty {
+  HG_UNKNOWN,
+  HG_CLAMPED, /* the slope up to some bound, which may be anywhere, and 0 behind it */
+  HG_LIKELY,  /* the slope, unless a sum has wrapped before it got more bits */
+  HG_EXACT
+} hg_certainty;
+
+typedef struct hg_slope {
+  uint32_t factor, by; /* by: a scalar parameter; SSA_NONE: 1 */
+  uint8_t certainty;   /* hg_certainty */
+} hg_slope;
+
+/* Fills in the slope of each value; block: the size of a block, 0: not known. */
+void hg_find_slopes(const ssa_unit *unit, const ssa_order *order, const uint32_t block[3], hg_axis along, hg_slope *of);
+
+enum { HG_MOST_TERMS = 6 };
+
+typedef struct hg_terms {
+  uint32_t value[HG_MOST_TERMS], count;
+  uint32_t products; /* terms beside these that are no values: a * b of a mad */
+} hg_terms;
+
+/* Takes terms off a sum as long as it is one and `is_term` holds of what is taken; returns the rest. */
+uint32_t hg_take_terms(const ssa_unit *unit, uint32_t sum, int (*is_term)(const void *context, uint32_t value),
+                       const void *context, hg_terms *terms);
+
+#endif
