@@ -1,6 +1,5 @@
 /* columns_shape.c - which reductions have a lane a result, and in blocks of which shape. See columns.c. */
 #include "ops/write/columns.h"
-#include "ops/graph/ops_tuning.h"
 
 /* Neighbouring results that loads along `own` can join. */
 static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {
@@ -16,31 +15,32 @@ static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {
 }
 
 void ops_columns_choose_shape(column_block *c) {
-  const row_group *g = c->g;
+  const row_group *g = c->k.g;
+  ops_layout *layout = &c->k.layout;
   int for_gpu = g->group->plan->for_gpu;
   uint64_t count = g->columns < OPS_CHUNK ? g->columns : OPS_CHUNK;
   uint32_t rounded = 1;
   while (rounded < count) rounded *= 2;
   c->inner = g->terms.space.size[c->own];
   c->chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  c->wide = for_gpu ? neighbours(g, c->own, OPS_COLUMNS_WIDE) : 1;
+  layout->wide = for_gpu ? neighbours(g, c->own, OPS_COLUMNS_WIDE) : 1;
   c->batch = for_gpu ? OPS_COLUMNS_LOADS_GPU : OPS_COLUMNS_LOADS;
   if (for_gpu && (g->stage_count > 2 || ops_row_has_full_results(g))) c->batch = OPS_COLUMNS_LOADS_LONG;
   while (c->batch > rounded) c->batch /= 2;
   c->groups = for_gpu ? OPS_COLUMNS_GROUPS : 1;
   while (c->groups > 1 && c->groups * c->batch > rounded) c->groups /= 2;
-  c->lanes = OPS_COLUMNS_BLOCK / c->groups;
-  while (c->lanes > 1 && (uint64_t)c->lanes / 2 * c->wide >= c->inner) {
-    c->lanes /= 2;
+  layout->lanes = OPS_COLUMNS_BLOCK / c->groups;
+  while (layout->lanes > 1 && (uint64_t)layout->lanes / 2 * layout->wide >= c->inner) {
+    layout->lanes /= 2;
     if (for_gpu && c->groups < OPS_COLUMNS_MOST_GROUPS && c->groups * 2 * c->batch <= rounded) c->groups *= 2;
   }
-  while (c->lanes * c->groups < OPS_COLUMNS_LEAST_BLOCK) c->lanes *= 2;
+  while (layout->lanes * c->groups < OPS_COLUMNS_LEAST_BLOCK) layout->lanes *= 2;
   c->step = rounded / c->batch;
-  c->loads = (uint32_t)((count + c->step - 1) / c->step);
+  layout->loads = (uint32_t)((count + c->step - 1) / c->step);
   c->levels = 0;
   while (c->groups << c->levels < c->step) c->levels++;
-  c->all_have_results = c->inner % ((uint64_t)c->lanes * c->wide) == 0;
-  c->tiles = (c->inner + (uint64_t)c->lanes * c->wide - 1) / ((uint64_t)c->lanes * c->wide);
+  c->all_have_results = c->inner % ((uint64_t)layout->lanes * layout->wide) == 0;
+  c->tiles = (c->inner + (uint64_t)layout->lanes * layout->wide - 1) / ((uint64_t)layout->lanes * layout->wide);
 }
 
 int ops_columns_lie_apart(const row_group *g) {

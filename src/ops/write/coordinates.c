@@ -25,3 +25,23 @@ void ops_split(ops_code *code, const ops_shape *shape, uint32_t axes, uint32_t e
   ops_register_free(code, rest);
   ops_register_free(code, part);
 }
+
+void ops_split_over(ops_code *code, uint16_t from, const uint32_t *order, uint32_t count) {
+  uint16_t rest = from;
+  for (uint32_t i = count; i-- > 1;) {
+    atlas_operand size = ops_scalar_of(code, code->index_type, code->terms->space.size[order[i]]);
+    uint16_t own = ops_register(code), quotient = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(own), atlas_reg(rest), size);
+    atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(quotient), atlas_reg(rest), size);
+    if (rest != from) ops_register_free(code, rest);
+    code->variable[order[i]] = own;
+    rest = quotient;
+  }
+  if (count > 0) code->variable[order[0]] = rest;
+}
+
+void ops_split_range(ops_code *code, uint16_t from, uint32_t first, uint32_t end) {
+  uint32_t order[HG_MAX_RANK], count = 0;
+  for (uint32_t i = first; i < end; i++) order[count++] = i;
+  ops_split_over(code, from, order, count);
+}

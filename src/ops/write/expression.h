@@ -137,6 +137,11 @@ uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord);
 void ops_split(ops_code *code, const ops_shape *shape, uint32_t axes, uint32_t end, uint64_t count, atlas_operand from,
                atlas_type is);
 
+/* Coordinates of the space in registers of the index type, from a number of that type, which stays as it is: those of a
+ * list, or first .. end - 1, the last one fastest. */
+void ops_split_over(ops_code *code, uint16_t from, const uint32_t *order, uint32_t count);
+void ops_split_range(ops_code *code, uint16_t from, uint32_t first, uint32_t end);
+
 /* A scalar parameter with this value (of the index type unless said): equal values are one parameter. */
 atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits);
 /* A buffer parameter for a storage; the same one for the same storage. */

@@ -93,50 +93,6 @@ uint32_t ops_row_neighbours(const row_group *g, uint32_t most);
 /* The widest element along columns, in bytes. */
 uint32_t ops_row_element_bytes(const row_group *g);
 
-/* ---- code that all ways share ---------------------------------------------------------------------------------- */
-
-enum { ROW_IS_THERE = 0, ROW_IS_FOUND = 1, ROW_IS_NAN = 2, ROWS_ALL_STAGES = 0xffff };
-
-/* Begins the program. Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
-hg_status ops_row_code_begin(row_group *g, ops_code *code, ops_step *step, const char *name);
-/* The row's coordinates, from its number in a register of the index type. */
-void ops_row_coordinates(const row_group *g, ops_code *code, uint16_t row);
-/* The column's coordinates from column `base` (a register) + displacement: until ops_row_forget. */
-void ops_row_set_column(const row_group *g, ops_code *code, uint16_t base, int64_t displacement);
-/* The same in a load that may reach beyond the row: lanes that have nothing in it read the row's last columns, and
- * ROW_IS_THERE says which are none of them. `column`: a register for that. */
-void ops_row_set_tested_column(const row_group *g, ops_code *code, uint16_t column, uint16_t base,
-                               const ops_layout *layout, uint32_t element);
-void ops_row_split(const row_group *g, ops_code *code, uint16_t from, uint32_t first, uint32_t end);
-/* What varies along columns is not known any more. */
-void ops_row_forget(const row_group *g, ops_code *code);
-/* Computes what a stage reads that is the same in the whole row: in front of a loop over it. */
-void ops_row_hoist(const row_group *g, ops_code *code, uint32_t stage);
-/* A store in two halves: what may be computed anywhere, and the instruction itself. */
-typedef struct row_store {
-  atlas_operand memory;
-  uint16_t owned, value;
-  uint8_t type, owns_value;
-} row_store;
-row_store ops_row_store_begin(ops_code *code, const row_result *result, uint16_t value);
-void ops_row_store_end(ops_code *code, const row_store *store);
-/* Stores of one load's neighbours, of full results: those of `stage`, or of all with ROWS_ALL_STAGES. value_at gives
- * the value of a result at an element; set_element makes its column known. tests: 1 + a predicate that
- * must hold, or 0. */
-typedef struct row_storing {
-  void *context;
-  ops_held (*value_at)(void *context, const row_result *result, uint32_t element);
-  void (*set_element)(void *context, uint32_t element);
-} row_storing;
-void ops_row_store_load(const row_group *g, ops_code *code, const row_storing *storing, uint32_t load, uint32_t wide,
-                    uint32_t stage, int tests);
-
-/* Puts the results that a row has one of to their places. What updates an input lies over it: it is stored when all
- * that read old elements have been computed. */
-void ops_row_put(const row_group *g, ops_code *code);
-/* The same at the end of the program. by_one_lane: lane 0 does it, else all that get here. */
-void ops_row_finish(const row_group *g, ops_code *code, int by_one_lane);
-
 /* ---- ways ------------------------------------------------------------------------------------------------------ */
 
 /* One block a row, held in registers; in loops over chunks, read once for each stage. */
@@ -149,7 +105,6 @@ hg_status ops_rows_shared(row_group *g, ops_step *step);
 int ops_rows_shared_can(const row_group *g);
 /* A block for each chunk of each row; its results are the parts. */
 uint32_t ops_row_part_storages(const row_group *g);
-hg_status ops_row_add_parts(ops_plan *plan, ops_code *code, uint8_t type, uint64_t count, uint32_t *storage);
 int ops_rows_parts_can(const row_group *g);
 hg_status ops_rows_parts(row_group *g, ops_step *step, row_parts *parts);
 int ops_rows_held_layout(const row_group *g, ops_layout *layout);

@@ -11,12 +11,7 @@
  * warps have a set of chunks, in eight units of 16 columns a lane. Of the index of a load in its chunk the top bits are
  * within the unit; the lowest number the units, which come in bit-reversed order or in its reverse, so that a binary
  * counter folds them. What lanes have of a set then folds in shared memory, and lane i keeps chunk i. */
-#include "ops/write/row_group.h"
-#include "ops/graph/ops_tuning.h"
-
-#include "atlas/value.h"
-
-#include <string.h>
+#include "ops/write/row_block.h"
 
 enum {
   WARP = 32,
@@ -26,10 +21,9 @@ enum {
   UNITS = 1 << LEVELS, /* of a chunk: OPS_CHUNK / (WARP * OPS_SHARED_LOADS) */
   SET = WARPS * OPS_CHUNK,
   MOST_LOADS = 2,
-  OF_WARP = 8,           /* parts of a warp's chunk for each neighbour, when two bits of the lane have folded */
-  IS_SHARED = 3,
-  IS_SKIPPED = 4,
-  IS_EARLY = 5 /* and the next: by level */
+  OF_WARP = 8, /* parts of a warp's chunk for each neighbour, when two bits of the lane have folded */
+  IS_SHARED = ROW_OWN_PREDICATE,
+  IS_EARLY /* and the next: by level */
 };
 
 /* What is loaded in more than one stage. */
@@ -41,40 +35,20 @@ typedef struct shared_load {
 } shared_load;
 
 typedef struct shared_row {
-  row_group *g;
-  ops_code code;
-  ops_layout layout; /* of a unit: its loads lie apart, as if a warp had UNITS times its lanes */
+  row_block k; /* its layout is that of a unit, whose loads lie apart as if a warp had UNITS times its lanes */
   shared_load loads[MOST_LOADS];
   uint32_t load_count, shared_units;
-  uint32_t stage;
   int tests; /* the set is not a whole one */
   int is_backward;
   uint16_t own;    /* the lane's first column, of a row's first unit */
   uint16_t unit, set, turn; /* the unit's number, its set, how many of the set came before it */
   uint16_t base;   /* the lane's first column of the unit */
   uint16_t column; /* of a load that may reach beyond the row */
-  const row_reduction *reduction;
-  ops_fold fold;
   uint16_t part[ROWS_MOST_REDUCTIONS][OPS_SHARED_WIDE][LEVELS + 1]; /* by reduction, neighbour and level: what waits for
                                                                   its other half; at last the set's */
-  uint16_t kept[ROWS_MOST_REDUCTIONS];            /* what the lane has of the row so far */
   uint16_t parts[ROWS_MOST_REDUCTIONS], folded[ROWS_MOST_REDUCTIONS]; /* symbols */
 } shared_row;
 
-static atlas_operand index_scalar(shared_row *l, uint64_t value) {
-  return ops_scalar_of(&l->code, l->code.index_type, value);
-}
-
-static void emit_index(shared_row *l, atlas_op op, uint16_t to, uint16_t a, uint64_t b) {
-  atlas_emit(l->code.builder, op, l->code.index_type, 3, atlas_reg(to), atlas_reg(a), atlas_bits(b));
-}
-
-static void emit_mad(shared_row *l, uint16_t to, uint16_t a, uint64_t factor, uint16_t b) {
-  atlas_emit(l->code.builder, ATLAS_OP_mad, l->code.index_type, 4, atlas_reg(to), atlas_reg(a), atlas_bits(factor),
-             atlas_reg(b));
-}
-
-static int is_of_stage(const shared_row *l, uint32_t i) { return l->g->reductions[i].stage == l->stage; }
 static int is_read(const shared_load *load, uint32_t stage) { return (load->stages >> stage & 1) != 0; }
 static int is_first(const shared_load *load, uint32_t stage) {
   return (load->stages & ((2u << stage) - 1)) == 1u << stage;
@@ -130,48 +104,48 @@ int ops_rows_shared_can(const row_group *g) {
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-static void set_element(void *context, uint32_t element) {
-  shared_row *l = context;
-  if (l->tests) ops_row_set_tested_column(l->g, &l->code, l->column, l->base, &l->layout, element);
-  else ops_row_set_column(l->g, &l->code, l->base, ops_column(&l->layout, element));
+static void set_element(row_block *k, uint32_t element) {
+  shared_row *l = (shared_row *)k;
+  if (l->tests) ops_block_set_tested_column(k, l->column, l->base, element);
+  else ops_block_set_column(k, l->base, ops_column(&k->layout, element));
 }
 
 static void load_from_memory(shared_row *l, const shared_load *load) {
-  ops_code *code = &l->code;
-  atlas_type type = (atlas_type)ops_term_at(&l->g->terms, load->term)->type;
+  ops_code *code = &l->k.code;
+  atlas_type type = (atlas_type)ops_term_at(&l->k.g->terms, load->term)->type;
   for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) {
-    set_element(l, e);
+    set_element(&l->k, e);
     atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(load->element[e]),
                atlas_reg(ops_value(code, load->term)));
-    ops_row_forget(l->g, code);
+    ops_block_forget(&l->k);
   }
 }
 
 /* A lane reads what it has written. `at`: where it has the unit's first element. */
 static void move_shared(shared_row *l, const shared_load *load, atlas_op op, uint16_t at) {
-  atlas_type type = (atlas_type)ops_term_at(&l->g->terms, load->term)->type;
-  uint32_t wide = l->layout.wide;
+  atlas_type type = (atlas_type)ops_term_at(&l->k.g->terms, load->term)->type;
+  uint32_t wide = l->k.layout.wide;
   for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) {
     atlas_operand memory = atlas_mem_reg(load->symbol, at, (int64_t)(e / wide) * LANES * wide + e % wide);
     atlas_operand element = atlas_reg(load->element[e]);
-    if (op == ATLAS_OP_sts) atlas_emit(l->code.builder, op, type, 2, memory, element);
-    else atlas_emit(l->code.builder, op, type, 2, element, memory);
+    if (op == ATLAS_OP_sts) atlas_emit(l->k.code.builder, op, type, 2, memory, element);
+    else atlas_emit(l->k.code.builder, op, type, 2, element, memory);
   }
 }
 
 /* Brings the unit's elements to registers: from memory, the first time to shared memory as well; later from there. */
 static void fetch(shared_row *l) {
-  ops_code *code = &l->code;
+  ops_code *code = &l->k.code;
   atlas_builder *b = code->builder;
   uint32_t first = 0, later = 0;
   for (uint32_t i = 0; i < l->load_count; i++) {
-    if (!is_read(&l->loads[i], l->stage)) continue;
-    *(is_first(&l->loads[i], l->stage) ? &first : &later) |= 1u << i;
+    if (!is_read(&l->loads[i], l->k.stage)) continue;
+    *(is_first(&l->loads[i], l->k.stage) ? &first : &later) |= 1u << i;
     if (first >> i & 1) load_from_memory(l, &l->loads[i]);
   }
   uint16_t at = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
-  emit_index(l, ATLAS_OP_mul, at, at, l->layout.wide);
-  emit_mad(l, at, l->unit, LANES * OPS_SHARED_LOADS, at);
+  row_index(&l->k, ATLAS_OP_mul, at, at, atlas_bits(l->k.layout.wide));
+  row_mad(&l->k, at, l->unit, LANES * OPS_SHARED_LOADS, at);
   atlas_emit(b, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(IS_SHARED), atlas_reg(l->unit),
              atlas_bits(l->shared_units));
   if (first != 0) {
@@ -195,219 +169,155 @@ static void fetch(shared_row *l) {
   ops_register_free(code, at);
 }
 
-static ops_held value_at(shared_row *l, term_id term, uint32_t element) {
-  ops_code *code = &l->code;
-  ops_held value = {0, (uint8_t)varies_by_column(l->g, term)};
-  set_element(l, element);
-  for (uint32_t i = 0; i < l->load_count; i++)
-    if (is_read(&l->loads[i], l->stage)) {
-      code->registers[l->loads[i].term] = l->loads[i].element[element];
-      if (l->loads[i].term == term) value.is_own = 0;
-    }
-  value.reg = ops_value(code, term);
-  for (uint32_t i = 0; i < l->load_count; i++) code->registers[l->loads[i].term] = OPS_NO_REGISTER;
-  if (value.is_own) code->registers[term] = OPS_NO_REGISTER;
-  ops_row_forget(l->g, code);
-  return value;
-}
-
-static ops_held leaf(void *context, uint32_t element) {
-  shared_row *l = context;
-  ops_held value = value_at(l, l->reduction->input, element);
-  return l->tests ? ops_fold_where(&l->fold, ROW_IS_THERE, value) : value;
-}
-
 /* ---- reductions ------------------------------------------------------------------------------------------------- */
 
 /* A binary counter: at each level the first half waits for the second. What a level has before its halves are whole is
  * written over when they are. */
 static void add_unit(shared_row *l, uint32_t i) {
-  uint32_t wide = l->layout.wide;
+  row_block *k = &l->k;
+  uint32_t wide = k->layout.wide;
   for (uint32_t w = 0; w < wide; w++) {
     uint16_t *part = l->part[i][w];
-    ops_held own = ops_own(&l->fold, ops_fold_leaves(&l->fold, w, wide, OPS_SHARED_LOADS / wide, leaf, l));
+    ops_held own = ops_own(&k->fold, ops_fold_leaves(&k->fold, w, wide, k->layout.loads, ops_block_leaf, k));
     for (uint32_t level = 0; level < LEVELS; level++) {
-      ops_held both = ops_fold_two(&l->fold, (ops_held){part[level], 0}, (ops_held){own.reg, 0});
-      atlas_emit(l->code.builder, ATLAS_OP_sel, (atlas_type)l->fold.type, 4, atlas_reg(part[level]),
+      ops_held both = ops_fold_two(&k->fold, (ops_held){part[level], 0}, (ops_held){own.reg, 0});
+      atlas_emit(k->code.builder, ATLAS_OP_sel, (atlas_type)k->fold.type, 4, atlas_reg(part[level]),
                  atlas_pred(IS_EARLY + level), atlas_reg(own.reg), atlas_reg(part[level]));
-      ops_give_back(&l->code, own);
+      ops_give_back(&k->code, own);
       own = both;
     }
-    atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)l->fold.type, 2, atlas_reg(part[LEVELS]), atlas_reg(own.reg));
-    ops_give_back(&l->code, own);
+    ops_block_move(k, part[LEVELS], own.reg);
+    ops_give_back(&k->code, own);
   }
 }
 
-typedef struct shared_values {
-  shared_row *l;
-  uint16_t symbol, at;
-  uint32_t first, stride;
-} shared_values;
-
-static ops_held shared_value(void *context, uint32_t number) {
-  const shared_values *v = context;
-  ops_held value = {ops_register(&v->l->code), 1};
-  atlas_emit(v->l->code.builder, ATLAS_OP_lds, (atlas_type)v->l->fold.type, 2, atlas_reg(value.reg),
-             atlas_mem_reg(v->symbol, v->at, v->first + (int64_t)number * v->stride));
-  return value;
-}
-
-/* Where the lane's number is not below `count`: to `label`. */
-static void skip_from(shared_row *l, uint16_t lane, uint32_t count, uint32_t label) {
-  atlas_emit(l->code.builder, ATLAS_OP_set_ge, l->code.index_type, 3, atlas_pred(IS_SKIPPED), atlas_reg(lane),
-             atlas_bits(count));
-  atlas_emit_branch(l->code.builder, IS_SKIPPED, 0, label);
+static void store_part(row_block *k, uint16_t symbol, uint16_t lane, uint32_t first, uint16_t value) {
+  atlas_emit(k->code.builder, ATLAS_OP_sts, (atlas_type)k->fold.type, 2, atlas_mem_reg(symbol, lane, first),
+             atlas_reg(value));
 }
 
 /* Two bits of the lane: one result of each four of the same neighbour and warp. */
 static void fold_fours(shared_row *l, uint32_t i, uint16_t lane) {
-  ops_code *code = &l->code;
-  uint32_t count = WARPS * OF_WARP * l->layout.wide, done = atlas_builder_label(code->builder, NULL);
-  skip_from(l, lane, count, done);
-  uint16_t from = ops_register(code);
-  emit_index(l, ATLAS_OP_and, from, lane, atlas_mask(code->index_type) ^ (OF_WARP - 1));
-  emit_mad(l, from, from, WARP / OF_WARP - 1, lane);
-  shared_values v = {l, l->parts[i], from, 0, OF_WARP};
-  ops_held four = ops_fold_leaves(&l->fold, 0, 1, WARP / OF_WARP, shared_value, &v);
-  atlas_emit(code->builder, ATLAS_OP_sts, (atlas_type)l->fold.type, 2, atlas_mem_reg(l->folded[i], lane, 0),
-             atlas_reg(four.reg));
-  ops_give_back(code, four);
-  ops_register_free(code, from);
-  atlas_builder_place(code->builder, done);
+  row_block *k = &l->k;
+  uint32_t done = atlas_builder_label(k->code.builder, NULL);
+  row_branch(k, ATLAS_OP_set_ge, lane, atlas_bits(WARPS * OF_WARP * k->layout.wide), done);
+  uint16_t from = ops_register(&k->code);
+  row_index(k, ATLAS_OP_and, from, lane, atlas_bits(atlas_mask(k->code.index_type) ^ (OF_WARP - 1)));
+  row_mad(k, from, from, WARP / OF_WARP - 1, lane);
+  ops_held four = ops_block_fold_shared(k, l->parts[i], from, 0, OF_WARP, WARP / OF_WARP);
+  store_part(k, l->folded[i], lane, 0, four.reg);
+  ops_give_back(&k->code, four);
+  ops_register_free(&k->code, from);
+  atlas_builder_place(k->code.builder, done);
 }
 
 /* The rest of them: the lanes that keep a chunk's result have it, 32 of the block. */
 static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
-  ops_code *code = &l->code;
-  uint32_t done = atlas_builder_label(code->builder, NULL);
-  uint16_t at = ops_register(code);
-  emit_index(l, ATLAS_OP_div, at, lane, WARPS);
-  atlas_emit(code->builder, ATLAS_OP_set_ne, code->index_type, 3, atlas_pred(IS_SKIPPED), atlas_reg(at),
-             atlas_reg(l->set));
-  atlas_emit_branch(code->builder, IS_SKIPPED, 0, done);
-  emit_index(l, ATLAS_OP_rem, at, lane, WARPS);
-  emit_index(l, ATLAS_OP_mul, at, at, OF_WARP);
+  row_block *k = &l->k;
+  uint32_t done = atlas_builder_label(k->code.builder, NULL);
+  uint16_t at = ops_register(&k->code);
+  row_index(k, ATLAS_OP_div, at, lane, atlas_bits(WARPS));
+  row_branch(k, ATLAS_OP_set_ne, at, atlas_reg(l->set), done);
+  row_index(k, ATLAS_OP_rem, at, lane, atlas_bits(WARPS));
+  row_index(k, ATLAS_OP_mul, at, at, atlas_bits(OF_WARP));
   ops_held of[OPS_SHARED_WIDE];
-  for (uint32_t w = 0; w < l->layout.wide; w++) {
-    shared_values v = {l, l->folded[i], at, w * (uint32_t)(WARPS * OF_WARP), 1};
-    of[w] = ops_fold_leaves(&l->fold, 0, 1, OF_WARP, shared_value, &v);
-  }
-  ops_held chunk = ops_fold_values(&l->fold, of, l->layout.wide);
-  atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)l->fold.type, 2, atlas_reg(l->kept[i]), atlas_reg(chunk.reg));
-  ops_give_back(code, chunk);
-  ops_register_free(code, at);
-  atlas_builder_place(code->builder, done);
+  for (uint32_t w = 0; w < k->layout.wide; w++)
+    of[w] = ops_block_fold_shared(k, l->folded[i], at, w * (uint32_t)(WARPS * OF_WARP), 1, OF_WARP);
+  ops_held chunk = ops_fold_values(&k->fold, of, k->layout.wide);
+  ops_block_move(k, k->kept[i][0], chunk.reg);
+  ops_give_back(&k->code, chunk);
+  ops_register_free(&k->code, at);
+  atlas_builder_place(k->code.builder, done);
+}
+
+static void store_parts(shared_row *l, uint32_t i, uint16_t lane) {
+  for (uint32_t w = 0; w < l->k.layout.wide; w++)
+    store_part(&l->k, l->parts[i], lane, w * LANES, l->part[i][w][LEVELS]);
 }
 
 typedef void reduction_step(shared_row *l, uint32_t i, uint16_t lane);
 
-static void store_parts(shared_row *l, uint32_t i, uint16_t lane) {
-  for (uint32_t w = 0; w < l->layout.wide; w++)
-    atlas_emit(l->code.builder, ATLAS_OP_sts, (atlas_type)l->fold.type, 2,
-               atlas_mem_reg(l->parts[i], lane, (int64_t)w * LANES), atlas_reg(l->part[i][w][LEVELS]));
-}
-
 /* For each ordered reduction of the stage. */
-static uint32_t each_ordered(shared_row *l, reduction_step *step, uint16_t lane) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
-    if (!is_of_stage(l, i)) continue;
-    l->reduction = &l->g->reductions[i];
-    l->fold = ops_fold_of(&l->code, l->reduction->reduce, (atlas_type)l->reduction->type);
-    if (!l->fold.is_ordered) continue;
-    count++;
-    if (step != NULL) step(l, i, lane);
-  }
-  return count;
+static void each_ordered(shared_row *l, reduction_step *step, uint16_t lane) {
+  for (uint32_t i = 0; i < l->k.g->reduction_count; i++)
+    if (ops_block_take(&l->k, i) && l->k.fold.is_ordered) step(l, i, lane);
 }
 
 static void end_set(shared_row *l) {
-  atlas_builder *b = l->code.builder;
-  if (each_ordered(l, NULL, 0) == 0) return;
+  row_block *k = &l->k;
+  atlas_builder *b = k->code.builder;
   uint32_t done = atlas_builder_label(b, NULL);
-  atlas_emit(b, ATLAS_OP_set_ne, l->code.index_type, 3, atlas_pred(IS_SKIPPED), atlas_reg(l->turn),
-             atlas_bits(UNITS - 1));
-  atlas_emit_branch(b, IS_SKIPPED, 0, done);
-  uint16_t lane = ops_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
+  row_branch(k, ATLAS_OP_set_ne, l->turn, atlas_bits(UNITS - 1), done);
+  uint16_t lane = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
   each_ordered(l, store_parts, lane);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   each_ordered(l, fold_fours, lane);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   each_ordered(l, keep_chunks, lane);
-  ops_register_free(&l->code, lane);
+  ops_register_free(&k->code, lane);
   atlas_builder_place(b, done);
 }
 
 static void reduce_unit(shared_row *l) {
-  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
-    if (!is_of_stage(l, i)) continue;
-    l->reduction = &l->g->reductions[i];
-    l->fold = ops_fold_of(&l->code, l->reduction->reduce, (atlas_type)l->reduction->type);
-    if (l->fold.is_ordered) {
-      add_unit(l, i);
-      continue;
-    }
-    ops_held own = ops_fold_leaves(&l->fold, 0, 1, OPS_SHARED_LOADS, leaf, l), kept = {l->kept[i], 1};
-    l->kept[i] = ops_fold_two(&l->fold, kept, own).reg;
+  row_block *k = &l->k;
+  int has_ordered = 0;
+  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
+    if (!ops_block_take(k, i)) continue;
+    has_ordered |= k->fold.is_ordered;
+    if (k->fold.is_ordered) add_unit(l, i);
+    else ops_block_keep(k, i, ops_fold_leaves(&k->fold, 0, 1, OPS_SHARED_LOADS, ops_block_leaf, k));
   }
-  end_set(l);
-}
-
-static ops_held result_at(void *context, const row_result *result, uint32_t element) {
-  return value_at(context, result->term, element);
+  if (has_ordered) end_set(l);
 }
 
 static void store_unit(shared_row *l) {
-  row_storing storing = {l, result_at, set_element};
-  for (uint32_t load = 0; load < l->layout.loads; load++)
-    ops_row_store_load(l->g, &l->code, &storing, load, l->layout.wide, ROWS_ALL_STAGES,
-                       l->tests ? 1 + ROW_IS_THERE : 0);
+  for (uint32_t load = 0; load < l->k.layout.loads; load++) ops_block_store_load(&l->k, load, ROWS_ALL_STAGES, -1);
 }
 
 /* ---- units ------------------------------------------------------------------------------------------------------ */
 
 static void begin_unit(shared_row *l) {
-  atlas_builder *b = l->code.builder;
-  atlas_type type = l->code.index_type;
-  uint16_t bit = ops_register(&l->code);
-  emit_index(l, ATLAS_OP_div, l->set, l->unit, UNITS);
-  emit_index(l, ATLAS_OP_and, l->turn, l->unit, UNITS - 1);
-  emit_mad(l, l->base, l->set, SET, l->own);
+  atlas_builder *b = l->k.code.builder;
+  atlas_type type = l->k.code.index_type;
+  uint16_t bit = ops_register(&l->k.code);
+  row_index(&l->k, ATLAS_OP_div, l->set, l->unit, atlas_bits(UNITS));
+  row_index(&l->k, ATLAS_OP_and, l->turn, l->unit, atlas_bits(UNITS - 1));
+  row_mad(&l->k, l->base, l->set, SET, l->own);
   for (uint32_t level = 0; level < LEVELS; level++) {
-    emit_index(l, ATLAS_OP_div, bit, l->turn, 1u << level);
-    emit_index(l, ATLAS_OP_and, bit, bit, 1);
-    emit_mad(l, l->base, bit, (uint64_t)WARP * l->layout.wide * (UNITS / 2 >> level), l->base);
+    row_index(&l->k, ATLAS_OP_div, bit, l->turn, atlas_bits(1u << level));
+    row_index(&l->k, ATLAS_OP_and, bit, bit, atlas_bits(1));
+    row_mad(&l->k, l->base, bit, (uint64_t)WARP * l->k.layout.wide * (UNITS / 2 >> level), l->base);
     atlas_emit(b, l->is_backward ? ATLAS_OP_set_ne : ATLAS_OP_set_eq, type, 3, atlas_pred(IS_EARLY + level),
                atlas_reg(bit), atlas_bits(0));
   }
-  if (l->is_backward) emit_index(l, ATLAS_OP_xor, l->turn, l->turn, UNITS - 1);
-  ops_register_free(&l->code, bit);
+  if (l->is_backward) row_index(&l->k, ATLAS_OP_xor, l->turn, l->turn, atlas_bits(UNITS - 1));
+  ops_register_free(&l->k.code, bit);
 }
 
 static void over_units(shared_row *l, uint64_t first, uint64_t count, int tests, void (*body)(shared_row *)) {
-  ops_code *code = &l->code;
+  ops_code *code = &l->k.code;
   if (count == 0) return;
   uint16_t rounds = ops_register(code);
   l->tests = tests;
   if (tests) l->column = ops_register(code);
   uint64_t start = l->is_backward ? first + count - 1 : first;
-  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->unit), index_scalar(l, start));
+  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->unit), row_size(&l->k, start));
   atlas_emit(code->builder, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(rounds), ops_scalar_of(code, ATLAS_u32, count));
   uint32_t next = atlas_builder_label(code->builder, NULL);
   atlas_builder_place(code->builder, next);
   begin_unit(l);
   fetch(l);
   body(l);
-  emit_index(l, l->is_backward ? ATLAS_OP_sub : ATLAS_OP_add, l->unit, l->unit, 1);
+  row_index(&l->k, l->is_backward ? ATLAS_OP_sub : ATLAS_OP_add, l->unit, l->unit, atlas_bits(1));
   atlas_emit(code->builder, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
   if (tests) ops_register_free(code, l->column);
   ops_register_free(code, rounds);
 }
 
 static void over_row(shared_row *l, void (*body)(shared_row *)) {
-  uint64_t whole = l->g->columns / SET * UNITS, rest = l->g->columns % SET == 0 ? 0 : UNITS;
-  l->is_backward = l->stage % 2 == 0;
-  ops_row_hoist(l->g, &l->code, l->stage);
+  uint64_t whole = l->k.g->columns / SET * UNITS, rest = l->k.g->columns % SET == 0 ? 0 : UNITS;
+  l->is_backward = l->k.stage % 2 == 0;
+  ops_block_hoist(&l->k);
   if (l->is_backward) over_units(l, whole, rest, 1, body);
   over_units(l, 0, whole, 0, body);
   if (!l->is_backward) over_units(l, whole, rest, 1, body);
@@ -415,75 +325,63 @@ static void over_row(shared_row *l, void (*body)(shared_row *)) {
 
 /* ---- stages ----------------------------------------------------------------------------------------------------- */
 
-static uint16_t new_kept(shared_row *l) {
-  uint16_t reg = ops_register(&l->code);
-  atlas_emit(l->code.builder, ATLAS_OP_movi, (atlas_type)l->fold.type, 2, atlas_reg(reg), atlas_bits(l->fold.identity));
-  return reg;
-}
-
+/* Registers of the counters: each begins as the identity. */
 static void begin_kept(shared_row *l) {
-  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
-    if (!is_of_stage(l, i)) continue;
-    const row_reduction *r = &l->g->reductions[i];
-    l->fold = ops_fold_of(&l->code, r->reduce, (atlas_type)r->type);
-    l->kept[i] = new_kept(l);
-    for (uint32_t w = 0; l->fold.is_ordered && w < l->layout.wide; w++)
-      for (uint32_t level = 0; level <= LEVELS; level++) l->part[i][w][level] = new_kept(l);
+  row_block *k = &l->k;
+  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
+    if (!ops_block_take(k, i)) continue;
+    ops_block_begin_kept(k, i, 0, OPS_NO_REGISTER);
+    for (uint32_t n = 0; k->fold.is_ordered && n < k->layout.wide * (LEVELS + 1); n++)
+      l->part[i][n / (LEVELS + 1)][n % (LEVELS + 1)] = ops_block_identity(k);
   }
 }
 
 static void end_kept(shared_row *l) {
-  for (uint32_t i = 0; i < l->g->reduction_count; i++) {
-    if (!is_of_stage(l, i)) continue;
-    const row_reduction *r = &l->g->reductions[i];
-    ops_fold fold = ops_fold_of(&l->code, r->reduce, (atlas_type)r->type);
-    uint16_t result = ops_fold_lanes(&fold, (ops_held){l->kept[i], 1}).reg;
-    for (uint32_t w = 0; fold.is_ordered && w < l->layout.wide; w++)
-      for (uint32_t level = 0; level <= LEVELS; level++) ops_register_free(&l->code, l->part[i][w][level]);
-    if (r->bound != 0) l->code.registers[r->bound] = result;
-    else ops_register_free(&l->code, result);
-  }
+  for (uint32_t i = 0; i < l->k.g->reduction_count; i++)
+    for (uint32_t n = 0; ops_block_take(&l->k, i) && l->k.fold.is_ordered && n < l->k.layout.wide * (LEVELS + 1); n++)
+      ops_register_free(&l->k.code, l->part[i][n / (LEVELS + 1)][n % (LEVELS + 1)]);
+  ops_block_end_kept(&l->k);
 }
 
 static void write_stages(shared_row *l) {
-  row_group *g = l->g;
-  for (l->stage = 0; l->stage + 1 < g->stage_count; l->stage++) {
+  row_block *k = &l->k;
+  for (k->stage = 0; k->stage + 1 < k->g->stage_count; k->stage++) {
     begin_kept(l);
     over_row(l, reduce_unit);
     end_kept(l);
   }
-  if (ops_row_has_full_results(g)) over_row(l, store_unit);
-  ops_row_finish(g, &l->code, 1);
+  if (ops_row_has_full_results(k->g)) over_row(l, store_unit);
+  ops_block_finish(k, 1);
 }
 
 /* ---- the program ------------------------------------------------------------------------------------------------ */
 
 static void begin_block(shared_row *l) {
-  row_group *g = l->g;
-  ops_code *code = &l->code;
+  row_group *g = l->k.g;
+  ops_code *code = &l->k.code;
   atlas_builder *b = code->builder;
-  atlas_builder_block(b, LANES, 1, 1);
   for (uint32_t i = 0; i < l->load_count; i++) {
     shared_load *load = &l->loads[i];
     atlas_type type = (atlas_type)ops_term_at(&g->terms, load->term)->type;
     load->symbol = atlas_builder_shared(b, (char[]){'h', (char)('a' + i), '\0'}, type,
                                         l->shared_units * LANES * OPS_SHARED_LOADS);
     for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) load->element[e] = ops_register(code);
+    l->k.known[l->k.known_count++] = (row_known){load->term, UINT32_MAX, load->element};
   }
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     atlas_type type = (atlas_type)g->reductions[i].type;
     if (!ops_fold_of(code, g->reductions[i].reduce, type).is_ordered) continue;
-    uint32_t wide = l->layout.wide;
+    uint32_t wide = l->k.layout.wide;
     l->parts[i] = atlas_builder_shared(b, (char[]){'p', (char)('a' + i), '\0'}, type, LANES * wide);
     l->folded[i] = atlas_builder_shared(b, (char[]){'q', (char)('a' + i), '\0'}, type, WARPS * OF_WARP * wide);
   }
-  ops_row_coordinates(g, code, ops_index_of(code, ATLAS_REG_BLOCK_INDEX));
+  ops_block_set_row(&l->k, ops_index_of(code, ATLAS_REG_BLOCK_INDEX));
   uint16_t lane = ops_index_of(code, ATLAS_REG_BLOCK_LANE), warp = ops_register(code);
   l->own = ops_register(code);
-  emit_index(l, ATLAS_OP_div, warp, lane, WARP);
-  emit_index(l, ATLAS_OP_rem, lane, lane, WARP);
-  emit_index(l, ATLAS_OP_mul, l->own, lane, l->layout.wide);
-  emit_mad(l, l->own, warp, OPS_CHUNK, l->own);
+  row_index(&l->k, ATLAS_OP_div, warp, lane, atlas_bits(WARP));
+  row_index(&l->k, ATLAS_OP_rem, lane, lane, atlas_bits(WARP));
+  row_index(&l->k, ATLAS_OP_mul, l->own, lane, atlas_bits(l->k.layout.wide));
+  row_mad(&l->k, l->own, warp, OPS_CHUNK, l->own);
   ops_register_free(code, lane);
   ops_register_free(code, warp);
   l->unit = ops_register(code), l->set = ops_register(code), l->turn = ops_register(code);
@@ -494,20 +392,17 @@ hg_status ops_rows_shared(row_group *g, ops_step *step) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   shared_row *l = hg_allocate(allocator, 1, sizeof *l);
   if (l == NULL) return hg_fail_memory("a row in shared memory", sizeof *l);
-  l->g = g;
   l->load_count = find_loads(g, l->loads);
   l->shared_units = count_units(g, l->loads, l->load_count);
   uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE);
-  l->layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
-  hg_status status = ops_row_code_begin(g, &l->code, step, "shared_rows");
+  l->k.layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
+  l->k.set_element = set_element;
+  hg_status status = ops_block_begin(&l->k, g, step, "shared_rows");
   if (status == HG_OK) {
     begin_block(l);
     write_stages(l);
-    status = ops_code_end(&l->code);
+    status = ops_block_end(&l->k, g->rows, 1, LANES, 1);
   }
-  step->grid[0] = (uint32_t)g->rows, step->grid[1] = step->grid[2] = 1;
-  step->block[0] = LANES, step->block[1] = step->block[2] = 1;
-  step->kind = "rows";
   hg_release(allocator, l);
   return status;
 }

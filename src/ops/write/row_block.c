@@ -1,0 +1,429 @@
+/* row_block.c - elements, extremes, parts and stores of a program that reduces rows. See row_block.h. */
+#include "ops/write/row_block.h"
+
+#include "atlas/value.h"
+
+#include <string.h>
+
+/* ---- a program --------------------------------------------------------------------------------------------------- */
+
+hg_status ops_block_begin(row_block *k, row_group *g, ops_step *step, const char *name) {
+  k->g = g;
+  k->forgotten = column_bits(g);
+  memset(k->bound, 0xff, sizeof k->bound);
+  HG_TRY(ops_code_begin(&k->code, &g->terms, step, name));
+  for (uint32_t i = 0; i < g->result_count && g->between != NULL && g->reduction_count > 0; i++)
+    k->code.partials[k->code.partial_count++] = g->results[i].storage;
+  if (k->code.index_type == ATLAS_i32 && g->rows * g->columns > INT32_MAX - 2 * OPS_CHUNK)
+    k->code.index_type = ATLAS_i64;
+  return HG_OK;
+}
+
+hg_status ops_block_end(row_block *k, uint64_t blocks_x, uint64_t blocks_y, uint32_t lanes_x, uint32_t lanes_y) {
+  ops_step *step = k->code.step;
+  step->kind = "rows";
+  if (lanes_x * lanes_y == 1) {
+    step->lanes = blocks_x;
+    return ops_code_end(&k->code);
+  }
+  atlas_builder_block(k->code.builder, lanes_x, lanes_y, 1);
+  step->grid[0] = (uint32_t)blocks_x, step->grid[1] = (uint32_t)blocks_y, step->grid[2] = 1;
+  step->block[0] = lanes_x, step->block[1] = lanes_y, step->block[2] = 1;
+  return ops_code_end(&k->code);
+}
+
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
+
+void ops_block_set_row(row_block *k, uint16_t row) { ops_split_range(&k->code, row, 0, k->g->row_rank); }
+
+void ops_block_set_column(row_block *k, uint16_t base, int64_t displacement) {
+  ops_code *code = &k->code;
+  uint32_t rank = k->g->terms.space.rank, first = k->g->row_rank;
+  k->is_tested = 0;
+  if (rank == first) return; /* a column alone */
+  if (rank == first + 1) {
+    code->variable[first] = base;
+    code->displaced = first;
+    code->displacement = displacement;
+    return;
+  }
+  uint16_t column = ops_register(code);
+  row_index(k, ATLAS_OP_add, column, base, atlas_int_const(code->index_type, displacement));
+  ops_split_range(code, column, first, rank);
+  if (code->variable[first] != column) ops_register_free(code, column);
+}
+
+void ops_block_set_tested_column(row_block *k, uint16_t column, uint16_t base, uint32_t element) {
+  uint32_t wide = k->layout.wide;
+  row_index(k, ATLAS_OP_add, column, base, atlas_bits(ops_column(&k->layout, element - element % wide)));
+  row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, column, row_size(k, k->g->columns));
+  row_index(k, ATLAS_OP_min, column, column, row_size(k, k->g->columns - wide));
+  ops_block_set_column(k, column, element % wide);
+  k->is_tested = 1;
+}
+
+void ops_block_set_bound(row_block *k, uint32_t which) {
+  for (uint32_t i = 0; i < k->g->reduction_count; i++)
+    if (k->g->reductions[i].bound != 0 && k->bound[i][which] != OPS_NO_REGISTER)
+      k->code.registers[k->g->reductions[i].bound] = k->bound[i][which];
+}
+
+void ops_block_forget(row_block *k) {
+  uint32_t rank = k->g->terms.space.rank;
+  ops_forget(&k->code, k->forgotten);
+  if (rank > k->g->row_rank + 1)
+    for (uint32_t i = k->g->row_rank; i < rank; i++) ops_register_free(&k->code, k->code.variable[i]);
+}
+
+/* Derived variables that are the same along these coordinates. */
+static void hoist_variables(row_block *k, uint32_t coordinates) {
+  const ops_terms *t = &k->g->terms;
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
+    ops_form form = {.constant = 0};
+    int owned;
+    form.factor[i] = 1;
+    if ((ops_varies(t, &t->derived[i].of) & coordinates) == 0) ops_form_value(&k->code, &form, &owned);
+  }
+}
+
+void ops_block_hoist(row_block *k) {
+  const row_group *g = k->g;
+  hoist_variables(k, column_bits(g));
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    if (!varies_by_column(g, id) || g->stage[id] > k->stage) continue;
+    const ops_term *term = ops_term_at(&g->terms, id);
+    for (uint32_t i = 0; i < term->input_count; i++)
+      if (!varies_by_column(g, term->input[i])) ops_value(&k->code, term->input[i]);
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++)
+    if (g->reductions[i].stage == k->stage && !varies_by_column(g, g->reductions[i].input))
+      ops_value(&k->code, g->reductions[i].input);
+  for (uint32_t i = 0; i < g->result_count; i++) {
+    const row_result *r = &g->results[i];
+    if (r->is_full && r->stage <= k->stage && !varies_by_column(g, r->term)) ops_value(&k->code, r->term);
+  }
+}
+
+void ops_block_hoist_all(row_block *k, uint32_t coordinates) {
+  const row_group *g = k->g;
+  hoist_variables(k, coordinates);
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    if ((term->varies & coordinates) == 0 && g->stage[id] == 0 && term->kind != TERM_BOUND) ops_value(&k->code, id);
+  }
+}
+
+ops_held ops_block_value(row_block *k, term_id term, uint32_t element) {
+  ops_code *code = &k->code;
+  const ops_term *t = ops_term_at(&k->g->terms, term);
+  k->set_element(k, element);
+  for (uint32_t i = 0; i < k->known_count; i++)
+    if (k->known[i].registers[element] != OPS_NO_REGISTER)
+      code->registers[k->known[i].term] = k->known[i].registers[element];
+  ops_held result = {ops_value(code, term), t->kind != TERM_BOUND && (t->varies & k->forgotten) != 0};
+  for (uint32_t i = 0; i < k->known_count; i++) {
+    const row_known *known = &k->known[i];
+    if (code->registers[known->term] == OPS_NO_REGISTER) continue;
+    int is_kept = !k->is_last_visit || known->last_use > k->stage;
+    known->registers[element] = is_kept ? code->registers[known->term] : OPS_NO_REGISTER;
+    if (is_kept) code->registers[known->term] = OPS_NO_REGISTER;
+    if (is_kept && known->term == term) result.is_own = 0;
+  }
+  if (result.is_own) code->registers[term] = OPS_NO_REGISTER;
+  ops_block_forget(k);
+  return result;
+}
+
+ops_held ops_block_leaf(void *context, uint32_t element) {
+  row_block *k = context;
+  ops_held value = ops_block_value(k, k->reduction->input, element);
+  return k->is_tested ? ops_fold_where(&k->fold, ROW_IS_THERE, value) : value;
+}
+
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
+
+int ops_block_take(row_block *k, uint32_t i) {
+  k->reduction = &k->g->reductions[i];
+  k->fold = ops_fold_of(&k->code, k->reduction->reduce, (atlas_type)k->reduction->type);
+  return k->reduction->stage == k->stage;
+}
+
+static int64_t beyond_all(atlas_type index) { return index == ATLAS_i64 ? INT64_MAX : INT32_MAX; }
+
+uint16_t ops_block_identity(row_block *k) {
+  uint16_t reg = ops_register(&k->code);
+  atlas_emit(k->code.builder, ATLAS_OP_movi, (atlas_type)k->fold.type, 2, atlas_reg(reg), atlas_bits(k->fold.identity));
+  return reg;
+}
+
+void ops_block_move(row_block *k, uint16_t to, uint16_t from) {
+  atlas_emit(k->code.builder, ATLAS_OP_mov, (atlas_type)k->fold.type, 2, atlas_reg(to), atlas_reg(from));
+}
+
+typedef struct shared_values {
+  row_block *k;
+  uint16_t symbol, at;
+  uint32_t first, stride;
+} shared_values;
+
+static ops_held shared_value(void *context, uint32_t number) {
+  const shared_values *v = context;
+  ops_held value = {ops_register(&v->k->code), 1};
+  atlas_emit(v->k->code.builder, ATLAS_OP_lds, (atlas_type)v->k->fold.type, 2, atlas_reg(value.reg),
+             atlas_mem_reg(v->symbol, v->at, v->first + (int64_t)number * v->stride));
+  return value;
+}
+
+ops_held ops_block_fold_shared(row_block *k, uint16_t symbol, uint16_t at, uint32_t first, uint32_t stride,
+                               uint32_t count) {
+  shared_values values = {k, symbol, at, first, stride};
+  return ops_fold_leaves(&k->fold, 0, 1, count, shared_value, &values);
+}
+
+void ops_block_begin_kept(row_block *k, uint32_t i, uint32_t w, uint16_t first) {
+  k->kept[i][w] = ops_block_identity(k);
+  if (!row_is_place(k->reduction)) return;
+  atlas_type index = ops_block_place_type(k);
+  int is_first = first != OPS_NO_REGISTER && k->reduction->place == 0;
+  k->place[i][w] = ops_register(&k->code);
+  atlas_emit(k->code.builder, ATLAS_OP_mov, index, 2, atlas_reg(k->place[i][w]),
+             is_first ? atlas_reg(first) : atlas_int_const(index, beyond_all(index)));
+}
+
+void ops_block_keep(row_block *k, uint32_t i, ops_held value) {
+  k->kept[i][0] = ops_fold_two(&k->fold, (ops_held){k->kept[i][0], 1}, value).reg;
+}
+
+void ops_block_bind(row_block *k, uint32_t i, uint32_t which, uint16_t reg) {
+  if (k->g->reductions[i].bound != 0) k->bound[i][which] = reg;
+  else ops_register_free(&k->code, reg);
+}
+
+void ops_block_end_kept(row_block *k) {
+  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
+    if (!ops_block_take(k, i)) continue;
+    int is_place = row_is_place(k->reduction);
+    ops_held all = ops_fold_lanes(&k->fold, (ops_held){k->kept[i][0], (uint8_t)!is_place});
+    ops_block_bind(k, i, 0, is_place ? ops_block_place_of(k, i, all.reg) : all.reg);
+    if (!is_place) continue;
+    ops_give_back(&k->code, all);
+    ops_register_free(&k->code, k->kept[i][0]);
+  }
+  ops_block_set_bound(k, 0);
+}
+
+/* ---- places of extremes ------------------------------------------------------------------------------------------ */
+
+atlas_type ops_block_place_type(const row_block *k) {
+  return k->reduction->place != 0 ? ATLAS_i64 : k->code.index_type;
+}
+
+static int is_float(const row_block *k) { return atlas_kind((atlas_type)k->reduction->type) == ATLAS_KIND_FLOAT; }
+
+static void test(row_block *k, atlas_op op, atlas_type type, uint32_t predicate, uint16_t a, uint16_t b) {
+  atlas_emit(k->code.builder, op, type, 3, atlas_pred(predicate), atlas_reg(a), atlas_reg(b));
+}
+
+/* to = to op other, of predicates. */
+static void join(row_block *k, atlas_op op, uint32_t to, uint32_t other) {
+  atlas_emit(k->code.builder, op, ATLAS_NONE, 3, atlas_pred(to), atlas_pred(to), atlas_pred(other));
+}
+
+static void select(row_block *k, atlas_type type, uint16_t to, uint16_t other) {
+  atlas_emit(k->code.builder, ATLAS_OP_sel, type, 4, atlas_reg(to), atlas_pred(ROW_IS_FOUND), atlas_reg(other),
+             atlas_reg(to));
+}
+
+void ops_block_keep_place(row_block *k, uint32_t i, uint32_t w, uint16_t value, uint16_t place, int there,
+                          int in_order) {
+  atlas_type type = (atlas_type)k->reduction->type, index = ops_block_place_type(k);
+  uint16_t kept = k->kept[i][w], at = k->place[i][w];
+  test(k, k->reduction->reduce == OPS_ARGMAX ? ATLAS_OP_set_gt : ATLAS_OP_set_lt, type, ROW_IS_FOUND, value, kept);
+  if (!in_order) test(k, ATLAS_OP_set_eq, type, ROW_IS_EQUAL, value, kept);
+  if (is_float(k)) {
+    test(k, ATLAS_OP_set_nan, type, ROW_IS_NAN, value, value);
+    join(k, ATLAS_OP_por, ROW_IS_FOUND, ROW_IS_NAN);
+    if (!in_order) { /* equal, too, are two NaNs */
+      test(k, ATLAS_OP_set_nan, type, ROW_IS_IN_FRONT, kept, kept);
+      join(k, ATLAS_OP_pand, ROW_IS_NAN, ROW_IS_IN_FRONT);
+      join(k, ATLAS_OP_por, ROW_IS_EQUAL, ROW_IS_NAN);
+    }
+    test(k, ATLAS_OP_set_num, type, ROW_IS_NAN, kept, kept);
+    join(k, ATLAS_OP_pand, ROW_IS_FOUND, ROW_IS_NAN);
+  }
+  if (!in_order) {
+    test(k, ATLAS_OP_set_lt, index, ROW_IS_IN_FRONT, place, at);
+    join(k, ATLAS_OP_pand, ROW_IS_EQUAL, ROW_IS_IN_FRONT);
+    join(k, ATLAS_OP_por, ROW_IS_FOUND, ROW_IS_EQUAL);
+  }
+  if (there >= 0) join(k, ATLAS_OP_pand, ROW_IS_FOUND, (uint32_t)there);
+  select(k, type, kept, value);
+  select(k, index, at, place);
+}
+
+void ops_block_find_extreme(row_block *k, uint16_t value, uint16_t extreme) {
+  atlas_type type = (atlas_type)k->reduction->type;
+  test(k, ATLAS_OP_set_eq, type, ROW_IS_FOUND, value, extreme);
+  if (!is_float(k)) return;
+  test(k, ATLAS_OP_set_nan, type, ROW_IS_NAN, value, value);
+  join(k, ATLAS_OP_por, ROW_IS_FOUND, ROW_IS_NAN);
+}
+
+void ops_block_end_place(row_block *k, uint16_t place, int over_lanes) {
+  atlas_type index = ops_block_place_type(k);
+  atlas_type type = (atlas_type)ops_at(k->g->group->computation, k->reduction->value)->type;
+  atlas_operand reg = atlas_reg(place);
+  if (over_lanes) atlas_emit(k->code.builder, ATLAS_OP_reduce_min, index, 2, reg, reg);
+  if (type != index) atlas_emit2(k->code.builder, ATLAS_OP_cvt, type, index, reg, reg);
+}
+
+uint16_t ops_block_place_of(row_block *k, uint32_t i, uint16_t extreme) {
+  atlas_type index = ops_block_place_type(k);
+  atlas_operand place = atlas_reg(k->place[i][0]);
+  ops_block_find_extreme(k, k->kept[i][0], extreme);
+  atlas_emit(k->code.builder, ATLAS_OP_sel, index, 4, place, atlas_pred(ROW_IS_FOUND), place,
+             atlas_int_const(index, beyond_all(index)));
+  ops_block_end_place(k, k->place[i][0], 1);
+  return k->place[i][0];
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static hg_status add_storage(row_block *k, uint8_t type, uint64_t count, uint32_t *storage) {
+  HG_TRY(ops_add_temporary(k->g->group->plan, type, count, storage));
+  k->code.partials[k->code.partial_count++] = *storage;
+  return HG_OK;
+}
+
+hg_status ops_block_add_parts(row_block *k, row_parts *parts, uint64_t count) {
+  const row_group *g = k->g;
+  k->code.partial_count = 0; /* its results are the parts alone */
+  parts->count = count;
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    HG_TRY(add_storage(k, g->reductions[i].type, g->rows * count, &parts->values[i]));
+    if (row_is_place(&g->reductions[i])) HG_TRY(add_storage(k, ATLAS_i64, g->rows * count, &parts->places[i]));
+  }
+  return HG_OK;
+}
+
+void ops_block_store_parts(row_block *k, const row_parts *parts, uint16_t at, uint32_t wide) {
+  ops_code *code = &k->code;
+  for (uint32_t i = 0; i < k->g->reduction_count; i++)
+    for (uint32_t w = 0; w < wide; w++) {
+      atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)k->g->reductions[i].type, 2,
+                 atlas_mem_reg(ops_buffer_of(code, parts->values[i]), at, w), atlas_reg(k->kept[i][w]));
+      if (row_is_place(&k->g->reductions[i]))
+        atlas_emit(code->builder, ATLAS_OP_stg, ATLAS_i64, 2,
+                   atlas_mem_reg(ops_buffer_of(code, parts->places[i]), at, w), atlas_reg(k->place[i][w]));
+    }
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+/* A store in two halves: what may be computed anywhere, and the instruction itself. */
+typedef struct row_store {
+  atlas_operand memory;
+  uint16_t owned, value;
+  uint8_t type, owns_value;
+} row_store;
+
+static row_store begin_store(ops_code *code, const row_result *result, uint16_t value) {
+  row_store store = {.value = value, .type = result->type};
+  store.memory = ops_memory(code, result->storage, &result->address, &store.owned);
+  if (result->type == ATLAS_bool) {
+    store.value = ops_register(code);
+    store.owns_value = 1;
+    atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_bool, ATLAS_u32, atlas_reg(store.value), atlas_reg(value));
+  }
+  return store;
+}
+
+static void end_store(ops_code *code, const row_store *store) {
+  atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)store->type, 2, store->memory, atlas_reg(store->value));
+  if (store->owns_value) ops_register_free(code, store->value);
+  ops_register_free(code, store->owned);
+}
+
+/* What a store that comes later needs in registers of its own: those of terms and coordinates are forgotten meanwhile.
+ */
+static void keep_store(row_block *k, row_store *store) {
+  ops_code *code = &k->code;
+  if (!store->owns_value) {
+    uint16_t value = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)store->type, 2, atlas_reg(value), atlas_reg(store->value));
+    store->value = value;
+    store->owns_value = 1;
+  }
+  int is_register = store->memory.mode == ATLAS_ADDRESS_INDEXED && store->memory.reg < ATLAS_GENERAL_REGISTERS;
+  if (!is_register || store->owned != OPS_NO_REGISTER) return;
+  for (uint32_t i = 0; i < k->g->row_rank; i++)
+    if (code->variable[i] == store->memory.reg) return;
+  store->owned = ops_register(code);
+  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(store->owned), atlas_reg(store->memory.reg));
+  store->memory.reg = (uint8_t)store->owned;
+}
+
+static int is_stored(const row_result *r, uint32_t stage) {
+  return r->is_full && (r->stage == stage || stage == ROWS_ALL_STAGES);
+}
+
+void ops_block_store_load(row_block *k, uint32_t load, uint32_t stage, int also) {
+  enum { MOST = ROWS_MOST_WIDE * ROWS_MOST_RESULTS };
+  row_store stores[MOST];
+  ops_held values[MOST];
+  const row_group *g = k->g;
+  uint32_t count = 0, last = 0, wide = k->layout.wide;
+  for (uint32_t i = 0; i < g->result_count; i++)
+    if (is_stored(&g->results[i], stage)) last = i;
+  for (uint32_t n = 0; n < wide * g->result_count; n++) {
+    uint32_t i = n % g->result_count, element = load * wide + n / g->result_count;
+    const row_result *r = &g->results[i];
+    if (!is_stored(r, stage)) continue;
+    k->is_last_visit = i == last;
+    values[count] = ops_block_value(k, r->term, element);
+    k->set_element(k, element);
+    stores[count] = begin_store(&k->code, r, values[count].reg);
+    keep_store(k, &stores[count++]);
+    ops_block_forget(k);
+  }
+  uint32_t absent = atlas_builder_label(k->code.builder, NULL), predicate = also >= 0 ? (uint32_t)also : ROW_IS_THERE;
+  if (k->is_tested && also >= 0)
+    atlas_emit(k->code.builder, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(predicate = ROW_IS_STORED),
+               atlas_pred((uint32_t)also), atlas_pred(ROW_IS_THERE));
+  if (k->is_tested || also >= 0) atlas_emit_branch(k->code.builder, (int)predicate, 1, absent);
+  for (uint32_t i = 0; i < count; i++) {
+    end_store(&k->code, &stores[i]);
+    ops_give_back(&k->code, values[i]);
+  }
+  atlas_builder_place(k->code.builder, absent);
+}
+
+void ops_block_put(row_block *k, const row_result *result) {
+  row_store store = begin_store(&k->code, result, ops_value(&k->code, result->term));
+  end_store(&k->code, &store);
+}
+
+void ops_block_put_single(row_block *k) {
+  enum { OTHERS, COMPUTED, STORED, ROUNDS };
+  for (int round = OTHERS; round < ROUNDS; round++)
+    for (uint32_t i = 0; i < k->g->result_count && k->code.status == HG_OK; i++) {
+      const row_result *result = &k->g->results[i];
+      if (result->is_full || ops_is_over_input(k->g->group->plan, result->storage) != (round != OTHERS)) continue;
+      if (round == COMPUTED) ops_value(&k->code, result->term);
+      else ops_block_put(k, result);
+    }
+}
+
+void ops_block_finish(row_block *k, int by_one_lane) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < k->g->result_count; i++) count += !k->g->results[i].is_full;
+  if (count == 0) return;
+  uint32_t done = by_one_lane ? atlas_builder_label(k->code.builder, NULL) : 0;
+  if (by_one_lane) {
+    atlas_emit(k->code.builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND),
+               atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(0));
+    atlas_emit_branch(k->code.builder, ROW_IS_FOUND, 0, done);
+  }
+  ops_block_put_single(k);
+  if (by_one_lane) atlas_builder_place(k->code.builder, done);
+}
