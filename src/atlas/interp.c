@@ -82,13 +82,14 @@ uint64_t atlas_machine_class(machine *m, lane *l, uint32_t op, const uint64_t s[
   }
 }
 
+static int is_source(char letter) { return letter == 's' || letter == 't' || letter == 'c' || letter == 'n'; }
+
 /* The sources in text order; predicates, addresses and destinations are not among them. */
 static void read_sources(const machine *m, const lane *l, const atlas_insn *insn, const char *letters, uint64_t s[3]) {
   unsigned count = 0;
   s[0] = s[1] = s[2] = 0;
   for (unsigned i = 0; letters[i] != '\0'; i++)
-    if (letters[i] == 's' || letters[i] == 't' || letters[i] == 'c' || letters[i] == 'n')
-      s[count++] = atlas_machine_source(m, l, &insn->operand[i]);
+    if (is_source(letters[i])) s[count++] = atlas_machine_source(m, l, &insn->operand[i]);
 }
 
 /* Everything whose result depends on its operands only; shared by programs and library functions. */
@@ -347,7 +348,7 @@ static void function_insn(lane *l, const atlas_insn *insn) {
   unsigned count = 0;
   for (unsigned i = 0; info->operands[i] != '\0'; i++) {
     const atlas_operand *o = &insn->operand[i];
-    if (strchr("stcn", info->operands[i]) != NULL) s[count++] = o->kind == ATLAS_OPERAND_REG ? l->r[o->reg] : o->bits;
+    if (is_source(info->operands[i])) s[count++] = o->kind == ATLAS_OPERAND_REG ? l->r[o->reg] : o->bits;
   }
   pure_insn(l, insn, info, s);
 }

@@ -1,6 +1,6 @@
 """Computations of ops.h on NumPy arrays, for tests. The library is named by HOLOGRAM_LIB, the backend by HOLOGRAM_TEST_BACKEND.
-Each run is one on each of the engines under test (HOLOGRAM_TEST_ENGINES, see tests/conftest.py), which must give the same bits; on
-another backend than the CPU these are the reference machine's, too.
+Each run is one on each of the engines under test (HOLOGRAM_TEST_ENGINES, see tests/conftest.py; of the tile engine's instruction sets on
+one), which must give the same bits; on another backend than the CPU these are the reference machine's, too.
 
     result = apply("softmax", x, axis=-1)                 # one operation
     c = Computation()
@@ -12,6 +12,7 @@ another backend than the CPU these are the reference machine's, too.
 import ctypes as c
 import os
 import re
+import zlib
 from pathlib import Path
 
 import ml_dtypes
@@ -271,7 +272,7 @@ class Computation:
     def run(self, flags=0):
         """The outputs; the same ones, bit for bit, on every engine, or an AssertionError. A GPU's are the reference machine's."""
         answers = self.run_on(ENGINES[0], flags)
-        for engine in ALL[1:]:
+        for engine in _in_turn(ALL[1:]):
             for mine, others in zip(answers, self.run_on(engine, flags)):
                 assert mine.tobytes() == others.tobytes(), f"{ENGINES[0]} and {engine} differ"
         return answers
@@ -324,6 +325,14 @@ class Computation:
             LIB.hg_executable_release(made)
             for buffer in buffers:
                 LIB.hg_buffer_release(buffer)
+
+
+def _in_turn(engines):
+    """These engines, but one alone of the tile engine's, by the test's name: its instruction sets differ in kernels of one instruction,
+    which the conformance tests run on all."""
+    tiles = [engine for engine in engines if engine.startswith("tile:")]
+    left_out = {*tiles} - {tiles[zlib.crc32(os.environ.get("PYTEST_CURRENT_TEST", "").encode()) % len(tiles)]} if len(tiles) > 1 else ()
+    return [engine for engine in engines if engine not in left_out]
 
 
 def _report_of(executable, as_json):

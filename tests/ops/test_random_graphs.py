@@ -1,4 +1,4 @@
-"""Fused = its operations one by one, bit for bit, of 3,000 random computations (random_graphs.py): fused on one engine after
+"""Fused = its operations one by one, bit for bit, of 2,400 random computations (random_graphs.py): fused on one engine after
 another, one by one on the reference machine. Below, graphs that once went wrong."""
 
 import numpy as np
@@ -9,7 +9,7 @@ import random_graphs
 
 pytestmark = pytest.mark.engine
 
-CHUNKS, EACH = 30, 100
+CHUNKS, EACH = 24, 100
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
