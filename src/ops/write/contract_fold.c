@@ -8,78 +8,61 @@ hg_status ops_contract_partials(contract *c) {
   return ops_add_temporary(c->group->plan, c->sum_type, c->parts * c->batch * c->m * c->n, &c->partial);
 }
 
-/* The parts' sums from `first` on, `count` of them, which are in registers: the left half is the greatest power of two
- * that leaves something for the right one. */
-static uint16_t fold(contract *c, const uint16_t *parts, uint64_t count) {
-  if (count == 1) return parts[0];
-  uint64_t left = 1;
-  while (2 * left < count) left *= 2;
-  uint16_t a = fold(c, parts, left), b = fold(c, parts + left, count - left);
-  atlas_emit(c->code.builder, ATLAS_OP_add, (atlas_type)c->sum_type, 3, atlas_reg(a), atlas_reg(a), atlas_reg(b));
-  return a;
-}
+/* The parts of an element of the result, one after the other. */
+typedef struct part_reader {
+  contract *c;
+  ops_fold fold;
+  uint16_t slot, at;    /* where they are; where in it the next one lies */
+  uint16_t number;      /* its number, which may be beyond the last; OPS_NO_REGISTER: no part is */
+  uint32_t count;       /* how many are read */
+  int is_lane;          /* the first one lies at the lane's number */
+  uint64_t size, parts; /* elements of a part; how many there are */
+} part_reader;
 
-/* Coordinates of the result from the lane's number, which is left in a register of its own. */
-static uint16_t begin_places(contract *c) {
-  ops_code *code = &c->code;
-  atlas_type type = code->index_type;
-  uint16_t lane = ops_register(code), rest = ops_register(code), n = ops_register(code), m = ops_register(code);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, type, ATLAS_u64, atlas_reg(lane), atlas_reg(ATLAS_REG_LANE));
-  atlas_emit(code->builder, ATLAS_OP_rem, type, 3, atlas_reg(n), atlas_reg(lane), ops_scalar_of(code, type, c->n));
-  atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(rest), atlas_reg(lane), ops_scalar_of(code, type, c->n));
-  atlas_emit(code->builder, ATLAS_OP_rem, type, 3, atlas_reg(m), atlas_reg(rest), ops_scalar_of(code, type, c->m));
-  atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(rest), atlas_reg(rest), ops_scalar_of(code, type, c->m));
-  code->variable[AT_BATCH] = rest;
-  code->variable[AT_M] = m;
-  code->variable[AT_N] = n;
-  return lane;
+static part_reader begin_parts(contract *c, uint32_t from, uint32_t count) {
+  return (part_reader){.c = c, .fold = ops_fold_of(&c->code, OPS_SUM, (atlas_type)c->sum_type), .count = count,
+                       .slot = ops_buffer_of(&c->code, from), .at = ops_register(&c->code),
+                       .number = OPS_NO_REGISTER, .size = c->batch * c->m * c->n};
 }
-
-/* ---- more parts than a lane has registers for ------------------------------------------------------------------- */
 
 /* Parts that there are not are -0, which changes no sum. */
-static uint16_t load_part(contract *c, uint32_t from, uint16_t at, uint16_t number, uint64_t parts) {
-  ops_code *code = &c->code;
-  uint16_t value = ops_register(code);
+static ops_held next_part(void *context, uint32_t i) {
+  part_reader *p = context;
+  ops_code *code = &p->c->code;
   atlas_type type = code->index_type;
-  int may_be_absent = parts % OPS_CONTRACT_MOST_PARTS != 0;
-  uint64_t last = parts * c->batch * c->m * c->n - 1;
-  atlas_operand place = atlas_reg(at);
-  if (may_be_absent) {
-    atlas_emit(code->builder, ATLAS_OP_set_lt, type, 3, atlas_pred(0), atlas_reg(number),
-               ops_scalar_of(code, type, parts));
-    atlas_emit(code->builder, ATLAS_OP_min, type, 3, place, place, ops_scalar_of(code, type, last));
-    atlas_emit(code->builder, ATLAS_OP_add, type, 3, atlas_reg(number), atlas_reg(number), atlas_int_const(type, 1));
+  ops_held value = {ops_register(code), 1};
+  atlas_operand at = atlas_reg(p->at), number = atlas_reg(p->number);
+  if (p->number != OPS_NO_REGISTER) {
+    atlas_emit(code->builder, ATLAS_OP_set_lt, type, 3, atlas_pred(0), number, ops_scalar_of(code, type, p->parts));
+    atlas_emit(code->builder, ATLAS_OP_min, type, 3, at, at, ops_scalar_of(code, type, p->parts * p->size - 1));
+    atlas_emit(code->builder, ATLAS_OP_add, type, 3, number, number, atlas_int_const(type, 1));
   }
-  atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)c->sum_type, 2, atlas_reg(value),
-             atlas_mem_reg(ops_buffer_of(code, from), at, 0));
-  if (may_be_absent)
-    atlas_emit(code->builder, ATLAS_OP_sel, (atlas_type)c->sum_type, 4, atlas_reg(value), atlas_pred(0),
-               atlas_reg(value), atlas_bits(ops_fold_of(code, OPS_SUM, (atlas_type)c->sum_type).identity));
-  return value;
+  atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)p->fold.type, 2, atlas_reg(value.reg),
+             p->is_lane && i == 0 ? atlas_mem_lane(p->slot, 0) : atlas_mem_reg(p->slot, p->at, 0));
+  if (i + 1 < p->count) atlas_emit(code->builder, ATLAS_OP_add, type, 3, at, at, ops_scalar_of(code, type, p->size));
+  return p->number != OPS_NO_REGISTER ? ops_fold_where(&p->fold, 0, value) : value;
 }
+
+/* ---- more parts than a lane folds ------------------------------------------------------------------------------- */
 
 /* A lane folds an aligned power of two of them; what comes of it is a part of the next step. */
 static void write_groups(contract *c, uint32_t from, uint64_t parts) {
   ops_code *code = &c->code;
   atlas_type type = code->index_type;
-  uint64_t size = c->batch * c->m * c->n;
-  uint16_t lane = ops_register(code), at = ops_register(code), number = ops_register(code);
-  uint16_t values[OPS_CONTRACT_MOST_PARTS];
+  atlas_operand size = ops_scalar_of(code, type, c->batch * c->m * c->n);
+  uint16_t lane = ops_register(code), number = ops_register(code);
+  part_reader p = begin_parts(c, from, OPS_CONTRACT_MOST_PARTS);
+  atlas_operand at = atlas_reg(p.at);
+  if (parts % OPS_CONTRACT_MOST_PARTS != 0) p.number = number, p.parts = parts;
   atlas_emit2(code->builder, ATLAS_OP_cvt, type, ATLAS_u64, atlas_reg(lane), atlas_reg(ATLAS_REG_LANE));
-  atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(number), atlas_reg(lane), ops_scalar_of(code, type, size));
+  atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(number), atlas_reg(lane), size);
   atlas_emit(code->builder, ATLAS_OP_mul, type, 3, atlas_reg(number), atlas_reg(number),
              atlas_int_const(type, OPS_CONTRACT_MOST_PARTS));
-  atlas_emit(code->builder, ATLAS_OP_rem, type, 3, atlas_reg(at), atlas_reg(lane), ops_scalar_of(code, type, size));
-  atlas_emit(code->builder, ATLAS_OP_mad, type, 4, atlas_reg(at), atlas_reg(number), ops_scalar_of(code, type, size),
-             atlas_reg(at));
-  for (uint32_t i = 0; i < OPS_CONTRACT_MOST_PARTS; i++) {
-    values[i] = load_part(c, from, at, number, parts);
-    atlas_emit(code->builder, ATLAS_OP_add, type, 3, atlas_reg(at), atlas_reg(at), ops_scalar_of(code, type, size));
-  }
-  uint16_t sum = fold(c, values, OPS_CONTRACT_MOST_PARTS);
+  atlas_emit(code->builder, ATLAS_OP_rem, type, 3, at, atlas_reg(lane), size);
+  atlas_emit(code->builder, ATLAS_OP_mad, type, 4, at, atlas_reg(number), size, at);
+  ops_held sum = ops_fold_aligned(&p.fold, 0, p.count, next_part, &p);
   atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)c->sum_type, 2,
-             atlas_mem_reg(ops_buffer_of(code, c->partial), lane, 0), atlas_reg(sum));
+             atlas_mem_reg(ops_buffer_of(code, c->partial), lane, 0), atlas_reg(sum.reg));
 }
 
 hg_status ops_contract_fold_groups(contract *c) {
@@ -108,20 +91,13 @@ hg_status ops_contract_fold_groups(contract *c) {
 static void write_program(contract *c, const contract_results *results) {
   ops_code *code = &c->code;
   ops_form lane = {.factor = {[AT_BATCH] = (int64_t)(c->m * c->n), [AT_M] = (int64_t)c->n, [AT_N] = 1}};
-  uint16_t slot = ops_buffer_of(code, c->partial), parts[OPS_CONTRACT_MOST_PARTS] = {0}, at = begin_places(c);
-  for (uint64_t i = 0; i < c->parts; i++) {
-    parts[i] = ops_register(code);
-    atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)c->sum_type, 2, atlas_reg(parts[i]),
-               i == 0 ? atlas_mem_lane(slot, 0) : atlas_mem_reg(slot, at, 0));
-    if (i + 1 < c->parts)
-      atlas_emit(code->builder, ATLAS_OP_add, code->index_type, 3, atlas_reg(at), atlas_reg(at),
-                 ops_scalar_of(code, code->index_type, c->batch * c->m * c->n));
-  }
-  uint16_t sum = fold(c, parts, c->parts);
-  for (uint64_t i = 0; i < c->parts; i++)
-    if (parts[i] != sum) ops_register_free(code, parts[i]);
+  part_reader p = begin_parts(c, c->partial, (uint32_t)c->parts);
+  p.is_lane = 1;
+  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(p.at), atlas_reg(ATLAS_REG_LANE));
+  ops_split_range(code, p.at, AT_BATCH, AT_N + 1);
+  ops_held sum = ops_fold_aligned(&p.fold, 0, p.count, next_part, &p);
   code->lane_form = &lane;
-  ops_contract_put(c, results, sum);
+  ops_contract_put(c, results, sum.reg);
   code->lane_form = NULL;
 }
 

@@ -53,20 +53,6 @@ void ops_contract_put(contract *c, const contract_results *results, uint16_t sum
   if (value != sum) ops_register_free(code, value);
 }
 
-void ops_contract_forget(contract *c) {
-  ops_code *code = &c->code;
-  for (uint32_t id = 1; id <= c->terms.terms.count; id++) {
-    if (code->registers[id] == OPS_NO_REGISTER) continue;
-    if (ops_term_at(&c->terms, id)->kind != TERM_BOUND) ops_register_free(code, code->registers[id]);
-    code->registers[id] = OPS_NO_REGISTER;
-  }
-  for (uint32_t i = c->terms.space.rank; i < c->terms.variable_count; i++) {
-    if (code->variable[i] == OPS_NO_REGISTER) continue;
-    ops_register_free(code, code->variable[i]);
-    code->variable[i] = OPS_NO_REGISTER;
-  }
-}
-
 atlas_type ops_contract_index_type(const contract *c) {
   if (ops_look_at_storages(c->group->plan)->has_large) return ATLAS_i64;
   for (uint32_t id = 1; id <= c->terms.terms.count; id++) {

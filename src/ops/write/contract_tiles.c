@@ -387,7 +387,7 @@ static void put_row(tiles *t, const contract_results *results, uint32_t i) {
     code->variable[AT_N] = result_index(t, t->first_n, t->own_n, column_of(j));
     if (!is_exact) skip_unless_below(t, code->variable[AT_N], c->n, beyond);
     put_columns(t, results, i, j, group);
-    if (!is_exact) ops_contract_forget(c); /* it may not have been computed */
+    if (!is_exact) ops_forget_all(&c->code); /* it may not have been computed */
     else ops_forget(code, 1u << AT_N);
     if (!is_exact) atlas_builder_place(t->builder, beyond);
     give_back(t, code->variable[AT_N]);
@@ -407,7 +407,7 @@ static void put_all(tiles *t, const contract_results *results) {
     code->variable[AT_M] = result_index(t, t->first_m, t->own_m, row_of(i));
     if (!is_exact) skip_unless_below(t, code->variable[AT_M], c->m, beyond);
     put_row(t, results, i);
-    ops_contract_forget(c);
+    ops_forget_all(&c->code);
     if (!is_exact) atlas_builder_place(t->builder, beyond);
     give_back(t, code->variable[AT_M]);
     code->variable[AT_M] = OPS_NO_REGISTER;

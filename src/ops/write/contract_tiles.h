@@ -93,7 +93,5 @@ hg_status ops_contract_results(contract *c, contract_results *results);
 hg_status ops_contract_begin(contract *c, ops_step *step, const char *name, contract_results *results);
 /* Computes and stores them, where `sum` is the contraction's value at the coordinates. */
 void ops_contract_put(contract *c, const contract_results *results, uint16_t sum);
-/* Forgets all that was computed: what follows may run without it. */
-void ops_contract_forget(contract *c);
 
 #endif

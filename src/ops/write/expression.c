@@ -342,6 +342,17 @@ void ops_forget(ops_code *code, uint32_t coordinates) {
   }
 }
 
+void ops_forget_all(ops_code *code) {
+  for (uint32_t id = 1; id <= code->terms->terms.count; id++) {
+    if (ops_term_at(code->terms, id)->kind != TERM_BOUND) ops_register_free(code, code->registers[id]);
+    code->registers[id] = OPS_NO_REGISTER;
+  }
+  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) {
+    ops_register_free(code, code->variable[i]);
+    code->variable[i] = OPS_NO_REGISTER;
+  }
+}
+
 enum { SCRATCH_PREDICATE = 15 };
 
 /* bool in a register is u32, 0 or 1. */

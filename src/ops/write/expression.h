@@ -161,6 +161,8 @@ void ops_done(ops_code *code, term_id root);
 /* Forgets registers of all terms and derived variables that vary along these coordinates, to compute them anew at
  * another place; code->displacement may then be another one, or the coordinates' registers hold other values. */
 void ops_forget(ops_code *code, uint32_t coordinates);
+/* The same of all terms and derived variables: what follows may run without what was computed. */
+void ops_forget_all(ops_code *code);
 /* Writes a register (of the term's type) to a storage. */
 void ops_store(ops_code *code, uint32_t storage, const ops_form *form, atlas_type type, uint16_t reg);
 /* Computes the group's results and stores them. What updates an input lies over it: it is stored when all that read old

@@ -101,6 +101,14 @@ ops_held ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, 
   return ops_fold_two(fold, even, odd);
 }
 
+ops_held ops_fold_aligned(const ops_fold *fold, uint32_t first, uint32_t count, ops_leaf leaf, void *context) {
+  if (count == 1) return leaf(context, first);
+  uint32_t half = 1;
+  while (2 * half < count) half *= 2;
+  ops_held left = ops_fold_aligned(fold, first, half, leaf, context);
+  return ops_fold_two(fold, left, ops_fold_aligned(fold, first + half, count - half, leaf, context));
+}
+
 static ops_held nth(void *context, uint32_t number) { return ((const ops_held *)context)[number]; }
 
 ops_held ops_fold_values(const ops_fold *fold, const ops_held *values, uint32_t count) {

@@ -36,6 +36,9 @@ ops_held ops_fold_two(const ops_fold *fold, ops_held left, ops_held right);
 /* Of the leaves first, first + stride, ..., `count` of them, 1 or more. Few are in registers at once. */
 ops_held ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, uint32_t count, ops_leaf leaf,
                          void *context);
+/* The same in the order of contractions: neighbours first, so the left half is the greatest power of two that leaves
+ * something for the right one. Leaves are asked for in their order. */
+ops_held ops_fold_aligned(const ops_fold *fold, uint32_t first, uint32_t count, ops_leaf leaf, void *context);
 /* Of these values; gives them back. */
 ops_held ops_fold_values(const ops_fold *fold, const ops_held *values, uint32_t count);
 /* The value where the predicate holds, elsewhere what changes nothing. */

@@ -5,18 +5,6 @@
 
 #include <string.h>
 
-/* Coordinates before `count` from a number, the last one fastest. What nobody asks for is dead code. */
-static void coordinates_of(ops_code *code, uint16_t rest, uint32_t count) {
-  const ops_shape *space = &code->terms->space;
-  for (uint32_t j = count - 1; j > 0; j--) {
-    atlas_operand size = ops_scalar_of(code, code->index_type, space->size[j]);
-    code->variable[j] = ops_register(code);
-    atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(code->variable[j]), atlas_reg(rest), size);
-    atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(rest), atlas_reg(rest), size);
-  }
-  code->variable[0] = rest;
-}
-
 static void coordinates_of_lane(ops_code *code) {
   const ops_shape *space = &code->terms->space;
   if (space->rank <= 1) {
@@ -25,7 +13,7 @@ static void coordinates_of_lane(ops_code *code) {
   }
   uint16_t rest = ops_register(code);
   atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(rest), atlas_reg(ATLAS_REG_LANE));
-  coordinates_of(code, rest, space->rank);
+  ops_split_range(code, rest, 0, space->rank);
 }
 
 /* Where more than one coordinate is left, something lies elsewhere than the lanes' elements, and each lane would divide
@@ -59,7 +47,7 @@ static void write_results(ops_code *code, uint32_t count, const term_id *roots, 
     uint64_t size = space->size[space->rank - 1];
     ops_long_rows rows = ops_long_rows_begin(code, ops_count(space) / size, size, lanes);
     code->variable[space->rank - 1] = rows.column;
-    coordinates_of(code, rows.row, space->rank - 1);
+    ops_split_range(code, rows.row, 0, space->rank - 1);
   } else coordinates_of_lane(code);
   ops_store_results(code, roots, places);
   code->lane_form = NULL;

@@ -7,8 +7,9 @@
  * Where there are fewer sources than places the result is made the base before, and the lanes are the sources': the
  * first one of a list folds it; but not where a CPU itself adds up whole rows. Columns are counted along the axes that
  * the index varies along: of an index for whole rows there is one. */
-#include "ops/write/own_rows.h"
 #include "ops/graph/ops_tuning.h"
+#include "ops/write/fold.h"
+#include "ops/write/own_rows.h"
 #include "ops/write/scatter.h"
 
 #include <string.h>
@@ -120,18 +121,6 @@ static hg_status write_lists(const scatter *s) {
   return status;
 }
 
-/* At a label: what was computed before it may not have been. */
-static void forget_all(ops_code *code) {
-  for (uint32_t id = 1; id <= code->terms->terms.count; id++) {
-    if (code->registers[id] != OPS_NO_REGISTER) ops_register_free(code, code->registers[id]);
-    code->registers[id] = OPS_NO_REGISTER;
-  }
-  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) {
-    if (code->variable[i] != OPS_NO_REGISTER) ops_register_free(code, code->variable[i]);
-    code->variable[i] = OPS_NO_REGISTER;
-  }
-}
-
 /* ---- adding: sums ------------------------------------------------------------------------------------------------ */
 
 /* A loop over numbers of 0 to count - 1 in bit-reversed order, and a binary counter of what they come to. */
@@ -200,15 +189,13 @@ static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
   ops_register_free(&l->code, kept);
 }
 
-static uint64_t identity_of(atlas_type type) {
-  return atlas_is_float(type) ? UINT64_C(1) << (8 * atlas_bytes(type) - 1) : 0;
-}
+static ops_fold fold_of(scatter_launch *l) { return ops_fold_of(&l->code, OPS_SUM, (atlas_type)l->s->node->type); }
 
 /* The sum is the identity (-0 of floats) where the number is beyond the count; else what comes up to the label. */
 static uint32_t if_there(scatter_launch *l, counter *c, atlas_type type) {
   atlas_builder *b = l->code.builder;
   uint32_t absent = atlas_builder_label(b, NULL);
-  atlas_emit(b, ATLAS_OP_movi, type, 2, atlas_reg(c->sum), atlas_bits(identity_of(type)));
+  atlas_emit(b, ATLAS_OP_movi, type, 2, atlas_reg(c->sum), atlas_bits(fold_of(l).identity));
   atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_THERE), atlas_reg(c->number), atlas_reg(c->count));
   atlas_emit_branch(b, IS_THERE, 1, absent);
   return absent;
@@ -223,36 +210,44 @@ static void listed_value(scatter_launch *l, term_id source, uint32_t along, uint
   atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(code->variable[along]),
               atlas_reg(number));
   ops_register_free(code, number);
-  forget_all(code);
+  ops_forget_all(code);
   atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)l->s->node->type, 2, atlas_reg(to),
              atlas_reg(ops_value(code, source)));
-  forget_all(code); /* the value is not there behind a branch */
+  ops_forget_all(code); /* the value is not there behind a branch */
 }
 
-/* F of up to OPS_SCATTER_IN_REGISTERS values: those that are not there are the last one's places, and the identity. */
-static void sum_few(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+/* A list whose last place is read again for what is not there. */
+typedef struct few {
+  scatter_launch *l;
+  ops_fold fold;
+  term_id source;
+  uint32_t along;
+  uint16_t list, last; /* where it begins; the number of its last value */
+} few;
+
+static ops_held value_of_few(void *context, uint32_t number) {
+  few *f = context;
+  scatter_launch *l = f->l;
   ops_code *code = &l->code;
-  atlas_builder *b = code->builder;
-  atlas_type type = (atlas_type)l->s->node->type;
-  uint16_t value[OPS_SCATTER_IN_REGISTERS], last = ops_register(code), at = ops_register(code),
-                                            wide = ops_register(code);
-  ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, last, atlas_reg(count), atlas_bits(1));
-  for (uint32_t i = 0; i < OPS_SCATTER_IN_REGISTERS; i++) {
-    value[i] = ops_register(code);
-    ops_scatter_emit(l, ATLAS_OP_min, l->s->number, at, atlas_reg(last), atlas_bits(i));
-    atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(wide), atlas_reg(at));
-    ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(list));
-    listed_value(l, source, along, wide, value[i]);
-    atlas_emit(b, ATLAS_OP_set_eq, l->s->number, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(i));
-    atlas_emit(b, ATLAS_OP_movi, type, 2, atlas_reg(sum), atlas_bits(identity_of(type)));
-    atlas_emit(b, ATLAS_OP_sel, type, 4, atlas_reg(value[i]), atlas_pred(IS_THERE), atlas_reg(value[i]),
-               atlas_reg(sum));
-  }
-  for (uint32_t half = OPS_SCATTER_IN_REGISTERS / 2; half > 0; half /= 2)
-    for (uint32_t i = 0; i < half; i++)
-      ops_scatter_emit(l, ATLAS_OP_add, type, value[i], atlas_reg(value[i]), atlas_reg(value[i + half]));
-  atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(value[0]));
-  for (uint32_t i = 0; i < OPS_SCATTER_IN_REGISTERS; i++) ops_register_free(code, value[i]);
+  ops_held value = {ops_register(code), 1};
+  uint16_t at = ops_register(code), wide = ops_register(code);
+  ops_scatter_emit(l, ATLAS_OP_min, l->s->number, at, atlas_reg(f->last), atlas_bits(number));
+  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(wide), atlas_reg(at));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(f->list));
+  listed_value(l, f->source, f->along, wide, value.reg);
+  atlas_emit(code->builder, ATLAS_OP_set_eq, l->s->number, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(number));
+  ops_register_free(code, at);
+  ops_register_free(code, wide);
+  return ops_fold_where(&f->fold, IS_THERE, value);
+}
+
+/* F of up to OPS_SCATTER_IN_REGISTERS values. */
+static void sum_few(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+  few f = {l, fold_of(l), source, along, list, ops_register(&l->code)};
+  ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, f.last, atlas_reg(count), atlas_bits(1));
+  ops_held all = ops_fold_leaves(&f.fold, 0, 1, OPS_SCATTER_IN_REGISTERS, value_of_few, &f);
+  atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)f.fold.type, 2, atlas_reg(sum), atlas_reg(all.reg));
+  ops_give_back(&l->code, all);
 }
 
 /* Where the levels of the counters lie: those of values at the list's own places, those of chunks behind them, and so
@@ -360,10 +355,10 @@ static void sum_listed(scatter_launch *l, term_id source, uint32_t along, uint16
   sum_few(l, source, along, count, list, sum);
   atlas_emit_branch(b, -1, 0, done);
   atlas_builder_place(b, many);
-  forget_all(&l->code);
+  ops_forget_all(&l->code);
   sum_many(l, source, along, count, list, sum);
   atlas_builder_place(b, done);
-  forget_all(&l->code);
+  ops_forget_all(&l->code);
 }
 
 static void add_to_base(scatter_launch *l, term_id base, term_id source) {
@@ -387,7 +382,7 @@ static void add_to_base(scatter_launch *l, term_id base, term_id source) {
   sum_listed(l, source, s->rank, count, list, sum);
   ops_scatter_emit(l, ATLAS_OP_add, type, result, atlas_reg(result), atlas_reg(sum));
   atlas_builder_place(code->builder, none);
-  forget_all(code);
+  ops_forget_all(code);
   ops_form target = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->own);
   ops_store(code, s->out, &target, type, result);
 }
@@ -445,7 +440,7 @@ static void add_from_first(scatter_launch *l, term_id index, term_id base, term_
   atlas_emit(b, ATLAS_OP_set_ne, s->number, 3, atlas_pred(IS_MORE), atlas_reg(own), atlas_reg(first));
   atlas_emit_branch(b, IS_MORE, 0, none);
   ops_scatter_load(l, COUNTED, count, at);
-  forget_all(code);
+  ops_forget_all(code);
   sum_listed(l, source, s->axis, count, list, sum);
   ops_scatter_emit(l, ATLAS_OP_add, type, sum, atlas_reg(ops_value(code, base)), atlas_reg(sum));
   ops_form target = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->other);
