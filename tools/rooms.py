@@ -27,7 +27,6 @@ ROOMS = {
     "compiler/analysis": "base ir atlas",
     "compiler/canon": "base ir atlas compiler/analysis",
     "compiler": "base ir atlas compiler/analysis compiler/canon",
-    "compiler/shares": "base ir atlas compiler/analysis compiler/canon compiler",
     "vector": "base ir atlas compiler compiler/analysis",
     "backend": "base ir atlas",
     "backend/cpu/engine": "base atlas compiler vector",
@@ -39,7 +38,7 @@ ROOMS = {
     "backend/cpu/arm64": "base atlas compiler backend/cpu/native",
     "backend/cpu": "base ir compiler/canon compiler vector backend backend/cpu/engine backend/cpu/contract backend/cpu/rows "
                    "backend/cpu/tile backend/cpu/native backend/cpu/x86 backend/cpu/arm64",
-    "backend/gpu": "base ir atlas compiler/analysis compiler/canon compiler compiler/shares",
+    "backend/gpu": "base ir atlas compiler/analysis compiler/canon compiler",
     "backend/cuda/ptx": "base ir atlas compiler/canon compiler backend/gpu",
     "backend/cuda": "base ir compiler/canon compiler backend backend/gpu backend/cuda/ptx",
     "backend/metal/msl": "base ir atlas compiler/canon compiler backend/gpu",

@@ -8,7 +8,9 @@
 #include "compiler/canon/build_ssa.h"
 #include "compiler/canon/canon.h"
 #include "compiler/canon/schedule.h"
+#include "compiler/analysis/effects.h"
 #include "compiler/collectives.h"
+#include "compiler/expand_row.h"
 #include "compiler/gather_stores.h"
 #include "compiler/legalise.h"
 #include "ir/ssa_walk.h"
@@ -97,7 +99,8 @@ static hg_status build_function(hg_functions *cache, const ssa_insn *insn, funct
   HG_TRY(hg_build_function_ssa(&atlas_functions, entry, end_node, &f->unit));
   HG_TRY(hg_canon_passes(&atlas_functions, &f->unit, NULL));
   HG_TRY(hg_schedule(&f->unit));
-  return expand_unit(cache, &f->unit);
+  HG_TRY(expand_unit(cache, &f->unit));
+  return hg_find_usual_way(&f->unit);
 }
 
 static void release_function(const hg_functions *cache, function *f) {
@@ -179,8 +182,7 @@ static hg_status split_block(inlining *in, uint32_t previous) {
 }
 
 static hg_status add_predecessor(ssa_unit *u, uint32_t block, uint32_t from) {
-  return hg_array_append(&u->allocator, &ssa_block_at(u, block)->predecessors, &from, 1) != NULL ? HG_OK
-                                                                                                 : out_of_memory();
+  return ir_ssa_lead(u, from, block) ? HG_OK : out_of_memory();
 }
 
 /* Copies all values of the callee, then their arguments. */
@@ -302,6 +304,38 @@ static hg_status inline_call(ssa_unit *unit, const ssa_unit *callee, uint32_t ca
   return status;
 }
 
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+/* The call and those behind it that may share a test with it. `waits`, of `values` values: what depends on a call. */
+static hg_status find_row(hg_functions *cache, ssa_unit *unit, uint32_t first, uint8_t *waits, hg_row *row) {
+  for (uint32_t v = first; v != SSA_NONE && row->count < COMPILER_GATHERED; v = ssa_insn_at(unit, v)->next) {
+    const ssa_insn *insn = ssa_insn_at(unit, v);
+    if (!hg_is_pure(insn)) break;
+    const ssa_unit *callee = NULL;
+    waits[v] = 0;
+    for (uint32_t i = 0; i < insn->arg_count; i++) waits[v] |= waits[ir_ssa_resolve(unit, ssa_args_of(unit, v)[i])];
+    if (!is_function(insn)) continue;
+    HG_TRY(function_of(cache, insn, &callee));
+    if (!waits[v] && ssa_block_at(callee, 0)->usual != 0) {
+      row->function[row->count] = callee;
+      row->call[row->count++] = v;
+    }
+    waits[v] = 1;
+  }
+  return HG_OK;
+}
+
+static hg_status expand_row(hg_functions *cache, ssa_unit *unit, uint32_t first, uint32_t previous, uint32_t *rest) {
+  hg_row row = {.count = 0};
+  uint8_t *waits = hg_allocate(&unit->allocator, unit->insns.count, 1);
+  hg_status status = waits != NULL ? find_row(cache, unit, first, waits, &row) : out_of_memory();
+  hg_release(&unit->allocator, waits);
+  if (status != HG_OK || row.count < 2) return status;
+  return hg_expand_row(unit, &row, previous, rest);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
 /* Inlines every call of a block. Each call splits the block; the walk goes on behind the split. */
 static hg_status expand_block(hg_functions *cache, ssa_unit *unit, uint32_t block) {
   uint32_t previous = SSA_NONE;
@@ -316,7 +350,9 @@ static hg_status expand_block(hg_functions *cache, ssa_unit *unit, uint32_t bloc
     for (uint32_t i = 0; i < ssa_insn_at(unit, e)->arg_count; i++)
       ssa_args_of(unit, e)[i] = ir_ssa_resolve(unit, ssa_args_of(unit, e)[i]);
     HG_TRY(function_of(cache, ssa_insn_at(unit, e), &callee));
-    HG_TRY(inline_call(unit, callee, e, previous, &after));
+    if (unit->joins_functions && ssa_block_at(callee, 0)->usual != 0)
+      HG_TRY(expand_row(cache, unit, e, previous, &after));
+    if (after == SSA_NONE) HG_TRY(inline_call(unit, callee, e, previous, &after));
     previous = SSA_NONE;
     e = ssa_block_at(unit, after)->first_effect;
   }
@@ -329,10 +365,9 @@ static int calls_function(const ssa_unit *unit) {
   return 0;
 }
 
-/* A scheduled unit. */
+/* A scheduled unit; blocks that are added behind the others have calls, too. */
 static hg_status expand_unit(hg_functions *cache, ssa_unit *unit) {
-  uint32_t blocks = (uint32_t)unit->blocks.count;
-  for (uint32_t b = 0; b < blocks; b++)
+  for (uint32_t b = 0; b < unit->blocks.count; b++)
     if (!ssa_block_at(unit, b)->dead) HG_TRY(expand_block(cache, unit, b));
   ir_ssa_resolve_all(unit);
   return HG_OK;

@@ -1,7 +1,7 @@
 /* gather_stores.c - stores that wait for the functions behind them.
  *
  * A function keeps its rare cases behind a branch, so that a store between two functions lies in a block of its own:
- * neither do the functions share a test (join_rare.c), nor the stores an access. A store waits here for what is
+ * neither do the functions share a test (expand_row.c), nor the stores an access. A store waits here for what is
  * computed behind it. Every bit stays: values without effects neither read what is stored nor fault, and stores keep
  * their order. */
 #include "compiler/gather_stores.h"

@@ -49,6 +49,7 @@ typedef struct ssa_block {
   uint8_t end;             /* ssa_end */
   uint8_t dead;            /* no longer part of the unit */
   uint8_t library; /* of a library function: a loop that begins here ends; its iterations do not count as steps */
+  uint8_t usual;           /* of a function, on its usual way: 1 + the successor that is; else 0 */
   uint32_t condition;      /* of a branch: a predicate; of a function's exit: its result; else SSA_NONE */
   uint32_t successor[2];   /* jump: [0]; branch: [0] if true, [1] if false; else SSA_NONE */
   uint32_t insn;           /* program instruction of the terminator; SSA_NONE */
@@ -69,6 +70,7 @@ typedef struct ssa_unit {
   uint8_t faults_stay;       /* the hash has been taken: dead loads are kept, because they may fault */
   uint8_t narrow_extremes;   /* the machine has min and max of f16 and bf16: hg_legalise leaves them */
   uint8_t gathers_stores;    /* stores wait for the functions behind them: see gather_stores.h */
+  uint8_t joins_functions;   /* functions of one block share a test for their rare cases: see expand_row.h */
   uint8_t replaced;          /* values were replaced since ir_ssa_resolve_all */
   uint8_t classified;        /* other_forms has been filled */
   uint64_t other_forms[4];   /* set of symbols: buffers that are accessed otherwise than as [x + lane] */
@@ -95,6 +97,11 @@ static inline uint32_t ssa_step_insn(const ssa_unit *u, uint32_t from, uint32_t 
  */
 uint32_t ir_ssa_add(ssa_unit *unit, const ssa_insn *insn, uint32_t arg_count);
 uint32_t ir_ssa_add_block(ssa_unit *unit); /* SSA_NONE: out of memory */
+
+/* Adds an edge to the predecessors of `to`. 0: out of memory. */
+static inline int ir_ssa_lead(ssa_unit *unit, uint32_t from, uint32_t to) {
+  return hg_array_push(&unit->allocator, &ssa_block_at(unit, to)->predecessors, from);
+}
 
 void ir_ssa_append_phi(ssa_unit *unit, uint32_t block, uint32_t value);
 void ir_ssa_append_effect(ssa_unit *unit, uint32_t block, uint32_t value);

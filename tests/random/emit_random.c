@@ -14,7 +14,7 @@ enum { ENTRIES = 16 };
 
 static hg_status compile(const atlas_program *program, uint32_t capability, ssa_unit *unit) {
   HG_TRY(hg_canonicalise(program, NULL, unit));
-  HG_TRY(hg_ptx_expand(unit, NULL, capability));
+  HG_TRY(hg_ptx_expand(program, unit, NULL, capability));
   return hg_optimise(program, unit, NULL);
 }
 

@@ -32,11 +32,16 @@ static const hg_pass_hook checking = {check_after, NULL};
 
 typedef enum compile_stage { CANONICAL, EXPANDED, OPTIMISED } compile_stage;
 
-static inline void compile(const atlas_program *program, compile_stage stage, ssa_unit *unit) {
-  CHECK_EQ_U64(hg_canonicalise(program, &checking, unit), HG_OK);
-  if (stage >= EXPANDED) CHECK_EQ_U64(hg_expand(unit, NULL), HG_OK);
-  if (stage >= OPTIMISED) CHECK_EQ_U64(hg_optimise(program, unit, &checking), HG_OK);
+/* The one stage, of a unit that is through the ones before. */
+static inline void compile_further(const atlas_program *program, compile_stage stage, ssa_unit *unit) {
+  if (stage == CANONICAL) CHECK_EQ_U64(hg_canonicalise(program, &checking, unit), HG_OK);
+  if (stage == EXPANDED) CHECK_EQ_U64(hg_expand(unit, NULL), HG_OK);
+  if (stage == OPTIMISED) CHECK_EQ_U64(hg_optimise(program, unit, &checking), HG_OK);
   CHECK_EQ_U64(ir_ssa_check(unit), HG_OK);
+}
+
+static inline void compile(const atlas_program *program, compile_stage stage, ssa_unit *unit) {
+  for (compile_stage each = CANONICAL; each <= stage; each++) compile_further(program, each, unit);
 }
 
 /* The code after the declarations, without the numbers' accidents: values are printed as they come. */

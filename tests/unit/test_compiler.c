@@ -361,11 +361,11 @@ static const char rich[] =
     "small:\nldg.u32 r4, [i + #2]\ninner:\nbra end\nend:\nadd.u32 r1, r1, r2\nmovi.u32 r5, #0\nmovi.u32 r6, #0\n@p0 "
     "bra "
     "again\nldg.u32 r4, [i + r4]\nagain:\nadd.u32 r5, r5, r4\nadd.u32 r6, r6, r4\nloop r1, again\nadd.u32 r5, r5, r6\n"
-    "bar.sync\nreduce.add.f32 r7, r0\nsts.f32 [t + #3], r7\nsts.f32 [t + #3], r0\nlds.f32 r8, [t + #3]\npow.f32 r8, "
-    "r8, "
-    "r7\nfmod.f16 r3, r3, #3\ndiv.u32 r5, r5, r2\ndiv.u32 r5, r5, #8\nset.lt.f32 p2, r8, #0\n@p2 bra low\nadd.f32 r8, "
-    "r8, "
-    "#1\nlow:\nstg.f32 [y + lane], r8\nstg.u32 [o + lane], r5\nstg.f16 [h + lane], r3\nexit\n";
+    "bar.sync\nreduce.add.f32 r7, r0\nsts.f32 [t + #3], r7\nsts.f32 [t + #3], r0\nlds.f32 r8, [t + #3]\n"
+    "exp.f32 r9, r8\nexp.f32 r10, r7\nlog.f32 r11, r0\nadd.f32 r9, r9, r10\nadd.f32 r8, r9, r11\n"
+    "pow.f32 r8, r8, r7\nfmod.f16 r3, r3, #3\ndiv.u32 r5, r5, r2\ndiv.u32 r5, r5, #8\n"
+    "set.lt.f32 p2, r8, #0\n@p2 bra low\nadd.f32 r8, r8, #1\nlow:\nstg.f32 [y + lane], r8\n"
+    "stg.u32 [o + lane], r5\nstg.f16 [h + lane], r3\nexit\n";
 
 static hg_status compile_all(const atlas_program *program) {
   static const hg_shape shape = {.lanes = 100, .grid = {1, 1, 1}, .block = {100, 1, 1}};
@@ -377,6 +377,7 @@ static hg_status compile_all(const atlas_program *program) {
   if (status == HG_OK) status = hg_canon_bytes(program, &unit, &bytes);
   if (status == HG_OK) status = hg_ssa_print(program, &unit, 0, &bytes);
   if (status == HG_OK) status = hg_summarise(program, &unit, &summary);
+  unit.joins_functions = 1;
   if (status == HG_OK) status = hg_expand(&unit, NULL);
   if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
   if (status == HG_OK) {

@@ -1,5 +1,5 @@
 /* test_shared_work.c - what the values of a row have in common, computed once on GPUs: the reciprocal of a divisor
- * (share_divisor.h), the test for rare cases of functions (join_rare.h). Their results have the bits of the
+ * (share_divisor.h), the test for rare cases of functions (expand_row.h). Their results have the bits of the
  * reference machine for the special values of every operand, in every place of a group, and for what lies on both sides
  * of each bound of a test. And the quotient by a reciprocal is a / b wherever a / b is hard to round. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
@@ -322,6 +322,8 @@ int main(void) {
                                       "exp.f32 $, $",
                                       "sub.f32 $, $, r1\nexp.f32 $, $\ndiv.f32 $, $, r1",
                                       "log.f32 $, $",
+                                      "log1p.f32 $, $",
+                                      "exp.f32 r2, $\nlog2.f32 $, $\nadd.f32 $, $, r2",
                                       "tanh.f32 $, $",
                                       "div.f32 $, r1, $",
                                       "sqrt.f32 $, $",

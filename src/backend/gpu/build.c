@@ -4,8 +4,7 @@
 #include "backend/gpu/plan_passes.h"
 #include "compiler/collectives.h"
 #include "compiler/machine_ops.h"
-#include "compiler/shares/join_rare.h"
-#include "compiler/shares/share_divisor.h"
+#include "compiler/share_divisor.h"
 
 /* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
@@ -68,8 +67,7 @@ static hg_status order_instructions(gpu_plan *g) {
 static hg_status share_work(gpu_plan *g) {
   if (!gpu_is_short(g)) HG_TRY(hg_gpu_unroll(g));
   if (!g->program->observes_block) return HG_OK;
-  HG_TRY(hg_share_divisors(g->unit, &g->shares_work));
-  return hg_join_rare(g->unit, &g->shares_work);
+  return hg_share_divisors(g->unit, &g->shares_work);
 }
 
 static hg_status build_plan(gpu_plan *g) {

@@ -119,27 +119,29 @@ static int all_constant(const rewriter *r) {
   return self(r)->arg_count > 0;
 }
 
-static int fold_constants(rewriter *r) {
-  const ssa_insn *insn = self(r);
-  if (!hg_is_pure(insn) || !all_constant(r)) return 0;
-  uint64_t a = bits_of(r, arg(r, 0));
-  uint64_t b = insn->arg_count > 1 ? bits_of(r, arg(r, 1)) : 0, c = insn->arg_count > 2 ? bits_of(r, arg(r, 2)) : 0;
+uint64_t hg_fold(const ssa_insn *insn, uint64_t a, uint64_t b, uint64_t c) {
   atlas_type type = (atlas_type)insn->type;
   switch (insn->op) {
-  case ATLAS_OP_cvt: return become_constant(r, atlas_convert(type, (atlas_type)insn->type2, a));
-  case ATLAS_OP_bitcast: return become_constant(r, a);
-  case ATLAS_OP_sel: return become_constant(r, a ? b : c);
-  case ATLAS_OP_pand: return become_constant(r, a & b);
-  case ATLAS_OP_por: return become_constant(r, a | b);
-  case ATLAS_OP_pxor: return become_constant(r, a ^ b);
-  case ATLAS_OP_pnot: return become_constant(r, !a);
+  case ATLAS_OP_cvt: return atlas_convert(type, (atlas_type)insn->type2, a);
+  case ATLAS_OP_bitcast: return a;
+  case ATLAS_OP_sel: return a ? b : c;
+  case ATLAS_OP_pand: return a & b;
+  case ATLAS_OP_por: return a | b;
+  case ATLAS_OP_pxor: return a ^ b;
+  case ATLAS_OP_pnot: return !a;
   default: break;
   }
-  if (atlas_is_comparison(insn->op))
-    return become_constant(r, (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, a, b));
-  if (atlas_op_flags(insn->op) & ATLAS_FUNC)
-    return become_constant(r, atlas_function((atlas_op)insn->op, type, a, b));
-  return become_constant(r, atlas_arith(insn->op, type, a, b, c));
+  if (atlas_is_comparison(insn->op)) return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, a, b);
+  if (atlas_op_flags(insn->op) & ATLAS_FUNC) return atlas_function((atlas_op)insn->op, type, a, b);
+  return atlas_arith(insn->op, type, a, b, c);
+}
+
+static int fold_constants(rewriter *r) {
+  const ssa_insn *insn = self(r);
+  uint64_t s[3] = {0};
+  if (!hg_is_pure(insn) || !all_constant(r)) return 0;
+  for (uint32_t i = 0; i < insn->arg_count && i < 3; i++) s[i] = bits_of(r, arg(r, i));
+  return become_constant(r, hg_fold(insn, s[0], s[1], s[2]));
 }
 
 /* ---- integers ---------------------------------------------------------------------------------------------------- */

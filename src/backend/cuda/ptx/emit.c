@@ -100,8 +100,9 @@ static hg_status write_entry(ptx *p, const hg_allocator *allocator, hg_array *te
   return append(allocator, text, &p->cold);
 }
 
-hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capability) {
+hg_status hg_ptx_expand(const atlas_program *program, ssa_unit *unit, hg_functions *functions, uint32_t capability) {
   unit->narrow_extremes = capability >= 80;
+  unit->joins_functions = program->observes_block != 0;
   unit->gathers_stores = 1;
   return hg_expand_unplaced(unit, functions);
 }
@@ -154,7 +155,7 @@ hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *progra
 
 hg_status hg_ptx_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                        hg_functions *functions, const hg_ptx_options *options, hg_array *text, hg_gpu_info *info) {
-  HG_TRY(hg_ptx_expand(unit, functions, options->capability));
+  HG_TRY(hg_ptx_expand(program, unit, functions, options->capability));
   HG_TRY(hg_optimise(program, unit, NULL));
   HG_TRY(hg_ptx_module(allocator, options->capability, text));
   HG_TRY(hg_ptx_emit(allocator, program, unit, options, text, info));

@@ -41,7 +41,7 @@ enum {
 /* Once a module, before its entries: version and target. */
 hg_status hg_ptx_module(const hg_allocator *allocator, uint32_t capability, hg_array *text);
 /* Expands a canonical unit for hg_optimise, whose result hg_ptx_emit takes; see compiler/expand.h. */
-hg_status hg_ptx_expand(ssa_unit *unit, hg_functions *functions, uint32_t capability);
+hg_status hg_ptx_expand(const atlas_program *program, ssa_unit *unit, hg_functions *functions, uint32_t capability);
 hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_ptx_options *options, hg_array *text, hg_gpu_info *info);
 

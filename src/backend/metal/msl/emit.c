@@ -217,6 +217,7 @@ int hg_msl_computes_f64(const atlas_program *program) {
 
 hg_status hg_msl_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                        hg_functions *functions, const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
+  unit->joins_functions = program->observes_block != 0;
   HG_TRY(hg_expand_unplaced(unit, functions));
   HG_TRY(hg_optimise(program, unit, NULL));
   return emit(allocator, program, unit, options, text, info);

@@ -29,13 +29,13 @@
  * where q is NaN so is a / b. So the test is that no low bits of a group are at most 0x8002, and 2^-16 <= |b| <= 2^64.
  * tests/unit/test_shared_work.c tries what is around middles. Of a warp's lanes one fails it in some percent of all
  * groups. Such a group takes three operations a quotient, with the test of those, before it divides. */
-#include "compiler/shares/share_divisor.h"
+#include "compiler/share_divisor.h"
 #include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
 #include "compiler/canon/schedule.h"
-#include "compiler/shares/rounds.h"
+#include "compiler/rounds.h"
 #include "ir/loops.h"
 #include "ir/ssa_walk.h"
 
@@ -279,33 +279,17 @@ static uint32_t share_for_rounding(sharer *s, uint32_t *shared) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-static int lead(sharer *s, uint32_t from, uint32_t to) {
-  return hg_array_push(&s->unit->allocator, &ssa_block_at(s->unit, to)->predecessors, from);
-}
-
 static uint32_t add_side(sharer *s, uint32_t to) {
   uint32_t side = ir_ssa_add_block(s->unit);
   if (side == SSA_NONE) return side;
   ssa_block *block = ssa_block_at(s->unit, side);
   block->end = SSA_JUMP;
   block->successor[0] = to;
-  return lead(s, s->block, side) && lead(s, side, to) ? side : SSA_NONE;
+  return ir_ssa_lead(s->unit, s->block, side) && ir_ssa_lead(s->unit, side, to) ? side : SSA_NONE;
 }
 
 static uint32_t divided_rarely(sharer *s, uint32_t a) {
   return add(s, (ssa_insn){.op = ATLAS_OP_div, .type = ATLAS_f32, .bits = 1}, (uint32_t[]){a, s->by->divisor}, 2);
-}
-
-/* for (k = 0; k < count; k++) number[k] = number[k] / divisor; */
-static void divide_in_rounds(sharer *s, uint32_t loop, uint32_t to, uint32_t *quotient) {
-  hg_rounds rounds = {.unit = s->unit, .count = s->count, .failed = s->failed};
-  uint32_t number[COMPILER_SHARED_ROUNDED] = {0};
-  hg_begin_rounds(&rounds, loop);
-  for (uint32_t i = 0; i < s->count; i++) number[i] = hg_carry_on(&rounds, arg_of(s, s->shared[i], 0));
-  uint32_t q = divided_rarely(s, hg_given_in_round(&rounds, number));
-  for (uint32_t i = 0; i < s->count; i++) quotient[i] = hg_keep_found(&rounds, number[i], i, q);
-  hg_end_rounds(&rounds, loop, to);
-  s->failed |= rounds.failed;
 }
 
 /* The divisions, between the block at hand and `to`: the first block. */
@@ -315,9 +299,10 @@ static uint32_t add_divisions(sharer *s, uint32_t to, uint32_t *quotient) {
     return add_side(s, to);
   }
   uint32_t loop = ir_ssa_add_block(s->unit), before = loop == SSA_NONE ? SSA_NONE : add_side(s, loop);
-  if (before == SSA_NONE || !lead(s, loop, loop) || !lead(s, loop, to)) return SSA_NONE;
-  divide_in_rounds(s, loop, to, quotient);
-  return before;
+  if (before == SSA_NONE || !ir_ssa_lead(s->unit, loop, loop) || !ir_ssa_lead(s->unit, loop, to)) return SSA_NONE;
+  uint32_t division = hg_repeat(s->unit, loop, to, s->shared, s->count, quotient);
+  if (division != SSA_NONE) insn_at(s, division)->bits = 1;
+  return division == SSA_NONE ? SSA_NONE : before;
 }
 
 static void end_with(const sharer *s, uint32_t number, uint32_t test, uint32_t passed, uint32_t failed) {
@@ -331,7 +316,7 @@ static void end_with(const sharer *s, uint32_t number, uint32_t test, uint32_t p
 /* Three operations a quotient, between the block at hand and `to`, or the divisions: the first block. */
 static uint32_t add_exact(sharer *s, uint32_t to, uint32_t *exact, uint32_t *divided) {
   uint32_t before = s->block, side = ir_ssa_add_block(s->unit);
-  if (side == SSA_NONE || !lead(s, before, side)) return SSA_NONE;
+  if (side == SSA_NONE || !ir_ssa_lead(s->unit, before, side)) return SSA_NONE;
   s->block = side;
   uint32_t test = share_exactly(s, exact), passed = s->failed ? SSA_NONE : add_side(s, to);
   uint32_t failed = passed == SSA_NONE ? SSA_NONE : add_divisions(s, to, divided);
@@ -415,7 +400,7 @@ hg_status hg_share_divisors(ssa_unit *unit, int *changed) {
     for (uint32_t b = 0; b < blocks && status == HG_OK; b++)
       if (!ssa_block_at(unit, b)->dead) status = share_in(&s, b, changed);
   hg_unschedule(unit);
-  if (status == HG_OK) status = hg_schedule(unit);
+  if (status == HG_OK) status = hg_schedule_folds(unit);
   hg_array_release(&unit->allocator, &s.stack);
   hg_release(&unit->allocator, s.place);
   return status;
