@@ -4,57 +4,16 @@
  * largest stays noted (atomically, so that any order gives the same), and the source that finds its own writes.
  *
  * Adding: see scatter_add.c. */
+#include "ops/write/own_rows.h"
 #include "ops/write/scatter.h"
 
 #include <string.h>
 
 /* ---- what launches share ----------------------------------------------------------------------------------------- */
 
-hg_status ops_scatter_begin(scatter_launch *l, const scatter *s, const ops_shape *shape, uint64_t other) {
-  memset(l, 0, sizeof *l);
-  l->s = s;
-  ops_shape space = *shape;
-  space.size[space.rank++] = other;
-  ops_terms_begin(&l->terms, s->group, &space);
-  for (uint32_t i = 0; i < s->rank; i++) {
-    l->own[i].factor[i] = 1;
-    l->other[i].factor[i == s->axis ? s->rank : i] = 1;
-  }
-  return HG_OK;
+hg_status ops_scatter_keep(scatter *s, uint32_t k, atlas_type type, uint64_t count) {
+  return ops_add_temporary(s->group->plan, (uint8_t)type, count, &s->kept[k]);
 }
-
-hg_status ops_scatter_keep(const scatter *s, atlas_type type, uint64_t count, uint32_t *storage) {
-  ops_plan *plan = s->group->plan;
-  ops_storage kept;
-  memset(&kept, 0, sizeof kept);
-  kept.kind = OPS_TEMPORARY;
-  kept.type = (uint8_t)type;
-  kept.shape = (ops_shape){.rank = 1, .size = {count}};
-  kept.stride[0] = 1;
-  kept.extent = (int64_t)count;
-  *storage = (uint32_t)plan->storages.count;
-  return hg_array_append(&plan->allocator, &plan->storages, &kept, 1) != NULL ? HG_OK
-                                                                              : hg_fail_memory("a plan", sizeof kept);
-}
-
-/* The program may read and write what is kept. */
-hg_status ops_scatter_open(scatter_launch *l, uint32_t storage, int is_read) {
-  term_id unused;
-  ops_form zero;
-  memset(&zero, 0, sizeof zero);
-  const ops_storage *kept = (const ops_storage *)l->s->group->plan->storages.data + storage;
-  return is_read ? ops_load_of(&l->terms, storage, (atlas_type)kept->type, &zero, &unused) : HG_OK;
-}
-
-hg_status ops_scatter_code(scatter_launch *l, const char *name) {
-  ops_step *step = ops_new_step(l->s->group->plan);
-  if (step == NULL) return HG_OUT_OF_MEMORY;
-  HG_TRY(ops_code_begin(&l->code, &l->terms, step, name));
-  l->code.index_type = ATLAS_i64;
-  return HG_OK;
-}
-
-void ops_scatter_writes(scatter_launch *l, uint32_t storage) { l->code.partials[l->code.partial_count++] = storage; }
 
 void ops_scatter_emit(scatter_launch *l, atlas_op op, atlas_type type, uint16_t to, atlas_operand a, atlas_operand b) {
   atlas_emit(l->code.builder, op, type, 3, atlas_reg(to), a, b);
@@ -62,33 +21,6 @@ void ops_scatter_emit(scatter_launch *l, atlas_op op, atlas_type type, uint16_t 
 
 atlas_operand ops_scatter_scalar(scatter_launch *l, uint64_t value) {
   return ops_scalar_of(&l->code, ATLAS_i64, value);
-}
-
-/* The shape's coordinates, and the one for the other number. */
-static void split(scatter_launch *l, const ops_shape *shape, uint32_t axes, uint64_t count, atlas_operand from,
-                  atlas_type is) {
-  ops_split(&l->code, shape, axes & ~(1u << shape->rank), shape->rank + 1, count, from, is);
-}
-
-/* The lane's number as coordinates of these axes (bits). */
-void ops_scatter_split(scatter_launch *l, const ops_shape *shape, uint32_t axes) {
-  uint64_t lanes = 1;
-  for (uint32_t i = 0; i < shape->rank; i++) lanes *= axes >> i & 1 ? shape->size[i] : 1;
-  split(l, shape, axes, lanes, atlas_reg(ATLAS_REG_LANE), ATLAS_u64);
-}
-
-/* A lane for each element; where the index is for whole rows, in blocks of a row. */
-void ops_scatter_split_all(scatter_launch *l, const ops_shape *shape) {
-  const scatter *s = l->s;
-  uint32_t last = shape->rank - 1, lanes = ops_long_rows_lanes(&l->terms, shape);
-  if (last == s->axis || (s->key >> last & 1) != 0 || lanes == 0) {
-    ops_scatter_split(l, shape, UINT32_MAX);
-    return;
-  }
-  uint64_t rows = ops_count(shape) / shape->size[last];
-  ops_long_rows begun = ops_long_rows_begin(&l->code, rows, shape->size[last], lanes);
-  l->code.variable[last] = begun.column;
-  split(l, shape, ~(1u << last), rows, atlas_reg(begun.row), ATLAS_i64);
 }
 
 uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form) {
@@ -102,12 +34,12 @@ uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form) {
 
 /* The index at the source in hand, as the number of its place in the last coordinate's register; IS_THERE says whether
  * there is such a place. */
-void ops_scatter_find(scatter_launch *l, term_id index) {
+void ops_scatter_find(scatter_launch *l) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
   uint16_t place = code->variable[s->rank], other = ops_register(code);
   atlas_type type = (atlas_type)ops_at(s->group->computation, s->node->input[1])->type;
-  uint16_t value = ops_value(code, index);
+  uint16_t value = ops_value(code, l->index);
   if (type == ATLAS_i64) atlas_emit(code->builder, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(place), atlas_reg(value));
   else atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, type, atlas_reg(place), atlas_reg(value));
   if (s->node->bounds == OPS_WRAP) {
@@ -135,17 +67,6 @@ uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form) {
   return at;
 }
 
-/* A lane may go through all sources twice, or fold them all. */
-void ops_scatter_end(scatter_launch *l, hg_status *status, uint64_t lanes) {
-  enum { BACK_EDGES = 8 /* for a source, at most */ };
-  ops_step *step = l->code.step;
-  hg_status ended = ops_code_end(&l->code);
-  if (*status == HG_OK) *status = ended;
-  step->kind = "scatter";
-  step->lanes = step->block[0] != 0 ? 0 : lanes;
-  if (l->s->sources > HG_DEFAULT_STEP_LIMIT / BACK_EDGES) step->step_limit = BACK_EDGES * l->s->sources;
-}
-
 /* column * size + a coordinate. */
 ops_form ops_scatter_in_column(const scatter *s, uint64_t size, uint32_t coordinate) {
   ops_form form;
@@ -160,6 +81,13 @@ ops_form ops_scatter_in_column(const scatter *s, uint64_t size, uint32_t coordin
   return form;
 }
 
+uint16_t ops_scatter_own_number(scatter_launch *l) {
+  uint16_t own = ops_register(&l->code);
+  atlas_emit2(l->code.builder, ATLAS_OP_cvt, l->s->number, ATLAS_i64, atlas_reg(own),
+              atlas_reg(l->code.variable[l->s->axis]));
+  return own;
+}
+
 void ops_scatter_load(scatter_launch *l, uint32_t k, uint16_t to, uint16_t at) {
   atlas_emit(l->code.builder, ATLAS_OP_ldg, l->s->number, 2, atlas_reg(to),
              atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[k]), at, 0));
@@ -170,7 +98,97 @@ void ops_scatter_store(scatter_launch *l, uint32_t k, uint16_t at, uint16_t valu
              atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[k]), at, 0), atlas_reg(value));
 }
 
+/* ---- a launch ---------------------------------------------------------------------------------------------------- */
+
+/* The inputs that are asked for: at the element in hand those that have its shape, by the other number the others. */
+static hg_status add_terms(scatter_launch *l, const scatter_work *w) {
+  const scatter *s = l->s;
+  term_id *terms[] = {&l->base, &l->index, &l->source};
+  for (uint32_t i = 0; i < 3; i++) {
+    int is_own = (i == 0) == (w->shape == &s->to);
+    if (w->inputs >> i & 1) HG_TRY(ops_term_of(&l->terms, s->node->input[i], is_own ? l->own : l->other, terms[i]));
+  }
+  const ops_form first = {.constant = 0};
+  term_id unused; /* by it the storage is known to be read */
+  for (uint32_t k = 0; k < MOST_KEPT; k++) {
+    const ops_storage *kept = (const ops_storage *)s->group->plan->storages.data + s->kept[k];
+    if (w->reads >> k & 1) HG_TRY(ops_load_of(&l->terms, s->kept[k], (atlas_type)kept->type, &first, &unused));
+  }
+  return HG_OK;
+}
+
+/* A lane for each element along the axes; by_rows where it can be. Returns how many, 0 of blocks. */
+static uint64_t split(scatter_launch *l, const scatter_work *w) {
+  const ops_shape *shape = w->shape;
+  uint32_t last = shape->rank - 1, block = w->by_rows ? ops_long_rows_lanes(&l->terms, shape) : 0;
+  uint32_t axes = w->axes & ((1u << shape->rank) - 1);
+  uint64_t lanes = 1;
+  if (last == l->s->axis || (l->s->key >> last & 1) != 0) block = 0;
+  if (block != 0) axes &= ~(1u << last);
+  for (uint32_t i = 0; i < shape->rank; i++) lanes *= axes >> i & 1 ? shape->size[i] : 1;
+  if (block == 0) {
+    ops_split(&l->code, shape, axes, shape->rank + 1, lanes, atlas_reg(ATLAS_REG_LANE), ATLAS_u64);
+    return lanes;
+  }
+  ops_long_rows begun = ops_long_rows_begin(&l->code, lanes, shape->size[last], block);
+  l->code.variable[last] = begun.column;
+  ops_split(&l->code, shape, axes, shape->rank + 1, lanes, atlas_reg(begun.row), ATLAS_i64);
+  return 0;
+}
+
+/* A lane may go through all sources twice, or fold them all. */
+static hg_status write_program(scatter_launch *l, const scatter_work *w) {
+  enum { BACK_EDGES = 8 /* for a source, at most */ };
+  const scatter *s = l->s;
+  ops_step *step = ops_new_step(s->group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
+  HG_TRY(ops_code_begin(&l->code, &l->terms, step, w->name));
+  l->code.index_type = ATLAS_i64;
+  for (uint32_t k = 0; k < MOST_KEPT; k++)
+    if (w->writes >> k & 1) l->code.partials[l->code.partial_count++] = s->kept[k];
+  step->kind = "scatter";
+  step->lanes = w->lanes != 0 ? w->lanes : split(l, w);
+  if (s->sources > HG_DEFAULT_STEP_LIMIT / BACK_EDGES) step->step_limit = BACK_EDGES * s->sources;
+  w->write(l);
+  HG_TRY(ops_code_end(&l->code));
+  hg_rows rows;
+  return w->find_rows != NULL && w->find_rows(l, &rows) ? ops_tell_rows(s->group->plan, &rows, step) : HG_OK;
+}
+
+hg_status ops_scatter_launch(const scatter *s, const scatter_work *work) {
+  scatter_launch l;
+  ops_shape space = *work->shape;
+  memset(&l, 0, sizeof l);
+  l.s = s;
+  space.size[space.rank++] = work->other;
+  ops_terms_begin(&l.terms, s->group, &space);
+  for (uint32_t i = 0; i < s->rank; i++) {
+    l.own[i].factor[i] = 1;
+    l.other[i].factor[i == s->axis ? s->rank : i] = 1;
+  }
+  hg_status status = add_terms(&l, work);
+  if (status == HG_OK) status = write_program(&l, work);
+  ops_terms_release(&l.terms);
+  return status;
+}
+
+static void write_zeros(scatter_launch *l) {
+  uint16_t zero = ops_register(&l->code);
+  atlas_emit(l->code.builder, ATLAS_OP_movi, l->s->number, 2, atlas_reg(zero), atlas_bits(0));
+  for (uint32_t i = 0; i < l->code.partial_count; i++)
+    atlas_emit(l->code.builder, ATLAS_OP_stg, l->s->number, 2,
+               atlas_mem_lane(ops_buffer_of(&l->code, l->code.partials[i]), 0), atlas_reg(zero));
+}
+
+hg_status ops_scatter_zeros(const scatter *s, uint32_t kept, uint64_t count) {
+  ops_shape all = {.rank = 1, .size = {count}};
+  return ops_scatter_launch(s, &(scatter_work){.name = "scatter_zeros", .shape = &all, .other = 1, .writes = kept,
+                                               .lanes = count, .write = write_zeros});
+}
+
 /* ---- putting in -------------------------------------------------------------------------------------------------- */
+
+enum { NOTED = COUNTED };
 
 /* Number of a place among all, dense; the axis by a coordinate. */
 static ops_form dense(const scatter *s, uint32_t axis_coordinate) {
@@ -182,77 +200,73 @@ static ops_form dense(const scatter *s, uint32_t axis_coordinate) {
   return form;
 }
 
+/* The place of the result: the axis by its own coordinate, or by the other one. */
+ops_form ops_scatter_target(const scatter_launch *l, const ops_form *index) {
+  return ops_address((const ops_storage *)l->s->group->plan->storages.data + l->s->out, index);
+}
+
+static void write_base(scatter_launch *l) {
+  const scatter *s = l->s;
+  ops_form place = ops_scatter_target(l, l->own), number = dense(s, s->axis);
+  l->code.lane_form = &number;
+  ops_store(&l->code, s->out, &place, (atlas_type)s->node->type, ops_value(&l->code, l->base));
+  if (!s->node->reduce) {
+    uint16_t zero = ops_register(&l->code), unused;
+    atlas_emit(l->code.builder, ATLAS_OP_movi, s->number, 2, atlas_reg(zero), atlas_bits(0));
+    atlas_emit(l->code.builder, ATLAS_OP_stg, s->number, 2, ops_memory(&l->code, s->kept[NOTED], &number, &unused),
+               atlas_reg(zero));
+  }
+  l->code.lane_form = NULL;
+}
+
 /* The result is the base, and where sources are put in nothing is noted. */
 hg_status ops_scatter_base(const scatter *s) {
-  scatter_launch l;
-  term_id base;
-  HG_TRY(ops_scatter_begin(&l, s, &s->to, 1));
-  hg_status status = ops_term_of(&l.terms, s->node->input[0], l.own, &base);
-  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_base");
-  if (status == HG_OK) {
-    const ops_storage *out = (const ops_storage *)s->group->plan->storages.data + s->out;
-    ops_form place = ops_address(out, l.own), number = dense(s, s->axis);
-    l.code.lane_form = &number;
-    if (!s->node->reduce) ops_scatter_writes(&l, s->kept[0]);
-    ops_want(&l.code, base);
-    ops_scatter_split(&l, &s->to, UINT32_MAX);
-    ops_store(&l.code, s->out, &place, (atlas_type)s->node->type, ops_value(&l.code, base));
-    if (!s->node->reduce) {
-      uint16_t zero = ops_register(&l.code), unused;
-      atlas_emit(l.code.builder, ATLAS_OP_movi, s->number, 2, atlas_reg(zero), atlas_bits(0));
-      atlas_emit(l.code.builder, ATLAS_OP_stg, s->number, 2, ops_memory(&l.code, s->kept[0], &number, &unused),
-                 atlas_reg(zero));
-    }
-    ops_scatter_end(&l, &status, ops_count(&s->to));
-  }
-  ops_terms_release(&l.terms);
-  return status;
+  return ops_scatter_launch(s, &(scatter_work){.name = "scatter_base", .shape = &s->to, .other = 1, .inputs = OF_BASE,
+                                               .writes = s->node->reduce ? 0 : 1u << NOTED, .axes = ALL_AXES,
+                                               .write = write_base});
 }
 
-/* A lane for each source: it notes its number, or (is_last) writes where it finds it. */
-static hg_status write_sources(const scatter *s, int is_last) {
-  scatter_launch l;
-  term_id index, source = 0;
-  HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
-  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
-  if (status == HG_OK && is_last) status = ops_term_of(&l.terms, s->node->input[2], l.own, &source);
-  if (status == HG_OK) status = ops_scatter_open(&l, s->kept[0], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, is_last ? "scatter" : "scatter_order");
-  if (status == HG_OK) {
-    ops_code *code = &l.code;
-    if (!is_last) ops_scatter_writes(&l, s->kept[0]);
-    ops_want(code, index);
-    if (is_last) ops_want(code, source);
-    ops_scatter_split(&l, &s->from, UINT32_MAX);
-    ops_scatter_find(&l, index);
-    ops_form number = dense(s, s->rank);
-    uint16_t at = ops_scatter_checked(&l, &number), own = ops_register(code), noted = ops_register(code);
-    atlas_emit2(code->builder, ATLAS_OP_cvt, s->number, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[s->axis]));
-    ops_scatter_emit(&l, ATLAS_OP_add, s->number, own, atlas_reg(own), atlas_bits(1));
-    atlas_operand memory = atlas_mem_reg(ops_buffer_of(code, s->kept[0]), at, 0);
-    if (!is_last) {
-      atlas_emit(code->builder, ATLAS_OP_atom_max, s->number, 3, (atlas_operand){0}, memory, atlas_reg(own));
-    } else {
-      uint16_t value = ops_value(code, source);
-      uint32_t done = atlas_builder_label(code->builder, NULL);
-      ops_form place = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l.other);
-      atlas_emit(code->builder, ATLAS_OP_ldg, s->number, 2, atlas_reg(noted), memory);
-      atlas_emit(code->builder, ATLAS_OP_set_ne, s->number, 3, atlas_pred(IS_MORE), atlas_reg(noted), atlas_reg(own));
-      atlas_emit_branch(code->builder, IS_MORE, 0, done);
-      ops_store(code, s->out, &place, (atlas_type)s->node->type, value);
-      atlas_builder_place(code->builder, done);
-    }
-    ops_scatter_end(&l, &status, ops_count(&s->from));
-  }
-  ops_terms_release(&l.terms);
-  return status;
+/* The source's place among what is noted, and in *own its number, counted from 1. */
+static atlas_operand find_noted(scatter_launch *l, uint16_t *own) {
+  const scatter *s = l->s;
+  ops_scatter_find(l);
+  ops_form number = dense(s, s->rank);
+  uint16_t at = ops_scatter_checked(l, &number);
+  *own = ops_scatter_own_number(l);
+  ops_scatter_emit(l, ATLAS_OP_add, s->number, *own, atlas_reg(*own), atlas_bits(1));
+  return atlas_mem_reg(ops_buffer_of(&l->code, s->kept[NOTED]), at, 0);
 }
 
+static void note(scatter_launch *l) {
+  uint16_t own;
+  atlas_operand memory = find_noted(l, &own);
+  atlas_emit(l->code.builder, ATLAS_OP_atom_max, l->s->number, 3, (atlas_operand){0}, memory, atlas_reg(own));
+}
+
+static void put_last(scatter_launch *l) {
+  const scatter *s = l->s;
+  ops_code *code = &l->code;
+  uint16_t own;
+  atlas_operand memory = find_noted(l, &own);
+  uint16_t value = ops_value(code, l->source), noted = ops_register(code);
+  uint32_t done = atlas_builder_label(code->builder, NULL);
+  ops_form place = ops_scatter_target(l, l->other);
+  atlas_emit(code->builder, ATLAS_OP_ldg, s->number, 2, atlas_reg(noted), memory);
+  atlas_emit(code->builder, ATLAS_OP_set_ne, s->number, 3, atlas_pred(IS_MORE), atlas_reg(noted), atlas_reg(own));
+  atlas_emit_branch(code->builder, IS_MORE, 0, done);
+  ops_store(code, s->out, &place, (atlas_type)s->node->type, value);
+  atlas_builder_place(code->builder, done);
+}
+
+/* Two lanes for each source: one notes its number, one writes where it finds it. */
 static hg_status put_in(scatter *s) {
-  HG_TRY(ops_scatter_keep(s, s->number, ops_count(&s->to), &s->kept[0]));
+  HG_TRY(ops_scatter_keep(s, NOTED, s->number, ops_count(&s->to)));
   HG_TRY(ops_scatter_base(s));
-  HG_TRY(write_sources(s, 0));
-  return write_sources(s, 1);
+  scatter_work work = {.name = "scatter_order", .shape = &s->from, .other = s->places, .inputs = OF_INDEX,
+                       .reads = 1u << NOTED, .writes = 1u << NOTED, .axes = ALL_AXES, .write = note};
+  HG_TRY(ops_scatter_launch(s, &work));
+  work.name = "scatter", work.inputs |= OF_SOURCE, work.writes = 0, work.write = put_last;
+  return ops_scatter_launch(s, &work);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------ */

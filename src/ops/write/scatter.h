@@ -29,21 +29,36 @@ typedef struct scatter_launch {
   ops_terms terms;
   ops_code code;
   ops_form own[HG_MAX_RANK], other[HG_MAX_RANK]; /* the axis by its own coordinate, by the last one */
+  term_id base, index, source;                   /* those that are asked for */
 } scatter_launch;
 
-hg_status ops_scatter_begin(scatter_launch *l, const scatter *s, const ops_shape *shape, uint64_t other);
-hg_status ops_scatter_keep(const scatter *s, atlas_type type, uint64_t count, uint32_t *storage);
-hg_status ops_scatter_open(scatter_launch *l, uint32_t storage, int is_read);
-hg_status ops_scatter_code(scatter_launch *l, const char *name);
-void ops_scatter_writes(scatter_launch *l, uint32_t storage);
+enum { OF_BASE = 1, OF_INDEX = 2, OF_SOURCE = 4 }; /* bit i: input i of the node */
+enum { ALL_AXES = UINT32_MAX };
+
+typedef struct scatter_work {
+  const char *name;
+  const ops_shape *shape;
+  uint64_t other;         /* how many there are of the other number */
+  uint32_t inputs;        /* OF_...: those of the place, or the source, in hand */
+  uint32_t reads, writes; /* bits of what is kept */
+  uint64_t lanes;         /* without coordinates; or 0, and */
+  uint32_t axes;          /* a lane for each element along these */
+  int by_rows;            /* in blocks of a row, where the index is for whole rows */
+  void (*write)(scatter_launch *l);
+  int (*find_rows)(const scatter_launch *l, hg_rows *out); /* what a device may know of the launch; NULL */
+} scatter_work;
+
+hg_status ops_scatter_launch(const scatter *s, const scatter_work *work);
+hg_status ops_scatter_keep(scatter *s, uint32_t k, atlas_type type, uint64_t count);
+/* What is kept as `kept` (bits), so many each, is 0. */
+hg_status ops_scatter_zeros(const scatter *s, uint32_t kept, uint64_t count);
 void ops_scatter_emit(scatter_launch *l, atlas_op op, atlas_type type, uint16_t to, atlas_operand a, atlas_operand b);
 atlas_operand ops_scatter_scalar(scatter_launch *l, uint64_t value);
-void ops_scatter_split(scatter_launch *l, const ops_shape *shape, uint32_t axes);
-void ops_scatter_split_all(scatter_launch *l, const ops_shape *shape);
 uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form);
-void ops_scatter_find(scatter_launch *l, term_id index);
+void ops_scatter_find(scatter_launch *l);
 uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form);
-void ops_scatter_end(scatter_launch *l, hg_status *status, uint64_t lanes);
+ops_form ops_scatter_target(const scatter_launch *l, const ops_form *index);
+uint16_t ops_scatter_own_number(scatter_launch *l); /* the source's number */
 ops_form ops_scatter_in_column(const scatter *s, uint64_t size, uint32_t coordinate);
 void ops_scatter_load(scatter_launch *l, uint32_t k, uint16_t to, uint16_t at);
 void ops_scatter_store(scatter_launch *l, uint32_t k, uint16_t at, uint16_t value);

@@ -16,26 +16,6 @@
 
 /* ---- adding: lists of each place's sources ----------------------------------------------------------------------- */
 
-static hg_status write_zeros(const scatter *s) {
-  scatter_launch l;
-  ops_shape all = {.rank = 1, .size = {s->columns * s->places}};
-  HG_TRY(ops_scatter_begin(&l, s, &all, 1));
-  hg_status status = ops_scatter_code(&l, "scatter_zeros");
-  if (status == HG_OK) {
-    uint16_t at = ops_register(&l.code), zero = ops_register(&l.code);
-    atlas_emit2(l.code.builder, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u64, atlas_reg(at), atlas_reg(ATLAS_REG_LANE));
-    atlas_emit(l.code.builder, ATLAS_OP_movi, s->number, 2, atlas_reg(zero), atlas_bits(0));
-    for (uint32_t k = COUNTED; k <= BEGUN; k++) {
-      ops_scatter_writes(&l, s->kept[k]);
-      atlas_emit(l.code.builder, ATLAS_OP_stg, s->number, 2, atlas_mem_reg(ops_buffer_of(&l.code, s->kept[k]), at, 0),
-                 atlas_reg(zero));
-    }
-    ops_scatter_end(&l, &status, s->columns * s->places);
-  }
-  ops_terms_release(&l.terms);
-  return status;
-}
-
 static uint32_t begin_run(scatter_launch *l) {
   uint32_t next = atlas_builder_label(l->code.builder, NULL);
   atlas_emit(l->code.builder, ATLAS_OP_movi, ATLAS_i64, 2, atlas_reg(l->code.variable[l->s->axis]),
@@ -55,7 +35,7 @@ static void end_run(scatter_launch *l, uint32_t next) {
 
 /* The first run counts. The second gives a place its part of the list when it meets it, from 1 on, and counts again. An
  * index out of range is a fault, and its number stands where the next part begins, or in nobody's. */
-static void list_sources(scatter_launch *l, term_id index) {
+static void list_sources(scatter_launch *l) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
   ops_form place = ops_scatter_in_column(l->s, l->s->places, l->s->rank),
@@ -64,7 +44,7 @@ static void list_sources(scatter_launch *l, term_id index) {
            own = ops_register(code);
   uint16_t list = ops_scatter_number(l, &column);
   uint32_t next = begin_run(l);
-  ops_scatter_find(l, index);
+  ops_scatter_find(l);
   uint16_t at = ops_scatter_checked(l, &place);
   ops_scatter_load(l, COUNTED, count, at);
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, count, atlas_reg(count), atlas_bits(1));
@@ -73,7 +53,7 @@ static void list_sources(scatter_launch *l, term_id index) {
   end_run(l, next);
   atlas_emit(b, ATLAS_OP_movi, l->s->number, 2, atlas_reg(free_part), atlas_bits(1));
   next = begin_run(l);
-  ops_scatter_find(l, index);
+  ops_scatter_find(l);
   at = ops_scatter_checked(l, &place);
   uint32_t is_known = atlas_builder_label(b, NULL);
   ops_scatter_load(l, COUNTED, count, at);
@@ -97,28 +77,20 @@ static void list_sources(scatter_launch *l, term_id index) {
   end_run(l, next);
 }
 
+static int lists_rows(const scatter_launch *l, hg_rows *out) {
+  const scatter *s = l->s;
+  ops_listed listed = {.index = l->index, .axis = s->axis, .bounds = (ops_bounds)s->node->bounds,
+                       .sources = s->sources, .places = s->places, .counted = s->kept[COUNTED],
+                       .begun = s->kept[BEGUN], .listed = s->kept[LISTED]};
+  return s->columns == 1 && s->number == ATLAS_u32 && ops_find_listed(&l->terms, &listed, out);
+}
+
 static hg_status write_lists(const scatter *s) {
-  scatter_launch l;
-  term_id index;
-  HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
-  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
-  for (uint32_t k = COUNTED; k <= BEGUN && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_lists");
-  if (status == HG_OK) {
-    for (uint32_t k = COUNTED; k <= LISTED; k++) ops_scatter_writes(&l, s->kept[k]);
-    ops_want(&l.code, index);
-    ops_scatter_split(&l, &s->from, s->key);
-    list_sources(&l, index);
-    ops_scatter_end(&l, &status, s->columns);
-    ops_listed listed = {.index = index, .axis = s->axis, .bounds = (ops_bounds)s->node->bounds,
-                         .sources = s->sources, .places = s->places, .counted = s->kept[COUNTED],
-                         .begun = s->kept[BEGUN], .listed = s->kept[LISTED]};
-    hg_rows rows;
-    if (status == HG_OK && s->columns == 1 && s->number == ATLAS_u32 && ops_find_listed(&l.terms, &listed, &rows))
-      status = ops_tell_rows(s->group->plan, &rows, l.code.step);
-  }
-  ops_terms_release(&l.terms);
-  return status;
+  enum { PLACES = 1u << COUNTED | 1u << BEGUN };
+  HG_TRY(ops_scatter_zeros(s, PLACES, s->columns * s->places));
+  return ops_scatter_launch(s, &(scatter_work){.name = "scatter_lists", .shape = &s->from, .other = s->places,
+                                               .inputs = OF_INDEX, .reads = PLACES, .writes = PLACES | 1u << LISTED,
+                                               .axes = s->key, .write = list_sources, .find_rows = lists_rows});
 }
 
 /* ---- adding: sums ------------------------------------------------------------------------------------------------ */
@@ -203,7 +175,7 @@ static uint32_t if_there(scatter_launch *l, counter *c, atlas_type type) {
 
 /* The value of the source that stands in the list at `at` (i64), in a register. `along`: the coordinate that is a
  * source's number. */
-static void listed_value(scatter_launch *l, term_id source, uint32_t along, uint16_t at, uint16_t to) {
+static void listed_value(scatter_launch *l, uint32_t along, uint16_t at, uint16_t to) {
   ops_code *code = &l->code;
   uint16_t number = ops_register(code);
   ops_scatter_load(l, LISTED, number, at);
@@ -212,7 +184,7 @@ static void listed_value(scatter_launch *l, term_id source, uint32_t along, uint
   ops_register_free(code, number);
   ops_forget_all(code);
   atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)l->s->node->type, 2, atlas_reg(to),
-             atlas_reg(ops_value(code, source)));
+             atlas_reg(ops_value(code, l->source)));
   ops_forget_all(code); /* the value is not there behind a branch */
 }
 
@@ -220,7 +192,6 @@ static void listed_value(scatter_launch *l, term_id source, uint32_t along, uint
 typedef struct few {
   scatter_launch *l;
   ops_fold fold;
-  term_id source;
   uint32_t along;
   uint16_t list, last; /* where it begins; the number of its last value */
 } few;
@@ -234,7 +205,7 @@ static ops_held value_of_few(void *context, uint32_t number) {
   ops_scatter_emit(l, ATLAS_OP_min, l->s->number, at, atlas_reg(f->last), atlas_bits(number));
   atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(wide), atlas_reg(at));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(f->list));
-  listed_value(l, f->source, f->along, wide, value.reg);
+  listed_value(l, f->along, wide, value.reg);
   atlas_emit(code->builder, ATLAS_OP_set_eq, l->s->number, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(number));
   ops_register_free(code, at);
   ops_register_free(code, wide);
@@ -242,8 +213,8 @@ static ops_held value_of_few(void *context, uint32_t number) {
 }
 
 /* F of up to OPS_SCATTER_IN_REGISTERS values. */
-static void sum_few(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
-  few f = {l, fold_of(l), source, along, list, ops_register(&l->code)};
+static void sum_few(scatter_launch *l, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+  few f = {l, fold_of(l), along, list, ops_register(&l->code)};
   ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, f.last, atlas_reg(count), atlas_bits(1));
   ops_held all = ops_fold_leaves(&f.fold, 0, 1, OPS_SCATTER_IN_REGISTERS, value_of_few, &f);
   atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)f.fold.type, 2, atlas_reg(sum), atlas_reg(all.reg));
@@ -310,7 +281,7 @@ static counter count_parts(scatter_launch *l, uint16_t memory, uint32_t bits, ui
 }
 
 /* Counters within counters: of values in a chunk, of chunks in a chunk of chunks, and so on. */
-static void sum_many(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+static void sum_many(scatter_launch *l, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
@@ -328,7 +299,7 @@ static void sum_many(scatter_launch *l, term_id source, uint32_t along, uint16_t
                    atlas_reg(start));
   atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(wide), atlas_reg(at));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(list));
-  listed_value(l, source, along, wide, c[0].sum);
+  listed_value(l, along, wide, c[0].sum);
   for (uint32_t k = 0; k < s->depth; k++) {
     if (k > 0) atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(c[k].sum), atlas_reg(c[k - 1].sum));
     atlas_builder_place(b, none[k]);
@@ -338,30 +309,30 @@ static void sum_many(scatter_launch *l, term_id source, uint32_t along, uint16_t
 }
 
 /* F of the listed sources' values, in sum. Where all lanes of a block have one list, one value is no detour for any. */
-static void sum_listed(scatter_launch *l, term_id source, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
+static void sum_listed(scatter_launch *l, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
   atlas_builder *b = l->code.builder;
   uint32_t many = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
   if (l->code.step->block[0] != 0) {
     uint32_t several = atlas_builder_label(b, NULL);
     atlas_emit(b, ATLAS_OP_set_ne, l->s->number, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(1));
     atlas_emit_branch(b, IS_MORE, 0, several);
-    listed_value(l, source, along, list, sum);
+    listed_value(l, along, list, sum);
     atlas_emit_branch(b, -1, 0, done);
     atlas_builder_place(b, several);
   }
   atlas_emit(b, ATLAS_OP_set_lt, l->s->number, 3, atlas_pred(IS_MORE), atlas_bits(OPS_SCATTER_IN_REGISTERS),
              atlas_reg(count));
   atlas_emit_branch(b, IS_MORE, 0, many);
-  sum_few(l, source, along, count, list, sum);
+  sum_few(l, along, count, list, sum);
   atlas_emit_branch(b, -1, 0, done);
   atlas_builder_place(b, many);
   ops_forget_all(&l->code);
-  sum_many(l, source, along, count, list, sum);
+  sum_many(l, along, count, list, sum);
   atlas_builder_place(b, done);
   ops_forget_all(&l->code);
 }
 
-static void add_to_base(scatter_launch *l, term_id base, term_id source) {
+static void add_to_base(scatter_launch *l) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
   atlas_type type = (atlas_type)s->node->type;
@@ -375,51 +346,30 @@ static void add_to_base(scatter_launch *l, term_id base, term_id source) {
   atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(wide), atlas_reg(first));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_reg(wide));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_int_const(ATLAS_i64, -1));
-  atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(result), atlas_reg(ops_value(code, base)));
+  atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(result), atlas_reg(ops_value(code, l->base)));
   uint32_t none = atlas_builder_label(code->builder, NULL);
   atlas_emit(code->builder, ATLAS_OP_set_eq, s->number, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(0));
   atlas_emit_branch(code->builder, IS_MORE, 0, none);
-  sum_listed(l, source, s->rank, count, list, sum);
+  sum_listed(l, s->rank, count, list, sum);
   ops_scatter_emit(l, ATLAS_OP_add, type, result, atlas_reg(result), atlas_reg(sum));
   atlas_builder_place(code->builder, none);
   ops_forget_all(code);
-  ops_form target = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->own);
+  ops_form target = ops_scatter_target(l, l->own);
   ops_store(code, s->out, &target, type, result);
 }
 
-/* 1 if a place's sum is one of whole rows: what a device may know of the launch. */
-static int adds_rows(const scatter_launch *l, term_id base, term_id source, hg_rows *out) {
+/* 1 if a place's sum is one of whole rows. */
+static int adds_rows(const scatter_launch *l, hg_rows *out) {
   const scatter *s = l->s;
-  ops_form place = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->own);
-  ops_added added = {.shape = &s->to, .axis = s->axis, .sources = s->sources, .base = base, .source = source,
+  ops_form place = ops_scatter_target(l, l->own);
+  ops_added added = {.shape = &s->to, .axis = s->axis, .sources = s->sources, .base = l->base, .source = l->source,
                      .storage = s->out, .place = &place, .counted = s->kept[COUNTED], .begun = s->kept[BEGUN],
                      .listed = s->kept[LISTED]};
   return s->columns == 1 && s->number == ATLAS_u32 && ops_find_added(&l->terms, &added, out);
 }
 
-static hg_status write_sums(const scatter *s) {
-  scatter_launch l;
-  term_id base, source;
-  HG_TRY(ops_scatter_begin(&l, s, &s->to, s->sources));
-  hg_status status = ops_term_of(&l.terms, s->node->input[0], l.own, &base);
-  if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[2], l.other, &source);
-  for (uint32_t k = COUNTED; k <= LEVELS && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_sums");
-  if (status == HG_OK) {
-    ops_scatter_writes(&l, s->kept[LEVELS]);
-    ops_scatter_split_all(&l, &s->to);
-    add_to_base(&l, base, source);
-    ops_scatter_end(&l, &status, ops_count(&s->to));
-    hg_rows rows;
-    if (status == HG_OK && adds_rows(&l, base, source, &rows))
-      status = ops_tell_rows(s->group->plan, &rows, l.code.step);
-  }
-  ops_terms_release(&l.terms);
-  return status;
-}
-
 /* A lane for each source, which does the sum if it is the first of its place's list. The result is the base already. */
-static void add_from_first(scatter_launch *l, term_id index, term_id base, term_id source) {
+static void add_from_first(scatter_launch *l) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
@@ -427,7 +377,7 @@ static void add_from_first(scatter_launch *l, term_id index, term_id base, term_
   ops_form place = ops_scatter_in_column(s, s->places, s->rank),
            column = ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES);
   uint32_t none = atlas_builder_label(b, NULL);
-  ops_scatter_find(l, index);
+  ops_scatter_find(l);
   atlas_emit_branch(b, IS_THERE, 1, none);
   uint16_t at = ops_scatter_number(l, &place), list = ops_scatter_number(l, &column), wide = ops_register(code);
   uint16_t count = ops_register(code), first = ops_register(code), sum = ops_register(code), own = ops_register(code);
@@ -441,43 +391,26 @@ static void add_from_first(scatter_launch *l, term_id index, term_id base, term_
   atlas_emit_branch(b, IS_MORE, 0, none);
   ops_scatter_load(l, COUNTED, count, at);
   ops_forget_all(code);
-  sum_listed(l, source, s->axis, count, list, sum);
-  ops_scatter_emit(l, ATLAS_OP_add, type, sum, atlas_reg(ops_value(code, base)), atlas_reg(sum));
-  ops_form target = ops_address((const ops_storage *)s->group->plan->storages.data + s->out, l->other);
+  sum_listed(l, s->axis, count, list, sum);
+  ops_scatter_emit(l, ATLAS_OP_add, type, sum, atlas_reg(ops_value(code, l->base)), atlas_reg(sum));
+  ops_form target = ops_scatter_target(l, l->other);
   ops_store(code, s->out, &target, type, sum);
   atlas_builder_place(b, none);
 }
 
-static hg_status write_sums_of_sources(const scatter *s) {
-  scatter_launch l;
-  term_id index, base, source;
-  HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
-  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
-  if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[0], l.other, &base);
-  if (status == HG_OK) status = ops_term_of(&l.terms, s->node->input[2], l.own, &source);
-  for (uint32_t k = COUNTED; k <= LEVELS && status == HG_OK; k++) status = ops_scatter_open(&l, s->kept[k], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_sums");
-  if (status == HG_OK) {
-    ops_scatter_writes(&l, s->kept[LEVELS]);
-    ops_scatter_split_all(&l, &s->from);
-    add_from_first(&l, index, base, source);
-    ops_scatter_end(&l, &status, ops_count(&s->from));
-  }
-  ops_terms_release(&l.terms);
-  return status;
-}
-
 /* Which coordinates the index varies along, but the axis. */
 static hg_status find_columns(scatter *s) {
-  scatter_launch l;
+  ops_terms terms;
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}};
   term_id index;
-  HG_TRY(ops_scatter_begin(&l, s, &s->from, 1));
-  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
+  ops_terms_begin(&terms, s->group, &s->from);
+  ops_identity(&s->from, identity);
+  hg_status status = ops_term_of(&terms, s->node->input[1], identity, &index);
   s->columns = 1;
-  if (status == HG_OK) s->key = ops_term_at(&l.terms, index)->varies & ~(1u << s->axis) & ((1u << s->rank) - 1);
+  if (status == HG_OK) s->key = ops_term_at(&terms, index)->varies & ~(1u << s->axis) & ((1u << s->rank) - 1);
   for (uint32_t i = 0; i < s->rank; i++)
     if ((s->key >> i & 1) != 0) s->columns *= s->from.size[i];
-  ops_terms_release(&l.terms);
+  ops_terms_release(&terms);
   return status;
 }
 
@@ -489,22 +422,22 @@ static int has_few_columns(const scatter *s) {
 hg_status ops_scatter_add(scatter *s) {
   if (s->sources == 0) return ops_scatter_base(s);
   HG_TRY(find_columns(s));
-  HG_TRY(ops_scatter_keep(s, s->number, s->columns * s->places, &s->kept[COUNTED]));
-  HG_TRY(ops_scatter_keep(s, s->number, s->columns * s->places, &s->kept[BEGUN]));
-  HG_TRY(ops_scatter_keep(s, s->number, s->columns * s->sources, &s->kept[LISTED]));
-  HG_TRY(ops_scatter_keep(s, (atlas_type)s->node->type, ops_count(&s->from), &s->kept[LEVELS]));
-  if (has_few_columns(s)) {
-    HG_TRY(ops_scatter_lists(s));
-  } else {
-    HG_TRY(write_zeros(s));
-    HG_TRY(write_lists(s));
-  }
+  HG_TRY(ops_scatter_keep(s, COUNTED, s->number, s->columns * s->places));
+  HG_TRY(ops_scatter_keep(s, BEGUN, s->number, s->columns * s->places));
+  HG_TRY(ops_scatter_keep(s, LISTED, s->number, s->columns * s->sources));
+  HG_TRY(ops_scatter_keep(s, LEVELS, (atlas_type)s->node->type, ops_count(&s->from)));
+  HG_TRY(has_few_columns(s) ? ops_scatter_lists(s) : write_lists(s));
+  scatter_work sums = {.name = "scatter_sums", .shape = &s->to, .other = s->sources, .inputs = OF_BASE | OF_SOURCE,
+                       .reads = 1u << COUNTED | 1u << BEGUN | 1u << LISTED | 1u << LEVELS, .writes = 1u << LEVELS,
+                       .axes = ALL_AXES, .by_rows = 1, .write = add_to_base, .find_rows = adds_rows};
   if (s->sources >= s->places || (s->columns == 1 && !s->group->plan->for_gpu)) {
-    HG_TRY(write_sums(s));
+    HG_TRY(ops_scatter_launch(s, &sums));
     hg_array *made = &s->group->plan->made;
     if (s->sources >= s->places || ((const ops_step *)made->data)[made->count - 1].rows != NULL) return HG_OK;
     ops_drop_steps(s->group->plan, made->count - 1);
   }
   HG_TRY(ops_scatter_base(s));
-  return write_sums_of_sources(s);
+  sums.shape = &s->from, sums.other = s->places, sums.inputs |= OF_INDEX, sums.write = add_from_first;
+  sums.find_rows = NULL;
+  return ops_scatter_launch(s, &sums);
 }

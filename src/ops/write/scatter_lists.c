@@ -24,24 +24,6 @@ static void choose_parts(scatter *s) {
 
 static uint64_t counters(const scatter *s) { return s->columns * s->places * s->parts; }
 
-static hg_status write_zeros(const scatter *s) {
-  scatter_launch l;
-  uint64_t count = counters(s) + s->columns;
-  ops_shape all = {.rank = 1, .size = {count}};
-  HG_TRY(ops_scatter_begin(&l, s, &all, 1));
-  hg_status status = ops_scatter_code(&l, "scatter_zeros");
-  if (status == HG_OK) {
-    uint16_t zero = ops_register(&l.code);
-    ops_scatter_writes(&l, s->kept[PART_COUNTED]);
-    atlas_emit(l.code.builder, ATLAS_OP_movi, s->number, 2, atlas_reg(zero), atlas_bits(0));
-    atlas_emit(l.code.builder, ATLAS_OP_stg, s->number, 2,
-               atlas_mem_lane(ops_buffer_of(&l.code, s->kept[PART_COUNTED]), 0), atlas_reg(zero));
-    ops_scatter_end(&l, &status, count);
-  }
-  ops_terms_release(&l.terms);
-  return status;
-}
-
 /* ---- a lane for each source -------------------------------------------------------------------------------------- */
 
 /* place * `each` + the source's part. */
@@ -68,13 +50,6 @@ static uint16_t before_list(scatter_launch *l) {
   return ops_scatter_number(l, &column);
 }
 
-static uint16_t own_number(scatter_launch *l) {
-  uint16_t own = ops_register(&l->code);
-  atlas_emit2(l->code.builder, ATLAS_OP_cvt, l->s->number, ATLAS_i64, atlas_reg(own),
-              atlas_reg(l->code.variable[l->s->axis]));
-  return own;
-}
-
 /* to = list + number, as an address. */
 static void seat(scatter_launch *l, uint16_t to, uint16_t list, uint16_t number) {
   atlas_emit2(l->code.builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(to), atlas_reg(number));
@@ -82,29 +57,41 @@ static void seat(scatter_launch *l, uint16_t to, uint16_t list, uint16_t number)
 }
 
 static void count(scatter_launch *l) {
+  ops_scatter_find(l);
   uint16_t at = of_part(l, l->s->parts);
   atlas_emit(l->code.builder, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(at), atlas_pred(IS_THERE), atlas_reg(at),
              atlas_int_const(ATLAS_i64, INT64_MAX));
   add_to_counter(l, at, 1, (atlas_operand){0});
 }
 
+/* What sources do that have a place, up to the label. */
+static uint32_t begin_source(scatter_launch *l) {
+  uint32_t none = atlas_builder_label(l->code.builder, NULL);
+  ops_scatter_find(l);
+  atlas_emit_branch(l->code.builder, IS_THERE, 1, none);
+  return none;
+}
+
 /* Each takes the last free one. */
 static void take_seat(scatter_launch *l) {
+  uint32_t none = begin_source(l);
   uint16_t counter = of_part(l, l->s->parts), begins = of_part(l, l->s->parts + UINT64_C(1));
   uint16_t left = ops_register(&l->code), first = ops_register(&l->code), at = ops_register(&l->code);
-  uint16_t list = before_list(l), own = own_number(l);
+  uint16_t list = before_list(l), own = ops_scatter_own_number(l);
   add_to_counter(l, counter, atlas_mask(l->s->number), atlas_reg(left));
   ops_scatter_load(l, PART_BEGUN, first, begins);
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, first, atlas_reg(first), atlas_reg(left));
   ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, first, atlas_reg(first), atlas_bits(1));
   seat(l, at, list, first);
   ops_scatter_store(l, UNORDERED, at, own);
+  atlas_builder_place(l->code.builder, none);
 }
 
 static void find_rank(scatter_launch *l) {
+  uint32_t none = begin_source(l);
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
-  uint16_t begins = of_part(l, l->s->parts + UINT64_C(1)), list = before_list(l), own = own_number(l);
+  uint16_t begins = of_part(l, l->s->parts + UINT64_C(1)), list = before_list(l), own = ops_scatter_own_number(l);
   uint16_t turn = ops_register(code), end = ops_register(code), rank = ops_register(code), at = ops_register(code);
   uint16_t other = ops_register(code);
   ops_scatter_load(l, PART_BEGUN, rank, begins);
@@ -123,32 +110,7 @@ static void find_rank(scatter_launch *l) {
   atlas_emit_branch(b, IS_MORE, 0, next);
   seat(l, at, list, rank);
   ops_scatter_store(l, LISTED, at, own);
-}
-
-/* `reads` and `writes` are bits of what is kept. */
-static hg_status write_sources(const scatter *s, const char *name, void (*write)(scatter_launch *l),
-                               uint32_t reads, uint32_t writes) {
-  scatter_launch l;
-  term_id index;
-  HG_TRY(ops_scatter_begin(&l, s, &s->from, s->places));
-  hg_status status = ops_term_of(&l.terms, s->node->input[1], l.own, &index);
-  for (uint32_t k = 0; k < MOST_KEPT && status == HG_OK; k++)
-    if (reads >> k & 1) status = ops_scatter_open(&l, s->kept[k], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, name);
-  if (status == HG_OK) {
-    for (uint32_t k = 0; k < MOST_KEPT; k++)
-      if (writes >> k & 1) ops_scatter_writes(&l, s->kept[k]);
-    ops_want(&l.code, index);
-    ops_scatter_split(&l, &s->from, s->key | 1u << s->axis);
-    ops_scatter_find(&l, index);
-    uint32_t none = atlas_builder_label(l.code.builder, NULL);
-    if (write != count) atlas_emit_branch(l.code.builder, IS_THERE, 1, none);
-    write(&l);
-    atlas_builder_place(l.code.builder, none);
-    ops_scatter_end(&l, &status, s->columns * s->sources);
-  }
-  ops_terms_release(&l.terms);
-  return status;
+  atlas_builder_place(b, none);
 }
 
 /* ---- a lane for each place --------------------------------------------------------------------------------------- */
@@ -205,33 +167,25 @@ static void give_pieces(scatter_launch *l) {
   atlas_builder_place(b, none);
 }
 
-static hg_status write_places(const scatter *s) {
-  scatter_launch l;
-  HG_TRY(ops_scatter_begin(&l, s, &s->to, 1));
-  hg_status status = ops_scatter_open(&l, s->kept[PART_COUNTED], 1);
-  if (status == HG_OK) status = ops_scatter_code(&l, "scatter_pieces");
-  if (status == HG_OK) {
-    ops_scatter_writes(&l, s->kept[COUNTED]);
-    ops_scatter_writes(&l, s->kept[BEGUN]);
-    ops_scatter_writes(&l, s->kept[PART_COUNTED]);
-    ops_scatter_writes(&l, s->kept[PART_BEGUN]);
-    ops_scatter_split(&l, &s->to, s->key | 1u << s->axis);
-    give_pieces(&l);
-    ops_scatter_end(&l, &status, s->columns * s->places);
-  }
-  ops_terms_release(&l.terms);
-  return status;
+static hg_status write_sources(const scatter *s, const char *name, void (*write)(scatter_launch *l),
+                               uint32_t reads, uint32_t writes) {
+  return ops_scatter_launch(s, &(scatter_work){.name = name, .shape = &s->from, .other = s->places,
+                                               .inputs = OF_INDEX, .reads = reads, .writes = writes,
+                                               .axes = s->key | 1u << s->axis, .write = write});
 }
 
 hg_status ops_scatter_lists(scatter *s) {
   enum { COUNTS = 1u << PART_COUNTED, BEGINS = 1u << PART_BEGUN, SEATS = 1u << UNORDERED };
   choose_parts(s);
-  HG_TRY(ops_scatter_keep(s, s->number, counters(s) + s->columns, &s->kept[PART_COUNTED]));
-  HG_TRY(ops_scatter_keep(s, s->number, counters(s) + s->columns * s->places, &s->kept[PART_BEGUN]));
-  HG_TRY(ops_scatter_keep(s, s->number, s->columns * s->sources, &s->kept[UNORDERED]));
-  HG_TRY(write_zeros(s));
+  HG_TRY(ops_scatter_keep(s, PART_COUNTED, s->number, counters(s) + s->columns));
+  HG_TRY(ops_scatter_keep(s, PART_BEGUN, s->number, counters(s) + s->columns * s->places));
+  HG_TRY(ops_scatter_keep(s, UNORDERED, s->number, s->columns * s->sources));
+  HG_TRY(ops_scatter_zeros(s, COUNTS, counters(s) + s->columns));
   HG_TRY(write_sources(s, "scatter_count", count, COUNTS, COUNTS));
-  HG_TRY(write_places(s));
+  scatter_work pieces = {.name = "scatter_pieces", .shape = &s->to, .other = 1, .reads = COUNTS,
+                         .writes = 1u << COUNTED | 1u << BEGUN | COUNTS | BEGINS, .axes = s->key | 1u << s->axis,
+                         .write = give_pieces};
+  HG_TRY(ops_scatter_launch(s, &pieces));
   HG_TRY(write_sources(s, "scatter_seats", take_seat, COUNTS | BEGINS, COUNTS | SEATS));
   return write_sources(s, "scatter_ranks", find_rank, BEGINS | SEATS, 1u << LISTED);
 }
