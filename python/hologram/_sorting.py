@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
-_CHUNK = 256  # of a running sum
+_CHUNK = 256  # of running products
 
 
 def _axis(name: str, x: Any, axis: Any) -> int:
@@ -46,7 +46,7 @@ def _part(x: Any, start: Any, stop: Any, axis: int = -1) -> Any:
     return x[(..., _slice(start, stop), *(_slice(None),) * (-1 - axis))]
 
 
-# ---- running sums -----------------------------------------------------------------------------------------------------
+# ---- running sums and products ----------------------------------------------------------------------------------------
 
 def _moved(x: Any, count: int) -> tuple[Any, Any]:
     """x, moved by so many places along the last axis, and whether something of it stands at each place."""
@@ -55,42 +55,45 @@ def _moved(x: Any, count: int) -> tuple[Any, Any]:
     return moved, _core.arange(0, x.shape[-1], 1, "int32") >= count
 
 
-def _scan(x: Any, combine: Any) -> Any:
-    """Along the last axis: Hillis and Steele's strides 1, 2, 4, ... within chunks of 256, the chunks' totals likewise."""
+def _products(x: Any) -> Any:
+    """Along the last axis, in the order of the operation cumulative_sum: Hillis and Steele's strides 1, 2, 4, ... within chunks of 256,
+    the chunks' totals likewise."""
     size, stride = x.shape[-1], 1
     if size > _CHUNK:
         count = -(-size // _CHUNK)
         whole = _core.pad(x, None, (0,) * x.ndim, (0,) * (x.ndim - 1) + (count * _CHUNK - size,))
-        local = _scan(whole.reshape((*x.shape[:-1], count, _CHUNK)), combine)
-        carry, has_carry = _moved(_scan(local[..., -1], combine), 1)
-        made = _core.where(has_carry[..., None], combine(carry[..., None], local), local)
+        local = _products(whole.reshape((*x.shape[:-1], count, _CHUNK)))
+        carry, has_carry = _moved(_products(local[..., -1]), 1)
+        made = _core.where(has_carry[..., None], carry[..., None] * local, local)
         return _part(made.reshape((*x.shape[:-1], count * _CHUNK)), None, size)
     while stride < size:
         before, is_there = _moved(x, stride)
-        x = _core.where(is_there, combine(before, x), x)
+        x = _core.where(is_there, before * x, x)
         stride *= 2
     return x
 
 
-def _cumulative(x: Any, axis: Any, dtype: Any, include_initial: Any, reduce: Any, combine: Any, first: int) -> Any:
-    x = _at_end(f"cumulative_{reduce.__name__}", x if dtype is None else x.astype(dtype), axis)
-    dtype = x.dtype if dtype is not None or x.dtype.kind == "float" else reduce(_core._scalar(0, x.dtype)).dtype
-    wide = reduce(_core._scalar(0, dtype)).dtype if dtype.kind != "float" else "float32" if dtype.itemsize < 4 else dtype
-    flat = x.astype(wide).reshape((_count(x.shape[:-1]), x.shape[-1]))
-    made = _scan(flat, combine).astype(dtype).reshape(x.shape)
-    if include_initial:
-        made = _core.concatenate([full((*x.shape[:-1], 1), first, dtype), made], axis=-1)
-    return _back(made, axis)
+def _initial_first(made: Any, axis: int, first: int) -> Any:
+    shape = tuple(1 if d == axis else n for d, n in enumerate(made.shape))
+    return _core.concatenate([full(shape, first, made.dtype), made], axis=axis)
 
 
 def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
     """Sums of all that stands before, and itself, along an axis. Types are sum's."""
-    return _cumulative(x, axis, dtype, include_initial, _core.sum, _core.add, 0)
+    axis = _axis("cumulative_sum", x, axis)
+    made = _core.cumulative_sum(x, axis) if dtype is None else _core.cumulative_sum(x.astype(dtype), axis).astype(dtype)
+    return _initial_first(made, axis, 0) if include_initial else made
 
 
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
     """Products of all that stands before, and itself, along an axis. Types are prod's."""
-    return _cumulative(x, axis, dtype, include_initial, _core.prod, _core.mul, 1)
+    axis = _axis("cumulative_prod", x, axis)
+    x = _at_end("cumulative_prod", x if dtype is None else x.astype(dtype), axis)
+    dtype = x.dtype if dtype is not None or x.dtype.kind == "float" else _core.prod(_core._scalar(0, x.dtype)).dtype
+    wide = _core.prod(_core._scalar(0, dtype)).dtype if dtype.kind != "float" else "float32" if dtype.itemsize < 4 else dtype
+    flat = x.astype(wide).reshape((_count(x.shape[:-1]), x.shape[-1]))
+    made = _back(_products(flat).astype(dtype).reshape(x.shape), axis)
+    return _initial_first(made, axis, 1) if include_initial else made
 
 
 # ---- sorting ----------------------------------------------------------------------------------------------------------
@@ -116,7 +119,7 @@ def _numbers(shape: tuple[int, ...]) -> Any:
 def _order_of_two(keys: Any) -> Any:
     """Of 0 and 1: those that are 0 come first, in the order that they have."""
     number, zero = _numbers(keys.shape), keys == 0
-    zeros_up_to = _scan(zero.astype("int64"), _core.add)
+    zeros_up_to = _core.cumulative_sum(zero, -1)
     return _core.scatter(number, _core.where(zero, zeros_up_to - 1, number - zeros_up_to + _part(zeros_up_to, -1, None)), number)
 
 

@@ -80,6 +80,14 @@ def _along(name: str) -> Callable[..., Tensor]:
 
 
 softmax, log_softmax = _along("softmax"), _along("log_softmax")
+_running_sums = _along("cumulative_sum")
+
+
+@_executor_first
+def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, executor: hg.Executor | None = None) -> Tensor:
+    """Sums along dim of all elements up to each one; of integers and bools in int64, or the dtype that the input becomes first."""
+    made = _running_sums(input if dtype is None else input.to(dtype), dim, executor=executor)
+    return made if input.is_floating_point() and dtype is None else made.to(dtype or torch.int64)
 
 
 @_executor_first

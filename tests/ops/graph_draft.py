@@ -18,7 +18,7 @@ BOUNDS = ("fault", "wrap", "clamp")
 SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast") and row["output_count"] == 1 and
           (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name in ("bce_of", "bce_logit_of"))]
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
-REDUCTIONS = "sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total".split()
+REDUCTIONS = "sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum".split()
 
 
 def types_of(name, place):
@@ -123,10 +123,12 @@ class Draft:
         n, v = self.some(lambda v: v.shape)
         if n is None:
             return
-        name = self.r.choice([name for name in REDUCTIONS if v.kind in types_of(name, 0)] or ["sum"])
+        name = self.r.choice([name for name in REDUCTIONS if name in TABLE and v.kind in types_of(name, 0)] or ["sum"])
         axes = [a - len(v.shape) * (self.r.random() < 0.3) for a in self.r.sample(range(len(v.shape)), self.r.randint(1, len(v.shape)))]
         if name == "total":
             return self.g.add(name, n, reduction=self.r.choice(("mean", "sum", "none")))
+        if name == "cumulative_sum":
+            return self.g.add(name, n, axis=axes[0])
         more = {"ddof": 1.0} if name in ("var", "std") and self.r.random() < 0.3 else {}
         if name == "norm":
             more = {"ord": self.r.choice((1.0, 2.0, 3.0, float("inf")))}

@@ -73,6 +73,8 @@ MOVES = {
     "take_along": (call("take_along", axis=0), [X, INDEX]),
     "sort_with_places": (call("sort_with_places", axis=0), [X]),
     "sort_with_places down": (call("sort_with_places", descending=1), [X.astype(np.float32).astype(np.float64)]),
+    "cumulative_sum": (call("cumulative_sum", axis=0), [X]),
+    "cumulative_sum of rows": (call("cumulative_sum"), [X]),
     "scatter": (call("scatter", axis=0), [X, np.array([[2, 0, 1, 1], [0, 1, 2, 0]], np.int32), random(6, 2, 4)]),
     "scatter_add": (call("scatter_add", axis=0), [X, INDEX, random(6, 2, 4)]),
     "embedding": (call("embedding"), [X, np.array([[1, 1], [0, 2]], np.int32)]),

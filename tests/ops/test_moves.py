@@ -308,7 +308,7 @@ def test_from_nothing(kind, judge):
 BY_RULES = {"random_bits", "uniform", "normal", "integers", "dropout"}
 HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broadcast", "expand", "squeeze", "axis_numbers", "take",
         "take_along", "scatter", "scatter_add", "concatenate", "stack", "pad", "update", "full", "arange", "eye", "one_hot", "embedding",
-        "triu", "tril", "nextafter", "sort_with_places"}
+        "triu", "tril", "nextafter", "sort_with_places", "cumulative_sum"}
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])

@@ -278,6 +278,7 @@ def of_moves(kind, torch):
         "squeeze": (lambda x: hg.squeeze(x[:, None], (1,)), lambda x: x[:, None].squeeze(1)),
         "take": (lambda x: hg.take(x, own_index, 1), lambda x: x.index_select(1, index)),
         "take_along": (lambda x: hg.take_along(x, own_along, 1), lambda x: x.gather(1, along)),
+        "cumulative_sum": (lambda x: hg.cumulative_sum(x, 1), lambda x: x.cumsum(1)),
         "sort_with_places": (lambda x: hg.sort_with_places(x, 1)[0], lambda x: x.sort(dim=1, stable=True)[0]),
         "embedding": (lambda x: hg.embedding(x, own_index), lambda x: functional.embedding(index, x)),
         "pad": (lambda x: hg.pad(x, ((0, 0), (1, 2))), lambda x: functional.pad(x, (1, 2))),

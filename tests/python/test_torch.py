@@ -53,6 +53,8 @@ CASES = {
     "softmax": (F.softmax, lambda x: torch.softmax(x, -1), [X]),
     "softmax of columns": (lambda x: F.softmax(x, dim=0), lambda x: torch.softmax(x, 0), [X]),
     "log_softmax": (F.log_softmax, lambda x: torch.log_softmax(x, -1), [X]),
+    "cumsum": (lambda x: F.cumsum(x, 1), lambda x: torch.cumsum(x, 1), [X]),
+    "cumsum of columns": (lambda x: F.cumsum(x, dim=0), lambda x: torch.cumsum(x, 0), [X]),
     "matmul": (F.matmul, torch.matmul, [X, tensor(2, 4, 5)]),
     "linear": (F.linear, torch.nn.functional.linear, [X, tensor(5, 4), tensor(5)]),
     "layer_norm": (lambda x, w, b: F.layer_norm(x, 4, w, b), lambda x, w, b: torch.nn.functional.layer_norm(x, (4,), w, b),
@@ -191,6 +193,18 @@ def test_rows_of_tensors_without_axes(name, dim):
     assert torch.equal(y, getattr(torch, name)(x, dim)) and torch.equal(torch.autograd.grad(y, x)[0], torch.tensor(0.0))
     with pytest.raises((IndexError, ValueError)):
         getattr(F, name)(x, 1)
+
+
+def test_running_sums():
+    """Types are torch's, and a tensor without axes is a row of one element."""
+    for kind in (torch.bool, torch.uint8, torch.int32, torch.int64, torch.float32):
+        x = torch.arange(600).remainder(7).to(kind)
+        assert torch.equal(F.cumsum(x, 0), torch.cumsum(x, 0)) and F.cumsum(x, 0).dtype == torch.cumsum(x, 0).dtype
+        for dtype in (torch.int16, torch.float64):
+            assert torch.equal(F.cumsum(x, 0, dtype=dtype), torch.cumsum(x, 0, dtype=dtype))
+    assert torch.equal(F.cumsum(torch.tensor(True), 0), torch.tensor(1)) and F.cumsum(torch.tensor(2.5), -1).item() == 2.5
+    with hg.Executor(backend="cpu") as executor:
+        assert torch.equal(F.cumsum(executor, torch.ones(3, 4), 1, dtype=torch.int32), torch.arange(1, 5).expand(3, 4).int())
 
 
 def test_executor_first():

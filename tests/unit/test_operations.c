@@ -316,6 +316,19 @@ static void test_reductions(void) {
   REFUSED(with(HG_OP_sum, input(ATLAS_f32, 2, 3, 4, 0), 2, 1, -1), "sum: axis 1 is named twice");
 }
 
+static void test_scans(void) {
+  begin();
+  hg_value x = input(ATLAS_bf16, 3, 2, 3, 4), sums = with(HG_OP_cumulative_sum, x, 1, -2, 0);
+  IS(sums, "bf16[2, 3, 4]");
+  CHECK(ops_at(c, sums)->kind == OPS_SCAN && ops_at(c, sums)->axis == 1 && ops_at(c, sums)->reduce == OPS_SUM);
+  CHECK_EQ_U64(with(HG_OP_cumulative_sum, x, 1, 1, 0), sums);
+  IS(with(HG_OP_cumulative_sum, input(ATLAS_u16, 1, 5, 0, 0), 0, 0, 0), "u64[5]");
+  IS(with(HG_OP_cumulative_sum, input(ATLAS_bool, 2, 3, 5, 0), 1, 0, 0), "i64[3, 5]");
+  IS(with(HG_OP_cumulative_sum, input(ATLAS_f32, 2, 3, 0, 0), 1, 0, 0), "f32[3, 0]");
+  CHECK_EQ_U64(ops_at(c, with(HG_OP_cumulative_sum, input(ATLAS_f64, 2, 3, 1, 0), 1, 1, 0))->kind, OPS_POINTWISE);
+  REFUSED(with(HG_OP_cumulative_sum, x, 1, 3, 0), "cumulative_sum: there is no axis 3 of a tensor of rank 3");
+}
+
 /* ---- formulas ---------------------------------------------------------------------------------------------------- */
 
 static hg_value formula(const char *text, hg_value x, hg_value y) {
@@ -676,6 +689,7 @@ int main(void) {
   test_first_error_stays();
   test_views();
   test_reductions();
+  test_scans();
   test_formulas();
   test_formula_errors();
   test_formula_rows();

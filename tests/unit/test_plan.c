@@ -259,6 +259,7 @@ static void test_long_rows(void) {
 static void test_kinds(void) {
   enum { NONE = 0, OWN_LAUNCH = 1 };
 #define ops_write_none NONE
+#define ops_write_scan OWN_LAUNCH
 #define ops_write_scatter OWN_LAUNCH
 #define ops_write_sort OWN_LAUNCH
 #define ops_write_update OWN_LAUNCH
@@ -267,6 +268,7 @@ static void test_kinds(void) {
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND
 #undef ops_write_none
+#undef ops_write_scan
 #undef ops_write_scatter
 #undef ops_write_sort
 #undef ops_write_update
@@ -301,6 +303,30 @@ static void test_results_of_one_launch(void) {
     put_out(c, hg_compute(c, HG_OP_sort_with_places, &x, 1, NULL, 0));
     uint64_t apart = levels + (levels > OPS_SORT_LEVELS); /* each merge: a launch for so many levels, and its tiles */
     CHECK_EQ_U64(launches_of(c, &gpu, NULL), 2 + apart + levels);
+  }
+}
+
+/* ---- scans ------------------------------------------------------------------------------------------------------- */
+
+static hg_computation *sums_along(uint64_t rows, uint64_t columns, int64_t axis) {
+  hg_computation *c = begin();
+  hg_argument along = {.count = 1, .integers = {axis}};
+  hg_value x = input(c, rows, columns);
+  put_out(c, hg_compute(c, HG_OP_cumulative_sum, (hg_value[]){two(c, HG_OP_add, x, x)}, 1, &along, 1));
+  return c;
+}
+
+/* One where a block has whole lines; else the totals of chunks, scans of these, and one of everything. */
+static void test_scans(void) {
+  static const struct {
+    uint64_t rows, columns, launches;
+    int64_t axis;
+  } cases[] = {{1000, 256, 1, 1}, {9, 4096, 1, 1},    {256, 50, 1, 0},    {1 << 20, 3, 1, 1}, {9, 4097, 3, 1},
+               {257, 50, 3, 0},   {2, 1 << 20, 3, 1}, {1 << 16, 50, 3, 0}, {1, (1 << 20) + 1, 5, 1},
+               {1 << 30, 3, 7, 0}, {1 << 30, 50, 7, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    hg_computation *c = sums_along(cases[i].rows, cases[i].columns, cases[i].axis);
+    CHECK_EQ_U64(launches_of(c, &gpu, NULL), cases[i].launches);
   }
 }
 
@@ -423,7 +449,9 @@ int main(void) {
   test_long_rows();
   test_kinds();
   test_results_of_one_launch();
+  test_scans();
   check_failures(sorted_rows(), 20);
+  check_failures(sums_along(2, 5000, 1), 20);
   check_failures(sum_of(40), 20);
   check_failures(many_results(), 20);
   return check_report();

@@ -886,6 +886,7 @@ typedef enum hg_op {
   HG_OP_all = 0x0306,
   HG_OP_argmin = 0x0307,
   HG_OP_argmax = 0x0308,
+  HG_OP_cumulative_sum = 0x0309,
   HG_OP_dot = 0x0401,
   HG_OP_matvec = 0x0402,
   HG_OP_matmul = 0x0403,

@@ -75,6 +75,7 @@ int ops_promote_inputs(ops_request *request, value_id *own);
 value_id ops_make_pointwise(const ops_request *request);
 value_id ops_make_view(const ops_request *request);
 value_id ops_make_reduce(const ops_request *request);
+value_id ops_make_scan(const ops_request *request);
 value_id ops_make_contract(const ops_request *request);
 value_id ops_make_gather(const ops_request *request);
 value_id ops_make_random(const ops_request *request);

@@ -132,21 +132,26 @@ static void flow_reshape(ops_gradient *g, const ops_node *node, value_id amount)
   ops_flow(g, node->input[0], ops_reshape(g->c, amount, &shape));
 }
 
+static value_id flipped(hg_computation *c, value_id value, uint32_t axis) {
+  if (value == 0 || ops_at(c, value)->shape.size[axis] < 2) return value;
+  ops_shape shape = ops_at(c, value)->shape;
+  ops_view flip = {.start = {0}};
+  for (uint32_t i = 0; i < shape.rank; i++) flip.axis[i] = (int16_t)i, flip.step[i] = 1;
+  flip.step[axis] = -1;
+  flip.start[axis] = (int64_t)shape.size[axis] - 1;
+  return ops_view_of(c, value, &flip, &shape);
+}
+
 static void flow_view(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   ops_shape shape = ops_at(c, node->input[0])->shape;
   int64_t step[HG_MAX_RANK], low[HG_MAX_RANK] = {0};
   amount = back_to_axes(c, node, amount, shape.rank, step);
   for (uint32_t d = 0; amount != 0 && d < shape.rank; d++) {
-    ops_shape own = ops_at(c, amount)->shape;
-    int64_t count = (int64_t)own.size[d];
+    int64_t count = (int64_t)ops_at(c, amount)->shape.size[d];
     low[d] = node->view.start[d];
     if (step[d] < 0) {
-      ops_view flip = {.start = {0}};
-      for (uint32_t i = 0; i < own.rank; i++) flip.axis[i] = (int16_t)i, flip.step[i] = 1;
-      flip.step[d] = -1;
-      flip.start[d] = count - 1;
-      if (count > 1) amount = ops_view_of(c, amount, &flip, &own);
+      amount = flipped(c, amount, d);
       low[d] += (count - 1) * step[d];
       step[d] = -step[d];
     }
@@ -288,6 +293,12 @@ static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
   ops_node like = {.bounds = OPS_CLAMP, .axis = 1};
   value_id back = scatter(c, &like, 0, zeros, places, ops_reshape(c, amount, &joined));
   ops_flow(g, node->input[1], ops_reshape(c, back, &shape));
+}
+
+/* Of a sum: each element is in the sums from its own on. */
+static void flow_scan(ops_gradient *g, const ops_node *node, value_id amount) {
+  value_id from_end = ops_scan(g->c, (ops_reduce)node->reduce, flipped(g->c, amount, node->axis), node->axis);
+  ops_flow(g, node->input[0], flipped(g->c, from_end, node->axis));
 }
 
 static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount) {

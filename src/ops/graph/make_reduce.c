@@ -1,5 +1,5 @@
-/* make_reduce.c - rows of the kind reduce: sums and products accumulate in a type that holds them, a sequence of one or
- * no values is no reduction, and a NaN is canonical. */
+/* make_reduce.c - rows of the kinds reduce and scan: sums and products accumulate in a type that holds them, a sequence
+ * of one or no values is no reduction, and a NaN is canonical. */
 #include "ops/graph/gradient.h"
 
 #include "atlas/value.h"
@@ -104,4 +104,16 @@ value_id ops_make_reduce(const ops_request *request) {
     case HG_OP_argmax: return reduced(request, OPS_ARGMAX, x, axes, keep);
     default: return any_or_all(request, axes, keep);
   }
+}
+
+value_id ops_make_scan(const ops_request *request) {
+  hg_computation *c = request->c;
+  value_id x = request->inputs[0];
+  atlas_type type = type_of(c, x);
+  ops_shape shape = ops_at(c, x)->shape;
+  int axis = ops_axis_of(request, &request->arguments[0], shape.rank);
+  if (axis < 0) return 0;
+  x = ops_cast(c, x, atlas_is_float(type) ? type : wide_type(type));
+  if (x == 0 || (shape.size[axis] > 1 && ops_count(&shape) > 0)) return ops_scan(c, OPS_SUM, x, (uint32_t)axis);
+  return canonical(c, x);
 }

@@ -177,6 +177,7 @@ value_id ops_broadcast(hg_computation *c, value_id value, const ops_shape *shape
 value_id ops_permute(hg_computation *c, value_id value, const uint32_t *axes);
 value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape);
 value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axes, int keep);
+value_id ops_scan(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axis);
 value_id ops_concatenate(hg_computation *c, value_id a, value_id b, uint32_t axis);
 /* [B,M,K] x [B,K,N], with the computation's numerics. */
 value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type);

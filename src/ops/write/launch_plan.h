@@ -134,6 +134,7 @@ hg_status ops_write_rows(const ops_group *group);     /* reductions along one se
 hg_status ops_write_contract(const ops_group *group); /* one contraction with prologue and epilogue */
 hg_status ops_write_scatter(const ops_group *group);  /* one OPS_SCATTER */
 hg_status ops_write_sort(const ops_group *group);     /* one OPS_SORT and its places */
+hg_status ops_write_scan(const ops_group *group);     /* one OPS_SCAN */
 
 /* A zeroed step behind those in plan->made; it moves when there is another one. NULL: no memory, a failure. */
 ops_step *ops_new_step(ops_plan *plan);
