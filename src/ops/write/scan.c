@@ -9,6 +9,9 @@
  * Along the innermost axis neighbouring lanes have neighbouring elements of a unit, along others the same element of
  * neighbouring lines, so that either way they lie side by side in memory.
  *
+ * A processor's engines keep a block in registers while they scan its lanes (scan.incl), so there sums along memory have
+ * a lane for each element of a chunk, and of lines of a few chunks an element of each.
+ *
  * A line that a block has as a whole takes one launch. Otherwise a launch writes the totals, others scan these, and a
  * last one scans the elements anew from what came before their chunks: an element is read twice and written once. */
 #include "ops/write/fold.h"
@@ -26,6 +29,7 @@ typedef struct scan {
   uint64_t lines;
   atlas_type type; /* in which elements are put together */
   int is_inner;    /* neighbouring elements of a line lie side by side, rather than neighbouring lines */
+  int has_chunks;  /* a block's lanes are a chunk's elements, which scan.incl scans */
 } scan;
 
 /* Lines of so many elements: the node's input, or the totals of what a storage has of them. */
@@ -34,6 +38,7 @@ typedef struct scan_level {
   uint64_t size, chunks;
   uint32_t elements;                            /* a storage that is scanned in place; UINT32_MAX: the input */
   uint32_t bits, lane_bits, unit_bits;          /* of a unit's elements, of its lanes, of a block's units */
+  uint32_t own;                                 /* elements of a lane */
   uint32_t line_bits;                           /* a line has 2^line_bits units of a block, all of them */
   int is_whole;
   uint64_t units;
@@ -62,12 +67,15 @@ typedef struct scan_launch {
 enum { NO_STORAGE = -1 };
 
 static uint32_t lanes_of(const scan_level *v) { return 1u << v->lane_bits; }
-static uint32_t own_of(const scan_level *v) { return 1u << (v->bits - v->lane_bits); }
+static uint32_t own_of(const scan_level *v) { return v->own; }
 static uint32_t units_of(const scan_level *v) { return 1u << v->unit_bits; }
+/* The last block has units that there are not. */
+static int has_rest(const scan_level *v) { return (v->units & (units_of(v) - 1)) != 0; }
 /* From element to element in the tile. */
 static uint32_t step_of(const scan_level *v) { return v->s->is_inner ? 1 : units_of(v); }
 static int is_ragged(const scan_level *v) {
-  return v->size != (v->is_whole ? UINT64_C(1) << (v->line_bits + v->bits) : v->chunks << v->bits);
+  uint64_t units = v->is_whole ? UINT64_C(1) << v->line_bits : v->chunks;
+  return v->size != ((uint64_t)v->own << v->lane_bits) * units;
 }
 
 static uint16_t fresh(scan_launch *l) { return ops_register(&l->code); }
@@ -100,6 +108,12 @@ static uint16_t split_lane(scan_launch *l) {
   const scan_level *v = l->level;
   uint16_t low = fresh(l), high = fresh(l);
   uint32_t low_bits = l->s->is_inner ? v->lane_bits : v->unit_bits;
+  if (l->s->has_chunks) {
+    l->in_unit = ATLAS_REG_BLOCK_LANE;
+    release(l, high);
+    atlas_emit(l->b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(low), atlas_bits(0));
+    return low;
+  }
   emit(l, ATLAS_OP_and, ATLAS_u32, low, ATLAS_REG_BLOCK_LANE, atlas_bits((1u << low_bits) - 1));
   emit(l, ATLAS_OP_shr, ATLAS_u32, high, ATLAS_REG_BLOCK_LANE, atlas_bits(low_bits));
   l->in_unit = l->s->is_inner ? low : high;
@@ -130,7 +144,7 @@ static void find_line(scan_launch *l) {
   else divide_unit(l, l->s->lines, l->chunk, l->line);
 }
 
-/* Predicate IS_THERE: there is such a unit. */
+/* Predicate IS_THERE, of what has a rest: there is such a unit. */
 static void find_unit(scan_launch *l, uint16_t in_block) {
   const scan_level *v = l->level;
   uint16_t block = ops_launch_coordinate(&l->code, ATLAS_COORD_BLOCK_X), wide = fresh(l);
@@ -139,10 +153,11 @@ static void find_unit(scan_launch *l, uint16_t in_block) {
   convert(l, ATLAS_i64, wide, ATLAS_u32, in_block);
   emit(l, ATLAS_OP_shl, ATLAS_i64, l->unit, l->unit, atlas_bits(v->unit_bits));
   emit(l, ATLAS_OP_add, ATLAS_i64, l->unit, l->unit, atlas_reg(wide));
-  atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_THERE), atlas_reg(l->unit), scalar(l, v->units));
-  emit(l, ATLAS_OP_min, ATLAS_i64, l->unit, l->unit, scalar(l, v->units - 1));
   release(l, wide);
   release(l, block);
+  if (!has_rest(v)) return;
+  atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_THERE), atlas_reg(l->unit), scalar(l, v->units));
+  emit(l, ATLAS_OP_min, ATLAS_i64, l->unit, l->unit, scalar(l, v->units - 1));
 }
 
 /* The lane's place along the axis. */
@@ -153,8 +168,9 @@ static void find_first(scan_launch *l) {
   emit(l, ATLAS_OP_shl, ATLAS_i64, l->left, l->chunk, atlas_bits(v->bits));
   emit(l, ATLAS_OP_add, ATLAS_i64, l->first, l->first, atlas_reg(l->left));
   atlas_emit(l->b, ATLAS_OP_sub, ATLAS_i64, 3, atlas_reg(l->left), scalar(l, v->size), atlas_reg(l->first));
-  atlas_emit(l->b, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(l->left), atlas_pred(IS_THERE), atlas_reg(l->left),
-             atlas_int_const(ATLAS_i64, 0));
+  if (has_rest(v))
+    atlas_emit(l->b, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(l->left), atlas_pred(IS_THERE), atlas_reg(l->left),
+               atlas_int_const(ATLAS_i64, 0));
 }
 
 /* Where the lane's element 0 is in the tile: units stand one after the other, or their elements side by side; before
@@ -162,7 +178,7 @@ static void find_first(scan_launch *l) {
 static void begin_tile(scan_launch *l, uint16_t in_block) {
   const scan_level *v = l->level;
   uint32_t lanes = lanes_of(v), of_unit = (1u << v->bits) + lanes, step = step_of(v);
-  if (v->lane_bits == 0) return;
+  if (v->lane_bits == 0 || l->s->has_chunks) return;
   uint16_t none = fresh(l);
   l->tile = atlas_builder_shared(l->b, "tile", l->s->type, of_unit << v->unit_bits);
   l->at = fresh(l);
@@ -278,8 +294,7 @@ static void write_element(scan_launch *l, uint32_t w) {
 static void write_elements(scan_launch *l) {
   const scan_level *v = l->level;
   uint32_t done = atlas_builder_label(l->b, NULL);
-  int has_more = (v->units & (units_of(v) - 1)) != 0;
-  if (has_more && !is_ragged(v)) atlas_emit_branch(l->b, IS_THERE, 1, done);
+  if (has_rest(v) && !is_ragged(v)) atlas_emit_branch(l->b, IS_THERE, 1, done);
   for (uint32_t w = 0; w < own_of(v); w++) {
     if (is_ragged(v)) {
       atlas_emit(l->b, ATLAS_OP_set_gt, ATLAS_i64, 3, atlas_pred(IS_STORED), atlas_reg(l->left),
@@ -316,6 +331,36 @@ static void scan_unit(scan_launch *l) {
   release(l, left);
 }
 
+/* A lane has an element of each chunk. */
+static void scan_chunks(scan_launch *l) {
+  uint32_t count = own_of(l->level);
+  uint16_t total[MOST_OWN];
+  for (uint32_t w = 0; w < count; w++) {
+    combine(l, identity(l), l->element[w]);
+    atlas_emit(l->b, ATLAS_OP_scan_incl, l->s->type, 2, atlas_reg(l->element[w]), atlas_reg(l->element[w]));
+  }
+  if (count == 1) return;
+  uint16_t totals = atlas_builder_shared(l->b, "totals", l->s->type, count);
+  uint32_t others = atlas_builder_label(l->b, NULL);
+  atlas_emit(l->b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_STORED), atlas_reg(ATLAS_REG_BLOCK_LANE),
+             atlas_bits(CHUNK - 1));
+  atlas_emit_branch(l->b, IS_STORED, 1, others);
+  for (uint32_t w = 0; w + 1 < count; w++)
+    atlas_emit(l->b, ATLAS_OP_sts, l->s->type, 2, atlas_mem(totals, w), atlas_reg(l->element[w]));
+  atlas_builder_place(l->b, others);
+  barrier(l);
+  for (uint32_t w = 0; w + 1 < count; w++) {
+    total[w] = fresh(l);
+    atlas_emit(l->b, ATLAS_OP_lds, l->s->type, 2, atlas_reg(total[w]), atlas_mem(totals, w));
+  }
+  for (uint32_t apart = 1; apart + 1 < count; apart *= 2)
+    for (uint32_t w = count - 1; w-- > apart;) combine(l, atlas_reg(total[w - apart]), total[w]);
+  for (uint32_t w = 0; w + 1 < count; w++) {
+    combine(l, atlas_reg(total[w]), l->element[w + 1]);
+    release(l, total[w]);
+  }
+}
+
 /* Where all lanes but the last one of each unit go. */
 static uint32_t skip_but_last(scan_launch *l) {
   uint32_t others = atlas_builder_label(l->b, NULL);
@@ -333,7 +378,7 @@ static void carry_on(scan_launch *l, atlas_operand carry) {
 static void carry_in_block(scan_launch *l) {
   const scan_level *v = l->level;
   uint32_t of_line = 1u << v->line_bits;
-  if (of_line == 1) return;
+  if (of_line == 1) return; /* or a lane has elements of all of them */
   uint16_t totals = atlas_builder_shared(l->b, "totals", l->s->type, 2u << v->unit_bits);
   uint16_t at = fresh(l), total = fresh(l), left = fresh(l), line = fresh(l);
   emit(l, ATLAS_OP_shr, ATLAS_u32, at, ATLAS_REG_BLOCK_LANE, atlas_bits(v->lane_bits));
@@ -376,7 +421,7 @@ static void carry_from_memory(scan_launch *l) {
 
 static void write_total(scan_launch *l) {
   uint32_t absent = atlas_builder_label(l->b, NULL), others = skip_but_last(l);
-  atlas_emit_branch(l->b, IS_THERE, 1, absent);
+  if (has_rest(l->level)) atlas_emit_branch(l->b, IS_THERE, 1, absent);
   atlas_emit(l->b, ATLAS_OP_stg, l->s->type, 2, atlas_mem_reg(ops_buffer_of(&l->code, l->totals), l->unit, 0),
              atlas_reg(l->element[own_of(l->level) - 1]));
   atlas_builder_place(l->b, absent);
@@ -429,7 +474,8 @@ static hg_status write_launch(const scan_level *v, uint32_t totals, int what) {
     begin_lanes(&l);
     if (is_input(v)) split_line(&l);
     for (uint32_t w = 0; w < own_of(v); w++) read_element(&l, w);
-    scan_unit(&l);
+    if (v->s->has_chunks) scan_chunks(&l);
+    else scan_unit(&l);
     if (what == SCANS) carry_in_block(&l);
     if (what == SCANS_ON) carry_from_memory(&l);
     if (what == TOTALS) write_total(&l);
@@ -454,12 +500,20 @@ static uint64_t room_of(const scan_level *v, uint32_t unit_bits) {
   return (tile + 2) * atlas_bytes(v->s->type) << unit_bits;
 }
 
+static void choose_chunks(scan_level *v) {
+  v->is_whole = v->chunks <= OPS_SCAN_CHUNKS;
+  v->own = v->is_whole ? (uint32_t)v->chunks : 1;
+  v->lane_bits = v->bits = least(bits_for(v->size), CHUNK_BITS);
+  v->units = v->s->lines * (v->is_whole ? 1 : v->chunks);
+}
+
 static void choose_lanes(scan_level *v) {
   const scan *s = v->s;
   uint32_t units = bits_for(s->is_inner ? v->chunks : 1);
   v->bits = least(bits_for(v->size), CHUNK_BITS);
   v->lane_bits = s->is_inner ? least(v->bits, OPS_SCAN_LANE_BITS)
                              : v->bits - least(v->bits, OPS_SCAN_OWN_BITS);
+  v->own = 1u << (v->bits - v->lane_bits);
   v->is_whole = v->chunks == 1 || (s->is_inner && units + v->lane_bits <= OPS_SCAN_MOST_BITS &&
                                    room_of(v, units) <= OPS_SCAN_BYTES);
   v->line_bits = v->is_whole ? units : 0;
@@ -474,7 +528,8 @@ static void choose_lanes(scan_level *v) {
 static hg_status write_level(const scan *s, uint32_t elements, uint64_t size) {
   scan_level v = {.s = s, .size = size, .chunks = (size + CHUNK - 1) >> CHUNK_BITS, .elements = elements};
   uint32_t totals;
-  choose_lanes(&v);
+  if (s->has_chunks) choose_chunks(&v);
+  else choose_lanes(&v);
   if (v.is_whole) return write_launch(&v, (uint32_t)NO_STORAGE, SCANS);
   HG_TRY(ops_add_temporary(s->group->plan, s->type, v.units, &totals));
   HG_TRY(write_launch(&v, totals, TOTALS));
@@ -491,6 +546,7 @@ hg_status ops_write_scan(const ops_group *group) {
   if (s.type == ATLAS_f16 || s.type == ATLAS_bf16) s.type = ATLAS_f32;
   for (uint32_t i = s.axis + 1; i < s.shape.rank; i++) inner *= s.shape.size[i];
   s.is_inner = inner < OPS_SCAN_INNER;
+  s.has_chunks = !group->plan->for_gpu && s.is_inner && s.node->reduce == OPS_SUM;
   s.lines = ops_count(&s.shape) / s.shape.size[s.axis];
   return write_level(&s, (uint32_t)NO_STORAGE, s.shape.size[s.axis]);
 }
