@@ -9,8 +9,8 @@
  * Along the innermost axis neighbouring lanes have neighbouring elements of a unit, along others the same element of
  * neighbouring lines, so that either way they lie side by side in memory.
  *
- * A processor's engines keep a block in registers while they scan its lanes (scan.incl), so there sums along memory have
- * a lane for each element of a chunk, and of lines of a few chunks an element of each.
+ * A processor's engines keep a block in registers while they scan its lanes (scan.incl), so there sums along memory
+ * have a lane for each element of a chunk, and of lines of a few chunks an element of each.
  *
  * A line that a block has as a whole takes one launch. Otherwise a launch writes the totals, others scan these, and a
  * last one scans the elements anew from what came before their chunks: an element is read twice and written once. */
