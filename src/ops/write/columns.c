@@ -364,7 +364,7 @@ static void write_block(column_block *c, row_parts *parts) {
   else store_results(c);
 }
 
-hg_status ops_columns_write(row_group *g, ops_step *step, row_parts *parts) {
+hg_status ops_columns_write(row_group *g, row_parts *parts) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   column_block *c = hg_allocate(allocator, 1, sizeof *c);
   if (c == NULL) return hg_fail_memory("a block of columns", sizeof *c);
@@ -374,15 +374,15 @@ hg_status ops_columns_write(row_group *g, ops_step *step, row_parts *parts) {
   c->own = g->row_rank - 1;
   ops_columns_choose_shape(c);
   uint32_t lanes = k->layout.lanes * c->groups;
-  hg_status status = ops_block_begin(k, g, step, "columns");
+  hg_status status = ops_block_begin(k, g, "columns");
   if (status == HG_OK) {
     parts->is_across = 1;
     if (c->chunks > 1) status = ops_block_add_parts(k, parts, c->chunks);
     if (k->code.status == HG_OK) k->code.status = status;
     write_block(c, parts);
     status = ops_block_end(k, c->tiles * (g->rows / c->inner), c->chunks, lanes, 1);
+    k->code.step->kind = "columns";
   }
-  step->kind = "columns";
   hg_release(allocator, c);
   return status;
 }

@@ -105,7 +105,7 @@ static hg_status begin_group(row_group *top, const row_group *g, const row_betwe
   return ops_row_group_finish(top, top->row_rank);
 }
 
-static hg_status write_top(row_group *top, const row_group *g, ops_step *step, const row_parts *parts) {
+static hg_status write_top(row_group *top, const row_group *g, const row_parts *parts) {
   row_between between;
   ops_layout layout;
   memset(&between, 0, sizeof between);
@@ -113,10 +113,10 @@ static hg_status write_top(row_group *top, const row_group *g, ops_step *step, c
   HG_TRY(begin_group(top, g, &between));
   if (!ops_rows_held_layout(top, &layout) || layout.lanes != 1)
     return hg_fail(HG_UNSUPPORTED, "long columns of many values");
-  return ops_rows_held(top, step, &layout);
+  return ops_rows_held(top);
 }
 
-hg_status ops_columns_top(row_group *g, ops_step *step, row_parts *parts) {
+hg_status ops_columns_top(row_group *g, row_parts *parts) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   uint64_t lanes = lanes_of(g);
   row_group *top = hg_allocate(allocator, 1, sizeof *top);
@@ -124,7 +124,7 @@ hg_status ops_columns_top(row_group *g, ops_step *step, row_parts *parts) {
   hg_status status = HG_OK;
   for (uint32_t i = 0; i < g->reduction_count && status == HG_OK; i++)
     status = ops_add_temporary(g->group->plan, g->reductions[i].type, g->rows * lanes, &parts->values[i]);
-  if (status == HG_OK) status = write_top(top, g, step, parts);
+  if (status == HG_OK) status = write_top(top, g, parts);
   ops_row_group_end(top);
   hg_release(allocator, top);
   parts->count = lanes;

@@ -7,7 +7,9 @@
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
 
-hg_status ops_block_begin(row_block *k, row_group *g, ops_step *step, const char *name) {
+hg_status ops_block_begin(row_block *k, row_group *g, const char *name) {
+  ops_step *step = ops_new_step(g->group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
   k->g = g;
   k->forgotten = column_bits(g);
   memset(k->bound, 0xff, sizeof k->bound);

@@ -61,8 +61,8 @@ static inline void row_branch(row_block *k, atlas_op op, uint16_t a, atlas_opera
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
 
-/* Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
-hg_status ops_block_begin(row_block *k, row_group *g, ops_step *step, const char *name);
+/* In a step of its own. Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
+hg_status ops_block_begin(row_block *k, row_group *g, const char *name);
 /* So many blocks along x and y, and lanes of each; of one lane each they are a linear launch. */
 hg_status ops_block_end(row_block *k, uint64_t blocks_x, uint64_t blocks_y, uint32_t lanes_x, uint32_t lanes_y);
 

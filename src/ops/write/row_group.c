@@ -57,11 +57,15 @@ static int same_shape(const ops_shape *a, const ops_shape *b) {
 
 static hg_status unsupported(const char *why) { return hg_fail(HG_UNSUPPORTED, "reductions in one launch: %s", why); }
 
+static void index_of_full(const row_group *g, const space_map *map, ops_form *index) {
+  memset(index, 0, HG_MAX_RANK * sizeof *index);
+  for (uint32_t d = 0; d < g->full.rank; d++) index[d].factor[map->place[d]] = 1;
+}
+
 static hg_status add_reductions(row_group *g, const space_map *map) {
   const hg_computation *c = g->group->computation;
   ops_form index[HG_MAX_RANK];
-  memset(index, 0, sizeof index);
-  for (uint32_t d = 0; d < g->full.rank; d++) index[d].factor[map->place[d]] = 1;
+  index_of_full(g, map, index);
   for (uint32_t i = 0; i < g->group->node_count; i++) {
     const ops_node *node = ops_at(c, g->group->nodes[i]);
     if (node->kind != OPS_REDUCE) continue;
@@ -220,25 +224,36 @@ hg_status ops_row_group_finish(row_group *g, uint32_t kept) {
   return HG_OK;
 }
 
-hg_status ops_row_group_begin(row_group *g, const ops_group *group) {
+/* Rows of the elements of `full`, or of parts of them. */
+static space_map begin_group(row_group *g, const ops_group *group, const ops_shape *full, uint32_t axes,
+                             const row_parts *parts) {
+  space_map map = map_space(full, axes);
   memset(g, 0, sizeof *g);
   g->group = group;
-  uint32_t first = 0;
-  while (first < group->node_count && ops_at(group->computation, group->nodes[first])->kind != OPS_REDUCE) first++;
-  ops_shape none = {.rank = 0};
-  ops_terms_begin(&g->terms, group, &none);
-  if (first == group->node_count) return unsupported("there is none");
-  const ops_node *node = ops_at(group->computation, group->nodes[first]);
-  g->full = ops_at(group->computation, node->input[0])->shape;
-  g->axes = node->axes;
-  space_map map = map_space(&g->full, g->axes);
-  ops_terms_begin(&g->terms, group, &map.space);
+  g->full = *full, g->axes = axes;
   g->rows = g->columns = 1;
-  for (uint32_t d = 0; d < g->full.rank; d++) {
-    uint64_t *count = g->axes >> d & 1 ? &g->columns : &g->rows;
-    *count *= g->full.size[d];
+  for (uint32_t d = 0; d < full->rank; d++) *(axes >> d & 1 ? &g->columns : &g->rows) *= full->size[d];
+  if (parts != NULL) {
+    g->columns = parts->count;
+    map.space.rank = map.kept + 1;
+    map.space.size[map.kept] = parts->count;
   }
+  ops_terms_begin(&g->terms, group, &map.space);
   form_row_number(g, &map);
+  return map;
+}
+
+hg_status ops_row_group_begin(row_group *g, const ops_group *group) {
+  const hg_computation *c = group->computation;
+  const ops_shape none = {.rank = 0};
+  uint32_t first = 0;
+  while (first < group->node_count && ops_at(c, group->nodes[first])->kind != OPS_REDUCE) first++;
+  if (first == group->node_count) {
+    begin_group(g, group, &none, 0, NULL);
+    return unsupported("there is none");
+  }
+  const ops_node *node = ops_at(c, group->nodes[first]);
+  space_map map = begin_group(g, group, &ops_at(c, node->input[0])->shape, node->axes, NULL);
   HG_TRY(add_reductions(g, &map));
   HG_TRY(add_results(g, &map));
   return ops_row_group_finish(g, map.kept);
@@ -262,45 +277,40 @@ static hg_status add_between(row_group *g, const space_map *map) {
 }
 
 /* Results of earlier stages lie in storages, by the row's number. */
-static hg_status read_between(row_group *g, const row_group *whole, const row_between *between) {
+static hg_status read_between(row_group *g, const row_between *between) {
   HG_TRY(find_bounds(g));
   for (uint32_t i = 0; i < g->reduction_count; i++) {
-    uint32_t at = 0;
-    while (whole->reductions[at].value != g->reductions[i].value) at++;
     if (g->reductions[i].bound == 0) continue;
     ops_term *term = ops_term_at(&g->terms, g->reductions[i].bound);
     term->kind = TERM_LOAD;
-    term->storage = between->storage[at];
+    term->storage = between->storage[i];
   }
   return HG_OK;
 }
 
+/* The same reduction, of which nothing else is known. */
+static row_reduction *add_same(row_group *g, const row_reduction *of) {
+  row_reduction *r = &g->reductions[g->reduction_count++];
+  *r = (row_reduction){.value = of->value, .reduce = of->reduce, .type = of->type};
+  return r;
+}
+
 hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between) {
-  const hg_computation *c = whole->group->computation;
   int is_last = stage + 1 == whole->stage_count;
-  memset(g, 0, sizeof *g);
-  g->group = whole->group;
-  g->full = whole->full, g->axes = whole->axes;
-  g->rows = whole->rows, g->columns = whole->columns;
-  space_map map = map_space(&g->full, g->axes);
-  ops_terms_begin(&g->terms, g->group, &map.space);
-  form_row_number(g, &map);
+  space_map map = begin_group(g, whole->group, &whole->full, whole->axes, NULL);
   ops_form index[HG_MAX_RANK];
-  memset(index, 0, sizeof index);
-  for (uint32_t d = 0; d < g->full.rank; d++) index[d].factor[map.place[d]] = 1;
+  index_of_full(g, &map, index);
   row_reduction own[ROWS_MOST_REDUCTIONS];
   uint32_t count = 0;
   for (uint32_t i = 0; i < whole->reduction_count; i++) {
-    row_reduction *r = &g->reductions[g->reduction_count++];
-    *r = (row_reduction){
-        .value = whole->reductions[i].value, .reduce = whole->reductions[i].reduce, .type = whole->reductions[i].type};
+    row_reduction *r = add_same(g, &whole->reductions[i]);
     if (whole->reductions[i].stage != stage) continue;
-    HG_TRY(ops_term_of(&g->terms, ops_at(c, r->value)->input[0], index, &r->input));
+    HG_TRY(ops_term_of(&g->terms, ops_at(g->group->computation, r->value)->input[0], index, &r->input));
     own[count] = *r;
     g->of_whole[count++] = i;
   }
   if (is_last) HG_TRY(add_results(g, &map));
-  HG_TRY(read_between(g, whole, between));
+  HG_TRY(read_between(g, between));
   memcpy(g->reductions, own, count * sizeof own[0]);
   g->reduction_count = count;
   g->between = between;
@@ -309,24 +319,12 @@ hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t 
 }
 
 hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts) {
-  memset(g, 0, sizeof *g);
-  g->group = whole->group;
-  g->full = whole->full, g->axes = whole->axes;
-  g->rows = whole->rows, g->columns = parts->count;
-  space_map map = map_space(&g->full, g->axes);
-  map.space.rank = map.kept + 1;
-  map.space.size[map.kept] = parts->count;
-  ops_terms_begin(&g->terms, g->group, &map.space);
-  form_row_number(g, &map);
+  space_map map = begin_group(g, whole->group, &whole->full, whole->axes, parts);
   ops_form form = g->row_number;
   for (uint32_t i = 0; i < map.kept && !parts->is_across; i++) form.factor[i] *= (int64_t)parts->count;
   form.factor[map.kept] = parts->is_across ? (int64_t)g->rows : 1;
-  g->reduction_count = whole->reduction_count;
-  for (uint32_t i = 0; i < g->reduction_count; i++) {
-    row_reduction *r = &g->reductions[i];
-    r->value = whole->reductions[i].value;
-    r->reduce = whole->reductions[i].reduce;
-    r->type = whole->reductions[i].type;
+  for (uint32_t i = 0; i < whole->reduction_count; i++) {
+    row_reduction *r = add_same(g, &whole->reductions[i]);
     HG_TRY(ops_load_of(&g->terms, parts->values[i], (atlas_type)r->type, &form, &r->input));
     if (row_is_place(r)) HG_TRY(ops_load_of(&g->terms, parts->places[i], ATLAS_i64, &form, &r->place));
   }

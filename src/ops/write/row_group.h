@@ -96,31 +96,31 @@ uint32_t ops_row_element_bytes(const row_group *g);
 /* ---- ways ------------------------------------------------------------------------------------------------------ */
 
 /* One block a row, held in registers; in loops over chunks, read once for each stage. */
-hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout);
-hg_status ops_rows_loop(row_group *g, ops_step *step);
+int ops_rows_held_layout(const row_group *g, ops_layout *layout); /* 0: it cannot be held */
+hg_status ops_rows_held(row_group *g);
+hg_status ops_rows_loop(row_group *g);
 int ops_rows_loop_can(const row_group *g);
 int ops_rows_loop_pays(const row_group *g); /* even where a block could hold the row */
 /* The same with a part of the row in shared memory, and the rest read to and fro. */
-hg_status ops_rows_shared(row_group *g, ops_step *step);
+hg_status ops_rows_shared(row_group *g);
 int ops_rows_shared_can(const row_group *g);
 /* A block for each chunk of each row; its results are the parts. */
 uint32_t ops_row_part_storages(const row_group *g);
 int ops_rows_parts_can(const row_group *g);
-hg_status ops_rows_parts(row_group *g, ops_step *step, row_parts *parts);
-int ops_rows_held_layout(const row_group *g, ops_layout *layout);
+hg_status ops_rows_parts(row_group *g, row_parts *parts);
 
 /* Results without reductions: a block for each chunk of each row, for those of each column. */
 int ops_rows_behind_can(const row_group *g);
-hg_status ops_rows_behind(row_group *g, ops_step *step);
+hg_status ops_rows_behind(row_group *g);
 /* The same: an element, or a row, a lane. */
-hg_status ops_rows_map(row_group *g, ops_step *step, int full);
+hg_status ops_rows_map(row_group *g, int full);
 
 /* Lanes along rows, where those lie side by side in memory; parts->count is 0 where there are none. */
 int ops_columns_lie_apart(const row_group *g); /* and neighbouring rows side by side */
 int ops_columns_can(const row_group *g);
-hg_status ops_columns_write(row_group *g, ops_step *step, row_parts *parts);
+hg_status ops_columns_write(row_group *g, row_parts *parts);
 /* The top bits of long columns in a step of their own, on a processor. */
 int ops_columns_top_can(const row_group *g);
-hg_status ops_columns_top(row_group *g, ops_step *step, row_parts *parts);
+hg_status ops_columns_top(row_group *g, row_parts *parts);
 
 #endif

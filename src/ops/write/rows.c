@@ -8,49 +8,36 @@ static int has_few_rows(const row_group *g) {
   return g->rows < (g->group->plan->for_gpu ? OPS_FEW_ROWS_GPU : OPS_FEW_ROWS_PROCESSOR);
 }
 
+static int is_of_a_lane(const row_group *g) {
+  ops_layout layout;
+  return ops_rows_held_layout(g, &layout) && layout.lanes == 1;
+}
+
+static int is_held(const row_group *g) {
+  ops_layout layout;
+  return ops_rows_held_layout(g, &layout);
+}
+
 /* Blocks that are spread fill a GPU by fewer rows. */
-static int has_few_blocks(const row_group *g, const ops_layout *layout) {
-  return has_few_rows(g) && (layout->chunks == 0 || g->rows * layout->chunks < OPS_FEW_CHUNKS_GPU);
-}
-
-static hg_status write_rows(row_group *g);
-
-/* The step that is being written; other steps come behind it. */
-static ops_step *last_step(const row_group *g) {
-  const hg_array *made = &g->group->plan->made;
-  return (ops_step *)made->data + made->count - 1;
-}
-
-typedef hg_status parts_writer(row_group *g, ops_step *step, row_parts *parts);
-
-/* The last step for parts of rows, and the steps that fold those. */
-static hg_status write_parts(row_group *g, parts_writer *write) {
-  row_parts parts;
-  size_t own = g->group->plan->made.count - 1;
-  memset(&parts, 0, sizeof parts);
-  HG_TRY(write(g, last_step(g), &parts));
-  if (parts.count == 0) return HG_OK;
-  row_group *rest = hg_allocate(&g->group->plan->allocator, 1, sizeof *rest);
-  if (rest == NULL) return hg_fail_memory("a group that reduces", sizeof *rest);
-  hg_status status = ops_row_group_of_parts(rest, g, &parts);
-  if (status == HG_OK) status = write_rows(rest);
-  ops_row_group_end(rest);
-  hg_release(&g->group->plan->allocator, rest);
-  if (status != HG_UNSUPPORTED) return status;
-  ops_drop_steps(g->group->plan, own); /* another way may do it */
-  return ops_new_step(g->group->plan) != NULL ? status : HG_OUT_OF_MEMORY;
+static int has_few_blocks(const row_group *g) {
+  ops_layout layout;
+  ops_rows_held_layout(g, &layout);
+  return has_few_rows(g) && (layout.chunks == 0 || g->rows * layout.chunks < OPS_FEW_CHUNKS_GPU) &&
+         ops_rows_parts_can(g);
 }
 
 /* Each stage in a launch of its own, or two, is quicker where rows are neither held nor lie side by side in cache, and
  * where few blocks would have all of the work. Loops that store are slow on a processor. */
-static int has_stages_apart(const row_group *g, int is_held) {
+static int has_stages_apart(const row_group *g) {
   if ((!ops_row_has_full_results(g) && g->stage_count == 2) || g->reduction_count == 0 || g->rows == 0) return 0;
   if (g->reduction_count > ROWS_MOST_PARTS) return 0;
   if (ops_columns_lie_apart(g)) return g->columns > OPS_CHUNK || !g->group->plan->for_gpu;
   if (g->columns <= OPS_CHUNK) return 0;
-  return (is_held ? g->rows < OPS_FEW_ROWS_HELD : has_few_rows(g)) ||
-         (!is_held && (g->group->plan->for_gpu || !ops_rows_loop_can(g)));
+  if (is_held(g)) return g->rows < OPS_FEW_ROWS_HELD;
+  return has_few_rows(g) || g->group->plan->for_gpu || !ops_rows_loop_can(g);
 }
+
+static hg_status write_rows(row_group *g);
 
 static hg_status add_between(const row_group *g, row_between *between) {
   ops_plan *plan = g->group->plan;
@@ -68,10 +55,8 @@ static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage,
     int wanted = 0;
     for (uint32_t i = 0; i < own->result_count; i++) wanted |= own->results[i].is_full == full;
     if (!wanted) continue;
-    ops_step *step = ops_new_step(g->group->plan);
-    if (step == NULL) return HG_OUT_OF_MEMORY;
     int by_chunks = full && !ops_columns_lie_apart(g) && ops_rows_behind_can(own);
-    HG_TRY(by_chunks ? ops_rows_behind(own, step) : ops_rows_map(own, step, full));
+    HG_TRY(by_chunks ? ops_rows_behind(own) : ops_rows_map(own, full));
   }
   return HG_OK;
 }
@@ -91,24 +76,48 @@ static hg_status write_stages(row_group *g) {
   return status;
 }
 
-/* What one way cannot do, for want of registers, another one can. */
+/* The steps that fold parts of rows. */
+static hg_status fold_parts(const row_group *g, const row_parts *parts) {
+  row_group *rest = hg_allocate(&g->group->plan->allocator, 1, sizeof *rest);
+  if (rest == NULL) return hg_fail_memory("a group that reduces", sizeof *rest);
+  hg_status status = ops_row_group_of_parts(rest, g, parts);
+  if (status == HG_OK) status = write_rows(rest);
+  ops_row_group_end(rest);
+  hg_release(&g->group->plan->allocator, rest);
+  return status;
+}
+
+typedef struct row_layout {
+  int (*can)(const row_group *g);
+  hg_status (*write)(row_group *g);
+  hg_status (*write_parts)(row_group *g, row_parts *parts);
+} row_layout;
+
+static const row_layout layouts[] = {
+#define OPS_LAYOUT(id, can, write, places, measured) {can, write, NULL},
+#define OPS_LAYOUT_OF_PARTS(id, can, write, places, measured) {can, NULL, write},
+#include "ops/write/layouts.def"
+#undef OPS_LAYOUT
+#undef OPS_LAYOUT_OF_PARTS
+};
+
+static hg_status write_by(row_group *g, const row_layout *layout) {
+  row_parts parts;
+  memset(&parts, 0, sizeof parts);
+  if (layout->write != NULL) return layout->write(g);
+  HG_TRY(layout->write_parts(g, &parts));
+  return parts.count > 0 ? fold_parts(g, &parts) : HG_OK;
+}
+
 static hg_status write_rows(row_group *g) {
-  ops_layout layout;
-  hg_status status = HG_UNSUPPORTED;
-  int fits = ops_rows_held_layout(g, &layout), loops = ops_rows_loop_pays(g);
-  if (ops_new_step(g->group->plan) == NULL) return HG_OUT_OF_MEMORY;
-  if (fits && layout.lanes == 1) status = ops_rows_held(g, last_step(g), &layout);
-  if (status == HG_UNSUPPORTED && !fits && ops_rows_shared_can(g)) status = ops_rows_shared(g, last_step(g));
-  if (status == HG_UNSUPPORTED && has_stages_apart(g, fits)) return write_stages(g);
-  if (status == HG_UNSUPPORTED && ops_columns_top_can(g)) status = write_parts(g, ops_columns_top);
-  if (status == HG_UNSUPPORTED && ops_columns_can(g)) status = write_parts(g, ops_columns_write);
-  if (status == HG_UNSUPPORTED && has_few_blocks(g, &layout) && ops_rows_parts_can(g))
-    return write_parts(g, ops_rows_parts);
-  if (status == HG_UNSUPPORTED && loops) status = ops_rows_loop(g, last_step(g));
-  if (status == HG_UNSUPPORTED && fits && layout.lanes > 1) status = ops_rows_held(g, last_step(g), &layout);
-  if (status == HG_UNSUPPORTED && ops_rows_loop_can(g)) status = ops_rows_loop(g, last_step(g));
-  if (status == HG_UNSUPPORTED && ops_rows_parts_can(g)) status = write_parts(g, ops_rows_parts);
-  if (status != HG_UNSUPPORTED) return status;
+  ops_plan *plan = g->group->plan;
+  for (uint32_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+    size_t made = plan->made.count;
+    if (!layouts[i].can(g)) continue;
+    hg_status status = write_by(g, &layouts[i]);
+    if (status != HG_UNSUPPORTED) return status;
+    ops_drop_steps(plan, made);
+  }
   return hg_fail(HG_UNSUPPORTED, "reductions in one launch: rows of %llu elements", (unsigned long long)g->columns);
 }
 

@@ -399,26 +399,28 @@ static void write_program(held_row *h, stage_parts *parts, uint16_t *held) {
   write_stages(h, parts);
 }
 
-hg_status ops_rows_held(row_group *g, ops_step *step, const ops_layout *layout) {
+hg_status ops_rows_held(row_group *g) {
   const hg_allocator *allocator = &g->group->plan->allocator;
-  uint32_t count = g->held_count * elements_of(layout) * layout->rows, rows = layout->rows;
+  ops_layout layout;
+  ops_rows_held_layout(g, &layout);
+  uint32_t count = g->held_count * elements_of(&layout) * layout.rows, rows = layout.rows;
   held_row *h = hg_allocate(allocator, 1, sizeof *h);
   stage_parts *parts = hg_allocate(allocator, 1, sizeof *parts);
   uint16_t *held = hg_allocate(allocator, count + 1, sizeof *held);
   hg_status status = HG_OK;
   if (h == NULL || parts == NULL || held == NULL) status = hg_fail_memory("the registers of a row", count);
   if (status == HG_OK) {
-    h->k.layout = *layout;
+    h->k.layout = layout;
     h->k.set_element = set_element;
     memset(held, 0xff, count * sizeof *held);
-    status = ops_block_begin(&h->k, g, step, "rows");
+    status = ops_block_begin(&h->k, g, "rows");
   }
   if (status == HG_OK) {
     write_program(h, parts, held);
     for (uint32_t i = 0; i < h->row_term_count; i++)
       ops_term_at(&g->terms, h->row_terms[i].term)->kind = h->row_terms[i].kind;
-    status = ops_block_end(&h->k, (g->rows + rows - 1) / rows, 1, layout->chunks > 0 ? layout->chunks : layout->lanes,
-                           layout->chunks > 0 ? layout->lanes : 1);
+    status = ops_block_end(&h->k, (g->rows + rows - 1) / rows, 1, layout.chunks > 0 ? layout.chunks : layout.lanes,
+                           layout.chunks > 0 ? layout.lanes : 1);
   }
   hg_release(allocator, h);
   hg_release(allocator, parts);

@@ -201,13 +201,13 @@ int ops_rows_loop_pays(const row_group *g) {
   return 1;
 }
 
-static hg_status begin(loop_row **out, row_group *g, ops_step *step, const char *name) {
+static hg_status begin(loop_row **out, row_group *g, const char *name) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   loop_row *l = hg_allocate(allocator, 1, sizeof *l);
   if (l == NULL) return hg_fail_memory("a loop over rows", sizeof *l);
   l->k.layout = chunk_layout(g);
   l->k.set_element = set_element;
-  hg_status status = ops_block_begin(&l->k, g, step, name);
+  hg_status status = ops_block_begin(&l->k, g, name);
   if (status == HG_OK) *out = l;
   else hg_release(allocator, l);
   return status;
@@ -220,9 +220,9 @@ static hg_status end(loop_row *l, uint64_t blocks) {
   return status;
 }
 
-hg_status ops_rows_loop(row_group *g, ops_step *step) {
+hg_status ops_rows_loop(row_group *g) {
   loop_row *l = NULL;
-  HG_TRY(begin(&l, g, step, "long_rows"));
+  HG_TRY(begin(&l, g, "long_rows"));
   ops_block_set_row(&l->k, ops_index_of(&l->k.code, ATLAS_REG_BLOCK_INDEX));
   write_stages(l);
   return end(l, g->rows);
@@ -297,9 +297,9 @@ static void store_parts(row_block *k, uint16_t block, const row_parts *parts) {
   atlas_builder_place(b, done);
 }
 
-hg_status ops_rows_parts(row_group *g, ops_step *step, row_parts *parts) {
+hg_status ops_rows_parts(row_group *g, row_parts *parts) {
   loop_row *l = NULL;
-  HG_TRY(begin(&l, g, step, "parts"));
+  HG_TRY(begin(&l, g, "parts"));
   l->is_part = 1;
   hg_status status = ops_block_add_parts(&l->k, parts, chunks_of(g));
   if (l->k.code.status == HG_OK) l->k.code.status = status;
@@ -317,9 +317,9 @@ int ops_rows_behind_can(const row_group *g) {
   return g->rows > 0 && g->columns > OPS_CHUNK && chunks_of(g) <= INT32_MAX / g->rows;
 }
 
-hg_status ops_rows_behind(row_group *g, ops_step *step) {
+hg_status ops_rows_behind(row_group *g) {
   loop_row *l = NULL;
-  HG_TRY(begin(&l, g, step, "behind_rows"));
+  HG_TRY(begin(&l, g, "behind_rows"));
   begin_part(l);
   ops_block_hoist(&l->k);
   over_part(l, store_chunk);

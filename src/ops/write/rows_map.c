@@ -22,16 +22,16 @@ static void set_coordinates(row_block *k, int full, ops_form *lane) {
   ops_split_over(code, number, order, count);
 }
 
-hg_status ops_rows_map(row_group *g, ops_step *step, int full) {
+hg_status ops_rows_map(row_group *g, int full) {
   row_block k;
   ops_form lane = {.constant = 0};
   memset(&k, 0, sizeof k);
-  HG_TRY(ops_block_begin(&k, g, step, "behind_rows"));
+  HG_TRY(ops_block_begin(&k, g, "behind_rows"));
   if (full ? g->terms.space.rank > 0 : g->row_rank > 0) set_coordinates(&k, full, &lane);
   if (!full) ops_block_put_single(&k);
   for (uint32_t i = 0; i < g->result_count && full; i++)
     if (g->results[i].is_full) ops_block_put(&k, &g->results[i]);
   hg_status status = ops_block_end(&k, full ? g->rows * g->columns : g->rows, 1, 1, 1);
-  step->kind = "map";
+  k.code.step->kind = "map";
   return status;
 }

@@ -94,12 +94,13 @@ static uint32_t count_units(const row_group *g, const shared_load *loads, uint32
 int ops_rows_shared_can(const row_group *g) {
   const ops_target *target = &g->group->plan->target;
   shared_load loads[MOST_LOADS];
+  ops_layout held;
   if (!target->for_gpu || g->reduction_count == 0 || g->columns <= OPS_HELD_COLUMNS) return 0;
   if (g->rows < 2 * (uint64_t)target->units || target->units == 0 || g->rows > INT32_MAX) return 0;
   if ((g->columns + OPS_CHUNK - 1) / OPS_CHUNK > LANES || ops_row_element_bytes(g) > 4) return 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
     if (row_is_place(&g->reductions[i])) return 0;
-  return count_units(g, loads, find_loads(g, loads)) > 0;
+  return !ops_rows_held_layout(g, &held) && count_units(g, loads, find_loads(g, loads)) > 0;
 }
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
@@ -388,7 +389,7 @@ static void begin_block(shared_row *l) {
   l->base = ops_register(code);
 }
 
-hg_status ops_rows_shared(row_group *g, ops_step *step) {
+hg_status ops_rows_shared(row_group *g) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   shared_row *l = hg_allocate(allocator, 1, sizeof *l);
   if (l == NULL) return hg_fail_memory("a row in shared memory", sizeof *l);
@@ -397,7 +398,7 @@ hg_status ops_rows_shared(row_group *g, ops_step *step) {
   uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE);
   l->k.layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
   l->k.set_element = set_element;
-  hg_status status = ops_block_begin(&l->k, g, step, "shared_rows");
+  hg_status status = ops_block_begin(&l->k, g, "shared_rows");
   if (status == HG_OK) {
     begin_block(l);
     write_stages(l);
