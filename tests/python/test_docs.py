@@ -8,6 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^ *```python\n(.*?)^ *```", re.S | re.M)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+PAGES = [page for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "bench/README.md", ROOT / "examples/README.md")
+         if not page.name.endswith(".intro.md")]  # those are parts of generated pages, without all headings
 
 
 @pytest.mark.parametrize("page, fewest", [("README.md", 1), ("docs/python.md", 2), ("docs/pytorch.md", 3), ("docs/coming-from.md", 5)])
@@ -22,3 +25,19 @@ def test_code_blocks_run(page, fewest, capsys):
     assert len(blocks) >= fewest
     if page == "docs/python.md":
         assert "launch" in capsys.readouterr().out
+
+
+def anchors(path):
+    """As GitHub makes them of headings, and those that a page names itself."""
+    text = path.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    named = set(re.findall(r'<a (?:id|name)="([^"]*)"', text))
+    return named | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        path = page.parent / target if target else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
