@@ -10,7 +10,7 @@
 
 static int may_be_absent(const column_block *c, uint32_t load) {
   uint32_t loads = c->k.layout.loads;
-  return c->tests_all || (load + 1 == loads && c->chunks == 1 && (uint64_t)loads * c->step != c->k.g->columns);
+  return c->k.tests || (load + 1 == loads && c->chunks == 1 && (uint64_t)loads * c->step != c->k.g->columns);
 }
 
 static void set_neighbour(row_block *k, uint32_t neighbour) {
@@ -136,7 +136,8 @@ static void count_batch(column_block *c, uint32_t next) {
   ops_register_free(&c->k.code, bit);
 }
 
-static void fold_all_batches(column_block *c) {
+static void fold_all_batches(row_block *k) {
+  column_block *c = (column_block *)k;
   atlas_builder *b = c->k.code.builder;
   atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(c->batch_number), atlas_bits(0));
   uint32_t next = atlas_builder_label(b, NULL);
@@ -217,28 +218,11 @@ static void fold_groups(column_block *c) {
   ops_register_free(&k->code, at);
 }
 
-static void fold_chunk(column_block *c) {
-  row_block *k = &c->k;
-  atlas_builder *b = k->code.builder;
-  c->tests_all = 0;
-  if (c->chunk == OPS_NO_REGISTER || k->g->columns % OPS_CHUNK == 0) {
-    fold_all_batches(c);
-    return;
-  }
-  uint32_t last = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
-  row_branch(k, ATLAS_OP_set_eq, c->chunk, row_size(k, c->chunks - 1), last);
-  fold_all_batches(c);
-  atlas_emit_branch(b, -1, 0, done);
-  atlas_builder_place(b, last);
-  c->tests_all = 1;
-  fold_all_batches(c);
-  atlas_builder_place(b, done);
-}
-
 static void reduce_stage(column_block *c) {
   row_block *k = &c->k;
   begin_stage(c);
-  fold_chunk(c);
+  if (c->chunk != OPS_NO_REGISTER) ops_block_over_chunk(k, c->chunk, fold_all_batches);
+  else fold_all_batches(k);
   if (c->groups > 1) fold_groups(c);
   for (uint32_t i = 0; i < k->g->reduction_count; i++)
     for (uint32_t w = 0; ops_block_take(k, i) && w < k->layout.wide; w++) {
@@ -258,14 +242,14 @@ static void store_full(column_block *c) {
   atlas_builder *b = code->builder;
   uint64_t each = (uint64_t)c->batch * c->groups, rounds = (k->g->columns + each - 1) / each;
   uint32_t next = atlas_builder_label(b, NULL);
-  c->tests_all = k->g->columns % each != 0;
+  c->k.tests = k->g->columns % each != 0;
   k->layout.loads = c->batch + 1; /* no last one that is tested */
   c->step = c->groups;
   atlas_emit(b, ATLAS_OP_mov, code->index_type, 2, atlas_reg(c->row), atlas_reg(c->group));
   atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(c->batch_number), ops_scalar_of(code, ATLAS_u32, rounds));
   atlas_builder_place(b, next);
   for (uint32_t load = 0; load < c->batch; load++)
-    ops_block_store_load(k, load, ROWS_ALL_STAGES, c->all_have_results && !c->tests_all ? -1 : HAS_RESULTS);
+    ops_block_store_load(k, load, ROWS_ALL_STAGES, c->all_have_results && !c->k.tests ? -1 : HAS_RESULTS);
   row_index(k, ATLAS_OP_add, c->row, c->row, atlas_bits(each));
   atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(c->batch_number), atlas_label_ref(next));
 }
@@ -293,7 +277,7 @@ static void store_results(column_block *c) {
   atlas_builder_place(k->code.builder, done);
 }
 
-static void store_parts(column_block *c, const row_parts *parts) {
+static void store_parts(column_block *c) {
   row_block *k = &c->k;
   uint32_t done = begin_single(c);
   int owned;
@@ -302,7 +286,7 @@ static void store_parts(column_block *c, const row_parts *parts) {
   uint16_t at = ops_register(&k->code);
   atlas_emit(k->code.builder, ATLAS_OP_mad, k->code.index_type, 4, atlas_reg(at), atlas_reg(c->chunk),
              row_size(k, k->g->rows), row);
-  ops_block_store_parts(k, parts, at, k->layout.wide);
+  ops_block_store_parts(k, at, k->layout.wide);
   atlas_builder_place(k->code.builder, done);
 }
 
@@ -345,44 +329,28 @@ static void add_shared(column_block *c) {
   uint32_t count = k->layout.lanes * k->layout.wide * c->groups;
   for (uint32_t i = 0; i < k->g->reduction_count && c->groups > 1; i++) {
     ops_block_take(k, i);
-    c->shared[i] = atlas_builder_shared(k->code.builder, (char[]){'p', (char)('a' + i), '\0'},
-                                        (atlas_type)k->fold.type, count);
-    if (row_is_place(k->reduction))
-      c->shared_places[i] = atlas_builder_shared(k->code.builder, (char[]){'q', (char)('a' + i), '\0'},
-                                                 ops_block_place_type(k), count);
+    c->shared[i] = ops_block_shared(k, 'p', i, (atlas_type)k->fold.type, count);
+    if (row_is_place(k->reduction)) c->shared_places[i] = ops_block_shared(k, 'q', i, ops_block_place_type(k), count);
   }
 }
 
-static void write_block(column_block *c, row_parts *parts) {
-  row_block *k = &c->k;
+static void write_columns(row_block *k) {
+  column_block *c = (column_block *)k;
+  c->own = k->g->row_rank - 1;
+  ops_columns_choose_shape(c);
+  ops_block_launch(k, c->tiles * (k->g->rows / c->inner), c->chunks, k->layout.lanes * c->groups, 1);
+  k->code.step->kind = "columns";
   k->forgotten |= 1u << c->own;
+  k->parts->is_across = 1;
+  if (c->chunks > 1) ops_block_add_parts(k, c->chunks);
   begin_block(c);
   ops_block_hoist_all(k, k->forgotten);
   add_shared(c);
   for (k->stage = 0; k->stage + 1 < k->g->stage_count; k->stage++) reduce_stage(c);
-  if (c->chunks > 1) store_parts(c, parts);
+  if (c->chunks > 1) store_parts(c);
   else store_results(c);
 }
 
 hg_status ops_columns_write(row_group *g, row_parts *parts) {
-  const hg_allocator *allocator = &g->group->plan->allocator;
-  column_block *c = hg_allocate(allocator, 1, sizeof *c);
-  if (c == NULL) return hg_fail_memory("a block of columns", sizeof *c);
-  row_block *k = &c->k;
-  k->g = g;
-  k->set_element = set_element;
-  c->own = g->row_rank - 1;
-  ops_columns_choose_shape(c);
-  uint32_t lanes = k->layout.lanes * c->groups;
-  hg_status status = ops_block_begin(k, g, "columns");
-  if (status == HG_OK) {
-    parts->is_across = 1;
-    if (c->chunks > 1) status = ops_block_add_parts(k, parts, c->chunks);
-    if (k->code.status == HG_OK) k->code.status = status;
-    write_block(c, parts);
-    status = ops_block_end(k, c->tiles * (g->rows / c->inner), c->chunks, lanes, 1);
-    k->code.step->kind = "columns";
-  }
-  hg_release(allocator, c);
-  return status;
+  return ops_block_write(g, &(row_writer){"columns", sizeof(column_block), set_element, write_columns}, parts);
 }

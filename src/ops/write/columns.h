@@ -18,7 +18,6 @@ typedef struct column_block {
   uint16_t row;          /* first element of the batch; index type */
   uint16_t chunk;        /* of parts; OPS_NO_REGISTER */
   uint16_t element;      /* of the load in hand */
-  int tests_all;         /* every load may reach beyond the end, not the last alone */
   int all_have_results;  /* no lane stands beyond the last result */
   uint16_t block_column; /* the block's first */
   uint16_t shared[ROWS_MOST_REDUCTIONS], shared_places[ROWS_MOST_REDUCTIONS];

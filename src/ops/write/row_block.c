@@ -7,13 +7,12 @@
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
 
-hg_status ops_block_begin(row_block *k, row_group *g, const char *name) {
+static hg_status begin_code(row_block *k, const char *name) {
+  row_group *g = k->g;
   ops_step *step = ops_new_step(g->group->plan);
   if (step == NULL) return HG_OUT_OF_MEMORY;
-  k->g = g;
-  k->forgotten = column_bits(g);
-  memset(k->bound, 0xff, sizeof k->bound);
   HG_TRY(ops_code_begin(&k->code, &g->terms, step, name));
+  step->kind = "rows";
   for (uint32_t i = 0; i < g->result_count && g->between != NULL && g->reduction_count > 0; i++)
     k->code.partials[k->code.partial_count++] = g->results[i].storage;
   if (k->code.index_type == ATLAS_i32 && g->rows * g->columns > INT32_MAX - 2 * OPS_CHUNK)
@@ -21,17 +20,62 @@ hg_status ops_block_begin(row_block *k, row_group *g, const char *name) {
   return HG_OK;
 }
 
-hg_status ops_block_end(row_block *k, uint64_t blocks_x, uint64_t blocks_y, uint32_t lanes_x, uint32_t lanes_y) {
+hg_status ops_block_write(row_group *g, const row_writer *writer, row_parts *parts) {
+  const hg_allocator *allocator = &g->group->plan->allocator;
+  row_block *k = hg_allocate(allocator, 1, writer->size);
+  if (k == NULL) return hg_fail_memory("a program that reduces", writer->size);
+  k->g = g;
+  k->set_element = writer->set_element;
+  k->parts = parts;
+  k->forgotten = column_bits(g);
+  memset(k->bound, 0xff, sizeof k->bound);
+  hg_status status = begin_code(k, writer->name);
+  if (status == HG_OK) {
+    writer->write(k);
+    status = ops_code_end(&k->code);
+  }
+  hg_release(allocator, k);
+  return status;
+}
+
+void ops_block_launch(row_block *k, uint64_t blocks_x, uint64_t blocks_y, uint32_t lanes_x, uint32_t lanes_y) {
   ops_step *step = k->code.step;
-  step->kind = "rows";
   if (lanes_x * lanes_y == 1) {
     step->lanes = blocks_x;
-    return ops_code_end(&k->code);
+    return;
   }
   atlas_builder_block(k->code.builder, lanes_x, lanes_y, 1);
   step->grid[0] = (uint32_t)blocks_x, step->grid[1] = (uint32_t)blocks_y, step->grid[2] = 1;
   step->block[0] = lanes_x, step->block[1] = lanes_y, step->block[2] = 1;
-  return ops_code_end(&k->code);
+}
+
+uint16_t ops_block_shared(row_block *k, char letter, uint32_t i, atlas_type type, uint32_t count) {
+  return atlas_builder_shared(k->code.builder, (char[]){letter, (char)('a' + i), '\0'}, type, count);
+}
+
+uint32_t ops_block_only_first(row_block *k) {
+  uint32_t done = atlas_builder_label(k->code.builder, NULL);
+  atlas_emit(k->code.builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND),
+             atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(0));
+  atlas_emit_branch(k->code.builder, ROW_IS_FOUND, 0, done);
+  return done;
+}
+
+void ops_block_over_chunk(row_block *k, uint16_t chunk, void (*body)(row_block *k)) {
+  atlas_builder *b = k->code.builder;
+  if (k->g->columns % OPS_CHUNK == 0) {
+    body(k);
+    return;
+  }
+  uint32_t last = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
+  row_branch(k, ATLAS_OP_set_eq, chunk, row_size(k, k->g->columns / OPS_CHUNK), last);
+  body(k);
+  atlas_emit_branch(b, -1, 0, done);
+  atlas_builder_place(b, last);
+  k->tests = 1;
+  body(k);
+  k->tests = 0;
+  atlas_builder_place(b, done);
 }
 
 /* ---- elements ---------------------------------------------------------------------------------------------------- */
@@ -297,26 +341,28 @@ static hg_status add_storage(row_block *k, uint8_t type, uint64_t count, uint32_
   return HG_OK;
 }
 
-hg_status ops_block_add_parts(row_block *k, row_parts *parts, uint64_t count) {
+void ops_block_add_parts(row_block *k, uint64_t count) {
   const row_group *g = k->g;
+  hg_status status = HG_OK;
   k->code.partial_count = 0; /* its results are the parts alone */
-  parts->count = count;
-  for (uint32_t i = 0; i < g->reduction_count; i++) {
-    HG_TRY(add_storage(k, g->reductions[i].type, g->rows * count, &parts->values[i]));
-    if (row_is_place(&g->reductions[i])) HG_TRY(add_storage(k, ATLAS_i64, g->rows * count, &parts->places[i]));
+  k->parts->count = count;
+  for (uint32_t i = 0; i < g->reduction_count && status == HG_OK; i++) {
+    status = add_storage(k, g->reductions[i].type, g->rows * count, &k->parts->values[i]);
+    if (status == HG_OK && row_is_place(&g->reductions[i]))
+      status = add_storage(k, ATLAS_i64, g->rows * count, &k->parts->places[i]);
   }
-  return HG_OK;
+  if (k->code.status == HG_OK) k->code.status = status;
 }
 
-void ops_block_store_parts(row_block *k, const row_parts *parts, uint16_t at, uint32_t wide) {
+void ops_block_store_parts(row_block *k, uint16_t at, uint32_t wide) {
   ops_code *code = &k->code;
   for (uint32_t i = 0; i < k->g->reduction_count; i++)
     for (uint32_t w = 0; w < wide; w++) {
       atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)k->g->reductions[i].type, 2,
-                 atlas_mem_reg(ops_buffer_of(code, parts->values[i]), at, w), atlas_reg(k->kept[i][w]));
+                 atlas_mem_reg(ops_buffer_of(code, k->parts->values[i]), at, w), atlas_reg(k->kept[i][w]));
       if (row_is_place(&k->g->reductions[i]))
         atlas_emit(code->builder, ATLAS_OP_stg, ATLAS_i64, 2,
-                   atlas_mem_reg(ops_buffer_of(code, parts->places[i]), at, w), atlas_reg(k->place[i][w]));
+                   atlas_mem_reg(ops_buffer_of(code, k->parts->places[i]), at, w), atlas_reg(k->place[i][w]));
     }
 }
 
@@ -420,12 +466,7 @@ void ops_block_finish(row_block *k, int by_one_lane) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < k->g->result_count; i++) count += !k->g->results[i].is_full;
   if (count == 0) return;
-  uint32_t done = by_one_lane ? atlas_builder_label(k->code.builder, NULL) : 0;
-  if (by_one_lane) {
-    atlas_emit(k->code.builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND),
-               atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(0));
-    atlas_emit_branch(k->code.builder, ROW_IS_FOUND, 0, done);
-  }
+  uint32_t done = by_one_lane ? ops_block_only_first(k) : 0;
   ops_block_put_single(k);
   if (by_one_lane) atlas_builder_place(k->code.builder, done);
 }

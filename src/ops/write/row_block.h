@@ -25,6 +25,8 @@ struct row_block {
    * where there is none the coordinates are those of another one. */
   void (*set_element)(row_block *k, uint32_t element);
   int is_tested;
+  int tests;          /* the chunk in hand is not a whole one */
+  row_parts *parts;   /* that are to be written; NULL */
   uint32_t forgotten; /* coordinates (bits) that may be others at another element: those of columns, and more */
   row_known known[ROWS_MOST_HELD];
   uint32_t known_count;
@@ -61,10 +63,24 @@ static inline void row_branch(row_block *k, atlas_op op, uint16_t a, atlas_opera
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
 
-/* In a step of its own. Numbers of columns up to a chunk beyond the row's end fit the type of indices. */
-hg_status ops_block_begin(row_block *k, row_group *g, const char *name);
-/* So many blocks along x and y, and lanes of each; of one lane each they are a linear launch. */
-hg_status ops_block_end(row_block *k, uint64_t blocks_x, uint64_t blocks_y, uint32_t lanes_x, uint32_t lanes_y);
+typedef struct row_writer {
+  const char *name;
+  size_t size; /* of the writer's own struct, whose first member is a row_block */
+  void (*set_element)(row_block *k, uint32_t element);
+  void (*write)(row_block *k);
+} row_writer;
+
+/* Writes the program, in a step of its own. Numbers of columns up to a chunk beyond the row's end fit the type of
+ * indices. */
+hg_status ops_block_write(row_group *g, const row_writer *writer, row_parts *parts);
+/* A launch of so many blocks along x and y, and lanes of each; of one lane each it is a linear one. */
+void ops_block_launch(row_block *k, uint64_t blocks_x, uint64_t blocks_y, uint32_t lanes_x, uint32_t lanes_y);
+/* Shared memory, by a letter and the number of what it is for. */
+uint16_t ops_block_shared(row_block *k, char letter, uint32_t i, atlas_type type, uint32_t count);
+/* What the block's first lane does alone, up to the label. */
+uint32_t ops_block_only_first(row_block *k);
+/* The body for the chunk of this number: the row's last chunk may be one with tests. */
+void ops_block_over_chunk(row_block *k, uint16_t chunk, void (*body)(row_block *k));
 
 /* The row's coordinates, from its number in a register of the index type. */
 void ops_block_set_row(row_block *k, uint16_t row);
@@ -122,8 +138,8 @@ uint16_t ops_block_place_of(row_block *k, uint32_t i, uint16_t extreme);
 void ops_block_end_place(row_block *k, uint16_t place, int over_lanes);
 
 /* Parts: storages for `count` results of each reduction, and the stores of what lanes have kept. */
-hg_status ops_block_add_parts(row_block *k, row_parts *parts, uint64_t count);
-void ops_block_store_parts(row_block *k, const row_parts *parts, uint16_t at, uint32_t wide);
+void ops_block_add_parts(row_block *k, uint64_t count);
+void ops_block_store_parts(row_block *k, uint16_t at, uint32_t wide);
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 

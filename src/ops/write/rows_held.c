@@ -24,8 +24,14 @@ typedef struct row_term {
   uint8_t kind;
 } row_term;
 
+typedef struct stage_parts {
+  ops_parts parts[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
+  ops_held results[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
+} stage_parts;
+
 typedef struct held_row {
   row_block k;
+  stage_parts parts;                                    /* of the stage in hand */
   uint32_t whole_loads;                                 /* that need no test */
   uint16_t base, tail;                                  /* the lane's first column, of whole loads and of the last */
   uint16_t row[ROWS_MOST_ROWS][HG_MAX_RANK];            /* coordinates, by row of the block */
@@ -116,14 +122,10 @@ static void find_places(held_row *h, ops_held (*extremes)[ROWS_MOST_ROWS], int i
     }
 }
 
-typedef struct stage_parts {
-  ops_parts parts[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
-  ops_held results[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
-} stage_parts;
-
 /* All reductions of the stage: what lanes have by themselves first, then their exchanges side by side. */
-static void reduce_stage(held_row *h, stage_parts *s, int is_last_visit) {
+static void reduce_stage(held_row *h, int is_last_visit) {
   row_block *k = &h->k;
+  stage_parts *s = &h->parts;
   uint32_t last = 0, rows = k->layout.rows;
   int has_places = 0;
   for (uint32_t i = 0; i < k->g->reduction_count; i++)
@@ -372,13 +374,13 @@ static void finish(held_row *h) {
   atlas_builder_place(b, done);
 }
 
-static void write_stages(held_row *h, stage_parts *parts) {
+static void write_stages(held_row *h) {
   row_group *g = h->k.g;
   for (h->k.stage = 0; h->k.stage < g->stage_count; h->k.stage++) {
     int stores = 0, reduces = 0;
     for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full && g->results[i].stage == h->k.stage;
     for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= is_of_stage(h, i);
-    if (reduces) reduce_stage(h, parts, !stores);
+    if (reduces) reduce_stage(h, !stores);
     if (stores && h->k.layout.chunks > 0) store_chunk(h);
     else for (uint32_t row = 0; stores && row < h->k.layout.rows; row++) store_row(h, row);
     if (reduces) compute_row_terms(h);
@@ -386,46 +388,34 @@ static void write_stages(held_row *h, stage_parts *parts) {
   finish(h);
 }
 
-static void write_program(held_row *h, stage_parts *parts, uint16_t *held) {
-  row_block *k = &h->k;
+static void write_rows(row_block *k) {
+  held_row *h = (held_row *)k;
   const row_group *g = k->g;
-  uint32_t elements = elements_of(&k->layout) * k->layout.rows, all = (1u << g->terms.space.rank) - 1;
-  if (k->layout.rows > 1) k->forgotten = all;
+  const ops_layout *layout = &k->layout;
+  ops_rows_held_layout(g, &k->layout);
+  uint32_t elements = elements_of(layout) * layout->rows, all = (1u << g->terms.space.rank) - 1;
+  uint16_t *held = hg_allocate(&g->group->plan->allocator, g->held_count * elements + 1, sizeof *held);
+  if (held == NULL) {
+    k->code.status = hg_fail_memory("the registers of a row", g->held_count * elements);
+    return;
+  }
+  memset(held, 0xff, g->held_count * elements * sizeof *held);
+  ops_block_launch(k, (g->rows + layout->rows - 1) / layout->rows, 1,
+                   layout->chunks > 0 ? layout->chunks : layout->lanes, layout->chunks > 0 ? layout->lanes : 1);
+  if (layout->rows > 1) k->forgotten = all;
   for (uint32_t i = 0; i < g->held_count; i++)
     k->known[k->known_count++] = (row_known){g->held[i], g->last_use[g->held[i]], &held[i * elements]};
   begin_rows(h);
   begin_columns(h);
-  if (k->layout.rows > 1 || k->layout.chunks > 0) ops_block_hoist_all(k, all);
-  write_stages(h, parts);
+  if (layout->rows > 1 || layout->chunks > 0) ops_block_hoist_all(k, all);
+  write_stages(h);
+  for (uint32_t i = 0; i < h->row_term_count; i++)
+    ops_term_at(&g->terms, h->row_terms[i].term)->kind = h->row_terms[i].kind;
+  hg_release(&g->group->plan->allocator, held);
 }
 
 hg_status ops_rows_held(row_group *g) {
-  const hg_allocator *allocator = &g->group->plan->allocator;
-  ops_layout layout;
-  ops_rows_held_layout(g, &layout);
-  uint32_t count = g->held_count * elements_of(&layout) * layout.rows, rows = layout.rows;
-  held_row *h = hg_allocate(allocator, 1, sizeof *h);
-  stage_parts *parts = hg_allocate(allocator, 1, sizeof *parts);
-  uint16_t *held = hg_allocate(allocator, count + 1, sizeof *held);
-  hg_status status = HG_OK;
-  if (h == NULL || parts == NULL || held == NULL) status = hg_fail_memory("the registers of a row", count);
-  if (status == HG_OK) {
-    h->k.layout = layout;
-    h->k.set_element = set_element;
-    memset(held, 0xff, count * sizeof *held);
-    status = ops_block_begin(&h->k, g, "rows");
-  }
-  if (status == HG_OK) {
-    write_program(h, parts, held);
-    for (uint32_t i = 0; i < h->row_term_count; i++)
-      ops_term_at(&g->terms, h->row_terms[i].term)->kind = h->row_terms[i].kind;
-    status = ops_block_end(&h->k, (g->rows + rows - 1) / rows, 1, layout.chunks > 0 ? layout.chunks : layout.lanes,
-                           layout.chunks > 0 ? layout.lanes : 1);
-  }
-  hg_release(allocator, h);
-  hg_release(allocator, parts);
-  hg_release(allocator, held);
-  return status;
+  return ops_block_write(g, &(row_writer){"rows", sizeof(held_row), set_element, write_rows}, NULL);
 }
 
 /* ---- its shape ------------------------------------------------------------------------------------------------- */

@@ -12,16 +12,25 @@ typedef struct loop_row {
   uint16_t first;    /* the chunk's first; OPS_NO_REGISTER */
   uint16_t chunk;    /* its number, u32 */
   uint16_t column;   /* of a load that may reach beyond the row; OPS_NO_REGISTER */
-  int tests;         /* this chunk is not a whole one */
-  uint32_t whole_loads; /* of such a chunk: loads that need no test all the same */
+  uint32_t whole_loads; /* of a chunk that is not whole: loads that need no test all the same */
   int is_part;       /* the block has this chunk alone */
 } loop_row;
+
+static ops_layout chunk_layout(const row_group *g) {
+  ops_layout layout = {.lanes = OPS_LOOP_LANES,
+                       .wide = g->group->plan->for_gpu ? ops_row_neighbours(g, OPS_LOOP_WIDE) : 1};
+  if (ops_row_element_bytes(g) == 8 && layout.wide > 2) layout.wide = 2;
+  layout.loads = OPS_CHUNK / (layout.lanes * layout.wide);
+  return layout;
+}
+
+static uint64_t chunks_of(const row_group *g) { return (g->columns + OPS_CHUNK - 1) / OPS_CHUNK; }
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------- */
 
 static void set_element(row_block *k, uint32_t element) {
   loop_row *l = (loop_row *)k;
-  if (l->tests && element / k->layout.wide >= l->whole_loads)
+  if (k->tests && element / k->layout.wide >= l->whole_loads)
     ops_block_set_tested_column(k, l->column, l->base, element);
   else ops_block_set_column(k, l->base, ops_column(&k->layout, element));
 }
@@ -57,8 +66,8 @@ static void keep_chunk(loop_row *l, uint32_t i, ops_held result) {
   ops_give_back(&l->k.code, result);
 }
 
-static void reduce_chunk(loop_row *l) {
-  row_block *k = &l->k;
+static void reduce_chunk(row_block *k) {
+  loop_row *l = (loop_row *)k;
   ops_parts parts[ROWS_MOST_REDUCTIONS];
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
     parts[i].count = 0;
@@ -78,8 +87,8 @@ static void reduce_chunk(loop_row *l) {
       keep_chunk(l, i, ops_fold_parts(&k->fold, &k->layout, &parts[i]));
 }
 
-static void store_chunk(loop_row *l) {
-  for (uint32_t load = 0; load < l->k.layout.loads; load++) ops_block_store_load(&l->k, load, ROWS_ALL_STAGES, -1);
+static void store_chunk(row_block *k) {
+  for (uint32_t load = 0; load < k->layout.loads; load++) ops_block_store_load(k, load, ROWS_ALL_STAGES, -1);
 }
 
 /* The lane's first column of a round. A processor has the round's own in one number for all lanes: the elements of a
@@ -89,16 +98,16 @@ static void begin_round(loop_row *l) {
 }
 
 /* The last columns, fewer than of a round. A GPU's program is that of all rows; a processor's has what there is. */
-static void over_rest(loop_row *l, void (*body)(loop_row *), uint64_t columns) {
+static void over_rest(loop_row *l, void (*body)(row_block *), uint64_t columns) {
   ops_layout *layout = &l->k.layout;
   uint32_t loads = layout->loads, lanes = layout->lanes * layout->wide;
   int for_gpu = l->k.g->group->plan->for_gpu;
-  l->tests = 1;
+  l->k.tests = 1;
   l->whole_loads = for_gpu ? 0 : (uint32_t)(columns / lanes);
   if (!for_gpu) layout->loads = (uint32_t)((columns + lanes - 1) / lanes);
   l->column = ops_register(&l->k.code);
   begin_round(l);
-  body(l);
+  body(&l->k);
   ops_register_free(&l->k.code, l->column);
   layout->loads = loads;
 }
@@ -110,7 +119,7 @@ static uint16_t first_column(row_block *k) {
 }
 
 /* All of the row, so many columns after the other as the layout has. */
-static void over_chunks(loop_row *l, void (*body)(loop_row *)) {
+static void over_chunks(loop_row *l, void (*body)(row_block *)) {
   row_block *k = &l->k;
   ops_code *code = &k->code;
   atlas_builder *b = code->builder;
@@ -130,9 +139,9 @@ static void over_chunks(loop_row *l, void (*body)(loop_row *)) {
   atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(rounds), ops_scalar_of(code, ATLAS_u32, whole));
   uint32_t next = atlas_builder_label(b, NULL);
   atlas_builder_place(b, next);
-  l->tests = 0;
+  l->k.tests = 0;
   begin_round(l);
-  body(l);
+  body(&l->k);
   row_index(k, ATLAS_OP_add, grows, grows, atlas_bits(step));
   atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(l->chunk), atlas_reg(l->chunk), atlas_bits(1));
   atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
@@ -154,8 +163,11 @@ static void begin_kept(row_block *k, uint16_t first) {
     if (ops_block_take(k, i)) ops_block_begin_kept(k, i, 0, first);
 }
 
-static void write_stages(loop_row *l) {
-  row_block *k = &l->k;
+static void write_rows(row_block *k) {
+  loop_row *l = (loop_row *)k;
+  k->layout = chunk_layout(k->g);
+  ops_block_launch(k, k->g->rows, 1, k->layout.lanes, 1);
+  ops_block_set_row(k, ops_index_of(&k->code, ATLAS_REG_BLOCK_INDEX));
   uint16_t first = first_column(k);
   for (k->stage = 0; k->stage + 1 < k->g->stage_count; k->stage++) {
     begin_kept(k, first);
@@ -169,16 +181,6 @@ static void write_stages(loop_row *l) {
 }
 
 /* ---- the program ----------------------------------------------------------------------------------------------- */
-
-static ops_layout chunk_layout(const row_group *g) {
-  ops_layout layout = {.lanes = OPS_LOOP_LANES,
-                       .wide = g->group->plan->for_gpu ? ops_row_neighbours(g, OPS_LOOP_WIDE) : 1};
-  if (ops_row_element_bytes(g) == 8 && layout.wide > 2) layout.wide = 2;
-  layout.loads = OPS_CHUNK / (layout.lanes * layout.wide);
-  return layout;
-}
-
-static uint64_t chunks_of(const row_group *g) { return (g->columns + OPS_CHUNK - 1) / OPS_CHUNK; }
 
 /* A lane has room for one chunk's result. */
 int ops_rows_loop_can(const row_group *g) {
@@ -201,31 +203,8 @@ int ops_rows_loop_pays(const row_group *g) {
   return 1;
 }
 
-static hg_status begin(loop_row **out, row_group *g, const char *name) {
-  const hg_allocator *allocator = &g->group->plan->allocator;
-  loop_row *l = hg_allocate(allocator, 1, sizeof *l);
-  if (l == NULL) return hg_fail_memory("a loop over rows", sizeof *l);
-  l->k.layout = chunk_layout(g);
-  l->k.set_element = set_element;
-  hg_status status = ops_block_begin(&l->k, g, name);
-  if (status == HG_OK) *out = l;
-  else hg_release(allocator, l);
-  return status;
-}
-
-static hg_status end(loop_row *l, uint64_t blocks) {
-  const hg_allocator *allocator = &l->k.g->group->plan->allocator;
-  hg_status status = ops_block_end(&l->k, blocks, 1, l->k.layout.lanes, 1);
-  hg_release(allocator, l);
-  return status;
-}
-
 hg_status ops_rows_loop(row_group *g) {
-  loop_row *l = NULL;
-  HG_TRY(begin(&l, g, "long_rows"));
-  ops_block_set_row(&l->k, ops_index_of(&l->k.code, ATLAS_REG_BLOCK_INDEX));
-  write_stages(l);
-  return end(l, g->rows);
+  return ops_block_write(g, &(row_writer){"long_rows", sizeof(loop_row), set_element, write_rows}, NULL);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
@@ -246,8 +225,11 @@ int ops_rows_parts_can(const row_group *g) {
 static uint16_t begin_part(loop_row *l) {
   row_block *k = &l->k;
   ops_code *code = &k->code;
+  k->layout = chunk_layout(k->g);
+  ops_block_launch(k, k->g->rows * chunks_of(k->g), 1, k->layout.lanes, 1);
   uint16_t block = ops_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code);
   l->chunk = ops_register(code);
+  l->column = ops_register(code);
   if (k->g->rows == 1 && !k->g->group->plan->for_gpu) {
     atlas_emit(code->builder, ATLAS_OP_movi, code->index_type, 2, atlas_reg(row), atlas_bits(0));
     atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->chunk), atlas_reg(block));
@@ -258,30 +240,17 @@ static uint16_t begin_part(loop_row *l) {
   ops_block_set_row(k, row);
   l->base = first_column(k);
   row_mad(k, l->base, l->chunk, OPS_CHUNK, l->base);
+  ops_block_hoist(k);
   return block;
 }
 
-/* The last chunk of a row is one with tests. */
-static void over_part(loop_row *l, void (*body)(loop_row *)) {
-  row_block *k = &l->k;
-  atlas_builder *b = k->code.builder;
-  if (k->g->columns % OPS_CHUNK == 0) {
-    body(l);
-    return;
-  }
-  uint32_t last = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
-  row_branch(k, ATLAS_OP_set_eq, l->chunk, row_size(k, chunks_of(k->g) - 1), last);
-  body(l);
-  atlas_emit_branch(b, -1, 0, done);
-  atlas_builder_place(b, last);
-  l->tests = 1;
-  l->column = ops_register(&k->code);
-  body(l);
-  atlas_builder_place(b, done);
-}
-
-static void store_parts(row_block *k, uint16_t block, const row_parts *parts) {
-  atlas_builder *b = k->code.builder;
+static void write_part(row_block *k) {
+  loop_row *l = (loop_row *)k;
+  l->is_part = 1;
+  ops_block_add_parts(k, chunks_of(k->g));
+  uint16_t block = begin_part(l);
+  begin_kept(k, l->base);
+  ops_block_over_chunk(k, l->chunk, reduce_chunk);
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
     ops_block_take(k, i);
     ops_held all = {k->kept[i][0], 0};
@@ -289,26 +258,13 @@ static void store_parts(row_block *k, uint16_t block, const row_parts *parts) {
     if (row_is_place(k->reduction)) ops_block_place_of(k, i, all.reg);
     k->kept[i][0] = all.reg;
   }
-  uint32_t done = atlas_builder_label(b, NULL);
-  atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(ATLAS_REG_BLOCK_LANE),
-             atlas_bits(0));
-  atlas_emit_branch(b, ROW_IS_FOUND, 0, done);
-  ops_block_store_parts(k, parts, block, 1);
-  atlas_builder_place(b, done);
+  uint32_t done = ops_block_only_first(k);
+  ops_block_store_parts(k, block, 1);
+  atlas_builder_place(k->code.builder, done);
 }
 
 hg_status ops_rows_parts(row_group *g, row_parts *parts) {
-  loop_row *l = NULL;
-  HG_TRY(begin(&l, g, "parts"));
-  l->is_part = 1;
-  hg_status status = ops_block_add_parts(&l->k, parts, chunks_of(g));
-  if (l->k.code.status == HG_OK) l->k.code.status = status;
-  uint16_t block = begin_part(l);
-  ops_block_hoist(&l->k);
-  begin_kept(&l->k, l->base);
-  over_part(l, reduce_chunk);
-  store_parts(&l->k, block, parts);
-  return end(l, g->rows * parts->count);
+  return ops_block_write(g, &(row_writer){"parts", sizeof(loop_row), set_element, write_part}, parts);
 }
 
 /* ---- behind the last reduction ---------------------------------------------------------------------------------- */
@@ -317,11 +273,12 @@ int ops_rows_behind_can(const row_group *g) {
   return g->rows > 0 && g->columns > OPS_CHUNK && chunks_of(g) <= INT32_MAX / g->rows;
 }
 
-hg_status ops_rows_behind(row_group *g) {
-  loop_row *l = NULL;
-  HG_TRY(begin(&l, g, "behind_rows"));
+static void write_behind(row_block *k) {
+  loop_row *l = (loop_row *)k;
   begin_part(l);
-  ops_block_hoist(&l->k);
-  over_part(l, store_chunk);
-  return end(l, g->rows * chunks_of(g));
+  ops_block_over_chunk(k, l->chunk, store_chunk);
+}
+
+hg_status ops_rows_behind(row_group *g) {
+  return ops_block_write(g, &(row_writer){"behind_rows", sizeof(loop_row), set_element, write_behind}, NULL);
 }

@@ -2,8 +2,6 @@
  * row_group.h. */
 #include "ops/write/row_block.h"
 
-#include <string.h>
-
 /* Coordinates of all, the last of the row's last where its neighbours lie side by side. *lane is the lane's number as a
  * form of them: what lies at it is read and written in element form. */
 static void set_coordinates(row_block *k, int full, ops_form *lane) {
@@ -22,16 +20,21 @@ static void set_coordinates(row_block *k, int full, ops_form *lane) {
   ops_split_over(code, number, order, count);
 }
 
-hg_status ops_rows_map(row_group *g, int full) {
-  row_block k;
+static void write_rows(row_block *k, int full) {
+  const row_group *g = k->g;
   ops_form lane = {.constant = 0};
-  memset(&k, 0, sizeof k);
-  HG_TRY(ops_block_begin(&k, g, "behind_rows"));
-  if (full ? g->terms.space.rank > 0 : g->row_rank > 0) set_coordinates(&k, full, &lane);
-  if (!full) ops_block_put_single(&k);
+  k->code.step->kind = "map";
+  ops_block_launch(k, full ? g->rows * g->columns : g->rows, 1, 1, 1);
+  if (full ? g->terms.space.rank > 0 : g->row_rank > 0) set_coordinates(k, full, &lane);
+  if (!full) ops_block_put_single(k);
   for (uint32_t i = 0; i < g->result_count && full; i++)
-    if (g->results[i].is_full) ops_block_put(&k, &g->results[i]);
-  hg_status status = ops_block_end(&k, full ? g->rows * g->columns : g->rows, 1, 1, 1);
-  k.code.step->kind = "map";
-  return status;
+    if (g->results[i].is_full) ops_block_put(k, &g->results[i]);
+}
+
+static void write_full(row_block *k) { write_rows(k, 1); }
+static void write_single(row_block *k) { write_rows(k, 0); }
+
+hg_status ops_rows_map(row_group *g, int full) {
+  return ops_block_write(g, &(row_writer){"behind_rows", sizeof(row_block), NULL, full ? write_full : write_single},
+                         NULL);
 }

@@ -38,7 +38,6 @@ typedef struct shared_row {
   row_block k; /* its layout is that of a unit, whose loads lie apart as if a warp had UNITS times its lanes */
   shared_load loads[MOST_LOADS];
   uint32_t load_count, shared_units;
-  int tests; /* the set is not a whole one */
   int is_backward;
   uint16_t own;    /* the lane's first column, of a row's first unit */
   uint16_t unit, set, turn; /* the unit's number, its set, how many of the set came before it */
@@ -107,7 +106,7 @@ int ops_rows_shared_can(const row_group *g) {
 
 static void set_element(row_block *k, uint32_t element) {
   shared_row *l = (shared_row *)k;
-  if (l->tests) ops_block_set_tested_column(k, l->column, l->base, element);
+  if (k->tests) ops_block_set_tested_column(k, l->column, l->base, element);
   else ops_block_set_column(k, l->base, ops_column(&k->layout, element));
 }
 
@@ -299,7 +298,7 @@ static void over_units(shared_row *l, uint64_t first, uint64_t count, int tests,
   ops_code *code = &l->k.code;
   if (count == 0) return;
   uint16_t rounds = ops_register(code);
-  l->tests = tests;
+  l->k.tests = tests;
   if (tests) l->column = ops_register(code);
   uint64_t start = l->is_backward ? first + count - 1 : first;
   atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->unit), row_size(&l->k, start));
@@ -326,6 +325,40 @@ static void over_row(shared_row *l, void (*body)(shared_row *)) {
 
 /* ---- stages ----------------------------------------------------------------------------------------------------- */
 
+static void begin_block(shared_row *l) {
+  row_group *g = l->k.g;
+  ops_code *code = &l->k.code;
+  uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE);
+  l->k.layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
+  l->load_count = find_loads(g, l->loads);
+  l->shared_units = count_units(g, l->loads, l->load_count);
+  ops_block_launch(&l->k, g->rows, 1, LANES, 1);
+  for (uint32_t i = 0; i < l->load_count; i++) {
+    shared_load *load = &l->loads[i];
+    atlas_type type = (atlas_type)ops_term_at(&g->terms, load->term)->type;
+    load->symbol = ops_block_shared(&l->k, 'h', i, type, l->shared_units * LANES * OPS_SHARED_LOADS);
+    for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) load->element[e] = ops_register(code);
+    l->k.known[l->k.known_count++] = (row_known){load->term, UINT32_MAX, load->element};
+  }
+  for (uint32_t i = 0; i < g->reduction_count; i++) {
+    atlas_type type = (atlas_type)g->reductions[i].type;
+    if (!ops_fold_of(code, g->reductions[i].reduce, type).is_ordered) continue;
+    l->parts[i] = ops_block_shared(&l->k, 'p', i, type, LANES * wide);
+    l->folded[i] = ops_block_shared(&l->k, 'q', i, type, WARPS * OF_WARP * wide);
+  }
+  ops_block_set_row(&l->k, ops_index_of(code, ATLAS_REG_BLOCK_INDEX));
+  uint16_t lane = ops_index_of(code, ATLAS_REG_BLOCK_LANE), warp = ops_register(code);
+  l->own = ops_register(code);
+  row_index(&l->k, ATLAS_OP_div, warp, lane, atlas_bits(WARP));
+  row_index(&l->k, ATLAS_OP_rem, lane, lane, atlas_bits(WARP));
+  row_index(&l->k, ATLAS_OP_mul, l->own, lane, atlas_bits(wide));
+  row_mad(&l->k, l->own, warp, OPS_CHUNK, l->own);
+  ops_register_free(code, lane);
+  ops_register_free(code, warp);
+  l->unit = ops_register(code), l->set = ops_register(code), l->turn = ops_register(code);
+  l->base = ops_register(code);
+}
+
 /* Registers of the counters: each begins as the identity. */
 static void begin_kept(shared_row *l) {
   row_block *k = &l->k;
@@ -344,8 +377,9 @@ static void end_kept(shared_row *l) {
   ops_block_end_kept(&l->k);
 }
 
-static void write_stages(shared_row *l) {
-  row_block *k = &l->k;
+static void write_rows(row_block *k) {
+  shared_row *l = (shared_row *)k;
+  begin_block(l);
   for (k->stage = 0; k->stage + 1 < k->g->stage_count; k->stage++) {
     begin_kept(l);
     over_row(l, reduce_unit);
@@ -355,55 +389,6 @@ static void write_stages(shared_row *l) {
   ops_block_finish(k, 1);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------ */
-
-static void begin_block(shared_row *l) {
-  row_group *g = l->k.g;
-  ops_code *code = &l->k.code;
-  atlas_builder *b = code->builder;
-  for (uint32_t i = 0; i < l->load_count; i++) {
-    shared_load *load = &l->loads[i];
-    atlas_type type = (atlas_type)ops_term_at(&g->terms, load->term)->type;
-    load->symbol = atlas_builder_shared(b, (char[]){'h', (char)('a' + i), '\0'}, type,
-                                        l->shared_units * LANES * OPS_SHARED_LOADS);
-    for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) load->element[e] = ops_register(code);
-    l->k.known[l->k.known_count++] = (row_known){load->term, UINT32_MAX, load->element};
-  }
-  for (uint32_t i = 0; i < g->reduction_count; i++) {
-    atlas_type type = (atlas_type)g->reductions[i].type;
-    if (!ops_fold_of(code, g->reductions[i].reduce, type).is_ordered) continue;
-    uint32_t wide = l->k.layout.wide;
-    l->parts[i] = atlas_builder_shared(b, (char[]){'p', (char)('a' + i), '\0'}, type, LANES * wide);
-    l->folded[i] = atlas_builder_shared(b, (char[]){'q', (char)('a' + i), '\0'}, type, WARPS * OF_WARP * wide);
-  }
-  ops_block_set_row(&l->k, ops_index_of(code, ATLAS_REG_BLOCK_INDEX));
-  uint16_t lane = ops_index_of(code, ATLAS_REG_BLOCK_LANE), warp = ops_register(code);
-  l->own = ops_register(code);
-  row_index(&l->k, ATLAS_OP_div, warp, lane, atlas_bits(WARP));
-  row_index(&l->k, ATLAS_OP_rem, lane, lane, atlas_bits(WARP));
-  row_index(&l->k, ATLAS_OP_mul, l->own, lane, atlas_bits(l->k.layout.wide));
-  row_mad(&l->k, l->own, warp, OPS_CHUNK, l->own);
-  ops_register_free(code, lane);
-  ops_register_free(code, warp);
-  l->unit = ops_register(code), l->set = ops_register(code), l->turn = ops_register(code);
-  l->base = ops_register(code);
-}
-
 hg_status ops_rows_shared(row_group *g) {
-  const hg_allocator *allocator = &g->group->plan->allocator;
-  shared_row *l = hg_allocate(allocator, 1, sizeof *l);
-  if (l == NULL) return hg_fail_memory("a row in shared memory", sizeof *l);
-  l->load_count = find_loads(g, l->loads);
-  l->shared_units = count_units(g, l->loads, l->load_count);
-  uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE);
-  l->k.layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
-  l->k.set_element = set_element;
-  hg_status status = ops_block_begin(&l->k, g, "shared_rows");
-  if (status == HG_OK) {
-    begin_block(l);
-    write_stages(l);
-    status = ops_block_end(&l->k, g->rows, 1, LANES, 1);
-  }
-  hg_release(allocator, l);
-  return status;
+  return ops_block_write(g, &(row_writer){"shared_rows", sizeof(shared_row), set_element, write_rows}, NULL);
 }
