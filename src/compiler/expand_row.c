@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
 #include "compiler/canon/simplify.h"
-#include "compiler/rounds.h"
+#include "compiler/rare_side.h"
 
 #include <string.h>
 
@@ -166,18 +166,8 @@ static hg_status add_values(joiner *j) {
 
 /* ---- the rare side ----------------------------------------------------------------------------------------------- */
 
-/* A block to which only `from` leads, by a jump if it has no other end yet. */
-static uint32_t add_block(joiner *j, uint32_t from) {
-  uint32_t block = j->failed ? SSA_NONE : ir_ssa_add_block(j->unit);
-  if (block == SSA_NONE || !ir_ssa_lead(j->unit, from, block)) j->failed = 1;
-  if (j->failed) return 0;
-  ssa_block_at(j->unit, block)->end = SSA_JUMP;
-  ssa_block_at(j->unit, block)->library = 1;
-  if (ssa_block_at(j->unit, from)->end == SSA_JUMP) ssa_block_at(j->unit, from)->successor[0] = block;
-  return block;
-}
-
-/* The calls of the row's function `k`, from block `from` on: where it ends. */
+/* The calls of the row's function `k`, from block `from` on: the last block of these. They have a block of their own: a
+ * row of two functions there would be expanded like this one. */
 static uint32_t call_again(joiner *j, uint32_t k, uint32_t from) {
   uint32_t like[COMPILER_GATHERED], found[COMPILER_GATHERED], which[COMPILER_GATHERED], count = 0;
   for (uint32_t i = k; i < j->row->count; i++) {
@@ -185,21 +175,9 @@ static uint32_t call_again(joiner *j, uint32_t k, uint32_t from) {
     like[count] = j->row->call[i];
     which[count++] = i;
   }
-  uint32_t block = add_block(j, from), end = block;
-  if (j->failed) return 0;
-  if (count == 1) {
-    const ssa_insn insn = *ssa_insn_at(j->unit, like[0]);
-    uint32_t args[3] = {0};
-    memcpy(args, ssa_args_of(j->unit, like[0]), insn.arg_count * sizeof *args);
-    found[0] = add(j, &insn, args, insn.arg_count);
-    if (!j->failed) ir_ssa_append_effect(j->unit, block, found[0]);
-  } else {
-    if (!ir_ssa_lead(j->unit, block, block)) j->failed = 1;
-    end = add_block(j, block);
-    uint32_t call = j->failed ? SSA_NONE : hg_repeat(j->unit, block, end, like, count, found);
-    if (call == SSA_NONE) j->failed = 1;
-    else ir_ssa_append_effect(j->unit, block, call);
-  }
+  uint32_t block = ir_ssa_add_block(j->unit);
+  if (block == SSA_NONE || !hg_end_side(j->unit, from, block)) return SSA_NONE;
+  uint32_t end = hg_compute_again(j->unit, block, like, count, 1, found);
   for (uint32_t i = 0; i < count; i++) j->rare[which[i]] = found[i];
   return end;
 }
@@ -208,16 +186,6 @@ static int is_first_call(const hg_row *row, uint32_t k) {
   for (uint32_t i = 0; i < k; i++)
     if (row->function[i] == row->function[k]) return 0;
   return 1;
-}
-
-/* Between `block`, which ends in a branch to it, and `rest`. */
-static uint32_t add_rare_side(joiner *j, uint32_t block, uint32_t rest) {
-  uint32_t first = add_block(j, block), end = first;
-  for (uint32_t k = 0; k < j->row->count && !j->failed; k++)
-    if (is_first_call(j->row, k)) end = call_again(j, k, end);
-  if (j->failed || !ir_ssa_lead(j->unit, end, rest)) j->failed = 1;
-  else ssa_block_at(j->unit, end)->successor[0] = rest;
-  return first;
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
@@ -238,18 +206,6 @@ static void unlink_calls(ssa_unit *unit, const hg_row *row) {
   }
 }
 
-static void choose(joiner *j, uint32_t k, uint32_t rest) {
-  uint32_t call = j->row->call[k];
-  ssa_insn *insn = ssa_insn_at(j->unit, call);
-  const ssa_insn phi = {.op = SSA_PHI, .type = insn->type, .insn = insn->insn};
-  insn->op = SSA_DELETED;
-  insn->arg_count = 0;
-  uint32_t value = add(j, &phi, (uint32_t[]){j->rare[k], j->usual[k]}, 2);
-  if (j->failed) return;
-  ir_ssa_append_phi(j->unit, rest, value);
-  ir_ssa_replace(j->unit, call, value);
-}
-
 hg_status hg_expand_row(ssa_unit *unit, const hg_row *row, uint32_t previous, uint32_t *rest) {
   joiner j = {.unit = unit, .row = row, .test = SSA_NONE};
   uint32_t block = ssa_insn_at(unit, row->call[0])->block;
@@ -257,15 +213,14 @@ hg_status hg_expand_row(ssa_unit *unit, const hg_row *row, uint32_t previous, ui
   unlink_calls(unit, row);
   *rest = ir_ssa_split_block(unit, block, previous);
   if (*rest == SSA_NONE) return out_of_memory();
-  ssa_block_at(unit, block)->end = SSA_BRANCH;
-  uint32_t rare = add_rare_side(&j, block, *rest), usual = add_block(&j, block);
-  if (j.failed || !ir_ssa_lead(unit, usual, *rest)) return out_of_memory();
-  ssa_block_at(unit, usual)->successor[0] = *rest;
-  ssa_block_at(unit, usual)->usual = 1;
-  ssa_block *head = ssa_block_at(unit, block);
-  head->condition = j.test;
-  head->successor[0] = usual;
-  head->successor[1] = rare;
-  for (uint32_t k = 0; k < row->count; k++) choose(&j, k, *rest);
-  return j.failed ? out_of_memory() : HG_OK;
+  uint32_t end = hg_add_rare_side(unit, block, j.test, *rest);
+  for (uint32_t k = 0; k < row->count && end != SSA_NONE; k++)
+    if (is_first_call(row, k)) end = call_again(&j, k, end);
+  if (end == SSA_NONE || !hg_end_side(unit, end, *rest)) return out_of_memory();
+  for (uint32_t k = 0; k < row->count; k++) {
+    if (!hg_choose_side(unit, *rest, row->call[k], (uint32_t[]){j.usual[k], j.rare[k]}, 2)) return out_of_memory();
+    ssa_insn_at(unit, row->call[k])->op = SSA_DELETED;
+    ssa_insn_at(unit, row->call[k])->arg_count = 0;
+  }
+  return HG_OK;
 }

@@ -35,7 +35,7 @@
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
 #include "compiler/canon/schedule.h"
-#include "compiler/rounds.h"
+#include "compiler/rare_side.h"
 #include "ir/loops.h"
 #include "ir/ssa_walk.h"
 
@@ -279,79 +279,27 @@ static uint32_t share_for_rounding(sharer *s, uint32_t *shared) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t add_side(sharer *s, uint32_t to) {
-  uint32_t side = ir_ssa_add_block(s->unit);
-  if (side == SSA_NONE) return side;
-  ssa_block *block = ssa_block_at(s->unit, side);
-  block->end = SSA_JUMP;
-  block->successor[0] = to;
-  return ir_ssa_lead(s->unit, s->block, side) && ir_ssa_lead(s->unit, side, to) ? side : SSA_NONE;
-}
-
-static uint32_t divided_rarely(sharer *s, uint32_t a) {
-  return add(s, (ssa_insn){.op = ATLAS_OP_div, .type = ATLAS_f32, .bits = 1}, (uint32_t[]){a, s->by->divisor}, 2);
-}
-
-/* The divisions, between the block at hand and `to`: the first block. */
-static uint32_t add_divisions(sharer *s, uint32_t to, uint32_t *quotient) {
-  if (s->count <= COMPILER_DIVISION_COPIES) {
-    for (uint32_t i = 0; i < s->count; i++) quotient[i] = divided_rarely(s, arg_of(s, s->shared[i], 0));
-    return add_side(s, to);
-  }
-  uint32_t loop = ir_ssa_add_block(s->unit), before = loop == SSA_NONE ? SSA_NONE : add_side(s, loop);
-  if (before == SSA_NONE || !ir_ssa_lead(s->unit, loop, loop) || !ir_ssa_lead(s->unit, loop, to)) return SSA_NONE;
-  uint32_t division = hg_repeat(s->unit, loop, to, s->shared, s->count, quotient);
-  if (division != SSA_NONE) insn_at(s, division)->bits = 1;
-  return division == SSA_NONE ? SSA_NONE : before;
-}
-
-static void end_with(const sharer *s, uint32_t number, uint32_t test, uint32_t passed, uint32_t failed) {
-  ssa_block *block = ssa_block_at(s->unit, number);
-  block->end = SSA_BRANCH;
-  block->condition = test;
-  block->successor[0] = passed;
-  block->successor[1] = failed;
-}
-
-/* Three operations a quotient, between the block at hand and `to`, or the divisions: the first block. */
-static uint32_t add_exact(sharer *s, uint32_t to, uint32_t *exact, uint32_t *divided) {
-  uint32_t before = s->block, side = ir_ssa_add_block(s->unit);
-  if (side == SSA_NONE || !ir_ssa_lead(s->unit, before, side)) return SSA_NONE;
-  s->block = side;
-  uint32_t test = share_exactly(s, exact), passed = s->failed ? SSA_NONE : add_side(s, to);
-  uint32_t failed = passed == SSA_NONE ? SSA_NONE : add_divisions(s, to, divided);
-  s->block = before;
-  if (failed == SSA_NONE) return failed;
-  end_with(s, side, test, passed, failed);
-  return side;
-}
-
-/* The value of a division, where all sides meet. */
-static void choose(sharer *s, uint32_t division, const uint32_t *from, uint32_t sides, uint32_t to) {
-  uint32_t phi = add(s, (ssa_insn){.op = SSA_PHI, .type = ATLAS_f32}, from, sides);
-  if (s->failed) return;
-  ir_ssa_append_phi(s->unit, to, phi);
-  ir_ssa_replace(s->unit, division, phi);
-  s->is_done[division] = 1;
-}
-
 /* Ends the block behind `previous`; what follows is the next block at hand. */
 static hg_status share(sharer *s, uint32_t previous) {
-  uint32_t shared[COMPILER_SHARED_ROUNDED], exact[COMPILER_SHARED_ROUNDED], divided[COMPILER_SHARED_ROUNDED];
+  uint32_t value[3][COMPILER_SHARED_ROUNDED] = {{0}}, sides = 0; /* on each side */
   invert(s, arg_of(s, s->shared[0], 1));
-  uint32_t test = s->is_narrow ? share_for_rounding(s, shared) : share_exactly(s, shared);
+  uint32_t test = s->is_narrow ? share_for_rounding(s, value[0]) : share_exactly(s, value[0]);
   uint32_t rest = s->failed ? SSA_NONE : ir_ssa_split_block(s->unit, s->block, previous);
   if (rest == SSA_NONE) return out_of_memory();
-  uint32_t usual = add_side(s, rest), other = SSA_NONE;
-  if (usual != SSA_NONE) other = s->is_narrow ? add_exact(s, rest, exact, divided) : add_divisions(s, rest, divided);
-  if (other == SSA_NONE) return out_of_memory();
-  end_with(s, s->block, test, usual, other);
+  uint32_t end = hg_add_rare_side(s->unit, s->block, test, rest);
+  if (s->is_narrow && end != SSA_NONE)
+    end = hg_add_rare_side(s->unit, end, share_exactly(s, value[++sides]), rest);
+  for (uint32_t i = 0; i < s->count; i++) insn_at(s, s->shared[i])->bits = 1;
+  if (end != SSA_NONE)
+    end = hg_compute_again(s->unit, end, s->shared, s->count, COMPILER_DIVISION_COPIES, value[++sides]);
+  if (end == SSA_NONE || s->failed || !hg_end_side(s->unit, end, rest)) return out_of_memory();
   for (uint32_t i = 0; i < s->count; i++) {
-    const uint32_t narrow[] = {shared[i], exact[i], divided[i]}, wide[] = {shared[i], divided[i]};
-    choose(s, s->shared[i], s->is_narrow ? narrow : wide, s->is_narrow ? 3 : 2, rest);
+    const uint32_t from[] = {value[0][i], value[1][i], value[2][i]};
+    if (!hg_choose_side(s->unit, rest, s->shared[i], from, sides + 1)) return out_of_memory();
+    s->is_done[s->shared[i]] = 1;
   }
   s->block = rest;
-  return s->failed ? out_of_memory() : HG_OK;
+  return HG_OK;
 }
 
 static void number_values(const sharer *s) {

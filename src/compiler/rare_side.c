@@ -1,8 +1,15 @@
-/* rounds.c - for (k = 0; k < count; k++): what a round is given and what it finds are chosen by its number, since
- * registers have no indices. It counts no steps, as loops of the function library do. */
-#include "compiler/rounds.h"
+/* rare_side.c - a side of a branch on which values are computed again that are seldom needed.
+ *
+ * Many of them are one instruction in a loop: for (k = 0; k < count; k++) found[k] = f(x[k]). A driver's compiler takes
+ * its time for code that is there, whether it runs or not. What a round is given and what it finds are chosen by its
+ * number, since registers have no indices. Like loops of the function library, it counts no steps. */
+#include "compiler/rare_side.h"
 
 #include "atlas/insn.h"
+
+#include <string.h>
+
+/* ---- for (k = 0; k < count; k++) --------------------------------------------------------------------------------- */
 
 typedef struct rounds {
   ssa_unit *unit;
@@ -72,7 +79,8 @@ static uint32_t keep_found(rounds *r, uint32_t carried, uint32_t k, uint32_t fou
   return value;
 }
 
-static void end_rounds(rounds *r, uint32_t next) {
+/* Where it goes on is not known yet. */
+static void end_rounds(rounds *r) {
   uint32_t number = with_number(r, ATLAS_OP_add, r->number, 1);
   uint32_t again = with_number(r, ATLAS_OP_set_lt, number, r->count);
   carry(r, r->number, number);
@@ -80,7 +88,6 @@ static void end_rounds(rounds *r, uint32_t next) {
   block->end = SSA_BRANCH;
   block->condition = again;
   block->successor[0] = r->head;
-  block->successor[1] = next;
 }
 
 static uint32_t operand(const rounds *r, uint32_t value, uint32_t i) {
@@ -93,9 +100,9 @@ static int is_one(const rounds *r, const uint32_t *like, uint32_t i) {
   return is;
 }
 
-/* What is found takes the place of what was given: the first operand that differs, which is not needed any more. */
-uint32_t hg_repeat(ssa_unit *unit, uint32_t loop, uint32_t next, const uint32_t *like, uint32_t count,
-                   uint32_t *found) {
+/* In a block that leads to itself. What is found takes the place of what was given: the first operand that differs,
+ * which is not needed any more. */
+static uint32_t repeat(ssa_unit *unit, uint32_t loop, const uint32_t *like, uint32_t count, uint32_t *found) {
   rounds r = {.unit = unit, .count = count};
   const ssa_insn insn = *ssa_insn_at(unit, like[0]);
   uint32_t args[3] = {0}, place = 0, carried[HG_MOST_ROUNDS] = {0}, value[HG_MOST_ROUNDS] = {0};
@@ -108,6 +115,71 @@ uint32_t hg_repeat(ssa_unit *unit, uint32_t loop, uint32_t next, const uint32_t 
   }
   uint32_t made = add(&r, &insn, args, insn.arg_count);
   for (uint32_t k = 0; k < count; k++) found[k] = keep_found(&r, carried[k], k, made);
-  end_rounds(&r, next);
+  end_rounds(&r);
   return r.failed ? SSA_NONE : made;
+}
+
+/* ---- sides ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t add_block(ssa_unit *unit, uint32_t from) {
+  uint32_t block = ir_ssa_add_block(unit);
+  if (block == SSA_NONE || !ir_ssa_lead(unit, from, block)) return SSA_NONE;
+  ssa_block_at(unit, block)->library = 1;
+  return block;
+}
+
+uint32_t hg_add_rare_side(ssa_unit *unit, uint32_t block, uint32_t test, uint32_t rest) {
+  uint32_t usual = add_block(unit, block), rare = usual == SSA_NONE ? SSA_NONE : add_block(unit, block);
+  if (rare == SSA_NONE || !hg_end_side(unit, usual, rest)) return SSA_NONE;
+  ssa_block_at(unit, usual)->usual = 1;
+  ssa_block *head = ssa_block_at(unit, block);
+  head->end = SSA_BRANCH;
+  head->condition = test;
+  head->successor[0] = usual;
+  head->successor[1] = rare;
+  return rare;
+}
+
+static uint32_t compute_one(ssa_unit *unit, uint32_t block, uint32_t value) {
+  const ssa_insn insn = *ssa_insn_at(unit, value);
+  uint32_t args[3] = {0}, copy;
+  memcpy(args, ssa_args_of(unit, value), insn.arg_count * sizeof *args);
+  copy = ir_ssa_add(unit, &insn, insn.arg_count);
+  if (copy == SSA_NONE) return copy;
+  memcpy(ssa_args_of(unit, copy), args, insn.arg_count * sizeof *args);
+  ir_ssa_append_effect(unit, block, copy);
+  return copy;
+}
+
+uint32_t hg_compute_again(ssa_unit *unit, uint32_t block, const uint32_t *like, uint32_t count, uint32_t copies,
+                          uint32_t *found) {
+  if (count > copies) {
+    uint32_t loop = ir_ssa_add_block(unit);
+    if (loop == SSA_NONE || !hg_end_side(unit, block, loop) || !ir_ssa_lead(unit, loop, loop)) return SSA_NONE;
+    uint32_t made = repeat(unit, loop, like, count, found);
+    if (made == SSA_NONE) return SSA_NONE;
+    ir_ssa_append_effect(unit, loop, made);
+    return loop;
+  }
+  for (uint32_t k = 0; k < count; k++)
+    if ((found[k] = compute_one(unit, block, like[k])) == SSA_NONE) return SSA_NONE;
+  return block;
+}
+
+/* A loop is left on its second side. */
+int hg_end_side(ssa_unit *unit, uint32_t block, uint32_t rest) {
+  ssa_block *from = ssa_block_at(unit, block);
+  if (from->end != SSA_BRANCH) from->end = SSA_JUMP;
+  from->successor[from->end == SSA_BRANCH] = rest;
+  return ir_ssa_lead(unit, block, rest);
+}
+
+int hg_choose_side(ssa_unit *unit, uint32_t rest, uint32_t value, const uint32_t *from, uint32_t sides) {
+  const ssa_insn *insn = ssa_insn_at(unit, value), made = {.op = SSA_PHI, .type = insn->type, .insn = insn->insn};
+  uint32_t phi = ir_ssa_add(unit, &made, sides);
+  if (phi == SSA_NONE) return 0;
+  memcpy(ssa_args_of(unit, phi), from, sides * sizeof *from);
+  ir_ssa_append_phi(unit, rest, phi);
+  ir_ssa_replace(unit, value, phi);
+  return 1;
 }
