@@ -29,6 +29,7 @@ Usage: ./dev bench [--json] [--repeat N]
        ./dev bench cuda [OPTION]...
        ./dev bench python [OPTION]...
        ./dev bench door [OPTION]...
+       ./dev bench cases [OPTION]... [NAME]...
 
 Times the example programs and prints lanes and instructions a second.
 
@@ -47,6 +48,8 @@ cuda: the GPU on element-wise programs, programs of blocks and operations, besid
 python: calls of the Python package and of hologram_torch, and steps of training, beside NumPy and PyTorch; the same.
 door: work as users call it, from Python and PyTorch, in loops with and without waits, from the first call on, beside PyTorch,
   NumPy, CuPy and JAX; the same.
+cases: what each special case of bench/cases/cases.toml is worth: the counts of the shapes whose code moves without it, and
+  the library without it, to time; the same.
 TEXT
   local -x HOLOGRAM_QUICK=0 # rates are those of code that the driver has compiled in full
   case "${1:-}" in
@@ -56,6 +59,11 @@ TEXT
       [ "$name" != ops ] || local -x HOLOGRAM_NUM_THREADS=1
       { need_build_tools && need_release; } >&2
       "$BUILD/release/bench/bench_$name" "$@"
+      ;;
+    cases)
+      shift
+      need_build_tools >&2
+      python3 bench/cases/weigh.py "$@"
       ;;
     exchange)
       shift

@@ -96,8 +96,8 @@ void hg_ptx_make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
   PTX(p, "lop3.b32", word, nan, hg_ptx_number(is_f16 ? 0x7e007e00 : 0x7fc07fc0), word, hg_ptx_name("0xCA"));
 }
 
-/* Makes NaNs canonical in the two halves of a word, to which f32 have just been rounded. What a rounding makes of a NaN is
- * positive: as integers with sign its bits are above those of every number. */
+/* Makes NaNs canonical in the two halves of a word, to which f32 have just been rounded. What a rounding makes of a NaN
+ * is positive: as integers with sign its bits are above those of every number. */
 static void make_rounded_exact(ptx *p, uint8_t type, ptx_name word) {
   if (p->options->capability < 90) {
     hg_ptx_make_pair_exact(p, type, word);
