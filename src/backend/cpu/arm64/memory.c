@@ -336,8 +336,7 @@ static void broadcast_element(neon_emit *e, const neon_access *m, unsigned to) {
 
 static int is_uniform_index(const neon_emit *e, const neon_access *m) {
   const vector_reg *reg = vector_reg_at(e->b->vector, m->index);
-  int is_lane = reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE);
-  return reg->kind == VECTOR_VARIES ? native_location_of(e->b, m->index)->is_uniform : !is_lane;
+  return reg->kind == VECTOR_VARIES ? native_location_of(e->b, m->index)->is_uniform : !hg_native_is_lane_number(reg);
 }
 
 /* C code does the access if the index is out of bounds, which may be garbage where no lane takes part; in bounds, a

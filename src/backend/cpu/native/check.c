@@ -56,11 +56,6 @@ static hg_status check_tables(const checker *c, uint32_t i) {
 
 /* ---- bounds ------------------------------------------------------------------------------------------------------ */
 
-static int is_lane(const checker *c, uint32_t r) {
-  const vector_reg *reg = vector_reg_at(c->v, r);
-  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
-}
-
 /* The highest of an access's indices, less *added: from the definition of its index, apart from what the pass says. */
 static int find_highest(const checker *c, const vector_insn *insn, uint32_t *added, uint64_t *highest) {
   uint32_t lanes = c->b->target->lanes, index = insn->s[0];
@@ -78,7 +73,7 @@ static int find_highest(const checker *c, const vector_insn *insn, uint32_t *add
   }
   if (!(insn->flags & NATIVE_TAIL))
     *highest += (uint64_t)(insn->slice % c->b->slices) * c->b->target->lanes + lanes - 1;
-  if (is_lane(c, index)) return 1;
+  if (hg_native_is_blane(c->v, index)) return 1;
   if (c->latest[index] == VECTOR_NONE) return 0;
   *added = hg_native_added_to_lane(c->v, vector_insn_at(c->v, c->latest[index]));
   if (*added == VECTOR_NONE) return 0;
@@ -142,8 +137,8 @@ static hg_status check_bounds(checker *c, uint32_t i) {
 static int is_of_block(const checker *c, uint32_t r) {
   if (r >= VECTOR_ALL) return r == VECTOR_NONE;
   const vector_reg *reg = vector_reg_at(c->v, r);
-  if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
-  return reg->kind != VECTOR_VARIES || reg->uniform == NATIVE_BLOCK_UNIFORM || (c->b->slices > 0 && reg->uniform);
+  if (reg->kind != VECTOR_VARIES) return !hg_native_is_lane_number(reg);
+  return reg->uniform == NATIVE_BLOCK_UNIFORM || (c->b->slices > 0 && reg->uniform);
 }
 
 /* Every group of lanes computes a value of the block alike. */

@@ -127,8 +127,7 @@ static uint64_t element_of(const group *g, const vector_reg *reg, uint32_t lane)
 static uint64_t value_of(const group *g, uint32_t r, uint32_t lane) {
   const vector_reg *reg = vector_reg_at(g->native->vector, r);
   const native_location *location = &g->native->locations[r];
-  if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
-    return special_of(g, reg, lane);
+  if (hg_native_is_lane_number(reg)) return special_of(g, reg, lane);
   if (reg->kind != VECTOR_VARIES) return hg_native_parameter(g->frame->context, reg);
   if (location->kind == NATIVE_NOWHERE) return sum_of(g, reg, lane);
   if (location->kind == NATIVE_ELEMENTS) return element_of(g, reg, lane);

@@ -95,8 +95,7 @@ static void move_before(hoister *h, uint32_t barrier, uint32_t end) {
 static int is_of_block(const hoister *h, uint32_t r) {
   if (r >= VECTOR_ALL) return r == VECTOR_NONE;
   const vector_reg *reg = vector_reg_at(h->v, r);
-  if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
-  return reg->kind != VECTOR_VARIES || h->counted[r] == 0;
+  return reg->kind == VECTOR_VARIES ? h->counted[r] == 0 : !hg_native_is_lane_number(reg);
 }
 
 static int may_be_first(const hoister *h, const vector_insn *insn) {

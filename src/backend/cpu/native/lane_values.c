@@ -27,21 +27,13 @@ void hg_native_find_writers(const hg_vector *v, uint32_t *writer) {
 
 /* ---- alike ------------------------------------------------------------------------------------------------------- */
 
-static int is_alike_operand(const hg_vector *v, const uint8_t *alike, uint32_t r) {
-  if (r == VECTOR_NONE) return 1;
-  if (r == VECTOR_ALL) return 0;
-  const vector_reg *reg = vector_reg_at(v, r);
-  if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
-  return reg->kind != VECTOR_VARIES || alike[r];
-}
-
 static int makes_alike(const hg_vector *v, const uint8_t *alike, const vector_insn *insn) {
   if (insn->op >= ATLAS_OP_reduce_add && insn->op <= ATLAS_OP_reduce_max) return insn->mask == VECTOR_ALL;
   int is_pure = vector_is_primitive(insn->op) ? (atlas_op_flags(insn->op) & ATLAS_PURE) != 0
                                               : insn->op == VECTOR_CANON || insn->op == VECTOR_MOVE;
   if (!is_pure || insn->mask != VECTOR_ALL || insn->op == ATLAS_OP_sreg) return 0;
   for (int k = 0; k < 4; k++)
-    if (!is_alike_operand(v, alike, insn->s[k])) return 0;
+    if (!hg_native_is_alike(v, insn->s[k], alike)) return 0;
   return 1;
 }
 

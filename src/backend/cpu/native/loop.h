@@ -62,8 +62,7 @@ int hg_native_leaving(const native_build *b, const uint8_t *strides, uint32_t i,
 static inline uint8_t hg_native_stride_of(const native_build *b, const uint8_t *strides, uint32_t r) {
   if (r >= b->vector->regs.count) return VECTOR_STRIDE_OTHER;
   const vector_reg *reg = vector_reg_at(b->vector, r);
-  if (reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE))
-    return VECTOR_STRIDE_1;
+  if (hg_native_is_lane_number(reg)) return VECTOR_STRIDE_1;
   if (reg->kind != VECTOR_VARIES || b->locations[r].is_uniform) return VECTOR_STRIDE_0;
   return strides[r];
 }

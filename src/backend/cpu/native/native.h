@@ -334,19 +334,31 @@ int hg_native_find_window(const native_build *build, const uint32_t *writer, uin
  * f32 reads it while it is still there: a target with mask registers has it as an operand, and it has no location. */
 int hg_native_is_operand(const native_build *build, uint32_t reg);
 
+static inline int hg_native_is_blane(const hg_vector *v, uint32_t r) {
+  if (r >= VECTOR_ALL) return 0;
+  const vector_reg *reg = vector_reg_at(v, r);
+  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
+}
+
 /* The other operand of an addition to blane; VECTOR_NONE: the instruction is none. */
 static inline uint32_t hg_native_added_to_lane(const hg_vector *v, const vector_insn *insn) {
   if (insn->op != ATLAS_OP_add || insn->type != ATLAS_u32) return VECTOR_NONE;
-  for (int k = 0; k < 2; k++) {
-    const vector_reg *reg = vector_reg_at(v, insn->s[k]);
-    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return insn->s[!k];
-  }
+  for (int k = 0; k < 2; k++)
+    if (hg_native_is_blane(v, insn->s[k])) return insn->s[!k];
   return VECTOR_NONE;
 }
 
 /* 1: a register that is the lane's number, in the launch or in its block. */
 static inline int hg_native_is_lane_number(const vector_reg *r) {
   return r->kind == VECTOR_SPECIAL && (r->bits == ATLAS_REG_LANE || r->bits == ATLAS_REG_BLOCK_LANE);
+}
+
+/* 1 if a source is the same in all lanes of a block: it is none, no instruction writes it and it is no lane's number,
+ * or, of those that instructions write, `alike` has a 1 for it. */
+static inline int hg_native_is_alike(const hg_vector *v, uint32_t r, const uint8_t *alike) {
+  if (r >= VECTOR_ALL) return r == VECTOR_NONE;
+  const vector_reg *reg = vector_reg_at(v, r);
+  return reg->kind == VECTOR_VARIES ? alike[r] : !hg_native_is_lane_number(reg);
 }
 
 /* 1: a coordinate of the lane, in its block or in the grid (x, y and z have consecutive numbers). */

@@ -85,12 +85,10 @@ static int is_offset(const native_build *b, uint32_t r) {
   const hg_vector *v = b->vector;
   const vector_reg *reg = vector_reg_at(v, r);
   const vector_insn *made = vector_insn_at(v, reg->first);
-  if (!b->target->runs_blocks || b->steps.count == 1 || made->d != r || made->op != ATLAS_OP_add) return 0;
-  if (made->type != ATLAS_u32 || reg->last - reg->first > CPU_OFFSET_LIFE) return 0;
-  const vector_reg *lane = vector_reg_at(v, made->s[0]), *added = vector_reg_at(v, made->s[1]);
-  if (added->kind == VECTOR_VARIES) return 0;
-  if (lane->kind != VECTOR_SPECIAL || lane->bits != ATLAS_REG_BLOCK_LANE) return 0;
-  if (added->kind == VECTOR_SPECIAL && (added->bits == ATLAS_REG_LANE || added->bits == ATLAS_REG_BLOCK_LANE)) return 0;
+  uint32_t added = hg_native_added_to_lane(v, made);
+  if (!b->target->runs_blocks || b->steps.count == 1 || made->d != r || added == VECTOR_NONE) return 0;
+  if (reg->last - reg->first > CPU_OFFSET_LIFE || vector_reg_at(v, added)->kind == VECTOR_VARIES) return 0;
+  if (hg_native_is_lane_number(vector_reg_at(v, added))) return 0;
   for (uint32_t i = reg->first + 1; i <= reg->last; i++) {
     const vector_insn *insn = vector_insn_at(v, i);
     int is_read = insn->mask == r;
@@ -472,9 +470,7 @@ hg_status hg_native_pass_temporaries(native_build *b, hg_vector *v, uint32_t *fi
 
 int hg_native_uses_tile_lane(const native_build *b) {
   if (b->row_bytes > 0 || (b->local_bytes > 0 && hg_native_has_tile_slots(b))) return 1;
-  for (uint32_t r = 0; r < b->vector->regs.count; r++) {
-    const vector_reg *reg = vector_reg_at(b->vector, r);
-    if (reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE) return 1;
-  }
+  for (uint32_t r = 0; r < b->vector->regs.count; r++)
+    if (hg_native_is_blane(b->vector, r)) return 1;
   return 0;
 }

@@ -270,8 +270,7 @@ static const void *special_row(const native_context *c, const vector_reg *reg, u
 static const void *source_row(const native_context *c, uint32_t r, uint64_t lanes, uint64_t *short_row,
                               uint64_t *long_row, uint8_t *step) {
   const vector_reg *reg = vector_reg_at(c->native->vector, r);
-  if (reg->kind != VECTOR_SPECIAL || (reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE))
-    return row_of(c, r, short_row, step);
+  if (!hg_native_is_lane_number(reg)) return row_of(c, r, short_row, step);
   *step = 1;
   return special_row(c, reg, lanes, long_row);
 }

@@ -49,11 +49,7 @@ static int varies(const hg_vector *v, uint32_t r) {
 /* ---- block-uniform values ---------------------------------------------------------------------------------------- */
 
 static int is_block_uniform_source(const split *s, uint32_t r) {
-  if (r == VECTOR_NONE) return 1;
-  if (r == VECTOR_ALL) return 0;
-  const vector_reg *reg = vector_reg_at(s->from, r);
-  if (reg->kind == VECTOR_SPECIAL) return reg->bits != ATLAS_REG_LANE && reg->bits != ATLAS_REG_BLOCK_LANE;
-  return reg->kind != VECTOR_VARIES || s->is_block_uniform[r];
+  return hg_native_is_alike(s->from, r, s->is_block_uniform);
 }
 
 static int is_block_uniform_jump(const split *s, const vector_insn *insn) {
@@ -230,8 +226,8 @@ static int does_nothing_until_end(const split *s, uint32_t i) {
 /* The limit of a comparison `blane < limit`, as a register of the new program; VECTOR_NONE: it is none. */
 static uint32_t limit_of(split *s, const vector_insn *insn) {
   if (insn->type2 != ATLAS_u32 || (insn->op != ATLAS_OP_set_lt && insn->op != ATLAS_OP_set_eq)) return VECTOR_NONE;
-  const vector_reg *lane = vector_reg_at(s->from, insn->s[0]), *than = vector_reg_at(s->from, insn->s[1]);
-  if (lane->kind != VECTOR_SPECIAL || lane->bits != ATLAS_REG_BLOCK_LANE) return VECTOR_NONE;
+  const vector_reg *than = vector_reg_at(s->from, insn->s[1]);
+  if (!hg_native_is_blane(s->from, insn->s[0])) return VECTOR_NONE;
   if (insn->op == ATLAS_OP_set_lt) {
     int is_there = than->kind != VECTOR_VARIES || than->first < s->step->first;
     return is_there && is_block_uniform_source(s, insn->s[1]) ? insn->s[1] : VECTOR_NONE;

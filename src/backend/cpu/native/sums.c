@@ -44,12 +44,6 @@ static void append(summer *s, const vector_insn *insn) {
   hg_rewrite_append(&s->to, insn);
 }
 
-static int is_lane(const summer *s, uint32_t r) {
-  if (r >= VECTOR_ALL) return 0;
-  const vector_reg *reg = vector_reg_at(s->v, r);
-  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
-}
-
 /* lane + what `sum` adds up. Its register has no place in s->at: nothing else reads it. */
 static void append_sum(summer *s, vector_insn sum, uint32_t lane, uint32_t d) {
   vector_insn index = sum;
@@ -66,7 +60,7 @@ static void append_sum(summer *s, vector_insn sum, uint32_t lane, uint32_t d) {
 
 static uint32_t lane_in(const summer *s, uint32_t r) {
   const vector_insn *made = hg_rewrite_insn(&s->to, s->at[r]);
-  return made->s[!is_lane(s, made->s[0])];
+  return made->s[!hg_native_is_blane(s->v, made->s[0])];
 }
 
 /* (lane + u) + v becomes lane + (u + v). */
@@ -87,7 +81,7 @@ static void write_sum(summer *s, const vector_insn *insn) {
 static void write_product(summer *s, const vector_insn *insn) {
   vector_insn sum = *insn;
   int is_product = is_alike(s->v, insn->s[0]) && is_alike(s->v, insn->s[1]);
-  if (is_product && is_lane(s, insn->s[2])) {
+  if (is_product && hg_native_is_blane(s->v, insn->s[2])) {
     sum.op = ATLAS_OP_mul;
     sum.s[2] = VECTOR_NONE;
     append_sum(s, sum, insn->s[2], insn->d);

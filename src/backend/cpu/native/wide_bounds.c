@@ -46,10 +46,6 @@ typedef struct bounds {
 
 static int is_constant(const hg_vector *v, uint32_t r) { return vector_reg_at(v, r)->kind == VECTOR_CONSTANT; }
 
-static int is_lane(const vector_reg *reg) {
-  return reg->kind == VECTOR_SPECIAL && (reg->bits == ATLAS_REG_LANE || reg->bits == ATLAS_REG_BLOCK_LANE);
-}
-
 /* 1 if a number, the same in the block, is what it was in instruction `since`: it is written once, or in rounds of a
  * loop, but not since then. */
 static int is_steady(const bounds *s, uint32_t r, uint32_t since) {
@@ -97,7 +93,7 @@ static int find_same(const bounds *s, const vector_insn *insn, uint32_t *added) 
   if (insn->mode == ATLAS_ADDRESS_UNIFORM) return 1;
   const vector_reg *reg = vector_reg_at(v, *added = insn->s[0]);
   if (reg->type != ATLAS_u32) return 0;
-  return reg->kind == VECTOR_VARIES ? reg->uniform && s->writer[*added] < VECTOR_ALL : !is_lane(reg);
+  return reg->kind == VECTOR_VARIES ? reg->uniform && s->writer[*added] < VECTOR_ALL : !hg_native_is_lane_number(reg);
 }
 
 /* 1 for an access to a buffer by one such index or the other: `*found` is what it needs. */

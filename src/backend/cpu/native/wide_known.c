@@ -21,7 +21,7 @@ void hg_wide_begin_known(wide *w) {
   hg_wide_add_bits(w, bits);
   for (uint32_t r = 0; r < w->from->regs.count; r++) {
     const vector_reg *reg = vector_reg_at(w->from, r);
-    int is_lane = reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
+    int is_lane = hg_native_is_blane(w->from, r);
     if (reg->kind != VECTOR_CONSTANT && !is_lane) continue;
     for (uint32_t slice = 0; slice < w->slices; slice++) {
       for (uint32_t i = 0; i < w->lanes; i++) bits[i] = is_lane ? (uint64_t)slice * w->lanes + i : reg->bits;

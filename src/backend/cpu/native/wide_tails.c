@@ -38,12 +38,6 @@ static int is_scalar(const hg_vector *v, uint32_t r) {
   return reg->kind == VECTOR_SCALAR && reg->type == ATLAS_u32;
 }
 
-static int is_lane(const hg_vector *v, uint32_t r) {
-  if (r >= VECTOR_ALL) return 0;
-  const vector_reg *reg = vector_reg_at(v, r);
-  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
-}
-
 /* The only instruction that writes a register, in all lanes; NULL: there is none. */
 static const vector_insn *maker_of(const tails *s, uint32_t r) {
   if (r >= s->old_regs || s->writer[r] >= VECTOR_ALL) return NULL;
@@ -56,13 +50,13 @@ static uint32_t last_of(const tails *s, uint32_t r) {
   const vector_insn *made = maker_of(s, r);
   if (made == NULL || made->op != ATLAS_OP_min || made->type != ATLAS_u32) return VECTOR_NONE;
   for (int k = 0; k < 2; k++)
-    if (is_lane(s->v, made->s[k]) && is_scalar(s->v, made->s[!k])) return made->s[!k];
+    if (hg_native_is_blane(s->v, made->s[k]) && is_scalar(s->v, made->s[!k])) return made->s[!k];
   return VECTOR_NONE;
 }
 
 static int is_end(const tails *s, const vector_insn *insn) {
   if (insn->op != ATLAS_OP_set_lt || insn->type2 != ATLAS_u32 || insn->mask != VECTOR_ALL) return 0;
-  return maker_of(s, insn->d) == insn && is_lane(s->v, insn->s[0]) && is_scalar(s->v, insn->s[1]);
+  return maker_of(s, insn->d) == insn && hg_native_is_blane(s->v, insn->s[0]) && is_scalar(s->v, insn->s[1]);
 }
 
 static void find_end(tails *s) {
@@ -203,7 +197,7 @@ static void append_end(tails *s) {
   set.type = SSA_PREDICATE;
   set.type2 = ATLAS_u32;
   for (uint32_t r = 0; r < s->old_regs; r++)
-    if (is_lane(s->v, r)) set.s[0] = r;
+    if (hg_native_is_blane(s->v, r)) set.s[0] = r;
   set.s[1] = s->end;
   set.d = s->is_there = add_register(s, SSA_PREDICATE, 0);
   hg_rewrite_append(&s->to, &set);

@@ -24,9 +24,8 @@ static int find_place(const x86_emit *e, const vector_insn *insn, uint32_t *firs
   *count = 1;
   *first = (uint32_t)insn->bits;
   if (insn->mode == ATLAS_ADDRESS_UNIFORM) return 1;
-  const vector_reg *index = vector_reg_at(e->b->vector, insn->s[0]);
   if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_SAME) return 0;
-  if (index->kind != VECTOR_SPECIAL || index->bits != ATLAS_REG_BLOCK_LANE) return 0;
+  if (!hg_native_is_blane(e->b->vector, insn->s[0])) return 0;
   *first += slice * e->lanes;
   *count = e->lanes;
   return 1;

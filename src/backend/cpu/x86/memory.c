@@ -266,11 +266,6 @@ static int check_end_of_run(x86_emit *e, const x86_access *m, uint32_t copy, uin
   return 1;
 }
 
-static int is_block_lane(const x86_emit *e, uint32_t index) {
-  const vector_reg *reg = vector_reg_at(e->b->vector, index);
-  return reg->kind == VECTOR_SPECIAL && reg->bits == ATLAS_REG_BLOCK_LANE;
-}
-
 int hg_x86_is_by_tile_lane(const x86_emit *e) {
   const vector_insn *insn = e->insn;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || hg_x86_is_uniform(e, insn->s[0]))
@@ -279,7 +274,7 @@ int hg_x86_is_by_tile_lane(const x86_emit *e) {
   if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & VECTOR_LANE) return 0;
   if ((int64_t)insn->bits > NATIVE_GREATEST_DISPLACEMENT || (int64_t)insn->bits < -NATIVE_GREATEST_DISPLACEMENT)
     return 0;
-  return is_block_lane(e, insn->s[0]) || hg_x86_added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
+  return hg_native_is_blane(e->b->vector, insn->s[0]) || hg_x86_added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
 }
 
 /* 1 if shared memory is large enough for whatever lanes of a full block come here. */
@@ -465,7 +460,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
     return 1;
   }
   uint32_t added = hg_x86_added_to_tile_lane(e, m->index);
-  if (added != VECTOR_NONE || is_block_lane(e, m->index)) {
+  if (added != VECTOR_NONE || hg_native_is_blane(e->b->vector, m->index)) {
     if (row_access(e, m, is_masked)) return 1;
     tile_lane_access(e, m, added, is_masked);
     return 1;
