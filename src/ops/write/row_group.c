@@ -210,7 +210,8 @@ static void form_row_number(row_group *g, const space_map *map) {
   }
 }
 
-hg_status ops_row_group_finish(row_group *g, uint32_t kept) {
+/* When a group has all of its terms, and so many coordinates before the column's. */
+static hg_status finish(row_group *g, uint32_t kept) {
   HG_TRY(find_bounds(g));
   ops_form *more[ROWS_MOST_RESULTS + 1];
   uint32_t count = 0;
@@ -256,7 +257,7 @@ hg_status ops_row_group_begin(row_group *g, const ops_group *group) {
   space_map map = begin_group(g, group, &ops_at(c, node->input[0])->shape, node->axes, NULL);
   HG_TRY(add_reductions(g, &map));
   HG_TRY(add_results(g, &map));
-  return ops_row_group_finish(g, map.kept);
+  return finish(g, map.kept);
 }
 
 /* The results of a stage are its reductions'. */
@@ -315,7 +316,7 @@ hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t 
   g->reduction_count = count;
   g->between = between;
   if (!is_last) HG_TRY(add_between(g, &map));
-  return ops_row_group_finish(g, map.kept);
+  return finish(g, map.kept);
 }
 
 hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts) {
@@ -331,7 +332,7 @@ hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row
   g->between = whole->between;
   memcpy(g->of_whole, whole->of_whole, sizeof g->of_whole);
   HG_TRY(g->between != NULL ? add_between(g, &map) : add_results(g, &map));
-  return ops_row_group_finish(g, map.kept);
+  return finish(g, map.kept);
 }
 
 void ops_row_group_end(row_group *g) { ops_terms_release(&g->terms); }

@@ -74,8 +74,6 @@ struct row_between {
 };
 hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between);
 hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
-/* When a group has all of its terms, and so many coordinates before the column's. */
-hg_status ops_row_group_finish(row_group *g, uint32_t kept);
 
 /* Bits of the space's coordinates that make up the column. */
 static inline uint32_t column_bits(const row_group *g) {
