@@ -33,10 +33,17 @@ hg_status atlas_label_enter(const hg_allocator *allocator, atlas_label_index *in
                             uint32_t label, uint32_t *found);
 void atlas_label_index_release(const hg_allocator *allocator, atlas_label_index *index);
 
+/* The program may have ATLAS_MOST_REGISTERS registers (insn.h), and is ended by atlas_builder_close and
+ * atlas_program_trust: no text, binary file or interpreter has it, only the compiler. */
+void atlas_builder_has_many(atlas_builder *builder);
+
 /* What a builder has made, before the last step. Releases the builder, whatever happens. */
 hg_status atlas_builder_close(atlas_builder *builder, atlas_program **out);
 
 /* The last step of all three: verifies the program and passes it to the caller, or releases it. */
 hg_status atlas_program_complete(atlas_program *program, const char *source_name, atlas_program **out);
+
+/* The same for what the library has written itself, which debug builds alone verify. */
+hg_status atlas_program_trust(atlas_program *program, atlas_program **out);
 
 #endif

@@ -8,13 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { INVALID_OPERAND = 0xff, MESSAGE_BYTES = 1024 };
+enum {
+  INVALID_OPERAND = 0xff,
+  BEYOND_TEXT = 0x80, /* a bit of an operand's kind: its register's number has a high byte */
+  MESSAGE_BYTES = 1024
+};
 
 struct atlas_builder {
   hg_allocator allocator;
   atlas_program *program;
   hg_array placed; /* uint8_t per label: 1 once it has a place */
   uint32_t line;
+  int has_many;     /* registers: see atlas_builder_has_many */
   hg_status status; /* of the first error */
   char message[MESSAGE_BYTES];
 };
@@ -327,8 +332,9 @@ void atlas_builder_line(atlas_builder *b, uint32_t line) {
 
 /* The operand with zeros in the fields that its kind does not use, so that equal programs are equal byte for byte. */
 static atlas_operand clean(const atlas_operand *o) {
-  atlas_operand c = {.kind = o->kind};
-  switch (o->kind) {
+  atlas_operand c = {.kind = (uint8_t)(o->kind & ~BEYOND_TEXT)};
+  if (o->kind & BEYOND_TEXT) c.reg2 = o->reg2;
+  switch (c.kind) {
   case ATLAS_OPERAND_REG:
   case ATLAS_OPERAND_PRED: c.reg = o->reg; break;
   case ATLAS_OPERAND_SCALAR:
@@ -359,6 +365,8 @@ static atlas_operand clean(const atlas_operand *o) {
   return c;
 }
 
+void atlas_builder_has_many(atlas_builder *b) { b->has_many = 1; }
+
 void atlas_builder_insn(atlas_builder *b, const atlas_insn *insn) {
   if (!is_live(b)) return;
   if (insn == NULL) {
@@ -388,10 +396,12 @@ void atlas_builder_insn(atlas_builder *b, const atlas_insn *insn) {
                            i + 1, mnemonic, (unsigned long long)b->program->insns.count));
       return;
     }
-    if (insn->operand[i].kind == INVALID_OPERAND) {
+    int is_invalid = insn->operand[i].kind == INVALID_OPERAND;
+    if (is_invalid || (insn->operand[i].kind & BEYOND_TEXT && !b->has_many)) {
+      uint64_t number = is_invalid ? insn->operand[i].bits : atlas_register_of(&copy.operand[i]);
       keep_failure(b,
            hg_fail(HG_INVALID_ARGUMENT, "operand %u of '%s' (instruction %llu): number %llu is out of range", i + 1,
-                   mnemonic, (unsigned long long)b->program->insns.count, (unsigned long long)insn->operand[i].bits));
+                   mnemonic, (unsigned long long)b->program->insns.count, (unsigned long long)number));
       return;
     }
   }
@@ -452,10 +462,11 @@ void atlas_emit_branch(atlas_builder *b, int predicate, int negated, uint32_t la
 
 static atlas_operand numbered(uint8_t kind, uint32_t number, uint32_t count) {
   if (number >= count) return (atlas_operand){.kind = INVALID_OPERAND, .bits = number}; /* reported where it is used */
-  return (atlas_operand){.kind = kind, .reg = (uint8_t)number};
+  if (number > ATLAS_REG_LANE) kind |= BEYOND_TEXT;
+  return (atlas_operand){.kind = kind, .reg = (uint8_t)number, .reg2 = (uint8_t)(number >> 8)};
 }
 
-atlas_operand atlas_reg(uint32_t number) { return numbered(ATLAS_OPERAND_REG, number, ATLAS_REG_LANE + 1); }
+atlas_operand atlas_reg(uint32_t number) { return numbered(ATLAS_OPERAND_REG, number, ATLAS_MOST_REGISTERS); }
 atlas_operand atlas_pred(uint32_t number) { return numbered(ATLAS_OPERAND_PRED, number, ATLAS_PREDICATES); }
 atlas_operand atlas_discard(void) { return (atlas_operand){.kind = ATLAS_OPERAND_NONE}; }
 atlas_operand atlas_bits(uint64_t bits) { return (atlas_operand){.kind = ATLAS_OPERAND_IMM, .bits = bits}; }
@@ -493,9 +504,11 @@ atlas_operand atlas_mem(uint16_t symbol, int64_t displacement) {
 }
 
 atlas_operand atlas_mem_reg(uint16_t symbol, uint32_t reg, int64_t displacement) {
-  if (reg > ATLAS_REG_LANE) return numbered(ATLAS_OPERAND_REG, reg, ATLAS_REG_LANE + 1);
-  atlas_operand o = address(ATLAS_ADDRESS_INDEXED, symbol, displacement);
-  o.reg = (uint8_t)reg;
+  atlas_operand o = numbered(ATLAS_OPERAND_MEM, reg, ATLAS_MOST_REGISTERS);
+  if (o.kind == INVALID_OPERAND) return o;
+  o.mode = ATLAS_ADDRESS_INDEXED;
+  o.symbol = symbol;
+  o.bits = (uint64_t)displacement;
   return o;
 }
 

@@ -1,13 +1,13 @@
 /* insn.c - uses and definitions of an instruction. */
 #include "atlas/insn.h"
 
-static void use(atlas_effects *e, int predicate, uint8_t reg, uint8_t type) {
+static void use(atlas_effects *e, int predicate, uint16_t reg, uint8_t type) {
   e->use[e->use_count++] = (atlas_use){.predicate = (uint8_t)predicate, .reg = reg, .type = type};
 }
 
 static void use_address(atlas_effects *e, const atlas_operand *address) {
   switch (address->mode) {
-  case ATLAS_ADDRESS_INDEXED: use(e, 0, address->reg, ATLAS_ANY_INTEGER); break;
+  case ATLAS_ADDRESS_INDEXED: use(e, 0, atlas_register_of(address), ATLAS_ANY_INTEGER); break;
   case ATLAS_ADDRESS_TABLE:
     use(e, 0, address->reg, ATLAS_ANY_INTEGER);
     use(e, 0, address->reg2, ATLAS_ANY_INTEGER);
@@ -21,7 +21,7 @@ static void use_address(atlas_effects *e, const atlas_operand *address) {
   }
 }
 
-static void define(atlas_effects *e, uint8_t kind, uint8_t reg, uint8_t type) {
+static void define(atlas_effects *e, uint8_t kind, uint16_t reg, uint8_t type) {
   e->defines = kind;
   e->def_reg = reg;
   e->def_type = type;
@@ -35,17 +35,17 @@ void atlas_effects_of(const atlas_insn *insn, atlas_effects *e) {
     const atlas_operand *operand = &insn->operand[i];
     int is_register = operand->kind == ATLAS_OPERAND_REG;
     switch (letters[i]) {
-    case 's': if (is_register) use(e, 0, operand->reg, insn->type); break;
-    case 't': if (is_register) use(e, 0, operand->reg, insn->type2); break;
-    case 'c': if (is_register) use(e, 0, operand->reg, ATLAS_u32); break;
+    case 's': if (is_register) use(e, 0, atlas_register_of(operand), insn->type); break;
+    case 't': if (is_register) use(e, 0, atlas_register_of(operand), insn->type2); break;
+    case 'c': if (is_register) use(e, 0, atlas_register_of(operand), ATLAS_u32); break;
     case 'q': use(e, 1, operand->reg, ATLAS_NONE); break;
     case 'm': use_address(e, operand); break;
     case 'd':
-    case 'o': if (is_register) define(e, 1, operand->reg, insn->type); break;
+    case 'o': if (is_register) define(e, 1, atlas_register_of(operand), insn->type); break;
     case 'p': define(e, 2, operand->reg, ATLAS_NONE); break;
     case 'r':
-      use(e, 0, operand->reg, ATLAS_u32);
-      define(e, 1, operand->reg, ATLAS_u32);
+      use(e, 0, atlas_register_of(operand), ATLAS_u32);
+      define(e, 1, atlas_register_of(operand), ATLAS_u32);
       break;
     default: break;
     }

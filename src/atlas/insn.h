@@ -7,18 +7,26 @@
 
 enum { ATLAS_ANY_INTEGER = 0xfe }; /* expected type of an index register */
 
+/* The register of a REG operand or a [symbol + rN] address. Text and binary files name r0 to r255; programs of the
+ * library's own (atlas_builder_has_many) go on at r256, and have the high byte in reg2. */
+enum { ATLAS_MOST_REGISTERS = 0xff00 };
+static inline uint16_t atlas_register_of(const atlas_operand *operand) {
+  return (uint16_t)(operand->reg | operand->reg2 << 8);
+}
+static inline int atlas_is_special(uint32_t reg) { return reg >= ATLAS_GENERAL_REGISTERS && reg <= ATLAS_REG_LANE; }
+
 typedef struct atlas_use {
   uint8_t predicate; /* 1: p<reg>, 0: r<reg> (specials included) */
-  uint8_t reg;
   uint8_t type;      /* the atlas_type it must hold, or ATLAS_ANY_INTEGER; ATLAS_NONE for predicates */
+  uint16_t reg;
 } atlas_use;
 
 typedef struct atlas_effects {
   atlas_use use[8];
   uint8_t use_count;
   uint8_t defines;        /* 0 nothing, 1 a register, 2 a predicate */
-  uint8_t def_reg;
   uint8_t def_type;       /* atlas_type of the register; ATLAS_NONE for predicates */
+  uint16_t def_reg;
 } atlas_effects;
 
 /* The instruction must have passed the shape checks of the verifier. */

@@ -78,6 +78,8 @@ int atlas_label_is_valid(const char *name, size_t length);
 /* verify.c: checks everything, trusting no field, and fills in the nodes. `source_name` (NULL: the program's name)
  * stands before the line in messages. HG_VERIFY or HG_OUT_OF_MEMORY. */
 hg_status atlas_verify(atlas_program *program, const char *source_name);
+/* Fills in the same of a program that would pass. HG_OUT_OF_MEMORY. */
+hg_status atlas_lay_out(atlas_program *program);
 
 /* Fails because a shared array does not fit behind those that take `before` bytes. */
 hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before);

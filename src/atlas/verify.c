@@ -69,7 +69,7 @@ static void define(const verifier *v, const flow *f, const atlas_effects *e) {
 }
 
 static hg_status check_use(const verifier *v, const flow *f, const atlas_use *use) {
-  if (!use->predicate && use->reg >= ATLAS_GENERAL_REGISTERS) return HG_OK; /* special: checked with the operand */
+  if (!use->predicate && atlas_is_special(use->reg)) return HG_OK; /* special: checked with the operand */
   uint8_t held = f->now[use->predicate ? v->register_count + use->reg : use->reg];
   char kind = use->predicate ? 'p' : 'r';
   if (held == TYPE_UNDEFINED) return hg_fail(HG_VERIFY, "%c%u may be read before it is written", kind, use->reg);
@@ -143,7 +143,7 @@ static hg_status check_types(verifier *v, const ir_graph *graph, const ir_node *
 
 /* ---- uniformity -------------------------------------------------------------------------------------------------- */
 
-static uint8_t special_level(uint8_t reg) {
+static uint8_t special_level(uint16_t reg) {
   switch (reg) {
   case ATLAS_REG_BLOCK_SIZE: return IR_GRID;
   case ATLAS_REG_BLOCK_INDEX: return IR_BLOCK;
@@ -187,7 +187,7 @@ static void effect_of(const void *context, uint32_t insn_index, ir_effect *effec
   for (unsigned i = 0; i < e.use_count; i++) {
     const atlas_use *use = &e.use[i];
     if (use->predicate) effect->use[effect->use_count++] = (uint16_t)(v->register_count + use->reg);
-    else if (use->reg < ATLAS_GENERAL_REGISTERS) effect->use[effect->use_count++] = use->reg;
+    else if (!atlas_is_special(use->reg)) effect->use[effect->use_count++] = use->reg;
     else if (special_level(use->reg) > effect->least && !effect->fixed) effect->least = special_level(use->reg);
   }
   if (e.defines == 1) effect->def = e.def_reg;
@@ -215,7 +215,7 @@ static uint8_t operand_level(const ir_effect *effect, const uint8_t *levels, con
   atlas_effects e;
   atlas_effects_of(insn, &e);
   for (unsigned i = 0; i < e.use_count; i++)
-    if (!e.use[i].predicate && e.use[i].reg >= ATLAS_GENERAL_REGISTERS && special_level(e.use[i].reg) > level)
+    if (!e.use[i].predicate && atlas_is_special(e.use[i].reg) && special_level(e.use[i].reg) > level)
       level = special_level(e.use[i].reg);
   return level;
 }
@@ -312,7 +312,7 @@ static void note_registers(verifier *v) {
     atlas_effects_of(atlas_insn_at(v->program, i), &e);
     if (e.defines == 1 && e.def_reg >= v->register_count) v->register_count = e.def_reg + 1u;
     for (unsigned k = 0; k < e.use_count; k++)
-      if (!e.use[k].predicate && e.use[k].reg < ATLAS_GENERAL_REGISTERS && e.use[k].reg >= v->register_count)
+      if (!e.use[k].predicate && !atlas_is_special(e.use[k].reg) && e.use[k].reg >= v->register_count)
         v->register_count = e.use[k].reg + 1u;
   }
   if (v->program->entries.count > 0 && v->register_count < 2) v->register_count = 2; /* arguments and result */
@@ -329,7 +329,7 @@ static int observes_block(const atlas_program *p) {
     atlas_effects e;
     atlas_effects_of(insn, &e);
     for (unsigned k = 0; k < e.use_count; k++)
-      if (!e.use[k].predicate && e.use[k].reg >= ATLAS_GENERAL_REGISTERS && e.use[k].reg != ATLAS_REG_LANE) return 1;
+      if (!e.use[k].predicate && atlas_is_special(e.use[k].reg) && e.use[k].reg != ATLAS_REG_LANE) return 1;
   }
   return p->block[0] != 0;
 }
@@ -353,6 +353,14 @@ static hg_status verify_all(verifier *v) {
     if (status != HG_OK) return explain(v, status);
   }
   return HG_OK;
+}
+
+hg_status atlas_lay_out(atlas_program *program) {
+  verifier v = {.program = program};
+  note_registers(&v);
+  program->nodes.count = 0;
+  program->observes_block = observes_block(program);
+  return atlas_inline_calls(program, 0, 0, &v.bad_insn);
 }
 
 hg_status atlas_verify(atlas_program *program, const char *source_name) {

@@ -178,7 +178,7 @@ static hg_status check_source(const atlas_program *p, const atlas_operand *o, un
   const char *name = atlas_type_name((atlas_type)type);
   switch (o->kind) {
   case ATLAS_OPERAND_REG:
-    if (o->reg >= ATLAS_GENERAL_REGISTERS && atlas_special_type(o->reg) != (atlas_type)type)
+    if (atlas_is_special(atlas_register_of(o)) && atlas_special_type(o->reg) != (atlas_type)type)
       return hg_fail(HG_VERIFY, "operand %u: %s is %s, not %s; convert it first", slot + 1,
                      o->reg == ATLAS_REG_LANE ? "lane" : o->reg == ATLAS_REG_BLOCK_LANE ? "blane" : "r253 or r254",
                      atlas_type_name(atlas_special_type(o->reg)), name);
@@ -204,7 +204,7 @@ static hg_status check_source(const atlas_program *p, const atlas_operand *o, un
 
 static hg_status check_destination(const atlas_operand *o, unsigned slot) {
   if (o->kind != ATLAS_OPERAND_REG) return bad_operand(slot, "a register");
-  if (o->reg >= ATLAS_GENERAL_REGISTERS)
+  if (atlas_is_special(atlas_register_of(o)))
     return hg_fail(HG_VERIFY, "operand %u: r252 to r255 (blane, lane) can be read only", slot + 1);
   return HG_OK;
 }

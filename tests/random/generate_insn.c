@@ -74,7 +74,7 @@ void emit(generator *g, const atlas_insn *insn) {
   uint32_t place = e.defines == 2 ? REGISTERS + (uint32_t)e.def_reg : e.def_reg;
   g->now.type[place] = e.defines == 2 ? IS_PREDICATE : e.def_type;
   g->now.level[place] = (uint8_t)level;
-  if (e.defines == 1) g->recent[g->recent_count++ % RECENT] = e.def_reg;
+  if (e.defines == 1) g->recent[g->recent_count++ % RECENT] = (uint8_t)e.def_reg;
 }
 
 void emit_ops(generator *g, atlas_op op, atlas_type type, unsigned count, const atlas_operand *operands) {

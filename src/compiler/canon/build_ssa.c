@@ -52,7 +52,7 @@ static void local_sets(builder *b, uint32_t block, uint64_t *used) {
     atlas_effects e;
     atlas_effects_of(insn_of(b, b->graph.first[block] + k), &e);
     for (unsigned i = 0; i < e.use_count; i++) {
-      if (!e.use[i].predicate && e.use[i].reg >= ATLAS_GENERAL_REGISTERS) continue;
+      if (!e.use[i].predicate && atlas_is_special(e.use[i].reg)) continue;
       uint32_t variable = variable_of(b, e.use[i].predicate, e.use[i].reg);
       if (!has_bit(defined, variable)) set_bit(used, variable);
     }
@@ -228,7 +228,7 @@ static hg_status add_constant(builder *b, uint8_t type, uint64_t bits, uint32_t 
 }
 
 static hg_status read_register(builder *b, uint32_t reg, uint32_t *out) {
-  if (reg < ATLAS_GENERAL_REGISTERS) {
+  if (!atlas_is_special(reg)) {
     *out = b->current[reg];
     return HG_OK;
   }
@@ -238,7 +238,7 @@ static hg_status read_register(builder *b, uint32_t reg, uint32_t *out) {
 
 static hg_status read_source(builder *b, const atlas_operand *o, uint8_t type, uint32_t *out) {
   switch (o->kind) {
-  case ATLAS_OPERAND_REG: return read_register(b, o->reg, out);
+  case ATLAS_OPERAND_REG: return read_register(b, atlas_register_of(o), out);
   case ATLAS_OPERAND_SCALAR: {
     ssa_insn scalar = {.op = SSA_SCALAR, .type = type, .symbol = o->symbol, .insn = SSA_NONE};
     return add_value(b, &scalar, NULL, 0, out);
@@ -251,7 +251,7 @@ static hg_status read_address(builder *b, const atlas_operand *o, ssa_insn *insn
   insn->mode = o->mode;
   insn->symbol = b->entry != NULL ? o->symbol | SSA_LIBRARY : o->symbol;
   insn->bits = o->bits;
-  const uint8_t regs[3] = {o->reg, o->reg2, o->reg3};
+  const uint16_t regs[3] = {o->mode == ATLAS_ADDRESS_INDEXED ? atlas_register_of(o) : o->reg, o->reg2, o->reg3};
   uint8_t used = o->mode == ATLAS_ADDRESS_INDEXED ? 1 : o->mode == ATLAS_ADDRESS_TABLE ? 3 : 0;
   if (o->mode == ATLAS_ADDRESS_PHI) insn->phi_registers = used = o->phi_registers;
   for (int i = 0; i < 3; i++)
@@ -302,7 +302,7 @@ static hg_status rename_insn(builder *b, uint32_t block, uint32_t insn_index) {
 
 /* loop rC, label: rC - 1, and whether the branch is taken. */
 static hg_status rename_loop(builder *b, const atlas_insn *from, uint32_t insn_index, uint32_t *condition) {
-  uint32_t one = 0, zero = 0, counter = 0, variable = from->operand[0].reg;
+  uint32_t one = 0, zero = 0, counter = 0, variable = atlas_register_of(&from->operand[0]);
   HG_TRY(add_constant(b, ATLAS_u32, 1, &one));
   HG_TRY(add_constant(b, ATLAS_u32, 0, &zero));
   ssa_insn subtract = {.op = ATLAS_OP_sub, .type = ATLAS_u32, .insn = insn_index};

@@ -1,6 +1,8 @@
 /* expression.c - terms become instructions. See expression.h. */
 #include "ops/write/expression.h"
 
+#include "atlas/assemble.h"
+#include "atlas/insn.h"
 #include "atlas/value.h"
 
 #include <stdio.h>
@@ -12,17 +14,10 @@ static void failed(ops_code *code, hg_status status) {
 /* ---- registers --------------------------------------------------------------------------------------------------- */
 
 uint16_t ops_register(ops_code *code) {
-  for (uint16_t reg = 0; reg < ATLAS_GENERAL_REGISTERS; reg++)
-    if (!code->used[reg]) {
-      code->used[reg] = 1;
-      return reg;
-    }
-  failed(code, hg_fail(HG_UNSUPPORTED, "a launch that keeps more than %d values at once", ATLAS_GENERAL_REGISTERS));
+  if (code->next_register == ATLAS_GENERAL_REGISTERS) code->next_register = ATLAS_REG_LANE + 1;
+  if (code->next_register < ATLAS_MOST_REGISTERS) return (uint16_t)code->next_register++;
+  failed(code, hg_fail(HG_UNSUPPORTED, "a launch whose program has more than %d registers", ATLAS_MOST_REGISTERS));
   return 0;
-}
-
-void ops_register_free(ops_code *code, uint16_t reg) {
-  if (reg < ATLAS_GENERAL_REGISTERS) code->used[reg] = 0;
 }
 
 uint16_t ops_index_of(ops_code *code, uint32_t reg) {
@@ -144,7 +139,6 @@ static hg_status begin_registers(ops_code *code) {
   for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++) code->variable[i] = OPS_NO_REGISTER;
   code->displaced = OPS_MAX_VARIABLES;
   code->displacement = 0;
-  memset(code->used, 0, sizeof code->used);
   hg_release(allocator, code->registers);
   hg_release(allocator, code->uses);
   code->registers = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->registers);
@@ -165,7 +159,8 @@ hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const
   hg_status status = step->scalars == NULL ? hg_fail_memory("the program of a launch", OPS_MAX_SCALARS) : HG_OK;
   if (status == HG_OK) status = begin_registers(code);
   if (status == HG_OK) status = atlas_builder_create(allocator, name, &code->builder);
-  if (status != HG_OK) ops_code_drop(code);
+  if (status == HG_OK) atlas_builder_has_many(code->builder);
+  else ops_code_drop(code);
   return status;
 }
 
@@ -251,7 +246,7 @@ static atlas_operand sum_of(ops_code *code, const ops_form *form, int *owned) {
       sum = value;
       continue;
     }
-    uint16_t result = *owned ? (uint16_t)sum.reg : ops_register(code);
+    uint16_t result = *owned ? atlas_register_of(&sum) : ops_register(code);
     if (sum.kind == ATLAS_OPERAND_NONE) emit2(code, ATLAS_OP_mul, result, value, index_number(code, form->factor[i]));
     else if (form->factor[i] == 1) emit2(code, ATLAS_OP_add, result, sum, value);
     else
@@ -267,7 +262,7 @@ atlas_operand ops_form_value(ops_code *code, const ops_form *form, int *owned) {
   atlas_operand sum = sum_of(code, form, owned);
   int64_t constant = form->constant, displacement = displacement_of(code, form);
   if (sum.kind != ATLAS_OPERAND_NONE && constant == 0 && displacement == 0) return sum;
-  uint16_t result = *owned ? (uint16_t)sum.reg : ops_register(code);
+  uint16_t result = *owned ? atlas_register_of(&sum) : ops_register(code);
   *owned = 1;
   if (sum.kind == ATLAS_OPERAND_NONE) {
     atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result),
@@ -298,7 +293,7 @@ atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form,
   atlas_operand sum = sum_of(code, form, &is_owned);
   if (sum.kind == ATLAS_OPERAND_NONE && form->constant == 0) return atlas_mem(slot, displacement);
   if (sum.kind == ATLAS_OPERAND_NONE || form->constant != 0) {
-    uint16_t result = is_owned ? (uint16_t)sum.reg : ops_register(code);
+    uint16_t result = is_owned ? atlas_register_of(&sum) : ops_register(code);
     if (sum.kind == ATLAS_OPERAND_NONE)
       atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result),
                  index_number(code, form->constant));
@@ -306,8 +301,8 @@ atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form,
     sum = atlas_reg(result);
     is_owned = 1;
   }
-  if (is_owned) *owned = sum.reg;
-  return atlas_mem_reg(slot, sum.reg, displacement);
+  if (is_owned) *owned = atlas_register_of(&sum);
+  return atlas_mem_reg(slot, atlas_register_of(&sum), displacement);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -394,7 +389,7 @@ static void pointwise(ops_code *code, const ops_term *term, uint16_t to, const a
     atlas_emit2(code->builder, op, (atlas_type)term->type, type, atlas_reg(to), in[0]);
     return;
   case ATLAS_OP_sel:
-    predicate_of(code, SCRATCH_PREDICATE, in[0].reg);
+    predicate_of(code, SCRATCH_PREDICATE, atlas_register_of(&in[0]));
     atlas_emit(code->builder, op, held_as((atlas_type)term->type), 4, atlas_reg(to), p, in[1], in[2]);
     return;
   case ATLAS_OP_pand: op = ATLAS_OP_and; break; /* of 0 and 1 */
@@ -563,9 +558,9 @@ static void compute(ops_code *code, const ops_term *term, uint16_t to, const atl
     load(code, term, to, ops_memory(code, term->storage, &term->form, &memory_register));
     ops_register_free(code, memory_register);
     return;
-  case TERM_GATHER: gather(code, term, to, in[0].reg); return;
+  case TERM_GATHER: gather(code, term, to, atlas_register_of(&in[0])); return;
   case TERM_POINTWISE: pointwise(code, term, to, in); return;
-  case TERM_RANDOM: philox(code, term, to, in[0].reg, in[1].reg); return;
+  case TERM_RANDOM: philox(code, term, to, atlas_register_of(&in[0]), atlas_register_of(&in[1])); return;
   case TERM_BOUND:
     failed(code, hg_fail(HG_UNSUPPORTED, "a reduction's result is asked for before it is there"));
     return;
@@ -582,17 +577,8 @@ uint16_t ops_value(ops_code *code, term_id id) {
     in[i] = is_immediate(term, input, i) ? atlas_bits(input->bits) : atlas_reg(ops_value(code, term->input[i]));
   }
   for (uint32_t i = 0; i < term->input_count; i++) ops_done(code, term->input[i]);
-  /* The inputs' registers may be free now, but must not be written before they are read: a gather and a random word
-   * take several instructions. A pointwise instruction reads before it writes, except sel, which is one too. */
-  uint16_t to = OPS_NO_REGISTER;
-  uint8_t held[3] = {0};
-  if (term->kind != TERM_POINTWISE)
-    for (uint32_t i = 0; i < term->input_count; i++)
-      if (in[i].kind == ATLAS_OPERAND_REG && !code->used[in[i].reg]) code->used[in[i].reg] = held[i] = 1;
-  to = ops_register(code);
+  uint16_t to = ops_register(code);
   compute(code, term, to, in);
-  for (uint32_t i = 0; i < term->input_count; i++)
-    if (held[i]) code->used[in[i].reg] = 0;
   code->registers[id] = to;
   return to;
 }

@@ -113,7 +113,7 @@ typedef struct ops_code {
   uint16_t *registers;                /* by term: where its value is; OPS_NO_REGISTER */
   uint32_t *uses;                     /* by term: of values that are still to be computed */
   uint32_t partials[4], partial_count; /* storages that the launch writes besides those of the group's results */
-  uint8_t used[ATLAS_GENERAL_REGISTERS];
+  uint32_t next_register;
   hg_status status;                   /* the first failure: registers or parameters ran out */
 } ops_code;
 
@@ -125,9 +125,10 @@ hg_status ops_code_again(ops_code *code);
 hg_status ops_code_end(ops_code *code);
 void ops_code_drop(ops_code *code);
 
-/* A free register, and back. */
+/* A register that nothing else has. There are as many as are asked for (ATLAS_MOST_REGISTERS): the compiler makes
+ * values of them. */
 uint16_t ops_register(ops_code *code);
-void ops_register_free(ops_code *code, uint16_t reg);
+static inline void ops_register_free(ops_code *code, uint16_t reg) { (void)code, (void)reg; }
 /* A u32 register's number in a register of its own, of the index type. A coordinate of the launch: u32. */
 uint16_t ops_index_of(ops_code *code, uint32_t reg);
 uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord);

@@ -118,9 +118,7 @@ static int is_that(const ops_term *term, const held *one) {
 static hg_status begin_again(joined *j) {
   ops_code *code = &j->code;
   HG_TRY(ops_code_again(code));
-  code->used[j->rest] = 1;
   for (uint32_t i = 0; i < j->held_count; i++) {
-    code->used[j->held[i].reg] = 1;
     for (uint32_t id = 1; id <= j->terms.terms.count; id++) {
       if (!is_that(ops_term_at(&j->terms, id), &j->held[i])) continue;
       code->registers[id] = j->held[i].reg;

@@ -1,6 +1,7 @@
 /* row_block.c - elements, extremes, parts and stores of a program that reduces rows. See row_block.h. */
 #include "ops/write/row_block.h"
 
+#include "atlas/insn.h"
 #include "atlas/value.h"
 
 #include <string.h>
@@ -402,13 +403,13 @@ static void keep_store(row_block *k, row_store *store) {
     store->value = value;
     store->owns_value = 1;
   }
-  int is_register = store->memory.mode == ATLAS_ADDRESS_INDEXED && store->memory.reg < ATLAS_GENERAL_REGISTERS;
-  if (!is_register || store->owned != OPS_NO_REGISTER) return;
+  uint16_t at = atlas_register_of(&store->memory);
+  if (store->memory.mode != ATLAS_ADDRESS_INDEXED || atlas_is_special(at) || store->owned != OPS_NO_REGISTER) return;
   for (uint32_t i = 0; i < k->g->row_rank; i++)
-    if (code->variable[i] == store->memory.reg) return;
+    if (code->variable[i] == at) return;
   store->owned = ops_register(code);
-  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(store->owned), atlas_reg(store->memory.reg));
-  store->memory.reg = (uint8_t)store->owned;
+  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(store->owned), atlas_reg(at));
+  store->memory = atlas_mem_reg(store->memory.symbol, store->owned, (int64_t)store->memory.bits);
 }
 
 static int is_stored(const row_result *r, uint32_t stage) {
