@@ -4,6 +4,8 @@
 #include "compile.h"
 #include "counted.h"
 
+#include "atlas/assemble.h"
+#include "atlas/insn.h"
 #include "base/sha256.h"
 #include "compiler/analysis/analyse.h"
 #include "ir/ssa_order.h"
@@ -389,6 +391,51 @@ static hg_status compile_all(const atlas_program *program) {
   return status;
 }
 
+/* ---- registers that no text has ---------------------------------------------------------------------------------- */
+
+/* x[lane + i] + i for 0 and 1, in a loop, all registers from `first` on. */
+static hg_status loop_in_registers(uint32_t first, int defines, atlas_program **out) {
+  atlas_builder *b = NULL;
+  CHECK_EQ_U64(atlas_builder_create(NULL, "loop", &b), HG_OK);
+  atlas_builder_has_many(b);
+  uint16_t x = atlas_builder_buffer(b, "x", ATLAS_u32, ATLAS_INOUT);
+  uint32_t top = atlas_builder_label(b, "top");
+  atlas_operand turns = atlas_reg(first), sum = atlas_reg(first + 1), at = atlas_reg(first + 2);
+  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, turns, atlas_bits(2));
+  if (defines) atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, sum, atlas_bits(0));
+  atlas_builder_place(b, top);
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, at, atlas_reg(ATLAS_REG_LANE));
+  atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, at, at, turns);
+  atlas_emit(b, ATLAS_OP_ldg, ATLAS_u32, 2, at, atlas_mem_reg(x, first + 2, 3));
+  atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, sum, sum, at);
+  atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, turns, atlas_label_ref(top));
+  atlas_emit(b, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem_lane(x, 0), sum);
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+  atlas_program *program = NULL;
+  CHECK_EQ_U64(atlas_builder_close(b, &program), HG_OK);
+  return atlas_program_trust(program, out);
+}
+
+static void test_many_registers(void) {
+  static const uint32_t firsts[] = {0, 249, 256, 506, 508, ATLAS_MOST_REGISTERS - 3};
+  uint8_t digest[sizeof firsts / sizeof firsts[0]][ATLAS_HASH_BYTES];
+  atlas_program *program = NULL;
+  for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
+    CHECK_EQ_U64(loop_in_registers(firsts[i], 1, &program), HG_OK);
+    CHECK_EQ_U64(atlas_verify(program, NULL), HG_OK);
+    CHECK_EQ_U64(atlas_program_hash(program, digest[i]), HG_OK);
+    CHECK(memcmp(digest[i], digest[0], ATLAS_HASH_BYTES) == 0);
+    atlas_program_release(program);
+  }
+  hg_status status = loop_in_registers(300, 0, &program); /* verified in debug builds alone, but never compiled */
+  if (status == HG_OK) {
+    status = atlas_program_hash(program, digest[0]);
+    CHECK_STR(hg_last_error(), "program 'loop': r301 may be read before it is written");
+    atlas_program_release(program);
+  }
+  CHECK_EQ_U64(status, HG_VERIFY);
+}
+
 /* What is public of it: nothing is made of no arguments, and the text of a failure is NULL. */
 static void test_arguments(void) {
   atlas_program *program = NULL;
@@ -448,6 +495,7 @@ int main(void) {
   test_merge_phis();
   test_nested_loops();
   test_summary();
+  test_many_registers();
   test_arguments();
   test_out_of_memory();
   return check_report();

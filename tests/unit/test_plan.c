@@ -172,6 +172,31 @@ static void test_long_chains(void) {
   CHECK(launches >= 16 && launches <= 32);
 }
 
+/* The sum of `count` values times the largest of them: all of them are kept. */
+static hg_computation *sum_times_largest(uint32_t count) {
+  enum { INPUTS = 17, MOST = 256 };
+  static const hg_op ways[2] = {HG_OP_add, HG_OP_maximum};
+  hg_computation *c = begin();
+  hg_value of[INPUTS], values[MOST], folded[2][MOST];
+  for (uint32_t i = 0; i < INPUTS; i++) of[i] = input(c, 64, 64);
+  for (uint32_t i = 0; i < count; i++) values[i] = two(c, HG_OP_sub, of[i % INPUTS], of[(i + 1 + i / INPUTS) % INPUTS]);
+  for (uint32_t way = 0; way < 2; way++) {
+    memcpy(folded[way], values, sizeof values);
+    for (uint32_t left = count; left > 1; left -= left / 2)
+      for (uint32_t i = 0; i < left / 2; i++)
+        folded[way][i] = two(c, ways[way], folded[way][i], folded[way][left - 1 - i]);
+  }
+  put_out(c, two(c, HG_OP_mul, folded[0][0], folded[1][0]));
+  return c;
+}
+
+/* A launch keeps more values than the ISA has registers. */
+static void test_many_values(void) {
+  CHECK_EQ_U64(launches_of(sum_times_largest(200), &processor, NULL), 1);
+  CHECK_EQ_U64(launches_of(sum_times_largest(254), &processor, NULL), 1);
+  CHECK_EQ_U64(launches_of(sum_times_largest(254), &gpu, NULL), 1);
+}
+
 /* Softmax after softmax along rows: more reductions than a launch has. */
 static void test_many_rows(void) {
   hg_computation *c = begin();
@@ -443,6 +468,7 @@ int main(void) {
   test_sums_of_other_rows();
   test_many_inputs();
   test_long_chains();
+  test_many_values();
   test_many_rows();
   test_many_views();
   test_reshapes();

@@ -45,7 +45,6 @@ static void place_batch(column_block *c) {
     atlas_emit(b, ATLAS_OP_shr, ATLAS_u32, 3, atlas_reg(at), atlas_reg(at), atlas_bits(32 - c->levels));
   } else atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(at), atlas_reg(c->batch_number));
   atlas_emit2(b, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(c->row), atlas_reg(at));
-  ops_register_free(code, at);
   if (c->groups > 1) row_mad(&c->k, c->row, c->row, c->groups, c->group);
   if (c->chunk != OPS_NO_REGISTER) row_mad(&c->k, c->row, c->chunk, OPS_CHUNK, c->row);
 }
@@ -72,8 +71,6 @@ static void find_places(column_block *c, uint32_t i) {
     if (k->reduction->place != 0) known = ops_block_value(k, k->reduction->place, e);
     ops_held value = ops_block_value(k, k->reduction->input, e);
     ops_block_keep_place(k, i, e % k->layout.wide, value.reg, known.reg, k->is_tested ? ROW_IS_THERE : -1, 0);
-    ops_give_back(&k->code, value);
-    ops_give_back(&k->code, known);
   }
 }
 
@@ -88,7 +85,6 @@ static void fold_batch(column_block *c) {
     for (uint32_t w = 0; !row_is_place(k->reduction) && w < wide; w++) {
       ops_held sum = ops_fold_leaves(&k->fold, w, wide, k->layout.loads, ops_block_leaf, k);
       ops_block_move(k, k->kept[i][w], sum.reg);
-      ops_give_back(&k->code, sum);
     }
   }
 }
@@ -133,7 +129,6 @@ static void count_batch(column_block *c, uint32_t next) {
   atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(c->batch_number), atlas_reg(c->batch_number), atlas_bits(1));
   atlas_emit_branch(b, -1, 0, next);
   atlas_builder_place(b, folded);
-  ops_register_free(&c->k.code, bit);
 }
 
 static void fold_all_batches(row_block *k) {
@@ -163,7 +158,6 @@ static void spread(column_block *c, uint16_t own) {
   row_index(k, ATLAS_OP_add, c->column, c->block_column, atlas_reg(own));
   row_compare(k, ATLAS_OP_set_lt, HAS_RESULTS, c->column, row_size(k, c->inner));
   row_index(k, ATLAS_OP_min, c->column, c->column, row_size(k, c->inner - 1));
-  ops_register_free(&k->code, lane);
   k->layout.wide = 1;
 }
 
@@ -180,8 +174,6 @@ static void places_of_groups(column_block *c, uint32_t i, uint32_t w, uint16_t a
                atlas_mem_reg(c->shared_places[i], at, from));
     if (group > 0) ops_block_keep_place(k, i, w, value, place, -1, 0);
   }
-  ops_register_free(&k->code, value);
-  ops_register_free(&k->code, place);
 }
 
 static void share(row_block *k, atlas_type type, uint16_t symbol, uint16_t at, uint32_t w, uint16_t value) {
@@ -212,10 +204,7 @@ static void fold_groups(column_block *c) {
       }
       ops_held all = ops_block_fold_shared(k, c->shared[i], own, w, across, c->groups);
       ops_block_move(k, k->kept[i][w], all.reg);
-      ops_give_back(&k->code, all);
     }
-  ops_register_free(&k->code, own);
-  ops_register_free(&k->code, at);
 }
 
 static void reduce_stage(column_block *c) {
@@ -229,7 +218,6 @@ static void reduce_stage(column_block *c) {
       int is_place = row_is_place(k->reduction);
       if (is_place) ops_block_end_place(k, k->place[i][w], 0);
       k->bound[i][w] = is_place && c->chunks == 1 ? k->place[i][w] : k->kept[i][w];
-      for (uint32_t level = 0; level < levels_of(c); level++) ops_register_free(&k->code, c->counter[i][level][w]);
     }
 }
 
@@ -280,9 +268,8 @@ static void store_results(column_block *c) {
 static void store_parts(column_block *c) {
   row_block *k = &c->k;
   uint32_t done = begin_single(c);
-  int owned;
   k->code.displacement = 0;
-  atlas_operand row = ops_form_value(&k->code, &k->g->row_number, &owned);
+  atlas_operand row = ops_form_value(&k->code, &k->g->row_number);
   uint16_t at = ops_register(&k->code);
   atlas_emit(k->code.builder, ATLAS_OP_mad, k->code.index_type, 4, atlas_reg(at), atlas_reg(c->chunk),
              row_size(k, k->g->rows), row);
@@ -320,7 +307,6 @@ static void begin_block(column_block *c) {
   if (c->chunks > 1) {
     uint16_t y = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_Y);
     c->chunk = ops_index_of(code, y);
-    ops_register_free(code, y);
   }
 }
 

@@ -46,11 +46,9 @@ void ops_contract_put(contract *c, const contract_results *results, uint16_t sum
     atlas_emit2(code->builder, ATLAS_OP_cvt, (atlas_type)c->type, (atlas_type)c->sum_type, atlas_reg(value),
                 atlas_reg(sum));
   }
-  for (uint32_t i = 0; i < c->group->result_count; i++) ops_want(code, results->roots[i]);
   code->registers[results->bound] = value;
   ops_store_results(code, results->roots, results->places);
   code->registers[results->bound] = OPS_NO_REGISTER;
-  if (value != sum) ops_register_free(code, value);
 }
 
 atlas_type ops_contract_index_type(const contract *c) {

@@ -38,7 +38,6 @@ static void multiply_add(thin *t, uint16_t to, atlas_operand a, atlas_operand b)
   atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(to), a, b, atlas_reg(to));
 }
 static uint16_t fresh(thin *t) { return ops_register(&t->c->code); }
-static void give_back(thin *t, uint16_t reg) { ops_register_free(&t->c->code, reg); }
 static atlas_operand number(thin *t, int64_t value) { return ops_scalar_of(&t->c->code, t->index, (uint64_t)value); }
 static atlas_operand constant(uint64_t value) { return atlas_int_const(ATLAS_u32, (int64_t)value); }
 
@@ -86,7 +85,6 @@ static void begin_places(thin *t) {
   emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), atlas_reg(ATLAS_REG_BLOCK_LANE));
   if (t->wide > 1) emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->wide));
   t->place = ops_index_of(&t->c->code, block);
-  give_back(t, batch), give_back(t, part), give_back(t, first), give_back(t, block);
   t->at_vector = address_of(t, t->vector);
 }
 
@@ -173,7 +171,6 @@ static uint16_t address_of_row(thin *t, uint16_t row, uint16_t base) {
   emit3(t, ATLAS_OP_min, t->index, index, atlas_reg(index), number(t, (int64_t)(t->size - 1)));
   atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(at), atlas_reg(index), number(t, t->matrix->stride),
              atlas_reg(base));
-  give_back(t, index);
   return at;
 }
 
@@ -188,7 +185,6 @@ static void begin_rows(thin *t, uint16_t first_row, uint16_t low) {
     t->own_row = address_of_row(t, own, base);
     uint16_t index = ops_index_of(&t->c->code, whole);
     emit3(t, ATLAS_OP_add, t->index, t->own_row, atlas_reg(t->own_row), atlas_reg(index));
-    give_back(t, own), give_back(t, whole), give_back(t, index);
   }
   emit3(t, ATLAS_OP_add, t->index, base, atlas_reg(base), atlas_reg(k));
   emit3(t, ATLAS_OP_add, ATLAS_u32, row, atlas_reg(row), atlas_reg(first_row));
@@ -196,7 +192,6 @@ static void begin_rows(thin *t, uint16_t first_row, uint16_t low) {
     t->at_matrix[r] = address_of_row(t, row, base);
     emit3(t, ATLAS_OP_add, ATLAS_u32, row, atlas_reg(row), constant(OPS_THIN_ROW_LANES / LANES_OF_ROW));
   }
-  give_back(t, base), give_back(t, k), give_back(t, row);
 }
 
 static void store_tile(thin *t, uint16_t tile, uint16_t place) {
@@ -227,9 +222,7 @@ static void store_vector(thin *t, uint16_t shared) {
     widen(t, t->vector, value);
     atlas_emit(t->builder, ATLAS_OP_sts, t->sum, 2, atlas_mem_reg(shared, ATLAS_REG_BLOCK_LANE, first),
                atlas_reg(value));
-    give_back(t, at);
   }
-  give_back(t, k), give_back(t, last);
 }
 
 static void sum_tile(thin *t, uint16_t tile, uint16_t row, uint16_t vector, uint16_t first) {
@@ -352,8 +345,6 @@ hg_status ops_contract_thin(contract *c, ops_step *step) {
   for (uint32_t k = 0; k < OPS_THIN_VALUES; k++) t.vector_values[k] = fresh(&t);
   if (by_rows) sum_rows(&t);
   else sum_columns(&t);
-  for (uint32_t k = 0; k < OPS_THIN_VALUES; k++) give_back(&t, t.vector_values[k]);
-  for (uint32_t i = 0; i < 4 * OPS_THIN_VALUES; i++) give_back(&t, t.matrix_values[i]);
   put(&t, &results);
   step->lanes = 0;
   step->grid[0] = (uint32_t)((t.size + t.lanes * t.wide - 1) / (t.lanes * t.wide));

@@ -51,7 +51,6 @@ static void emit3(tiles *t, atlas_op op, atlas_type type, uint16_t to, atlas_ope
   atlas_emit(t->builder, op, type, 3, atlas_reg(to), a, b);
 }
 static uint16_t fresh(tiles *t) { return ops_register(&t->c->code); }
-static void give_back(tiles *t, uint16_t reg) { ops_register_free(&t->c->code, reg); }
 static atlas_operand number(tiles *t, uint64_t value) { return ops_scalar_of(&t->c->code, t->index, value); }
 static atlas_operand number32(tiles *t, uint64_t value) { return ops_scalar_of(&t->c->code, ATLAS_u32, value); }
 static atlas_operand constant(uint64_t value) { return atlas_int_const(ATLAS_u32, (int64_t)value); }
@@ -96,7 +95,6 @@ static uint16_t outer_index(tiles *t, const bringing *g, uint16_t own, uint32_t 
   uint64_t beyond = g->along_k || g->is_split ? 1 : g->count;
   if (size % g->tile != 0) emit3(t, ATLAS_OP_min, ATLAS_u32, at, atlas_reg(at), number32(t, size - beyond));
   uint16_t index = ops_index_of(&t->c->code, at);
-  give_back(t, at);
   return index;
 }
 
@@ -128,16 +126,12 @@ static void begin_bringing(tiles *t, bringing *g) {
     g->address[i] = fresh(t);
     atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(g->address[i]), atlas_reg(at),
                number(t, (uint64_t)side->stride), atlas_reg(base));
-    give_back(t, at);
     if (g->along_k && i > 0 && !g->is_guarded)
       emit3(t, ATLAS_OP_add, t->index, g->address[i], atlas_reg(g->address[i]),
             number(t, (uint64_t)side->k_stride * i));
   }
   for (uint32_t i = 0; i < g->count; i++) g->value[i] = fresh(t);
   g->k = k;
-  give_back(t, base);
-  give_back(t, low);
-  give_back(t, high);
 }
 
 static void load(tiles *t, const bringing *g, uint32_t i, uint16_t address, int64_t displacement) {
@@ -161,8 +155,6 @@ static void fetch_guarded(tiles *t, const bringing *g) {
                  number(t, (uint64_t)g->side->k_stride), atlas_reg(g->address[g->is_split ? i : 0]));
     load(t, g, i, address, g->along_k || g->is_split ? 0 : i);
   }
-  give_back(t, k);
-  give_back(t, address);
 }
 
 static void fetch_one(tiles *t, bringing *g) {
@@ -275,7 +267,6 @@ static void count(tiles *t) {
     atlas_emit(t->builder, ATLAS_OP_stl, t->sum, 2, atlas_mem_reg(t->counter, t->level, i), atlas_reg(t->sums[i]));
   zero_sums(t);
   emit3(t, ATLAS_OP_add, ATLAS_u32, t->chains, atlas_reg(t->chains), constant(1));
-  give_back(t, bit);
 }
 
 /* All that is in the counter, from its lowest level on, in front of the last chain. */
@@ -296,7 +287,6 @@ static void collapse(tiles *t) {
   next_level(t);
   atlas_emit_branch(t->builder, -1, 0, top);
   atlas_builder_place(t->builder, collapsed);
-  give_back(t, bit);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
@@ -373,7 +363,6 @@ static uint16_t result_index(tiles *t, uint16_t first, uint16_t own, uint32_t mo
   emit3(t, ATLAS_OP_add, ATLAS_u32, at, atlas_reg(first), atlas_reg(own));
   if (more > 0) emit3(t, ATLAS_OP_add, ATLAS_u32, at, atlas_reg(at), constant(more));
   uint16_t index = ops_index_of(&t->c->code, at);
-  give_back(t, at);
   return index;
 }
 
@@ -390,7 +379,6 @@ static void put_row(tiles *t, const contract_results *results, uint32_t i) {
     if (!is_exact) ops_forget_all(&c->code); /* it may not have been computed */
     else ops_forget(code, 1u << AT_N);
     if (!is_exact) atlas_builder_place(t->builder, beyond);
-    give_back(t, code->variable[AT_N]);
     code->variable[AT_N] = OPS_NO_REGISTER;
   }
 }
@@ -409,7 +397,6 @@ static void put_all(tiles *t, const contract_results *results) {
     put_row(t, results, i);
     ops_forget_all(&c->code);
     if (!is_exact) atlas_builder_place(t->builder, beyond);
-    give_back(t, code->variable[AT_M]);
     code->variable[AT_M] = OPS_NO_REGISTER;
   }
 }
@@ -477,20 +464,13 @@ static void begin_places(tiles *t) {
   emit3(t, ATLAS_OP_add, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(2 * OPS_CONTRACT_STEP - 1));
   emit3(t, ATLAS_OP_shr, ATLAS_u32, t->rounds, atlas_reg(t->rounds), constant(log2_of(2 * OPS_CONTRACT_STEP)));
   t->first_k = ops_index_of(&t->c->code, first);
-  give_back(t, first);
-  give_back(t, batch);
-  give_back(t, part);
   /* the lane's rows and columns */
   uint16_t warp = bits_of(t, 5 + log2_of(c->warps_n), 0, 8 * c->rows), own = bits_of(t, 2, 7, 4);
   t->own_m = fresh(t);
   emit3(t, ATLAS_OP_add, ATLAS_u32, t->own_m, atlas_reg(warp), atlas_reg(own));
-  give_back(t, warp);
-  give_back(t, own);
   warp = bits_of(t, 5, c->warps_n - 1, 4 * c->columns), own = bits_of(t, 0, 3, 4);
   t->own_n = fresh(t);
   emit3(t, ATLAS_OP_add, ATLAS_u32, t->own_n, atlas_reg(warp), atlas_reg(own));
-  give_back(t, warp);
-  give_back(t, own);
 }
 
 static void write_program(tiles *t, const contract_results *results) {
@@ -504,10 +484,6 @@ static void write_program(tiles *t, const contract_results *results) {
   for (uint32_t j = 0; j < c->columns; j++) t->factors_b[j] = fresh(t);
   t->chains = fresh(t), t->bits = fresh(t), t->level = fresh(t), t->turns = fresh(t);
   multiply_all(t);
-  for (uint32_t i = 0; i < c->rows; i++) give_back(t, t->factors_a[i]);
-  for (uint32_t j = 0; j < c->columns; j++) give_back(t, t->factors_b[j]);
-  for (uint32_t i = 0; i < t->a.count; i++) give_back(t, t->a.value[i]);
-  for (uint32_t i = 0; i < t->b.count; i++) give_back(t, t->b.value[i]);
   put_all(t, results);
 }
 

@@ -22,8 +22,6 @@ void ops_split(ops_code *code, const ops_shape *shape, uint32_t axes, uint32_t e
     atlas_emit2(b, type == ATLAS_u64 ? ATLAS_OP_bitcast : ATLAS_OP_cvt, ATLAS_i64, type, atlas_reg(own),
                 atlas_reg(is_first ? rest : part));
   }
-  ops_register_free(code, rest);
-  ops_register_free(code, part);
 }
 
 void ops_split_over(ops_code *code, uint16_t from, const uint32_t *order, uint32_t count) {
@@ -33,7 +31,6 @@ void ops_split_over(ops_code *code, uint16_t from, const uint32_t *order, uint32
     uint16_t own = ops_register(code), quotient = ops_register(code);
     atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(own), atlas_reg(rest), size);
     atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(quotient), atlas_reg(rest), size);
-    if (rest != from) ops_register_free(code, rest);
     code->variable[order[i]] = own;
     rest = quotient;
   }

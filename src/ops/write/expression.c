@@ -140,11 +140,8 @@ static hg_status begin_registers(ops_code *code) {
   code->displaced = OPS_MAX_VARIABLES;
   code->displacement = 0;
   hg_release(allocator, code->registers);
-  hg_release(allocator, code->uses);
   code->registers = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->registers);
-  code->uses = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->uses);
-  if (code->registers == NULL || code->uses == NULL)
-    return hg_fail_memory("the program of a launch", terms->terms.count);
+  if (code->registers == NULL) return hg_fail_memory("the program of a launch", terms->terms.count);
   for (uint32_t id = 0; id <= terms->terms.count; id++) code->registers[id] = OPS_NO_REGISTER;
   return HG_OK;
 }
@@ -170,9 +167,8 @@ void ops_code_drop(ops_code *code) {
   const hg_allocator *allocator = &code->terms->group->plan->allocator;
   atlas_builder_release(code->builder);
   hg_release(allocator, code->registers);
-  hg_release(allocator, code->uses);
   hg_release(allocator, code->step->scalars);
-  code->builder = NULL, code->registers = NULL, code->uses = NULL, code->step->scalars = NULL;
+  code->builder = NULL, code->registers = NULL, code->step->scalars = NULL;
 }
 
 hg_status ops_code_end(ops_code *code) {
@@ -204,8 +200,7 @@ static void emit2(ops_code *code, atlas_op op, uint16_t to, atlas_operand a, atl
 static atlas_operand variable(ops_code *code, uint32_t i) {
   if (code->variable[i] != OPS_NO_REGISTER) return atlas_reg(code->variable[i]);
   const ops_derived *derived = &code->terms->derived[i];
-  int owned;
-  atlas_operand of = ops_form_value(code, &derived->of, &owned);
+  atlas_operand of = ops_form_value(code, &derived->of);
   uint16_t result = ops_register(code);
   int64_t size = (int64_t)derived->size;
   if (derived->kind == OPS_CLAMPED) {
@@ -214,7 +209,6 @@ static atlas_operand variable(ops_code *code, uint32_t i) {
       emit2(code, ATLAS_OP_max, result, atlas_reg(result), atlas_int_const(code->index_type, 0));
   } else
     emit2(code, derived->kind == OPS_REMAINDER ? ATLAS_OP_rem : ATLAS_OP_div, result, of, index_number(code, size));
-  if (owned) ops_register_free(code, of.reg);
   code->variable[i] = result;
   return atlas_reg(result);
 }
@@ -236,9 +230,8 @@ static int64_t displacement_of(const ops_code *code, const ops_form *form) {
 }
 
 /* The sum of the multiples of variables, without constant; OPERAND_NONE where there are none. */
-static atlas_operand sum_of(ops_code *code, const ops_form *form, int *owned) {
+static atlas_operand sum_of(ops_code *code, const ops_form *form) {
   atlas_operand sum = {.kind = ATLAS_OPERAND_NONE};
-  *owned = 0;
   for (uint32_t i = 0; i < code->terms->variable_count; i++) {
     if (form->factor[i] == 0) continue;
     atlas_operand value = variable_value(code, i);
@@ -246,24 +239,22 @@ static atlas_operand sum_of(ops_code *code, const ops_form *form, int *owned) {
       sum = value;
       continue;
     }
-    uint16_t result = *owned ? atlas_register_of(&sum) : ops_register(code);
+    uint16_t result = ops_register(code);
     if (sum.kind == ATLAS_OPERAND_NONE) emit2(code, ATLAS_OP_mul, result, value, index_number(code, form->factor[i]));
     else if (form->factor[i] == 1) emit2(code, ATLAS_OP_add, result, sum, value);
     else
       atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(result), value,
                  index_number(code, form->factor[i]), sum);
     sum = atlas_reg(result);
-    *owned = 1;
   }
   return sum;
 }
 
-atlas_operand ops_form_value(ops_code *code, const ops_form *form, int *owned) {
-  atlas_operand sum = sum_of(code, form, owned);
+atlas_operand ops_form_value(ops_code *code, const ops_form *form) {
+  atlas_operand sum = sum_of(code, form);
   int64_t constant = form->constant, displacement = displacement_of(code, form);
   if (sum.kind != ATLAS_OPERAND_NONE && constant == 0 && displacement == 0) return sum;
-  uint16_t result = *owned ? atlas_register_of(&sum) : ops_register(code);
-  *owned = 1;
+  uint16_t result = ops_register(code);
   if (sum.kind == ATLAS_OPERAND_NONE) {
     atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result),
                constant == 0 ? atlas_int_const(code->index_type, 0) : index_number(code, constant));
@@ -284,68 +275,37 @@ static int is_at_lane(const ops_code *code, const ops_form *form) {
   return 1;
 }
 
-atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form, uint16_t *owned) {
+atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form) {
   uint16_t slot = ops_buffer_of(code, storage);
   int64_t displacement = displacement_of(code, form);
-  *owned = OPS_NO_REGISTER;
   if (is_at_lane(code, form)) return atlas_mem_lane(slot, displacement);
-  int is_owned;
-  atlas_operand sum = sum_of(code, form, &is_owned);
+  atlas_operand sum = sum_of(code, form);
   if (sum.kind == ATLAS_OPERAND_NONE && form->constant == 0) return atlas_mem(slot, displacement);
   if (sum.kind == ATLAS_OPERAND_NONE || form->constant != 0) {
-    uint16_t result = is_owned ? atlas_register_of(&sum) : ops_register(code);
+    uint16_t result = ops_register(code);
     if (sum.kind == ATLAS_OPERAND_NONE)
       atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(result),
                  index_number(code, form->constant));
     else emit2(code, ATLAS_OP_add, result, sum, index_number(code, form->constant));
     sum = atlas_reg(result);
-    is_owned = 1;
   }
-  if (is_owned) *owned = atlas_register_of(&sum);
   return atlas_mem_reg(slot, atlas_register_of(&sum), displacement);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-void ops_want(ops_code *code, term_id root) {
-  if (code->uses[root]++ != 0) return;
-  const ops_term *term = ops_term_at(code->terms, root);
-  for (uint32_t i = 0; i < term->input_count; i++) ops_want(code, term->input[i]);
-}
-
-void ops_done(ops_code *code, term_id root) {
-  if (code->uses[root] == 0 || --code->uses[root] != 0) return;
-  const ops_term *term = ops_term_at(code->terms, root);
-  if (term->kind != TERM_BOUND && code->registers[root] != OPS_NO_REGISTER) {
-    ops_register_free(code, code->registers[root]);
-    code->registers[root] = OPS_NO_REGISTER;
-  }
-}
-
 void ops_forget(ops_code *code, uint32_t coordinates) {
-  for (uint32_t id = 1; id <= code->terms->terms.count; id++) {
-    if ((ops_term_at(code->terms, id)->varies & coordinates) == 0 || code->registers[id] == OPS_NO_REGISTER) continue;
-    if (ops_term_at(code->terms, id)->kind != TERM_BOUND) ops_register_free(code, code->registers[id]);
-    code->registers[id] = OPS_NO_REGISTER;
-  }
-  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) {
-    if (code->variable[i] == OPS_NO_REGISTER ||
-        (ops_varies(code->terms, &code->terms->derived[i].of) & coordinates) == 0)
-      continue;
-    ops_register_free(code, code->variable[i]);
-    code->variable[i] = OPS_NO_REGISTER;
-  }
+  for (uint32_t id = 1; id <= code->terms->terms.count; id++)
+    if ((ops_term_at(code->terms, id)->varies & coordinates) != 0) code->registers[id] = OPS_NO_REGISTER;
+  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++)
+    if (code->variable[i] != OPS_NO_REGISTER &&
+        (ops_varies(code->terms, &code->terms->derived[i].of) & coordinates) != 0)
+      code->variable[i] = OPS_NO_REGISTER;
 }
 
 void ops_forget_all(ops_code *code) {
-  for (uint32_t id = 1; id <= code->terms->terms.count; id++) {
-    if (ops_term_at(code->terms, id)->kind != TERM_BOUND) ops_register_free(code, code->registers[id]);
-    code->registers[id] = OPS_NO_REGISTER;
-  }
-  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) {
-    ops_register_free(code, code->variable[i]);
-    code->variable[i] = OPS_NO_REGISTER;
-  }
+  for (uint32_t id = 1; id <= code->terms->terms.count; id++) code->registers[id] = OPS_NO_REGISTER;
+  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) code->variable[i] = OPS_NO_REGISTER;
 }
 
 enum { SCRATCH_PREDICATE = 15 };
@@ -411,8 +371,7 @@ static void pointwise(ops_code *code, const ops_term *term, uint16_t to, const a
 }
 
 static void range(ops_code *code, const ops_term *term, uint16_t to) {
-  int owned;
-  atlas_operand value = ops_form_value(code, &term->form, &owned), p = atlas_pred(SCRATCH_PREDICATE);
+  atlas_operand value = ops_form_value(code, &term->form), p = atlas_pred(SCRATCH_PREDICATE);
   atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, p, value, index_number(code, (int64_t)term->extent));
   if (is_negative(&term->form)) {
     atlas_operand other = atlas_pred(SCRATCH_PREDICATE - 1);
@@ -420,7 +379,6 @@ static void range(ops_code *code, const ops_term *term, uint16_t to) {
     atlas_emit(code->builder, ATLAS_OP_pand, ATLAS_NONE, 3, p, p, other);
   }
   number_of(code, to, SCRATCH_PREDICATE);
-  if (owned) ops_register_free(code, value.reg);
 }
 
 /* No storage has an element there, nor there plus a form of that type. */
@@ -431,8 +389,7 @@ static void range(ops_code *code, const ops_term *term, uint16_t to) {
  * the number is computed apart from the rest, which may vary where the number does not. */
 static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t number) {
   atlas_type type = (atlas_type)ops_term_at(code->terms, term->input[0])->type;
-  int owned;
-  atlas_operand base = ops_form_value(code, &term->form, &owned), p = atlas_pred(SCRATCH_PREDICATE);
+  atlas_operand base = ops_form_value(code, &term->form), p = atlas_pred(SCRATCH_PREDICATE);
   atlas_operand extent = ops_scalar_of(code, ATLAS_i64, term->extent);
   uint16_t index = ops_register(code), other = ops_register(code);
   atlas_emit2(code->builder, type == ATLAS_i64 ? ATLAS_OP_bitcast : ATLAS_OP_cvt, ATLAS_i64, type, atlas_reg(index),
@@ -466,10 +423,6 @@ static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t n
   atlas_emit(code->builder, ATLAS_OP_add, reach, 3, atlas_reg(at), atlas_reg(at),
              reach != code->index_type ? atlas_reg(other) : base);
   load(code, term, to, atlas_mem_reg(ops_buffer_of(code, term->storage), at, 0));
-  if (owned) ops_register_free(code, base.reg);
-  ops_register_free(code, index);
-  ops_register_free(code, other);
-  ops_register_free(code, at);
 }
 
 /* Philox 4x32-10 (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): word number n of a key and a
@@ -479,8 +432,7 @@ static void philox(ops_code *code, const ops_term *term, uint16_t to, uint16_t k
   atlas_builder *b = code->builder;
   uint16_t r[10];
   for (int i = 0; i < 10; i++) r[i] = ops_register(code);
-  int owned;
-  atlas_operand number = ops_form_value(code, &term->form, &owned);
+  atlas_operand number = ops_form_value(code, &term->form);
   atlas_operand p = atlas_pred(SCRATCH_PREDICATE);
 #define R(i) atlas_reg(r[i])
 #define U32(value) atlas_bits((uint64_t)(uint32_t)(value))
@@ -520,8 +472,6 @@ static void philox(ops_code *code, const ops_term *term, uint16_t to, uint16_t k
   }
 #undef R
 #undef U32
-  for (int i = 0; i < 10; i++) ops_register_free(code, r[i]);
-  if (owned) ops_register_free(code, number.reg);
 }
 
 /* Where a term's inputs can be written to the instruction itself: constants of numbers, which need no register. */
@@ -533,8 +483,6 @@ static int is_immediate(const ops_term *user, const ops_term *input, uint32_t pl
 }
 
 static void compute(ops_code *code, const ops_term *term, uint16_t to, const atlas_operand *in) {
-  int owned;
-  uint16_t memory_register;
   switch ((ops_term_kind)term->kind) {
   case TERM_CONSTANT:
     if (term->type == ATLAS_bool)
@@ -547,17 +495,13 @@ static void compute(ops_code *code, const ops_term *term, uint16_t to, const atl
       atlas_emit(code->builder, ATLAS_OP_movi, (atlas_type)term->type, 2, atlas_reg(to), atlas_bits(term->bits));
     return;
   case TERM_COORDINATE: {
-    atlas_operand value = ops_form_value(code, &term->form, &owned);
+    atlas_operand value = ops_form_value(code, &term->form);
     if (code->index_type == ATLAS_i64) atlas_emit(code->builder, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(to), value);
     else atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, code->index_type, atlas_reg(to), value);
-    if (owned) ops_register_free(code, value.reg);
     return;
   }
   case TERM_RANGE: range(code, term, to); return;
-  case TERM_LOAD:
-    load(code, term, to, ops_memory(code, term->storage, &term->form, &memory_register));
-    ops_register_free(code, memory_register);
-    return;
+  case TERM_LOAD: load(code, term, to, ops_memory(code, term->storage, &term->form)); return;
   case TERM_GATHER: gather(code, term, to, atlas_register_of(&in[0])); return;
   case TERM_POINTWISE: pointwise(code, term, to, in); return;
   case TERM_RANDOM: philox(code, term, to, atlas_register_of(&in[0]), atlas_register_of(&in[1])); return;
@@ -576,7 +520,6 @@ uint16_t ops_value(ops_code *code, term_id id) {
     const ops_term *input = ops_term_at(code->terms, term->input[i]);
     in[i] = is_immediate(term, input, i) ? atlas_bits(input->bits) : atlas_reg(ops_value(code, term->input[i]));
   }
-  for (uint32_t i = 0; i < term->input_count; i++) ops_done(code, term->input[i]);
   uint16_t to = ops_register(code);
   compute(code, term, to, in);
   code->registers[id] = to;
@@ -584,22 +527,19 @@ uint16_t ops_value(ops_code *code, term_id id) {
 }
 
 void ops_store(ops_code *code, uint32_t storage, const ops_form *form, atlas_type type, uint16_t reg) {
-  uint16_t owned, value = reg;
-  atlas_operand memory = ops_memory(code, storage, form, &owned);
+  uint16_t value = reg;
+  atlas_operand memory = ops_memory(code, storage, form);
   if (type == ATLAS_bool) {
     value = ops_register(code);
     atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_bool, ATLAS_u32, atlas_reg(value), atlas_reg(reg));
   }
   atlas_emit(code->builder, ATLAS_OP_stg, type, 2, memory, atlas_reg(value));
-  if (value != reg) ops_register_free(code, value);
-  ops_register_free(code, owned);
 }
 
 static void store_result(ops_code *code, uint32_t i, uint32_t storage, const term_id *roots, const ops_form *places) {
   const ops_group *group = code->terms->group;
   atlas_type type = (atlas_type)ops_at(group->computation, group->results[i])->type;
   ops_store(code, storage, &places[i], type, ops_value(code, roots[i]));
-  ops_done(code, roots[i]);
 }
 
 void ops_store_results(ops_code *code, const term_id *roots, const ops_form *places) {

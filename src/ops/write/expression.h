@@ -111,7 +111,6 @@ typedef struct ops_code {
   int64_t displacement;               /* added to coordinate `displaced` by the writer, a constant of the program */
   uint32_t displaced;
   uint16_t *registers;                /* by term: where its value is; OPS_NO_REGISTER */
-  uint32_t *uses;                     /* by term: of values that are still to be computed */
   uint32_t partials[4], partial_count; /* storages that the launch writes besides those of the group's results */
   uint32_t next_register;
   hg_status status;                   /* the first failure: registers or parameters ran out */
@@ -119,7 +118,7 @@ typedef struct ops_code {
 
 /* Begins a program for a step; `access` of storages is found from group->results. Names of parameters are made up. */
 hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const char *name);
-/* Goes on in the same program with nothing computed and all registers free, for what code->terms has become. */
+/* Goes on in the same program with nothing computed, for what code->terms has become. */
 hg_status ops_code_again(ops_code *code);
 /* Ends it: step->program. Releases what begin made, whatever happens. */
 hg_status ops_code_end(ops_code *code);
@@ -128,7 +127,6 @@ void ops_code_drop(ops_code *code);
 /* A register that nothing else has. There are as many as are asked for (ATLAS_MOST_REGISTERS): the compiler makes
  * values of them. */
 uint16_t ops_register(ops_code *code);
-static inline void ops_register_free(ops_code *code, uint16_t reg) { (void)code, (void)reg; }
 /* A u32 register's number in a register of its own, of the index type. A coordinate of the launch: u32. */
 uint16_t ops_index_of(ops_code *code, uint32_t reg);
 uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord);
@@ -147,18 +145,14 @@ void ops_split_range(ops_code *code, uint16_t from, uint32_t first, uint32_t end
 atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits);
 /* A buffer parameter for a storage; the same one for the same storage. */
 uint16_t ops_buffer_of(ops_code *code, uint32_t storage);
-/* Computes a form into an operand: a register of the index type. *owned is 1 where it is the caller's to free. */
-atlas_operand ops_form_value(ops_code *code, const ops_form *form, int *owned);
+/* Computes a form into an operand: a register of the index type, which may be a coordinate's. */
+atlas_operand ops_form_value(ops_code *code, const ops_form *form);
 /* An address of a storage. */
-atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form, uint16_t *owned);
+atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form);
 
-/* The value of a term in a register; computes what it needs. A register is freed when the uses that were counted are
- * done. To put a value there oneself (a reduction's result, what another phase has left): code->registers[term] = reg.
- * bool values are u32, 0 or 1, in registers. */
+/* The value of a term in a register; computes what it needs. To put a value there oneself (a reduction's result, what
+ * another phase has left): code->registers[term] = reg. bool values are u32, 0 or 1, in registers. */
 uint16_t ops_value(ops_code *code, term_id id);
-/* Counts the uses of a root beforehand; ops_value of a root uses one up when ops_done is called. */
-void ops_want(ops_code *code, term_id root);
-void ops_done(ops_code *code, term_id root);
 /* Forgets registers of all terms and derived variables that vary along these coordinates, to compute them anew at
  * another place; code->displacement may then be another one, or the coordinates' registers hold other values. */
 void ops_forget(ops_code *code, uint32_t coordinates);
@@ -167,7 +161,7 @@ void ops_forget_all(ops_code *code);
 /* Writes a register (of the term's type) to a storage. */
 void ops_store(ops_code *code, uint32_t storage, const ops_form *form, atlas_type type, uint16_t reg);
 /* Computes the group's results and stores them. What updates an input lies over it: it is stored when all that read old
- * elements have been computed. Their uses are counted (ops_want). */
+ * elements have been computed. */
 void ops_store_results(ops_code *code, const term_id *roots, const ops_form *places);
 
 /* ---- maps over rows in blocks ------------------------------------------------------------------------------------ */

@@ -73,10 +73,6 @@ ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type) {
 
 /* ---- registers ------------------------------------------------------------------------------------------------- */
 
-void ops_give_back(ops_code *code, ops_held value) {
-  if (value.is_own) ops_register_free(code, value.reg);
-}
-
 ops_held ops_own(const ops_fold *fold, ops_held value) {
   if (value.is_own) return value;
   ops_held copy = {ops_register(fold->code), 1};
@@ -89,7 +85,6 @@ ops_held ops_fold_two(const ops_fold *fold, ops_held left, ops_held right) {
   if (!result.is_own) result = (ops_held){ops_register(fold->code), 1};
   atlas_emit(fold->code->builder, fold->op, (atlas_type)fold->type, 3, atlas_reg(result.reg), atlas_reg(left.reg),
              atlas_reg(right.reg));
-  if (left.is_own && right.is_own) ops_give_back(fold->code, right);
   return result;
 }
 

@@ -19,7 +19,7 @@ typedef struct ops_fold {
   uint64_t identity;  /* bits that change nothing: what is absent may be given as this */
 } ops_fold;
 
-/* A value in a register; `is_own`: it may be written to, and is given back. */
+/* A value in a register; `is_own`: it may be written to. */
 typedef struct ops_held {
   uint16_t reg;
   uint8_t is_own;
@@ -31,7 +31,7 @@ typedef ops_held (*ops_leaf)(void *context, uint32_t number);
 ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type);
 uint64_t ops_bits_of(atlas_type type, double value); /* of a small integer or 0, inf */
 
-/* left op right, in a register of its own; gives back what is its own of both. */
+/* left op right, in a register of its own. */
 ops_held ops_fold_two(const ops_fold *fold, ops_held left, ops_held right);
 /* Of the leaves first, first + stride, ..., `count` of them, 1 or more. Few are in registers at once. */
 ops_held ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, uint32_t count, ops_leaf leaf,
@@ -39,7 +39,7 @@ ops_held ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, 
 /* The same in the order of contractions: neighbours first, so the left half is the greatest power of two that leaves
  * something for the right one. Leaves are asked for in their order. */
 ops_held ops_fold_aligned(const ops_fold *fold, uint32_t first, uint32_t count, ops_leaf leaf, void *context);
-/* Of these values; gives them back. */
+/* Of these values. */
 ops_held ops_fold_values(const ops_fold *fold, const ops_held *values, uint32_t count);
 /* The value where the predicate holds, elsewhere what changes nothing. */
 ops_held ops_fold_where(const ops_fold *fold, uint32_t predicate, ops_held value);
@@ -48,7 +48,6 @@ ops_held ops_fold_lanes(const ops_fold *fold, ops_held value);
 
 /* The value's register in a fresh one unless it is its own. */
 ops_held ops_own(const ops_fold *fold, ops_held value);
-void ops_give_back(ops_code *code, ops_held value);
 
 /* ---- rows laid over a block ------------------------------------------------------------------------------------ */
 

@@ -18,7 +18,6 @@ uint32_t ops_long_rows_lanes(const ops_terms *t, const ops_shape *space) {
 
 static uint16_t coordinate(ops_code *code, atlas_coord which) {
   uint16_t narrow = ops_launch_coordinate(code, which), to = ops_index_of(code, narrow);
-  ops_register_free(code, narrow);
   return to;
 }
 
@@ -30,7 +29,6 @@ ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size, 
     uint16_t block = coordinate(code, ATLAS_COORD_BLOCK_X);
     atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(begun.column), atlas_reg(block),
                atlas_int_const(code->index_type, lanes), atlas_reg(begun.column));
-    ops_register_free(code, block);
   }
   ops_step *step = code->step;
   step->lanes = 0, step->grid[0] = (uint32_t)(size / lanes), step->grid[1] = (uint32_t)rows, step->grid[2] = 1;

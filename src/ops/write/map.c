@@ -36,11 +36,10 @@ static ops_form lane_form(const ops_shape *space) {
   return form;
 }
 
-static void write_results(ops_code *code, uint32_t count, const term_id *roots, const ops_form *places) {
+static void write_results(ops_code *code, const term_id *roots, const ops_form *places) {
   const ops_shape *space = &code->terms->space;
   ops_form lane = lane_form(space);
   code->lane_form = &lane;
-  for (uint32_t i = 0; i < count; i++) ops_want(code, roots[i]);
   code->step->lanes = ops_count(space);
   uint32_t lanes = lanes_of_rows(code->terms);
   if (lanes != 0) {
@@ -95,7 +94,7 @@ static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *te
   ops_collapse(terms, more, group->result_count, &boundary);
   ops_code code;
   HG_TRY(ops_code_begin(&code, terms, step, "map"));
-  write_results(&code, group->result_count, roots, places);
+  write_results(&code, roots, places);
   HG_TRY(ops_code_end(&code));
   hg_rows rows;
   uint32_t storage = group->storage_of[group->results[0] - 1] - 1;
@@ -131,7 +130,7 @@ static hg_status write_box(const ops_group *group, ops_step *step, ops_terms *te
   ops_collapse(terms, more, 1, &boundary);
   ops_code code;
   HG_TRY(ops_code_begin(&code, terms, step, "update"));
-  write_results(&code, 1, &root, &place);
+  write_results(&code, &root, &place);
   return ops_code_end(&code);
 }
 
@@ -180,7 +179,7 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to) {
     status = ops_code_begin(&code, &terms, step, "copy");
   }
   if (status == HG_OK) {
-    write_results(&code, 1, &root, &place);
+    write_results(&code, &root, &place);
     status = ops_code_end(&code);
   }
   ops_terms_release(&terms);

@@ -78,24 +78,14 @@ static void set_coordinates(joined *j, const part *own) {
   code->displaced = last;
 }
 
-/* bool is u32 in registers. */
-static uint16_t keep(ops_code *code, term_id root) {
-  atlas_type type = (atlas_type)ops_term_at(code->terms, root)->type;
-  uint16_t value = ops_value(code, root), kept = ops_register(code);
-  atlas_emit(code->builder, ATLAS_OP_mov, type == ATLAS_bool ? ATLAS_u32 : type, 2, atlas_reg(kept), atlas_reg(value));
-  ops_done(code, root);
-  return kept;
-}
-
 static void write_elements(joined *j, uint32_t width) {
   ops_code *code = &j->code;
-  uint16_t kept[OPS_MAX_BINDINGS][OPS_JOINED_AT_ONCE];
+  uint16_t values[OPS_MAX_BINDINGS][OPS_JOINED_AT_ONCE];
   uint32_t count = j->group->result_count, along = j->terms.space.rank == 0 ? 0 : 1u << (j->terms.space.rank - 1);
   for (uint32_t w = 0; w < width; w++) {
     code->displacement = w;
     ops_forget(code, along);
-    for (uint32_t i = 0; i < count; i++) ops_want(code, j->roots[i]);
-    for (uint32_t i = 0; i < count && code->status == HG_OK; i++) kept[i][w] = keep(code, j->roots[i]);
+    for (uint32_t i = 0; i < count && code->status == HG_OK; i++) values[i][w] = ops_value(code, j->roots[i]);
   }
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t w = 0; w < width && code->status == HG_OK; w++) {
@@ -103,7 +93,7 @@ static void write_elements(joined *j, uint32_t width) {
       code->displacement = w;
       ops_forget(code, along);
       ops_store(code, j->group->storage_of[result - 1] - 1, &j->places[i],
-                (atlas_type)ops_at(j->group->computation, result)->type, kept[i][w]);
+                (atlas_type)ops_at(j->group->computation, result)->type, values[i][w]);
     }
   code->displacement = 0;
 }
@@ -118,13 +108,9 @@ static int is_that(const ops_term *term, const held *one) {
 static hg_status begin_again(joined *j) {
   ops_code *code = &j->code;
   HG_TRY(ops_code_again(code));
-  for (uint32_t i = 0; i < j->held_count; i++) {
-    for (uint32_t id = 1; id <= j->terms.terms.count; id++) {
-      if (!is_that(ops_term_at(&j->terms, id), &j->held[i])) continue;
-      code->registers[id] = j->held[i].reg;
-      ops_want(code, id); /* for good */
-    }
-  }
+  for (uint32_t i = 0; i < j->held_count; i++)
+    for (uint32_t id = 1; id <= j->terms.terms.count; id++)
+      if (is_that(ops_term_at(&j->terms, id), &j->held[i])) code->registers[id] = j->held[i].reg;
   return HG_OK;
 }
 
@@ -133,7 +119,6 @@ static void hold_elements(joined *j) {
     const ops_term *term = ops_term_at(&j->terms, id);
     if (!is_held(term) || j->code.registers[id] != OPS_NO_REGISTER) continue;
     if (j->held_count == OPS_MAX_BINDINGS) return;
-    ops_want(&j->code, id);
     j->held[j->held_count++] =
         (held){.storage = term->storage, .number = term->form.constant, .reg = ops_value(&j->code, id)};
   }

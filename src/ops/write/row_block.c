@@ -97,7 +97,6 @@ void ops_block_set_column(row_block *k, uint16_t base, int64_t displacement) {
   uint16_t column = ops_register(code);
   row_index(k, ATLAS_OP_add, column, base, atlas_int_const(code->index_type, displacement));
   ops_split_range(code, column, first, rank);
-  if (code->variable[first] != column) ops_register_free(code, column);
 }
 
 void ops_block_set_tested_column(row_block *k, uint16_t column, uint16_t base, uint32_t element) {
@@ -116,10 +115,7 @@ void ops_block_set_bound(row_block *k, uint32_t which) {
 }
 
 void ops_block_forget(row_block *k) {
-  uint32_t rank = k->g->terms.space.rank;
   ops_forget(&k->code, k->forgotten);
-  if (rank > k->g->row_rank + 1)
-    for (uint32_t i = k->g->row_rank; i < rank; i++) ops_register_free(&k->code, k->code.variable[i]);
 }
 
 /* Derived variables that are the same along these coordinates. */
@@ -127,9 +123,8 @@ static void hoist_variables(row_block *k, uint32_t coordinates) {
   const ops_terms *t = &k->g->terms;
   for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
     ops_form form = {.constant = 0};
-    int owned;
     form.factor[i] = 1;
-    if ((ops_varies(t, &t->derived[i].of) & coordinates) == 0) ops_form_value(&k->code, &form, &owned);
+    if ((ops_varies(t, &t->derived[i].of) & coordinates) == 0) ops_form_value(&k->code, &form);
   }
 }
 
@@ -243,7 +238,6 @@ void ops_block_keep(row_block *k, uint32_t i, ops_held value) {
 
 void ops_block_bind(row_block *k, uint32_t i, uint32_t which, uint16_t reg) {
   if (k->g->reductions[i].bound != 0) k->bound[i][which] = reg;
-  else ops_register_free(&k->code, reg);
 }
 
 void ops_block_end_kept(row_block *k) {
@@ -252,9 +246,6 @@ void ops_block_end_kept(row_block *k) {
     int is_place = row_is_place(k->reduction);
     ops_held all = ops_fold_lanes(&k->fold, (ops_held){k->kept[i][0], (uint8_t)!is_place});
     ops_block_bind(k, i, 0, is_place ? ops_block_place_of(k, i, all.reg) : all.reg);
-    if (!is_place) continue;
-    ops_give_back(&k->code, all);
-    ops_register_free(&k->code, k->kept[i][0]);
   }
   ops_block_set_bound(k, 0);
 }
@@ -372,16 +363,15 @@ void ops_block_store_parts(row_block *k, uint16_t at, uint32_t wide) {
 /* A store in two halves: what may be computed anywhere, and the instruction itself. */
 typedef struct row_store {
   atlas_operand memory;
-  uint16_t owned, value;
-  uint8_t type, owns_value;
+  uint16_t value;
+  uint8_t type;
 } row_store;
 
 static row_store begin_store(ops_code *code, const row_result *result, uint16_t value) {
   row_store store = {.value = value, .type = result->type};
-  store.memory = ops_memory(code, result->storage, &result->address, &store.owned);
+  store.memory = ops_memory(code, result->storage, &result->address);
   if (result->type == ATLAS_bool) {
     store.value = ops_register(code);
-    store.owns_value = 1;
     atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_bool, ATLAS_u32, atlas_reg(store.value), atlas_reg(value));
   }
   return store;
@@ -389,27 +379,19 @@ static row_store begin_store(ops_code *code, const row_result *result, uint16_t 
 
 static void end_store(ops_code *code, const row_store *store) {
   atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)store->type, 2, store->memory, atlas_reg(store->value));
-  if (store->owns_value) ops_register_free(code, store->value);
-  ops_register_free(code, store->owned);
 }
 
-/* What a store that comes later needs in registers of its own: those of terms and coordinates are forgotten meanwhile.
- */
+/* Of a store that comes later: where the address is the column's number, that is another one meanwhile. */
 static void keep_store(row_block *k, row_store *store) {
   ops_code *code = &k->code;
-  if (!store->owns_value) {
-    uint16_t value = ops_register(code);
-    atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)store->type, 2, atlas_reg(value), atlas_reg(store->value));
-    store->value = value;
-    store->owns_value = 1;
-  }
   uint16_t at = atlas_register_of(&store->memory);
-  if (store->memory.mode != ATLAS_ADDRESS_INDEXED || atlas_is_special(at) || store->owned != OPS_NO_REGISTER) return;
-  for (uint32_t i = 0; i < k->g->row_rank; i++)
-    if (code->variable[i] == at) return;
-  store->owned = ops_register(code);
-  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(store->owned), atlas_reg(at));
-  store->memory = atlas_mem_reg(store->memory.symbol, store->owned, (int64_t)store->memory.bits);
+  if (store->memory.mode != ATLAS_ADDRESS_INDEXED) return;
+  for (uint32_t i = k->g->row_rank; i < k->g->terms.space.rank; i++) {
+    if (code->variable[i] != at) continue;
+    uint16_t kept = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(kept), atlas_reg(at));
+    store->memory = atlas_mem_reg(store->memory.symbol, kept, (int64_t)store->memory.bits);
+  }
 }
 
 static int is_stored(const row_result *r, uint32_t stage) {
@@ -419,7 +401,6 @@ static int is_stored(const row_result *r, uint32_t stage) {
 void ops_block_store_load(row_block *k, uint32_t load, uint32_t stage, int also) {
   enum { MOST = ROWS_MOST_WIDE * ROWS_MOST_RESULTS };
   row_store stores[MOST];
-  ops_held values[MOST];
   const row_group *g = k->g;
   uint32_t count = 0, last = 0, wide = k->layout.wide;
   for (uint32_t i = 0; i < g->result_count; i++)
@@ -429,9 +410,9 @@ void ops_block_store_load(row_block *k, uint32_t load, uint32_t stage, int also)
     const row_result *r = &g->results[i];
     if (!is_stored(r, stage)) continue;
     k->is_last_visit = i == last;
-    values[count] = ops_block_value(k, r->term, element);
+    uint16_t value = ops_block_value(k, r->term, element).reg;
     k->set_element(k, element);
-    stores[count] = begin_store(&k->code, r, values[count].reg);
+    stores[count] = begin_store(&k->code, r, value);
     keep_store(k, &stores[count++]);
     ops_block_forget(k);
   }
@@ -440,10 +421,7 @@ void ops_block_store_load(row_block *k, uint32_t load, uint32_t stage, int also)
     atlas_emit(k->code.builder, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(predicate = ROW_IS_STORED),
                atlas_pred((uint32_t)also), atlas_pred(ROW_IS_THERE));
   if (k->is_tested || also >= 0) atlas_emit_branch(k->code.builder, (int)predicate, 1, absent);
-  for (uint32_t i = 0; i < count; i++) {
-    end_store(&k->code, &stores[i]);
-    ops_give_back(&k->code, values[i]);
-  }
+  for (uint32_t i = 0; i < count; i++) end_store(&k->code, &stores[i]);
   atlas_builder_place(k->code.builder, absent);
 }
 

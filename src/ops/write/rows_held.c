@@ -84,17 +84,14 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
     if (k->is_tested)
       atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(ROW_IS_FOUND), atlas_pred(ROW_IS_FOUND),
                  atlas_pred(ROW_IS_THERE));
-    ops_give_back(&k->code, at);
     ops_held known = {0, 0};
     if (r->place != 0) known = ops_block_value(k, r->place, h->row_in_hand * elements + e);
     atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), atlas_pred(ROW_IS_FOUND),
                r->place != 0 ? atlas_reg(known.reg) : atlas_bits(ops_column(&k->layout, e)), atlas_reg(place));
-    ops_give_back(&k->code, known);
   }
   if (r->place != 0 || k->layout.lanes == 1) return place;
   uint16_t own = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
   row_mad(k, place, own, k->layout.wide, place);
-  ops_register_free(&k->code, own);
   return place;
 }
 
@@ -112,7 +109,6 @@ static void find_places(held_row *h, ops_held (*extremes)[ROWS_MOST_ROWS], int i
     k->is_last_visit = is_last_visit && i == last;
     for (h->row_in_hand = 0; h->row_in_hand < rows; h->row_in_hand++) {
       places[i][h->row_in_hand] = place_in_lane(h, extremes[i][h->row_in_hand].reg);
-      ops_give_back(&k->code, extremes[i][h->row_in_hand]);
     }
   }
   for (uint32_t i = 0; i < k->g->reduction_count; i++)
@@ -191,30 +187,27 @@ static uint32_t find_row_terms(const held_row *h, row_term *found) {
 }
 
 /* Lane i has row i's results of reductions, and terms that it has computed; lanes beyond have row 0's. */
-static void take_own_results(held_row *h, uint16_t *own) {
+static void take_own_results(held_row *h) {
   ops_code *code = &h->k.code;
   for (uint32_t i = 0; i < h->k.g->reduction_count; i++) {
     const row_reduction *r = &h->k.g->reductions[i];
-    own[i] = OPS_NO_REGISTER;
     if (r->bound == 0 || r->stage > h->k.stage) continue;
     atlas_type type = (atlas_type)ops_at(h->k.g->group->computation, r->value)->type;
-    own[i] = ops_register(code);
-    atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(own[i]), atlas_reg(h->k.bound[i][0]));
+    uint16_t own = code->registers[r->bound] = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(own), atlas_reg(h->k.bound[i][0]));
     for (uint32_t row = 1; row < h->k.layout.rows; row++) {
       atlas_emit(code->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND),
                  atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(row));
-      atlas_emit(code->builder, ATLAS_OP_sel, type, 4, atlas_reg(own[i]), atlas_pred(ROW_IS_FOUND),
-                 atlas_reg(h->k.bound[i][row]), atlas_reg(own[i]));
+      atlas_emit(code->builder, ATLAS_OP_sel, type, 4, atlas_reg(own), atlas_pred(ROW_IS_FOUND),
+                 atlas_reg(h->k.bound[i][row]), atlas_reg(own));
     }
-    code->registers[r->bound] = own[i];
   }
   for (uint32_t i = 0; i < h->row_term_count; i++) {
     const row_term *term = &h->row_terms[i];
-    uint16_t reg = own[h->k.g->reduction_count + i] = ops_register(code);
+    uint16_t reg = code->registers[term->term] = ops_register(code);
     atlas_type type = (atlas_type)ops_term_at(&h->k.g->terms, term->term)->type;
     atlas_emit(code->builder, ATLAS_OP_lds, type, 2, atlas_reg(reg),
                atlas_mem_reg(term->symbol, ATLAS_REG_BLOCK_LANE, 0));
-    code->registers[term->term] = reg;
   }
 }
 
@@ -224,9 +217,7 @@ static void compute_row_terms(held_row *h) {
   row_term *found = &h->row_terms[h->row_term_count];
   uint32_t count = find_row_terms(h, found);
   if (count == 0) return;
-  uint16_t own[ROWS_MOST_REDUCTIONS + MOST_ROW_TERMS];
-  memset(own, 0xff, sizeof own);
-  take_own_results(h, own);
+  take_own_results(h);
   for (uint32_t i = 0; i < count; i++) {
     ops_term *term = ops_term_at(&h->k.g->terms, found[i].term);
     found[i].symbol = atlas_builder_shared(code->builder, (char[]){'w', (char)('a' + h->row_term_count + i), '\0'},
@@ -235,7 +226,6 @@ static void compute_row_terms(held_row *h) {
                atlas_mem_reg(found[i].symbol, ATLAS_REG_BLOCK_LANE, 0), atlas_reg(ops_value(code, found[i].term)));
   }
   ops_block_forget(&h->k);
-  for (uint32_t i = 0; i < h->k.g->reduction_count + h->row_term_count; i++) ops_register_free(code, own[i]);
   atlas_emit(code->builder, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   for (uint32_t i = 0; i < count; i++) {
     ops_term *term = ops_term_at(&h->k.g->terms, found[i].term);
@@ -313,8 +303,6 @@ static void begin_chunk(held_row *h) {
   }
   atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(h->base), atlas_reg(chunk),
              atlas_bits(OPS_CHUNK), atlas_reg(h->base));
-  const uint16_t done[] = {x, y, chunk};
-  for (int i = 0; i < 3; i++) ops_register_free(code, done[i]);
 }
 
 static void begin_columns(held_row *h) {
@@ -357,8 +345,7 @@ static void finish(held_row *h) {
     ops_block_finish(&h->k, h->k.layout.lanes > 1);
     return;
   }
-  uint16_t results[ROWS_MOST_REDUCTIONS + MOST_ROW_TERMS];
-  take_own_results(h, results);
+  take_own_results(h);
   uint16_t own = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
   uint32_t done = atlas_builder_label(b, NULL);
   atlas_emit(b, ATLAS_OP_set_ge, code->index_type, 3, atlas_pred(0), atlas_reg(own), atlas_bits(rows));

@@ -47,8 +47,6 @@ static void keep_places(loop_row *l, uint32_t i) {
   for (uint32_t e = 0; e < l->k.layout.loads * l->k.layout.wide; e++) {
     ops_held value = ops_block_leaf(&l->k, e), place = place_at(l, e);
     ops_block_keep_place(&l->k, i, 0, value.reg, place.reg, -1, l->k.reduction->place == 0);
-    ops_give_back(&l->k.code, value);
-    ops_give_back(&l->k.code, place);
   }
 }
 
@@ -63,7 +61,6 @@ static void keep_chunk(loop_row *l, uint32_t i, ops_held result) {
     atlas_emit(b, ATLAS_OP_sel, (atlas_type)l->k.fold.type, 4, kept, atlas_pred(ROW_IS_FOUND), atlas_reg(result.reg),
                kept);
   }
-  ops_give_back(&l->k.code, result);
 }
 
 static void reduce_chunk(row_block *k) {
@@ -108,7 +105,6 @@ static void over_rest(loop_row *l, void (*body)(row_block *), uint64_t columns) 
   l->column = ops_register(&l->k.code);
   begin_round(l);
   body(&l->k);
-  ops_register_free(&l->k.code, l->column);
   layout->loads = loads;
 }
 
@@ -146,13 +142,6 @@ static void over_chunks(loop_row *l, void (*body)(row_block *)) {
   atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(l->chunk), atlas_reg(l->chunk), atlas_bits(1));
   atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
   if (k->g->columns % step != 0) over_rest(l, body, k->g->columns % step);
-  ops_register_free(code, rounds);
-  ops_register_free(code, l->chunk);
-  ops_register_free(code, l->own);
-  if (l->first != OPS_NO_REGISTER) {
-    ops_register_free(code, l->first);
-    ops_register_free(code, l->base);
-  }
 }
 
 /* ---- stages ---------------------------------------------------------------------------------------------------- */
@@ -174,7 +163,6 @@ static void write_rows(row_block *k) {
     over_chunks(l, reduce_chunk);
     ops_block_end_kept(k);
   }
-  ops_register_free(&k->code, first);
   if (!k->g->group->plan->for_gpu) k->layout.loads = OPS_LOOP_STORE_LOADS;
   if (ops_row_has_full_results(k->g)) over_chunks(l, store_chunk);
   ops_block_finish(k, 1);

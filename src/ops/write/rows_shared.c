@@ -166,7 +166,6 @@ static void fetch(shared_row *l) {
       if (later >> i & 1) move_shared(l, &l->loads[i], ATLAS_OP_lds, at);
     atlas_builder_place(b, done);
   }
-  ops_register_free(code, at);
 }
 
 /* ---- reductions ------------------------------------------------------------------------------------------------- */
@@ -183,11 +182,9 @@ static void add_unit(shared_row *l, uint32_t i) {
       ops_held both = ops_fold_two(&k->fold, (ops_held){part[level], 0}, (ops_held){own.reg, 0});
       atlas_emit(k->code.builder, ATLAS_OP_sel, (atlas_type)k->fold.type, 4, atlas_reg(part[level]),
                  atlas_pred(IS_EARLY + level), atlas_reg(own.reg), atlas_reg(part[level]));
-      ops_give_back(&k->code, own);
       own = both;
     }
     ops_block_move(k, part[LEVELS], own.reg);
-    ops_give_back(&k->code, own);
   }
 }
 
@@ -206,8 +203,6 @@ static void fold_fours(shared_row *l, uint32_t i, uint16_t lane) {
   row_mad(k, from, from, WARP / OF_WARP - 1, lane);
   ops_held four = ops_block_fold_shared(k, l->parts[i], from, 0, OF_WARP, WARP / OF_WARP);
   store_part(k, l->folded[i], lane, 0, four.reg);
-  ops_give_back(&k->code, four);
-  ops_register_free(&k->code, from);
   atlas_builder_place(k->code.builder, done);
 }
 
@@ -225,8 +220,6 @@ static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
     of[w] = ops_block_fold_shared(k, l->folded[i], at, w * (uint32_t)(WARPS * OF_WARP), 1, OF_WARP);
   ops_held chunk = ops_fold_values(&k->fold, of, k->layout.wide);
   ops_block_move(k, k->kept[i][0], chunk.reg);
-  ops_give_back(&k->code, chunk);
-  ops_register_free(&k->code, at);
   atlas_builder_place(k->code.builder, done);
 }
 
@@ -254,7 +247,6 @@ static void end_set(shared_row *l) {
   each_ordered(l, fold_fours, lane);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   each_ordered(l, keep_chunks, lane);
-  ops_register_free(&k->code, lane);
   atlas_builder_place(b, done);
 }
 
@@ -291,7 +283,6 @@ static void begin_unit(shared_row *l) {
                atlas_reg(bit), atlas_bits(0));
   }
   if (l->is_backward) row_index(&l->k, ATLAS_OP_xor, l->turn, l->turn, atlas_bits(UNITS - 1));
-  ops_register_free(&l->k.code, bit);
 }
 
 static void over_units(shared_row *l, uint64_t first, uint64_t count, int tests, void (*body)(shared_row *)) {
@@ -310,8 +301,6 @@ static void over_units(shared_row *l, uint64_t first, uint64_t count, int tests,
   body(l);
   row_index(&l->k, l->is_backward ? ATLAS_OP_sub : ATLAS_OP_add, l->unit, l->unit, atlas_bits(1));
   atlas_emit(code->builder, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
-  if (tests) ops_register_free(code, l->column);
-  ops_register_free(code, rounds);
 }
 
 static void over_row(shared_row *l, void (*body)(shared_row *)) {
@@ -353,8 +342,6 @@ static void begin_block(shared_row *l) {
   row_index(&l->k, ATLAS_OP_rem, lane, lane, atlas_bits(WARP));
   row_index(&l->k, ATLAS_OP_mul, l->own, lane, atlas_bits(wide));
   row_mad(&l->k, l->own, warp, OPS_CHUNK, l->own);
-  ops_register_free(code, lane);
-  ops_register_free(code, warp);
   l->unit = ops_register(code), l->set = ops_register(code), l->turn = ops_register(code);
   l->base = ops_register(code);
 }
@@ -370,20 +357,13 @@ static void begin_kept(shared_row *l) {
   }
 }
 
-static void end_kept(shared_row *l) {
-  for (uint32_t i = 0; i < l->k.g->reduction_count; i++)
-    for (uint32_t n = 0; ops_block_take(&l->k, i) && l->k.fold.is_ordered && n < l->k.layout.wide * (LEVELS + 1); n++)
-      ops_register_free(&l->k.code, l->part[i][n / (LEVELS + 1)][n % (LEVELS + 1)]);
-  ops_block_end_kept(&l->k);
-}
-
 static void write_rows(row_block *k) {
   shared_row *l = (shared_row *)k;
   begin_block(l);
   for (k->stage = 0; k->stage + 1 < k->g->stage_count; k->stage++) {
     begin_kept(l);
     over_row(l, reduce_unit);
-    end_kept(l);
+    ops_block_end_kept(k);
   }
   if (ops_row_has_full_results(k->g)) over_row(l, store_unit);
   ops_block_finish(k, 1);

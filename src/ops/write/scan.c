@@ -79,7 +79,6 @@ static int is_ragged(const scan_level *v) {
 }
 
 static uint16_t fresh(scan_launch *l) { return ops_register(&l->code); }
-static void release(scan_launch *l, uint16_t reg) { ops_register_free(&l->code, reg); }
 
 static void emit(scan_launch *l, atlas_op op, atlas_type type, uint16_t to, uint16_t a, atlas_operand b) {
   atlas_emit(l->b, op, type, 3, atlas_reg(to), atlas_reg(a), b);
@@ -110,7 +109,6 @@ static uint16_t split_lane(scan_launch *l) {
   uint32_t low_bits = l->s->is_inner ? v->lane_bits : v->unit_bits;
   if (l->s->has_chunks) {
     l->in_unit = ATLAS_REG_BLOCK_LANE;
-    release(l, high);
     atlas_emit(l->b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(low), atlas_bits(0));
     return low;
   }
@@ -130,8 +128,6 @@ static void divide_unit(scan_launch *l, uint64_t by, uint16_t quotient, uint16_t
   convert(l, ATLAS_i64, quotient, type, part);
   emit(l, ATLAS_OP_rem, type, part, number, size);
   convert(l, ATLAS_i64, remainder, type, part);
-  release(l, number);
-  release(l, part);
 }
 
 static void find_line(scan_launch *l) {
@@ -153,8 +149,6 @@ static void find_unit(scan_launch *l, uint16_t in_block) {
   convert(l, ATLAS_i64, wide, ATLAS_u32, in_block);
   emit(l, ATLAS_OP_shl, ATLAS_i64, l->unit, l->unit, atlas_bits(v->unit_bits));
   emit(l, ATLAS_OP_add, ATLAS_i64, l->unit, l->unit, atlas_reg(wide));
-  release(l, wide);
-  release(l, block);
   if (!has_rest(v)) return;
   atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_THERE), atlas_reg(l->unit), scalar(l, v->units));
   emit(l, ATLAS_OP_min, ATLAS_i64, l->unit, l->unit, scalar(l, v->units - 1));
@@ -188,7 +182,6 @@ static void begin_tile(scan_launch *l, uint16_t in_block) {
   atlas_emit(l->b, ATLAS_OP_movi, l->s->type, 2, atlas_reg(none), identity(l));
   atlas_emit(l->b, ATLAS_OP_sts, l->s->type, 2, atlas_mem_reg(l->tile, l->at, 0), atlas_reg(none));
   emit(l, ATLAS_OP_add, ATLAS_u32, l->at, l->at, atlas_bits(lanes * step));
-  release(l, none);
 }
 
 static void begin_lanes(scan_launch *l) {
@@ -204,7 +197,6 @@ static void begin_lanes(scan_launch *l) {
   find_line(l);
   find_first(l);
   begin_tile(l, in_block);
-  release(l, in_block);
 }
 
 /* ---- elements in memory ------------------------------------------------------------------------------------------ */
@@ -270,7 +262,6 @@ static void read_element(scan_launch *l, uint32_t w) {
   int64_t more = address_of(l, w, address);
   atlas_emit(l->b, ATLAS_OP_ldg, s->type, 2, atlas_reg(l->element[w]),
              atlas_mem_reg(ops_buffer_of(&l->code, l->level->elements), address, more));
-  release(l, address);
 }
 
 static void write_element(scan_launch *l, uint32_t w) {
@@ -287,7 +278,6 @@ static void write_element(scan_launch *l, uint32_t w) {
   int64_t more = address_of(l, w, address);
   atlas_emit(l->b, ATLAS_OP_stg, s->type, 2,
              atlas_mem_reg(ops_buffer_of(&l->code, l->level->elements), address, more), atlas_reg(l->element[w]));
-  release(l, address);
 }
 
 /* The lane's elements that there are: where one is beyond the line's end, so are all behind it. */
@@ -328,7 +318,6 @@ static void scan_unit(scan_launch *l) {
   if (lanes == 1) combine(l, identity(l), l->element[0]); /* a lone NaN, too, is the canonical one */
   for (uint32_t apart = 1; apart < count; apart *= 2)
     for (uint32_t w = count; w-- > apart;) combine(l, atlas_reg(l->element[w - apart]), l->element[w]);
-  release(l, left);
 }
 
 /* A lane has an element of each chunk. */
@@ -355,10 +344,7 @@ static void scan_chunks(scan_launch *l) {
   }
   for (uint32_t apart = 1; apart + 1 < count; apart *= 2)
     for (uint32_t w = count - 1; w-- > apart;) combine(l, atlas_reg(total[w - apart]), total[w]);
-  for (uint32_t w = 0; w + 1 < count; w++) {
-    combine(l, atlas_reg(total[w]), l->element[w + 1]);
-    release(l, total[w]);
-  }
+  for (uint32_t w = 0; w + 1 < count; w++) combine(l, atlas_reg(total[w]), l->element[w + 1]);
 }
 
 /* Where all lanes but the last one of each unit go. */
@@ -399,7 +385,6 @@ static void carry_in_block(scan_launch *l) {
     barrier(l);
   }
   carry_on(l, atlas_reg(left));
-  for (int i = 0; i < 4; i++) release(l, (uint16_t[]){at, total, left, line}[i]);
 }
 
 /* What came before the chunk, which a launch has written. */
@@ -415,8 +400,6 @@ static void carry_from_memory(scan_launch *l) {
   atlas_emit(l->b, ATLAS_OP_sel, l->s->type, 4, atlas_reg(carry), atlas_pred(IS_STORED), atlas_reg(carry),
              identity(l));
   carry_on(l, atlas_reg(carry));
-  release(l, before);
-  release(l, carry);
 }
 
 static void write_total(scan_launch *l) {
@@ -452,7 +435,6 @@ static hg_status begin(scan_launch *l, const scan_level *v, uint32_t totals, int
   l->code.index_type = ATLAS_i64;
   if (what == TOTALS) l->code.partials[l->code.partial_count++] = totals;
   else if (!is_input(v)) l->code.partials[l->code.partial_count++] = v->elements;
-  if (is_input(v)) ops_want(&l->code, l->value);
   l->fold = ops_fold_of(&l->code, (ops_reduce)s->node->reduce, s->type);
   step->kind = "scan";
   return HG_OK;

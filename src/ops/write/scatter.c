@@ -24,11 +24,9 @@ atlas_operand ops_scatter_scalar(scatter_launch *l, uint64_t value) {
 }
 
 uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form) {
-  int owned;
-  atlas_operand value = ops_form_value(&l->code, form, &owned);
+  atlas_operand value = ops_form_value(&l->code, form);
   uint16_t to = ops_register(&l->code);
   atlas_emit(l->code.builder, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(to), value);
-  if (owned) ops_register_free(&l->code, value.reg);
   return to;
 }
 
@@ -56,7 +54,6 @@ void ops_scatter_find(scatter_launch *l) {
   atlas_emit2(code->builder, ATLAS_OP_bitcast, ATLAS_u64, ATLAS_i64, atlas_reg(other), atlas_reg(place));
   atlas_emit(code->builder, ATLAS_OP_set_lt, ATLAS_u64, 3, atlas_pred(IS_THERE), atlas_reg(other),
              ops_scalar_of(code, ATLAS_u64, s->places));
-  ops_register_free(code, other);
 }
 
 /* An address of a place, or one that faults where there is no such place. */
@@ -211,10 +208,9 @@ static void write_base(scatter_launch *l) {
   l->code.lane_form = &number;
   ops_store(&l->code, s->out, &place, (atlas_type)s->node->type, ops_value(&l->code, l->base));
   if (!s->node->reduce) {
-    uint16_t zero = ops_register(&l->code), unused;
+    uint16_t zero = ops_register(&l->code);
     atlas_emit(l->code.builder, ATLAS_OP_movi, s->number, 2, atlas_reg(zero), atlas_bits(0));
-    atlas_emit(l->code.builder, ATLAS_OP_stg, s->number, 2, ops_memory(&l->code, s->kept[NOTED], &number, &unused),
-               atlas_reg(zero));
+    ops_store(&l->code, s->kept[NOTED], &number, s->number, zero);
   }
   l->code.lane_form = NULL;
 }

@@ -49,7 +49,6 @@ static void list_sources(scatter_launch *l) {
   ops_scatter_load(l, COUNTED, count, at);
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, count, atlas_reg(count), atlas_bits(1));
   ops_scatter_store(l, COUNTED, at, count);
-  ops_register_free(code, at);
   end_run(l, next);
   atlas_emit(b, ATLAS_OP_movi, l->s->number, 2, atlas_reg(free_part), atlas_bits(1));
   next = begin_run(l);
@@ -155,10 +154,6 @@ static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
   ops_scatter_emit(l, ATLAS_OP_shl, ATLAS_u32, rest, atlas_reg(rest), atlas_reg(bit));
   atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(c->turn), atlas_reg(rest));
   atlas_emit_branch(b, IS_MORE, 0, c->next);
-  ops_register_free(&l->code, rest);
-  ops_register_free(&l->code, level);
-  ops_register_free(&l->code, bit);
-  ops_register_free(&l->code, kept);
 }
 
 static ops_fold fold_of(scatter_launch *l) { return ops_fold_of(&l->code, OPS_SUM, (atlas_type)l->s->node->type); }
@@ -181,7 +176,6 @@ static void listed_value(scatter_launch *l, uint32_t along, uint16_t at, uint16_
   ops_scatter_load(l, LISTED, number, at);
   atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(code->variable[along]),
               atlas_reg(number));
-  ops_register_free(code, number);
   ops_forget_all(code);
   atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)l->s->node->type, 2, atlas_reg(to),
              atlas_reg(ops_value(code, l->source)));
@@ -207,8 +201,6 @@ static ops_held value_of_few(void *context, uint32_t number) {
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(f->list));
   listed_value(l, f->along, wide, value.reg);
   atlas_emit(code->builder, ATLAS_OP_set_eq, l->s->number, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(number));
-  ops_register_free(code, at);
-  ops_register_free(code, wide);
   return ops_fold_where(&f->fold, IS_THERE, value);
 }
 
@@ -218,7 +210,6 @@ static void sum_few(scatter_launch *l, uint32_t along, uint16_t count, uint16_t 
   ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, f.last, atlas_reg(count), atlas_bits(1));
   ops_held all = ops_fold_leaves(&f.fold, 0, 1, OPS_SCATTER_IN_REGISTERS, value_of_few, &f);
   atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)f.fold.type, 2, atlas_reg(sum), atlas_reg(all.reg));
-  ops_give_back(&l->code, all);
 }
 
 /* Where the levels of the counters lie: those of values at the list's own places, those of chunks behind them, and so

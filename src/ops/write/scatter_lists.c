@@ -34,7 +34,6 @@ static uint16_t of_part(scatter_launch *l, uint64_t each) {
   ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_i64, part, atlas_reg(l->code.variable[s->axis]), atlas_bits(s->part_bits));
   atlas_emit(l->code.builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(at), atlas_reg(at), ops_scatter_scalar(l, each),
              atlas_reg(part));
-  ops_register_free(&l->code, part);
   return at;
 }
 

@@ -66,8 +66,6 @@ static hg_status begin(sort_launch *l, const sort *s, uint32_t uses, const char 
   l->b = l->code.builder;
   l->code.index_type = ATLAS_i64;
   if ((uses & WRITES_WORDS) != 0) l->code.partials[l->code.partial_count++] = s->words;
-  if (l->key != 0) ops_want(&l->code, l->key);
-  if (l->value != 0) ops_want(&l->code, l->value);
   step->kind = "sort";
   return HG_OK;
 }
@@ -82,7 +80,6 @@ static hg_status end(sort_launch *l, hg_status status) {
 }
 
 static uint16_t fresh(sort_launch *l) { return ops_register(&l->code); }
-static void release(sort_launch *l, uint16_t reg) { ops_register_free(&l->code, reg); }
 
 static void emit(sort_launch *l, atlas_op op, atlas_type type, uint16_t to, uint16_t a, atlas_operand b) {
   atlas_emit(l->b, op, type, 3, atlas_reg(to), atlas_reg(a), b);
@@ -131,8 +128,6 @@ static uint16_t number_of(sort_launch *l, uint32_t half) {
   convert(l, ATLAS_i64, own, ATLAS_u32, l->element[half]);
   atlas_emit(l->b, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(number), atlas_reg(number),
              scalar(l, UINT64_C(1) << l->s->tile_bits), atlas_reg(own));
-  release(l, own);
-  release(l, block);
   return number;
 }
 
@@ -148,7 +143,6 @@ static void find_element(sort_launch *l, uint32_t half) {
   atlas_emit(l->b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(IS_THERE), atlas_pred(IS_THERE), atlas_pred(IS_MORE));
   emit(l, ATLAS_OP_min, ATLAS_i64, l->row, l->row, scalar(l, s->rows - 1));
   emit(l, ATLAS_OP_min, ATLAS_i64, l->column, l->column, scalar(l, s->size - 1));
-  release(l, number);
 }
 
 /* The coordinates of the row, and along the axis what is in a register. */
@@ -162,10 +156,6 @@ static void set_coordinates(sort_launch *l, uint16_t along_axis) {
 static void forget_element(sort_launch *l) {
   const sort *s = l->s;
   ops_forget(&l->code, (1u << s->shape.rank) - 1);
-  for (uint32_t i = 0; i < s->shape.rank; i++)
-    if (i != s->axis) release(l, l->code.variable[i]);
-  release(l, l->row);
-  release(l, l->column);
 }
 
 static void put_word(sort_launch *l, uint32_t half, uint16_t word) {
@@ -191,8 +181,6 @@ static void read_keys(sort_launch *l) {
                ops_scalar_of(&l->code, ATLAS_u64, UINT64_MAX));
     put_word(l, h, word);
     forget_element(l);
-    release(l, place);
-    release(l, word);
   }
 }
 
@@ -202,8 +190,6 @@ static void read_words(sort_launch *l) {
     atlas_emit(l->b, ATLAS_OP_ldg, ATLAS_u64, 2, atlas_reg(word),
                atlas_mem_reg(ops_buffer_of(&l->code, l->s->words), number, 0));
     put_word(l, h, word);
-    release(l, number);
-    release(l, word);
   }
 }
 
@@ -212,8 +198,6 @@ static void write_words(sort_launch *l) {
     uint16_t number = number_of(l, h), word = word_of(l, h);
     atlas_emit(l->b, ATLAS_OP_stg, ATLAS_u64, 2, atlas_mem_reg(ops_buffer_of(&l->code, l->s->words), number, 0),
                atlas_reg(word));
-    release(l, number);
-    release(l, word);
   }
 }
 
@@ -245,8 +229,6 @@ static void write_results(sort_launch *l) {
     if (s->places != 0) put_result(l, s->places - 1, ATLAS_i64, place);
     atlas_builder_place(l->b, absent);
     forget_element(l);
-    release(l, value);
-    release(l, place);
   }
 }
 
@@ -270,7 +252,6 @@ static void merge_steps(sort_launch *l, uint16_t step, uint16_t partner) {
   atlas_emit(l->b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(partner), atlas_reg(step));
   atlas_emit(l->b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(step), atlas_bits(0));
   atlas_emit_branch(l->b, IS_MORE, 0, next);
-  for (int i = 0; i < 5; i++) release(l, (uint16_t[]){low, high, a, b, room}[i]);
 }
 
 /* Runs of one word become runs of a row, or of the tile. */
@@ -324,7 +305,8 @@ static void find_words(sort_launch *l, uint64_t least, uint32_t levels, int is_m
   uint32_t count = 1u << levels;
   uint16_t lane = fresh(l), rest = fresh(l);
   atlas_emit2(l->b, ATLAS_OP_bitcast, ATLAS_i64, ATLAS_u64, atlas_reg(lane), atlas_reg(ATLAS_REG_LANE));
-  for (uint32_t k = 0; k < count; k++) at[k] = fresh(l);
+  at[0] = fresh(l);
+  for (uint32_t k = 1; k < count; k++) at[k] = fresh(l);
   emit(l, ATLAS_OP_and, ATLAS_i64, rest, lane, scalar(l, least - 1));
   emit(l, ATLAS_OP_sub, ATLAS_i64, lane, lane, atlas_reg(rest));
   emit(l, ATLAS_OP_shl, ATLAS_i64, lane, lane, atlas_bits(levels));
@@ -336,8 +318,6 @@ static void find_words(sort_launch *l, uint64_t least, uint32_t levels, int is_m
     if (is_mirrored && top == levels - 1) distance = 2 * distance - 1;
     emit(l, ATLAS_OP_xor, ATLAS_i64, at[k], at[k - (1u << top)], scalar(l, distance));
   }
-  release(l, lane);
-  release(l, rest);
 }
 
 /* Levels of a merge, of words least << (levels - 1) apart down to `least`. */
