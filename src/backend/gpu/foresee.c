@@ -13,18 +13,11 @@
  * has a round less: what brings the next tile of a product is not asked about the one behind the last. */
 #include "backend/gpu/plan_passes.h"
 
-#include "compiler/analysis/effects.h"
-
 typedef struct foreseer {
   gpu_plan *g;
   uint32_t header, latch, entry; /* blocks */
   uint32_t side;                 /* which operand of the head's phis comes from the latch */
 } foreseer;
-
-static int is_invariant(const foreseer *f, uint32_t value) {
-  const ssa_insn *insn = gpu_insn(f->g, value);
-  return hg_is_leaf(insn) || (insn->block != SSA_NONE && !ir_in_loop(&f->g->analysis.loops, f->header, insn->block));
-}
 
 static int is_phi_of_head(const foreseer *f, uint32_t value) {
   return gpu_insn(f->g, value)->op == SSA_PHI && gpu_insn(f->g, value)->block == f->header;
@@ -96,12 +89,15 @@ static uint32_t find_last(const foreseer *f, uint32_t block, uint32_t counter) {
   return SSA_NONE;
 }
 
-static int is_invariant_of(const void *f, uint32_t value) { return is_invariant(f, value); }
+static int is_invariant(const void *foreseer_at, uint32_t value) {
+  const foreseer *f = foreseer_at;
+  return hg_is_invariant(f->g->unit, &f->g->analysis.loops, f->header, value);
+}
 
 /* 1 if the value is a phi of the head plus `terms`, all of 32 bits; the phi must be the one given, if it is not
  * SSA_NONE. */
 static int take_sum_apart(const foreseer *f, uint32_t value, uint32_t *phi, hg_terms *terms) {
-  uint32_t rest = hg_take_terms(f->g->unit, value, is_invariant_of, f, terms);
+  uint32_t rest = hg_take_terms(f->g->unit, value, is_invariant, f, terms);
   if (*phi == SSA_NONE && is_phi_of_head(f, rest)) *phi = rest;
   return rest == *phi && terms->products == 0 && gpu_insn(f->g, value)->type == ATLAS_u32;
 }

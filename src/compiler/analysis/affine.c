@@ -2,7 +2,6 @@
 #include "compiler/analysis/affine.h"
 
 #include "atlas/tables.h"
-#include "compiler/analysis/effects.h"
 
 enum { MOST_FACTOR = 1 << 24 };
 

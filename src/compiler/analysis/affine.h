@@ -7,7 +7,8 @@
 #ifndef HG_COMPILER_AFFINE_H
 #define HG_COMPILER_AFFINE_H
 
-#include "ir/ssa_order.h"
+#include "compiler/analysis/effects.h"
+#include "ir/loops.h"
 
 /* From a lane to the next along x and along y of its block; from a block to the next along x. */
 typedef enum hg_axis { HG_ALONG_BLOCKS, HG_ALONG_X, HG_ALONG_Y, HG_AXES } hg_axis;
@@ -26,6 +27,12 @@ typedef struct hg_slope {
 
 /* Fills in the slope of each value; block: the size of a block, 0: not known. */
 void hg_find_slopes(const ssa_unit *unit, const ssa_order *order, const uint32_t block[3], hg_axis along, hg_slope *of);
+
+/* 1 if the loop does not change the value. */
+static inline int hg_is_invariant(const ssa_unit *unit, const ir_loops *loops, uint32_t header, uint32_t value) {
+  const ssa_insn *insn = ssa_insn_at(unit, value);
+  return hg_is_leaf(insn) || (insn->block != SSA_NONE && !ir_in_loop(loops, header, insn->block));
+}
 
 enum { HG_MOST_TERMS = 6 };
 

@@ -4,7 +4,7 @@
 #include "compiler/analysis/trips.h"
 
 #include "atlas/arith.h"
-#include "compiler/analysis/effects.h"
+#include "compiler/analysis/affine.h"
 #include "compiler/analysis/guards.h"
 #include "hologram/hologram.h"
 
@@ -16,11 +16,6 @@ typedef struct loop {
 } loop;
 
 static const ssa_insn *insn_at(const loop *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
-
-static int is_invariant(const loop *l, uint32_t value) {
-  const ssa_insn *insn = insn_at(l, value);
-  return hg_is_leaf(insn) || (insn->block != SSA_NONE && !ir_in_loop(&l->analysis->loops, l->header, insn->block));
-}
 
 /* The phi of the header that this value is, or is in the next iteration; SSA_NONE. */
 static uint32_t phi_of(const loop *l, uint32_t value) {
@@ -70,7 +65,7 @@ static uint64_t trips_of_branch(const loop *l, uint32_t b) {
   for (uint32_t side = 0; side < 2; side++) {
     uint32_t phi = phi_of(l, ssa_args_of(l->unit, block->condition)[side]);
     uint32_t end = ssa_args_of(l->unit, block->condition)[1 - side];
-    if (phi == SSA_NONE || insn_at(l, phi)->type != compare->type2 || !is_invariant(l, end)) continue;
+    if (phi == SSA_NONE || insn_at(l, phi)->type != compare->type2 || !hg_is_invariant(l->unit, &l->analysis->loops, l->header, end)) continue;
     uint64_t ends[2] = {0, 0}, trips = UINT64_MAX;
     ends[1 - side] = insn_at(l, end)->bits;
     if (insn_at(l, end)->op == SSA_CONST) trips = trips_to_zero(l, phi, compare, ends, inside[1]);
