@@ -12,6 +12,7 @@
 #include "atlas/machine.h"
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
+#include "compiler/canon/simplify.h"
 #include "compiler/machine_ops.h"
 #include "ir/ssa_order.h"
 
@@ -76,58 +77,22 @@ static uint64_t place(const evaluator *e, const lane *l, const ssa_insn *insn) {
   return 0;
 }
 
-static uint64_t logic(const ssa_insn *insn, const uint64_t s[3]) {
-  switch ((machine_logic)hg_machine_op(insn->op)) {
-  case LOGIC_pand: return s[0] & s[1];
-  case LOGIC_por: return s[0] | s[1];
-  case LOGIC_pxor: return s[0] ^ s[1];
-  case LOGIC_pnot: return !s[0];
-  }
-  return 0;
-}
-
 static void refuse(evaluator *e, const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (e->status == HG_OK)
     e->status = hg_fail(HG_UNSUPPORTED, "the reference machine has no '%s'", info == NULL ? "?" : info->mnemonic);
 }
 
-/* What a unit has before it is canonical, and before functions are expanded. */
-static uint64_t not_of_machines(evaluator *e, const ssa_insn *insn, const uint64_t s[3]) {
-  const atlas_op_info *info = atlas_op_lookup(insn->op);
-  atlas_type type = (atlas_type)insn->type;
-  if (atlas_is_comparison(insn->op)) return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, s[0], s[1]);
-  if (info != NULL && info->flags & ATLAS_FUNC) return atlas_function((atlas_op)insn->op, type, s[0], s[1]);
-  if (info != NULL && info->flags & ATLAS_RULE) return atlas_arith(insn->op, type, s[0], s[1], s[2]);
-  refuse(e, insn);
-  return 0;
-}
-
 static uint64_t compute(evaluator *e, const lane *l, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(e->unit, value);
-  atlas_type type = (atlas_type)insn->type;
   if (insn->op == SSA_SCALAR) return e->m.launch->arguments[insn->symbol].bits;
   if (insn->op == SSA_SPECIAL) return special(e, l, insn);
+  if (hg_machine_kind(insn->op) == MACHINE_PLACE) return place(e, l, insn);
   uint64_t s[3] = {0, 0, 0};
   for (uint32_t i = 0; i < insn->arg_count && i < 3; i++) s[i] = value_of(e, l, args_of(e, value)[i]);
-  switch (hg_machine_kind(insn->op)) {
-  case MACHINE_ARITH: return atlas_arith(insn->op, type, s[0], s[1], s[2]);
-  case MACHINE_COMPARE: return (uint64_t)atlas_compare(insn->op, (atlas_type)insn->type2, s[0], s[1]);
-  case MACHINE_LOGIC: return logic(insn, s);
-  case MACHINE_SELECT: return s[0] ? s[1] : s[2];
-  case MACHINE_CONVERT: return atlas_convert(type, (atlas_type)insn->type2, s[0]);
-  case MACHINE_CAST: return s[0];
-  case MACHINE_PLACE: return place(e, l, insn);
-  case MACHINE_LOAD:
-  case MACHINE_STORE:
-  case MACHINE_ATOMIC:
-  case MACHINE_BLOCK:
-  case MACHINE_CLASS:
-  case MACHINE_ORDER:
-  case MACHINE_PHASE: /* effects: none is pure */
-  case MACHINE_NO_KIND: break;
-  }
-  return not_of_machines(e, insn, s);
+  if (hg_is_pure(insn)) return hg_fold(insn, s[0], s[1], s[2]);
+  refuse(e, insn);
+  return 0;
 }
 
 /* A coefficient of a function that has been expanded. */
