@@ -65,7 +65,8 @@ static uint64_t trips_of_branch(const loop *l, uint32_t b) {
   for (uint32_t side = 0; side < 2; side++) {
     uint32_t phi = phi_of(l, ssa_args_of(l->unit, block->condition)[side]);
     uint32_t end = ssa_args_of(l->unit, block->condition)[1 - side];
-    if (phi == SSA_NONE || insn_at(l, phi)->type != compare->type2 || !hg_is_invariant(l->unit, &l->analysis->loops, l->header, end)) continue;
+    if (phi == SSA_NONE || insn_at(l, phi)->type != compare->type2) continue;
+    if (!hg_is_invariant(l->unit, &l->analysis->loops, l->header, end)) continue;
     uint64_t ends[2] = {0, 0}, trips = UINT64_MAX;
     ends[1 - side] = insn_at(l, end)->bits;
     if (insn_at(l, end)->op == SSA_CONST) trips = trips_to_zero(l, phi, compare, ends, inside[1]);
