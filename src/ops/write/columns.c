@@ -67,10 +67,10 @@ static void begin_stage(column_block *c) {
 static void find_places(column_block *c, uint32_t i) {
   row_block *k = &c->k;
   for (uint32_t e = 0; e < k->layout.loads * k->layout.wide; e++) {
-    ops_held known = {c->element, 0};
+    uint16_t known = c->element;
     if (k->reduction->place != 0) known = ops_block_value(k, k->reduction->place, e);
-    ops_held value = ops_block_value(k, k->reduction->input, e);
-    ops_block_keep_place(k, i, e % k->layout.wide, value.reg, known.reg, k->is_tested ? ROW_IS_THERE : -1, 0);
+    uint16_t value = ops_block_value(k, k->reduction->input, e);
+    ops_block_keep_place(k, i, e % k->layout.wide, value, known, k->is_tested ? ROW_IS_THERE : -1, 0);
   }
 }
 
@@ -83,8 +83,8 @@ static void fold_batch(column_block *c) {
     if (!ops_block_take(k, i)) continue;
     if (row_is_place(k->reduction)) find_places(c, i);
     for (uint32_t w = 0; !row_is_place(k->reduction) && w < wide; w++) {
-      ops_held sum = ops_fold_leaves(&k->fold, w, wide, k->layout.loads, ops_block_leaf, k);
-      ops_block_move(k, k->kept[i][w], sum.reg);
+      uint16_t sum = ops_fold_leaves(&k->fold, w, wide, k->layout.loads, ops_block_leaf, k);
+      ops_block_move(k, k->kept[i][w], sum);
     }
   }
 }
@@ -202,8 +202,8 @@ static void fold_groups(column_block *c) {
         places_of_groups(c, i, w, own, across);
         continue;
       }
-      ops_held all = ops_block_fold_shared(k, c->shared[i], own, w, across, c->groups);
-      ops_block_move(k, k->kept[i][w], all.reg);
+      uint16_t all = ops_block_fold_shared(k, c->shared[i], own, w, across, c->groups);
+      ops_block_move(k, k->kept[i][w], all);
     }
 }
 

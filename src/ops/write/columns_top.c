@@ -57,7 +57,7 @@ static void write_top(row_block *k) {
   code->lane_form = &lane;
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     ops_block_take(k, i);
-    k->kept[i][0] = ops_fold_leaves(&k->fold, 0, 1, k->layout.loads, ops_block_leaf, k).reg;
+    k->kept[i][0] = ops_fold_leaves(&k->fold, 0, 1, k->layout.loads, ops_block_leaf, k);
   }
   ops_block_store_parts(k, at, 1);
   code->lane_form = NULL;

@@ -26,18 +26,18 @@ static part_reader begin_parts(contract *c, uint32_t from, uint32_t count) {
 }
 
 /* Parts that there are not are -0, which changes no sum. */
-static ops_held next_part(void *context, uint32_t i) {
+static uint16_t next_part(void *context, uint32_t i) {
   part_reader *p = context;
   ops_code *code = &p->c->code;
   atlas_type type = code->index_type;
-  ops_held value = {ops_register(code), 1};
+  uint16_t value = ops_register(code);
   atlas_operand at = atlas_reg(p->at), number = atlas_reg(p->number);
   if (p->number != OPS_NO_REGISTER) {
     atlas_emit(code->builder, ATLAS_OP_set_lt, type, 3, atlas_pred(0), number, ops_scalar_of(code, type, p->parts));
     atlas_emit(code->builder, ATLAS_OP_min, type, 3, at, at, ops_scalar_of(code, type, p->parts * p->size - 1));
     atlas_emit(code->builder, ATLAS_OP_add, type, 3, number, number, atlas_int_const(type, 1));
   }
-  atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)p->fold.type, 2, atlas_reg(value.reg),
+  atlas_emit(code->builder, ATLAS_OP_ldg, (atlas_type)p->fold.type, 2, atlas_reg(value),
              p->is_lane && i == 0 ? atlas_mem_lane(p->slot, 0) : atlas_mem_reg(p->slot, p->at, 0));
   if (i + 1 < p->count) atlas_emit(code->builder, ATLAS_OP_add, type, 3, at, at, ops_scalar_of(code, type, p->size));
   return p->number != OPS_NO_REGISTER ? ops_fold_where(&p->fold, 0, value) : value;
@@ -60,9 +60,9 @@ static void write_groups(contract *c, uint32_t from, uint64_t parts) {
              atlas_int_const(type, OPS_CONTRACT_MOST_PARTS));
   atlas_emit(code->builder, ATLAS_OP_rem, type, 3, at, atlas_reg(lane), size);
   atlas_emit(code->builder, ATLAS_OP_mad, type, 4, at, atlas_reg(number), size, at);
-  ops_held sum = ops_fold_aligned(&p.fold, 0, p.count, next_part, &p);
+  uint16_t sum = ops_fold_aligned(&p.fold, 0, p.count, next_part, &p);
   atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)c->sum_type, 2,
-             atlas_mem_reg(ops_buffer_of(code, c->partial), lane, 0), atlas_reg(sum.reg));
+             atlas_mem_reg(ops_buffer_of(code, c->partial), lane, 0), atlas_reg(sum));
 }
 
 hg_status ops_contract_fold_groups(contract *c) {
@@ -95,9 +95,9 @@ static void write_program(contract *c, const contract_results *results) {
   p.is_lane = 1;
   atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(p.at), atlas_reg(ATLAS_REG_LANE));
   ops_split_range(code, p.at, AT_BATCH, AT_N + 1);
-  ops_held sum = ops_fold_aligned(&p.fold, 0, p.count, next_part, &p);
+  uint16_t sum = ops_fold_aligned(&p.fold, 0, p.count, next_part, &p);
   code->lane_form = &lane;
-  ops_contract_put(c, results, sum.reg);
+  ops_contract_put(c, results, sum);
   code->lane_form = NULL;
 }
 

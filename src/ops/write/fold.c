@@ -73,54 +73,45 @@ ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type) {
 
 /* ---- registers ------------------------------------------------------------------------------------------------- */
 
-ops_held ops_own(const ops_fold *fold, ops_held value) {
-  if (value.is_own) return value;
-  ops_held copy = {ops_register(fold->code), 1};
-  atlas_emit(fold->code->builder, ATLAS_OP_mov, (atlas_type)fold->type, 2, atlas_reg(copy.reg), atlas_reg(value.reg));
-  return copy;
-}
-
-ops_held ops_fold_two(const ops_fold *fold, ops_held left, ops_held right) {
-  ops_held result = left.is_own ? left : right;
-  if (!result.is_own) result = (ops_held){ops_register(fold->code), 1};
-  atlas_emit(fold->code->builder, fold->op, (atlas_type)fold->type, 3, atlas_reg(result.reg), atlas_reg(left.reg),
-             atlas_reg(right.reg));
+uint16_t ops_fold_two(const ops_fold *fold, uint16_t left, uint16_t right) {
+  uint16_t result = ops_register(fold->code);
+  atlas_emit(fold->code->builder, fold->op, (atlas_type)fold->type, 3, atlas_reg(result), atlas_reg(left),
+             atlas_reg(right));
   return result;
 }
 
-ops_held ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, uint32_t count, ops_leaf leaf,
+uint16_t ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, uint32_t count, ops_leaf leaf,
                          void *context) {
   if (count == 1) return leaf(context, first);
-  ops_held even = ops_fold_leaves(fold, first, 2 * stride, (count + 1) / 2, leaf, context);
-  ops_held odd = ops_fold_leaves(fold, first + stride, 2 * stride, count / 2, leaf, context);
+  uint16_t even = ops_fold_leaves(fold, first, 2 * stride, (count + 1) / 2, leaf, context);
+  uint16_t odd = ops_fold_leaves(fold, first + stride, 2 * stride, count / 2, leaf, context);
   return ops_fold_two(fold, even, odd);
 }
 
-ops_held ops_fold_aligned(const ops_fold *fold, uint32_t first, uint32_t count, ops_leaf leaf, void *context) {
+uint16_t ops_fold_aligned(const ops_fold *fold, uint32_t first, uint32_t count, ops_leaf leaf, void *context) {
   if (count == 1) return leaf(context, first);
   uint32_t half = 1;
   while (2 * half < count) half *= 2;
-  ops_held left = ops_fold_aligned(fold, first, half, leaf, context);
+  uint16_t left = ops_fold_aligned(fold, first, half, leaf, context);
   return ops_fold_two(fold, left, ops_fold_aligned(fold, first + half, count - half, leaf, context));
 }
 
-static ops_held nth(void *context, uint32_t number) { return ((const ops_held *)context)[number]; }
+static uint16_t nth(void *context, uint32_t number) { return ((const uint16_t *)context)[number]; }
 
-ops_held ops_fold_values(const ops_fold *fold, const ops_held *values, uint32_t count) {
+uint16_t ops_fold_values(const ops_fold *fold, const uint16_t *values, uint32_t count) {
   return ops_fold_leaves(fold, 0, 1, count, nth, (void *)(uintptr_t)values);
 }
 
-ops_held ops_fold_where(const ops_fold *fold, uint32_t predicate, ops_held value) {
-  ops_held there = value.is_own ? value : (ops_held){ops_register(fold->code), 1};
-  atlas_emit(fold->code->builder, ATLAS_OP_sel, (atlas_type)fold->type, 4, atlas_reg(there.reg), atlas_pred(predicate),
-             atlas_reg(value.reg), atlas_bits(fold->identity));
+uint16_t ops_fold_where(const ops_fold *fold, uint32_t predicate, uint16_t value) {
+  uint16_t there = ops_register(fold->code);
+  atlas_emit(fold->code->builder, ATLAS_OP_sel, (atlas_type)fold->type, 4, atlas_reg(there), atlas_pred(predicate),
+             atlas_reg(value), atlas_bits(fold->identity));
   return there;
 }
 
-ops_held ops_fold_lanes(const ops_fold *fold, ops_held value) {
-  ops_held result = value.is_own ? value : (ops_held){ops_register(fold->code), 1};
-  atlas_emit(fold->code->builder, fold->collective, (atlas_type)fold->type, 2, atlas_reg(result.reg),
-             atlas_reg(value.reg));
+uint16_t ops_fold_lanes(const ops_fold *fold, uint16_t value) {
+  uint16_t result = ops_register(fold->code);
+  atlas_emit(fold->code->builder, fold->collective, (atlas_type)fold->type, 2, atlas_reg(result), atlas_reg(value));
   return result;
 }
 
@@ -142,7 +133,7 @@ void ops_fold_own(const ops_fold *fold, const ops_layout *layout, ops_leaf leaf,
   }
 }
 
-ops_held ops_fold_parts(const ops_fold *fold, const ops_layout *layout, ops_parts *parts) {
+uint16_t ops_fold_parts(const ops_fold *fold, const ops_layout *layout, ops_parts *parts) {
   if (!fold->is_ordered) return parts->part[0];
   uint32_t chunks = parts->count / layout->wide;
   for (uint32_t c = 0; c < chunks; c++)

@@ -19,35 +19,27 @@ typedef struct ops_fold {
   uint64_t identity;  /* bits that change nothing: what is absent may be given as this */
 } ops_fold;
 
-/* A value in a register; `is_own`: it may be written to. */
-typedef struct ops_held {
-  uint16_t reg;
-  uint8_t is_own;
-} ops_held;
-
-typedef ops_held (*ops_leaf)(void *context, uint32_t number);
+/* The register of a value. */
+typedef uint16_t (*ops_leaf)(void *context, uint32_t number);
 
 /* `reduce` of values of the type, in it: argmin and argmax by their values, as min and max. */
 ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type);
 uint64_t ops_bits_of(atlas_type type, double value); /* of a small integer or 0, inf */
 
-/* left op right, in a register of its own. */
-ops_held ops_fold_two(const ops_fold *fold, ops_held left, ops_held right);
-/* Of the leaves first, first + stride, ..., `count` of them, 1 or more. Few are in registers at once. */
-ops_held ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, uint32_t count, ops_leaf leaf,
+/* left op right. What is folded is in a register that nothing else has, but what is folded of one value. */
+uint16_t ops_fold_two(const ops_fold *fold, uint16_t left, uint16_t right);
+/* Of the leaves first, first + stride, ..., `count` of them, 1 or more. */
+uint16_t ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, uint32_t count, ops_leaf leaf,
                          void *context);
 /* The same in the order of contractions: neighbours first, so the left half is the greatest power of two that leaves
  * something for the right one. Leaves are asked for in their order. */
-ops_held ops_fold_aligned(const ops_fold *fold, uint32_t first, uint32_t count, ops_leaf leaf, void *context);
+uint16_t ops_fold_aligned(const ops_fold *fold, uint32_t first, uint32_t count, ops_leaf leaf, void *context);
 /* Of these values. */
-ops_held ops_fold_values(const ops_fold *fold, const ops_held *values, uint32_t count);
+uint16_t ops_fold_values(const ops_fold *fold, const uint16_t *values, uint32_t count);
 /* The value where the predicate holds, elsewhere what changes nothing. */
-ops_held ops_fold_where(const ops_fold *fold, uint32_t predicate, ops_held value);
+uint16_t ops_fold_where(const ops_fold *fold, uint32_t predicate, uint16_t value);
 /* Of the block's lanes. */
-ops_held ops_fold_lanes(const ops_fold *fold, ops_held value);
-
-/* The value's register in a fresh one unless it is its own. */
-ops_held ops_own(const ops_fold *fold, ops_held value);
+uint16_t ops_fold_lanes(const ops_fold *fold, uint16_t value);
 
 /* ---- rows laid over a block ------------------------------------------------------------------------------------ */
 
@@ -68,7 +60,7 @@ enum { OPS_MOST_PARTS = 64 };
 
 /* What a lane has of a row, as so many parts, each of which is to be folded over lanes. */
 typedef struct ops_parts {
-  ops_held part[OPS_MOST_PARTS];
+  uint16_t part[OPS_MOST_PARTS];
   uint32_t count;
 } ops_parts;
 
@@ -76,6 +68,6 @@ typedef struct ops_parts {
  * beyond the row's end are the identity. */
 void ops_fold_own(const ops_fold *fold, const ops_layout *layout, ops_leaf leaf, void *context, ops_parts *parts);
 /* Of parts that have been folded over lanes. */
-ops_held ops_fold_parts(const ops_fold *fold, const ops_layout *layout, ops_parts *parts);
+uint16_t ops_fold_parts(const ops_fold *fold, const ops_layout *layout, ops_parts *parts);
 
 #endif

@@ -155,30 +155,19 @@ void ops_block_hoist_all(row_block *k, uint32_t coordinates) {
   }
 }
 
-ops_held ops_block_value(row_block *k, term_id term, uint32_t element) {
+uint16_t ops_block_value(row_block *k, term_id term, uint32_t element) {
   ops_code *code = &k->code;
-  const ops_term *t = ops_term_at(&k->g->terms, term);
   k->set_element(k, element);
-  for (uint32_t i = 0; i < k->known_count; i++)
-    if (k->known[i].registers[element] != OPS_NO_REGISTER)
-      code->registers[k->known[i].term] = k->known[i].registers[element];
-  ops_held result = {ops_value(code, term), t->kind != TERM_BOUND && (t->varies & k->forgotten) != 0};
-  for (uint32_t i = 0; i < k->known_count; i++) {
-    const row_known *known = &k->known[i];
-    if (code->registers[known->term] == OPS_NO_REGISTER) continue;
-    int is_kept = !k->is_last_visit || known->last_use > k->stage;
-    known->registers[element] = is_kept ? code->registers[known->term] : OPS_NO_REGISTER;
-    if (is_kept) code->registers[known->term] = OPS_NO_REGISTER;
-    if (is_kept && known->term == term) result.is_own = 0;
-  }
-  if (result.is_own) code->registers[term] = OPS_NO_REGISTER;
+  for (uint32_t i = 0; i < k->known_count; i++) code->registers[k->known[i].term] = k->known[i].registers[element];
+  uint16_t value = ops_value(code, term);
+  for (uint32_t i = 0; i < k->known_count; i++) k->known[i].registers[element] = code->registers[k->known[i].term];
   ops_block_forget(k);
-  return result;
+  return value;
 }
 
-ops_held ops_block_leaf(void *context, uint32_t element) {
+uint16_t ops_block_leaf(void *context, uint32_t element) {
   row_block *k = context;
-  ops_held value = ops_block_value(k, k->reduction->input, element);
+  uint16_t value = ops_block_value(k, k->reduction->input, element);
   return k->is_tested ? ops_fold_where(&k->fold, ROW_IS_THERE, value) : value;
 }
 
@@ -208,15 +197,15 @@ typedef struct shared_values {
   uint32_t first, stride;
 } shared_values;
 
-static ops_held shared_value(void *context, uint32_t number) {
+static uint16_t shared_value(void *context, uint32_t number) {
   const shared_values *v = context;
-  ops_held value = {ops_register(&v->k->code), 1};
-  atlas_emit(v->k->code.builder, ATLAS_OP_lds, (atlas_type)v->k->fold.type, 2, atlas_reg(value.reg),
+  uint16_t value = ops_register(&v->k->code);
+  atlas_emit(v->k->code.builder, ATLAS_OP_lds, (atlas_type)v->k->fold.type, 2, atlas_reg(value),
              atlas_mem_reg(v->symbol, v->at, v->first + (int64_t)number * v->stride));
   return value;
 }
 
-ops_held ops_block_fold_shared(row_block *k, uint16_t symbol, uint16_t at, uint32_t first, uint32_t stride,
+uint16_t ops_block_fold_shared(row_block *k, uint16_t symbol, uint16_t at, uint32_t first, uint32_t stride,
                                uint32_t count) {
   shared_values values = {k, symbol, at, first, stride};
   return ops_fold_leaves(&k->fold, 0, 1, count, shared_value, &values);
@@ -232,8 +221,8 @@ void ops_block_begin_kept(row_block *k, uint32_t i, uint32_t w, uint16_t first) 
              is_first ? atlas_reg(first) : atlas_int_const(index, beyond_all(index)));
 }
 
-void ops_block_keep(row_block *k, uint32_t i, ops_held value) {
-  k->kept[i][0] = ops_fold_two(&k->fold, (ops_held){k->kept[i][0], 1}, value).reg;
+void ops_block_keep(row_block *k, uint32_t i, uint16_t value) {
+  ops_block_move(k, k->kept[i][0], ops_fold_two(&k->fold, k->kept[i][0], value));
 }
 
 void ops_block_bind(row_block *k, uint32_t i, uint32_t which, uint16_t reg) {
@@ -244,8 +233,8 @@ void ops_block_end_kept(row_block *k) {
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
     if (!ops_block_take(k, i)) continue;
     int is_place = row_is_place(k->reduction);
-    ops_held all = ops_fold_lanes(&k->fold, (ops_held){k->kept[i][0], (uint8_t)!is_place});
-    ops_block_bind(k, i, 0, is_place ? ops_block_place_of(k, i, all.reg) : all.reg);
+    uint16_t all = ops_fold_lanes(&k->fold, k->kept[i][0]);
+    ops_block_bind(k, i, 0, is_place ? ops_block_place_of(k, i, all) : all);
   }
   ops_block_set_bound(k, 0);
 }
@@ -402,15 +391,12 @@ void ops_block_store_load(row_block *k, uint32_t load, uint32_t stage, int also)
   enum { MOST = ROWS_MOST_WIDE * ROWS_MOST_RESULTS };
   row_store stores[MOST];
   const row_group *g = k->g;
-  uint32_t count = 0, last = 0, wide = k->layout.wide;
-  for (uint32_t i = 0; i < g->result_count; i++)
-    if (is_stored(&g->results[i], stage)) last = i;
+  uint32_t count = 0, wide = k->layout.wide;
   for (uint32_t n = 0; n < wide * g->result_count; n++) {
-    uint32_t i = n % g->result_count, element = load * wide + n / g->result_count;
-    const row_result *r = &g->results[i];
+    uint32_t element = load * wide + n / g->result_count;
+    const row_result *r = &g->results[n % g->result_count];
     if (!is_stored(r, stage)) continue;
-    k->is_last_visit = i == last;
-    uint16_t value = ops_block_value(k, r->term, element).reg;
+    uint16_t value = ops_block_value(k, r->term, element);
     k->set_element(k, element);
     stores[count] = begin_store(&k->code, r, value);
     keep_store(k, &stores[count++]);

@@ -12,7 +12,6 @@ enum { ROWS_ALL_STAGES = 0xffff, ROWS_MOST_WIDE = OPS_COLUMNS_WIDE };
 /* A term that stays in registers from stage to stage. */
 typedef struct row_known {
   term_id term;
-  uint32_t last_use;   /* the stage that reads it last */
   uint16_t *registers; /* by element; OPS_NO_REGISTER: it is computed when it is read */
 } row_known;
 
@@ -30,7 +29,6 @@ struct row_block {
   uint32_t forgotten; /* coordinates (bits) that may be others at another element: those of columns, and more */
   row_known known[ROWS_MOST_HELD];
   uint32_t known_count;
-  int is_last_visit; /* what this stage is the last to use need not be known any longer */
   uint32_t stage;
   const row_reduction *reduction; /* in hand */
   ops_fold fold;                  /* its */
@@ -99,10 +97,10 @@ void ops_block_hoist(row_block *k);
 void ops_block_hoist_all(row_block *k, uint32_t coordinates);
 
 /* A term's value at an element. */
-ops_held ops_block_value(row_block *k, term_id term, uint32_t element);
+uint16_t ops_block_value(row_block *k, term_id term, uint32_t element);
 /* An ops_leaf whose context is a row_block: the input of the reduction in hand, or the identity where there is no such
  * element. */
-ops_held ops_block_leaf(void *context, uint32_t element);
+uint16_t ops_block_leaf(void *context, uint32_t element);
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
@@ -113,13 +111,13 @@ uint16_t ops_block_identity(row_block *k);
 /* to = from, of its type. */
 void ops_block_move(row_block *k, uint16_t to, uint16_t from);
 /* Of `count` values in shared memory: at register `at` + first, and `stride` more each. */
-ops_held ops_block_fold_shared(row_block *k, uint16_t symbol, uint16_t at, uint32_t first, uint32_t stride,
+uint16_t ops_block_fold_shared(row_block *k, uint16_t symbol, uint16_t at, uint32_t first, uint32_t stride,
                                uint32_t count);
 /* Nothing has been folded of the reduction in hand. `first`: the lane's first column, where a lane's columns come in
  * their order; OPS_NO_REGISTER: they come in any. */
 void ops_block_begin_kept(row_block *k, uint32_t i, uint32_t w, uint16_t first);
 /* Where order does not matter: what the lane has so far, and this. */
-void ops_block_keep(row_block *k, uint32_t i, ops_held value);
+void ops_block_keep(row_block *k, uint32_t i, uint16_t value);
 /* Of all reductions of the stage: what lanes have kept is folded, and is the result. */
 void ops_block_end_kept(row_block *k);
 /* Others read this register as the result of row or neighbour `which`. */

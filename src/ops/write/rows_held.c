@@ -24,14 +24,9 @@ typedef struct row_term {
   uint8_t kind;
 } row_term;
 
-typedef struct stage_parts {
-  ops_parts parts[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
-  ops_held results[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];
-} stage_parts;
-
 typedef struct held_row {
   row_block k;
-  stage_parts parts;                                    /* of the stage in hand */
+  ops_parts parts[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS]; /* of the stage in hand */
   uint32_t whole_loads;                                 /* that need no test */
   uint16_t base, tail;                                  /* the lane's first column, of whole loads and of the last */
   uint16_t row[ROWS_MOST_ROWS][HG_MAX_RANK];            /* coordinates, by row of the block */
@@ -64,7 +59,7 @@ static void set_element(row_block *k, uint32_t element) {
 
 /* ---- reductions ------------------------------------------------------------------------------------------------ */
 
-static ops_held leaf(void *context, uint32_t element) {
+static uint16_t leaf(void *context, uint32_t element) {
   held_row *h = context;
   return ops_block_leaf(&h->k, element + h->row_in_hand * elements_of(&h->k.layout));
 }
@@ -79,15 +74,14 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
   uint16_t place = ops_register(&k->code);
   atlas_emit(b, ATLAS_OP_movi, index, 2, atlas_reg(place), atlas_bits(r->place != 0 ? INT64_MAX : NOWHERE));
   for (uint32_t e = elements; e-- > 0;) {
-    ops_held at = ops_block_value(k, r->input, h->row_in_hand * elements + e);
-    ops_block_find_extreme(k, at.reg, value);
+    uint16_t at = ops_block_value(k, r->input, h->row_in_hand * elements + e);
+    ops_block_find_extreme(k, at, value);
     if (k->is_tested)
       atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(ROW_IS_FOUND), atlas_pred(ROW_IS_FOUND),
                  atlas_pred(ROW_IS_THERE));
-    ops_held known = {0, 0};
-    if (r->place != 0) known = ops_block_value(k, r->place, h->row_in_hand * elements + e);
-    atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), atlas_pred(ROW_IS_FOUND),
-               r->place != 0 ? atlas_reg(known.reg) : atlas_bits(ops_column(&k->layout, e)), atlas_reg(place));
+    atlas_operand known = atlas_bits(ops_column(&k->layout, e));
+    if (r->place != 0) known = atlas_reg(ops_block_value(k, r->place, h->row_in_hand * elements + e));
+    atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), atlas_pred(ROW_IS_FOUND), known, atlas_reg(place));
   }
   if (r->place != 0 || k->layout.lanes == 1) return place;
   uint16_t own = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
@@ -97,53 +91,26 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
 
 static int is_of_stage(const held_row *h, uint32_t i) { return h->k.g->reductions[i].stage == h->k.stage; }
 
-/* Places: of all reductions of the stage that ask for one, whose extremes are known. */
-static void find_places(held_row *h, ops_held (*extremes)[ROWS_MOST_ROWS], int is_last_visit) {
-  uint16_t places[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS] = {{0}};
-  row_block *k = &h->k;
-  uint32_t last = 0, rows = k->layout.rows;
-  for (uint32_t i = 0; i < k->g->reduction_count; i++)
-    if (is_of_stage(h, i) && row_is_place(&k->g->reductions[i])) last = i;
-  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
-    if (!ops_block_take(k, i) || !row_is_place(k->reduction)) continue;
-    k->is_last_visit = is_last_visit && i == last;
-    for (h->row_in_hand = 0; h->row_in_hand < rows; h->row_in_hand++) {
-      places[i][h->row_in_hand] = place_in_lane(h, extremes[i][h->row_in_hand].reg);
-    }
-  }
-  for (uint32_t i = 0; i < k->g->reduction_count; i++)
-    for (uint32_t row = 0; ops_block_take(k, i) && row_is_place(k->reduction) && row < rows; row++) {
-      ops_block_end_place(k, places[i][row], k->layout.lanes > 1);
-      ops_block_bind(k, i, row, places[i][row]);
-    }
-}
-
 /* All reductions of the stage: what lanes have by themselves first, then their exchanges side by side. */
-static void reduce_stage(held_row *h, int is_last_visit) {
+static void reduce_stage(held_row *h) {
   row_block *k = &h->k;
-  stage_parts *s = &h->parts;
-  uint32_t last = 0, rows = k->layout.rows;
-  int has_places = 0;
-  for (uint32_t i = 0; i < k->g->reduction_count; i++)
-    if (is_of_stage(h, i)) last = i, has_places |= row_is_place(&k->g->reductions[i]);
-  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
-    if (!ops_block_take(k, i)) continue;
-    k->is_last_visit = is_last_visit && i == last && !has_places;
-    for (h->row_in_hand = 0; h->row_in_hand < rows; h->row_in_hand++)
-      ops_fold_own(&k->fold, &k->layout, leaf, h, &s->parts[i][h->row_in_hand]);
-  }
-  for (uint32_t i = 0; i < k->g->reduction_count; i++)
+  uint32_t rows = k->layout.rows, reductions = k->g->reduction_count;
+  for (uint32_t i = 0; i < reductions; i++)
+    for (h->row_in_hand = 0; ops_block_take(k, i) && h->row_in_hand < rows; h->row_in_hand++)
+      ops_fold_own(&k->fold, &k->layout, leaf, h, &h->parts[i][h->row_in_hand]);
+  for (uint32_t i = 0; i < reductions; i++)
     for (uint32_t row = 0; ops_block_take(k, i) && k->layout.lanes > 1 && row < rows; row++)
-      for (uint32_t p = 0; p < s->parts[i][row].count; p++)
-        s->parts[i][row].part[p] = ops_fold_lanes(&k->fold, s->parts[i][row].part[p]);
-  for (uint32_t i = 0; i < k->g->reduction_count; i++)
-    for (uint32_t row = 0; ops_block_take(k, i) && row < rows; row++) {
-      ops_held result = ops_fold_parts(&k->fold, &k->layout, &s->parts[i][row]);
-      if (!row_is_place(k->reduction)) result = ops_own(&k->fold, result);
-      s->results[i][row] = result;
-      if (!row_is_place(k->reduction)) ops_block_bind(k, i, row, result.reg);
+      for (uint32_t p = 0; p < h->parts[i][row].count; p++)
+        h->parts[i][row].part[p] = ops_fold_lanes(&k->fold, h->parts[i][row].part[p]);
+  for (uint32_t i = 0; i < reductions; i++)
+    for (h->row_in_hand = 0; ops_block_take(k, i) && h->row_in_hand < rows; h->row_in_hand++) {
+      uint16_t result = ops_fold_parts(&k->fold, &k->layout, &h->parts[i][h->row_in_hand]);
+      if (row_is_place(k->reduction)) {
+        result = place_in_lane(h, result);
+        ops_block_end_place(k, result, k->layout.lanes > 1);
+      }
+      ops_block_bind(k, i, h->row_in_hand, result);
     }
-  if (has_places) find_places(h, s->results, is_last_visit);
 }
 
 /* ---- what a row has one of -------------------------------------------------------------------------------------- */
@@ -367,7 +334,7 @@ static void write_stages(held_row *h) {
     int stores = 0, reduces = 0;
     for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full && g->results[i].stage == h->k.stage;
     for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= is_of_stage(h, i);
-    if (reduces) reduce_stage(h, !stores);
+    if (reduces) reduce_stage(h);
     if (stores && h->k.layout.chunks > 0) store_chunk(h);
     else for (uint32_t row = 0; stores && row < h->k.layout.rows; row++) store_row(h, row);
     if (reduces) compute_row_terms(h);
@@ -391,7 +358,7 @@ static void write_rows(row_block *k) {
                    layout->chunks > 0 ? layout->chunks : layout->lanes, layout->chunks > 0 ? layout->lanes : 1);
   if (layout->rows > 1) k->forgotten = all;
   for (uint32_t i = 0; i < g->held_count; i++)
-    k->known[k->known_count++] = (row_known){g->held[i], g->last_use[g->held[i]], &held[i * elements]};
+    k->known[k->known_count++] = (row_known){g->held[i], &held[i * elements]};
   begin_rows(h);
   begin_columns(h);
   if (layout->rows > 1 || layout->chunks > 0) ops_block_hoist_all(k, all);

@@ -36,29 +36,29 @@ static void set_element(row_block *k, uint32_t element) {
 }
 
 /* The column of an element, or what is stored as the place of a part. */
-static ops_held place_at(loop_row *l, uint32_t element) {
+static uint16_t place_at(loop_row *l, uint32_t element) {
   if (l->k.reduction->place != 0) return ops_block_value(&l->k, l->k.reduction->place, element);
-  ops_held column = {ops_register(&l->k.code), 1};
-  row_index(&l->k, ATLAS_OP_add, column.reg, l->base, atlas_bits(ops_column(&l->k.layout, element)));
+  uint16_t column = ops_register(&l->k.code);
+  row_index(&l->k, ATLAS_OP_add, column, l->base, atlas_bits(ops_column(&l->k.layout, element)));
   return column;
 }
 
 static void keep_places(loop_row *l, uint32_t i) {
   for (uint32_t e = 0; e < l->k.layout.loads * l->k.layout.wide; e++) {
-    ops_held value = ops_block_leaf(&l->k, e), place = place_at(l, e);
-    ops_block_keep_place(&l->k, i, 0, value.reg, place.reg, -1, l->k.reduction->place == 0);
+    uint16_t value = ops_block_leaf(&l->k, e), place = place_at(l, e);
+    ops_block_keep_place(&l->k, i, 0, value, place, -1, l->k.reduction->place == 0);
   }
 }
 
 /* Lane `chunk` keeps the chunk's result. */
-static void keep_chunk(loop_row *l, uint32_t i, ops_held result) {
+static void keep_chunk(loop_row *l, uint32_t i, uint16_t result) {
   atlas_builder *b = l->k.code.builder;
   atlas_operand kept = atlas_reg(l->k.kept[i][0]);
-  if (l->is_part) ops_block_move(&l->k, l->k.kept[i][0], result.reg);
+  if (l->is_part) ops_block_move(&l->k, l->k.kept[i][0], result);
   else {
     atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(ATLAS_REG_BLOCK_LANE),
                atlas_reg(l->chunk));
-    atlas_emit(b, ATLAS_OP_sel, (atlas_type)l->k.fold.type, 4, kept, atlas_pred(ROW_IS_FOUND), atlas_reg(result.reg),
+    atlas_emit(b, ATLAS_OP_sel, (atlas_type)l->k.fold.type, 4, kept, atlas_pred(ROW_IS_FOUND), atlas_reg(result),
                kept);
   }
 }
@@ -241,10 +241,10 @@ static void write_part(row_block *k) {
   ops_block_over_chunk(k, l->chunk, reduce_chunk);
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
     ops_block_take(k, i);
-    ops_held all = {k->kept[i][0], 0};
+    uint16_t all = k->kept[i][0];
     if (!k->fold.is_ordered) all = ops_fold_lanes(&k->fold, all);
-    if (row_is_place(k->reduction)) ops_block_place_of(k, i, all.reg);
-    k->kept[i][0] = all.reg;
+    if (row_is_place(k->reduction)) ops_block_place_of(k, i, all);
+    k->kept[i][0] = all;
   }
   uint32_t done = ops_block_only_first(k);
   ops_block_store_parts(k, block, 1);

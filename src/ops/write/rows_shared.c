@@ -177,14 +177,14 @@ static void add_unit(shared_row *l, uint32_t i) {
   uint32_t wide = k->layout.wide;
   for (uint32_t w = 0; w < wide; w++) {
     uint16_t *part = l->part[i][w];
-    ops_held own = ops_own(&k->fold, ops_fold_leaves(&k->fold, w, wide, k->layout.loads, ops_block_leaf, k));
+    uint16_t own = ops_fold_leaves(&k->fold, w, wide, k->layout.loads, ops_block_leaf, k);
     for (uint32_t level = 0; level < LEVELS; level++) {
-      ops_held both = ops_fold_two(&k->fold, (ops_held){part[level], 0}, (ops_held){own.reg, 0});
+      uint16_t both = ops_fold_two(&k->fold, part[level], own);
       atlas_emit(k->code.builder, ATLAS_OP_sel, (atlas_type)k->fold.type, 4, atlas_reg(part[level]),
-                 atlas_pred(IS_EARLY + level), atlas_reg(own.reg), atlas_reg(part[level]));
+                 atlas_pred(IS_EARLY + level), atlas_reg(own), atlas_reg(part[level]));
       own = both;
     }
-    ops_block_move(k, part[LEVELS], own.reg);
+    ops_block_move(k, part[LEVELS], own);
   }
 }
 
@@ -201,8 +201,8 @@ static void fold_fours(shared_row *l, uint32_t i, uint16_t lane) {
   uint16_t from = ops_register(&k->code);
   row_index(k, ATLAS_OP_and, from, lane, atlas_bits(atlas_mask(k->code.index_type) ^ (OF_WARP - 1)));
   row_mad(k, from, from, WARP / OF_WARP - 1, lane);
-  ops_held four = ops_block_fold_shared(k, l->parts[i], from, 0, OF_WARP, WARP / OF_WARP);
-  store_part(k, l->folded[i], lane, 0, four.reg);
+  uint16_t four = ops_block_fold_shared(k, l->parts[i], from, 0, OF_WARP, WARP / OF_WARP);
+  store_part(k, l->folded[i], lane, 0, four);
   atlas_builder_place(k->code.builder, done);
 }
 
@@ -215,11 +215,11 @@ static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
   row_branch(k, ATLAS_OP_set_ne, at, atlas_reg(l->set), done);
   row_index(k, ATLAS_OP_rem, at, lane, atlas_bits(WARPS));
   row_index(k, ATLAS_OP_mul, at, at, atlas_bits(OF_WARP));
-  ops_held of[OPS_SHARED_WIDE];
+  uint16_t of[OPS_SHARED_WIDE];
   for (uint32_t w = 0; w < k->layout.wide; w++)
     of[w] = ops_block_fold_shared(k, l->folded[i], at, w * (uint32_t)(WARPS * OF_WARP), 1, OF_WARP);
-  ops_held chunk = ops_fold_values(&k->fold, of, k->layout.wide);
-  ops_block_move(k, k->kept[i][0], chunk.reg);
+  uint16_t chunk = ops_fold_values(&k->fold, of, k->layout.wide);
+  ops_block_move(k, k->kept[i][0], chunk);
   atlas_builder_place(k->code.builder, done);
 }
 
@@ -327,7 +327,7 @@ static void begin_block(shared_row *l) {
     atlas_type type = (atlas_type)ops_term_at(&g->terms, load->term)->type;
     load->symbol = ops_block_shared(&l->k, 'h', i, type, l->shared_units * LANES * OPS_SHARED_LOADS);
     for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) load->element[e] = ops_register(code);
-    l->k.known[l->k.known_count++] = (row_known){load->term, UINT32_MAX, load->element};
+    l->k.known[l->k.known_count++] = (row_known){load->term, load->element};
   }
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     atlas_type type = (atlas_type)g->reductions[i].type;

@@ -190,16 +190,16 @@ typedef struct few {
   uint16_t list, last; /* where it begins; the number of its last value */
 } few;
 
-static ops_held value_of_few(void *context, uint32_t number) {
+static uint16_t value_of_few(void *context, uint32_t number) {
   few *f = context;
   scatter_launch *l = f->l;
   ops_code *code = &l->code;
-  ops_held value = {ops_register(code), 1};
+  uint16_t value = ops_register(code);
   uint16_t at = ops_register(code), wide = ops_register(code);
   ops_scatter_emit(l, ATLAS_OP_min, l->s->number, at, atlas_reg(f->last), atlas_bits(number));
   atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(wide), atlas_reg(at));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(f->list));
-  listed_value(l, f->along, wide, value.reg);
+  listed_value(l, f->along, wide, value);
   atlas_emit(code->builder, ATLAS_OP_set_eq, l->s->number, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(number));
   return ops_fold_where(&f->fold, IS_THERE, value);
 }
@@ -208,8 +208,8 @@ static ops_held value_of_few(void *context, uint32_t number) {
 static void sum_few(scatter_launch *l, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
   few f = {l, fold_of(l), along, list, ops_register(&l->code)};
   ops_scatter_emit(l, ATLAS_OP_sub, l->s->number, f.last, atlas_reg(count), atlas_bits(1));
-  ops_held all = ops_fold_leaves(&f.fold, 0, 1, OPS_SCATTER_IN_REGISTERS, value_of_few, &f);
-  atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)f.fold.type, 2, atlas_reg(sum), atlas_reg(all.reg));
+  uint16_t all = ops_fold_leaves(&f.fold, 0, 1, OPS_SCATTER_IN_REGISTERS, value_of_few, &f);
+  atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)f.fold.type, 2, atlas_reg(sum), atlas_reg(all));
 }
 
 /* Where the levels of the counters lie: those of values at the list's own places, those of chunks behind them, and so
