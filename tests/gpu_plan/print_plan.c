@@ -15,7 +15,7 @@
 
 enum { MOST_TEXT = 1 << 20 };
 enum { STAYS, OPENS, TURNS, CLOSES };
-enum { VALUE, VECTOR, GROUP, EXCHANGE, LANE, NUMBER, NOTHING };
+enum { VALUE, VECTOR, GROUP, EXCHANGE, NUMBER, NOTHING };
 static const struct {
   const char *name;
   int of, nest;
@@ -78,7 +78,7 @@ static void print_step(const gpu_plan *g, gpu_part_kind part, const gpu_step *st
   int of_exchange = step->op > GPU_OWN && step->op < GPU_END_EXCHANGE && step->value != SSA_NONE;
   if (of_exchange) printf(" v%u%s", (unsigned)step->value, ops[step->op].of == NUMBER ? "," : "");
   if (step->op == GPU_EXCHANGE) print_exchange(gpu_exchange_at(g, step->number));
-  if (ops[step->op].of == LANE || ops[step->op].of == NUMBER) printf(" %u", (unsigned)step->number);
+  if (ops[step->op].of == NUMBER) printf(" %u", (unsigned)step->number);
   if (ops[step->op].of == VECTOR) printf(" v%u, vector %u", (unsigned)step->value, (unsigned)step->number);
   if (step->op == GPU_COMPUTE || step->op == GPU_OWN) print_insn(g, step->value);
   if (step->op == GPU_LOAD || step->op == GPU_STORE || step->op == GPU_ATOMIC) print_insn(g, step->value);
@@ -150,8 +150,21 @@ static hg_status print_program(const atlas_program *program, const hg_gpu_target
   return status;
 }
 
+static const hg_gpu_target plain = {.vector_bytes = 16, .warp_lanes = 32, .declared_shared = 48 << 10},
+                           rich = {.vector_bytes = 16,
+                                   .warp_lanes = 32,
+                                   .declared_shared = 48 << 10,
+                                   .parts = 8,
+                                   .registers = 65536,
+                                   .registers_all = 32,
+                                   .registers_most = 40,
+                                   .positive_nan = 1,
+                                   .pairs_f16 = 1,
+                                   .pairs_bf16 = 1,
+                                   .bounds = 1,
+                                   .can_ask_ahead = 1};
+
 int main(int count, char **words) {
-  static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 8, 48 << 10, 1};
   hg_allocator allocator;
   atlas_program *program = NULL;
   uint8_t *bytes = NULL;

@@ -12,7 +12,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const hg_gpu_limits limits = {HG_PTX_MOST_PARTS, 232448, HG_PTX_DECLARED_SHARED};
+static const hg_gpu_target target = {
+    .parts = HG_PTX_MOST_PARTS, .shared_bytes = 232448, .declared_shared = HG_PTX_DECLARED_SHARED};
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
@@ -73,7 +74,7 @@ static int is_same(const hg_gpu_info *a, const hg_gpu_info *b) {
 
 static void check_honest(const scene *s) {
   hg_gpu_info info;
-  CHECK(hg_gpu_admit(s->program, s->form, &limits, &s->info, &info));
+  CHECK(hg_gpu_admit(s->program, s->form, &target, &s->info, &info));
   CHECK(is_same(&info, &s->info));
 }
 
@@ -89,7 +90,7 @@ static void pack_one(const scene *s, const hg_gpu_info *info, atlas_launch *laun
   (void)hg_gpu_pack(s->program, info, launch, &places, block, &out);
   for (int grids = 0; grids < 3 && out.left > 0; grids++) hg_gpu_next(block, &out);
   for (int i = 0; i < BEHIND; i++) CHECK_EQ_U64(block[WORDS + i], 0x5a5a5a5a5a5a5a5a);
-  CHECK(out.idle_bytes + (uint64_t)info->dynamic_bytes <= limits.shared_bytes);
+  CHECK(out.idle_bytes + (uint64_t)info->dynamic_bytes <= target.shared_bytes);
 }
 
 static void pack_all(const scene *s, hg_gpu_info *info) {
@@ -103,7 +104,7 @@ static void pack_all(const scene *s, hg_gpu_info *info) {
   for (uint32_t units = 0; units <= 132; units += 132) {
     info->units = units;
     info->unit_shared_bytes = 233472;
-    info->block_shared_bytes = limits.shared_bytes;
+    info->block_shared_bytes = target.shared_bytes;
     info->cache_bytes = 50 << 20;
     pack_one(s, info, &linear);
     pack_one(s, info, &grid);
@@ -125,14 +126,14 @@ static void check_sound(const scene *s, const hg_gpu_info *info) {
   CHECK(info->max_threads >= 1 && info->max_threads <= ATLAS_MAX_BLOCK_LANES);
   CHECK(info->parts >= 1 && info->max_threads / info->parts >= 1 && info->packs >= 1);
   CHECK(info->lanes_per_thread >= 1 && info->tile_shift < 16);
-  CHECK(info->shared_bytes <= limits.shared_bytes && info->dynamic_bytes <= limits.shared_bytes);
+  CHECK(info->shared_bytes <= target.shared_bytes && info->dynamic_bytes <= target.shared_bytes);
 }
 
 static unsigned admitted, refused;
 
 static void check_changed(const scene *s, const hg_gpu_info *kept) {
   hg_gpu_info info;
-  if (!hg_gpu_admit(s->program, s->form, &limits, kept, &info)) {
+  if (!hg_gpu_admit(s->program, s->form, &target, kept, &info)) {
     refused++;
     return;
   }
@@ -186,7 +187,7 @@ static void test_refused(void) {
   for (size_t i = 0; i < COUNT(rows); i++) {
     hg_gpu_info kept = s.info, info;
     memcpy((char *)&kept + rows[i].offset, &rows[i].value, rows[i].byte_count);
-    CHECK(!hg_gpu_admit(s.program, s.form, &limits, &kept, &info));
+    CHECK(!hg_gpu_admit(s.program, s.form, &target, &kept, &info));
   }
   /* What the program says is not even looked at. */
   hg_gpu_info kept = s.info, info;
@@ -202,7 +203,7 @@ static void test_refused(void) {
     kept.parameter[i].kind = ATLAS_SYMBOL_POOL;
     kept.parameter[i].element_shift = 99;
   }
-  CHECK(hg_gpu_admit(s.program, s.form, &limits, &kept, &info) && is_same(&info, &s.info));
+  CHECK(hg_gpu_admit(s.program, s.form, &target, &kept, &info) && is_same(&info, &s.info));
   atlas_program_release(s.program);
 }
 

@@ -11,7 +11,24 @@ static const int nests[] = {
 #undef STEP
 };
 
-static const hg_gpu_target plain = {0}, rich = {1, 1, 1, 1, 32, 40, 65536, 8, 48 << 10, 1};
+static const hg_gpu_target branching = {.vector_bytes = 16,
+                                        .warp_lanes = 32,
+                                        .declared_shared = 32 << 10,
+                                        .branches = 1,
+                                        .exact_nans = 1},
+                           plain = {.vector_bytes = 16, .warp_lanes = 32, .declared_shared = 48 << 10},
+                           rich = {.vector_bytes = 16,
+                                   .warp_lanes = 32,
+                                   .declared_shared = 48 << 10,
+                                   .parts = 8,
+                                   .registers = 65536,
+                                   .registers_all = 32,
+                                   .registers_most = 40,
+                                   .positive_nan = 1,
+                                   .pairs_f16 = 1,
+                                   .pairs_bf16 = 1,
+                                   .bounds = 1,
+                                   .can_ask_ahead = 1};
 
 #define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
 
@@ -183,25 +200,27 @@ static void release(made *m) {
   atlas_program_release(m->program);
 }
 
-static void test_all(void) {
-  static const char *const texts[] = {saxpy,  clamp,     gather, scattered, neighbours,
-                                      shared, reduction, atomic, pool,      tile};
-  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_TABULATED, HG_GPU_SHORT};
-  for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
-    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
-      for (int is_rich = 0; is_rich < 2; is_rich++) {
-        made m;
-        make(texts[t], is_rich ? &rich : &plain, flags[f], &m);
-        release(&m);
-      }
-}
-
 static uint32_t count_of(const gpu_plan *g, gpu_op op) {
   uint32_t count = 0;
   for (int kind = 0; kind < GPU_PART_COUNT; kind++)
     for (size_t i = 0; i < g->part[kind].steps.count; i++)
       count += ((const gpu_step *)g->part[kind].steps.data)[i].op == op;
   return count;
+}
+
+static void test_all(void) {
+  static const char *const texts[] = {saxpy,  clamp,     gather, scattered, neighbours,
+                                      shared, reduction, atomic, pool,      tile};
+  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_TABULATED, HG_GPU_SHORT};
+  static const hg_gpu_target *const targets[] = {&plain, &branching, &rich};
+  for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
+      for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        made m;
+        make(texts[t], targets[i], flags[f], &m);
+        if (targets[i] == &branching) CHECK(count_of(&m.plan, GPU_NOTE_FAULTS) + count_of(&m.plan, GPU_MAKE_EXACT) == 0);
+        release(&m);
+      }
 }
 
 /* What two elements at once can be made by, only a target that has it is asked for. */
@@ -223,6 +242,9 @@ static void test_targets(void) {
     CHECK(m.plan.vector[2].gives_exact);
     release(&m);
   }
+  make(saxpy, &branching, 0, &m);
+  CHECK_EQ_U64(m.plan.nan[m.plan.vector[2].given], GPU_NAN_CANONICAL);
+  release(&m);
 }
 
 static void test_groups(void) {
@@ -484,10 +506,10 @@ static void test_reduction(void) {
   CHECK_EQ_U64(count_of(&m.plan, GPU_ELECT), 1); /* of the scan */
   CHECK_EQ_U64(count_of(&m.plan, GPU_FOLD_PRESENT), 1);
   CHECK_EQ_U64(m.plan.info.shared_bytes, 16 + 96 + 64 + 4 * 96 + 4 * 96);
-  CHECK_EQ_U64(m.plan.info.dynamic_bytes, m.plan.info.shared_bytes);
-  release(&m);
-  make(reduction, &rich, 0, &m);
   CHECK_EQ_U64(m.plan.info.dynamic_bytes, 0);
+  release(&m);
+  make(reduction, &(hg_gpu_target){.vector_bytes = 16, .warp_lanes = 32}, 0, &m);
+  CHECK_EQ_U64(m.plan.info.dynamic_bytes, m.plan.info.shared_bytes);
   release(&m);
 }
 

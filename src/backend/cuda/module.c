@@ -179,10 +179,10 @@ static int has_cache(const cuda_device *d) { return !d->writes_lines && !d->writ
 /* The driver is told no length of a machine code: it finds that in the code's head. */
 static hg_status load_kept(cuda_device *d, const atlas_program *program, const cuda_key *k, const hg_payload *image,
                            cuda_entry *entry) {
-  const hg_gpu_limits limits = {HG_PTX_MOST_PARTS, d->shared_bytes, HG_PTX_DECLARED_SHARED};
+  const hg_gpu_target target = hg_ptx_target(hg_cuda_text_capability(&d->driver, d->capability), d->shared_bytes);
   const hg_gpu_form form = form_of(d, k->special.form);
   if (image->byte_count <= sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is too short");
-  if (!hg_gpu_admit(program, &form, &limits, (const hg_gpu_info *)(const void *)image->bytes, &entry->info))
+  if (!hg_gpu_admit(program, &form, &target, (const hg_gpu_info *)(const void *)image->bytes, &entry->info))
     return hg_fail(HG_FORMAT, "a compiled kernel is not of this program");
   return load_image(d, image->bytes, k->special.name, entry);
 }

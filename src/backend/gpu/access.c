@@ -97,7 +97,7 @@ static void element_place(const gpu_plan *g, gpu_part_kind part, uint32_t value,
                                                : GPU_CONSTANT;
   place->check = g->analysis.in_bounds[value] || !is_checked ? GPU_PROVEN
                  : place->space == GPU_LIBRARY               ? GPU_CLAMP
-                 : gpu_is_short(g) || gpu_flags(g, value) & ATLAS_ATOMIC
+                 : g->target.branches || gpu_is_short(g) || gpu_flags(g, value) & ATLAS_ATOMIC
                      ? GPU_BRANCH
                      : GPU_LEAVE_OUT;
   place->is_near = place->displacement > -MAX_OFFSET && place->displacement < MAX_OFFSET;

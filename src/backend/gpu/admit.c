@@ -52,11 +52,11 @@ static int admit_lanes(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_
 }
 
 /* Only blocks of a size that the program sets are spread over several blocks of the device. */
-static int admit_parts(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_limits *limits,
+static int admit_parts(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_target *target,
                        const hg_gpu_info *kept, hg_gpu_info *info) {
-  int may_spread = info->observes_block && form->flags == 0 && program->block[0] != 0;
+  int may_spread = info->observes_block && form->flags == 0 && program->block[0] != 0 && target->parts > 0;
   info->parts = kept->parts;
-  return is_power(kept->parts) && kept->parts <= (may_spread ? limits->parts : 1) &&
+  return is_power(kept->parts) && kept->parts <= (may_spread ? target->parts : 1) &&
          info->max_threads % kept->parts == 0;
 }
 
@@ -78,16 +78,16 @@ static int admit_effects(const hg_gpu_info *kept, hg_gpu_info *info) {
          is_flag(kept->is_longer);
 }
 
-int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_limits *limits,
+int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_target *target,
                  const hg_gpu_info *kept, hg_gpu_info *info) {
   *info = (hg_gpu_info){.size = sizeof *info, .observes_block = (uint8_t)program->observes_block};
   info->max_threads = hg_gpu_most_threads(program, form);
   info->shared_bytes = kept->shared_bytes;
-  if (kept->size != sizeof *kept || kept->shared_bytes > limits->shared_bytes) return 0;
+  if (kept->size != sizeof *kept || kept->shared_bytes > target->shared_bytes) return 0;
   if (!admit_effects(kept, info) || !admit_steps(form, kept, info) || !admit_lanes(form, kept, info) ||
-      !admit_parts(program, form, limits, kept, info) || !admit_parameters(program, kept, info))
+      !admit_parts(program, form, target, kept, info) || !admit_parameters(program, kept, info))
     return 0;
   hg_gpu_set_tile(info);
-  hg_gpu_set_dynamic(info, limits->declared_shared);
-  return info->dynamic_bytes <= limits->shared_bytes;
+  hg_gpu_set_dynamic(info, target->declared_shared);
+  return info->dynamic_bytes <= target->shared_bytes;
 }

@@ -97,6 +97,14 @@ static hg_status build_plan(gpu_plan *g) {
   return hg_gpu_list_kernel_steps(g);
 }
 
+hg_status hg_gpu_expand(const atlas_program *program, ssa_unit *unit, hg_functions *functions,
+                        const hg_gpu_target *target) {
+  unit->narrow_extremes = target->narrow_extremes;
+  unit->joins_functions = program->observes_block != 0;
+  unit->gathers_stores = 1;
+  return hg_expand_unplaced(unit, functions);
+}
+
 hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu_target *target,
                       const hg_gpu_form *form, gpu_plan *plan) {
   *plan = (gpu_plan){.allocator = &unit->allocator, .program = program, .unit = unit, .target = *target, .form = *form};

@@ -29,6 +29,8 @@
  * lanes read the same. */
 #include "backend/gpu/plan_passes.h"
 
+#include "atlas/value.h"
+
 typedef struct step_builder {
   const gpu_plan *g;
   const gpu_exchange *x;
@@ -60,6 +62,20 @@ static hg_status number_each(const step_builder *m, gpu_op op, uint32_t number) 
 }
 
 static uint32_t rows_of(const gpu_plan *g) { return (g->info.max_threads + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES; }
+
+uint64_t hg_gpu_neutral(uint16_t op, uint8_t type) {
+  atlas_type t = (atlas_type)type;
+  uint64_t mask = atlas_mask(t), sign = UINT64_C(1) << (atlas_type_bits(t) - 1);
+  if (!atlas_is_integer(t)) {
+    double infinity = 1e308 * 10, number = op == ATLAS_OP_add   ? -0.0
+                                           : op == ATLAS_OP_mul ? 1
+                                           : op == ATLAS_OP_min ? infinity
+                                                                : -infinity;
+    return atlas_round_f64(t, number);
+  }
+  uint64_t least = gpu_is_signed(type) ? sign : 0, most = gpu_is_signed(type) ? mask ^ sign : mask;
+  return op == ATLAS_OP_add ? 0 : op == ATLAS_OP_mul ? 1 : op == ATLAS_OP_min ? most : least;
+}
 
 /* ---- lanes that are not there ------------------------------------------------------------------------------------ */
 
@@ -123,7 +139,7 @@ static hg_status fold_several(const step_builder *m, uint32_t first, uint32_t le
   }
   for (; h >= 1; h /= 2) HG_TRY(add_number(m, GPU_FOLD_OWN_BY, value[0], h));
   if (levels == 0) return add_value(m, GPU_GET_OWN, value[0]);
-  HG_TRY(add_value(m, GPU_MAKE_EXACT, value[0]));
+  if (!m->g->target.exact_nans) HG_TRY(add_value(m, GPU_MAKE_EXACT, value[0]));
   for (uint32_t i = 0; i < 1u << levels; i++)
     HG_TRY(add_number(m, GPU_SPREAD_FROM, value[i], i * (GPU_FOLD_LANES >> levels) | i << 16));
   return HG_OK;

@@ -13,8 +13,7 @@
 #include "backend/gpu/gpu_tuning.h"
 
 enum {
-  STATIC_BYTES = 48 << 10, /* of shared memory, which any device has */
-  RESULT_BYTES = 8 * GPU_MAX_EXCHANGE
+  RESULT_BYTES = 8 * GPU_MAX_EXCHANGE /* of shared memory */
 };
 
 typedef struct layout {
@@ -148,7 +147,7 @@ static hg_status add_exchanges(layout *m) {
 static void find_room(layout *m) {
   gpu_plan *g = m->g;
   uint32_t least = gpu_place_bytes(g, ATLAS_u64), largest = 0, scan = 0, used = g->info.shared_bytes + RESULT_BYTES;
-  uint32_t room = used + least < STATIC_BYTES ? STATIC_BYTES - used : least;
+  uint32_t most = g->target.declared_shared, room = used + least < most ? most - used : least;
   for (uint32_t v = 0; v < g->unit->insns.count; v++) {
     if (!takes_part(g, v)) continue;
     uint32_t bytes = place_bytes(g, v);

@@ -74,6 +74,7 @@ enum {
   HG_GPU_SHORT = 16,           /* what a compiler takes least time for comes before a fast kernel: see docs/gpu.md */
   HG_GPU_TABLE_THREADS = 1024,
   HG_GPU_TABLE_BYTES = 2 * 65536 + 16, /* the table, two words for pieces, padding */
+  HG_GPU_WARP_LANES = 32,
   HG_GPU_LARGER_BLOCKS = 4       /* only from hg_gpu_pack: make an entry with form.threads = out->threads */
 };
 
@@ -81,7 +82,6 @@ enum {
 typedef struct hg_gpu_form {
   uint32_t flags;
   uint32_t threads;        /* lanes of the largest block that it is launched with (256 for linear launches); 0: 1024 */
-  uint32_t most_lanes;     /* limit of a thread's lanes; 0: as many as make 16-byte accesses */
   const hg_shape *shape;   /* NULL: any launch */
 } hg_gpu_form;
 
@@ -170,18 +170,35 @@ typedef struct hg_gpu_fault {
   uint64_t extent;
 } hg_gpu_fault;
 
-/* What a backend and its device can give a kernel. */
-typedef struct hg_gpu_limits {
-  uint32_t parts;           /* blocks that a block of the program is spread over, at most */
-  uint32_t shared_bytes;    /* that a block of the device may have */
-  uint32_t declared_shared; /* that a text may declare: hg_gpu_target */
-} hg_gpu_limits;
+/* A device and the language of its kernels: all that a plan asks about them. Zero is right for any device where nothing
+ * else is said, but slow. */
+typedef struct hg_gpu_target {
+  uint32_t vector_bytes;   /* of the widest access: 8 or 16 */
+  uint32_t warp_lanes;     /* lanes that exchange registers: HG_GPU_WARP_LANES, as all GPUs here have */
+  uint32_t shared_bytes;   /* that a block of the device may have */
+  uint32_t declared_shared;/* of these, that a text may declare; a kernel that needs more is given all of it at the
+                              launch */
+  uint32_t parts;          /* of a block that is spread over multiprocessors, at most; 0: warps are lanes of neighbouring
+                              numbers, too (along_y.c) */
+  uint32_t registers;      /* of a multiprocessor; 0: not known */
+  uint8_t registers_all, registers_most; /* most registers of a thread at full occupancy of a multiprocessor, and at
+                                            three quarters of it; 0: there is no such limit, or it is not known */
+  uint8_t branches;        /* a check is a branch, and its fault is noted at once; 0: accesses are predicated */
+  uint8_t exact_nans;      /* arithmetic makes the ISA's NaNs */
+  uint8_t positive_nan;    /* a NaN that f32 arithmetic makes has positive sign */
+  uint8_t pairs_f16, pairs_bf16; /* one instruction rounds two f32 into a word of two such elements, and one makes the
+                                    NaNs of that word canonical */
+  uint8_t bounds;          /* one instruction clamps an f32, or a pair of f16 or bf16, to [-c, c], and two clamp a pair
+                              to any bounds; a NaN stays a NaN */
+  uint8_t narrow_extremes; /* minima and maxima of f16 and bf16 */
+  uint8_t can_ask_ahead;   /* memory can be asked for before it is read, and a large cache keeps it (ahead.c) */
+} hg_gpu_target;
 
 /* Of an info that was kept where others than this process may have written: makes `info` from the program and the form,
  * and takes from `kept` only what the plan decides, if a plan can decide so. Then hg_gpu_pack writes within its block,
  * reads the arguments that there are and divides by no zero, whatever `kept` is. 0: it is refused. What the device has
  * (units, ...) is 0 in it. */
-int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_limits *limits,
+int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_target *target,
                  const hg_gpu_info *kept, hg_gpu_info *info);
 
 /* Fills in the argument block and the grid of a launch; returns 0, or the flags that the entry lacks (VARIANTS). Takes

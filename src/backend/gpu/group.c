@@ -54,7 +54,7 @@ static uint32_t join(const gpu_plan *g, gpu_group *group, const gpu_run *run) {
 
 /* The greatest width, aligned to the first element, that joins more than half of the run; else 1. */
 static void find_width(const gpu_plan *g, gpu_group *group, gpu_run *run) {
-  run->width = (uint8_t)(GPU_VECTOR_BYTES / run->element_bytes);
+  run->width = (uint8_t)(g->target.vector_bytes / run->element_bytes);
   while (2 * join(g, group, run) <= run->count && run->width > 1)
     run->width = (uint8_t)gpu_lesser_width(run->width, run->element_bytes);
 }
@@ -72,7 +72,7 @@ static void describe(const gpu_plan *g, gpu_group *group, gpu_run *run) {
     run->is_checked |= !g->analysis.in_bounds[group->value[i]];
   find_width(g, group, run);
   run->is_aligned = least % run->width == 0 && g->analysis.fact[index].alignment % run->width == 0;
-  group->is_tested |= run->is_checked || (run->width > 1 && !(run->is_aligned && run->is_shared));
+  group->is_tested |= run->is_checked || gpu_may_be_crooked(run);
 }
 
 /* They share a test whatever their indices. */
@@ -110,4 +110,34 @@ int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *ru
     describe(g, group, run);
   }
   return is_worth(group);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+/* Nothing of the run is below its index, which has 32 bits: where the run is in bounds it is so for all lesser indices,
+ * too. A negative index is greater than all others without its sign. */
+static int grows(const gpu_plan *g, const gpu_group *group, const gpu_run *run) {
+  uint8_t type = gpu_insn(g, gpu_index_of(g, group, run))->type;
+  int64_t least = gpu_least_of(g, group, run);
+  return atlas_type_bits((atlas_type)type) <= 32 && (gpu_is_signed(type) ? least == 0 : least >= 0);
+}
+
+static int are_alike(const gpu_plan *g, const gpu_group *group, const gpu_run *a, const gpu_run *b) {
+  return gpu_insn(g, group->value[a->first])->symbol == gpu_insn(g, group->value[b->first])->symbol &&
+         gpu_most_of(g, group, a) == gpu_most_of(g, group, b) &&
+         gpu_is_signed(gpu_insn(g, gpu_index_of(g, group, a))->type) ==
+             gpu_is_signed(gpu_insn(g, gpu_index_of(g, group, b))->type);
+}
+
+uint32_t hg_gpu_runs_like(const gpu_plan *g, const gpu_group *group, uint32_t r, uint8_t *done, uint32_t *runs) {
+  const gpu_run *run = &group->run[r];
+  uint32_t count = 0;
+  for (uint32_t other = r; other < group->run_count; other++) {
+    const gpu_run *also = &group->run[other];
+    int is_it = other == r || (grows(g, group, run) && grows(g, group, also) && are_alike(g, group, run, also));
+    if (!also->is_checked || done[other] || !is_it) continue;
+    runs[count++] = other;
+    done[other] = 1;
+  }
+  return count;
 }

@@ -162,7 +162,7 @@ static int compare(const void *left, const void *right) {
 /* Elements of the widest access that may begin with the first of `count` accesses of a set. */
 static uint32_t width_at(const gpu_plan *g, const shared_access *access, size_t count) {
   uint32_t alignment = g->analysis.fact[access->index].alignment;
-  uint32_t bytes = gpu_bytes(g, access->value), width = GPU_VECTOR_BYTES / bytes;
+  uint32_t bytes = gpu_bytes(g, access->value), width = g->target.vector_bytes / bytes;
   for (; width > 1; width = gpu_lesser_width(width, bytes)) {
     uint32_t n = 1;
     if (width > count || alignment % width != 0 || access->displacement % width != 0) continue;

@@ -28,12 +28,9 @@ static hg_status add_lane(gpu_plan *g, gpu_part_kind part) {
 
 /* The lanes of a thread's pack in turn, from the words of the vector loads to those of the vector stores. */
 static hg_status add_pack(gpu_plan *g) {
-  HG_TRY(add(g, GPU_TAKE_APART, 0));
-  for (uint32_t lane = 0; lane < g->info.lanes_per_thread; lane++) {
-    HG_TRY(add(g, GPU_PACK_LANE, lane));
-    HG_TRY(add_lane(g, GPU_VECTOR_PART));
-  }
-  return add(g, GPU_JOIN, 0);
+  HG_TRY(ADD(g, GPU_TAKE_APART, GPU_PACK_LANES));
+  HG_TRY(add_lane(g, GPU_VECTOR_PART));
+  return ADD(g, GPU_END_PACK_LANES, GPU_JOIN);
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */

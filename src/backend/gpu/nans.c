@@ -56,9 +56,10 @@ static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
     int is_number = atlas_is_integer((atlas_type)insn->type2) || insn->type2 == ATLAS_bool;
     if (is_number) return GPU_NAN_CANONICAL;
     if (gpu_is_narrow(insn->type)) return hg_gpu_rounds_loosely(g, value) ? GPU_NAN_LOOSE : GPU_NAN_CANONICAL;
-    return GPU_NAN_LOOSE;
+    return g->target.exact_nans ? GPU_NAN_CANONICAL : GPU_NAN_LOOSE;
   }
   if (hg_is_leaf(insn) || gpu_flags(g, value) & (ATLAS_BITS | ATLAS_LOAD | ATLAS_BLOCK)) return GPU_NAN_KEPT;
+  if (g->target.exact_nans) return GPU_NAN_CANONICAL;
   uint32_t x;
   double size;
   int is_positive = g->target.positive_nan && insn->type == ATLAS_f32 && !hg_gpu_is_clamp(g, value, &x, &size);

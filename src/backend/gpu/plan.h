@@ -12,7 +12,7 @@
  * vector part all `x + lane` accesses are in bounds, and the vector accesses stand before it (loads) and behind it
  * (stores); outside the vector part every access that is not proven to be in bounds is checked.
  *
- * A target is described by hg_gpu_target; nothing else here depends on it. */
+ * What a target can do is said by hg_gpu_target (gpu.h); nothing else here depends on it. */
 #ifndef HG_GPU_PLAN_H
 #define HG_GPU_PLAN_H
 
@@ -21,23 +21,6 @@
 #include "base/error.h"
 #include "compiler/analysis/affine.h"
 #include "ir/ssa_order.h"
-
-/* What a device can do. All zero is correct on any device, but slow. */
-typedef struct hg_gpu_target {
-  uint8_t pairs_f16, pairs_bf16; /* one instruction rounds two f32 into a word of two such elements, and one makes the
-                                    NaNs of that word canonical */
-  uint8_t bounds;                /* one instruction clamps an f32, or a pair of f16 or bf16, to [-c, c], and two clamp a
-                                    pair to any bounds; a NaN stays a NaN */
-  uint8_t positive_nan;          /* a NaN that f32 arithmetic makes has positive sign */
-  uint8_t registers_all, registers_most; /* most registers of a thread at full occupancy of a multiprocessor, and at
-                                            three quarters of it; 0: there is no such limit, or it is not known */
-  uint32_t registers;            /* of a multiprocessor; 0: not known */
-  uint32_t parts;                /* of a block that is spread over multiprocessors, at most; 0: warps are lanes of
-                                    neighbouring numbers, too (along_y.c) */
-  uint32_t declared_shared;      /* bytes of shared memory that a text may declare; a kernel that needs more is given
-                                    all of it at the launch */
-  uint8_t can_ask_ahead;         /* memory can be asked for before it is read, and a large cache keeps it (ahead.c) */
-} hg_gpu_target;
 
 /* What bits a NaN of a value may have: the canonical ones; those of a positive NaN; any, without a meaning; the ISA's,
  * with its payload. A lattice: a select or phi has the greatest of its operands'. */
@@ -50,7 +33,6 @@ typedef enum gpu_access { GPU_CHECKED, GPU_PLAIN, GPU_VECTOR } gpu_access;
 /* ---- vectors: one access for all lanes of a thread --------------------------------------------------------------- */
 
 enum {
-  GPU_VECTOR_BYTES = 16,
   GPU_VECTOR_LANES = 8,
   GPU_VECTOR_WORDS = 4,
   GPU_MOST_PACKS = 8
@@ -188,8 +170,8 @@ typedef struct gpu_unrolled {
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 enum {
-  GPU_PENDING = 8,     /* most faults of skipped accesses that wait for a NOTE_FAULTS */
-  GPU_FOLD_LANES = 32  /* lanes that exchange values without memory */
+  GPU_PENDING = 8,                   /* most faults of skipped accesses that wait for a NOTE_FAULTS */
+  GPU_FOLD_LANES = HG_GPU_WARP_LANES /* lanes that exchange values without memory */
 };
 
 enum gpu_table { /* the table form */
@@ -303,9 +285,9 @@ static inline const gpu_foreseen *gpu_foreseen_at(const gpu_plan *g, uint32_t nu
 static inline const gpu_exchange *gpu_exchange_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_exchange *)g->exchange.data + number;
 }
-/* A block is one warp. */
 static inline int gpu_is_short(const gpu_plan *g) { return (g->form.flags & HG_GPU_SHORT) != 0; }
-static inline int gpu_is_one_warp(const gpu_plan *g) { return g->info.max_threads <= GPU_FOLD_LANES; }
+/* A block is one warp. */
+static inline int gpu_is_one_warp(const gpu_plan *g) { return g->info.max_threads <= g->target.warp_lanes; }
 /* Of a value in shared memory: a slot for each lane, in whole warps; where these lie along y, for each warp. */
 static inline uint32_t gpu_place_bytes(const gpu_plan *g, uint8_t type) {
   uint32_t slots = g->is_along_y ? GPU_FOLD_LANES : g->info.max_threads;
@@ -407,6 +389,22 @@ gpu_site hg_gpu_step_limit_site(const gpu_plan *g, uint32_t from, uint32_t to);
 uint32_t hg_gpu_only_access(const gpu_plan *g, uint32_t flag);
 /* A group's run that the access belongs to. */
 uint32_t hg_gpu_run_of(const gpu_group *group, uint32_t value);
+static inline uint32_t gpu_index_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run) {
+  return gpu_arg(g, group->value[run->first], 0);
+}
+static inline int64_t gpu_least_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run) {
+  return (int64_t)gpu_insn(g, group->value[run->first])->bits;
+}
+static inline int64_t gpu_most_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run) {
+  return (int64_t)gpu_insn(g, group->value[run->first + run->count - 1])->bits;
+}
+/* Wide accesses of the run may be crooked. */
+static inline int gpu_may_be_crooked(const gpu_run *run) {
+  return run->width > 1 && !(run->is_aligned && run->is_shared);
+}
+/* The runs from r on that are in bounds where the greatest of their indices, of 32 bits, is: r alone, or those like it.
+ * In `done` they are marked, and the marked ones are not among them. Returns how many. */
+uint32_t hg_gpu_runs_like(const gpu_plan *g, const gpu_group *group, uint32_t r, uint8_t *done, uint32_t *runs);
 
 /* Of a division of u32 or u64: the scalar whose reciprocal is an argument; SSA_NONE: there is none. */
 uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value);
@@ -437,5 +435,7 @@ static inline int gpu_is_scan(uint16_t op) { return op == ATLAS_OP_scan_incl || 
 /* 1 if the NaN of a combination of several values must be made canonical: arithmetic of other types does that itself.
  */
 static inline int gpu_combines_loosely(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f64; }
+/* The bits of what changes no number that it is combined with: -0, 1, the largest, the smallest. */
+uint64_t hg_gpu_neutral(uint16_t op, uint8_t type);
 
 #endif

@@ -55,7 +55,7 @@ static void plan_access(planner *w, uint32_t value, uint32_t block) {
   if (!is_access(flags)) return;
   uint32_t group = w->group[hg_location_of(g->program, insn)], size = atlas_bytes((atlas_type)insn->type);
   int is_candidate = !(flags & ATLAS_ATOMIC) && is_element(g, value) && is_run_once(g, block) &&
-                     insn->bits * size % GPU_VECTOR_BYTES == 0;
+                     insn->bits * size % g->target.vector_bytes == 0;
   if (is_element(g, value) && !(flags & ATLAS_ATOMIC)) g->access[value] = GPU_PLAIN;
   if (flags & ATLAS_LOAD) {
     if (is_candidate && !w->has_store[group]) g->access[value] = GPU_VECTOR;
@@ -165,10 +165,8 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
   hg_alias_groups(g->program, g->unit, w.group);
   walk_effects(&w, 0);
   walk_effects(&w, 1);
-  uint32_t lanes = w.largest > 0 ? GPU_VECTOR_BYTES / w.largest : 1;
-  uint32_t most = g->form.flags & HG_GPU_TABULATED ? TABLE_LANES
-                  : g->form.most_lanes != 0            ? g->form.most_lanes
-                                                       : GPU_VECTOR_LANES;
+  uint32_t lanes = w.largest > 0 ? g->target.vector_bytes / w.largest : 1;
+  uint32_t most = g->form.flags & HG_GPU_TABULATED ? TABLE_LANES : GPU_VECTOR_LANES;
   while (lanes > most) lanes /= 2;
   while (lanes > 1 && (uint64_t)lanes * w.instructions > GPU_MOST_UNROLLED) lanes /= 2;
   g->info.lanes_per_thread = lanes;

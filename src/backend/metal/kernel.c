@@ -87,11 +87,11 @@ static hg_status load_image(metal_device *d, const atlas_program *program, const
                             const hg_payload *payload, metal_entry *entry) {
   const metal_image *image = (const metal_image *)(const void *)payload->bytes;
   const char *text = (const char *)(image + 1);
-  const hg_gpu_limits limits = {.parts = 1, .shared_bytes = d->shared_bytes, .declared_shared = d->shared_bytes};
+  const hg_gpu_target target = hg_msl_target(d->shared_bytes);
   const hg_gpu_form form = form_of(k->special.form);
   if (payload->byte_count <= sizeof *image || image->text_bytes == 0 ||
       image->text_bytes > payload->byte_count - sizeof *image || text[image->text_bytes - 1] != '\0' ||
-      !hg_gpu_admit(program, &form, &limits, &image->info, &entry->info))
+      !hg_gpu_admit(program, &form, &target, &image->info, &entry->info))
     return hg_fail(HG_FORMAT, "a compiled kernel is not of this program");
   char path[HG_PATH_BYTES];
   size_t archive_bytes = payload->byte_count - sizeof *image - (size_t)image->text_bytes;

@@ -42,21 +42,9 @@ static ptx_name combined(ptx *p, uint16_t op, uint8_t type, ptx_name a, ptx_name
   return d;
 }
 
-/* What changes no number that it is combined with: -0, 1, the largest, the smallest. */
 static ptx_name neutral(uint16_t op, uint8_t type) {
-  atlas_type t = (atlas_type)type;
-  uint64_t mask = atlas_mask(t), sign = UINT64_C(1) << (atlas_type_bits(t) - 1);
-  if (!atlas_is_integer(t)) {
-    double infinity = 1e308 * 10, number = op == ATLAS_OP_add   ? -0.0
-                                           : op == ATLAS_OP_mul ? 1
-                                           : op == ATLAS_OP_min ? infinity
-                                                                : -infinity;
-    uint64_t bits = atlas_round_f64(t, number);
-    return gpu_is_narrow(type) ? hg_ptx_number(bits) : hg_ptx_constant(type, bits);
-  }
-  uint64_t least = gpu_is_signed(type) ? sign : 0, most = gpu_is_signed(type) ? mask ^ sign : mask;
-  uint64_t bits = op == ATLAS_OP_add ? 0 : op == ATLAS_OP_mul ? 1 : op == ATLAS_OP_min ? most : least;
-  return hg_ptx_constant(type, bits);
+  uint64_t bits = hg_gpu_neutral(op, type);
+  return gpu_is_narrow(type) ? hg_ptx_number(bits) : hg_ptx_constant(type, bits);
 }
 
 /* ---- exchanges of registers -------------------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 #include "backend/gpu/build.h"
 #include "base/error.h"
 #include "compiler/canon/canon.h"
-#include "compiler/expand.h"
 #include "compiler/optimise.h"
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
@@ -100,27 +99,29 @@ static hg_status write_entry(ptx *p, const hg_allocator *allocator, hg_array *te
   return append(allocator, text, &p->cold);
 }
 
-hg_status hg_ptx_expand(const atlas_program *program, ssa_unit *unit, hg_functions *functions, uint32_t capability) {
-  unit->narrow_extremes = capability >= 80;
-  unit->joins_functions = program->observes_block != 0;
-  unit->gathers_stores = 1;
-  return hg_expand_unplaced(unit, functions);
-}
-
 /* A multiprocessor has 65536 registers: 32 for each of 2048 threads, or 40 for each of three quarters of them, which
  * are all that other capabilities have. */
-static hg_gpu_target gpu_target_of(uint32_t capability) {
+hg_gpu_target hg_ptx_target(uint32_t capability, uint32_t shared_bytes) {
   int is_large = capability == 80 || (capability >= 90 && capability < 120);
-  return (hg_gpu_target){.pairs_f16 = capability >= 80,
-                         .pairs_bf16 = capability >= 90,
-                         .bounds = capability >= 90,
-                         .positive_nan = 1,
-                         .registers = 65536,
-                         .parts = capability >= 90 ? HG_PTX_MOST_PARTS : 0,
+  return (hg_gpu_target){.vector_bytes = 16,
+                         .warp_lanes = HG_GPU_WARP_LANES,
+                         .shared_bytes = shared_bytes,
                          .declared_shared = HG_PTX_DECLARED_SHARED,
+                         .parts = capability >= 90 ? HG_PTX_MOST_PARTS : 0,
+                         .registers = 65536,
                          .registers_all = is_large ? 32 : 0,
                          .registers_most = capability >= 80 ? 40 : 0,
+                         .positive_nan = 1,
+                         .pairs_f16 = capability >= 80,
+                         .pairs_bf16 = capability >= 90,
+                         .bounds = capability >= 90,
+                         .narrow_extremes = capability >= 80,
                          .can_ask_ahead = capability >= 90};
+}
+
+hg_status hg_ptx_expand(const atlas_program *program, ssa_unit *unit, hg_functions *functions, uint32_t capability) {
+  const hg_gpu_target target = hg_ptx_target(capability, 0);
+  return hg_gpu_expand(program, unit, functions, &target);
 }
 
 static hg_status emit_plan(const hg_allocator *allocator, const gpu_plan *plan, const hg_ptx_options *options,
@@ -144,7 +145,7 @@ static hg_status emit_plan(const hg_allocator *allocator, const gpu_plan *plan, 
 
 hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_ptx_options *options, hg_array *text, hg_gpu_info *info) {
-  const hg_gpu_target target = gpu_target_of(options->capability);
+  const hg_gpu_target target = hg_ptx_target(options->capability, 0);
   gpu_plan plan;
   hg_status status = hg_gpu_plan(program, unit, &target, &options->form, &plan);
   *info = plan.info;

@@ -38,6 +38,8 @@ enum {
   HG_PTX_DECLARED_SHARED = 48 << 10 /* bytes of shared memory that a text may declare */
 };
 
+/* Such a device, whose blocks may have so many bytes of shared memory. */
+hg_gpu_target hg_ptx_target(uint32_t capability, uint32_t shared_bytes);
 /* Once a module, before its entries: version and target. */
 hg_status hg_ptx_module(const hg_allocator *allocator, uint32_t capability, hg_array *text);
 /* Expands a canonical unit for hg_optimise, whose result hg_ptx_emit takes; see compiler/expand.h. */

@@ -9,7 +9,7 @@ typedef ptx_group group;
 static int64_t displacement_of(const ptx *p, uint32_t value) { return (int64_t)ptx_insn(p, value)->bits; }
 
 static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
-  return displacement_of(p, g->plan->value[run->first]) * (int64_t)run->element_bytes;
+  return gpu_least_of(p->plan, g->plan, run) * (int64_t)run->element_bytes;
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
@@ -26,11 +26,6 @@ static void find_address(ptx *p, group *g, uint32_t r) {
   if (run->is_shared)
     PTX(p, "mad.lo.u32", g->address[r], hg_ptx_low(p, index), hg_ptx_number(run->element_bytes), g->base[r]);
   else PTX(p, "add.s64", g->address[r], g->base[r], hg_ptx_bytes_of(p, index, run->element_bytes));
-}
-
-static int64_t most_of(const ptx *p, const group *g, uint32_t r) {
-  const gpu_run *run = &g->plan->run[r];
-  return displacement_of(p, g->plan->value[run->first + run->count - 1]);
 }
 
 static ptx_name address_of(const ptx *p, const group *g, const gpu_run *run, uint32_t at) {
@@ -50,25 +45,10 @@ static ptx_name either(ptx *p, ptx_name a, ptx_name b) {
 static ptx_name is_outside(ptx *p, const group *g, uint32_t r, ptx_name index) {
   const gpu_run *run = &g->plan->run[r];
   uint8_t type = ptx_insn(p, ptx_index_of(p, g, r))->type;
-  int64_t least = displacement_of(p, g->plan->value[run->first]), most = most_of(p, g, r);
+  int64_t least = gpu_least_of(p->plan, g->plan, run), most = gpu_most_of(p->plan, g->plan, run);
   ptx_name sum, failed = hg_ptx_sum_is_outside(p, index, type, most, g->extent[r], &sum);
   if (!run->checks_least || least == most) return failed;
   return either(p, failed, hg_ptx_sum_is_outside(p, index, type, least, g->extent[r], &sum));
-}
-
-/* Nothing of the run is below its index, which has 32 bits: where the run is in bounds it is so for all lesser indices,
- * too. A negative index is greater than all others without its sign. */
-static int grows(const ptx *p, const group *g, uint32_t r) {
-  uint8_t type = ptx_insn(p, ptx_index_of(p, g, r))->type;
-  int64_t least = displacement_of(p, g->plan->value[g->plan->run[r].first]);
-  return hg_ptx_class_of(type) == PTX_32 && (gpu_is_signed(type) ? least == 0 : least >= 0);
-}
-
-static int are_alike(const ptx *p, const group *g, uint32_t a, uint32_t b) {
-  uint32_t of_a = g->plan->value[g->plan->run[a].first], of_b = g->plan->value[g->plan->run[b].first];
-  return ptx_insn(p, of_a)->symbol == ptx_insn(p, of_b)->symbol && most_of(p, g, a) == most_of(p, g, b) &&
-         gpu_is_signed(ptx_insn(p, ptx_index_of(p, g, a))->type) ==
-             gpu_is_signed(ptx_insn(p, ptx_index_of(p, g, b))->type);
 }
 
 /* The greatest of the indices, by a tree; they are lost. */
@@ -85,17 +65,13 @@ static ptx_name greatest(ptx *p, ptx_name *index, uint32_t count) {
 /* A predicate: an access of run r, or of the later ones that are alike, is out of bounds. `done`: the runs that no
  * test is needed for any more. */
 static ptx_name are_outside(ptx *p, const group *g, uint32_t r, uint8_t *done) {
+  uint32_t runs[GPU_MAX_RUNS], count = hg_gpu_runs_like(p->plan, g->plan, r, done, runs);
   ptx_name index[GPU_MAX_RUNS], wide;
-  uint8_t type = ptx_insn(p, ptx_index_of(p, g, r))->type;
-  uint32_t count = 0;
-  for (uint32_t other = r; other < g->plan->run_count && grows(p, g, r); other++) {
-    if (!g->plan->run[other].is_checked || done[other] || !grows(p, g, other) || !are_alike(p, g, r, other)) continue;
-    index[count++] = hg_ptx_register(p, ptx_index_of(p, g, other));
-    done[other] = 1;
-  }
   if (count < 2) return is_outside(p, g, r, hg_ptx_wide(p, ptx_index_of(p, g, r)));
+  for (uint32_t i = 0; i < count; i++) index[i] = hg_ptx_register(p, ptx_index_of(p, g, runs[i]));
   wide = hg_ptx_new(p, PTX_64);
-  PTX(p, gpu_is_signed(type) ? "cvt.s64.s32" : "cvt.u64.u32", wide, greatest(p, index, count));
+  int is_signed = gpu_is_signed(ptx_insn(p, ptx_index_of(p, g, r))->type);
+  PTX(p, is_signed ? "cvt.s64.s32" : "cvt.u64.u32", wide, greatest(p, index, count));
   return is_outside(p, g, r, wide);
 }
 
@@ -104,7 +80,7 @@ static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r, uint32_t index)
   const gpu_run *run = &g->plan->run[r];
   uint64_t bytes = (uint64_t)run->width * run->element_bytes;
   ptx_name low = {""}, base = g->base[r];
-  if (run->width == 1 || (run->is_aligned && run->is_shared)) return low;
+  if (!gpu_may_be_crooked(run)) return low;
   low = hg_ptx_new(p, PTX_32);
   if (!run->is_shared) {
     base = hg_ptx_new(p, PTX_32);
@@ -164,8 +140,7 @@ static ptx_name may_leave(ptx *p, const group *g, uint32_t r, const gpu_sweep *s
   PTX(p, "mul.hi.u64", high, step, rounds);
   PTX(p, "setp.ne.u64", failed, high, hg_ptx_number(0));
   PTX(p, "setp.lt.or.s64", failed, low, hg_ptx_number(0), failed);
-  int64_t displacement = displacement_of(p, g->plan->value[run->first + run->count - 1]);
-  PTX(p, "add.s64", last, low, hg_ptx_number((uint64_t)displacement));
+  PTX(p, "add.s64", last, low, hg_ptx_number((uint64_t)gpu_most_of(p->plan, g->plan, run)));
   PTX(p, "add.s64", last, last, sum_of(p, hg_ptx_wide(p, sweep->start), &sweep->offset));
   PTX(p, "setp.ge.or.u64", failed, last, g->extent[r], failed);
   return failed;
@@ -271,7 +246,7 @@ static void access_run(ptx *p, group *g, const gpu_run *run) {
 /* The block's first lane asks for what a later block will load by the run, if that is in bounds. */
 static void ask_ahead(ptx *p, const group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
-  int64_t least = displacement_of(p, g->plan->value[run->first]), bytes = run->element_bytes;
+  int64_t least = gpu_least_of(p->plan, g->plan, run), bytes = run->element_bytes;
   ptx_name thread = hg_ptx_new(p, PTX_32), asks = hg_ptx_new(p, PTX_PREDICATE), at = hg_ptx_new(p, PTX_64),
            end = hg_ptx_new(p, PTX_64), by = hg_ptx_number(run->ahead_by);
   if (run->ahead_bytes < 16) return;

@@ -15,7 +15,7 @@ typedef struct ptx_group {
 } ptx_group;
 
 static inline uint32_t ptx_index_of(const ptx *p, const ptx_group *g, uint32_t r) {
-  return ptx_arg(p, g->plan->value[g->plan->run[r].first], 0);
+  return gpu_index_of(p->plan, g->plan, &g->plan->run[r]);
 }
 
 /* The neighbours that begin with a value, by one access. */

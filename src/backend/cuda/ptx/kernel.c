@@ -181,7 +181,6 @@ static void emit_step(ptx *p, ptx_kernel *k, const gpu_step *step) {
   case GPU_TAKE_APART: hg_ptx_vectors_take_apart(p); break;
   case GPU_JOIN: hg_ptx_vectors_join(p); break;
   case GPU_COORDINATES: find_global(p); break;
-  case GPU_PACK_LANE: pack_lane(p, k, step->number); break;
   case GPU_BODY: hg_ptx_body(p, (gpu_part_kind)step->number); break;
   case GPU_LOAD_SECOND: load_second(p, k); break;
   case GPU_IF_SECOND: if_second(p, k); break;
@@ -208,7 +207,14 @@ static void emit_step(ptx *p, ptx_kernel *k, const gpu_step *step) {
 void hg_ptx_kernel(ptx *p) {
   const gpu_step *steps = p->plan->kernel.data;
   ptx_kernel k = {.end = {{0}}};
-  for (size_t i = 0; i < p->plan->kernel.count; i++) emit_step(p, &k, &steps[i]);
+  for (size_t i = 0, first = 0; i < p->plan->kernel.count; i++) {
+    if (steps[i].op == GPU_PACK_LANES) pack_lane(p, &k, 0), first = i;
+    else if (steps[i].op != GPU_END_PACK_LANES) emit_step(p, &k, &steps[i]);
+    else if (p->copy_lane + 1 < p->plan->info.lanes_per_thread) {
+      pack_lane(p, &k, p->copy_lane + 1);
+      i = first;
+    }
+  }
   if (p->plan->info.observes_block) hg_ptx_place(p, k.end);
   hg_ptx_folds(p);
   hg_ptx_end_thread(p);

@@ -184,15 +184,24 @@ static hg_status write_kernel(msl *m, const hg_allocator *allocator, hg_gpu_info
   return HG_OK;
 }
 
+/* Registers are the driver's business: Metal does not say how many there are. */
+hg_gpu_target hg_msl_target(uint32_t shared_bytes) {
+  return (hg_gpu_target){.vector_bytes = 16,
+                         .warp_lanes = HG_GPU_WARP_LANES,
+                         .shared_bytes = shared_bytes,
+                         .declared_shared = HG_MSL_DECLARED_SHARED,
+                         .branches = 1,
+                         .exact_nans = 1};
+}
+
 /* Of an optimised unit. */
 static hg_status emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
-  const hg_gpu_target any = {0};
+  const hg_gpu_target target = hg_msl_target(0);
   hg_gpu_form form = options->form;
   gpu_plan plan;
   form.flags |= HG_GPU_CHECKED;
-  form.most_lanes = 1;
-  hg_status status = hg_gpu_plan(program, unit, &any, &form, &plan);
+  hg_status status = hg_gpu_plan(program, unit, &target, &form, &plan);
   *info = plan.info;
   if (status == HG_OK) {
     msl m = {.allocator = plan.allocator, .plan = &plan, .options = options, .body = {.element_size = 1},
@@ -217,8 +226,8 @@ int hg_msl_computes_f64(const atlas_program *program) {
 
 hg_status hg_msl_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                        hg_functions *functions, const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
-  unit->joins_functions = program->observes_block != 0;
-  HG_TRY(hg_expand_unplaced(unit, functions));
+  const hg_gpu_target target = hg_msl_target(0);
+  HG_TRY(hg_gpu_expand(program, unit, functions, &target));
   HG_TRY(hg_optimise(program, unit, NULL));
   return emit(allocator, program, unit, options, text, info);
 }

@@ -16,11 +16,15 @@
 #include "compiler/expand.h"
 #include "ir/ssa.h"
 
+enum { HG_MSL_DECLARED_SHARED = 32 << 10 }; /* bytes of threadgroup memory, which every Apple GPU has */
+
 typedef struct hg_msl_options {
-  hg_gpu_form form;  /* HG_GPU_CHECKED is taken for granted: a lane a thread */
+  hg_gpu_form form;
   const char *name;  /* of the kernel: a C identifier */
 } hg_msl_options;
 
+/* A GPU whose threadgroups may have so many bytes of memory. */
+hg_gpu_target hg_msl_target(uint32_t shared_bytes);
 hg_status hg_msl_prelude(const hg_allocator *allocator, hg_array *text);
 
 /* Whether it does more with f64 than move it: MSL has no f64, so that is done in integers. */
