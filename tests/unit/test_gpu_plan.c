@@ -218,7 +218,8 @@ static void test_all(void) {
       for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         made m;
         make(texts[t], targets[i], flags[f], &m);
-        if (targets[i] == &branching) CHECK(count_of(&m.plan, GPU_NOTE_FAULTS) + count_of(&m.plan, GPU_MAKE_EXACT) == 0);
+        if (targets[i] == &branching)
+          CHECK(count_of(&m.plan, GPU_NOTE_FAULTS) + count_of(&m.plan, GPU_MAKE_EXACT) == 0);
         release(&m);
       }
 }

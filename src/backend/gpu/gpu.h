@@ -170,16 +170,16 @@ typedef struct hg_gpu_fault {
   uint64_t extent;
 } hg_gpu_fault;
 
-/* A device and the language of its kernels: all that a plan asks about them. Zero is right for any device where nothing
- * else is said, but slow. */
+/* A device and the language of its kernels: all that a plan asks about them. Where nothing else is said zero is right
+ * for any device, but slow. */
 typedef struct hg_gpu_target {
   uint32_t vector_bytes;   /* of the widest access: 8 or 16 */
   uint32_t warp_lanes;     /* lanes that exchange registers: HG_GPU_WARP_LANES, as all GPUs here have */
   uint32_t shared_bytes;   /* that a block of the device may have */
   uint32_t declared_shared;/* of these, that a text may declare; a kernel that needs more is given all of it at the
                               launch */
-  uint32_t parts;          /* of a block that is spread over multiprocessors, at most; 0: warps are lanes of neighbouring
-                              numbers, too (along_y.c) */
+  uint32_t parts;          /* of a block that is spread over multiprocessors, at most; 0: and warps are lanes of
+                              neighbouring numbers (along_y.c) */
   uint32_t registers;      /* of a multiprocessor; 0: not known */
   uint8_t registers_all, registers_most; /* most registers of a thread at full occupancy of a multiprocessor, and at
                                             three quarters of it; 0: there is no such limit, or it is not known */

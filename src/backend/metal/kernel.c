@@ -17,7 +17,7 @@ static hg_status check_shared(const metal_device *d, const atlas_program *progra
 }
 
 static hg_gpu_form form_of(uint32_t form) {
-  return (hg_gpu_form){.flags = (form & ~(uint32_t)HG_GPU_LARGER_BLOCKS) | HG_GPU_CHECKED,
+  return (hg_gpu_form){.flags = form & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
                        .threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : METAL_USUAL_BLOCK};
 }
 
@@ -29,9 +29,12 @@ static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *u
   return hg_array_append(&d->allocator, text, NULL, 1) != NULL ? HG_OK : hg_fail_memory("MSL", text->count + 1);
 }
 
-/* A block that the pipeline has too few registers for is refused. */
+/* A block that the pipeline has too few registers for is refused, and a GPU whose lanes exchange values otherwise. */
 static hg_status check_threads(const metal_device *d, const atlas_program *program, const metal_entry *entry) {
-  uint64_t most = METAL(&d->objc, most_threads, entry->pipeline);
+  uint64_t most = METAL(&d->objc, most_threads, entry->pipeline), width = METAL(&d->objc, width, entry->pipeline);
+  if (width != HG_GPU_WARP_LANES)
+    return hg_fail(HG_UNSUPPORTED, "program '%s' needs simdgroups of %d threads; this GPU's have %llu",
+                   program->name, HG_GPU_WARP_LANES, (unsigned long long)width);
   if (most >= entry->info.max_threads) return HG_OK;
   return hg_fail(HG_UNSUPPORTED, "program '%s' needs blocks of %u lanes; this GPU has registers for %llu of them",
                  program->name, (unsigned)entry->info.max_threads, (unsigned long long)most);

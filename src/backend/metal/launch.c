@@ -64,11 +64,11 @@ hg_status hg_metal_check_ready(void *device, void *kernel, const atlas_launch *l
 
 enum { MOST_BLOCKS = 1 << 20 }; /* of a grid: Metal counts its threads in 32 bits */
 
-/* The last block of a linear launch has the lanes that are left. */
+/* The last block of a linear launch has the lanes that are left. Where a thread has several lanes blocks are whole. */
 static uint64_t threads_of(const gpu_launch *g, uint32_t blocks) {
   const hg_gpu_header *header = (const hg_gpu_header *)g->block;
   uint64_t before = header->first * g->shape.threads, all = (uint64_t)blocks * g->shape.threads;
-  return header->lanes - before < all ? header->lanes - before : all;
+  return g->entry->info.lanes_per_thread == 1 && header->lanes - before < all ? header->lanes - before : all;
 }
 
 static void dispatch(const metal_device *d, metal_id encoder, gpu_launch *g) {
@@ -81,6 +81,7 @@ static void dispatch(const metal_device *d, metal_id encoder, gpu_launch *g) {
     METAL_WITH(&d->objc, set_bytes, encoder, g->block, g->entry->info.argument_bytes, 0);
     METAL_WITH(&d->objc, dispatch, encoder, threads, block);
     header->first += blocks;
+    header->first_lane = header->first * header->block_lanes;
     left -= blocks;
   }
 }

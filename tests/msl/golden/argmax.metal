@@ -22,7 +22,7 @@ constant ulong hg_argmax_sites[] = {
 // lanes may end before others of their block
 kernel void hg_argmax(constant hg_argmax_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  threadgroup ulong shared_words[162];
+  threadgroup uint4 shared_words[85];
   threadgroup uchar *shared = (threadgroup uchar *)shared_words;
   uint fault = 0;
   ulong fault_index = 0, fault_extent = 0;
@@ -183,78 +183,166 @@ kernel void hg_argmax(constant hg_argmax_arguments &a [[buffer(0)]], uint block_
             continue;
           } else {
             {
-              threadgroup uint *place = (threadgroup uint *)(shared + 272);
-              place[block_lane] = v4;
-              threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-              if (*(threadgroup uint *)(shared + 0) == 0) {
-                for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
-                  if (block_lane < h && block_lane + h < block_lanes) {
-                    place[block_lane] = max_f32(place[block_lane], place[block_lane + h]);
+              uint own24 = 0;
+              threadgroup uint *place24 = (threadgroup uint *)(shared + 336);
+              threadgroup uint *second24 = (threadgroup uint *)(shared + 272);
+              bool careful = true;
+              do {
+                own24 = v4;
+                if (block_lanes != 256) break;
+                place24[block_lane] = own24;
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                if (*(threadgroup uint *)(shared + 0) != 0) break;
+                {
+                  uint f = block_lane / 32;
+                  if (f < 1) {
+                    threadgroup uint *from24 = place24 + f * 256;
+                    uint row24_0 = from24[block_lane % 32 + 0];
+                    uint row24_4 = from24[block_lane % 32 + 128];
+                    row24_0 = max_f32(row24_0, row24_4);
+                    uint row24_2 = from24[block_lane % 32 + 64];
+                    uint row24_6 = from24[block_lane % 32 + 192];
+                    row24_2 = max_f32(row24_2, row24_6);
+                    row24_0 = max_f32(row24_0, row24_2);
+                    uint row24_1 = from24[block_lane % 32 + 32];
+                    uint row24_5 = from24[block_lane % 32 + 160];
+                    row24_1 = max_f32(row24_1, row24_5);
+                    uint row24_3 = from24[block_lane % 32 + 96];
+                    uint row24_7 = from24[block_lane % 32 + 224];
+                    row24_3 = max_f32(row24_3, row24_7);
+                    row24_1 = max_f32(row24_1, row24_3);
+                    row24_0 = max_f32(row24_0, row24_1);
+                    row24_0 = max_f32(row24_0, simd_shuffle_xor(row24_0, ushort(16)));
+                    row24_0 = max_f32(row24_0, simd_shuffle_xor(row24_0, ushort(8)));
+                    row24_0 = max_f32(row24_0, simd_shuffle_xor(row24_0, ushort(4)));
+                    row24_0 = max_f32(row24_0, simd_shuffle_xor(row24_0, ushort(2)));
+                    row24_0 = max_f32(row24_0, simd_shuffle_xor(row24_0, ushort(1)));
+                    if (block_lane % 32 == 0) second24[f] = row24_0;
+                  }
+                }
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                v24 = second24[0];
+                careful = false;
+              } while (false);
+              if (careful) {
+                place24[block_lane] = own24;
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                if (*(threadgroup uint *)(shared + 0) == 0) {
+                  for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
+                    if (block_lane < h && block_lane + h < block_lanes) {
+                      place24[block_lane] = max_f32(place24[block_lane], place24[block_lane + h]);
+                    }
+                    threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                  }
+                } else {
+                  {
+                    threadgroup uchar *ended = shared + 16;
+                    uint elected = 0;
+                    while ((ended[elected] & 1) != 0) elected++;
+                    threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                    if (block_lane == elected) {
+                      for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
+                      for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
+                        for (uint i = 0; i < h && i + h < block_lanes; i++) {
+                          bool has_left = (ended[i] & 2) == 0, has_right = (ended[i + h] & 2) == 0;
+                          if (has_left && has_right) {
+                            place24[i] = max_f32(place24[i], place24[i + h]);
+                          } else if (has_left || has_right) {
+                            place24[i] = has_left ? place24[i] : place24[i + h];
+                          }
+                          ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
+                        }
+                      }
+                    }
                   }
                   threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
                 }
-              } else {
-                threadgroup uchar *ended = shared + 16;
-                uint elected = 0;
-                while ((ended[elected] & 1) != 0) elected++;
-                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-                if (block_lane == elected) {
-                  for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
-                  for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
-                    for (uint i = 0; i < h && i + h < block_lanes; i++) {
-                      bool has_left = (ended[i] & 2) == 0, has_right = (ended[i + h] & 2) == 0;
-                      if (has_left && has_right) {
-                        place[i] = max_f32(place[i], place[i + h]);
-                      } else if (has_left || has_right) {
-                        place[i] = has_left ? place[i] : place[i + h];
-                      }
-                      ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
-                    }
-                  }
-                }
+                v24 = place24[0];
                 threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
               }
-              v24 = place[0];
-              threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
             }
             v25 = eq_f32(v4, v24);
             v26 = !v16;
             v27 = v25 || v26;
             v28 = v27 ? v5 : 0xffffffffu;
             {
-              threadgroup uint *place = (threadgroup uint *)(shared + 272);
-              place[block_lane] = v28;
-              threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-              if (*(threadgroup uint *)(shared + 0) == 0) {
-                for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
-                  if (block_lane < h && block_lane + h < block_lanes) {
-                    place[block_lane] = uint(min(uint(place[block_lane]), uint(place[block_lane + h])));
+              uint own29 = 0;
+              threadgroup uint *place29 = (threadgroup uint *)(shared + 336);
+              threadgroup uint *second29 = (threadgroup uint *)(shared + 272);
+              bool careful = true;
+              do {
+                own29 = v28;
+                if (block_lanes != 256) break;
+                place29[block_lane] = own29;
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                if (*(threadgroup uint *)(shared + 0) != 0) break;
+                {
+                  uint f = block_lane / 32;
+                  if (f < 1) {
+                    threadgroup uint *from29 = place29 + f * 256;
+                    uint row29_0 = from29[block_lane % 32 + 0];
+                    uint row29_4 = from29[block_lane % 32 + 128];
+                    row29_0 = uint(min(uint(row29_0), uint(row29_4)));
+                    uint row29_2 = from29[block_lane % 32 + 64];
+                    uint row29_6 = from29[block_lane % 32 + 192];
+                    row29_2 = uint(min(uint(row29_2), uint(row29_6)));
+                    row29_0 = uint(min(uint(row29_0), uint(row29_2)));
+                    uint row29_1 = from29[block_lane % 32 + 32];
+                    uint row29_5 = from29[block_lane % 32 + 160];
+                    row29_1 = uint(min(uint(row29_1), uint(row29_5)));
+                    uint row29_3 = from29[block_lane % 32 + 96];
+                    uint row29_7 = from29[block_lane % 32 + 224];
+                    row29_3 = uint(min(uint(row29_3), uint(row29_7)));
+                    row29_1 = uint(min(uint(row29_1), uint(row29_3)));
+                    row29_0 = uint(min(uint(row29_0), uint(row29_1)));
+                    row29_0 = uint(min(uint(row29_0), uint(simd_shuffle_xor(row29_0, ushort(16)))));
+                    row29_0 = uint(min(uint(row29_0), uint(simd_shuffle_xor(row29_0, ushort(8)))));
+                    row29_0 = uint(min(uint(row29_0), uint(simd_shuffle_xor(row29_0, ushort(4)))));
+                    row29_0 = uint(min(uint(row29_0), uint(simd_shuffle_xor(row29_0, ushort(2)))));
+                    row29_0 = uint(min(uint(row29_0), uint(simd_shuffle_xor(row29_0, ushort(1)))));
+                    if (block_lane % 32 == 0) second29[f] = row29_0;
+                  }
+                }
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                v29 = second29[0];
+                careful = false;
+              } while (false);
+              if (careful) {
+                place29[block_lane] = own29;
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                if (*(threadgroup uint *)(shared + 0) == 0) {
+                  for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
+                    if (block_lane < h && block_lane + h < block_lanes) {
+                      place29[block_lane] = uint(min(uint(place29[block_lane]), uint(place29[block_lane + h])));
+                    }
+                    threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                  }
+                } else {
+                  {
+                    threadgroup uchar *ended = shared + 16;
+                    uint elected = 0;
+                    while ((ended[elected] & 1) != 0) elected++;
+                    threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                    if (block_lane == elected) {
+                      for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
+                      for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
+                        for (uint i = 0; i < h && i + h < block_lanes; i++) {
+                          bool has_left = (ended[i] & 2) == 0, has_right = (ended[i + h] & 2) == 0;
+                          if (has_left && has_right) {
+                            place29[i] = uint(min(uint(place29[i]), uint(place29[i + h])));
+                          } else if (has_left || has_right) {
+                            place29[i] = has_left ? place29[i] : place29[i + h];
+                          }
+                          ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
+                        }
+                      }
+                    }
                   }
                   threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
                 }
-              } else {
-                threadgroup uchar *ended = shared + 16;
-                uint elected = 0;
-                while ((ended[elected] & 1) != 0) elected++;
-                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-                if (block_lane == elected) {
-                  for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
-                  for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
-                    for (uint i = 0; i < h && i + h < block_lanes; i++) {
-                      bool has_left = (ended[i] & 2) == 0, has_right = (ended[i + h] & 2) == 0;
-                      if (has_left && has_right) {
-                        place[i] = uint(min(uint(place[i]), uint(place[i + h])));
-                      } else if (has_left || has_right) {
-                        place[i] = has_left ? place[i] : place[i + h];
-                      }
-                      ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
-                    }
-                  }
-                }
+                v29 = place29[0];
                 threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
               }
-              v29 = place[0];
-              threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
             }
             v31 = block_lane == 0u;
             if (v31) {

@@ -32,7 +32,7 @@ kernel void hg_column_sum(constant hg_column_sum_arguments &a [[buffer(0)]], uin
   bool v11;
   uint s2 = (uint(a.s2));
   uint s3 = (uint(a.s3));
-  ulong lane = (ulong(group) + a.first) * 256ul + block_lane;
+  ulong lane = (ulong(group) + a.first) * 256 + block_lane;
   if (lane >= a.lanes) return;
   ulong steps = a.step_limit;
   uint go = 0;
@@ -50,56 +50,74 @@ kernel void hg_column_sum(constant hg_column_sum_arguments &a [[buffer(0)]], uin
         v13 = v8 + s3;
         v15 = s3 + v13;
         v18 = s3 + v15;
-        v14 = 0;
         {
-          ulong i = ulong(v13), n = a.n0, e = i + 0x0ul;
-          if (e >= n) {
-            if (fault == 0) {
-              fault = 1;
-              fault_index = i;
-              fault_extent = n;
-            }
+          ulong i0 = ulong(v13);
+          ulong i1 = ulong(v15);
+          ulong i2 = ulong(v8);
+          ulong i3 = ulong(v18);
+          bool fits = true;
+          uint most0 = max(v13, v15);
+          most0 = max(most0, v8);
+          most0 = max(most0, v18);
+          fits = fits && ulong(most0) < a.n0;
+          if (fits) {
+            v14 = *(device const uint *)(a.p0 + i0 * 4);
+            v16 = *(device const uint *)(a.p0 + i1 * 4);
+            v17 = *(device const uint *)(a.p0 + i2 * 4);
+            v19 = *(device const uint *)(a.p0 + i3 * 4);
           } else {
-            v14 = *(device const uint *)(a.p0 + e * 4);
-          }
-        }
-        v16 = 0;
-        {
-          ulong i = ulong(v15), n = a.n0, e = i + 0x0ul;
-          if (e >= n) {
-            if (fault == 0) {
-              fault = 2;
-              fault_index = i;
-              fault_extent = n;
+            v14 = 0;
+            {
+              ulong i = ulong(v13), n = a.n0, e = i + 0x0ul;
+              if (e >= n) {
+                if (fault == 0) {
+                  fault = 1;
+                  fault_index = i;
+                  fault_extent = n;
+                }
+              } else {
+                v14 = *(device const uint *)(a.p0 + e * 4);
+              }
             }
-          } else {
-            v16 = *(device const uint *)(a.p0 + e * 4);
-          }
-        }
-        v17 = 0;
-        {
-          ulong i = ulong(v8), n = a.n0, e = i + 0x0ul;
-          if (e >= n) {
-            if (fault == 0) {
-              fault = 3;
-              fault_index = i;
-              fault_extent = n;
+            v16 = 0;
+            {
+              ulong i = ulong(v15), n = a.n0, e = i + 0x0ul;
+              if (e >= n) {
+                if (fault == 0) {
+                  fault = 2;
+                  fault_index = i;
+                  fault_extent = n;
+                }
+              } else {
+                v16 = *(device const uint *)(a.p0 + e * 4);
+              }
             }
-          } else {
-            v17 = *(device const uint *)(a.p0 + e * 4);
-          }
-        }
-        v19 = 0;
-        {
-          ulong i = ulong(v18), n = a.n0, e = i + 0x0ul;
-          if (e >= n) {
-            if (fault == 0) {
-              fault = 4;
-              fault_index = i;
-              fault_extent = n;
+            v17 = 0;
+            {
+              ulong i = ulong(v8), n = a.n0, e = i + 0x0ul;
+              if (e >= n) {
+                if (fault == 0) {
+                  fault = 3;
+                  fault_index = i;
+                  fault_extent = n;
+                }
+              } else {
+                v17 = *(device const uint *)(a.p0 + e * 4);
+              }
             }
-          } else {
-            v19 = *(device const uint *)(a.p0 + e * 4);
+            v19 = 0;
+            {
+              ulong i = ulong(v18), n = a.n0, e = i + 0x0ul;
+              if (e >= n) {
+                if (fault == 0) {
+                  fault = 4;
+                  fault_index = i;
+                  fault_extent = n;
+                }
+              } else {
+                v19 = *(device const uint *)(a.p0 + e * 4);
+              }
+            }
           }
         }
         v20 = add_f32(v4, v14);

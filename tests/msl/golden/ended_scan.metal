@@ -21,7 +21,7 @@ constant ulong hg_ended_scan_sites[] = {
 // lanes may end before others of their block
 kernel void hg_ended_scan(constant hg_ended_scan_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  threadgroup ulong shared_words[42];
+  threadgroup uint4 shared_words[41];
   threadgroup uchar *shared = (threadgroup uchar *)shared_words;
   uint fault = 0;
   ulong fault_index = 0, fault_extent = 0;
@@ -66,41 +66,117 @@ kernel void hg_ended_scan(constant hg_ended_scan_arguments &a [[buffer(0)]], uin
       break;
     } else {
       {
-        threadgroup uint *place = (threadgroup uint *)(shared + 80);
-        place[block_lane] = v1;
-        threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-        if (*(threadgroup uint *)(shared + 0) == 0) {
-          for (uint s = 1; s < block_lanes; s <<= 1) {
-            uint own = place[block_lane], left = block_lane >= s ? place[block_lane - s] : 0;
-            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-            if (block_lane >= s) {
-              place[block_lane] = (left + own);
+        uint own4 = 0;
+        threadgroup uint *place4 = (threadgroup uint *)(shared + 144);
+        threadgroup uint *second4 = (threadgroup uint *)(shared + 400);
+        bool careful = true;
+        do {
+          own4 = v1;
+          if (block_lane % 32 >= 31) place4[block_lane - 31] = own4;
+          {
+            uint left = simd_shuffle_up(own4, ushort(1));
+            if (block_lane % 32 >= 1) {
+              own4 = (left + own4);
             }
-            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
           }
-        } else {
-          threadgroup uchar *ended = shared + 16;
-          uint elected = 0;
-          while ((ended[elected] & 1) != 0) elected++;
+          if (block_lane % 32 >= 30) place4[block_lane - 29] = own4;
+          {
+            uint left = simd_shuffle_up(own4, ushort(2));
+            if (block_lane % 32 >= 2) {
+              own4 = (left + own4);
+            }
+          }
+          if (block_lane % 32 >= 28) place4[block_lane - 25] = own4;
+          {
+            uint left = simd_shuffle_up(own4, ushort(4));
+            if (block_lane % 32 >= 4) {
+              own4 = (left + own4);
+            }
+          }
+          if (block_lane % 32 >= 24) place4[block_lane - 17] = own4;
+          {
+            uint left = simd_shuffle_up(own4, ushort(8));
+            if (block_lane % 32 >= 8) {
+              own4 = (left + own4);
+            }
+          }
+          if (block_lane % 32 >= 16) place4[block_lane - 1] = own4;
           threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-          if (block_lane == elected) {
-            for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
-            for (uint s = 1; s < block_lanes; s <<= 1) {
-              for (uint i = block_lanes - 1; i >= s; i--) {
-                bool has_left = (ended[i - s] & 2) == 0, has_right = (ended[i] & 2) == 0;
-                if (has_left && has_right) {
-                  place[i] = (place[i - s] + place[i]);
-                } else if (has_left || has_right) {
-                  place[i] = has_left ? place[i - s] : place[i];
+          if (*(threadgroup uint *)(shared + 0) != 0) break;
+          own4 = v1;
+          {
+            uint left = simd_shuffle_up(own4, ushort(1));
+            if (block_lane >= 32 && block_lane % 32 < 1) left = place4[block_lane - 32];
+            if (block_lane >= 1) {
+              own4 = (left + own4);
+            }
+          }
+          {
+            uint left = simd_shuffle_up(own4, ushort(2));
+            if (block_lane >= 32 && block_lane % 32 < 2) left = place4[block_lane - 31];
+            if (block_lane >= 2) {
+              own4 = (left + own4);
+            }
+          }
+          {
+            uint left = simd_shuffle_up(own4, ushort(4));
+            if (block_lane >= 32 && block_lane % 32 < 4) left = place4[block_lane - 29];
+            if (block_lane >= 4) {
+              own4 = (left + own4);
+            }
+          }
+          {
+            uint left = simd_shuffle_up(own4, ushort(8));
+            if (block_lane >= 32 && block_lane % 32 < 8) left = place4[block_lane - 25];
+            if (block_lane >= 8) {
+              own4 = (left + own4);
+            }
+          }
+          {
+            uint left = simd_shuffle_up(own4, ushort(16));
+            if (block_lane >= 32 && block_lane % 32 < 16) left = place4[block_lane - 17];
+            if (block_lane >= 16) {
+              own4 = (left + own4);
+            }
+          }
+          second4[block_lane] = own4;
+          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+          uint row4_0 = block_lane >= 1 ? second4[block_lane - 1] : 0u;
+          uint alone4 = row4_0;
+          uint row4_1 = block_lane >= 33 ? second4[block_lane - 33] : 0u;
+          row4_0 = (row4_1 + row4_0);
+          v4 = block_lane > 1 ? row4_0 : alone4;
+          if (block_lane == 0) v4 = 0;
+          careful = false;
+        } while (false);
+        if (careful) {
+          own4 = v1;
+          place4[block_lane] = own4;
+          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+          {
+            threadgroup uchar *ended = shared + 16;
+            uint elected = 0;
+            while ((ended[elected] & 1) != 0) elected++;
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            if (block_lane == elected) {
+              for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
+              for (uint s = 1; s < block_lanes; s <<= 1) {
+                for (uint i = block_lanes - 1; i >= s; i--) {
+                  bool has_left = (ended[i - s] & 2) == 0, has_right = (ended[i] & 2) == 0;
+                  if (has_left && has_right) {
+                    place4[i] = (place4[i - s] + place4[i]);
+                  } else if (has_left || has_right) {
+                    place4[i] = has_left ? place4[i - s] : place4[i];
+                  }
+                  ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
                 }
-                ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
               }
             }
           }
           threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+          v4 = block_lane > 0 && (shared[16 + block_lane - 1] & 2) == 0 ? place4[block_lane - 1] : 0;
+          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
         }
-        v4 = block_lane > 0 && (shared[16 + block_lane - 1] & 2) == 0 ? place[block_lane - 1] : 0;
-        threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
       }
       {
         ulong i = lane, n = a.n1, e = i + 0x0ul;

@@ -22,7 +22,7 @@ constant ulong hg_histogram_sites[] = {
 // lanes may end before others of their block
 kernel void hg_histogram(constant hg_histogram_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  threadgroup ulong shared_words[128];
+  threadgroup uint4 shared_words[64];
   threadgroup uchar *shared = (threadgroup uchar *)shared_words;
   uint fault = 0;
   ulong fault_index = 0, fault_extent = 0;

@@ -25,7 +25,7 @@ constant ulong hg_loop_sites[] = {
 // lanes may end before others of their block
 kernel void hg_loop(constant hg_loop_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  threadgroup ulong shared_words[42];
+  threadgroup uint4 shared_words[25];
   threadgroup uchar *shared = (threadgroup uchar *)shared_words;
   uint fault = 0;
   ulong fault_index = 0, fault_extent = 0;
@@ -127,39 +127,71 @@ kernel void hg_loop(constant hg_loop_arguments &a [[buffer(0)]], uint block_lane
         }
       } else {
         {
-          threadgroup uint *place = (threadgroup uint *)(shared + 80);
-          place[block_lane] = v2;
-          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-          if (*(threadgroup uint *)(shared + 0) == 0) {
-            for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
-              if (block_lane < h && block_lane + h < block_lanes) {
-                place[block_lane] = add_f32(place[block_lane], place[block_lane + h]);
+          uint own13 = 0;
+          threadgroup uint *place13 = (threadgroup uint *)(shared + 144);
+          threadgroup uint *second13 = (threadgroup uint *)(shared + 80);
+          bool careful = true;
+          do {
+            own13 = v2;
+            if (block_lanes != 64) break;
+            place13[block_lane] = own13;
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            if (*(threadgroup uint *)(shared + 0) != 0) break;
+            {
+              uint f = block_lane / 32;
+              if (f < 1) {
+                threadgroup uint *from13 = place13 + f * 64;
+                uint row13_0 = from13[block_lane % 32 + 0];
+                uint row13_1 = from13[block_lane % 32 + 32];
+                row13_0 = add_f32(row13_0, row13_1);
+                row13_0 = add_f32(row13_0, simd_shuffle_xor(row13_0, ushort(16)));
+                row13_0 = add_f32(row13_0, simd_shuffle_xor(row13_0, ushort(8)));
+                row13_0 = add_f32(row13_0, simd_shuffle_xor(row13_0, ushort(4)));
+                row13_0 = add_f32(row13_0, simd_shuffle_xor(row13_0, ushort(2)));
+                row13_0 = add_f32(row13_0, simd_shuffle_xor(row13_0, ushort(1)));
+                if (block_lane % 32 == 0) second13[f] = row13_0;
+              }
+            }
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            v13 = second13[0];
+            careful = false;
+          } while (false);
+          if (careful) {
+            place13[block_lane] = own13;
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            if (*(threadgroup uint *)(shared + 0) == 0) {
+              for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
+                if (block_lane < h && block_lane + h < block_lanes) {
+                  place13[block_lane] = add_f32(place13[block_lane], place13[block_lane + h]);
+                }
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+              }
+            } else {
+              {
+                threadgroup uchar *ended = shared + 16;
+                uint elected = 0;
+                while ((ended[elected] & 1) != 0) elected++;
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                if (block_lane == elected) {
+                  for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
+                  for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
+                    for (uint i = 0; i < h && i + h < block_lanes; i++) {
+                      bool has_left = (ended[i] & 2) == 0, has_right = (ended[i + h] & 2) == 0;
+                      if (has_left && has_right) {
+                        place13[i] = add_f32(place13[i], place13[i + h]);
+                      } else if (has_left || has_right) {
+                        place13[i] = has_left ? place13[i] : place13[i + h];
+                      }
+                      ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
+                    }
+                  }
+                }
               }
               threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
             }
-          } else {
-            threadgroup uchar *ended = shared + 16;
-            uint elected = 0;
-            while ((ended[elected] & 1) != 0) elected++;
-            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-            if (block_lane == elected) {
-              for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
-              for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
-                for (uint i = 0; i < h && i + h < block_lanes; i++) {
-                  bool has_left = (ended[i] & 2) == 0, has_right = (ended[i + h] & 2) == 0;
-                  if (has_left && has_right) {
-                    place[i] = add_f32(place[i], place[i + h]);
-                  } else if (has_left || has_right) {
-                    place[i] = has_left ? place[i] : place[i + h];
-                  }
-                  ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
-                }
-              }
-            }
+            v13 = place13[0];
             threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
           }
-          v13 = place[0];
-          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
         }
         {
           ulong i = lane, n = a.n1, e = i + 0x1000ul;

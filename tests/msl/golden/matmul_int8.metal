@@ -30,7 +30,7 @@ constant ulong hg_matmul_int8_sites[] = {
 // lanes may end before others of their block
 kernel void hg_matmul_int8(constant hg_matmul_int8_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  threadgroup ulong shared_words[264];
+  threadgroup uint4 shared_words[132];
   threadgroup uchar *shared = (threadgroup uchar *)shared_words;
   uint fault = 0;
   ulong fault_index = 0, fault_extent = 0;

@@ -23,7 +23,7 @@ constant ulong hg_prefix_sum_sites[] = {
 // lanes may end before others of their block
 kernel void hg_prefix_sum(constant hg_prefix_sum_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  threadgroup ulong shared_words[162];
+  threadgroup uint4 shared_words[149];
   threadgroup uchar *shared = (threadgroup uchar *)shared_words;
   uint fault = 0;
   ulong fault_index = 0, fault_extent = 0;
@@ -79,76 +79,207 @@ kernel void hg_prefix_sum(constant hg_prefix_sum_arguments &a [[buffer(0)]], uin
           }
         } while (false);
         {
-          threadgroup uint *place = (threadgroup uint *)(shared + 272);
-          place[block_lane] = v12;
-          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-          if (*(threadgroup uint *)(shared + 0) == 0) {
-            for (uint s = 1; s < block_lanes; s <<= 1) {
-              uint own = place[block_lane], left = block_lane >= s ? place[block_lane - s] : 0;
-              threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-              if (block_lane >= s) {
-                place[block_lane] = (left + own);
+          uint own13 = 0;
+          threadgroup uint *place13 = (threadgroup uint *)(shared + 336);
+          threadgroup uint *second13 = (threadgroup uint *)(shared + 1360);
+          bool careful = true;
+          do {
+            own13 = v12;
+            if (block_lane % 32 >= 31) place13[block_lane - 31] = own13;
+            {
+              uint left = simd_shuffle_up(own13, ushort(1));
+              if (block_lane % 32 >= 1) {
+                own13 = (left + own13);
               }
-              threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
             }
-          } else {
-            threadgroup uchar *ended = shared + 16;
-            uint elected = 0;
-            while ((ended[elected] & 1) != 0) elected++;
+            if (block_lane % 32 >= 30) place13[block_lane - 29] = own13;
+            {
+              uint left = simd_shuffle_up(own13, ushort(2));
+              if (block_lane % 32 >= 2) {
+                own13 = (left + own13);
+              }
+            }
+            if (block_lane % 32 >= 28) place13[block_lane - 25] = own13;
+            {
+              uint left = simd_shuffle_up(own13, ushort(4));
+              if (block_lane % 32 >= 4) {
+                own13 = (left + own13);
+              }
+            }
+            if (block_lane % 32 >= 24) place13[block_lane - 17] = own13;
+            {
+              uint left = simd_shuffle_up(own13, ushort(8));
+              if (block_lane % 32 >= 8) {
+                own13 = (left + own13);
+              }
+            }
+            if (block_lane % 32 >= 16) place13[block_lane - 1] = own13;
             threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-            if (block_lane == elected) {
-              for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
-              for (uint s = 1; s < block_lanes; s <<= 1) {
-                for (uint i = block_lanes - 1; i >= s; i--) {
-                  bool has_left = (ended[i - s] & 2) == 0, has_right = (ended[i] & 2) == 0;
-                  if (has_left && has_right) {
-                    place[i] = (place[i - s] + place[i]);
-                  } else if (has_left || has_right) {
-                    place[i] = has_left ? place[i - s] : place[i];
+            if (*(threadgroup uint *)(shared + 0) != 0) break;
+            own13 = v12;
+            {
+              uint left = simd_shuffle_up(own13, ushort(1));
+              if (block_lane >= 32 && block_lane % 32 < 1) left = place13[block_lane - 32];
+              if (block_lane >= 1) {
+                own13 = (left + own13);
+              }
+            }
+            {
+              uint left = simd_shuffle_up(own13, ushort(2));
+              if (block_lane >= 32 && block_lane % 32 < 2) left = place13[block_lane - 31];
+              if (block_lane >= 2) {
+                own13 = (left + own13);
+              }
+            }
+            {
+              uint left = simd_shuffle_up(own13, ushort(4));
+              if (block_lane >= 32 && block_lane % 32 < 4) left = place13[block_lane - 29];
+              if (block_lane >= 4) {
+                own13 = (left + own13);
+              }
+            }
+            {
+              uint left = simd_shuffle_up(own13, ushort(8));
+              if (block_lane >= 32 && block_lane % 32 < 8) left = place13[block_lane - 25];
+              if (block_lane >= 8) {
+                own13 = (left + own13);
+              }
+            }
+            {
+              uint left = simd_shuffle_up(own13, ushort(16));
+              if (block_lane >= 32 && block_lane % 32 < 16) left = place13[block_lane - 17];
+              if (block_lane >= 16) {
+                own13 = (left + own13);
+              }
+            }
+            second13[block_lane] = own13;
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            uint row13_0 = own13;
+            uint alone13 = row13_0;
+            uint row13_1 = block_lane >= 32 ? second13[block_lane - 32] : 0u;
+            row13_0 = (row13_1 + row13_0);
+            uint row13_2 = block_lane >= 64 ? second13[block_lane - 64] : 0u;
+            uint row13_3 = block_lane >= 96 ? second13[block_lane - 96] : 0u;
+            row13_2 = (row13_3 + row13_2);
+            row13_0 = (row13_2 + row13_0);
+            uint row13_4 = block_lane >= 128 ? second13[block_lane - 128] : 0u;
+            uint row13_5 = block_lane >= 160 ? second13[block_lane - 160] : 0u;
+            row13_4 = (row13_5 + row13_4);
+            uint row13_6 = block_lane >= 192 ? second13[block_lane - 192] : 0u;
+            uint row13_7 = block_lane >= 224 ? second13[block_lane - 224] : 0u;
+            row13_6 = (row13_7 + row13_6);
+            row13_4 = (row13_6 + row13_4);
+            row13_0 = (row13_4 + row13_0);
+            v13 = block_lane > 0 ? row13_0 : alone13;
+            careful = false;
+          } while (false);
+          if (careful) {
+            own13 = v12;
+            place13[block_lane] = own13;
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            {
+              threadgroup uchar *ended = shared + 16;
+              uint elected = 0;
+              while ((ended[elected] & 1) != 0) elected++;
+              threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+              if (block_lane == elected) {
+                for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
+                for (uint s = 1; s < block_lanes; s <<= 1) {
+                  for (uint i = block_lanes - 1; i >= s; i--) {
+                    bool has_left = (ended[i - s] & 2) == 0, has_right = (ended[i] & 2) == 0;
+                    if (has_left && has_right) {
+                      place13[i] = (place13[i - s] + place13[i]);
+                    } else if (has_left || has_right) {
+                      place13[i] = has_left ? place13[i - s] : place13[i];
+                    }
+                    ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
                   }
-                  ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
                 }
               }
             }
             threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            v13 = place13[block_lane];
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
           }
-          v13 = place[block_lane];
-          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
         }
         {
-          threadgroup uint *place = (threadgroup uint *)(shared + 272);
-          place[block_lane] = v12;
-          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-          if (*(threadgroup uint *)(shared + 0) == 0) {
-            for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
-              if (block_lane < h && block_lane + h < block_lanes) {
-                place[block_lane] = (place[block_lane] + place[block_lane + h]);
+          uint own14 = 0;
+          threadgroup uint *place14 = (threadgroup uint *)(shared + 336);
+          threadgroup uint *second14 = (threadgroup uint *)(shared + 272);
+          bool careful = true;
+          do {
+            own14 = v12;
+            if (block_lanes != 256) break;
+            place14[block_lane] = own14;
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            if (*(threadgroup uint *)(shared + 0) != 0) break;
+            {
+              uint f = block_lane / 32;
+              if (f < 1) {
+                threadgroup uint *from14 = place14 + f * 256;
+                uint row14_0 = from14[block_lane % 32 + 0];
+                uint row14_4 = from14[block_lane % 32 + 128];
+                row14_0 = (row14_0 + row14_4);
+                uint row14_2 = from14[block_lane % 32 + 64];
+                uint row14_6 = from14[block_lane % 32 + 192];
+                row14_2 = (row14_2 + row14_6);
+                row14_0 = (row14_0 + row14_2);
+                uint row14_1 = from14[block_lane % 32 + 32];
+                uint row14_5 = from14[block_lane % 32 + 160];
+                row14_1 = (row14_1 + row14_5);
+                uint row14_3 = from14[block_lane % 32 + 96];
+                uint row14_7 = from14[block_lane % 32 + 224];
+                row14_3 = (row14_3 + row14_7);
+                row14_1 = (row14_1 + row14_3);
+                row14_0 = (row14_0 + row14_1);
+                row14_0 = (row14_0 + simd_shuffle_xor(row14_0, ushort(16)));
+                row14_0 = (row14_0 + simd_shuffle_xor(row14_0, ushort(8)));
+                row14_0 = (row14_0 + simd_shuffle_xor(row14_0, ushort(4)));
+                row14_0 = (row14_0 + simd_shuffle_xor(row14_0, ushort(2)));
+                row14_0 = (row14_0 + simd_shuffle_xor(row14_0, ushort(1)));
+                if (block_lane % 32 == 0) second14[f] = row14_0;
+              }
+            }
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            v14 = second14[0];
+            careful = false;
+          } while (false);
+          if (careful) {
+            place14[block_lane] = own14;
+            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+            if (*(threadgroup uint *)(shared + 0) == 0) {
+              for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
+                if (block_lane < h && block_lane + h < block_lanes) {
+                  place14[block_lane] = (place14[block_lane] + place14[block_lane + h]);
+                }
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+              }
+            } else {
+              {
+                threadgroup uchar *ended = shared + 16;
+                uint elected = 0;
+                while ((ended[elected] & 1) != 0) elected++;
+                threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+                if (block_lane == elected) {
+                  for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
+                  for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
+                    for (uint i = 0; i < h && i + h < block_lanes; i++) {
+                      bool has_left = (ended[i] & 2) == 0, has_right = (ended[i + h] & 2) == 0;
+                      if (has_left && has_right) {
+                        place14[i] = (place14[i] + place14[i + h]);
+                      } else if (has_left || has_right) {
+                        place14[i] = has_left ? place14[i] : place14[i + h];
+                      }
+                      ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
+                    }
+                  }
+                }
               }
               threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
             }
-          } else {
-            threadgroup uchar *ended = shared + 16;
-            uint elected = 0;
-            while ((ended[elected] & 1) != 0) elected++;
-            threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
-            if (block_lane == elected) {
-              for (uint i = 0; i < block_lanes; i++) ended[i] = uchar(ended[i] != 0 ? 3 : 0);
-              for (uint h = half_of(block_lanes); h > 0; h >>= 1) {
-                for (uint i = 0; i < h && i + h < block_lanes; i++) {
-                  bool has_left = (ended[i] & 2) == 0, has_right = (ended[i + h] & 2) == 0;
-                  if (has_left && has_right) {
-                    place[i] = (place[i] + place[i + h]);
-                  } else if (has_left || has_right) {
-                    place[i] = has_left ? place[i] : place[i + h];
-                  }
-                  ended[i] = uchar((ended[i] & 1) | (has_left || has_right ? 0 : 2));
-                }
-              }
-            }
+            v14 = place14[0];
             threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
           }
-          v14 = place[0];
-          threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
         }
         v15 = v4 + v14;
         v17 = v5 + 256u;

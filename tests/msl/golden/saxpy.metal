@@ -13,63 +13,57 @@ struct hg_saxpy_arguments {
   ulong s2;
 };
 
-constant ulong hg_saxpy_sites[] = {
-  0x1ul, 0x100000001ul, 0x800000000ul, 0x0ul,
-  0x1ul, 0x0ul, 0x800000000ul, 0x0ul,
-  0x1ul, 0x100000004ul, 0x800000000ul, 0x0ul,
-};
-
 kernel void hg_saxpy(constant hg_saxpy_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  uint fault = 0;
-  ulong fault_index = 0, fault_extent = 0;
+  uint4 w0 = uint4(0);
+  uint e0[4];
+  uint4 w1 = uint4(0);
+  uint e1[4];
+  uint4 w2 = uint4(0);
+  uint e2[4];
   uint v1, v2, v4;
   uint s2 = (uint(a.s2));
-  ulong lane = (ulong(group) + a.first) * 256ul + block_lane;
-  if (lane >= a.lanes) return;
-  uint go = 0;
-  do {
-    v1 = 0;
-    {
-      ulong i = lane, n = a.n1, e = i + 0x0ul;
-      if (e >= n) {
-        if (fault == 0) {
-          fault = 1;
-          fault_index = i;
-          fault_extent = n;
-        }
-      } else {
-        v1 = *(device const uint *)(a.p1 + e * 4);
-      }
-    }
-    v2 = 0;
-    {
-      ulong i = lane, n = a.n0, e = i + 0x0ul;
-      if (e >= n) {
-        if (fault == 0) {
-          fault = 2;
-          fault_index = i;
-          fault_extent = n;
-        }
-      } else {
-        v2 = *(device const uint *)(a.p0 + e * 4);
-      }
-    }
-    v4 = fma_f32(v2, s2, v1);
-    {
-      ulong i = lane, n = a.n1, e = i + 0x0ul;
-      if (e >= n) {
-        if (fault == 0) {
-          fault = 3;
-          fault_index = i;
-          fault_extent = n;
-        }
-      } else {
-        *(device uint *)(a.p1 + e * 4) = uint(v4);
-      }
-    }
-    break;
-  } while (false);
-  if (fault != 0) keep_fault(a.fault_record, a.fault_flag, lane, fault_index, fault_extent, hg_saxpy_sites + 4 * (fault - 1));
+  uint block_lanes = 512;
+  ulong base = ulong(group) * block_lanes + a.first_lane, first = base + block_lane * 4;
+  bool whole = first < a.whole_lanes;
+  if (!whole) {
+    if (base < a.whole_lanes) return;
+    first = a.whole_lanes + block_lane;
+    if (first >= a.lanes) return;
+  }
+  if (whole) {
+    w0 = *(device const uint4 *)(a.p1 + first * 4);
+    w1 = *(device const uint4 *)(a.p0 + first * 4);
+  } else {
+    w0.x = *(device const uint *)(a.p1 + first * 4);
+    w1.x = *(device const uint *)(a.p0 + first * 4);
+  }
+  e0[0] = w0.x;
+  e0[1] = w0.y;
+  e0[2] = w0.z;
+  e0[3] = w0.w;
+  e1[0] = w1.x;
+  e1[1] = w1.y;
+  e1[2] = w1.z;
+  e1[3] = w1.w;
+  for (uint k = 0; k < 4; k++) {
+    uint go = 0;
+    do {
+      v1 = e0[k];
+      v2 = e1[k];
+      v4 = fma_f32(v2, s2, v1);
+      e2[k] = v4;
+      break;
+    } while (false);
+  }
+  w2.x = e2[0];
+  w2.y = e2[1];
+  w2.z = e2[2];
+  w2.w = e2[3];
+  if (whole) {
+    *(device uint4 *)(a.p1 + first * 4) = w2;
+  } else {
+    *(device uint *)(a.p1 + first * 4) = uint(w2.x);
+  }
 }
 

@@ -33,7 +33,7 @@ constant ulong hg_stencil3x3_sites[] = {
 
 kernel void hg_stencil3x3(constant hg_stencil3x3_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  threadgroup ulong shared_words[162];
+  threadgroup uint4 shared_words[81];
   threadgroup uchar *shared = (threadgroup uchar *)shared_words;
   uint fault = 0;
   ulong fault_index = 0, fault_extent = 0;

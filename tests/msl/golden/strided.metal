@@ -31,7 +31,7 @@ kernel void hg_strided(constant hg_strided_arguments &a [[buffer(0)]], uint bloc
   bool v14;
   uint s2 = (uint(a.s2));
   uint s3 = (uint(a.s3));
-  ulong lane = (ulong(group) + a.first) * 256ul + block_lane;
+  ulong lane = (ulong(group) + a.first) * 256 + block_lane;
   if (lane >= a.lanes) return;
   uint go = 0;
   do {
@@ -40,56 +40,70 @@ kernel void hg_strided(constant hg_strided_arguments &a [[buffer(0)]], uint bloc
     v5 = 0u;
     v6 = s2;
     while (true) {
-      v7 = 0;
       {
-        ulong i = ulong(v4), n = a.n0, e = i + 0x2ul;
-        if (e >= n) {
-          if (fault == 0) {
-            fault = 1;
-            fault_index = i;
-            fault_extent = n;
-          }
+        ulong i0 = ulong(v4);
+        bool fits = true;
+        fits = fits && i0 + 0x3ul < a.n0;
+        fits = fits && ((ulong(a.p0) + i0 * 4) & 15) == 0;
+        if (fits) {
+          uint4 q9 = *(device const uint4 *)(a.p0 + i0 * 4);
+          v9 = q9.x;
+          v10 = q9.y;
+          v7 = q9.z;
+          v8 = q9.w;
         } else {
-          v7 = *(device const uint *)(a.p0 + e * 4);
-        }
-      }
-      v8 = 0;
-      {
-        ulong i = ulong(v4), n = a.n0, e = i + 0x3ul;
-        if (e >= n) {
-          if (fault == 0) {
-            fault = 2;
-            fault_index = i;
-            fault_extent = n;
+          v7 = 0;
+          {
+            ulong i = ulong(v4), n = a.n0, e = i + 0x2ul;
+            if (e >= n) {
+              if (fault == 0) {
+                fault = 1;
+                fault_index = i;
+                fault_extent = n;
+              }
+            } else {
+              v7 = *(device const uint *)(a.p0 + e * 4);
+            }
           }
-        } else {
-          v8 = *(device const uint *)(a.p0 + e * 4);
-        }
-      }
-      v9 = 0;
-      {
-        ulong i = ulong(v4), n = a.n0, e = i + 0x0ul;
-        if (e >= n) {
-          if (fault == 0) {
-            fault = 3;
-            fault_index = i;
-            fault_extent = n;
+          v8 = 0;
+          {
+            ulong i = ulong(v4), n = a.n0, e = i + 0x3ul;
+            if (e >= n) {
+              if (fault == 0) {
+                fault = 2;
+                fault_index = i;
+                fault_extent = n;
+              }
+            } else {
+              v8 = *(device const uint *)(a.p0 + e * 4);
+            }
           }
-        } else {
-          v9 = *(device const uint *)(a.p0 + e * 4);
-        }
-      }
-      v10 = 0;
-      {
-        ulong i = ulong(v4), n = a.n0, e = i + 0x1ul;
-        if (e >= n) {
-          if (fault == 0) {
-            fault = 4;
-            fault_index = i;
-            fault_extent = n;
+          v9 = 0;
+          {
+            ulong i = ulong(v4), n = a.n0, e = i + 0x0ul;
+            if (e >= n) {
+              if (fault == 0) {
+                fault = 3;
+                fault_index = i;
+                fault_extent = n;
+              }
+            } else {
+              v9 = *(device const uint *)(a.p0 + e * 4);
+            }
           }
-        } else {
-          v10 = *(device const uint *)(a.p0 + e * 4);
+          v10 = 0;
+          {
+            ulong i = ulong(v4), n = a.n0, e = i + 0x1ul;
+            if (e >= n) {
+              if (fault == 0) {
+                fault = 4;
+                fault_index = i;
+                fault_extent = n;
+              }
+            } else {
+              v10 = *(device const uint *)(a.p0 + e * 4);
+            }
+          }
         }
       }
       v17 = add_f32(v9, v10);

@@ -21,7 +21,7 @@ constant ulong hg_transpose_sites[] = {
 
 kernel void hg_transpose(constant hg_transpose_arguments &a [[buffer(0)]], uint block_lane [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  threadgroup ulong shared_words[136];
+  threadgroup uint4 shared_words[68];
   threadgroup uchar *shared = (threadgroup uchar *)shared_words;
   uint fault = 0;
   ulong fault_index = 0, fault_extent = 0;

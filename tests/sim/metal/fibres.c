@@ -11,13 +11,16 @@
 #include <sys/mman.h>
 
 enum { STACK_BYTES = 64 << 10, ALTERNATE_BYTES = 64 << 10, PAGE_BYTES = 4096, POISON = 0xc7 };
-enum { READY, WAITS, DONE };
+enum { READY, WAITS, EXCHANGES, DONE };
 enum { FORWARD, REVERSE, RANDOM, ALL_IN_TURN };
 
 typedef struct fibre {
   void *stack_pointer;
-  const void *site; /* the barrier that it waits at */
+  const void *site; /* the barrier that it waits at, or the exchange of its simdgroup */
   int state;
+  uint32_t given[2], turn; /* what it gives in exchanges, in turns: some threads give to the next before others have got
+                              what this one gives */
+  uint32_t there;          /* which threads of the simdgroup are part of its exchange */
   sim_place place;
 } fibre;
 
@@ -57,6 +60,21 @@ static void barrier(const void *site) {
   sim_switch(&f->stack_pointer, m->stack_pointer);
 }
 
+/* What thread `lane` of the simdgroup gives, once all of it are there: noise if it is none of them. */
+static uint32_t exchange(const void *site, uint32_t value, uint32_t lane) {
+  fibre *f = &m->fibres[m->current];
+  uint32_t turn = f->turn, from = m->current / SIM_WIDTH * SIM_WIDTH + lane;
+  f->given[turn] = value;
+  f->state = EXCHANGES;
+  f->site = site;
+  sim_switch(&f->stack_pointer, m->stack_pointer);
+  f = &m->fibres[m->current];
+  f->turn = 1 - turn;
+  return lane < SIM_WIDTH && f->there >> lane & 1 ? m->fibres[from].given[turn] : chance();
+}
+
+static uint32_t lane(void) { return m->current % SIM_WIDTH; }
+
 static void fibre_main(void) {
   fibre *f = &m->fibres[m->current];
   m->kernel->run(m->buffers, &f->place);
@@ -72,6 +90,7 @@ static void prepare(uint32_t i) {
   top[-2] = (void *)fibre_main;
   m->fibres[i].stack_pointer = top - 8;
   m->fibres[i].state = READY;
+  m->fibres[i].turn = 0;
 }
 
 /* ---- threadgroup memory ------------------------------------------------------------------------------------------ */
@@ -91,9 +110,11 @@ struct functions {
   void (*barrier)(const void *site);
   void *(*threadgroup_memory)(unsigned long bytes);
   uint32_t (*chance)(void);
+  uint32_t (*exchange)(const void *site, uint32_t value, uint32_t lane);
+  uint32_t (*lane)(void);
 };
 extern const struct functions sim_functions;
-const struct functions sim_functions = {barrier, threadgroup_memory, chance};
+const struct functions sim_functions = {barrier, threadgroup_memory, chance, exchange, lane};
 
 /* ---- threadgroups ------------------------------------------------------------------------------------------------ */
 
@@ -113,6 +134,36 @@ static void shuffle(uint32_t count, int order) {
     m->order[i - 1] = m->order[j];
     m->order[j] = swapped;
   }
+}
+
+/* 1: those of a simdgroup that are left wait at one exchange, which is done; 0: at a barrier; -1: at several places. */
+static int meet_in_simdgroup(uint32_t first, uint32_t end) {
+  const fibre *one = NULL;
+  for (uint32_t i = first; i < end; i++) {
+    const fibre *f = &m->fibres[i];
+    if (f->state == DONE) continue;
+    if (one == NULL) one = f;
+    if (f->state != one->state || (f->state == EXCHANGES && f->site != one->site)) return -1;
+  }
+  if (one == NULL || one->state != EXCHANGES) return 0;
+  uint32_t there = 0;
+  for (uint32_t i = first; i < end; i++) there |= (uint32_t)(m->fibres[i].state == EXCHANGES) << (i - first);
+  for (uint32_t i = first; i < end; i++) {
+    m->fibres[i].there = there;
+    if (m->fibres[i].state == EXCHANGES) m->fibres[i].state = READY;
+  }
+  return 1;
+}
+
+/* 1: some simdgroups have exchanged values and go on, while others wait at a barrier. */
+static int meet_in_simdgroups(uint32_t count) {
+  int some = 0;
+  for (uint32_t i = 0; i < count; i += SIM_WIDTH) {
+    int met = meet_in_simdgroup(i, i + SIM_WIDTH < count ? i + SIM_WIDTH : count);
+    if (met < 0) return -1;
+    some |= met;
+  }
+  return some;
 }
 
 static const char *meet(uint32_t count) {
@@ -142,7 +193,9 @@ static const char *run_fibres(uint32_t count, int order) {
       if (m->fibres[m->current].state == READY) sim_switch(&m->stack_pointer, m->fibres[m->current].stack_pointer);
       done += m->fibres[m->current].state == DONE;
     }
-    const char *wrong = done < count ? meet(count) : NULL;
+    int met = done < count ? meet_in_simdgroups(count) : 1;
+    if (met < 0) return "threads of a simdgroup wait at different places";
+    const char *wrong = met == 0 ? meet(count) : NULL;
     if (wrong != NULL) return wrong;
   }
   return NULL;

@@ -129,7 +129,7 @@ static const char *translate_array(translator *t, const char *p) {
   char type[32], name[64];
   unsigned long count = 0;
   int length = 0;
-  if (sscanf(p, "threadgroup %31[a-z_] %63[A-Za-z0-9_][%lu];%n", type, name, &count, &length) != 3 || length == 0)
+  if (sscanf(p, "threadgroup %31[a-z_0-9] %63[A-Za-z0-9_][%lu];%n", type, name, &count, &length) != 3 || length == 0)
     return NULL;
   put(&t->out, "threadgroup %s *%s = (threadgroup %s *)msl_runtime->threadgroup_memory(%lu * sizeof(%s));", type, name,
       type, count, type);
@@ -145,6 +145,7 @@ static const char *translate_word(translator *t, const char *p, int at_start) {
   if (at_start && k != NULL && length == 11 && strncmp(p, "threadgroup", 11) == 0) next = translate_array(t, p);
   if (next != NULL) return next;
   if (k != NULL && length == 19 && strncmp(p, "threadgroup_barrier", 19) == 0) k->has_barriers = 1;
+  if (k != NULL && length >= 12 && strncmp(p, "simd_shuffle", 12) == 0) k->has_barriers = 1;
   put_bytes(&t->out, p, length);
   return end;
 }

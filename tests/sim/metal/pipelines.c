@@ -193,7 +193,9 @@ static int is_held(const archive *a, uint64_t number) {
 
 static void pipeline_dealloc(void *o) { sim_release(((sim_pipeline *)o)->library); }
 static sim_unsigned pipeline_threads(sim_pipeline *p, sim_selector s) { return (void)s, p->most_threads; }
-static const sim_method pipeline_methods[] = {{"maxTotalThreadsPerThreadgroup", (void *)pipeline_threads, "Q@:"},
+static sim_unsigned pipeline_width(sim_pipeline *p, sim_selector s) { return (void)p, (void)s, SIM_WIDTH; }
+static const sim_method pipeline_methods[] = {{"threadExecutionWidth", (void *)pipeline_width, "Q@:"},
+                                              {"maxTotalThreadsPerThreadgroup", (void *)pipeline_threads, "Q@:"},
                                               {NULL, NULL, NULL}};
 static const sim_class pipeline_class = {NULL, "MTLComputePipelineState", pipeline_methods};
 

@@ -91,7 +91,13 @@ int sim_fails(sim_failure failure);
 
 /* ---- kernels (library.c, clang.c, fibres.c) ---------------------------------------------------------------------- */
 
-enum { SIM_MOST_ARGUMENTS = 31, SIM_MOST_THREADS = 1024, SIM_THREADGROUP_BYTES = 32768, SIM_SET_BYTES = 4096 };
+enum {
+  SIM_MOST_ARGUMENTS = 31,
+  SIM_MOST_THREADS = 1024,
+  SIM_WIDTH = 32, /* of a simdgroup */
+  SIM_THREADGROUP_BYTES = 32768,
+  SIM_SET_BYTES = 4096
+};
 
 typedef struct sim_place {
   uint32_t thread, group, position, threads;

@@ -93,47 +93,6 @@ static void put_variables_of(msl *m, const char *word) {
   if (in_line > 0) hg_msl_head(m, ";\n");
 }
 
-/* ---- where a lane is --------------------------------------------------------------------------------------------- */
-
-static void take_apart(msl *m, const char *number, const char *to, const char *x, const char *y) {
-  hg_msl_line(m, "ulong %s_x = %s %% %s, %s_y = %s / %s %% %s, %s_z = %s / %s / %s;", to, number, x, to, number, x, y,
-              to, number, x, y);
-}
-
-/* Lanes of a tile: threads behind the last lane have none. */
-static void find_lane(msl *m) {
-  hg_msl_line(m, "ulong lane = (ulong(group) + a.first) * %uul + block_lane;", (unsigned)m->plan->info.threads);
-  hg_msl_line(m, "if (lane >= a.lanes) return;");
-}
-
-/* A block of the program. */
-static void find_block(msl *m) {
-  hg_msl_line(m,
-              "ulong block = ulong(group) + a.first, size = ulong(a.block_size_x) * a.block_size_y * a.block_size_z;");
-  hg_msl_line(m, "uint block_lanes = uint(min(a.is_flat != 0 ? a.lanes - block * size : size, size));");
-  take_apart(m, "block_lane", "thread", "a.block_size_x", "a.block_size_y");
-  take_apart(m, "block", "block", "a.grid_x", "a.grid_y");
-  for (int d = 0; d < 3; d++)
-    hg_msl_line(m, "ulong global_%c = block_%c * a.block_size_%c + thread_%c;", "xyz"[d], "xyz"[d], "xyz"[d], "xyz"[d]);
-  hg_msl_line(
-      m, "ulong lane = (global_z * (a.grid_y * a.block_size_y) + global_y) * (a.grid_x * a.block_size_x) + global_x;");
-}
-
-static hg_status emit_kernel_step(msl *m, const gpu_step *step) {
-  switch (step->op) {
-  case GPU_BLOCK: find_block(m); break;
-  case GPU_START_POOLS: hg_msl_start_pools(m); break;
-  case GPU_TILE: find_lane(m); break;
-  case GPU_COORDINATES: take_apart(m, "lane", "global", "a.total_x", "a.total_y"); break;
-  case GPU_CLEAR_LOCAL:
-    hg_msl_line(m, "for (uint i = 0; i < %u; i++) local[i] = 0;", (unsigned)step->number);
-    break;
-  case GPU_BODY: return hg_msl_body(m);
-  default: break; /* LANES, END_LANES: a thread has one */
-  }
-  return HG_OK;
-}
-
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
 static void put_head(msl *m, uint32_t shared_bytes) {
@@ -148,8 +107,8 @@ static void put_head(msl *m, uint32_t shared_bytes) {
       name);
   if (shared_bytes > 0)
     hg_msl_head(
-        m, "  threadgroup ulong shared_words[%u];\n  threadgroup uchar *shared = (threadgroup uchar *)shared_words;\n",
-        (unsigned)(shared_bytes + 7) / 8);
+        m, "  threadgroup uint4 shared_words[%u];\n  threadgroup uchar *shared = (threadgroup uchar *)shared_words;\n",
+        (unsigned)(shared_bytes + 15) / 16);
   if (m->plan->memory.local_bytes > 0)
     hg_msl_head(m, "  ulong local_words[%u];\n  thread uchar *local = (thread uchar *)local_words;\n",
                 (unsigned)(m->plan->memory.local_bytes + 7) / 8);
@@ -158,23 +117,27 @@ static void put_head(msl *m, uint32_t shared_bytes) {
       hg_msl_head(m, "  constant uchar *c%u = (constant uchar *)%s_c%u;\n", (unsigned)s, name, (unsigned)s);
   if (hg_gpu_library_offset(m->plan, (uint32_t)atlas_functions.symbols.count) > 0)
     hg_msl_head(m, "  constant uchar *library = (constant uchar *)%s_f;\n", name);
-  if (m->sites.count > 0) hg_msl_head(m, "  uint fault = 0;\n  ulong fault_index = 0, fault_extent = 0;\n");
+  if (m->sites.count > 0)
+    hg_msl_head(m, "  uint fault = 0;\n  ulong fault_index = 0, fault_extent = 0%s;\n",
+                m->plan->info.lanes_per_thread > 1 ? ", fault_lane = 0" : "");
+  for (size_t i = 0; i < m->plan->foreseen.count; i++) hg_msl_head(m, "  bool known%u = false;\n", (unsigned)i);
+  if (m->plan->memory.half_bytes > 0) hg_msl_head(m, "  uint half_bytes = 0;\n");
+  hg_msl_vectors_declare(m);
   put_variables_of(m, "uint");
   put_variables_of(m, "ulong");
   put_variables_of(m, "bool");
 }
 
 static hg_status write_kernel(msl *m, const hg_allocator *allocator, hg_gpu_info *info, hg_array *text) {
-  const gpu_step *steps = m->plan->kernel.data;
   info->shared_bytes = hg_msl_lay_out_places(m);
   m->depth = 1;
   put_scalars(m);
-  for (size_t i = 0; i < m->plan->kernel.count; i++) HG_TRY(emit_kernel_step(m, &steps[i]));
+  HG_TRY(hg_msl_kernel(m));
   if (m->sites.count > 0)
     hg_msl_line(m,
-                "if (fault != 0) keep_fault(a.fault_record, a.fault_flag, lane, fault_index, fault_extent, %s_sites + "
+                "if (fault != 0) keep_fault(a.fault_record, a.fault_flag, %s, fault_index, fault_extent, %s_sites + "
                 "4 * (fault - 1));",
-                m->options->name);
+                m->plan->info.lanes_per_thread > 1 ? "fault_lane" : "lane", m->options->name);
   hg_msl_put(m, "}\n\n");
   put_head(m, info->shared_bytes);
   if (m->refused != HG_OK) return m->refused;
@@ -198,10 +161,8 @@ hg_gpu_target hg_msl_target(uint32_t shared_bytes) {
 static hg_status emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
   const hg_gpu_target target = hg_msl_target(0);
-  hg_gpu_form form = options->form;
   gpu_plan plan;
-  form.flags |= HG_GPU_CHECKED;
-  hg_status status = hg_gpu_plan(program, unit, &target, &form, &plan);
+  hg_status status = hg_gpu_plan(program, unit, &target, &options->form, &plan);
   *info = plan.info;
   if (status == HG_OK) {
     msl m = {.allocator = plan.allocator, .plan = &plan, .options = options, .body = {.element_size = 1},

@@ -128,17 +128,16 @@ static void clear_shared(msl *m, uint32_t bytes) {
   hg_msl_barrier(m);
 }
 
-static void emit_group(msl *m, const gpu_group *group) {
-  for (uint32_t i = 0; i < group->count; i++) hg_msl_access(m, group->in_order[i]);
-}
-
 static void emit_step(msl *m, const gpu_step *step) {
   switch (step->op) {
   case GPU_COMPUTE: hg_msl_compute(m, step->value); break;
   case GPU_LOAD:
   case GPU_STORE:
   case GPU_ATOMIC: hg_msl_access(m, step->value); break;
-  case GPU_GROUP: emit_group(m, gpu_group_at(m->plan, step->number)); break;
+  case GPU_TAKE: hg_msl_take_element(m, step); break;
+  case GPU_GIVE: hg_msl_give_element(m, step); break;
+  case GPU_GROUP: hg_msl_group(m, gpu_group_at(m->plan, step->number)); break;
+  case GPU_FORESEE: hg_msl_foresee(m, step->number); break;
   case GPU_CLEAR_SHARED: clear_shared(m, step->number); break;
   case GPU_SYNC: hg_msl_barrier(m); break;
   case GPU_VOTE: hg_msl_vote(m, step->value); break;
@@ -148,26 +147,23 @@ static void emit_step(msl *m, const gpu_step *step) {
   case GPU_CLASS: hg_msl_class(m, step->value); break;
   case GPU_FENCE: hg_msl_line(m, "fence(thread_scope_threadgroup);"); break;
   case GPU_FENCE_GRID: hg_msl_line(m, "fence(thread_scope_device);"); break;
-  default: break; /* INSN; NOTE_FAULTS, since they are noted at once; FORESEE, since each access has its check */
+  default: break; /* INSN */
   }
 }
 
-/* Of an exchange all that follows until its end is done in one way: in threadgroup memory. */
-static void emit_steps(msl *m, uint32_t first, uint32_t end) {
-  const gpu_step *steps = m->plan->part[GPU_OUTSIDE].steps.data;
+void hg_msl_steps(msl *m, uint32_t first, uint32_t end) {
+  const gpu_step *steps = m->plan->part[m->part].steps.data;
   for (uint32_t i = first; i < end && !m->failed; i++) {
-    emit_step(m, &steps[i]);
-    if (steps[i].op != GPU_EXCHANGE) continue;
-    hg_msl_exchange(m, gpu_exchange_at(m->plan, steps[i].number));
-    while (steps[i].op != GPU_END_EXCHANGE) i++;
+    if (steps[i].op == GPU_EXCHANGE) i += hg_msl_exchange(m, &steps[i]) - 1;
+    else emit_step(m, &steps[i]);
   }
 }
 
 static void emit_code(msl *m, uint32_t block) {
   const ssa_block *b = ssa_block_at(m->plan->unit, block);
   uint32_t k = m->plan->order.position[block];
-  const uint32_t *first = m->plan->part[GPU_OUTSIDE].first;
-  emit_steps(m, first[k], first[k + 1]);
+  const uint32_t *first = m->plan->part[m->part].first;
+  hg_msl_steps(m, first[k], first[k + 1]);
   if (b->end == SSA_JUMP) emit_edge(m, block, 0);
   else if (b->end == SSA_TRAP) trap(m, b);
 }
@@ -211,10 +207,11 @@ static void emit_item(msl *m, const ir_structure_item *item, uint32_t *block, hg
   }
 }
 
-hg_status hg_msl_body(msl *m) {
+hg_status hg_msl_body(msl *m, gpu_part_kind part) {
   hg_array items = {.element_size = sizeof(ir_structure_item)}, branches = {.element_size = sizeof(uint32_t)};
   uint32_t block = 0;
   m->frames.element_size = sizeof(frame);
+  m->part = part;
   hg_status status = ir_structure_build(m->plan->unit, &m->plan->order, &items);
   if (m->plan->counts_steps) hg_msl_line(m, "ulong steps = a.step_limit;");
   hg_msl_line(m, "uint go = 0;");

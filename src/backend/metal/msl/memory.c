@@ -19,6 +19,7 @@ void hg_msl_note(msl *m, const gpu_site *site, const char *index, const char *ex
   if (hg_array_append(m->allocator, &m->sites, words, SITE_WORDS) == NULL) m->failed = 1;
   hg_msl_open(m, "if (fault == 0)");
   hg_msl_line(m, "fault = %u;", (unsigned)(m->sites.count / SITE_WORDS));
+  if (m->plan->info.lanes_per_thread > 1) hg_msl_line(m, "fault_lane = lane;");
   hg_msl_line(m, "fault_index = %s;", index);
   hg_msl_line(m, "fault_extent = %s;", extent);
   hg_msl_close(m, "");
@@ -64,42 +65,49 @@ static void open_sum(msl *m, place *at, const char *extent) {
 
 /* ---- elements ---------------------------------------------------------------------------------------------------- */
 
-static msl_name extent_of(const msl *m, const ssa_insn *insn) {
+msl_name hg_msl_extent(const msl *m, const ssa_insn *insn) {
   const atlas_symbol *symbol = gpu_symbol_of(m->plan, insn);
   return symbol->kind == ATLAS_SYMBOL_BUFFER ? hg_msl_name("a.n%u", (unsigned)insn->symbol)
                                              : hg_msl_name("%lluul", (unsigned long long)symbol->count);
 }
 
-static void find_space(const msl *m, place *at) {
-  const ssa_insn *insn = msl_insn(m, at->value);
-  uint32_t symbol = insn->symbol & ~(uint32_t)SSA_LIBRARY;
-  at->space = "device";
-  switch (at->plan->space) {
-  case GPU_SHARED:
-    at->space = "threadgroup";
-    at->base = hg_msl_name("shared + %u", (unsigned)m->plan->memory.shared_offset[symbol]);
-    break;
-  case GPU_LOCAL:
-    at->space = "thread";
-    at->base = hg_msl_name("local + %u", (unsigned)m->plan->memory.local_offset[symbol]);
-    break;
-  case GPU_CONSTANT:
-    at->space = "constant";
-    at->base = hg_msl_name("c%u", (unsigned)symbol);
-    break;
-  case GPU_LIBRARY:
-    at->space = "constant";
-    at->base = hg_msl_name("library + %u", (unsigned)hg_gpu_library_offset(m->plan, symbol));
-    break;
-  default: at->base = hg_msl_name("a.p%u", (unsigned)symbol); break;
+static const char *space_of(uint8_t space) {
+  switch (space) {
+  case GPU_SHARED: return "threadgroup";
+  case GPU_LOCAL: return "thread";
+  case GPU_GLOBAL: return "device";
+  default: return "constant";
   }
+}
+
+static msl_name base_in(const msl *m, uint32_t value, uint8_t space) {
+  uint32_t symbol = msl_insn(m, value)->symbol & ~(uint32_t)SSA_LIBRARY;
+  switch (space) {
+  case GPU_SHARED: return hg_msl_name("shared + %u", (unsigned)m->plan->memory.shared_offset[symbol]);
+  case GPU_LOCAL: return hg_msl_name("local + %u", (unsigned)m->plan->memory.local_offset[symbol]);
+  case GPU_CONSTANT: return hg_msl_name("c%u", (unsigned)symbol);
+  case GPU_LIBRARY: return hg_msl_name("library + %u", (unsigned)hg_gpu_library_offset(m->plan, symbol));
+  default: return hg_msl_name("a.p%u", (unsigned)symbol);
+  }
+}
+
+msl_name hg_msl_byte(const char *index, uint32_t size, int64_t displacement) {
+  long long bytes = (long long)displacement * size;
+  if (bytes == 0) return hg_msl_name("%s * %u", index, (unsigned)size);
+  return hg_msl_name("(%s * %u %c %llu)", index, (unsigned)size, bytes < 0 ? '-' : '+',
+                     (unsigned long long)(bytes < 0 ? -bytes : bytes));
+}
+
+msl_name hg_msl_base(const msl *m, uint32_t value) {
+  return base_in(m, value, hg_gpu_place(m->plan, m->part, value).space);
 }
 
 static void find_element(msl *m, place *at) {
   const ssa_insn *insn = msl_insn(m, at->value);
   const gpu_place *plan = at->plan;
-  msl_name extent = extent_of(m, insn);
-  find_space(m, at);
+  msl_name extent = hg_msl_extent(m, insn);
+  at->space = space_of(plan->space);
+  at->base = base_in(m, at->value, plan->space);
   at->index = plan->index != SSA_NONE ? hg_msl_long(m, plan->index) : hg_msl_name("0ul");
   at->sum = at->index;
   if (plan->check == GPU_PROVEN) {
@@ -290,8 +298,14 @@ static void access_at(msl *m, const place *at) {
   else store_to(m, at, address.text);
 }
 
+void hg_msl_access_at(msl *m, uint32_t value, const char *address) {
+  const place at = {.value = value, .space = space_of(hg_gpu_place(m->plan, m->part, value).space)};
+  if (gpu_flags(m->plan, value) & ATLAS_LOAD) load_from(m, &at, address);
+  else store_to(m, &at, address);
+}
+
 void hg_msl_access(msl *m, uint32_t value) {
-  gpu_place plan = hg_gpu_place(m->plan, GPU_OUTSIDE, value);
+  gpu_place plan = hg_gpu_place(m->plan, m->part, value);
   place at = {.plan = &plan, .value = value, .space = "device"};
   int gives = !(gpu_flags(m->plan, value) & ATLAS_STORE);
   if (gives && plan.check != GPU_PROVEN && plan.check != GPU_CLAMP) hg_msl_line(m, "v%u = 0;", (unsigned)value);
