@@ -55,18 +55,17 @@ typedef struct inverse {
 
 typedef struct sharer {
   ssa_unit *unit;
-  uint32_t *place;       /* per value: where it stands in the list of the block at hand */
+  uint32_t *late;        /* per value: the last group that did not wait for it */
   uint8_t *is_done;      /* per value */
   uint8_t *use;          /* per value: of what kind all its uses are */
   uint64_t values;       /* that the arrays have */
-  uint32_t block, start; /* the block at hand, and where in it the first division stands */
+  uint32_t block, group; /* the block at hand; the number of the group */
   uint32_t fewest;       /* COMPILER_LEAST_DIVISIONS or 1 */
   inverse inverse[COMPILER_SHARED_DIVISORS];
   uint32_t inverses;
   inverse *by;                          /* of the group at hand */
   uint32_t shared[COMPILER_SHARED_ROUNDED], count; /* divisions */
   int is_narrow;                        /* those: all that is asked of them is to round to the right bf16 */
-  hg_array stack;
   int failed; /* out of memory */
 } sharer;
 
@@ -86,24 +85,13 @@ static int is_division(const sharer *s, uint32_t value) {
 
 static int is_narrow(const sharer *s, uint32_t division) { return s->use[division] == ROUNDS; }
 
-static int is_behind(const sharer *s, uint32_t value) {
-  return value < s->values && insn_at(s, value)->block == s->block && insn_at(s, value)->op != SSA_PHI &&
-         s->place[value] >= s->start;
-}
-
-/* 1 if what is divided can be computed before the first division: it depends on nothing behind it but pure values. */
-static int is_free(sharer *s, uint32_t division) {
-  int is = 1;
-  s->stack.count = 0;
-  s->failed |= !hg_array_push(&s->unit->allocator, &s->stack, arg_of(s, division, 0));
-  while (s->stack.count > 0 && is && !s->failed) {
-    uint32_t value = ((const uint32_t *)s->stack.data)[--s->stack.count];
-    if (!is_behind(s, value)) continue;
-    is = hg_is_pure(insn_at(s, value)) && !is_division(s, value);
-    for (uint32_t i = 0; i < insn_at(s, value)->arg_count && is; i++)
-      s->failed |= !hg_array_push(&s->unit->allocator, &s->stack, arg_of(s, value, i));
+/* 1 if the value depends on one behind the first division that is not pure, or a division. */
+static int is_late(const sharer *s, uint32_t value) {
+  for (uint32_t i = 0; i < insn_at(s, value)->arg_count; i++) {
+    uint32_t arg = arg_of(s, value, i);
+    if (arg < s->values && s->late[arg] == s->group) return 1;
   }
-  return is;
+  return 0;
 }
 
 static uint32_t divisions_by(const sharer *s, uint32_t from, uint32_t divisor) {
@@ -119,19 +107,21 @@ static inverse *inverse_of(sharer *s, uint32_t divisor) {
   return NULL;
 }
 
-/* The divisions that share a test with `first`. */
+/* The divisions that share a test with `first`: what they divide can be computed before it. */
 static void find_shared(sharer *s, uint32_t first) {
   uint32_t divisor = arg_of(s, first, 1);
-  s->start = s->place[first];
+  s->group++;
   s->count = 0;
   s->is_narrow = is_narrow(s, first);
   uint32_t most = s->is_narrow ? COMPILER_SHARED_ROUNDED : COMPILER_SHARED_QUOTIENTS;
   if (inverse_of(s, divisor) == NULL &&
       (s->inverses == COMPILER_SHARED_DIVISORS || divisions_by(s, first, divisor) < s->fewest))
     return;
-  for (uint32_t v = first; v != SSA_NONE && s->count < most && !s->failed; v = insn_at(s, v)->next)
-    if (is_division(s, v) && arg_of(s, v, 1) == divisor && is_narrow(s, v) == s->is_narrow && is_free(s, v))
-      s->shared[s->count++] = v;
+  for (uint32_t v = first; v != SSA_NONE && s->count < most; v = insn_at(s, v)->next) {
+    int is = is_division(s, v), waits = is_late(s, v);
+    if (is && !waits && arg_of(s, v, 1) == divisor && is_narrow(s, v) == s->is_narrow) s->shared[s->count++] = v;
+    if (v < s->values && (is || waits || !hg_is_pure(insn_at(s, v)))) s->late[v] = s->group;
+  }
 }
 
 /* 1 if a loop divides by what it computes itself: a division is faster there than two steps of Newton's. */
@@ -302,15 +292,8 @@ static hg_status share(sharer *s, uint32_t previous) {
   return HG_OK;
 }
 
-static void number_values(const sharer *s) {
-  uint32_t at = 0;
-  for (uint32_t v = ssa_block_at(s->unit, s->block)->first_effect; v != SSA_NONE; v = insn_at(s, v)->next)
-    s->place[v] = at++;
-}
-
 static hg_status share_in(sharer *s, uint32_t block, int *changed) {
   s->block = block;
-  number_values(s);
   uint32_t previous = SSA_NONE;
   for (uint32_t v = ssa_block_at(s->unit, block)->first_effect; v != SSA_NONE && !s->failed;) {
     s->count = 0;
@@ -318,7 +301,6 @@ static hg_status share_in(sharer *s, uint32_t block, int *changed) {
     if (s->count > 0) {
       HG_TRY(share(s, previous)); /* v begins the next block */
       *changed = 1;
-      number_values(s);
     }
     previous = v; /* a division that is done stays in the list until the unit is scheduled anew */
     v = insn_at(s, v)->next;
@@ -335,10 +317,10 @@ static void note_uses(const sharer *s) {
 }
 
 hg_status hg_share_divisors(ssa_unit *unit, int *changed) {
-  sharer s = {.unit = unit, .values = unit->insns.count, .stack.element_size = sizeof(uint32_t)};
-  s.place = hg_allocate(&unit->allocator, s.values, sizeof *s.place + 2);
-  if (s.place == NULL) return out_of_memory();
-  s.is_done = (uint8_t *)(s.place + s.values);
+  sharer s = {.unit = unit, .values = unit->insns.count};
+  s.late = hg_allocate(&unit->allocator, s.values, sizeof *s.late + 2);
+  if (s.late == NULL) return out_of_memory();
+  s.is_done = (uint8_t *)(s.late + s.values);
   s.use = s.is_done + s.values;
   ir_ssa_resolve_all(unit);
   note_uses(&s);
@@ -349,7 +331,6 @@ hg_status hg_share_divisors(ssa_unit *unit, int *changed) {
       if (!ssa_block_at(unit, b)->dead) status = share_in(&s, b, changed);
   hg_unschedule(unit);
   if (status == HG_OK) status = hg_schedule_folds(unit);
-  hg_array_release(&unit->allocator, &s.stack);
-  hg_release(&unit->allocator, s.place);
+  hg_release(&unit->allocator, s.late);
   return status;
 }
