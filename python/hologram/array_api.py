@@ -45,7 +45,7 @@ from hologram._elementwise import round as round
 from hologram._elementwise import trunc as trunc
 from hologram._sorting import argsort as argsort
 from hologram._sorting import cumulative_prod as cumulative_prod
-from hologram._sorting import cumulative_sum as cumulative_sum
+from hologram._sorting import cumulative_sum as cumulative_sum  # type: ignore[assignment]
 from hologram._sorting import places as _places
 from hologram._sorting import searchsorted as searchsorted
 from hologram._sorting import sort as sort
@@ -324,7 +324,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
         return take(x, index, axis=axis)
     if repeats.size and int(_core.min(repeats)) < 0:
         raise ValueError("repeat: an element is repeated at least 0 times, not fewer")
-    ends = cumulative_sum(repeats.reshape(-1).broadcast_to((x.shape[axis],)), dtype=_core.int64)
+    ends = _core.cumulative_sum(repeats.reshape(-1).broadcast_to((x.shape[axis],)).astype("int64"), 0)
     count = int(ends[-1]) if ends.size else 0
     return take(x, searchsorted(ends, arange(count), side="right"), axis=axis)
 
