@@ -33,7 +33,7 @@ typedef struct scatter_launch {
 } scatter_launch;
 
 enum { OF_BASE = 1, OF_INDEX = 2, OF_SOURCE = 4 }; /* bit i: input i of the node */
-enum { ALL_AXES = UINT32_MAX };
+enum { ALL_AXES = (1 << OPS_MAX_VARIABLES) - 1 };
 
 typedef struct scatter_work {
   const char *name;
