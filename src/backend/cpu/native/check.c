@@ -73,16 +73,10 @@ static int find_highest(const checker *c, const vector_insn *insn, uint32_t *add
   }
   if (!(insn->flags & NATIVE_TAIL))
     *highest += (uint64_t)(insn->slice % c->b->slices) * c->b->target->lanes + lanes - 1;
-  if (hg_native_is_blane(c->v, index)) return 1;
-  if (c->latest[index] == VECTOR_NONE) return 0;
-  *added = hg_native_added_to_lane(c->v, vector_insn_at(c->v, c->latest[index]));
-  if (*added == VECTOR_NONE) return 0;
-  const vector_reg *reg = vector_reg_at(c->v, *added);
-  if (reg->kind == VECTOR_CONSTANT) {
-    *highest += reg->bits;
-    *added = VECTOR_NONE;
-  } else if (c->latest[*added] != VECTOR_NONE && c->latest[*added] > c->latest[index]) return 0;
-  return 1;
+  uint64_t more;
+  if (!hg_native_find_row(c->v, index, c->latest[index], added, &more)) return 0;
+  *highest += more;
+  return *added == VECTOR_NONE || c->latest[*added] == VECTOR_NONE || c->latest[*added] <= c->latest[index];
 }
 
 static int is_guarded(const checker *c, const vector_insn *insn) {

@@ -348,6 +348,28 @@ static inline uint32_t hg_native_added_to_lane(const hg_vector *v, const vector_
   return VECTOR_NONE;
 }
 
+/* 1 if an index, which the instruction `writer` writes, is blane + *added (a register; VECTOR_NONE: none) + *more. */
+static inline int hg_native_find_row(const hg_vector *v, uint32_t index, uint32_t writer, uint32_t *added,
+                                     uint64_t *more) {
+  *added = VECTOR_NONE;
+  *more = 0;
+  if (hg_native_is_blane(v, index)) return 1;
+  if (writer >= VECTOR_ALL || vector_insn_at(v, writer)->mask != VECTOR_ALL) return 0;
+  *added = hg_native_added_to_lane(v, vector_insn_at(v, writer));
+  if (*added == VECTOR_NONE || vector_reg_at(v, *added)->kind != VECTOR_CONSTANT) return *added != VECTOR_NONE;
+  *more = vector_reg_at(v, *added)->bits;
+  *added = VECTOR_NONE;
+  return 1;
+}
+
+/* 1 for a load in all lanes, by an index, of elements side by side that nothing writes. */
+static inline int hg_native_is_row_load(const vector_insn *insn) {
+  const uint32_t needs = VECTOR_CONTIGUOUS | VECTOR_READ_ONLY;
+  if (!vector_is_primitive(insn->op) || insn->mask != VECTOR_ALL || insn->mode != ATLAS_ADDRESS_INDEXED) return 0;
+  if ((atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != ATLAS_LOAD) return 0;
+  return (insn->flags & (needs | VECTOR_LANE | VECTOR_SAME)) == needs;
+}
+
 /* 1: a register that is the lane's number, in the launch or in its block. */
 static inline int hg_native_is_lane_number(const vector_reg *r) {
   return r->kind == VECTOR_SPECIAL && (r->bits == ATLAS_REG_LANE || r->bits == ATLAS_REG_BLOCK_LANE);

@@ -22,12 +22,9 @@ typedef struct again {
 } again;
 
 static int is_element(const again *a, uint32_t r) {
-  const uint32_t needs = VECTOR_CONTIGUOUS | VECTOR_READ_ONLY;
   if (r >= VECTOR_ALL || a->writer[r] >= VECTOR_ALL) return 0;
   const vector_insn *load = vector_insn_at(a->v, a->writer[r]);
-  if (!vector_is_primitive(load->op) || load->mask != VECTOR_ALL || load->type != ATLAS_f32) return 0;
-  if ((atlas_op_flags(load->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != ATLAS_LOAD) return 0;
-  return load->mode == ATLAS_ADDRESS_INDEXED && (load->flags & (needs | VECTOR_LANE | VECTOR_SAME)) == needs;
+  return hg_native_is_row_load(load) && load->type == ATLAS_f32;
 }
 
 static int is_alike(const again *a, uint32_t r) {

@@ -44,8 +44,6 @@ typedef struct bounds {
 
 /* ---- accesses by row --------------------------------------------------------------------------------------------- */
 
-static int is_constant(const hg_vector *v, uint32_t r) { return vector_reg_at(v, r)->kind == VECTOR_CONSTANT; }
-
 /* 1 if a number, the same in the block, is what it was in instruction `since`: it is written once, or in rounds of a
  * loop, but not since then. */
 static int is_steady(const bounds *s, uint32_t r, uint32_t since) {
@@ -57,21 +55,10 @@ static int is_steady(const bounds *s, uint32_t r, uint32_t since) {
 
 /* 1 if an index is the lane's number plus *added, or plus a small constant that *last grows by. */
 static int find_added(const bounds *s, uint32_t index, uint32_t *added, uint64_t *last) {
-  const hg_vector *v = s->from;
-  const vector_reg *reg = vector_reg_at(v, index);
-  *added = VECTOR_NONE;
-  if (reg->kind == VECTOR_SPECIAL) return reg->bits == ATLAS_REG_BLOCK_LANE;
-  if (reg->kind != VECTOR_VARIES || s->writer[index] >= VECTOR_ALL) return 0;
-  const vector_insn *made = vector_insn_at(v, s->writer[index]);
-  *added = hg_native_added_to_lane(v, made);
-  if (*added == VECTOR_NONE || made->mask != VECTOR_ALL) return 0;
-  if (is_constant(v, *added)) {
-    uint64_t bits = vector_reg_at(v, *added)->bits;
-    *added = VECTOR_NONE;
-    *last += bits;
-    return bits < NATIVE_GREATEST_DISPLACEMENT;
-  }
-  return is_steady(s, *added, s->writer[index]);
+  uint64_t more;
+  if (!hg_native_find_row(s->from, index, s->writer[index], added, &more)) return 0;
+  *last += more;
+  return *added == VECTOR_NONE ? more < NATIVE_GREATEST_DISPLACEMENT : is_steady(s, *added, s->writer[index]);
 }
 
 /* The lanes of a vector, up to the last that takes part in an instruction; 0: not known, or none does. */
@@ -322,20 +309,15 @@ int hg_native_is_element(const native_build *b, uint32_t r) {
   if (!b->has_bases || reg->kind != VECTOR_VARIES || reg->first == VECTOR_NONE || hg_wide_is_loop_carried(v, r))
     return 0;
   const vector_insn *load = vector_insn_at(v, reg->first);
-  const uint32_t needs = VECTOR_CONTIGUOUS | VECTOR_READ_ONLY | VECTOR_IN_BOUNDS;
-  if (load->d != r || (atlas_op_flags(load->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != ATLAS_LOAD) return 0;
-  if (load->mode != ATLAS_ADDRESS_INDEXED || load->mask != VECTOR_ALL || load->symbol & SSA_LIBRARY) return 0;
-  if ((load->flags & (needs | VECTOR_LANE | VECTOR_SAME)) != needs || load->bits > NATIVE_GREATEST_DISPLACEMENT)
-    return 0;
+  if (load->d != r || !hg_native_is_row_load(load) || !(load->flags & VECTOR_IN_BOUNDS)) return 0;
+  if (load->symbol & SSA_LIBRARY || load->bits > NATIVE_GREATEST_DISPLACEMENT) return 0;
   if (load->type != ATLAS_f32 && load->type != ATLAS_u32 && load->type != ATLAS_i32) return 0;
   if (load->type != ATLAS_f32 && is_an_index(v, r)) return 0;
   if (atlas_symbol_at(b->program, load->symbol)->kind != ATLAS_SYMBOL_BUFFER) return 0;
   const vector_reg *index = vector_reg_at(v, load->s[0]);
-  if (index->kind == VECTOR_SPECIAL) return index->bits == ATLAS_REG_BLOCK_LANE;
-  if (index->kind != VECTOR_VARIES || hg_wide_is_loop_carried(v, load->s[0])) return 0;
-  const vector_insn *made = vector_insn_at(v, index->first);
-  uint32_t added = made->d == load->s[0] && made->mask == VECTOR_ALL ? hg_native_added_to_lane(v, made) : VECTOR_NONE;
-  if (added == VECTOR_NONE) return 0;
-  if (is_constant(v, added)) return vector_reg_at(v, added)->bits < NATIVE_GREATEST_DISPLACEMENT;
+  uint32_t writer = index->kind == VECTOR_VARIES ? index->first : VECTOR_NONE, added;
+  uint64_t more;
+  if (hg_wide_is_loop_carried(v, load->s[0]) || !hg_native_find_row(v, load->s[0], writer, &added, &more)) return 0;
+  if (added == VECTOR_NONE) return more < NATIVE_GREATEST_DISPLACEMENT;
   return hg_native_row_start(b, added) < NATIVE_MOST_ROW_STARTS && is_there(b, reg, added);
 }

@@ -76,11 +76,8 @@ static int find_row(orderer *o) {
 /* 1 if an instruction is a load of a vector of the row. */
 static int is_of_row(const orderer *o, const vector_insn *insn) {
   const vector_insn *within = vector_insn_at(o->v, o->within);
-  const uint32_t needs = VECTOR_CONTIGUOUS | VECTOR_READ_ONLY | VECTOR_IN_BOUNDS;
-  if (!vector_is_primitive(insn->op) || insn->mask != VECTOR_ALL || insn->d >= VECTOR_ALL) return 0;
-  if ((atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != ATLAS_LOAD) return 0;
-  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol != within->symbol || insn->s[0] >= VECTOR_ALL) return 0;
-  if ((insn->flags & (needs | VECTOR_LANE | VECTOR_SAME)) != needs || o->writer[insn->d] >= VECTOR_ALL) return 0;
+  if (!hg_native_is_row_load(insn) || !(insn->flags & VECTOR_IN_BOUNDS) || insn->symbol != within->symbol) return 0;
+  if (insn->d >= VECTOR_ALL || insn->s[0] >= VECTOR_ALL || o->writer[insn->d] >= VECTOR_ALL) return 0;
   uint32_t index = o->writer[insn->s[0]];
   return index < VECTOR_ALL && hg_native_added_to_lane(o->v, vector_insn_at(o->v, index)) == within->s[0];
 }

@@ -58,19 +58,14 @@ unsigned hg_x86_row_start(const x86_emit *e, uint32_t number) {
 
 int hg_x86_find_row(const x86_emit *e, uint32_t index, unsigned *lane, int64_t *more) {
   const hg_vector *v = e->b->vector;
-  const vector_reg *reg = vector_reg_at(v, index);
+  uint32_t added;
+  uint64_t constant;
   *lane = X86_TILE_LANE;
-  *more = 0;
-  if (reg->kind == VECTOR_SPECIAL) return reg->bits == ATLAS_REG_BLOCK_LANE;
-  uint32_t added = hg_native_added_to_lane(v, vector_insn_at(v, reg->first));
-  if (added == VECTOR_NONE) return 0;
-  if (vector_reg_at(v, added)->kind == VECTOR_CONSTANT) {
-    *more = (int64_t)vector_reg_at(v, added)->bits;
-    return 1;
-  }
-  uint32_t number = hg_native_row_start(e->b, added);
+  if (!hg_native_find_row(v, index, vector_reg_at(v, index)->first, &added, &constant)) return 0;
+  *more = (int64_t)constant;
+  uint32_t number = added == VECTOR_NONE ? NATIVE_MOST_ROW_STARTS : hg_native_row_start(e->b, added);
   if (number < NATIVE_MOST_ROW_STARTS) *lane = hg_x86_row_start(e, number);
-  return number < NATIVE_MOST_ROW_STARTS;
+  return added == VECTOR_NONE || number < NATIVE_MOST_ROW_STARTS;
 }
 
 /* See hg_native_is_element. */
