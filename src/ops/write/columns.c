@@ -303,11 +303,7 @@ static void begin_block(column_block *c) {
   c->batch_number = ops_register(code);
   c->row = ops_register(code);
   c->element = ops_register(code);
-  c->chunk = OPS_NO_REGISTER;
-  if (c->chunks > 1) {
-    uint16_t y = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_Y);
-    c->chunk = ops_index_of(code, y);
-  }
+  c->chunk = c->chunks > 1 ? ops_launch_index(code, ATLAS_COORD_BLOCK_Y) : OPS_NO_REGISTER;
 }
 
 static void add_shared(column_block *c) {

@@ -49,8 +49,7 @@ static void write_top(row_block *k) {
   k->parts->is_across = 1;
   ops_block_launch(k, g->rows * lanes, 1, 1, 1);
   ops_block_add_parts(k, lanes);
-  uint16_t at = ops_register(code);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(at), atlas_reg(ATLAS_REG_LANE));
+  uint16_t at = ops_lane_index(code);
   for (uint32_t i = 0; i < g->row_rank; i++) order[1 + i] = i;
   ops_split_over(code, at, order, 1 + g->row_rank);
   t->base = code->variable[g->row_rank];

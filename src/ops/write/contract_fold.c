@@ -50,11 +50,10 @@ static void write_groups(contract *c, uint32_t from, uint64_t parts) {
   ops_code *code = &c->code;
   atlas_type type = code->index_type;
   atlas_operand size = ops_scalar_of(code, type, c->batch * c->m * c->n);
-  uint16_t lane = ops_register(code), number = ops_register(code);
+  uint16_t lane = ops_lane_index(code), number = ops_register(code);
   part_reader p = begin_parts(c, from, OPS_CONTRACT_MOST_PARTS);
   atlas_operand at = atlas_reg(p.at);
   if (parts % OPS_CONTRACT_MOST_PARTS != 0) p.number = number, p.parts = parts;
-  atlas_emit2(code->builder, ATLAS_OP_cvt, type, ATLAS_u64, atlas_reg(lane), atlas_reg(ATLAS_REG_LANE));
   atlas_emit(code->builder, ATLAS_OP_div, type, 3, atlas_reg(number), atlas_reg(lane), size);
   atlas_emit(code->builder, ATLAS_OP_mul, type, 3, atlas_reg(number), atlas_reg(number),
              atlas_int_const(type, OPS_CONTRACT_MOST_PARTS));

@@ -26,6 +26,16 @@ uint16_t ops_index_of(ops_code *code, uint32_t reg) {
   return index;
 }
 
+uint16_t ops_lane_index(ops_code *code) {
+  uint16_t index = ops_register(code);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(index), atlas_reg(ATLAS_REG_LANE));
+  return index;
+}
+
+uint16_t ops_launch_index(ops_code *code, atlas_coord coord) {
+  return ops_index_of(code, ops_launch_coordinate(code, coord));
+}
+
 uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord) {
   uint16_t to = ops_register(code);
   atlas_emit(code->builder, ATLAS_OP_sreg, ATLAS_u32, 2, atlas_reg(to), atlas_coordinate(coord));
@@ -218,10 +228,8 @@ static int is_lane(const ops_code *code, uint32_t i) { return code->variable[i] 
 /* A variable of the form's type: the lane register is u64, and is brought down where it is more than an index. */
 static atlas_operand variable_value(ops_code *code, uint32_t i) {
   if (!is_lane(code, i)) return variable(code, i);
-  uint16_t narrow = ops_register(code);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(narrow), atlas_reg(ATLAS_REG_LANE));
-  code->variable[i] = narrow;
-  return atlas_reg(narrow);
+  code->variable[i] = ops_lane_index(code);
+  return atlas_reg(code->variable[i]);
 }
 
 /* What the writer's displacement adds to a form. */

@@ -130,6 +130,9 @@ uint16_t ops_register(ops_code *code);
 /* A u32 register's number in a register of its own, of the index type. A coordinate of the launch: u32. */
 uint16_t ops_index_of(ops_code *code, uint32_t reg);
 uint16_t ops_launch_coordinate(ops_code *code, atlas_coord coord);
+/* That, and the lane's number in the whole launch, of the index type. */
+uint16_t ops_launch_index(ops_code *code, atlas_coord coord);
+uint16_t ops_lane_index(ops_code *code);
 
 /* The coordinates below `end` that have no register yet, in registers of their own, i64: those of `axes` (bits) from a
  * number of `count`, `from` of type `is`, the last one fastest; 0 the others. */

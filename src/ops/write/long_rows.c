@@ -16,17 +16,12 @@ uint32_t ops_long_rows_lanes(const ops_terms *t, const ops_shape *space) {
   return size == 0 || ops_count(space) / size > UINT32_MAX ? 0 : lanes_for(size);
 }
 
-static uint16_t coordinate(ops_code *code, atlas_coord which) {
-  uint16_t narrow = ops_launch_coordinate(code, which), to = ops_index_of(code, narrow);
-  return to;
-}
-
 ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size, uint32_t lanes) {
-  ops_long_rows begun = {.row = coordinate(code, ATLAS_COORD_BLOCK_Y),
+  ops_long_rows begun = {.row = ops_launch_index(code, ATLAS_COORD_BLOCK_Y),
                          .column = ops_index_of(code, ATLAS_REG_BLOCK_LANE)};
   atlas_builder_block(code->builder, lanes, 1, 1);
   if (size > lanes) {
-    uint16_t block = coordinate(code, ATLAS_COORD_BLOCK_X);
+    uint16_t block = ops_launch_index(code, ATLAS_COORD_BLOCK_X);
     atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(begun.column), atlas_reg(block),
                atlas_int_const(code->index_type, lanes), atlas_reg(begun.column));
   }

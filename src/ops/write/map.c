@@ -11,9 +11,7 @@ static void coordinates_of_lane(ops_code *code) {
     code->variable[0] = ATLAS_REG_LANE;
     return;
   }
-  uint16_t rest = ops_register(code);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(rest), atlas_reg(ATLAS_REG_LANE));
-  ops_split_range(code, rest, 0, space->rank);
+  ops_split_range(code, ops_lane_index(code), 0, space->rank);
 }
 
 /* Where more than one coordinate is left, something lies elsewhere than the lanes' elements, and each lane would divide
@@ -52,6 +50,19 @@ static void write_results(ops_code *code, const term_id *roots, const ops_form *
   code->lane_form = NULL;
 }
 
+/* Computes `count` terms and writes them to their places. */
+static hg_status write_program(ops_terms *terms, ops_step *step, const char *name, uint32_t count,
+                               const term_id *roots, ops_form *places) {
+  ops_form *more[OPS_MAX_BINDINGS];
+  uint32_t boundary = 0;
+  for (uint32_t i = 0; i < count; i++) more[i] = &places[i];
+  ops_collapse(terms, more, count, &boundary);
+  ops_code code;
+  HG_TRY(ops_code_begin(&code, terms, step, name));
+  write_results(&code, roots, places);
+  return ops_code_end(&code);
+}
+
 static const ops_storage *storage_of(const ops_group *group, value_id value) {
   return (const ops_storage *)group->plan->storages.data + (group->storage_of[value - 1] - 1);
 }
@@ -79,7 +90,7 @@ static const ops_shape *shape_of(const ops_group *group) {
 static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *terms) {
   enum { MOST = OPS_MAX_BINDINGS };
   term_id roots[MOST];
-  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, places[MOST], *more[MOST];
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, places[MOST];
   if (group->result_count > MOST) return hg_fail(HG_UNSUPPORTED, "a launch with more than %d results", MOST);
   ops_identity(&terms->space, identity);
   ops_form lane = lane_form(&terms->space);
@@ -88,14 +99,8 @@ static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *te
     int is_shaped = !ops_same_shape(&ops_at(group->computation, value)->shape, &terms->space);
     HG_TRY(ops_term_of(terms, is_shaped ? unshaped(group, value) : value, identity, &roots[i]));
     places[i] = is_shaped ? lane : ops_address(storage_of(group, value), identity);
-    more[i] = &places[i];
   }
-  uint32_t boundary = 0;
-  ops_collapse(terms, more, group->result_count, &boundary);
-  ops_code code;
-  HG_TRY(ops_code_begin(&code, terms, step, "map"));
-  write_results(&code, roots, places);
-  HG_TRY(ops_code_end(&code));
+  HG_TRY(write_program(terms, step, "map", group->result_count, roots, places));
   hg_rows rows;
   uint32_t storage = group->storage_of[group->results[0] - 1] - 1;
   int is_taken = group->result_count == 1 && ops_find_taken(terms, roots[0], storage, &places[0], &rows);
@@ -117,7 +122,7 @@ hg_status ops_write_map(const ops_group *group) {
 /* The box alone, written to the storage that holds the rest already. */
 static hg_status write_box(const ops_group *group, ops_step *step, ops_terms *terms) {
   const ops_node *node = ops_at(group->computation, group->results[0]);
-  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, at[HG_MAX_RANK] = {{.constant = 0}}, place, *more[1] = {&place};
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, at[HG_MAX_RANK] = {{.constant = 0}}, place;
   term_id root;
   ops_identity(&terms->space, identity);
   for (uint32_t d = 0; d < node->shape.rank; d++) {
@@ -126,12 +131,7 @@ static hg_status write_box(const ops_group *group, ops_step *step, ops_terms *te
   }
   HG_TRY(ops_term_of(terms, node->input[1], identity, &root));
   place = ops_address(storage_of(group, group->results[0]), at);
-  uint32_t boundary = 0;
-  ops_collapse(terms, more, 1, &boundary);
-  ops_code code;
-  HG_TRY(ops_code_begin(&code, terms, step, "update"));
-  write_results(&code, &root, &place);
-  return ops_code_end(&code);
+  return write_program(terms, step, "update", 1, &root, &place);
 }
 
 hg_status ops_write_update(const ops_group *group) {
@@ -163,7 +163,7 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to) {
   value_id results[1] = {1};
   ops_group group = {
       .computation = &copied, .plan = plan, .storage_of = storage_of, .results = results, .result_count = 1};
-  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, place, *more[1] = {&place};
+  ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, place;
   ops_terms terms;
   ops_terms_begin(&terms, &group, &node.shape);
   ops_identity(&terms.space, identity);
@@ -172,16 +172,7 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to) {
   term_id root = 0;
   hg_status status = ops_term_of(&terms, 1, identity, &root);
   storage_of[0] = to + 1;
-  uint32_t boundary = 0;
-  ops_code code;
-  if (status == HG_OK) {
-    ops_collapse(&terms, more, 1, &boundary);
-    status = ops_code_begin(&code, &terms, step, "copy");
-  }
-  if (status == HG_OK) {
-    write_results(&code, &root, &place);
-    status = ops_code_end(&code);
-  }
+  if (status == HG_OK) status = write_program(&terms, step, "copy", 1, &root, &place);
   ops_terms_release(&terms);
   step->kind = "copy";
   return status;

@@ -230,102 +230,80 @@ static void store_row(held_row *h, uint32_t row) {
 /* ---- the program ----------------------------------------------------------------------------------------------- */
 
 static void begin_rows(held_row *h) {
-  ops_code *code = &h->k.code;
-  atlas_builder *b = code->builder;
-  uint32_t rows = h->k.layout.rows;
-  uint16_t first = ops_register(code);
-  if (h->k.layout.lanes == 1)
-    atlas_emit2(b, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(first), atlas_reg(ATLAS_REG_LANE));
-  else atlas_emit2(b, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(first), atlas_reg(ATLAS_REG_BLOCK_INDEX));
-  if (rows > 1) atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(first), atlas_reg(first), atlas_bits(rows));
+  row_block *k = &h->k;
+  uint32_t rows = k->layout.rows;
+  uint16_t first = k->layout.lanes == 1 ? ops_lane_index(&k->code) : ops_index_of(&k->code, ATLAS_REG_BLOCK_INDEX);
+  if (rows > 1) row_index(k, ATLAS_OP_mul, first, first, atlas_bits(rows));
   for (uint32_t row = 0; row < rows; row++) {
-    uint16_t number = h->number[row] = row == 0 ? first : ops_register(code);
-    if (row > 0) {
-      atlas_emit(b, ATLAS_OP_add, code->index_type, 3, atlas_reg(number), atlas_reg(first), atlas_bits(row));
-      if (h->k.g->rows % rows != 0) { /* rows that there are not are the last one once more */
-        number = ops_register(code);
-        atlas_emit(b, ATLAS_OP_min, code->index_type, 3, atlas_reg(number), atlas_reg(h->number[row]),
-                   ops_scalar_of(code, code->index_type, h->k.g->rows - 1));
-      }
+    uint16_t number = h->number[row] = row == 0 ? first : ops_register(&k->code);
+    if (row > 0) row_index(k, ATLAS_OP_add, number, first, atlas_bits(row));
+    if (row > 0 && k->g->rows % rows != 0) { /* surplus rows repeat the last row */
+      number = ops_register(&k->code);
+      row_index(k, ATLAS_OP_min, number, h->number[row], row_size(k, k->g->rows - 1));
     }
-    ops_block_set_row(&h->k, number);
-    memcpy(h->row[row], code->variable, h->k.g->row_rank * sizeof code->variable[0]);
+    ops_block_set_row(k, number);
+    memcpy(h->row[row], k->code.variable, k->g->row_rank * sizeof k->code.variable[0]);
   }
 }
 
 /* The lane's first column in the chunk of its x. */
 static void begin_chunk(held_row *h) {
-  ops_code *code = &h->k.code;
-  uint16_t x = ops_launch_coordinate(code, ATLAS_COORD_LANE_X), y = ops_launch_coordinate(code, ATLAS_COORD_LANE_Y);
-  uint16_t chunk = ops_index_of(code, x);
-  uint64_t chunks = h->k.g->columns / OPS_CHUNK;
-  h->base = h->tail = ops_index_of(code, y);
-  h->whole_loads = h->k.layout.loads;
-  if (chunks < h->k.layout.chunks) { /* the last one once more */
+  row_block *k = &h->k;
+  uint16_t chunk = ops_launch_index(&k->code, ATLAS_COORD_LANE_X);
+  uint64_t chunks = k->g->columns / OPS_CHUNK;
+  h->base = h->tail = ops_launch_index(&k->code, ATLAS_COORD_LANE_Y);
+  h->whole_loads = k->layout.loads;
+  if (chunks < k->layout.chunks) { /* surplus chunks repeat the last one */
     h->whole_loads = 0;
-    atlas_emit(code->builder, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(chunk),
-               ops_scalar_of(code, code->index_type, chunks));
-    atlas_emit(code->builder, ATLAS_OP_min, code->index_type, 3, atlas_reg(chunk), atlas_reg(chunk),
-               ops_scalar_of(code, code->index_type, chunks - 1));
+    row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, chunk, row_size(k, chunks));
+    row_index(k, ATLAS_OP_min, chunk, chunk, row_size(k, chunks - 1));
   }
-  atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(h->base), atlas_reg(chunk),
-             atlas_bits(OPS_CHUNK), atlas_reg(h->base));
+  row_mad(k, h->base, chunk, OPS_CHUNK, h->base);
 }
 
 static void begin_columns(held_row *h) {
-  ops_code *code = &h->k.code;
-  atlas_builder *b = code->builder;
-  const ops_layout *l = &h->k.layout;
+  row_block *k = &h->k;
+  const ops_layout *l = &k->layout;
   uint32_t step = l->lanes * l->wide;
   if (l->chunks > 0) {
     begin_chunk(h);
     return;
   }
-  h->whole_loads = (uint32_t)(h->k.g->columns / step);
+  h->whole_loads = (uint32_t)(k->g->columns / step);
   if (l->lanes == 1) {
-    h->base = ops_register(code);
-    atlas_emit(b, ATLAS_OP_movi, code->index_type, 2, atlas_reg(h->base), atlas_bits(0));
+    h->base = ops_register(&k->code);
+    atlas_emit(k->code.builder, ATLAS_OP_movi, k->code.index_type, 2, atlas_reg(h->base), atlas_bits(0));
     return;
   }
-  h->base = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
-  if (l->wide > 1)
-    atlas_emit(b, ATLAS_OP_mul, code->index_type, 3, atlas_reg(h->base), atlas_reg(h->base), atlas_bits(l->wide));
+  h->base = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
+  if (l->wide > 1) row_index(k, ATLAS_OP_mul, h->base, h->base, atlas_bits(l->wide));
   if (h->whole_loads == l->loads) return;
-  uint64_t left = h->k.g->columns - (uint64_t)h->whole_loads * step;
-  h->tail = ops_register(code);
-  atlas_emit(b, ATLAS_OP_min, code->index_type, 3, atlas_reg(h->tail), atlas_reg(h->base),
-             ops_scalar_of(code, code->index_type, left - l->wide));
-  atlas_emit(b, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(ROW_IS_THERE), atlas_reg(h->base),
-             ops_scalar_of(code, code->index_type, left));
+  uint64_t left = k->g->columns - (uint64_t)h->whole_loads * step;
+  h->tail = ops_register(&k->code);
+  row_index(k, ATLAS_OP_min, h->tail, h->base, row_size(k, left - l->wide));
+  row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, h->base, row_size(k, left));
 }
 
 /* What a row has one of: lane i has row i's, all at once. */
 static void finish(held_row *h) {
-  ops_code *code = &h->k.code;
-  atlas_builder *b = code->builder;
-  row_group *g = h->k.g;
-  uint32_t rows = h->k.layout.rows, count = 0;
-  for (uint32_t i = 0; i < g->result_count; i++) count += !g->results[i].is_full;
+  row_block *k = &h->k;
+  uint32_t rows = k->layout.rows, count = 0;
+  for (uint32_t i = 0; i < k->g->result_count; i++) count += !k->g->results[i].is_full;
   if (count == 0) return;
   set_row(h, 0);
   if (rows <= 1) {
-    ops_block_finish(&h->k, h->k.layout.lanes > 1);
+    ops_block_finish(k, k->layout.lanes > 1);
     return;
   }
   take_own_results(h);
-  uint16_t own = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
-  uint32_t done = atlas_builder_label(b, NULL);
-  atlas_emit(b, ATLAS_OP_set_ge, code->index_type, 3, atlas_pred(0), atlas_reg(own), atlas_bits(rows));
-  atlas_emit_branch(b, 0, 0, done);
-  atlas_emit(b, ATLAS_OP_add, code->index_type, 3, atlas_reg(own), atlas_reg(own), atlas_reg(h->number[0]));
-  if (g->rows % rows != 0) {
-    atlas_emit(b, ATLAS_OP_set_ge, code->index_type, 3, atlas_pred(0), atlas_reg(own),
-               ops_scalar_of(code, code->index_type, g->rows));
-    atlas_emit_branch(b, 0, 0, done);
-  }
-  ops_block_set_row(&h->k, own);
-  ops_block_finish(&h->k, 0);
-  atlas_builder_place(b, done);
+  uint16_t own = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
+  uint32_t done = atlas_builder_label(k->code.builder, NULL);
+  row_branch(k, ATLAS_OP_set_ge, own, atlas_bits(rows), done);
+  row_index(k, ATLAS_OP_add, own, own, atlas_reg(h->number[0]));
+  if (k->g->rows % rows != 0) row_branch(k, ATLAS_OP_set_ge, own, row_size(k, k->g->rows), done);
+  ops_block_set_row(k, own);
+  ops_block_finish(k, 0);
+  atlas_builder_place(k->code.builder, done);
 }
 
 static void write_stages(held_row *h) {

@@ -15,9 +15,7 @@ static void set_coordinates(row_block *k, int full, ops_form *lane) {
   int64_t stride = 1;
   for (uint32_t i = count; i-- > 0; stride *= (int64_t)g->terms.space.size[order[i]]) lane->factor[order[i]] = stride;
   code->lane_form = lane;
-  uint16_t number = ops_register(code);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, ATLAS_u64, atlas_reg(number), atlas_reg(ATLAS_REG_LANE));
-  ops_split_over(code, number, order, count);
+  ops_split_over(code, ops_lane_index(code), order, count);
 }
 
 static void write_rows(row_block *k, int full) {
