@@ -326,7 +326,8 @@ static void careful_step(const exchange *c, const gpu_step *step) {
   case GPU_GET_FIRST: hg_msl_line(c->m, "v%u = place%u[0];", value, value); break;
   case GPU_GET_PLACE: hg_msl_line(c->m, "v%u = place%u[block_lane];", value, value); break;
   case GPU_GET_BEFORE: get_before(c, value); break;
-  default: break; /* TURN, which `begin` has done */
+  case GPU_TURN: break; /* `begin` has done it */
+  default: break;       /* those of blocks over several multiprocessors */
   }
 }
 

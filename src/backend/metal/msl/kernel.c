@@ -120,6 +120,9 @@ static hg_status emit_step(msl *m, const gpu_step *step) {
   case GPU_END_PACKS: close_packs(m); break;
   case GPU_TILE: find_tile(m); break;
   case GPU_IF_WHOLE: hg_msl_open(m, "if (base + %u <= a.fast_lanes)", tile_of(m)); break;
+  case GPU_END_WHOLE:
+  case GPU_END_SECOND:
+  case GPU_END_PACK_LANES: hg_msl_close(m, ""); break;
   case GPU_ELSE:
     hg_msl_close(m, " else {");
     m->depth++;
@@ -128,7 +131,7 @@ static hg_status emit_step(msl *m, const gpu_step *step) {
   case GPU_END_LANES:
     if (!has_one_lane(m)) hg_msl_close(m, "");
     break;
-  default: hg_msl_close(m, ""); break; /* END_PACK_LANES, END_SECOND, END_WHOLE */
+  default: break; /* those of tables of results, which need more shared memory than there is */
   }
   return HG_OK;
 }
