@@ -203,6 +203,12 @@ static hg_status place_phis_of(builder *b, uint32_t variable, const placement *p
   return HG_OK;
 }
 
+static int is_live_between_blocks(const builder *b, uint32_t variable) {
+  for (uint32_t block = 0; block < b->graph.block_count; block++)
+    if (has_bit(b->live_in + (size_t)block * b->words, variable)) return 1;
+  return 0;
+}
+
 static hg_status place_phis(builder *b) {
   size_t n = b->graph.block_count;
   uint32_t *scratch = hg_allocate(&b->unit->allocator, 6 * (uint64_t)n, sizeof(uint32_t));
@@ -210,7 +216,8 @@ static hg_status place_phis(builder *b) {
   placement p = {scratch, scratch + n, scratch + 2 * n, scratch + 3 * n, scratch + 4 * n, scratch + 5 * n};
   memset(p.bucket, 0xff, n * sizeof(uint32_t));
   hg_status status = HG_OK;
-  for (uint32_t v = 0; v < b->variable_count && status == HG_OK; v++) status = place_phis_of(b, v, &p);
+  for (uint32_t v = 0; v < b->variable_count && status == HG_OK; v++)
+    if (is_live_between_blocks(b, v)) status = place_phis_of(b, v, &p);
   hg_release(&b->unit->allocator, scratch);
   return status;
 }
