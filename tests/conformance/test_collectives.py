@@ -68,11 +68,12 @@ go:
     compare(f"{op}.{t} with missing lanes", [t], [values], [int(b) for b in result.buffers["result"]], want, t, SEED)
 
 
-@pytest.mark.parametrize("count", [2, 3, 8, 23])
+@pytest.mark.parametrize("n, count", [(32, 2), (32, 23), (33, 3), (70, 8)])
 @pytest.mark.parametrize("t", OPS["reduce.add"].types)
-def test_several_of_one_warp(executor, t, count):
-    """They fold together; the last block lacks lanes. Every fourth is another operation."""
-    n, lanes = 32, 32 * 2 + 13
+def test_several_of_few_warps(executor, t, n, count):
+    """They fold together, also where they are more than the block has whole warps; the last block lacks lanes. Every fourth is another
+    operation."""
+    lanes = n * 2 + 13
     rng = generator("several", t, str(count))
     ops = ["reduce.max" if i % 4 == 3 else "reduce.add" for i in range(count)]
     values = [sum(block_values("reduce.add", t, n, rng), [])[:lanes] for _ in ops]

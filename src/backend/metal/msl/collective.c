@@ -149,7 +149,8 @@ static void open_folders(const exchange *c, uint32_t value, uint32_t count, uint
   hg_msl_scope(c->m);
   if (count > c->x->least_lanes / GPU_FOLD_LANES) {
     hg_msl_line(c->m, "uint warps = block_lanes / 32;");
-    hg_msl_open(c->m, "for (uint f = %s; f < min(warps, %uu); f += warps)", warp.text, (unsigned)count);
+    hg_msl_open(c->m, "for (uint f = block_lane / 32 < warps ? %s : %u; f < %u; f += warps)", warp.text,
+                (unsigned)count, (unsigned)count);
   } else {
     hg_msl_line(c->m, "uint f = %s;", warp.text);
     hg_msl_open(c->m, "if (f < %u)", (unsigned)count);
