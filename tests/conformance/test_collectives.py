@@ -88,6 +88,32 @@ def test_several_of_few_warps(executor, t, n, count):
         compare(f"{op}.{t}, one of {count}", [t], [v], [int(b) for b in result.buffers["y"][i::count]], want, t, SEED)
 
 
+@pytest.mark.parametrize("n, words", [(1024, 6144), (256, 7680)])
+def test_beside_shared_memory(executor, n, words):
+    """Of 32 KiB, which every GPU has, the program leaves what one value of each lane needs, but not what two do."""
+    values = foldable("reduce.add", "u32", n, generator("beside", str(n)))
+    text = f""".shared s u32 {words}
+.block {n}
+.buffer x u32 in
+.buffer sums u32 out
+.buffer scanned u32 out
+    ldg.u32 r0, [x + lane]
+    sts.u32 [s + blane + #{words - n}], r0
+    bar.sync
+    reduce.add.u32 r1, r0
+    lds.u32 r2, [s + blane + #{words - n}]
+    scan.incl.u32 r2, r2
+    stg.u32 [sums + lane], r1
+    stg.u32 [scanned + lane], r2
+    exit
+"""
+    empty = array_of("u32", [0] * n)
+    result = executor.run(text, grid=(1,), block=(n,), buffers={"x": array_of("u32", values), "sums": empty, "scanned": empty})
+    assert result.fault is None
+    for op, name in (("reduce.add", "sums"), ("scan.incl", "scanned")):
+        compare(op, ["u32"], [values], [int(b) for b in result.buffers[name]], expected(op, "u32", values), "u32", SEED)
+
+
 @pytest.mark.parametrize("t", ["f32", "u64"])
 @pytest.mark.parametrize("op", NAMES)
 def test_three_dimensional_block(executor, op, t):

@@ -565,6 +565,10 @@ static void test_exchanges(void) {
        "scan.incl.f64 r1, r0\nstg.f64 [x + lane], r1\nexit\n", 1, 4, 32768 + 64 + 8 * 1024},
       {".block 1024\n.shared s f32 8192\n" OF_TWO_SIZES, 2, 4, 32768 + 64 + 8 * 1024 + 4 * 1024},
       {".block 1024\n.shared s f32 12000\n" OF_TWO_SIZES, 2, 6, 48000 + 64 + 8 * 1024},
+      /* Just no room for windows beside places. */
+      {".block 1024\n.shared s f32 10240\n" BUFFERS "ldg.f32 r0, [x + lane]\nsts.f32 [s + blane], r0\n"
+       "reduce.add.f32 r1, r0\nscan.incl.f32 r2, r0\nadd.f32 r2, r1, r2\nstg.f32 [y + lane], r2\nexit\n", 2, 6,
+       40960 + 64 + 4 * 1024},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     made m;

@@ -143,17 +143,18 @@ static hg_status add_exchanges(layout *m) {
   return HG_OK;
 }
 
-/* A program's own memory leaves so much; the least is what one value of 64 bits needs. */
+/* A program's own memory leaves so much. Where that is not enough for its largest value, it is what one of 64 bits
+ * needs. */
 static void find_room(layout *m) {
   gpu_plan *g = m->g;
-  uint32_t least = gpu_place_bytes(g, ATLAS_u64), largest = 0, scan = 0, used = g->info.shared_bytes + RESULT_BYTES;
-  uint32_t most = g->target.declared_shared, room = used + least < most ? most - used : least;
+  uint32_t largest = 0, scan = 0, used = g->info.shared_bytes + RESULT_BYTES, most = g->target.declared_shared;
   for (uint32_t v = 0; v < g->unit->insns.count; v++) {
     if (!takes_part(g, v)) continue;
     uint32_t bytes = place_bytes(g, v);
     if (bytes > largest) largest = bytes;
     if (gpu_is_scan(gpu_insn(g, v)->op) && bytes > scan) scan = bytes;
   }
+  uint32_t room = used + largest <= most ? most - used : gpu_place_bytes(g, ATLAS_u64);
   m->has_halves = room >= GPU_HALVES_BYTES + largest + scan;
   if (m->has_halves) room -= GPU_HALVES_BYTES;
   g->memory.windows_in_places = largest + scan > room;
