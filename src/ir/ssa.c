@@ -124,6 +124,7 @@ uint32_t ir_ssa_split_block(ssa_unit *unit, uint32_t number, uint32_t previous) 
   uint32_t rest = ir_ssa_add_block(unit);
   if (rest == SSA_NONE) return SSA_NONE;
   ssa_block *before = ssa_block_at(unit, number), *after = ssa_block_at(unit, rest);
+  after->library = before->library;
   after->end = before->end;
   after->condition = before->condition;
   after->insn = before->insn;

@@ -6,6 +6,7 @@
 #include "atlas/interp.h"
 #include "atlas/tables.h"
 #include "compiler/ssa_interp.h"
+#include "ir/ssa_order.h"
 
 #include <math.h>
 
@@ -37,6 +38,20 @@ static uint32_t count_tests(const ssa_unit *unit) {
   "ldg.f32 r0, [x + blane]\nldg.f32 r1, [x + blane + #64]\nldg.f32 r2, [x + blane + #128]\n"
 #define TAIL "stg.f32 [y + blane], r3\nexit\n"
 
+/* Rounds of rare cases are no steps: no loop of the unit counts any. */
+static void check_loops(ssa_unit *unit) {
+  ssa_order order;
+  CHECK(ir_ssa_order_build(unit, &order) == HG_OK);
+  for (uint32_t k = 0; k < order.count; k++) {
+    const ssa_block *block = ssa_block_at(unit, order.block[k]);
+    for (int s = 0; s < 2; s++) {
+      uint32_t to = block->successor[s];
+      if (to != SSA_NONE && ssa_dominates(&order, to, order.block[k])) CHECK(ssa_block_at(unit, to)->library);
+    }
+  }
+  ir_ssa_order_release(unit, &order);
+}
+
 static void check_tests(const char *text, uint32_t tests, uint32_t branches) {
   atlas_program *program = parse(text);
   ssa_unit unit;
@@ -47,6 +62,7 @@ static void check_tests(const char *text, uint32_t tests, uint32_t branches) {
   for (uint32_t b = 0; b < unit.blocks.count; b++)
     found += !ssa_block_at(&unit, b)->dead && ssa_block_at(&unit, b)->end == SSA_BRANCH;
   CHECK_EQ_U64(found, branches);
+  check_loops(&unit);
   ir_ssa_release(&unit);
   atlas_program_release(program);
 }
