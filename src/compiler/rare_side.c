@@ -131,6 +131,7 @@ static uint32_t add_block(ssa_unit *unit, uint32_t from) {
 uint32_t hg_add_rare_side(ssa_unit *unit, uint32_t block, uint32_t test, uint32_t rest) {
   uint32_t usual = add_block(unit, block), rare = usual == SSA_NONE ? SSA_NONE : add_block(unit, block);
   if (rare == SSA_NONE || !hg_end_side(unit, usual, rest)) return SSA_NONE;
+  ssa_block_at(unit, usual)->usual = 1;
   ssa_block *head = ssa_block_at(unit, block);
   head->end = SSA_BRANCH;
   head->condition = test;

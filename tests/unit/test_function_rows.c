@@ -20,14 +20,9 @@ static void expand(atlas_program *program, ssa_unit *unit) {
   compile_further(program, EXPANDED, unit);
 }
 
-/* Branches of blocks that are no function's, but to a loop. */
 static uint32_t count_tests(const ssa_unit *unit) {
   uint32_t count = 0;
-  for (uint32_t b = 0; b < unit->blocks.count; b++) {
-    const ssa_block *block = ssa_block_at(unit, b);
-    if (block->library || block->end != SSA_BRANCH) continue;
-    count += ssa_block_at(unit, block->successor[0])->predecessors.count == 1;
-  }
+  for (uint32_t b = 0; b < unit->blocks.count; b++) count += ssa_block_at(unit, b)->usual != 0;
   return count;
 }
 

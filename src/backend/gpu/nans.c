@@ -92,7 +92,7 @@ static void find_nans(gpu_plan *g) {
 }
 
 hg_status hg_gpu_find_nans(gpu_plan *g) {
-  HG_TRY(hg_find_nan_blind(g->unit, &g->order, g->analysis.range, g->nan_blind));
+  HG_TRY(hg_find_nan_blind(g->unit, &g->order, NULL, g->nan_blind));
   hg_find_number_casts(g->unit, &g->order, g->analysis.range, g->nan_blind);
   HG_TRY(hg_find_nan_seen(g->unit, &g->order, g->nan_blind, nan_use, g, g->bits_used));
   find_nans(g);

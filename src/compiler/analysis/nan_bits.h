@@ -34,8 +34,8 @@ static inline hg_nan_use hg_nan_use_of(uint16_t op, unsigned arg) {
 int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2);
 
 /* blind[value] becomes 1 for each bitcast from f32 or f64 where nothing that can be seen depends on which NaN was cast,
- * although its bits are used; 0 for all other values. Bits that leave their block count as seen, but where a branch's
- * comparisons leave a number. `unit` is scheduled; `range`: as below. HG_OUT_OF_MEMORY. */
+ * although its bits are used; 0 for all other values. `unit` is scheduled. `range`: as below, or NULL: bits that leave
+ * their block count as seen, even where a branch's comparisons leave a number. HG_OUT_OF_MEMORY. */
 hg_status hg_find_nan_blind(const ssa_unit *unit, const ssa_order *order, hg_range *range, uint8_t *blind);
 
 /* The same for each bitcast from f32 that stands where a branch's comparisons leave a number. `range`: per value

@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { UNTOUCHED, A_NAN, ANYTHING };
-enum { WINDOW = 512 }; /* how many values before the bitcast, and behind it, are followed: a row of functions */
+enum { WINDOW = 96 }; /* how many values before the bitcast, and behind it, are followed */
 
 typedef struct walker {
   const ssa_unit *unit;
@@ -28,7 +28,7 @@ typedef struct walker {
   uint32_t open;   /* how many uses of values that may be anything are still to come */
   const ssa_block *block;
   uint32_t number; /* of the block */
-  hg_range *range; /* per value */
+  hg_range *range; /* per value; NULL: what leaves the block is seen */
 } walker;
 
 static const ssa_insn *insn_at(const walker *w, uint32_t value) { return ssa_insn_at(w->unit, value); }
@@ -84,7 +84,7 @@ static uint32_t uses_on_edge(const walker *w) {
 /* 1 if what is left of the uses, at the end of the block, is where the operand is a number. */
 static int leaves_as_number(const walker *w, uint32_t bitcast) {
   const ssa_block *block = w->block;
-  if (insn_at(w, bitcast)->type2 != ATLAS_f32 || w->place[bitcast] + WINDOW < w->count) return 0;
+  if (w->range == NULL || insn_at(w, bitcast)->type2 != ATLAS_f32 || w->place[bitcast] + WINDOW < w->count) return 0;
   if (block->end != SSA_BRANCH || block->successor[0] == block->successor[1]) return 0;
   if (w->state[block->condition] == ANYTHING || w->open != uses_on_edge(w)) return 0;
   return hg_is_number_where(w->unit, w->range, block->condition, ssa_args_of(w->unit, bitcast)[0]);

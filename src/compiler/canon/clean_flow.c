@@ -132,7 +132,7 @@ static int is_empty(const ssa_block *block) { return block->first_phi == SSA_NON
 
 static int is_empty_jump(const cleaner *c, uint32_t b) {
   const ssa_block *block = block_at(c, b);
-  return b != 0 && block->end == SSA_JUMP && is_empty(block) && block->successor[0] != b;
+  return b != 0 && block->end == SSA_JUMP && is_empty(block) && block->successor[0] != b && !block->usual;
 }
 
 /* An exit with a result (of a function) is not empty: which result it is depends on the way there. */
