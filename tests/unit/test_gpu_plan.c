@@ -496,6 +496,31 @@ static void test_rare_given(void) {
   CHECK_EQ_U64(subtractions[1] - subtractions[0], EACH);
 }
 
+/* The greatest of elements of bf16 is one instruction of all words, where all are halves of words that are loaded. */
+static void test_words(void) {
+  for (int c = 0; c < 4;
+       c++) { /* as it should be; seven elements; a device without pairs; another use of one maximum */
+    char text[2048];
+    size_t used = (size_t)snprintf(text, sizeof text,
+                                   ".program p\n.block 64\n.buffer x bf16 in\n.buffer y f32 out\n"
+                                   "mul.u32 r0, blane, #8\n");
+    int elements = c == 1 ? 7 : 8;
+    for (int i = 0; i < 8; i++)
+      used += (size_t)snprintf(text + used, sizeof text - used, "ldg.bf16 r%d, [x + r0 + #%d]\ncvt.f32.bf16 r%d, r%d\n",
+                               10 + i, i, 10 + i, 10 + i);
+    for (int i = 1; i < elements; i++)
+      used += (size_t)snprintf(text + used, sizeof text - used, "max.f32 r%d, r%d, r%d\n", 20 + i, i == 1 ? 10 : 19 + i,
+                               10 + i);
+    used += (size_t)snprintf(text + used, sizeof text - used, "stg.f32 [y + blane + #64], r%d\n", c == 3 ? 22 : 17);
+    snprintf(text + used, sizeof text - used, "stg.f32 [y + blane], r%d\nexit\n", 19 + elements);
+    made m;
+    make(text, c == 2 ? &plain : &rich, 0, &m);
+    CHECK_EQ_U64(count_op(&m.unit, ATLAS_OP_max), c == 0 ? 1 : c == 1 ? 6 : c == 2 ? 7 : 7);
+    CHECK_EQ_U64(count_op(&m.unit, ATLAS_OP_cvt), c == 0 ? 1 : 8); /* the last element is stored, too */
+    release(&m);
+  }
+}
+
 /* The fold of 96 lanes: three rows, then five exchanges; and one lane's way where lanes may have ended. */
 static void test_reduction(void) {
   made m;
@@ -668,6 +693,7 @@ int main(void) {
   test_reduction();
   test_rare_rounds();
   test_rare_given();
+  test_words();
   test_exchanges();
   test_along_y();
   test_pending();

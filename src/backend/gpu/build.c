@@ -9,7 +9,7 @@
 /* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
-  uint64_t words = 6 * values + blocks, bytes = 5 * values + 2 * blocks;
+  uint64_t words = 6 * values + blocks, bytes = 6 * values + 2 * blocks;
   g->numbers = hg_allocate(g->allocator, words * sizeof(uint32_t) + bytes, 1);
   if (g->numbers == NULL) return hg_fail_memory("the plan of a kernel", words * sizeof(uint32_t) + bytes);
   *room = g->numbers + 4 * values;
@@ -22,7 +22,8 @@ static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   g->bits_used = g->nan_blind + values;
   g->access = g->bits_used + values;
   g->is_sunk = g->access + values;
-  g->in_loop = g->is_sunk + values;
+  g->is_late = g->is_sunk + values;
+  g->in_loop = g->is_late + values;
   g->steps_at_once = g->in_loop + blocks;
   return HG_OK;
 }
@@ -54,6 +55,7 @@ static hg_status order_instructions(gpu_plan *g) {
   g->groups_outside = (uint32_t)g->group.count;
   HG_TRY(hg_gpu_foresee(g));
   hg_gpu_look_ahead(g);
+  if (g->info.observes_block) HG_TRY(hg_gpu_find_extremes(g));
   HG_TRY(hg_gpu_order(g));
   HG_TRY(hg_gather_collectives(g->unit, 0));
   return hg_gpu_find_exchanges(g);
@@ -93,6 +95,7 @@ static hg_status build_plan(gpu_plan *g) {
   HG_TRY(order_instructions(g));
   g->info.is_longer = g->unrolled.count + g->exchange.count > 0;
   HG_TRY(hg_gpu_find_homes(g));
+  hg_gpu_find_late(g);
   hg_gpu_set_dynamic(&g->info, g->target.declared_shared);
   return hg_gpu_list_kernel_steps(g);
 }

@@ -216,6 +216,7 @@ typedef struct gpu_plan {
   uint8_t *nan;                /* per value: gpu_nan */
   uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */
   uint8_t *is_sunk;            /* per value: a rounding whose only uses are vector stores, which do it */
+  uint8_t *is_late;            /* per value: a rounding that a group of stores does, outside the vector part */
   hg_slope *slope[HG_AXES];    /* per value; of programs of blocks */
   uint8_t *in_loop;            /* per block */
   uint8_t *steps_at_once;      /* per block: that a back edge of the loop that begins there stands for at most */
@@ -308,6 +309,12 @@ static inline int gpu_has_pairs(const gpu_plan *g, uint8_t type) {
 int hg_gpu_rounds_loosely(const gpu_plan *g, uint32_t value);
 /* 1 if the argument may be a NaN with other bits than the ISA's, and the user's result depends on the bits. */
 int hg_gpu_asks_exact(const gpu_plan *g, uint32_t user, uint32_t i);
+
+/* A minimum or maximum of f32 with more than two arguments: elements of f16 or bf16, both halves of a word next to each
+ * other (extremes.c). */
+static inline int gpu_is_of_words(const ssa_insn *insn) {
+  return (insn->op == ATLAS_OP_min || insn->op == ATLAS_OP_max) && insn->arg_count > 2;
+}
 
 /* x < c ? x : c, or x > c ? x : c, where c is a constant, and neither zero nor NaN: a minimum or maximum that gives c
  * where x is NaN. */

@@ -43,9 +43,11 @@ int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *ru
  * few registers. */
 hg_status hg_gpu_find_groups(gpu_plan *g);
 hg_status hg_gpu_order(gpu_plan *g);
+hg_status hg_gpu_find_extremes(gpu_plan *g);
 hg_status hg_gpu_foresee(gpu_plan *g); /* when groups are complete */
 void hg_gpu_look_ahead(gpu_plan *g);   /* the same */
 hg_status hg_gpu_find_homes(gpu_plan *g); /* when all blocks have their order */
+void hg_gpu_find_late(gpu_plan *g);       /* after that */
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);
 /* Several steps whose number is the value. */
 hg_status hg_gpu_add_steps(const gpu_plan *g, hg_array *steps, uint32_t value, const uint8_t *ops, size_t count);

@@ -183,13 +183,15 @@ static hg_status clear_shared(step_builder *m) {
   return must ? add(m, GPU_CLEAR_SHARED, SSA_NONE, m->g->memory.zeroed_bytes) : HG_OK;
 }
 
-/* A widened or clamped element of a vector load only GPU_TAKE. */
+/* A rounding that stores do needs no step; a widened or clamped element of a vector load only GPU_TAKE. */
 static hg_status add_insn(step_builder *m, uint32_t value) {
   gpu_plan *g = m->g;
   if (m->part == GPU_VECTOR_PART) {
     if (g->is_sunk[value]) return HG_OK;
     const gpu_vector *v = hg_gpu_element_of(g, value);
     if (v != NULL && v->value != value) return add(m, GPU_TAKE, value, (uint32_t)(v - g->vector));
+  } else if (g->is_late[value]) {
+    return HG_OK;
   }
   if (m->must_clear && needs_shared(m, value)) HG_TRY(clear_shared(m));
   if (gpu_insn(g, value)->insn != SSA_NONE) HG_TRY(add(m, GPU_INSN, value, value));

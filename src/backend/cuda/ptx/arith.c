@@ -376,6 +376,24 @@ static void combine_predicates(ptx *p, uint32_t value, ptx_name d) {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
+/* Of all halves of some words. */
+static void extreme_of_words(ptx *p, uint32_t value, ptx_name d) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  uint8_t type = ptx_insn(p, ptx_arg(p, value, 0))->type;
+  ptx_name op = hg_ptx_join(insn->op == ATLAS_OP_max ? "max.NaN" : "min.NaN", type == ATLAS_f16 ? ".f16x2" : ".bf16x2");
+  ptx_name found = {""}, half[2];
+  for (uint32_t i = 0; i < insn->arg_count; i += 2) { /* ptxas takes what has been taken apart as it was */
+    ptx_name word = hg_ptx_new(p, PTX_32), next = hg_ptx_new(p, PTX_32);
+    for (uint32_t k = 0; k < 2; k++) half[k] = hg_ptx_in_register(p, ptx_arg(p, value, i + k));
+    hg_ptx_join_parts(p, type, word, half, 2);
+    if (i > 0) PTX(p, op.text, next, found, word);
+    found = i > 0 ? next : word;
+  }
+  hg_ptx_take_apart(p, type, found, half, 2);
+  ptx_name low = hg_ptx_to_f32(p, type, half[0]), high = hg_ptx_to_f32(p, type, half[1]);
+  PTX(p, insn->op == ATLAS_OP_max ? "max.NaN.f32" : "min.NaN.f32", d, low, high);
+}
+
 static int calls_nothing(const ptx *p, const ssa_insn *insn) {
   if (insn->type != ATLAS_f32) return 0;
   return insn->op == ATLAS_OP_div ? p->divides_rarely : insn->op == ATLAS_OP_sqrt && p->has_roots;
@@ -383,6 +401,10 @@ static int calls_nothing(const ptx *p, const ssa_insn *insn) {
 
 static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
+  if (gpu_is_of_words(insn)) {
+    extreme_of_words(p, value, d);
+    return;
+  }
   uint32_t x;
   double size;
   if (hg_gpu_is_clamp(p->plan, value, &x, &size)) { /* of the magnitudes the lesser one, with the sign of x */

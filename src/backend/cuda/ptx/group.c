@@ -181,7 +181,26 @@ static void load_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   g->word[at] = elements > 1 ? hg_ptx_new(p, PTX_32) : hg_ptx_register(p, g->plan->value[at]);
 }
 
+static uint32_t stored_value(const ptx *p, uint32_t store) {
+  return ptx_arg(p, store, ptx_insn(p, store)->arg_count - 1u);
+}
+
 static ptx_name stored(ptx *p, uint32_t value) { return hg_ptx_argument(p, value, ptx_insn(p, value)->arg_count - 1u); }
+
+static int is_late(const ptx *p, uint32_t store) {
+  return p->part == GPU_OUTSIDE && p->plan->is_late[stored_value(p, store)];
+}
+
+static void round_if_late(ptx *p, uint32_t store) {
+  if (is_late(p, store)) hg_ptx_convert(p, stored_value(p, store));
+}
+
+/* Rounds both elements of a word. */
+static void round_word(ptx *p, uint8_t type, ptx_name word, const uint32_t *store) {
+  ptx_name part[2];
+  for (uint32_t k = 0; k < 2; k++) part[k] = hg_ptx_in_register(p, ptx_arg(p, stored_value(p, store[k]), 0));
+  PTX(p, type == ATLAS_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
+}
 
 /* 1 if the NaNs of both elements become canonical in their word. */
 static int mends_word(const ptx *p, const group *g, uint32_t at, uint32_t elements) {
@@ -196,8 +215,15 @@ static void store_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   uint8_t type = ptx_insn(p, g->plan->value[at])->type;
   int mends = mends_word(p, g, at, elements);
   ptx_name part[GPU_WORD_ELEMENTS];
+  if (elements == 2 && is_late(p, g->plan->value[at]) && is_late(p, g->plan->value[at + 1])) {
+    g->word[at] = hg_ptx_new(p, PTX_32);
+    round_word(p, type, g->word[at], g->plan->value + at);
+    if (mends) hg_ptx_make_rounded_exact(p, type, g->word[at]);
+    return;
+  }
   for (uint32_t k = 0; k < elements; k++) {
     uint32_t store = g->plan->value[at + k];
+    round_if_late(p, store);
     part[k] = mends ? hg_ptx_value(p, ptx_arg(p, store, ptx_insn(p, store)->arg_count - 1u)) : stored(p, store);
   }
   g->word[at] = part[0];
@@ -383,7 +409,10 @@ static void access_slowly(ptx *p, group *g, ptx_name slow, ptx_name fast, ptx_na
   hg_ptx_place(p, slow);
   if (g->plan->foreseen != 0) hg_ptx_put(p, "\t@!%s bra %s;\n", fails(p, g).text, fast.text);
   if (hg_ptx_may_loop(p, g)) hg_ptx_group_loop(p, g);
-  else access_each(p, g);
+  else {
+    for (uint32_t i = 0; i < g->plan->count && g->plan->is_store; i++) round_if_late(p, g->plan->value[i]);
+    access_each(p, g);
+  }
   hg_ptx_put(p, "\tbra %s;\n", back.text);
   p->out = out;
 }

@@ -131,6 +131,8 @@ ptx_name hg_ptx_argument(ptx *p, uint32_t user, uint32_t i);
 ptx_name hg_ptx_make_exact(ptx *p, uint8_t type, ptx_name value);
 /* Makes NaNs in the two halves of a word canonical; where gpu_has_pairs. */
 void hg_ptx_make_pair_exact(ptx *p, uint8_t type, ptx_name word);
+/* The same, right after f32 were rounded to the halves. */
+void hg_ptx_make_rounded_exact(ptx *p, uint8_t type, ptx_name word);
 ptx_name hg_ptx_wide(ptx *p, uint32_t value);      /* an integer in 64 bits, extended by its own sign */
 ptx_name hg_ptx_low(ptx *p, uint32_t value);       /* its low 32 bits */
 ptx_name hg_ptx_kept(ptx *p, ptx_class class, ptx_name name); /* in a register: of a constant, a new one */

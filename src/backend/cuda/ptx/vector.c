@@ -96,9 +96,8 @@ void hg_ptx_make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
   PTX(p, "lop3.b32", word, nan, hg_ptx_number(is_f16 ? 0x7e007e00 : 0x7fc07fc0), word, hg_ptx_name("0xCA"));
 }
 
-/* Makes NaNs canonical in the two halves of a word, to which f32 have just been rounded. What a rounding makes of a NaN
- * is positive: as integers with sign its bits are above those of every number. */
-static void make_rounded_exact(ptx *p, uint8_t type, ptx_name word) {
+/* What a rounding makes of a NaN is positive: as integers with sign its bits are above those of every number. */
+void hg_ptx_make_rounded_exact(ptx *p, uint8_t type, ptx_name word) {
   if (p->options->capability < 90) {
     hg_ptx_make_pair_exact(p, type, word);
     return;
@@ -130,7 +129,7 @@ static void join_word(ptx *p, const gpu_vector *v, ptx_name *word, const ptx_nam
   if (v->rounds) round_pair(p, v, *word, part);
   else if (v->element_bytes >= 4) *word = part[0];
   else hg_ptx_join_parts(p, type_of(p, v), *word, part, v->word_lanes);
-  if (v->mends && v->rounds && v->bound == 0) make_rounded_exact(p, type_of(p, v), *word);
+  if (v->mends && v->rounds && v->bound == 0) hg_ptx_make_rounded_exact(p, type_of(p, v), *word);
   else if (v->mends) hg_ptx_make_pair_exact(p, type_of(p, v), *word);
 }
 
