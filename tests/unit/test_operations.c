@@ -646,7 +646,8 @@ static void test_gradients_without_memory(void) {
       "matmul(x * w, w + x)", "linear(x, w)", "matmul(cast(x, f16), cast(w, f16), transpose_b=1)",
       "prod(x * w, -1)", "max(x * w, 0) + min(w, 1)", "pad(x, sum(w, all, keep=0), low=[1, 1], high=[2, 0])",
       "slice(x * w, axis=0, start=3, stop=-1, step=-2)", "concatenate(x, w, axis=0)", "take_along(x * w, i, axis=0)",
-      "scatter(x, i, w, axis=0)", "scatter_add(x, i, w, axis=0)", "softmax(x) * layer_norm(w)"};
+      "scatter(x, i, w, axis=0)", "scatter_add(x, i, w, axis=0)", "cumulative_sum(x * w, axis=0)",
+      "softmax(x) * layer_norm(w)"};
   for (size_t k = 0; k < sizeof formulas / sizeof formulas[0]; k++) {
     for (uint32_t first = 0; first < 130; first++)
       for (size_t limit = 0; limit < 6; limit++) {

@@ -1,5 +1,4 @@
-/* finish_program.c - the end of a launch's program. Layers of a network have the same ones, and to verify a program
- * takes longer than to write it. */
+/* finish_program.c - the end of a launch's program. Layers of a network have the same ones, which share a kernel. */
 #include "ops/write/launch_plan.h"
 
 #include "atlas/assemble.h"
