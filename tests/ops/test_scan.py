@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hgops import FLOATS, NO_FUSION, TYPES, Computation, apply, laid_out
+from hgops import FLOATS, NO_FUSION, TYPES, Computation, Error, apply, laid_out
 from test_values import INTEGERS
 
 pytestmark = pytest.mark.engine
@@ -112,6 +112,14 @@ def test_every_length():
     for size in sorted({max(1, 2**k + d) for k in range(11) for d in (-1, 0, 1)}):
         check(numbers("f32", (2, size), size), 1)
         check(numbers("f32", (size, 9), size), 0)
+
+
+def test_more_lines_than_a_launch_has_blocks():
+    """Refused, before there is memory for any of them."""
+    c = Computation()
+    c.output(c.op("cumulative_sum", c.input(np.broadcast_to(np.float16(1), (2**35, 17))), axis=1))
+    with pytest.raises(Error, match="a scan along 34359738368 lines takes [0-9]+ blocks, more than the 2147483647 of a launch"):
+        c.run()
 
 
 def test_sums_round_once_of_narrow_types():

@@ -113,15 +113,23 @@ static void find_column(scan_launch *l) {
   l->outer = rest, l->column = column;
 }
 
+static void begin_blocks(scan_launch *l, uint64_t blocks, uint32_t lanes) {
+  ops_step *step = l->code.step;
+  if (blocks > INT32_MAX && l->code.status == HG_OK)
+    l->code.status = hg_fail(HG_UNSUPPORTED, "a scan along %llu lines takes %llu blocks, more than the %d of a launch; "
+                             "scan parts of the tensor", (unsigned long long)l->s->lines, (unsigned long long)blocks,
+                             INT32_MAX);
+  atlas_builder_block(l->b, lanes, 1, 1);
+  step->grid[0] = (uint32_t)blocks;
+  step->grid[1] = step->grid[2] = step->block[1] = step->block[2] = 1;
+  step->block[0] = lanes;
+}
+
 void ops_scan_begin_columns(scan_launch *l) {
   const scan_level *v = l->level;
   const scan *s = l->s;
-  ops_step *step = l->code.step;
   uint64_t tiles = (s->inner + scan_units_of(v) - 1) >> v->unit_bits;
-  atlas_builder_block(l->b, scan_units_of(v), 1, 1);
-  step->grid[0] = (uint32_t)(s->lines / s->inner * v->chunks * tiles);
-  step->grid[1] = step->grid[2] = step->block[1] = step->block[2] = 1;
-  step->block[0] = scan_units_of(v);
+  begin_blocks(l, s->lines / s->inner * v->chunks * tiles, scan_units_of(v));
   l->tile = atlas_builder_shared(l->b, "tile", s->type, 1u << (v->bits + v->unit_bits));
   find_column(l);
   find_first(l);
@@ -129,12 +137,7 @@ void ops_scan_begin_columns(scan_launch *l) {
 
 void ops_scan_begin_lanes(scan_launch *l) {
   const scan_level *v = l->level;
-  ops_step *step = l->code.step;
-  uint32_t lanes = 1u << (v->lane_bits + v->unit_bits);
-  atlas_builder_block(l->b, lanes, 1, 1);
-  step->grid[0] = (uint32_t)((v->units + scan_units_of(v) - 1) >> v->unit_bits);
-  step->grid[1] = step->grid[2] = step->block[1] = step->block[2] = 1;
-  step->block[0] = lanes;
+  begin_blocks(l, (v->units + scan_units_of(v) - 1) >> v->unit_bits, 1u << (v->lane_bits + v->unit_bits));
   uint16_t in_block = split_lane(l);
   find_unit(l, in_block);
   find_line(l);
