@@ -78,7 +78,7 @@ typedef struct vector_insn {
   uint32_t mask;         /* a predicate register; VECTOR_ALL */
   uint32_t target;       /* of jumps: number of a LABEL instruction */
   uint32_t insn;         /* the program's instruction, for faults and profilers; SSA_NONE */
-  uint32_t slice;        /* of straight-line code for blocks (native/wide.c): which vector of the block; else 0 */
+  uint32_t slice;        /* of straight-line code for blocks (native/straight.c): which vector of the block; else 0 */
   uint64_t bits;         /* as in ssa_insn */
 } vector_insn;
 

@@ -51,7 +51,7 @@ def dictionary() -> str:
 FIELDS = {"size": (0, 4, 0), "argument_bytes": (4, 4, 1 << 20), "threads": (8, 4, 0), "lanes_per_thread": (12, 4, 3),
           "max_threads": (16, 4, 0), "parts": (20, 4, 0), "shared_bytes": (24, 4, 0xffffffff), "observes_block": (48, 1, 1),
           "vector_only": (52, 1, 1), "packs": (54, 1, 0), "tile_shift": (56, 1, 200), "dynamic_bytes": (60, 4, 0x7fffffff),
-          "table_lanes": (64, 8, 1), "steps": (72, 8, 0), "table_symbol": (80, 4, 200), "parameter_count": (84, 4, 100000),
+          "lut_lanes": (64, 8, 1), "steps": (72, 8, 0), "table_symbol": (80, 4, 200), "parameter_count": (84, 4, 100000),
           "symbol": (88, 2, 0xffff), "offset": (90, 2, 0xfff8), "vector": (92, 1, 9), "kind": (93, 1, 7),
           "element_shift": (94, 1, 99), "divides": (95, 1, 1), "again": (96, 1, 1), "reach": (104, 8, 1 << 63)}
 

@@ -162,7 +162,7 @@ static const hg_gpu_target plain = {.vector_bytes = 16, .warp_lanes = 32, .decla
                                    .pairs_f16 = 1,
                                    .pairs_bf16 = 1,
                                    .bounds = 1,
-                                   .can_ask_ahead = 1};
+                                   .can_prefetch_l2 = 1};
 
 int main(int count, char **words) {
   hg_allocator allocator;

@@ -21,7 +21,7 @@ static const struct {
              {"counted", HG_GPU_COUNT_STEPS, USUAL_THREADS},
              {"larger", 0, ATLAS_MAX_BLOCK_LANES},
              {"short", HG_GPU_SHORT, USUAL_THREADS},
-             {"tabulated", HG_GPU_TABULATED, USUAL_THREADS}}; /* the last: not of every program */
+             {"tabulated", HG_GPU_LUT, USUAL_THREADS}}; /* the last: not of every program */
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 
 typedef struct request {
@@ -82,12 +82,12 @@ static int is_new(const hg_array *texts, int form) {
 
 static hg_status emit_forms(const request *r, const atlas_program *program, const uint32_t *lines, int number,
                             hg_array *texts) {
-  uint64_t table_lanes = 0;
+  uint64_t lut_lanes = 0;
   for (int form = 0; form < FORM_COUNT; form++) {
     hg_gpu_info info = {0};
-    if (forms[form].flags & HG_GPU_TABULATED && table_lanes == 0) return HG_OK;
+    if (forms[form].flags & HG_GPU_LUT && lut_lanes == 0) return HG_OK;
     HG_TRY(emit(r, program, lines, form, &texts[form], &info));
-    if (form == 0) table_lanes = info.table_lanes;
+    if (form == 0) lut_lanes = info.lut_lanes;
     if (is_new(texts, form)) HG_TRY(write_text(r, number, form, &texts[form]));
   }
   return HG_OK;

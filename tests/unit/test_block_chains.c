@@ -1,7 +1,7 @@
 /* test_block_chains.c - blocks whose lanes have rows x columns sums of products of values from shared memory, a chain
- * of multiply-adds each, which the native engine puts in another order (native/chains.c): squares, a few, one row, one
- * longer than the others, sums that begin or go on with another one, that are a factor of another one, or are read on
- * the way; and products by tiles whose rows take turns (native/wide_interleave.c). They leave the memory of the
+ * of multiply-adds each, which the native engine puts in another order (native/fma_groups.c): squares, a few, one row,
+ * one longer than the others, sums that begin or go on with another one, that are a factor of another one, or are read
+ * on the way; and products by tiles whose rows take turns (native/unroll_and_jam.c). They leave the memory of the
  * interpreter, whatever the bits are that they begin with. */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "beside_reference.h"
@@ -118,7 +118,7 @@ int main(void) {
     check_tiles(32, 8);
   }
   write_text(&(trial){(kind)0, 8, 8, 4});
-  check_fires(text, NATIVE_REGIONS_chains);
+  check_fires(text, NATIVE_REGIONS_fma_groups);
   close_both();
   return check_report();
 }

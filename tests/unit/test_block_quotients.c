@@ -62,7 +62,7 @@ int main(void) {
         }
   write_text(text, sizeof text, blocks[0], 0, 0, 0);
   check_fires(text, NATIVE_REGIONS_hoist);
-  check_fires(text, NATIVE_REGIONS_sums);
+  check_fires(text, NATIVE_REGIONS_reassociate_index);
   close_both();
   return check_report();
 }

@@ -146,7 +146,7 @@ static void check_passes(const uint32_t (*blocks)[2], size_t shapes) {
     for (size_t b = 0; b < shapes; b++) {
       trial t = {.kind = (kind)k, .index = "u32", .block = {blocks[b][0], blocks[b][1]}, .count = 3};
       write_text(&t, text, sizeof text);
-      fired += count_passes(text, &hg_native_avx512).fired[NATIVE_STACK_stack];
+      fired += count_passes(text, &hg_native_avx512).fired[NATIVE_STACK_coarsen];
     }
     if (!check_note((fired == 0) == (k == OWN_COUNT))) printf("kind %d: %u stacks\n", k, fired);
   }
@@ -156,7 +156,7 @@ static void check_passes(const uint32_t (*blocks)[2], size_t shapes) {
   check_fires(text, NATIVE_REGIONS_split);
   check_fires(text, NATIVE_REGIONS_temporaries);
   write_text(&(trial){.kind = PLAIN, .index = "u32", .block = {32, 8}, .count = 3}, text, sizeof text);
-  check_fires(text, NATIVE_BLOCK_interleave);
+  check_fires(text, NATIVE_BLOCK_unroll_and_jam);
 }
 
 int main(void) {

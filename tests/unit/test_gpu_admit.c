@@ -41,7 +41,7 @@ static const hg_gpu_form forms[] = {{.threads = 256},
                                     {.threads = 1024},
                                     {.flags = HG_GPU_CHECKED, .threads = 256},
                                     {.flags = HG_GPU_COUNT_STEPS, .threads = 256},
-                                    {.flags = HG_GPU_TABULATED, .threads = 256}};
+                                    {.flags = HG_GPU_LUT, .threads = 256}};
 
 typedef struct scene {
   atlas_program *program;
@@ -179,7 +179,7 @@ static void test_refused(void) {
               {offsetof(hg_gpu_info, packs), 1, 0}, /* another one */
               {offsetof(hg_gpu_info, lanes_per_thread), 4, 3},
               {offsetof(hg_gpu_info, vector_only), 1, 1},
-              {offsetof(hg_gpu_info, table_lanes), 8, 1},
+              {offsetof(hg_gpu_info, lut_lanes), 8, 1},
               {offsetof(hg_gpu_info, shared_bytes), 4, UINT32_MAX},
               {offsetof(hg_gpu_info, parameter) + offsetof(hg_gpu_parameter, divides), 1, 1}, /* of a buffer */
               {offsetof(hg_gpu_info, parameter) + offsetof(hg_gpu_parameter, reach), 8, UINT64_MAX},

@@ -28,7 +28,7 @@ static const hg_gpu_target branching = {.vector_bytes = 16,
                                    .pairs_f16 = 1,
                                    .pairs_bf16 = 1,
                                    .bounds = 1,
-                                   .can_ask_ahead = 1};
+                                   .can_prefetch_l2 = 1};
 
 #define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
 
@@ -211,7 +211,7 @@ static uint32_t count_of(const gpu_plan *g, gpu_op op) {
 static void test_all(void) {
   static const char *const texts[] = {saxpy,  clamp,     gather, scattered, neighbours,
                                       shared, reduction, atomic, pool,      tile};
-  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_TABULATED, HG_GPU_SHORT};
+  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_LUT, HG_GPU_SHORT};
   static const hg_gpu_target *const targets[] = {&plain, &branching, &rich};
   for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
     for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
@@ -286,7 +286,7 @@ static gpu_run ahead_of(const char *index, int columns, int stored, int in_loop)
     const gpu_group *group = gpu_group_at(&m.plan, k);
     if (group->is_store) continue;
     groups++;
-    if (found.ahead_bytes == 0) found = group->run[0];
+    if (found.prefetch_bytes == 0) found = group->run[0];
   }
   CHECK(groups > 0);
   release(&m);
@@ -296,21 +296,22 @@ static gpu_run ahead_of(const char *index, int columns, int stored, int in_loop)
 static void test_ahead(void) {
   const char *const row = "mul.u32 r1, r0, n\nadd.u32 r2, r1, blane\n";
   gpu_run run = ahead_of(row, 8, 8, 0);
-  CHECK_EQ_U64(run.ahead_bytes, 512 * 8 * 4);
-  CHECK_EQ_U64(run.ahead_by, (4 << 20) / run.ahead_bytes);
-  CHECK(run.ahead_scalar != SSA_NONE);
+  CHECK_EQ_U64(run.prefetch_bytes, 512 * 8 * 4);
+  CHECK_EQ_U64(run.prefetch_by, (4 << 20) / run.prefetch_bytes);
+  CHECK(run.prefetch_scalar != SSA_NONE);
   run = ahead_of("mul.u32 r1, r0, #8192\nshl.u32 r2, blane, #1\nadd.u32 r2, r2, r1\n", 8, 8, 0); /* every other one */
-  CHECK_EQ_U64(run.ahead_bytes, (512 * 7 + 2 * 511 + 1) * 4);
-  CHECK_EQ_U64(run.ahead_by, 8192 * ((4 << 20) / run.ahead_bytes));
-  CHECK_EQ_U64(run.ahead_scalar, SSA_NONE);
-  CHECK_EQ_U64(ahead_of(row, 8, 1, 0).ahead_bytes, 0); /* blocks that hardly store */
-  CHECK_EQ_U64(ahead_of(row, 3, 3, 0).ahead_bytes, 0); /* that are short */
-  CHECK_EQ_U64(ahead_of(row, 8, 8, 1).ahead_bytes, 0); /* a loop's */
-  CHECK_EQ_U64(ahead_of("add.u32 r2, blane, n\n", 8, 8, 0).ahead_bytes, 0); /* all blocks read the same */
-  CHECK_EQ_U64(ahead_of("mul.u32 r1, blane, #64\nadd.u32 r2, r1, r0\n", 8, 8, 0).ahead_bytes, 0); /* lanes far apart */
-  CHECK_EQ_U64(ahead_of("xor.u32 r1, r0, #1\nadd.u32 r2, r1, blane\n", 8, 8, 0).ahead_bytes, 0);  /* to and fro */
+  CHECK_EQ_U64(run.prefetch_bytes, (512 * 7 + 2 * 511 + 1) * 4);
+  CHECK_EQ_U64(run.prefetch_by, 8192 * ((4 << 20) / run.prefetch_bytes));
+  CHECK_EQ_U64(run.prefetch_scalar, SSA_NONE);
+  CHECK_EQ_U64(ahead_of(row, 8, 1, 0).prefetch_bytes, 0); /* blocks that hardly store */
+  CHECK_EQ_U64(ahead_of(row, 3, 3, 0).prefetch_bytes, 0); /* that are short */
+  CHECK_EQ_U64(ahead_of(row, 8, 8, 1).prefetch_bytes, 0); /* a loop's */
+  CHECK_EQ_U64(ahead_of("add.u32 r2, blane, n\n", 8, 8, 0).prefetch_bytes, 0); /* all blocks read the same */
+  CHECK_EQ_U64(ahead_of("mul.u32 r1, blane, #64\nadd.u32 r2, r1, r0\n", 8, 8, 0).prefetch_bytes,
+               0); /* lanes far apart */
+  CHECK_EQ_U64(ahead_of("xor.u32 r1, r0, #1\nadd.u32 r2, r1, blane\n", 8, 8, 0).prefetch_bytes, 0);  /* to and fro */
   const char *const end = "mul.u32 r1, r0, n\nmin.u32 r2, blane, #300\nadd.u32 r2, r2, r1\n"; /* as far as it goes */
-  CHECK_EQ_U64(ahead_of(end, 8, 8, 0).ahead_bytes, 0);
+  CHECK_EQ_U64(ahead_of(end, 8, 8, 0).prefetch_bytes, 0);
 }
 
 static void test_order(void) {
@@ -613,7 +614,7 @@ static void test_along_y(void) {
     const char *block, *index, *more;
     int columns;
     uint32_t flags;
-    int is_along_y;
+    int is_transposed;
     uint32_t parts;
   } cases[] = {
       {"32, 32", by_y, "", 3, 0, 1, 1},
@@ -638,11 +639,11 @@ static void test_along_y(void) {
       made m;
       along_y(text, sizeof text, cases[i].block, cases[i].index, cases[i].columns, cases[i].more);
       make(text, is_rich ? &rich : &plain, cases[i].flags, &m);
-      int is_along_y = is_rich && cases[i].is_along_y;
-      CHECK_EQ_U64((uint64_t)m.plan.is_along_y, (uint64_t)is_along_y);
+      int is_transposed = is_rich && cases[i].is_transposed;
+      CHECK_EQ_U64((uint64_t)m.plan.is_transposed, (uint64_t)is_transposed);
       CHECK_EQ_U64(m.plan.info.parts, is_rich ? cases[i].parts : 1);
-      CHECK_EQ_U64(count_of(&m.plan, GPU_SYNC_PARTS), (uint64_t)is_along_y);
-      CHECK_EQ_U64(count_of(&m.plan, GPU_MEET_PARTS), (uint64_t)is_along_y);
+      CHECK_EQ_U64(count_of(&m.plan, GPU_SYNC_PARTS), (uint64_t)is_transposed);
+      CHECK_EQ_U64(count_of(&m.plan, GPU_MEET_PARTS), (uint64_t)is_transposed);
       release(&m);
     }
 }

@@ -224,18 +224,19 @@ static void check_passes(void) {
   static const char *const at_once[] = {held,    rounds,  folded,         many,  turns, busy,        alike, single,
                                         several, crowded, crowded_gather, parts, rare,  rare_behind, less};
   static const char *const of_long[] = {long_sum, long_extreme, long_kept, long_twice};
-  for (size_t k = 0; k < COUNT(at_once); k++) check_fires(at_once[k], NATIVE_PLACED_bounds);
+  for (size_t k = 0; k < COUNT(at_once); k++) check_fires(at_once[k], NATIVE_PLACED_range_guards);
   for (size_t k = 0; k < COUNT(of_long); k++) {
-    check_fires(of_long[k], NATIVE_PLACED_bounds);
-    check_fires(of_long[k], NATIVE_PLACED_order);
-    check_fires(of_long[k], NATIVE_BLOCK_sums);
-    check_fires(of_long[k], NATIVE_BLOCK_tidy);
+    check_fires(of_long[k], NATIVE_PLACED_range_guards);
+    check_fires(of_long[k], NATIVE_PLACED_address_order);
+    check_fires(of_long[k], NATIVE_BLOCK_reassociate_index);
+    check_fires(of_long[k], NATIVE_BLOCK_dead_code);
   }
   check_fires(alike, NATIVE_REGIONS_unroll);
   check_fires(held, NATIVE_BLOCK_alike);
-  check_fires(less, NATIVE_BLOCK_again);
-  check_fires(less_sum, NATIVE_BLOCK_again);
-  CHECK_EQ_U64(count_passes(held, &hg_native_avx512).fired[NATIVE_BLOCK_again], 0); /* registers hold all of it */
+  check_fires(less, NATIVE_BLOCK_rematerialise);
+  check_fires(less_sum, NATIVE_BLOCK_rematerialise);
+  CHECK_EQ_U64(count_passes(held, &hg_native_avx512).fired[NATIVE_BLOCK_rematerialise],
+               0); /* registers hold all of it */
 }
 
 int main(void) {

@@ -140,7 +140,7 @@ static void check_text(const char *text) {
 static void check_tails(const char *text, uint32_t expected, const native_target *target) {
   pass_counts counts = count_passes(text, target);
   CHECK_EQ_U64(counts.fired[NATIVE_BLOCK_straight] == 0, expected == NOT_STRAIGHT);
-  if (expected != NOT_STRAIGHT) CHECK_EQ_U64(counts.fired[NATIVE_BLOCK_tails], expected);
+  if (expected != NOT_STRAIGHT) CHECK_EQ_U64(counts.fired[NATIVE_BLOCK_masked_tail], expected);
 }
 
 int main(void) {

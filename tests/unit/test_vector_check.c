@@ -3,7 +3,7 @@
  */
 #include "native_passes.h"
 
-#include "backend/cpu/native/wide.h"
+#include "backend/cpu/native/straight.h"
 #include "base/error.h"
 #include "vector/lower.h"
 
@@ -87,13 +87,13 @@ CHANGE(symbol_of_none, ATLAS_OP_ldg, insn->symbol = 200)
 CHANGE(symbol_of_another_kind, ATLAS_OP_ldg, insn->symbol = 2)
 CHANGE(begin_late, ATLAS_OP_ldg, vector_reg_at(v, insn->d)->first++)
 CHANGE(end_early, ATLAS_OP_ldg, vector_reg_at(v, insn->d)->last--)
-CHANGE(lower_guard, NATIVE_WITHIN, insn->bits--)
-CHANGE(lower_span, NATIVE_SPAN, insn->s[1] = insn->s[0])
-CHANGE(guard_scalar, NATIVE_WITHIN, insn->symbol = 2)
+CHANGE(lower_guard, NATIVE_GUARD_RANGE, insn->bits--)
+CHANGE(lower_span, NATIVE_GUARD_LOOP, insn->s[1] = insn->s[0])
+CHANGE(guard_scalar, NATIVE_GUARD_RANGE, insn->symbol = 2)
 CHANGE(shift_far, NATIVE_SHIFT, insn->bits = 16)
-CHANGE(known_beyond, NATIVE_KNOWN, insn->bits = b->known.count)
+CHANGE(known_beyond, NATIVE_CONST_LANES, insn->bits = b->known.count)
 CHANGE(slice_beyond, ATLAS_OP_ldg, insn->slice = 4)
-CHANGE(limit_of_lanes, NATIVE_LIMIT, insn->s[0] = find(v, ATLAS_OP_sub)->s[1])
+CHANGE(limit_of_lanes, NATIVE_ACTIVE_LANES, insn->s[0] = find(v, ATLAS_OP_sub)->s[1])
 
 static int jump_into_code(hg_vector *v, native_build *b) {
   vector_insn *jump = find_jump(v);
@@ -154,7 +154,7 @@ static int forget_across(hg_vector *v, native_build *b) {
   return 1;
 }
 
-CHANGE(limit_behind, NATIVE_LIMIT, const vector_insn limit = *insn; *insn = insn[1]; insn[1] = limit)
+CHANGE(limit_behind, NATIVE_ACTIVE_LANES, const vector_insn limit = *insn; *insn = insn[1]; insn[1] = limit)
 
 static int mix_lanes(hg_vector *v, native_build *b) {
   (void)b;
@@ -188,8 +188,8 @@ static const broken cases[] = {
     {"", loop, end_in_loop, "a live range ends in a loop whose next round reads the value"},
     {"", loop, begin_in_loop, "a live range begins in a loop that lanes leave one by one"},
     {"", row, forget_across, "a value lives across the block's instruction and is not marked"},
-    {"bounds", row, lower_guard, "an access is not in the range of a comparison before it"},
-    {"bounds", row, guard_scalar, "a comparison is of what is no buffer"},
+    {"range_guards", row, lower_guard, "an access is not in the range of a comparison before it"},
+    {"range_guards", row, guard_scalar, "a comparison is of what is no buffer"},
     {"straight", row, shift_far, "lanes shift by what is no distance between them"},
     {"straight", row, known_beyond, "a constant of the lanes lies beyond the table"},
     {"straight", row, slice_beyond, "an instruction is of a slice that is not there"},

@@ -38,7 +38,7 @@ static hg_setting_state wanted_quick(uint64_t *quick) {
   return hg_setting_number("HOLOGRAM_QUICK", 0, ONLY_SHORT, quick);
 }
 
-static hg_setting_state wanted_table_lanes(uint64_t *lanes) {
+static hg_setting_state wanted_lut_lanes(uint64_t *lanes) {
   return hg_setting_number("HOLOGRAM_TABLE_LANES", 1, UINT64_MAX, lanes);
 }
 
@@ -52,7 +52,7 @@ static void add_remarks(hg_device_info *info) {
     hg_add_remark(info, "", "HOLOGRAM_LINES is neither 0 nor 1 and is ignored");
   if (wanted_quick(&ignored) == HG_SETTING_BAD)
     hg_add_remark(info, "", "HOLOGRAM_QUICK is neither 0, 1 nor 2 and is ignored");
-  if (wanted_table_lanes(&ignored) == HG_SETTING_BAD)
+  if (wanted_lut_lanes(&ignored) == HG_SETTING_BAD)
     hg_add_remark(info, "", "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored");
   hg_add_remark(info, "", disk.remark);
   hg_add_remark(info, "kernel cache on disk: ", hg_disk_cache_problem(&disk));
@@ -193,7 +193,7 @@ hg_status hg_cuda_open(const hg_allocator *allocator, const hg_device_choice *ch
   uint64_t lines = 0;
   (void)wanted_lines(&lines);
   d->writes_lines = lines != 0;
-  d->table_lanes_given = wanted_table_lanes(&d->table_lanes) == HG_SETTING_GIVEN;
+  d->lut_lanes_given = wanted_lut_lanes(&d->lut_lanes) == HG_SETTING_GIVEN;
   d->allocations.element_size = sizeof(cuda_allocation);
   d->maps.element_size = sizeof(cuda_map);
   d->spares.element_size = sizeof(cuda_spare);

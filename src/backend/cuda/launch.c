@@ -100,10 +100,10 @@ static uint32_t usual_form(const atlas_launch *launch) {
 static hg_status preferred_form(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint32_t *form) {
   cuda_entry *usual = NULL;
   *form = usual_form(launch);
-  if (launch->lanes < d->table_lanes || d->shared_bytes < HG_GPU_TABLE_BYTES) return HG_OK;
+  if (launch->lanes < d->lut_lanes || d->shared_bytes < HG_GPU_LUT_BYTES) return HG_OK;
   HG_TRY(hg_cuda_entry_of(kernel, *form, &usual));
-  uint64_t from = usual->info.table_lanes;
-  if (from != 0 && (launch->lanes >= from || d->table_lanes_given)) *form |= HG_GPU_TABULATED;
+  uint64_t from = usual->info.lut_lanes;
+  if (from != 0 && (launch->lanes >= from || d->lut_lanes_given)) *form |= HG_GPU_LUT;
   return HG_OK;
 }
 
@@ -113,7 +113,7 @@ static hg_status pack(const cuda_device *d, cuda_kernel *kernel, const atlas_lau
   uint32_t form = 0, lacks = 0;
   HG_TRY(preferred_form(d, kernel, launch, &form));
   do {
-    if (lacks != 0) form = (form & ~(uint32_t)HG_GPU_TABULATED) | lacks;
+    if (lacks != 0) form = (form & ~(uint32_t)HG_GPU_LUT) | lacks;
     HG_TRY(hg_cuda_entry_of(kernel, form, &r->entry));
     lacks = hg_gpu_pack(kernel->program, &r->entry->info, launch, places, r->block, &r->shape);
   } while ((lacks & ~form) != 0);

@@ -40,12 +40,12 @@ static int admit_lanes(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_
   int may_have_vectors = !info->observes_block && !(form->flags & HG_GPU_CHECKED);
   uint32_t most_lanes = may_have_vectors ? GPU_VECTOR_LANES : 1;
   if (!is_power(kept->lanes_per_thread) || kept->lanes_per_thread > most_lanes) return 0;
-  if (kept->vector_only > (kept->lanes_per_thread > 1) || (kept->table_lanes != 0 && !kept->vector_only)) return 0;
+  if (kept->vector_only > (kept->lanes_per_thread > 1) || (kept->lut_lanes != 0 && !kept->vector_only)) return 0;
   info->lanes_per_thread = kept->lanes_per_thread;
   info->vector_only = kept->vector_only;
-  info->table_lanes = kept->table_lanes;
-  info->is_table = kept->table_lanes != 0 && form->flags & HG_GPU_TABULATED;
-  int may_have_packs = info->vector_only && !info->is_table;
+  info->lut_lanes = kept->lut_lanes;
+  info->is_lut = kept->lut_lanes != 0 && form->flags & HG_GPU_LUT;
+  int may_have_packs = info->vector_only && !info->is_lut;
   if (may_have_packs) info->max_threads = GPU_VECTOR_THREADS;
   info->packs = kept->packs;
   return kept->packs >= 1 && kept->packs <= (may_have_packs ? GPU_MOST_PACKS : 1);

@@ -14,7 +14,7 @@
  * strides again, with those. Strides of 32 and more go to the same lane of other warps: behind another barrier each
  * lane adds up the windows of 32 that it needs, as those strides would. So a scan costs two barriers.
  *
- * Where warps lie along y (along_y.c) a warp's lanes come first, and then the warps, in a block of parts by one
+ * Where warps lie along y (warp_transpose.c) a warp's lanes come first, and then the warps, in a block of parts by one
  * exchange between these.
  *
  * A block of one warp needs no memory and no barrier. Several values of a whole warp fold together: of two, lanes
@@ -256,7 +256,7 @@ static hg_status reduce_along_y(const step_builder *m) {
 }
 
 static hg_status reduce(const step_builder *m) {
-  if (m->g->is_along_y) return reduce_along_y(m);
+  if (m->g->is_transposed) return reduce_along_y(m);
   if (gpu_is_short(m->g)) return reduce_shortly(m);
   return gpu_is_one_warp(m->g) ? reduce_in_warp(m) : reduce_in_block(m);
 }

@@ -25,10 +25,10 @@
  *   HG_GPU_COUNT_STEPS    the step limit is below info.steps
  *   HG_GPU_LARGER_BLOCKS  not a flag of hg_gpu_form: make it with form.threads >= out->threads
  *
- * TABLES OF RESULTS. Where info.table_lanes is not 0, the program turns one element of 16 bits into one of 16 bits, by
- * more work than a look-up costs: an entry made with HG_GPU_TABULATED first computes what becomes of all 65,536, in
- * HG_GPU_TABLE_BYTES of shared memory (not every device has them), then looks up. For launches of table_lanes
- * and more. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry for table_lanes,
+ * TABLES OF RESULTS. Where info.lut_lanes is not 0, the program turns one element of 16 bits into one of 16 bits, by
+ * more work than a look-up costs: an entry made with HG_GPU_LUT first computes what becomes of all 65,536, in
+ * HG_GPU_LUT_BYTES of shared memory (not every device has them), then looks up. For launches of lut_lanes
+ * and more. It needs places.fault_record for a counter, which it leaves as it was. Ask the usual entry for lut_lanes,
  * and take it again where hg_gpu_pack finds something missing.
  *
  * FAULTS. One record a launch (a hg_gpu_fault in device memory, 8-aligned), not one a block: the kernel keeps in
@@ -70,10 +70,10 @@ enum {
   HG_GPU_MAX_PARAMETERS = 96,    /* buffers, scalars, pools and the table of a program */
   HG_GPU_COUNT_STEPS = 1,        /* form.flags: count every back-edge */
   HG_GPU_CHECKED = 2,            /* a lane a thread, each access checked */
-  HG_GPU_TABULATED = 8,          /* see TABLES OF RESULTS */
+  HG_GPU_LUT = 8,          /* see TABLES OF RESULTS */
   HG_GPU_SHORT = 16,           /* what a compiler takes least time for comes before a fast kernel: see docs/gpu.md */
-  HG_GPU_TABLE_THREADS = 1024,
-  HG_GPU_TABLE_BYTES = 2 * 65536 + 16, /* the table, two words for pieces, padding */
+  HG_GPU_LUT_THREADS = 1024,
+  HG_GPU_LUT_BYTES = 2 * 65536 + 16, /* the table, two words for pieces, padding */
   HG_GPU_WARP_LANES = 32,
   HG_GPU_LARGER_BLOCKS = 4       /* only from hg_gpu_pack: make an entry with form.threads = out->threads */
 };
@@ -114,13 +114,13 @@ typedef struct hg_gpu_info {
   uint64_t cache_bytes;    /* of the card's last cache, set with `units`; 0: not known */
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* nothing is checked: hg_gpu_pack refuses launches that are not in bounds and aligned */
-  uint8_t is_table;        /* the form with HG_GPU_TABULATED */
+  uint8_t is_lut;        /* the form with HG_GPU_LUT */
   uint8_t packs;           /* of vector_only entries: most tiles of a block, hence packs of a thread */
   uint8_t is_longer;       /* than with HG_GPU_SHORT */
   uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
   uint32_t dynamic_bytes;  /* of shared memory, to launch with: shared_bytes where these are more than a text may
-                              declare, HG_GPU_TABLE_BYTES of the table form, else 0 */
-  uint64_t table_lanes;    /* launches of as many lanes and more are faster with HG_GPU_TABULATED; 0: no such form */
+                              declare, HG_GPU_LUT_BYTES of the table form, else 0 */
+  uint64_t lut_lanes;    /* launches of as many lanes and more are faster with HG_GPU_LUT; 0: no such form */
   uint64_t steps;
   uint32_t table_symbol;
   uint32_t parameter_count;
@@ -179,7 +179,7 @@ typedef struct hg_gpu_target {
   uint32_t declared_shared;/* of these, that a text may declare; a kernel that needs more is given all of it at the
                               launch */
   uint32_t parts;          /* of a block that is spread over multiprocessors, at most; 0: and warps are lanes of
-                              neighbouring numbers (along_y.c) */
+                              neighbouring numbers (warp_transpose.c) */
   uint32_t registers;      /* of a multiprocessor; 0: not known */
   uint8_t registers_all, registers_most; /* most registers of a thread at full occupancy of a multiprocessor, and at
                                             three quarters of it; 0: there is no such limit, or it is not known */
@@ -191,7 +191,7 @@ typedef struct hg_gpu_target {
   uint8_t bounds;          /* one instruction clamps an f32, or a pair of f16 or bf16, to [-c, c], and two clamp a pair
                               to any bounds; a NaN stays a NaN */
   uint8_t narrow_extremes; /* minima and maxima of f16 and bf16 */
-  uint8_t can_ask_ahead;   /* memory can be asked for before it is read, and a large cache keeps it (ahead.c) */
+  uint8_t can_prefetch_l2;   /* memory can be asked for before it is read, and a large cache keeps it (l2_prefetch.c) */
 } hg_gpu_target;
 
 /* Of an info that was kept where others than this process may have written: makes `info` from the program and the form,
@@ -206,7 +206,7 @@ int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg
 uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, const atlas_launch *launch,
                  const hg_gpu_places *places, void *block, hg_gpu_launch *out);
 /* The grid of a table form. */
-uint32_t hg_gpu_table_blocks(uint64_t lanes, uint32_t units);
+uint32_t hg_gpu_lut_blocks(uint64_t lanes, uint32_t units);
 /* The same for the next grid of the launch, while out->left is not 0. */
 void hg_gpu_next(void *block, hg_gpu_launch *out);
 

@@ -75,7 +75,7 @@ static hg_status blocks_kernel(gpu_plan *g) {
   return add_lane(g, GPU_OUTSIDE);
 }
 
-static hg_status table_kernel(gpu_plan *g) {
+static hg_status lut_kernel(gpu_plan *g) {
   HG_TRY(add(g, GPU_ENTRIES, 0));
   HG_TRY(add_pack(g));
   return ADD(g, GPU_END_ENTRIES, GPU_SYNC, GPU_LAST_ELEMENTS, GPU_PIECES);
@@ -83,6 +83,6 @@ static hg_status table_kernel(gpu_plan *g) {
 
 hg_status hg_gpu_list_kernel_steps(gpu_plan *g) {
   if (g->info.observes_block) return blocks_kernel(g);
-  if (g->info.is_table) return table_kernel(g);
+  if (g->info.is_lut) return lut_kernel(g);
   return g->info.vector_only ? vector_kernel(g) : checked_kernel(g);
 }

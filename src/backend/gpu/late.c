@@ -2,7 +2,7 @@
  * themselves both results would be taken out of a word, and put together again.
  *
  * Such a rounding has one use, the store, in the same block; between them nothing may write the register of what is
- * rounded: that value is needed longer than homes.c knows. */
+ * rounded: that value is needed longer than phi_coalesce.c knows. */
 #include "backend/gpu/plan_passes.h"
 
 /* The element is part of a word with another. */

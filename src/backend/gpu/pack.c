@@ -150,7 +150,7 @@ static void take_blocks(hg_gpu_launch *out) {
 
 static uint32_t pack_shape(const hg_gpu_info *info, const atlas_launch *launch, hg_gpu_header *header,
                            hg_gpu_launch *out) {
-  uint64_t blocks = info->is_table         ? hg_gpu_table_blocks(header->lanes, info->units)
+  uint64_t blocks = info->is_lut         ? hg_gpu_lut_blocks(header->lanes, info->units)
                     : info->observes_block ? header->block_count
                     : info->vector_only    ? vector_blocks(info, header)
                                            : tiles_in(info, header->lanes);

@@ -4,7 +4,7 @@
 enum { LANES_KERNEL_THREADS = 256 }; /* the block of linear launches; vector-only kernels have fewer: vectors.c */
 
 uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_form *form) {
-  if (form->flags & HG_GPU_TABULATED) return HG_GPU_TABLE_THREADS;
+  if (form->flags & HG_GPU_LUT) return HG_GPU_LUT_THREADS;
   if (!program->observes_block) return LANES_KERNEL_THREADS;
   uint64_t product = (uint64_t)program->block[0] * program->block[1] * program->block[2];
   if (product == 0) product = form->threads;
@@ -17,7 +17,7 @@ void hg_gpu_set_tile(hg_gpu_info *info) {
 }
 
 void hg_gpu_set_dynamic(hg_gpu_info *info, uint32_t declared_shared) {
-  info->dynamic_bytes = info->is_table                          ? (uint32_t)HG_GPU_TABLE_BYTES
+  info->dynamic_bytes = info->is_lut                          ? (uint32_t)HG_GPU_LUT_BYTES
                         : info->shared_bytes > declared_shared ? info->shared_bytes
                                                                 : 0;
 }
@@ -30,7 +30,7 @@ void hg_gpu_plan_release(gpu_plan *plan) {
   hg_release(plan->allocator, plan->vector);
   hg_array_release(plan->allocator, &plan->group);
   hg_array_release(plan->allocator, &plan->exchange);
-  hg_array_release(plan->allocator, &plan->foreseen);
+  hg_array_release(plan->allocator, &plan->hoisted);
   hg_array_release(plan->allocator, &plan->unrolled);
   hg_array_release(plan->allocator, &plan->proven);
   hg_array_release(plan->allocator, &plan->kernel);

@@ -67,9 +67,10 @@ typedef struct gpu_run {
   uint8_t checks_least;  /* the least displacement may be out of bounds where the largest is in bounds */
   uint8_t is_aligned;    /* a wide access is aligned where the memory begins at a multiple of its bytes */
   uint8_t is_shared, is_read_only;
-  uint32_t ahead_bytes;  /* what a later block reads at the same place, which is asked for; 0: nothing (ahead.c) */
-  uint64_t ahead_by;     /* its index is greater than this one's by that */
-  uint32_t ahead_scalar; /* times this value; SSA_NONE: 1 */
+  uint32_t
+      prefetch_bytes; /* what a later block reads at the same place, which is asked for; 0: nothing (l2_prefetch.c) */
+  uint64_t prefetch_by;     /* its index is greater than this one's by that */
+  uint32_t prefetch_scalar; /* times this value; SSA_NONE: 1 */
 } gpu_run;
 
 /* Loads or stores that are done at once. One test serves all of them; a lane for which it fails (an access is out of
@@ -84,14 +85,14 @@ typedef struct gpu_group {
   uint32_t run_count;
   uint8_t is_store;
   uint8_t is_tested;                /* else all is known to be in bounds and aligned */
-  uint32_t foreseen;                /* 1 + its number in `foreseen`: a lane may know before the loop that it need not
+  uint32_t hoisted;                /* 1 + its number in `hoisted`: a lane may know before the loop that it need not
                                        test; 0: it does not */
   uint32_t first_step, step_count;  /* where it is tested: in the part's steps, the accesses one by one */
 } gpu_group;
 
-/* ---- tests before a loop (foresee.c) ----------------------------------------------------------------------------- */
+/* ---- tests before a loop (hoist_checks.c) ------------------------------------------------------------------------ */
 
-enum { GPU_MOST_SWEEPS = 4, GPU_MOST_FORESEEN = 16 };
+enum { GPU_MOST_SWEEPS = 4, GPU_MOST_HOISTED = 16 };
 
 /* The index of a run: in iteration i of its loop at most start + i * (all of step) + (all of offset), and as aligned as
  * start is. */
@@ -100,13 +101,13 @@ typedef struct gpu_sweep {
   hg_terms step, offset; /* of u32 */
 } gpu_sweep;
 
-typedef struct gpu_foreseen {
+typedef struct gpu_hoisted {
   uint32_t group;
   uint32_t block;  /* behind it the loop begins: here the lane finds out */
   uint32_t rounds; /* u32: so many iterations at most; 0: 2^32 */
   uint32_t before; /* the same, where the group is not in the last of them; SSA_NONE: nothing is known */
   gpu_sweep sweep[GPU_MOST_SWEEPS]; /* by run */
-} gpu_foreseen;
+} gpu_hoisted;
 
 enum { GPU_WORD_ELEMENTS = 4 }; /* most of a word */
 
@@ -174,13 +175,13 @@ enum {
   GPU_FOLD_LANES = HG_GPU_WARP_LANES /* lanes that exchange values without memory */
 };
 
-enum gpu_table { /* the table form */
-  GPU_TABLE_ENTRIES = 65536,
-  GPU_TABLE_PACK_LANES = 8, /* one access of 16 bytes */
-  GPU_TABLE_PACKS = 4,      /* packs of a thread in each piece */
+enum gpu_lut { /* the table form */
+  GPU_LUT_ENTRIES = 65536,
+  GPU_LUT_PACK_LANES = 8, /* one access of 16 bytes */
+  GPU_LUT_PACKS = 4,      /* packs of a thread in each piece */
   GPU_PIECE_BITS = 15,
-  GPU_PIECE_LANES = HG_GPU_TABLE_THREADS * GPU_TABLE_PACKS * GPU_TABLE_PACK_LANES,
-  GPU_TABLE_DRAWN = 2 * GPU_TABLE_ENTRIES /* offset of two words behind the table, used in turns: the next piece */
+  GPU_PIECE_LANES = HG_GPU_LUT_THREADS * GPU_LUT_PACKS * GPU_LUT_PACK_LANES,
+  GPU_LUT_DRAWN = 2 * GPU_LUT_ENTRIES /* offset of two words behind the table, used in turns: the next piece */
 };
 
 typedef struct gpu_memory {    /* shared and local memory: layout.c, exchange.c */
@@ -229,7 +230,7 @@ typedef struct gpu_plan {
   uint32_t vector_count;
   hg_array group;              /* gpu_group */
   hg_array exchange;           /* gpu_exchange */
-  hg_array foreseen;           /* gpu_foreseen */
+  hg_array hoisted;           /* gpu_hoisted */
   gpu_part part[GPU_PART_COUNT];
   hg_array kernel;             /* gpu_step */
 
@@ -239,7 +240,7 @@ typedef struct gpu_plan {
   hg_array proven;             /* uint32_t: accesses that are in bounds because of a loop's test */
   uint32_t groups_outside; /* the first so many of `group` are of GPU_OUTSIDE */
   int counts_steps;
-  int is_along_y;              /* warps are the lanes of one x: lane y of the warp has number y * (block along x) + x */
+  int is_transposed;           /* warps are the lanes of one x: lane y of the warp has number y * (block along x) + x */
   int meets_late;              /* the parts of a block meet at its first exchange, which all lanes come to, once */
   int is_spread;               /* the lanes of a thread lie info.threads apart; no access is a vector */
   int in_loop_of_packs;        /* a loop goes over the packs of a thread */
@@ -280,8 +281,8 @@ static inline uint32_t gpu_tile(const gpu_plan *g) { return g->info.threads * g-
 static inline const gpu_group *gpu_group_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_group *)g->group.data + number;
 }
-static inline const gpu_foreseen *gpu_foreseen_at(const gpu_plan *g, uint32_t number) {
-  return (const gpu_foreseen *)g->foreseen.data + number;
+static inline const gpu_hoisted *gpu_hoisted_at(const gpu_plan *g, uint32_t number) {
+  return (const gpu_hoisted *)g->hoisted.data + number;
 }
 static inline const gpu_exchange *gpu_exchange_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_exchange *)g->exchange.data + number;
@@ -291,7 +292,7 @@ static inline int gpu_is_short(const gpu_plan *g) { return (g->form.flags & HG_G
 static inline int gpu_is_one_warp(const gpu_plan *g) { return g->info.max_threads <= g->target.warp_lanes; }
 /* Of a value in shared memory: a slot for each lane, in whole warps; where these lie along y, for each warp. */
 static inline uint32_t gpu_place_bytes(const gpu_plan *g, uint8_t type) {
-  uint32_t slots = g->is_along_y ? GPU_FOLD_LANES : g->info.max_threads;
+  uint32_t slots = g->is_transposed ? GPU_FOLD_LANES : g->info.max_threads;
   return (slots + GPU_FOLD_LANES - 1) / GPU_FOLD_LANES * GPU_FOLD_LANES * gpu_slot_bytes(type);
 }
 /* The lanes that each block but the last has, known before the launch; 0: it decides. */

@@ -14,11 +14,11 @@ void hg_gpu_lay_out_parameters(gpu_plan *g);
 void hg_gpu_list_parameters(const atlas_program *program, const uint8_t *is_divisor, hg_gpu_info *info);
 /* Lanes of the largest block, unless the kernel is a vector-only one, which has GPU_VECTOR_THREADS. */
 uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_form *form);
-/* What follows from max_threads, lanes_per_thread, shared_bytes and is_table. */
+/* What follows from max_threads, lanes_per_thread, shared_bytes and is_lut. */
 void hg_gpu_set_tile(hg_gpu_info *info);
 void hg_gpu_set_dynamic(hg_gpu_info *info, uint32_t declared_shared);
-/* Decides is_along_y and info.parts. `room`: a number for each value. */
-void hg_gpu_lie_along_y(gpu_plan *g, uint32_t *room);
+/* Decides is_transposed and info.parts. `room`: a number for each value. */
+void hg_gpu_transpose_warps(gpu_plan *g, uint32_t *room);
 /* The register pressure of a body without loops, about. `last_use`: scratch, a number for each value. */
 uint32_t hg_gpu_register_pressure(const gpu_plan *g, uint32_t *last_use);
 void hg_gpu_lay_out_shared(gpu_plan *g);
@@ -31,9 +31,9 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions);
 hg_status hg_gpu_list_vectors(gpu_plan *g, uint32_t *uses, uint32_t *user);
 /* The vector load whose element `value` is, or is widened or clamped of; NULL: there is none. */
 const gpu_vector *hg_gpu_element_of(const gpu_plan *g, uint32_t value);
-void hg_gpu_plan_packs(gpu_plan *g, uint32_t instructions, uint32_t *room);
+void hg_gpu_plan_thread_tiles(gpu_plan *g, uint32_t instructions, uint32_t *room);
 /* From how many lanes on the table form of the program is the faster one; 0: the program has none. */
-uint64_t hg_gpu_table_lanes(const gpu_plan *g, uint32_t instructions);
+uint64_t hg_gpu_lut_lanes(const gpu_plan *g, uint32_t instructions);
 /* 1 if the access may be part of a group. */
 int hg_gpu_may_group(const gpu_plan *g, uint32_t value);
 /* Fills in the rest of a group whose `in_order`, `count` and `is_store` are given; run_of: the run of each, which are
@@ -44,9 +44,9 @@ int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *ru
 hg_status hg_gpu_find_groups(gpu_plan *g);
 hg_status hg_gpu_order(gpu_plan *g);
 hg_status hg_gpu_find_extremes(gpu_plan *g);
-hg_status hg_gpu_foresee(gpu_plan *g); /* when groups are complete */
-void hg_gpu_look_ahead(gpu_plan *g);   /* the same */
-hg_status hg_gpu_find_homes(gpu_plan *g); /* when all blocks have their order */
+hg_status hg_gpu_hoist_checks(gpu_plan *g); /* when groups are complete */
+void hg_gpu_plan_l2_prefetch(gpu_plan *g);   /* the same */
+hg_status hg_gpu_coalesce_phis(gpu_plan *g); /* when all blocks have their order */
 void hg_gpu_find_late(gpu_plan *g);       /* after that */
 hg_status hg_gpu_add_step(const gpu_plan *g, hg_array *steps, gpu_step step);
 /* Several steps whose number is the value. */

@@ -205,8 +205,8 @@ static hg_status add_block(step_builder *m, uint32_t block) {
     HG_TRY(add_insn(m, e));
   HG_TRY(clear_shared(m)); /* the first block's at the latest */
   HG_TRY(note_faults(m));
-  for (uint32_t i = 0; i < m->g->foreseen.count && m->part == GPU_OUTSIDE; i++)
-    if (gpu_foreseen_at(m->g, i)->block == block) HG_TRY(add(m, GPU_FORESEE, SSA_NONE, i));
+  for (uint32_t i = 0; i < m->g->hoisted.count && m->part == GPU_OUTSIDE; i++)
+    if (gpu_hoisted_at(m->g, i)->block == block) HG_TRY(add(m, GPU_HOIST_CHECK, SSA_NONE, i));
   return HG_OK;
 }
 

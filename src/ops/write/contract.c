@@ -114,12 +114,12 @@ static hg_status write_contract(contract *c) {
   int is_done = 0;
   HG_TRY(ops_contract_own(c, &results, step, &is_done));
   if (is_done) return HG_OK;
-  int is_thin = ops_contract_is_thin(c);
+  int is_thin = ops_contract_is_matvec(c);
   if (is_thin) c->part_chains = 1, c->parts = parts_of(c->k, CONTRACT_CHAIN);
   else HG_TRY(choose(c));
   if (c->parts > 1) HG_TRY(ops_contract_partials(c));
   c->terms.space.size[AT_PART] = c->parts;
-  HG_TRY(is_thin ? ops_contract_thin(c, step) : ops_contract_tiles(c, step));
+  HG_TRY(is_thin ? ops_contract_matvec(c, step) : ops_contract_tiles(c, step));
   step->kind = "contract";
   step->operations = 2 * c->batch * c->m * c->n * c->k;
   if (c->parts == 1) return HG_OK;

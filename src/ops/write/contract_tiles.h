@@ -55,8 +55,8 @@ typedef struct contract_results {
 /* The tiled program: results, or the partial sums where there are parts. */
 hg_status ops_contract_tiles(contract *c, ops_step *step);
 /* The same for the product of a matrix and a vector: parts are chains. */
-int ops_contract_is_thin(const contract *c);
-hg_status ops_contract_thin(contract *c, ops_step *step);
+int ops_contract_is_matvec(const contract *c);
+hg_status ops_contract_matvec(contract *c, ops_step *step);
 /* What a kernel may compute: a term of what follows the contraction, through which alone that is read. */
 typedef struct contract_reach {
   term_id term;

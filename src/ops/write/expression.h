@@ -171,13 +171,13 @@ void ops_store_results(ops_code *code, const term_id *roots, const ops_form *pla
 
 /* On a CPU what a block's lanes have in common is computed once, and that their elements lie side by side is known: so
  * a block has a piece of one row, where not all elements are found by the lane's number alone. */
-typedef struct ops_long_rows {
+typedef struct ops_row_blocks {
   uint16_t row, column; /* registers of the index type: the row's number, the lane's place in it */
-} ops_long_rows;
+} ops_row_blocks;
 
 /* Lanes of a block, if rows along the space's last coordinate are made of whole ones; else 0. */
-uint32_t ops_long_rows_lanes(const ops_terms *t, const ops_shape *space);
+uint32_t ops_row_blocks_lanes(const ops_terms *t, const ops_shape *space);
 /* Makes it a launch of such blocks: so many rows of this size. */
-ops_long_rows ops_long_rows_begin(ops_code *code, uint64_t rows, uint64_t size, uint32_t lanes);
+ops_row_blocks ops_row_blocks_begin(ops_code *code, uint64_t rows, uint64_t size, uint32_t lanes);
 
 #endif

@@ -1,5 +1,5 @@
 /* map.c - programs with one lane for each element of a shape: pointwise groups over any views. */
-#include "ops/write/own_rows.h"
+#include "ops/write/row_moves.h"
 
 #include "ops/graph/infer.h"
 
@@ -17,7 +17,7 @@ static void coordinates_of_lane(ops_code *code) {
 /* Where more than one coordinate is left, something lies elsewhere than the lanes' elements, and each lane would divide
  * its number. Numbers that vary along the row are each lane's own in any case. */
 static uint32_t lanes_of_rows(const ops_terms *t) {
-  uint32_t last = t->space.rank - 1, lanes = ops_long_rows_lanes(t, &t->space);
+  uint32_t last = t->space.rank - 1, lanes = ops_row_blocks_lanes(t, &t->space);
   if (lanes == 0) return 0;
   for (uint32_t id = 1; id <= t->terms.count; id++) {
     const ops_term *term = ops_term_at(t, id);
@@ -42,7 +42,7 @@ static void write_results(ops_code *code, const term_id *roots, const ops_form *
   uint32_t lanes = lanes_of_rows(code->terms);
   if (lanes != 0) {
     uint64_t size = space->size[space->rank - 1];
-    ops_long_rows rows = ops_long_rows_begin(code, ops_count(space) / size, size, lanes);
+    ops_row_blocks rows = ops_row_blocks_begin(code, ops_count(space) / size, size, lanes);
     code->variable[space->rank - 1] = rows.column;
     ops_split_range(code, rows.row, 0, space->rank - 1);
   } else coordinates_of_lane(code);

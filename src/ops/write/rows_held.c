@@ -421,8 +421,8 @@ static void shape_for_processor(const row_group *g, ops_layout *layout) {
 }
 
 /* A warp has a chunk by itself, 128 columns a lane, and only the chunks' results are exchanged: so few that a block may
- * be spread over several multiprocessors, whose registers hold it together (backend/gpu/along_y.c). Of the warps a
- * quarter at most has none; they compute the last chunk for nothing. H200, 2^28 f32, softmax and layer_norm, rows of
+ * be spread over several multiprocessors, whose registers hold it together (backend/gpu/warp_transpose.c). Of the warps
+ * a quarter at most has none; they compute the last chunk for nothing. H200, 2^28 f32, softmax and layer_norm, rows of
  * 65536: 744 and 652 us (32 columns a lane and neighbour: 1199 and 1252); of 131072: 770 and 660 (rows_shared.c: 976
  * and 847); softmax of 98304: 940 (1078), of 40960: 1041 (765). */
 static int shape_by_chunks(const row_group *g, ops_layout *layout) {

@@ -4,7 +4,7 @@
  * largest stays noted (atomically, so that any order gives the same), and the source that finds its own writes.
  *
  * Adding: see scatter_add.c. */
-#include "ops/write/own_rows.h"
+#include "ops/write/row_moves.h"
 #include "ops/write/scatter.h"
 
 #include <string.h>
@@ -117,7 +117,7 @@ static hg_status add_terms(scatter_launch *l, const scatter_work *w) {
 /* A lane for each element along the axes; by_rows where it can be. Returns how many, 0 of blocks. */
 static uint64_t split(scatter_launch *l, const scatter_work *w) {
   const ops_shape *shape = w->shape;
-  uint32_t last = shape->rank - 1, block = w->by_rows ? ops_long_rows_lanes(&l->terms, shape) : 0;
+  uint32_t last = shape->rank - 1, block = w->by_rows ? ops_row_blocks_lanes(&l->terms, shape) : 0;
   uint32_t axes = w->axes & ((1u << shape->rank) - 1);
   uint64_t lanes = 1;
   if (last == l->s->axis || (l->s->key >> last & 1) != 0) block = 0;
@@ -127,7 +127,7 @@ static uint64_t split(scatter_launch *l, const scatter_work *w) {
     ops_split(&l->code, shape, axes, shape->rank + 1, lanes, atlas_reg(ATLAS_REG_LANE), ATLAS_u64);
     return lanes;
   }
-  ops_long_rows begun = ops_long_rows_begin(&l->code, lanes, shape->size[last], block);
+  ops_row_blocks begun = ops_row_blocks_begin(&l->code, lanes, shape->size[last], block);
   l->code.variable[last] = begun.column;
   ops_split(&l->code, shape, axes, shape->rank + 1, lanes, atlas_reg(begun.row), ATLAS_i64);
   return 0;

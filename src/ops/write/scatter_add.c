@@ -9,7 +9,7 @@
  * the index varies along: of an index for whole rows there is one. */
 #include "ops/graph/ops_tuning.h"
 #include "ops/write/fold.h"
-#include "ops/write/own_rows.h"
+#include "ops/write/row_moves.h"
 #include "ops/write/scatter.h"
 
 #include <string.h>

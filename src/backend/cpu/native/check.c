@@ -1,22 +1,22 @@
 /* check.c - what a program of the operations of machine code promises, after each pass: that accesses which are said to
  * be in bounds lie in the range of their comparison, that tables and slices exist, and what regions rely on. */
-#include "backend/cpu/native/wide.h"
+#include "backend/cpu/native/straight.h"
 
 #include "base/error.h"
 #include "vector/check.h"
 
-static const hg_vector_shape shapes[] = {{NATIVE_LIMIT, "-u"},
+static const hg_vector_shape shapes[] = {{NATIVE_ACTIVE_LANES, "-u"},
                                          {NATIVE_COUNT, "-"},
-                                         {NATIVE_KNOWN, "s"},
+                                         {NATIVE_CONST_LANES, "s"},
                                          {NATIVE_PERMUTE, "ss"},
                                          {NATIVE_SHIFT, "sss"},
                                          {NATIVE_ROUND, "ss"},
                                          {NATIVE_RECIPROCAL, "ss"},
                                          {NATIVE_QUOTIENT, "ssss"},
-                                         {NATIVE_SPAN, "-uu"},
-                                         {NATIVE_RARE, "-q"},
-                                         {NATIVE_FETCH, "-?"},
-                                         {NATIVE_WITHIN, "-???"},
+                                         {NATIVE_GUARD_LOOP, "-uu"},
+                                         {NATIVE_BAIL_IF, "-q"},
+                                         {NATIVE_TOUCH, "-?"},
+                                         {NATIVE_GUARD_RANGE, "-???"},
                                          {0, NULL}};
 
 enum { MOST_GUARDS = 128 };
@@ -26,7 +26,7 @@ typedef struct checker {
   const hg_vector *v;
   uint32_t *writer;  /* per register: see hg_native_find_writers */
   uint32_t *latest;  /* per register: the last instruction so far that writes it; VECTOR_NONE */
-  uint32_t guard[MOST_GUARDS]; /* NATIVE_WITHINs and NATIVE_SPANs since the last label or jump */
+  uint32_t guard[MOST_GUARDS]; /* NATIVE_GUARD_RANGEs and NATIVE_GUARD_LOOPs since the last label or jump */
   uint32_t guards;
 } checker;
 
@@ -37,7 +37,7 @@ static int is_register(const checker *c, uint32_t r) { return r < c->v->regs.cou
 static hg_status check_tables(const checker *c, uint32_t i) {
   const vector_insn *insn = vector_insn_at(c->v, i);
   uint32_t lanes = c->b->target->lanes, slices = c->b->slices * c->b->shape.x * c->b->shape.y;
-  if (insn->op == NATIVE_KNOWN && insn->bits + lanes > c->b->known.count)
+  if (insn->op == NATIVE_CONST_LANES && insn->bits + lanes > c->b->known.count)
     return hg_vector_is_broken("a constant of the lanes lies beyond the table", i);
   for (uint32_t k = 0; k < lanes && insn->op == NATIVE_PERMUTE; k++)
     if ((insn->bits >> 4 * k & 15) >= lanes)
@@ -45,9 +45,9 @@ static hg_status check_tables(const checker *c, uint32_t i) {
   int is_power = insn->bits == 1 || insn->bits == 2 || insn->bits == 4 || insn->bits == 8;
   if (insn->op == NATIVE_SHIFT && (!is_power || insn->bits >= lanes))
     return hg_vector_is_broken("lanes shift by what is no distance between them", i);
-  if (insn->op != NATIVE_FETCH && insn->slice >= (slices > 0 ? slices : 1))
+  if (insn->op != NATIVE_TOUCH && insn->slice >= (slices > 0 ? slices : 1))
     return hg_vector_is_broken("an instruction is of a slice that is not there", i);
-  int is_guard = insn->op == NATIVE_WITHIN || insn->op == NATIVE_SPAN || insn->op == NATIVE_FETCH;
+  int is_guard = insn->op == NATIVE_GUARD_RANGE || insn->op == NATIVE_GUARD_LOOP || insn->op == NATIVE_TOUCH;
   if (is_guard && (insn->symbol >= c->b->program->symbols.count ||
                    atlas_symbol_at(c->b->program, insn->symbol)->kind != ATLAS_SYMBOL_BUFFER))
     return hg_vector_is_broken("a comparison is of what is no buffer", i);
@@ -86,7 +86,7 @@ static int is_guarded(const checker *c, const vector_insn *insn) {
   if (!find_highest(c, insn, &added, &highest)) return 0;
   for (uint32_t k = 0; k < c->guards; k++) {
     const vector_insn *guard = vector_insn_at(c->v, c->guard[k]);
-    if (guard->op != NATIVE_WITHIN || guard->symbol != insn->symbol || guard->s[0] != added) continue;
+    if (guard->op != NATIVE_GUARD_RANGE || guard->symbol != insn->symbol || guard->s[0] != added) continue;
     if (added != VECTOR_NONE && c->latest[added] != VECTOR_NONE && c->latest[added] > c->guard[k]) continue;
     if (guard->s[1] == tail && guard->s[2] == end && highest <= guard->bits) return 1;
     /* a row's elements in front of its tail */
@@ -100,7 +100,7 @@ static int has_span(const checker *c, const vector_insn *insn) {
   const vector_insn *sum = vector_insn_at(c->v, c->latest[insn->s[0]]);
   for (uint32_t k = 0; k < c->guards; k++) {
     const vector_insn *guard = vector_insn_at(c->v, c->guard[k]);
-    if (guard->op == NATIVE_SPAN && guard->symbol == insn->symbol && guard->s[1] == sum->s[1] &&
+    if (guard->op == NATIVE_GUARD_LOOP && guard->symbol == insn->symbol && guard->s[1] == sum->s[1] &&
         insn->bits <= guard->bits)
       return 1;
   }
@@ -110,7 +110,7 @@ static int has_span(const checker *c, const vector_insn *insn) {
 static hg_status check_bounds(checker *c, uint32_t i) {
   const vector_insn *insn = vector_insn_at(c->v, i);
   if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) c->guards = 0;
-  if (insn->op == NATIVE_WITHIN || insn->op == NATIVE_SPAN) {
+  if (insn->op == NATIVE_GUARD_RANGE || insn->op == NATIVE_GUARD_LOOP) {
     if (c->guards == MOST_GUARDS) return hg_vector_is_broken("there are more comparisons than expected", i);
     c->guard[c->guards++] = i;
   }
@@ -147,7 +147,7 @@ static hg_status check_block_uniform(const checker *c, uint32_t i) {
 static hg_status check_region(const checker *c, const native_step *step) {
   for (uint32_t i = step->first; i < step->end; i++) {
     const vector_insn *insn = vector_insn_at(c->v, i);
-    if (insn->op != NATIVE_LIMIT) continue;
+    if (insn->op != NATIVE_ACTIVE_LANES) continue;
     if (i != step->first + 1) return hg_vector_is_broken("a region's limit does not stand where it begins", i);
     if (!is_of_block(c, insn->s[0])) return hg_vector_is_broken("a region's limit is no value of the block", i);
   }

@@ -19,7 +19,7 @@ typedef struct group {
   const vector_insn *insn;
   uint32_t first, count; /* lanes of the group that take part */
   uint64_t in_tile;      /* number in the tile of lane `first` */
-  uint32_t block;        /* of those that run at once: see wide_stack.c */
+  uint32_t block;        /* of those that run at once: see coarsen.c */
 } group;
 
 /* ---- one lane of a value ----------------------------------------------------------------------------------------- */

@@ -97,7 +97,7 @@ static int evaluate(evaluation *e, uint32_t r, uint64_t *value) {
   return 1;
 }
 
-int hg_native_find_window(const native_build *b, const uint32_t *writer, uint32_t r, native_window *window) {
+int hg_native_find_pattern(const native_build *b, const uint32_t *writer, uint32_t r, native_pattern *window) {
   const uint32_t *block = b->program->block, lanes = b->target->lanes;
   evaluation e = {.b = b, .writer = writer};
   uint64_t first = 0, value, size = (uint64_t)block[0] * block[1] * block[2];

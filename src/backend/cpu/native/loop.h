@@ -67,10 +67,10 @@ static inline uint8_t hg_native_stride_of(const native_build *b, const uint8_t *
   return strides[r];
 }
 
-/* strips.c: raises build->copies of a program whose only loop reads rows of a matrix; what lives in the frame for that
- * costs nothing to spill. `shared`: per instruction, the change of how many registers hold one value for all copies;
- * `spill_cost`: per register. */
-hg_status hg_native_strips(native_build *build, const int32_t *shared, uint32_t *spill_cost);
+/* vectors_per_iteration.c: raises build->copies of a program whose only loop reads rows of a matrix; what lives in the
+ * frame for that costs nothing to spill. `shared`: per instruction, the change of how many registers hold one value for
+ * all copies; `spill_cost`: per register. */
+hg_status hg_native_vectors_per_iteration(native_build *build, const int32_t *shared, uint32_t *spill_cost);
 
 /* NULL: none. */
 const native_scalar *hg_native_scalar_of(const native_loop *loop, uint32_t reg);

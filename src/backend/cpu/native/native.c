@@ -153,7 +153,7 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   hg_status status = hg_native_make(&pages->allocator, target, program, vector, 1, stream_bytes, NULL, &made);
   if (status == HG_OK) status = describe(native, &made);
   if (status == HG_OK) status = add_version(native, &made, NATIVE_FOR_STACK, &native->stack);
-  if (status == HG_OK) status = add_version(native, &made, NATIVE_FOR_BLOCK, &native->wide);
+  if (status == HG_OK) status = add_version(native, &made, NATIVE_FOR_BLOCK, &native->straight);
   if (status == HG_OK) status = take_version(native, &made, NATIVE_FOR_ALL);
   hg_native_made_release(&made);
   if (status == HG_OK) *out = native;
@@ -168,7 +168,7 @@ const char *hg_native_notes(const hg_native *native) { return native->notes != N
 void hg_native_release(hg_native *native) {
   if (native == NULL) return;
   hg_allocator allocator = native->allocator;
-  hg_native_release(native->wide);
+  hg_native_release(native->straight);
   hg_native_release(native->stack);
   hg_code_remove(native->pages, native->chunk);
   hg_release(&allocator, native->notes);

@@ -24,11 +24,11 @@ enum {
   NATIVE_MOST_PIECES = 2 * NATIVE_MOST_COPIES,
   NATIVE_MOST_REGISTERS = 32,
   NATIVE_MOST_FRAME_BYTES = 96 * 1024,
-  NATIVE_LOCAL_PADDING = 16, /* slots behind those of a block's lanes: see native_build.local_lanes */
+  NATIVE_LOCAL_PADDING = 16,  /* slots behind those of a block's lanes: see native_build.local_lanes */
   NATIVE_MOST_ROW_STARTS = 5, /* in registers at once, */
   NATIVE_MOST_ROWS = 16,      /* and in all */
-  NATIVE_STAYS = 3, /* vector_reg.bits of a register that is short-lived, and read more often than others; wide.h has
-                       more such bits */
+  NATIVE_STAYS = 3, /* vector_reg.bits of a register that is short-lived, and read more often than others; straight.h
+                       has more such bits */
   NATIVE_INDEX_LIMIT = 1 << 30 /* indices below it fit the 32-bit arithmetic of gathers, also after a displacement */
 };
 
@@ -64,9 +64,9 @@ typedef struct native_context {
   uint64_t knows_steps;     /* 1: `steps` is what the group's lanes had left when machine code began to count, or the
                                worker's steps those of a tile of several regions; 0: they began with all of them */
   uint64_t fast_first, fast_end; /* lanes for which every [x + lane + d] is in bounds */
-  uint64_t wide_lanes;      /* see run_wide */
+  uint64_t straight_lanes;      /* see run_straight */
   uint64_t has_left;        /* why straight-line code has left the block to other code; 0: it has not */
-  uint64_t wide_rest;       /* so many blocks are such code's, before straight-line code is tried again */
+  uint64_t checked_blocks;       /* so many blocks are such code's, before straight-line code is tried again */
   uint64_t blocks_left;     /* blocks to run, the current one included: see native_build.runs_on */
   uint64_t noted;           /* a global number: lanes of the run from there on have no fault left to note, and where
                                they fault in a loop no C code is called; UINT64_MAX: any may have */
@@ -108,35 +108,40 @@ typedef enum native_location_kind {
 
 /* Operations beside those of vector.h. */
 enum {
-  NATIVE_LIMIT = VECTOR_END + 1, /* its region does nothing in lanes of the tile from s0 on: u32, block-uniform */
-  NATIVE_COUNT,   /* a STEP of all lanes of the block, which has only such STEPs: all may run out of steps together */
-  NATIVE_KNOWN,   /* d = known[bits + i] in lane i: a predicate, or 32 bits */
-  NATIVE_PERMUTE, /* d = lanes of s0, of 32 bits: in lane i the one that bits 4 i to 4 i + 3 of `bits` say */
+  NATIVE_ACTIVE_LANES =
+      VECTOR_END + 1, /* its region does nothing in lanes of the tile from s0 on: u32, block-uniform */
+  NATIVE_COUNT, /* a STEP of all lanes of the block, which has only such STEPs: all may run out of steps together */
+  NATIVE_CONST_LANES, /* d = known[bits + i] in lane i: a predicate, or 32 bits */
+  NATIVE_PERMUTE,     /* d = lanes of s0, of 32 bits: in lane i the one that bits 4 i to 4 i + 3 of `bits` say */
   NATIVE_SHIFT, /* d = in lane i, lane i - n of s0, or where there is none lane i - n + lanes of s1; n: `bits`, 1, 2, 4
                    or 8, and less than a vector's lanes. Of 32 bits, or 64 */
   NATIVE_ROUND, /* d = s0 of f32, rounded to the type that `bits` says, f16 or bf16, and f32 again; s0 is a sum or
                    product of numbers of that type */
   NATIVE_RECIPROCAL, /* d = 1 / s0 of f32, or a NaN where NATIVE_QUOTIENT shall divide */
   NATIVE_QUOTIENT,   /* d = s0 / s1 of f32, a NaN made canonical; s2: the NATIVE_RECIPROCAL of s1 */
-  NATIVE_SPAN, /* of loads of `symbol` that follow, with an index sum of s1, which is uniform: none has a first lane
-                 with a higher sum than that of s0's and s1, and a displacement above `bits` */
-  NATIVE_RARE, /* if s0, a predicate, holds in any lane, the block, of which nothing is stored, is left to other code */
-  NATIVE_FETCH, /* behind the NATIVE_WITHIN of this symbol and s0: reads the elements from vector `slice` on up to
+  NATIVE_GUARD_LOOP, /* of loads of `symbol` that follow, with an index sum of s1, which is uniform: none has a first
+                 lane with a higher sum than that of s0's and s1, and a displacement above `bits` */
+  NATIVE_BAIL_IF, /* if s0, a predicate, holds in any lane, the block, of which nothing is stored, is left to other code
+                   */
+  NATIVE_TOUCH, /* behind the NATIVE_GUARD_RANGE of this symbol and s0: reads the elements from vector `slice` on up to
                    `bits` from s0 on, for nothing but that they are in the cache then, and what follows on its way
                    there; nothing else asks for elements of this row ahead. With `slice` VECTOR_NONE those of the next
                    row, if the buffer is large; where it is, one with another `slice` than 0 is left out */
-  NATIVE_WITHIN /* of `symbol`: the elements up to `bits` from s0 on, which is uniform, or from 0 on, are in bounds; or
-                   the block, of which nothing is stored, is left to other code. VECTOR_CONTIGUOUS: it accesses all of
-                   them; NATIVE_STORED: it stores some. With s1, a scalar: up to `bits` and s1, and s2 is s1 + 1, of
-                   NATIVE_TAILs */
+  NATIVE_GUARD_RANGE /* of `symbol`: the elements up to `bits` from s0 on, which is uniform, or from 0 on, are in
+                   bounds; or the block, of which nothing is stored, is left to other code. VECTOR_CONTIGUOUS: it
+                   accesses all of them; NATIVE_STORED: it stores some. With s1, a scalar: up to `bits` and s1, and s2
+                   is s1 + 1, of NATIVE_TAILs */
 };
 
-enum { NATIVE_OUT_OF_BOUNDS = 1, NATIVE_IS_RARE = 2 }; /* by a NATIVE_WITHIN, a NATIVE_RARE: native_context.has_left */
-enum { NATIVE_STORED = 1 << 15 }; /* a flag of NATIVE_WITHIN */
+enum {
+  NATIVE_OUT_OF_BOUNDS = 1,
+  NATIVE_IS_RARE = 2
+};                                /* by a NATIVE_GUARD_RANGE, a NATIVE_BAIL_IF: native_context.has_left */
+enum { NATIVE_STORED = 1 << 15 }; /* a flag of NATIVE_GUARD_RANGE */
 /* A flag of an access by the lane's number plus the same, under a mask that no lane from s3 on has; s2 and s3 are u32
  * scalars. It may be done only where s3 is s2 + 1, and in bounds up to lane s2. */
 enum { NATIVE_TAIL = VECTOR_EXTRA };
-enum { NATIVE_GUARDED = 1 << 13 }; /* a flag of accesses: they are VECTOR_IN_BOUNDS behind a NATIVE_WITHIN */
+enum { NATIVE_GUARDED = 1 << 13 }; /* a flag of accesses: they are VECTOR_IN_BOUNDS behind a NATIVE_GUARD_RANGE */
 
 /* vector_reg.uniform in a program of regions (split.c): the same value in the whole block, whichever group of
  * lanes computes it. */
@@ -160,7 +165,7 @@ typedef struct native_step {
   uint8_t is_once;     /* of a region: all of its values are block-uniform: it may run once */
   uint32_t first, end; /* instructions */
   uint32_t target;     /* step that a jump leads to */
-  uint32_t limit;      /* of a region: register; VECTOR_NONE: see NATIVE_LIMIT */
+  uint32_t limit;      /* of a region: register; VECTOR_NONE: see NATIVE_ACTIVE_LANES */
   uint32_t entry, stream_entry; /* of regions: offsets in the code */
 } native_step;
 
@@ -235,10 +240,10 @@ typedef struct native_build {
   native_stack_shape shape;   /* the slices of a block follow those of the one before along x, then along y, and so
                                  does its shared memory */
   uint8_t has_tails;          /* 1: it may have NATIVE_TAILs; then, if it has */
-  hg_array known;             /* uint64_t: see NATIVE_KNOWN */
+  hg_array known;             /* uint64_t: see NATIVE_CONST_LANES */
 
   uint32_t row_start[NATIVE_MOST_ROWS]; /* registers that rows begin at, block-uniform, and that are kept in a general
-                                           register as well, from a NATIVE_WITHIN of each on */
+                                           register as well, from a NATIVE_GUARD_RANGE of each on */
   uint8_t row_start_number[NATIVE_MOST_ROWS]; /* that register's, which other parts of the program have for others */
   uint32_t row_start_count, row_start_registers;
   uint32_t first_part;        /* the first label or jump, or the program's end: up to it no number is shared */
@@ -254,7 +259,7 @@ typedef struct native_build {
   uint32_t moved_bytes;       /* a lane: by loads and stores of its elements */
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors pass the caches */
   uint32_t block_entry;       /* offset of code that runs all steps of a tile, as native_entry */
-  uint8_t has_wide;           /* 1: straight-line code runs those of the blocks that full_entry would be for */
+  uint8_t has_straight;           /* 1: straight-line code runs those of the blocks that full_entry would be for */
   uint32_t full_entry, full_lanes; /* the same for blocks of native_block, full_lanes lanes that all have [x + lane]
                                       in bounds; full_lanes 0: there is none */
 } native_build;
@@ -282,8 +287,8 @@ static inline void hg_native_note_call(native_build *b, uint32_t insn) {
 /* steps.c: only the steps. */
 hg_status hg_native_find_steps(native_build *build);
 /* 1 if a register of such a program is written again in each round of a loop; others are written once. */
-int hg_wide_is_loop_carried(const hg_vector *v, uint32_t reg);
-/* wide_bounds.c: the number of a row start; NATIVE_MOST_ROW_STARTS: it is none. */
+int hg_straight_is_loop_carried(const hg_vector *v, uint32_t reg);
+/* range_guards.c: the number of a row start; NATIVE_MOST_ROW_STARTS: it is none. */
 uint32_t hg_native_row_start(const native_build *build, uint32_t added);
 /* 1 if a register is loaded from elements that are in bounds, side by side, at an address that general registers have,
  * and that nothing writes: rather than spilled it may be read there again. */
@@ -321,14 +326,14 @@ const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comp
 /* Per register: the only instruction that writes it; VECTOR_NONE: none, VECTOR_ALL: several. */
 void hg_native_find_writers(const hg_vector *vector, uint32_t *writer);
 
-typedef struct native_window { /* an index that is in each lane of a vector that of its lane 0, and more: */
+typedef struct native_pattern { /* an index that is in each lane of a vector that of its lane 0, and more: */
   uint32_t place[NATIVE_MOST_LANES]; /* less than a vector's lanes */
   uint64_t highest;                  /* in the block */
-} native_window;
+} native_pattern;
 
 /* lane_values.c: 1 if a register is such an index, with the same pattern in all vectors of the block. Vectors must not
  * cross rows of lanes. */
-int hg_native_find_window(const native_build *build, const uint32_t *writer, uint32_t r, native_window *window);
+int hg_native_find_pattern(const native_build *build, const uint32_t *writer, uint32_t r, native_pattern *window);
 
 /* 1 if a register of a block's straight-line code is one element of shared memory for all lanes, and one operation on
  * f32 reads it while it is still there: a target with mask registers has it as an operand, and it has no location. */

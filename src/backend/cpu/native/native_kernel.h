@@ -22,7 +22,7 @@ struct hg_native {
   const hg_vector *vector;
   hg_vector divided;      /* see native_made */
   hg_vector own;          /* `vector`, where it is not the given program */
-  struct hg_native *wide; /* for blocks that have all their lanes; NULL: none */
+  struct hg_native *straight; /* for blocks that have all their lanes; NULL: none */
   struct hg_native *stack;/* the same for several of them at once; NULL: none */
   native_location *locations;
   hg_array steps;         /* native_step */

@@ -108,7 +108,7 @@ static hg_status make_blocks(native_made *made, const hg_vector *vector) {
 /* 1 if blocks may leave straight-line code to other code for what is in their data. */
 static int leaves_often(const hg_vector *whole) {
   for (uint32_t i = 0; i < whole->insns.count; i++)
-    if (vector_insn_at(whole, i)->op == NATIVE_RARE) return 1;
+    if (vector_insn_at(whole, i)->op == NATIVE_BAIL_IF) return 1;
   return 0;
 }
 
@@ -160,7 +160,7 @@ hg_status hg_native_make(const hg_allocator *allocator, const native_target *tar
   hg_status status = make_blocks(made, vector);
   if (status != HG_OK && status != HG_UNSUPPORTED) return status;
   all->vector = vector;
-  all->has_wide = made->b[NATIVE_FOR_BLOCK].code != NULL && !leaves_often(&made->own[NATIVE_FOR_BLOCK]);
+  all->has_straight = made->b[NATIVE_FOR_BLOCK].code != NULL && !leaves_often(&made->own[NATIVE_FOR_BLOCK]);
   HG_TRY(make_regions(all, &made->own[NATIVE_FOR_ALL]));
   HG_TRY(hg_native_plan(all));
   choose_streams(all, may_stream, stream_bytes);

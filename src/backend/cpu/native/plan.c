@@ -98,7 +98,7 @@ static int is_offset(const native_build *b, uint32_t r) {
   return 1;
 }
 
-/* Of a shared array; in wide code its address needs no check. */
+/* Of a shared array; in straight-line code its address needs no check. */
 static int is_shared_element(const native_build *b, const vector_insn *insn) {
   enum { MOST_SYMBOLS = 7 }; /* then each symbol has its address in a register */
   if (!vector_is_primitive(insn->op) || (atlas_op_flags(insn->op) & ATLAS_LOAD) == 0) return 0;
@@ -130,7 +130,7 @@ static void find_indices(native_plan *p) {
 }
 
 static int is_unread_index(const native_plan *p, uint32_t r) {
-  if (r >= p->v->regs.count || p->is_read[r] || hg_wide_is_loop_carried(p->v, r)) return 0;
+  if (r >= p->v->regs.count || p->is_read[r] || hg_straight_is_loop_carried(p->v, r)) return 0;
   return hg_native_added_to_lane(p->v, vector_insn_at(p->v, vector_reg_at(p->v, r)->first)) != VECTOR_NONE;
 }
 
@@ -379,7 +379,7 @@ static hg_status describe_all(native_plan *p) {
   p->b->copies = choose_copies(p);
   int has_loops = find_uses(p);
   if (has_loops && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
-  if (has_loops) HG_TRY(hg_native_strips(p->b, p->shared, p->spill_cost));
+  if (has_loops) HG_TRY(hg_native_vectors_per_iteration(p->b, p->shared, p->spill_cost));
   for (uint32_t r = 0; r < p->reg_count; r++) {
     native_location *location = &p->b->locations[r];
     if (location->kind != NATIVE_NOWHERE) location->copies = location->copies ? (uint8_t)p->b->copies : 1;

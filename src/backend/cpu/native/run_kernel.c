@@ -105,9 +105,9 @@ static void set_launch_coordinates(native_context *c, const cpu_launch *run) {
 }
 
 /* Lanes of the blocks that there is straight-line code for; 0: none. */
-static uint64_t wide_lanes(const hg_native *wide, const cpu_launch *run) {
-  if (wide == NULL || memcmp(run->block, native_block(run->program), sizeof run->block) != 0) return 0;
-  return wide->sees_lanes && hg_cpu_run_length(run) < wide->full_lanes ? 0 : wide->full_lanes;
+static uint64_t straight_lanes(const hg_native *straight, const cpu_launch *run) {
+  if (straight == NULL || memcmp(run->block, native_block(run->program), sizeof run->block) != 0) return 0;
+  return straight->sees_lanes && hg_cpu_run_length(run) < straight->full_lanes ? 0 : straight->full_lanes;
 }
 
 static const atomic_uint never; /* of launches that nobody cancels */
@@ -118,8 +118,8 @@ static void begin_worker(cpu_worker *w) {
   layout l = layout_of(native, w->run->is_block_tile);
   native_context *c = (native_context *)(void *)w->scratch;
   set_launch_coordinates(c, w->run);
-  c->wide_lanes = wide_lanes(native->wide, w->run);
-  c->wide_rest = 0;
+  c->straight_lanes = straight_lanes(native->straight, w->run);
+  c->checked_blocks = 0;
   c->knows_steps = 0;
   c->cancels = w->run->launch->cancels != NULL ? w->run->launch->cancels : &never;
   c->cancel_number = w->run->launch->cancel_number;
@@ -414,34 +414,34 @@ static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t la
   c->native = native;
   w->vector = native->vector;
   if (!c->has_left) return count;
-  if (c->has_left == NATIVE_IS_RARE) c->wide_rest = CPU_REST_BLOCKS;
+  if (c->has_left == NATIVE_IS_RARE) c->checked_blocks = CPU_REST_BLOCKS;
   begin_tile(c, lanes);
   return count - c->blocks_left;
 }
 
 /* A block that has all its lanes, with [x + lane] in bounds for all of them. */
-static int run_wide(native_context *c, uint64_t lanes) {
+static int run_straight(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
-  if (lanes != c->wide_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
-  if (c->wide_rest > 0) {
-    c->wide_rest--;
+  if (lanes != c->straight_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
+  if (c->checked_blocks > 0) {
+    c->checked_blocks--;
     return 0;
   }
-  return run_whole(c, c->native->wide, lanes, 1) > 0;
+  return run_whole(c, c->native->straight, lanes, 1) > 0;
 }
 
 /* The same for blocks from the current one on along x. */
 static uint64_t run_many(cpu_worker *w, uint64_t lanes, uint64_t count) {
   native_context *c = (native_context *)(void *)w->scratch;
-  if (lanes != c->wide_lanes || c->wide_rest > 0) return 0;
+  if (lanes != c->straight_lanes || c->checked_blocks > 0) return 0;
   begin_tile(c, lanes);
-  return run_whole(c, c->native->wide, lanes, count);
+  return run_whole(c, c->native->straight, lanes, count);
 }
 
 /* The blocks from the current one on along x and y: see cpu_body. Nothing in them sees numbers of lanes. */
 static int run_stack(cpu_worker *w, uint64_t lanes) {
   native_context *c = (native_context *)(void *)w->scratch;
-  if (lanes != c->wide_lanes) return 0;
+  if (lanes != c->straight_lanes) return 0;
   begin_tile(c, lanes);
   return run_whole(c, c->native->stack, lanes, 1) > 0;
 }
@@ -451,7 +451,7 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   const native_step *steps = c->native->steps.data;
   const hg_vector *v = c->native->vector;
   begin_tile(c, lanes);
-  if (run_wide(c, lanes)) return;
+  if (run_straight(c, lanes)) return;
   clear_shared(w, 1);
   clear_local(w, c->native, lanes);
   if (run_block_code(c, lanes)) return;
@@ -499,7 +499,7 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
                    .scratch_bytes = layout_of(native, is_block_tile).end,
                    .begin = begin_worker,
                    .tile = run_tile,
-                   .many = native->wide != NULL && native->wide->runs_on ? run_many : NULL,
+                   .many = native->straight != NULL && native->straight->runs_on ? run_many : NULL,
                    .end = end_part};
   return hg_cpu_run(&body, (void *)(uintptr_t)native, native->kernels, &native->allocator, native->program,
                     native->vector, launch);

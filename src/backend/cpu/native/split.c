@@ -347,7 +347,7 @@ static void append_region(split *s) {
   hg_rewrite_append(&s->to, &label); /* the target of jumps of the block */
   if (s->limit != VECTOR_NONE) {
     vector_insn limit = label;
-    limit.op = NATIVE_LIMIT;
+    limit.op = NATIVE_ACTIVE_LANES;
     limit.s[0] = s->limit;
     hg_rewrite_append(&s->to, &limit);
   }

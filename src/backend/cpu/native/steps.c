@@ -61,7 +61,7 @@ void hg_native_find_repeated(const hg_vector *v, uint8_t *repeated) {
 
 int hg_native_needs_no_code(const hg_vector *v, uint32_t i) {
   const vector_insn *insn = vector_insn_at(v, i);
-  if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END || insn->op == NATIVE_LIMIT) return 1;
+  if (insn->op == VECTOR_LABEL || insn->op == VECTOR_END || insn->op == NATIVE_ACTIVE_LANES) return 1;
   if (v->loses_lanes) return 0;
   if (insn->flags & VECTOR_LAST && insn->op == VECTOR_JUMP_NONE) return 1;
   return insn->op == VECTOR_STEP && vector_reg_at(v, insn->d)->last == i + 1 && insn->mask == VECTOR_ALL &&
@@ -88,7 +88,7 @@ static hg_status add_step(native_plan *p, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     step.is_empty &= (uint8_t)hg_native_needs_no_code(p->v, i);
     step.is_once &= (uint8_t)is_of_block(p->v, i);
-    if (vector_insn_at(p->v, i)->op == NATIVE_LIMIT) step.limit = vector_insn_at(p->v, i)->s[0];
+    if (vector_insn_at(p->v, i)->op == NATIVE_ACTIVE_LANES) step.limit = vector_insn_at(p->v, i)->s[0];
   }
   if (hg_is_block_op(op)) step.kind = NATIVE_BLOCK_OP;
   else if (is_cut_out && vector_is_jump(op)) {

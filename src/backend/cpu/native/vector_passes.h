@@ -16,7 +16,7 @@
 hg_status hg_native_check(const native_build *b, const hg_vector *v, int has_ranges);
 /* quotient.c: 1 if there is a division of f32. */
 int hg_native_has_divisions(const hg_vector *v);
-/* wide.c: 0 if the block's code cannot be straight-line code. */
+/* straight.c: 0 if the block's code cannot be straight-line code. */
 int hg_native_may_be_straight(const native_build *b, const hg_vector *v);
 /* Per register, 1: it is the same in all lanes of the block wherever it is written. Lanes go the same way, but for code
  * under masks. */

@@ -234,7 +234,7 @@ static const vector_insn *maker_of(const x86_emit *e, uint32_t index) {
   if (e->b->slices > 0) {
     const vector_insn *made = vector_insn_at(v, vector_reg_at(v, index)->first);
     int is_there = vector_reg_at(v, index)->first < e->index && made->d == index;
-    return is_there && !hg_wide_is_loop_carried(v, index) ? made : NULL;
+    return is_there && !hg_straight_is_loop_carried(v, index) ? made : NULL;
   }
   for (uint32_t i = e->index; i-- > e->region_first && e->index - i <= CPU_OFFSET_LIFE;) {
     const vector_insn *insn = vector_insn_at(v, i);
@@ -248,7 +248,7 @@ int hg_x86_is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg) {
   const hg_vector *v = e->b->vector;
   if (vector_reg_at(v, reg)->kind != VECTOR_VARIES) return 1;
   if (vector_reg_at(v, reg)->last < e->index) return 0;
-  if (e->b->slices > 0 && !hg_wide_is_loop_carried(v, reg)) return 1;
+  if (e->b->slices > 0 && !hg_straight_is_loop_carried(v, reg)) return 1;
   for (const vector_insn *insn = since; insn < vector_insn_at(v, e->index); insn++)
     if (insn->d == reg) return 0;
   return 1;

@@ -293,12 +293,12 @@ void hg_x86_write_block(x86_emit *e) {
                                                                               constants */
   for (uint32_t k = 1; k < count; k++) hg_x86_new_label(&e->a); /* they follow each other */
   for (uint32_t k = 0; k < count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
-  int gets_full = e->b->has_wide || e->b->vector->insns.count <= CPU_FULL_INSNS;
+  int gets_full = e->b->has_straight || e->b->vector->insns.count <= CPU_FULL_INSNS;
   e->has_full = gets_full && e->b->program->block[1] * e->b->program->block[2] == 1;
   e->b->block_entry = write_steps(e, starts);
   for (uint32_t k = 0; k < count; k++)
     if (steps[k].kind == NATIVE_REGION && !steps[k].is_empty) write_entry(e, &steps[k], starts + k);
-  if (!gets_full || e->b->has_wide) return;
+  if (!gets_full || e->b->has_straight) return;
   e->b->full_lanes = block[0] * block[1] * block[2];
   e->is_full = 1;
   hg_x86_plan_prefetches(e);
@@ -344,7 +344,7 @@ static void write_run_on(x86_emit *e, uint32_t top) {
   hg_x86_jump_if(a, X86_NOT_EQUAL, top);
 }
 
-void hg_x86_write_wide(x86_emit *e, native_step *step) {
+void hg_x86_write_straight(x86_emit *e, native_step *step) {
   uint32_t top = hg_x86_new_label(&e->a);
   hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
   step->entry = step->stream_entry = (uint32_t)e->a.count;

@@ -61,12 +61,12 @@ static void write_insn(x86_emit *e, uint32_t i) {
   }
   if (e->insn->op == ATLAS_OP_add && native_location_of(e->b, e->insn->d)->kind == NATIVE_NOWHERE)
     return; /* folded into the address */
-  if (e->insn->op == ATLAS_OP_add && hg_x86_is_made_late(e)) return;
+  if (e->insn->op == ATLAS_OP_add && hg_x86_is_lazy_index(e)) return;
   if (is_operand(e)) return;
   if (hg_x86_leaves_to_jump(e)) return;
   int is_written = hg_machine_op(e->insn->op) != MACHINE_NO_OP
                        ? hg_x86_operation(e)
-                       : hg_x86_masks(e) || hg_x86_vector_operation(e) || hg_x86_wide(e);
+                       : hg_x86_masks(e) || hg_x86_vector_operation(e) || hg_x86_straight(e);
   if (is_written) return;
   hg_native_note_call(e->b, i);
   hg_x86_help(e, X86_ALL_COPIES);
@@ -95,7 +95,7 @@ static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
     if (e->loop_end[i] > e->loops_until) e->loops_until = e->loop_end[i];
     if (e->spans.count > 0 && hg_x86_postpone(e, i)) continue;
     if (e->spans.count > 0 && i >= e->spans.end && !hg_x86_has_copies(e)) hg_x86_end_spans(e, i);
-    if (insn->op == NATIVE_SPAN) {
+    if (insn->op == NATIVE_GUARD_LOOP) {
       i = hg_x86_begin_spans(e, i) - 1;
       continue;
     }

@@ -46,7 +46,7 @@ static void write_kernel(x86_emit *e) {
   begin_pool(e);
   choose_bases(e);
   e->uses_tile_lane = hg_native_uses_tile_lane(e->b);
-  if (e->b->slices > 0) hg_x86_write_wide(e, steps);
+  if (e->b->slices > 0) hg_x86_write_straight(e, steps);
   else if (e->b->steps.count > 1) hg_x86_write_block(e);
   else hg_x86_write_region(e, steps);
   hg_x86_write_help(e);
@@ -77,8 +77,8 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
     e.pool.place_of = e.loop_end + insns;
     e.label_of_step = e.pool.place_of + regs;
     e.writer = e.label_of_step + b->steps.count;
-    e.window_of = (x86_window *)(void *)(e.writer + regs);
-    e.polls = (uint8_t *)(e.window_of + regs);
+    e.pattern_of = (x86_pattern *)(void *)(e.writer + regs);
+    e.polls = (uint8_t *)(e.pattern_of + regs);
     e.repeated = e.polls + insns;
     e.guess = e.repeated + insns;
     e.strides = e.guess + insns;

@@ -37,7 +37,7 @@ enum { /* offsets in native_frame.spare */
 typedef struct x86_slow { /* the slow path of an instruction: out of line, after its region */
   uint32_t insn, copy;
   uint32_t from, back;      /* labels: of the slow path; where it returns */
-  uint32_t made;            /* the instruction that makes its index, which only this path needs: see late.c */
+  uint32_t made;            /* the instruction that makes its index, which only this path needs: see lazy_index.c */
   uint32_t copies;          /* this and what follows: as in x86_emit */
   uint8_t is_tail, exact;
   uint8_t divides, to, from_reg; /* 1: no call: to = from_reg / by, of f32, a NaN made canonical */
@@ -49,7 +49,7 @@ typedef struct x86_cold { /* instructions that few groups run: out of line, afte
   uint32_t back; /* where it goes on; 0: the label at `end` */
 } x86_cold;
 
-typedef struct x86_span { /* see NATIVE_SPAN */
+typedef struct x86_span { /* see NATIVE_GUARD_LOOP */
   uint32_t symbol, added;  /* what is added to the indices: a register of the program */
   uint8_t log_bytes;
   uint8_t base;            /* a register with the address of that element; X86_RDX: there was none for it */
@@ -109,18 +109,18 @@ typedef struct x86_pool {    /* of constants. Places count 32-bit words */
   uint32_t iota_place, iota64_place, ones_place, window_place; /* see begin_pool */
 } x86_pool;
 
-typedef struct x86_window { /* see window.c */
+typedef struct x86_pattern { /* see load_permute.c */
   uint32_t state, highest;
-} x86_window;
+} x86_pattern;
 
-typedef struct x86_later { /* what another region than its own asks for of the next block: see ahead.c */
+typedef struct x86_later { /* what another region than its own asks for of the next block: see prefetch.c */
   uint32_t insn;             /* the access */
   uint32_t added;            /* u of its index blane + u */
 } x86_later;
 
 enum { X86_MOST_LATER = 32 };
 
-typedef struct x86_coming {    /* what straight-line code asks for little by little: see ahead.c */
+typedef struct x86_coming {    /* what straight-line code asks for little by little: see prefetch.c */
   uint32_t symbol;
   uint32_t from, until;      /* between these instructions */
   uint32_t lines, done;
@@ -131,7 +131,7 @@ typedef struct x86_coming {    /* what straight-line code asks for little by lit
 
 enum { X86_MOST_ROWS = 8 };
 
-typedef struct x86_ahead {   /* of a block: what the next one accesses is asked for; see ahead.c */
+typedef struct x86_prefetch {   /* of a block: what the next one accesses is asked for; see prefetch.c */
   uint32_t bytes[ATLAS_MAX_SYMBOLS]; /* per symbol: see bytes_ahead; 0: not known yet */
   const native_step *busy;   /* the region that asks for `later`; NULL: none */
   x86_later later[X86_MOST_LATER];
@@ -139,7 +139,7 @@ typedef struct x86_ahead {   /* of a block: what the next one accesses is asked 
   uint32_t later_done, busy_done;   /* of the group that is written */
   x86_coming rows[X86_MOST_ROWS];
   uint32_t row_count;
-} x86_ahead;
+} x86_prefetch;
 
 typedef struct x86_kept {    /* two registers for accesses [x + blane + u]: see find_first_lane in memory.c */
   uint32_t since;            /* the access that has filled them; VECTOR_NONE: they hold nothing */
@@ -228,7 +228,7 @@ typedef struct x86_emit {
   uint8_t has_guessed;      /* 1: `guess` is filled, which is done when it is first needed */
   uint32_t *writer;         /* per register: see hg_native_find_writers */
   uint8_t has_writers;      /* 1: `writer` is filled, which is done when it is first needed */
-  x86_window *window_of;    /* per register: what is known of it as an index */
+  x86_pattern *pattern_of;    /* per register: what is known of it as an index */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */
   uint32_t help;            /* label: calls hg_native_help */
@@ -236,8 +236,8 @@ typedef struct x86_emit {
   /* Code that runs all steps of a block. */
   int is_full;              /* for blocks that have all lanes: see write_full */
   int has_full;             /* 1: nearly all blocks run such code: loops elsewhere get no quick version */
-  int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_LIMIT */
-  x86_ahead ahead;
+  int has_limits;           /* 1: some regions do not run in all lanes: see NATIVE_ACTIVE_LANES */
+  x86_prefetch ahead;
   uint32_t block_end;       /* label: where the block ends */
   uint32_t stop;            /* label: the next epilogue to be written, for launches that are cancelled; 0: none */
   uint32_t *label_of_step;  /* per step: its label; UINT32_MAX: none yet */
@@ -263,12 +263,12 @@ void hg_x86_write_body(x86_emit *e, const native_step *step); /* of one group */
 uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn); /* where jumps to an instruction lead */
 void hg_x86_clear_local(x86_emit *e); /* the local arrays of a group, where its code does that */
 void hg_x86_write_cold(x86_emit *e);
-/* span.c: writes the NATIVE_SPANs from instruction i on; the first one after them. What follows up to spans.end is
- * written again, with all comparisons, as cold code. */
+/* span.c: writes the NATIVE_GUARD_LOOPs from instruction i on; the first one after them. What follows up to spans.end
+ * is written again, with all comparisons, as cold code. */
 uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i);
-/* The current NATIVE_WITHIN; behind the code, where they leave the block. */
+/* The current NATIVE_GUARD_RANGE; behind the code, where they leave the block. */
 int hg_x86_within(x86_emit *e);
-int hg_x86_fetch(x86_emit *e); /* the current NATIVE_FETCH */
+int hg_x86_fetch(x86_emit *e); /* the current NATIVE_TOUCH */
 uint32_t hg_x86_leave_label(x86_emit *e, uint32_t why); /* see native_context.has_left */
 void hg_x86_write_leave(x86_emit *e);
 /* At spans.end or later; `i`: the instruction where that is. */
@@ -294,16 +294,16 @@ int hg_x86_can_collect(x86_emit *e, const native_step *step);
 void hg_x86_collect(x86_emit *e, const native_step *step);
 int hg_x86_can_ask(const x86_emit *e, const vector_insn *jump);
 void hg_x86_ask(x86_emit *e, const vector_insn *jump, uint32_t target);
-/* late.c: 1 if slow paths make what the current instruction would, an index. */
-int hg_x86_is_made_late(x86_emit *e);
+/* lazy_index.c: 1 if slow paths make what the current instruction would, an index. */
+int hg_x86_is_lazy_index(x86_emit *e);
 /* If that is so of an access's index: its slow path, the latest, makes it. */
 void hg_x86_note_late(x86_emit *e, uint32_t index);
-/* ahead.c: finds the region of a full block that has time for prefetches; writes those that are due before the next
+/* prefetch.c: finds the region of a full block that has time for prefetches; writes those that are due before the next
  * instruction of a group. */
 void hg_x86_plan_prefetches(x86_emit *e);
 void hg_x86_begin_prefetches(x86_emit *e);
 void hg_x86_prefetch_between(x86_emit *e);
-/* The same for a block as straight-line code: rows that begin at a NATIVE_WITHIN. */
+/* The same for a block as straight-line code: rows that begin at a NATIVE_GUARD_RANGE. */
 void hg_x86_plan_rows(x86_emit *e);
 void hg_x86_prefetch_rows(x86_emit *e, uint32_t i);
 /* 1: a jump over instructions that few groups run. */
@@ -311,7 +311,7 @@ static inline int x86_is_cold(const x86_emit *e, uint32_t i, uint32_t end) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   return e->b->has_cold && insn->op == VECTOR_JUMP_NONE && insn->flags & VECTOR_ENTERS && insn->target < end;
 }
-void hg_x86_write_wide(x86_emit *e, native_step *step); /* wide.c: a block as straight-line code */
+void hg_x86_write_straight(x86_emit *e, native_step *step); /* straight.c: a block as straight-line code */
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
@@ -325,7 +325,7 @@ void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm);
 
 /* A copy's first lane in the group or, where code is for a block, in the block. */
 static inline uint32_t hg_x86_first_lane(const x86_emit *e, uint32_t copy) {
-  uint32_t slice = e->b->slices > 0 ? e->insn->slice % e->b->slices : 0; /* several blocks: see wide_stack.c */
+  uint32_t slice = e->b->slices > 0 ? e->insn->slice % e->b->slices : 0; /* several blocks: see coarsen.c */
   return (copy + slice) * e->lanes;
 }
 
@@ -491,7 +491,7 @@ int hg_x86_coordinate(x86_emit *e);
 int hg_x86_convert(x86_emit *e);
 int hg_x86_memory(x86_emit *e);
 int hg_x86_is_table_index(const x86_emit *e); /* 1: an `and #15` that only look-ups use, which ignore the higher bits */
-int hg_x86_wide(x86_emit *e);
+int hg_x86_straight(x86_emit *e);
 int hg_x86_lanes(x86_emit *e); /* any access to memory */
 int hg_x86_atomic(x86_emit *e);
 int hg_x86_lanes_of(x86_emit *e, uint32_t copy); /* the same, of one copy */

@@ -308,7 +308,7 @@ static void access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t cop
 }
 
 /* Of the registers for addresses, not the one that C code restores itself: calls of it keep the others. 1 if there are
- * two that hold neither an address nor a loop's index, nor belong to a NATIVE_SPAN. */
+ * two that hold neither an address nor a loop's index, nor belong to a NATIVE_GUARD_LOOP. */
 static int find_two_registers(const x86_emit *e, x86_kept *kept) {
   uint32_t last = X86_MOST_BASES - 1, least = e->used_bases > 1 ? e->used_bases : 1;
   if (e->loop.version != X86_NO_LOOP || e->spans.count > 0 || e->is_cold || last < least + 1) return 0;
@@ -344,8 +344,8 @@ static unsigned find_first_lane(x86_emit *e, const x86_access *m, uint32_t added
   return e->kept.first;
 }
 
-/* An access that a NATIVE_WITHIN covers: 1 if a general register has the row start. What is read where it lies needs no
- * load; what is the same for all blocks none of it ahead. */
+/* An access that a NATIVE_GUARD_RANGE covers: 1 if a general register has the row start. What is read where it lies
+ * needs no load; what is the same for all blocks none of it ahead. */
 static int row_access(x86_emit *e, const x86_access *m, int is_masked) {
   unsigned lane;
   int64_t more;
@@ -429,7 +429,7 @@ void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base,
 
 int hg_x86_grows_unevenly(const x86_emit *e, uint32_t index) { return step_of_round(e, index) != VECTOR_NONE; }
 
-/* A load by an index sum, of which only the first lane is ever computed: see wide_indices.c. */
+/* A load by an index sum, of which only the first lane is ever computed: see straight_indices.c. */
 static void sum_access(x86_emit *e, const x86_access *m) {
   const vector_insn *made = vector_insn_at(e->b->vector, vector_reg_at(e->b->vector, m->index)->first);
   uint32_t slow = hg_x86_slow_path(e, 0);
@@ -688,5 +688,5 @@ int hg_x86_memory(x86_emit *e) {
   if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && (same_access(e, &m) || same_store(e, &m))) return 1;
   if (keeps_one) return 0;
   if (flags & VECTOR_CONTIGUOUS && m.index != VECTOR_NONE && contiguous_access(e, &m)) return 1;
-  return hg_x86_load_window(e, &m) || hg_x86_gather(e, &m);
+  return hg_x86_load_permute(e, &m) || hg_x86_gather(e, &m);
 }

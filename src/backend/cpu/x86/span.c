@@ -1,5 +1,5 @@
-/* span.c - one comparison for the loads of a buffer by index sums (NATIVE_SPAN, native/wide_indices.c), and for all
- * accesses to a row (NATIVE_WITHIN, native/wide_bounds.c). */
+/* span.c - one comparison for the loads of a buffer by index sums (NATIVE_GUARD_LOOP, native/straight_indices.c), and
+ * for all accesses to a row (NATIVE_GUARD_RANGE, native/range_guards.c). */
 #include "backend/cpu/x86/x86_memory.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -49,7 +49,7 @@ uint32_t hg_x86_begin_spans(x86_emit *e, uint32_t i) {
   x86_cold cold = {.label = hg_x86_new_label(&e->a), .back = hg_x86_new_label(&e->a)};
   e->spans.count = 0;
   e->kept.since = VECTOR_NONE;
-  for (; vector_insn_at(e->b->vector, i)->op == NATIVE_SPAN; i++) {
+  for (; vector_insn_at(e->b->vector, i)->op == NATIVE_GUARD_LOOP; i++) {
     e->insn = vector_insn_at(e->b->vector, i);
     e->index = i;
     write_span(e, cold.label);
@@ -117,10 +117,10 @@ int hg_x86_within(x86_emit *e) {
   return 1;
 }
 
-/* The elements of the current NATIVE_FETCH's row. */
+/* The elements of the current NATIVE_TOUCH's row. */
 static uint64_t row_of_fetch(const x86_emit *e) {
   uint32_t i = e->index;
-  while (vector_insn_at(e->b->vector, i)->op != NATIVE_WITHIN) i--;
+  while (vector_insn_at(e->b->vector, i)->op != NATIVE_GUARD_RANGE) i--;
   return vector_insn_at(e->b->vector, i)->bits + 1;
 }
 

@@ -81,7 +81,7 @@ void hg_x86_add_displacement(x86_emit *e, const x86_access *m, uint32_t slow); /
 
 /* The register u, the same in all lanes, of an index that is blane + u; VECTOR_NONE. */
 uint32_t hg_x86_added_to_tile_lane(const x86_emit *e, uint32_t index);
-/* ahead.c: for the current access [x + blane + u] of a block: rax, which is u, is noted for prefetches elsewhere; a
+/* prefetch.c: for the current access [x + blane + u] of a block: rax, which is u, is noted for prefetches elsewhere; a
  * prefetch of what the next block accesses of what is at `at`. */
 void hg_x86_note_block_index(x86_emit *e, uint32_t u);
 void hg_x86_prefetch_next_block(x86_emit *e, const x86_access *m, x86_rm at);
@@ -105,7 +105,7 @@ void hg_x86_gather_lanes(x86_emit *e, const x86_access *m, uint32_t copy);
 /* local.c: 1 if it has written an access to a local array. */
 int hg_x86_local(x86_emit *e, const x86_access *m);
 /* 1 if it has written a load whose lanes follow a pattern. */
-int hg_x86_load_window(x86_emit *e, const x86_access *m);
+int hg_x86_load_permute(x86_emit *e, const x86_access *m);
 /* 1 if it has written an access with an index of its own for each lane. */
 int hg_x86_gather(x86_emit *e, const x86_access *m);
 

@@ -106,7 +106,7 @@ static void find_block_number(ptx *p) {
     number = hg_ptx_new(p, PTX_32);
     PTX(p, "shr.u32", number, block, hg_ptx_number(log2_of(p->plan->info.parts)));
   }
-  p->block_lane = p->plan->is_along_y ? lane_along_y(p, thread) : thread;
+  p->block_lane = p->plan->is_transposed ? lane_along_y(p, thread) : thread;
   p->block = hg_ptx_new(p, PTX_64);
   PTX(p, "add.s64", p->block, hg_ptx_widened(p, number), PTX_FIELD(p, PTX_64, first));
 }
@@ -147,7 +147,7 @@ static void find_x_in_grid(ptx *p) {
 /* The branch stays where blocks of the program have two dimensions or three, and so few launches are flat: without it
  * ptxas keeps all this in registers until hg_ptx_find_lane, or spills it. */
 static void find_place(ptx *p) {
-  if (p->plan->is_along_y) {
+  if (p->plan->is_transposed) {
     name_place(p);
     place_in_space(p);
     return;
@@ -236,7 +236,7 @@ void hg_ptx_find_block(ptx *p, ptx_name end) {
   p->block_index = hg_ptx_new(p, PTX_32);
   PTX(p, "cvt.u32.u64", p->block_index, p->at[3]);
   p->block_size = PTX_FIELD(p, PTX_32, block[0]);
-  if (p->plan->is_along_y) begin_parts(p);
+  if (p->plan->is_transposed) begin_parts(p);
   else leave_missing(p, end);
   if (p->plan->memory.half_bytes == 0) return;
   p->half = hg_ptx_new(p, PTX_32);

@@ -91,7 +91,7 @@ static void begin(ptx_exchange *c) {
   c->careful = hg_ptx_label(c->p);
   c->joined = hg_ptx_label(c->p);
   c->in_warp = hg_ptx_new(c->p, PTX_32);
-  ptx_name thread = c->p->plan->is_along_y ? hg_ptx_special(c->p, "tid.x") : c->p->block_lane;
+  ptx_name thread = c->p->plan->is_transposed ? hg_ptx_special(c->p, "tid.x") : c->p->block_lane;
   PTX(c->p, "and.b32", c->in_warp, thread, hg_ptx_number(GPU_FOLD_LANES - 1));
 }
 

@@ -116,7 +116,7 @@ hg_gpu_target hg_ptx_target(uint32_t capability, uint32_t shared_bytes) {
                          .pairs_bf16 = capability >= 90,
                          .bounds = capability >= 90,
                          .narrow_extremes = capability >= 80,
-                         .can_ask_ahead = capability >= 90};
+                         .can_prefetch_l2 = capability >= 90};
 }
 
 hg_status hg_ptx_expand(const atlas_program *program, ssa_unit *unit, hg_functions *functions, uint32_t capability) {

@@ -13,7 +13,7 @@
  *   void *parameters[] = {block};
  *   cuLaunchKernel(function, shape.blocks, 1, 1, shape.threads, 1, 1, 0, stream, parameters, NULL);
  *
- * An entry of the form HG_GPU_TABULATED needs cuFuncSetAttribute for its dynamic shared memory. The fault flag lies in
+ * An entry of the form HG_GPU_LUT needs cuFuncSetAttribute for its dynamic shared memory. The fault flag lies in
  * pinned host memory mapped into the device (cuMemHostAlloc, DEVICEMAP). Registers are shared out for blocks of
  * info.max_threads lanes.
  */

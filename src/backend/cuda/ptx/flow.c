@@ -176,7 +176,7 @@ static void emit_step(ptx *p, const gpu_step *step) {
   case GPU_TAKE: hg_ptx_take_element(p, step); break;
   case GPU_GIVE: hg_ptx_give_element(p, step); break;
   case GPU_GROUP: hg_ptx_group(p, step); break;
-  case GPU_FORESEE: hg_ptx_foresee(p, step); break;
+  case GPU_HOIST_CHECK: hg_ptx_hoist_check(p, step); break;
   case GPU_NOTE_FAULTS: hg_ptx_faults_now(p); break;
   case GPU_CLEAR_SHARED: hg_ptx_clear_shared(p, step->number); break;
   case GPU_SYNC: hg_ptx_put(p, "\tbar.sync 0;\n"); break;

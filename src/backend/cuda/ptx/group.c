@@ -147,7 +147,7 @@ static ptx_name may_leave(ptx *p, const group *g, uint32_t r, const gpu_sweep *s
 }
 
 /* The number of the last iteration that has the group. Where it is in none, any number will do. */
-static ptx_name last_round(ptx *p, const gpu_foreseen *seen) {
+static ptx_name last_round(ptx *p, const gpu_hoisted *seen) {
   ptx_name last = hg_ptx_new(p, PTX_32), wide = hg_ptx_new(p, PTX_64);
   PTX(p, "add.s32", last, hg_ptx_in_register(p, seen->rounds), hg_ptx_name("-1"));
   if (seen->before != SSA_NONE) {
@@ -160,8 +160,8 @@ static ptx_name last_round(ptx *p, const gpu_foreseen *seen) {
 }
 
 /* What is known of all iterations is known before the first. */
-void hg_ptx_foresee(ptx *p, const gpu_step *step) {
-  const gpu_foreseen *seen = gpu_foreseen_at(p->plan, step->number);
+void hg_ptx_hoist_check(ptx *p, const gpu_step *step) {
+  const gpu_hoisted *seen = gpu_hoisted_at(p->plan, step->number);
   group g = {.plan = gpu_group_at(p->plan, seen->group)};
   ptx_name failed = {""}, crooked = {""}, rounds = last_round(p, seen);
   for (uint32_t r = 0; r < g.plan->run_count; r++) {
@@ -274,19 +274,19 @@ static void ask_ahead(ptx *p, const group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
   int64_t least = gpu_least_of(p->plan, g->plan, run), bytes = run->element_bytes;
   ptx_name thread = hg_ptx_new(p, PTX_32), asks = hg_ptx_new(p, PTX_PREDICATE), at = hg_ptx_new(p, PTX_64),
-           end = hg_ptx_new(p, PTX_64), by = hg_ptx_number(run->ahead_by);
-  if (run->ahead_bytes < 16) return;
+           end = hg_ptx_new(p, PTX_64), by = hg_ptx_number(run->prefetch_by);
+  if (run->prefetch_bytes < 16) return;
   PTX(p, "mov.u32", thread, hg_ptx_name("%%tid.x"));
   PTX(p, "setp.eq.u32", asks, thread, hg_ptx_number(0));
-  if (run->ahead_scalar == SSA_NONE) PTX(p, "add.s64", at, hg_ptx_wide(p, ptx_index_of(p, g, r)), by);
-  else PTX(p, "mad.lo.s64", at, hg_ptx_wide(p, run->ahead_scalar), by, hg_ptx_wide(p, ptx_index_of(p, g, r)));
+  if (run->prefetch_scalar == SSA_NONE) PTX(p, "add.s64", at, hg_ptx_wide(p, ptx_index_of(p, g, r)), by);
+  else PTX(p, "mad.lo.s64", at, hg_ptx_wide(p, run->prefetch_scalar), by, hg_ptx_wide(p, ptx_index_of(p, g, r)));
   if (least != 0) PTX(p, "add.s64", at, at, hg_ptx_number((uint64_t)least));
-  PTX(p, "add.s64", end, at, hg_ptx_number(run->ahead_bytes / (uint64_t)bytes));
+  PTX(p, "add.s64", end, at, hg_ptx_number(run->prefetch_bytes / (uint64_t)bytes));
   PTX(p, "setp.le.and.u64", asks, end, g->extent[r], asks);
   PTX(p, "mad.lo.s64", at, at, hg_ptx_number((uint64_t)bytes), g->base[r]);
   PTX(p, "and.b64", at, at, hg_ptx_name("-16")); /* both are multiples of 16 */
   hg_ptx_put(p, "\t@%s cp.async.bulk.prefetch.L2.global [%s], %u;\n", asks.text, at.text,
-             (unsigned)(run->ahead_bytes & ~15u));
+             (unsigned)(run->prefetch_bytes & ~15u));
 }
 
 static void take_words_apart(ptx *p, const group *g, const gpu_run *run) {
@@ -407,7 +407,7 @@ static void access_slowly(ptx *p, group *g, ptx_name slow, ptx_name fast, ptx_na
   hg_array *out = p->out;
   p->out = &p->slow;
   hg_ptx_place(p, slow);
-  if (g->plan->foreseen != 0) hg_ptx_put(p, "\t@!%s bra %s;\n", fails(p, g).text, fast.text);
+  if (g->plan->hoisted != 0) hg_ptx_put(p, "\t@!%s bra %s;\n", fails(p, g).text, fast.text);
   if (hg_ptx_may_loop(p, g)) hg_ptx_group_loop(p, g);
   else {
     for (uint32_t i = 0; i < g->plan->count && g->plan->is_store; i++) round_if_late(p, g->plan->value[i]);
@@ -435,18 +435,18 @@ void hg_ptx_group(ptx *p, const gpu_step *step) {
     if (!g.plan->run[r].is_shared || g.plan->is_tested)
       g.base[r] = hg_ptx_base_of(p, ptx_insn(p, g.plan->value[g.plan->run[r].first]), &g.extent[r]);
   if (g.plan->is_tested) {
-    int is_foreseen = g.plan->foreseen != 0;
+    int is_hoisted = g.plan->hoisted != 0;
     slow = hg_ptx_label(p);
     fast = hg_ptx_label(p);
     back = hg_ptx_label(p);
     if (hg_ptx_may_loop(p, &g)) name_all_words(p, &g);
-    ptx_name test = is_foreseen ? p->untold[g.plan->foreseen - 1] : fails(p, &g);
+    ptx_name test = is_hoisted ? p->untold[g.plan->hoisted - 1] : fails(p, &g);
     hg_ptx_put(p, "\t@%s bra %s;\n", test.text, slow.text);
-    if (is_foreseen) hg_ptx_place(p, fast);
+    if (is_hoisted) hg_ptx_place(p, fast);
   }
   for (uint32_t r = 0; r < g.plan->run_count; r++) access_run(p, &g, &g.plan->run[r]);
   for (uint32_t r = 0; r < g.plan->run_count; r++)
-    if (g.plan->run[r].ahead_bytes > 0) ask_ahead(p, &g, r);
+    if (g.plan->run[r].prefetch_bytes > 0) ask_ahead(p, &g, r);
   if (g.plan->is_tested) hg_ptx_place(p, back);
   for (uint32_t r = 0; r < g.plan->run_count && !g.plan->is_store; r++) take_words_apart(p, &g, &g.plan->run[r]);
   if (g.plan->is_tested) access_slowly(p, &g, slow, fast, back);

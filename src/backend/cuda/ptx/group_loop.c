@@ -34,7 +34,7 @@ static uint32_t place_of(const ptx_group *g, uint32_t value) {
 /* Not in a loop of the program: a loop within it takes registers from what is fast, and ptxas no longer has what is
  * loaded wait for its use. A tiled product of bf16 took 1.11 times as long (H200). */
 int hg_ptx_may_loop(const ptx *p, const ptx_group *g) {
-  if (g->plan->count < PTX_LEAST_LOOPED || g->plan->run_count > PTX_MOST_ROOMS || p->plan->info.is_table ||
+  if (g->plan->count < PTX_LEAST_LOOPED || g->plan->run_count > PTX_MOST_ROOMS || p->plan->info.is_lut ||
       p->plan->in_loop[ptx_insn(p, g->plan->value[0])->block])
     return 0;
   for (uint32_t r = 0; r < g->plan->run_count; r++) {

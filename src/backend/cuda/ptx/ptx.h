@@ -81,7 +81,7 @@ typedef struct ptx {
   gpu_part_kind part;          /* which version of the body it is */
   ptx_pending pending[GPU_PENDING];
   uint32_t pending_count;
-  ptx_name untold[GPU_MOST_FORESEEN]; /* predicates, by the plan's numbers: it is not known that the test holds */
+  ptx_name untold[GPU_MOST_HOISTED]; /* predicates, by the plan's numbers: it is not known that the test holds */
   ptx_near near[PTX_MOST_NEAR]; /* what this block has found so far; the last ones */
   uint32_t near_count;
   uint32_t slow_bytes;         /* of local memory, for groups whose accesses are done in a loop */
@@ -191,7 +191,7 @@ void hg_ptx_sites(ptx *p);
 
 void hg_ptx_access(ptx *p, const gpu_step *step); /* a load, store or atomic by itself */
 void hg_ptx_group(ptx *p, const gpu_step *step);
-void hg_ptx_foresee(ptx *p, const gpu_step *step);
+void hg_ptx_hoist_check(ptx *p, const gpu_step *step);
 /* A load or store. Where the predicate holds, if one is given, it is skipped, and a load gives 0. */
 void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent);
 /* A predicate: the exact index + displacement is not in [0, extent). *sum: its low 64 bits. */
@@ -250,7 +250,7 @@ void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the part */
 uint32_t hg_ptx_exchange(ptx *p, const gpu_step *steps);
 void hg_ptx_folds(ptx *p); /* what exchanges have put off: at the end */
 
-/* ---- kernels: kernel.c, of their steps those of blocks.c and table.c --------------------------------------------- */
+/* ---- kernels: kernel.c, of their steps those of blocks.c and lut.c --------------------------------------------- */
 
 /* The registers and labels that the steps of a kernel share. */
 typedef struct ptx_kernel {

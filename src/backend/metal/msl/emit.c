@@ -120,7 +120,7 @@ static void put_head(msl *m, uint32_t shared_bytes) {
   if (m->sites.count > 0)
     hg_msl_head(m, "  uint fault = 0;\n  ulong fault_index = 0, fault_extent = 0%s;\n",
                 m->plan->info.lanes_per_thread > 1 ? ", fault_lane = 0" : "");
-  for (size_t i = 0; i < m->plan->foreseen.count; i++) hg_msl_head(m, "  bool known%u = false;\n", (unsigned)i);
+  for (size_t i = 0; i < m->plan->hoisted.count; i++) hg_msl_head(m, "  bool known%u = false;\n", (unsigned)i);
   if (m->plan->memory.half_bytes > 0) hg_msl_head(m, "  uint half_bytes = 0;\n");
   hg_msl_vectors_declare(m);
   put_variables_of(m, "uint");

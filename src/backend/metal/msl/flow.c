@@ -137,7 +137,7 @@ static void emit_step(msl *m, const gpu_step *step) {
   case GPU_TAKE: hg_msl_take_element(m, step); break;
   case GPU_GIVE: hg_msl_give_element(m, step); break;
   case GPU_GROUP: hg_msl_group(m, gpu_group_at(m->plan, step->number)); break;
-  case GPU_FORESEE: hg_msl_foresee(m, step->number); break;
+  case GPU_HOIST_CHECK: hg_msl_foresee(m, step->number); break;
   case GPU_CLEAR_SHARED: clear_shared(m, step->number); break;
   case GPU_SYNC: hg_msl_barrier(m); break;
   case GPU_VOTE: hg_msl_vote(m, step->value); break;

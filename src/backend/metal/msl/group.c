@@ -55,12 +55,12 @@ static void ask_all(msl *m, const gpu_group *g) {
 
 /* A loop's test may hold for all of its rounds. */
 static void ask(msl *m, const gpu_group *g) {
-  if (g->foreseen == 0) {
+  if (g->hoisted == 0) {
     hg_msl_line(m, "bool fits = true;");
     ask_all(m, g);
     return;
   }
-  hg_msl_line(m, "bool fits = known%u;", (unsigned)g->foreseen - 1);
+  hg_msl_line(m, "bool fits = known%u;", (unsigned)g->hoisted - 1);
   hg_msl_open(m, "if (!fits)");
   hg_msl_line(m, "fits = true;");
   ask_all(m, g);
@@ -87,7 +87,7 @@ static void ask_sweep(msl *m, const gpu_group *g, const gpu_run *run, const gpu_
 }
 
 void hg_msl_foresee(msl *m, uint32_t number) {
-  const gpu_foreseen *seen = gpu_foreseen_at(m->plan, number);
+  const gpu_hoisted *seen = gpu_hoisted_at(m->plan, number);
   const gpu_group *g = gpu_group_at(m->plan, seen->group);
   hg_msl_scope(m);
   hg_msl_line(m, "bool fits = true;");

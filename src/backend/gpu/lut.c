@@ -1,0 +1,37 @@
+/* lut.c - the table form, of a program that maps each element of 16 bits to another of 16 bits.
+ *
+ * There are only 65,536 elements. Each block computes the results of all of them into 128 KiB of shared memory, and
+ * then only looks up: some four instructions an element whatever the program, which then is bound by memory. For large
+ * launches only.
+ *
+ * A multiprocessor has room for one such block. Bandwidth is best when blocks take the next piece in the order in which
+ * they finish (on an H200 4.15 TB/s for the look-ups, 3.8 with fixed strides), so a piece is drawn by an atomic
+ * counter: a word of the launch's fault record, which has no other use, since nothing here can fault. It is 0 before
+ * the launch, and the last draw makes it 0 again. */
+#include "backend/gpu/plan_passes.h"
+#include "backend/gpu/gpu_tuning.h"
+
+_Static_assert(GPU_PIECE_LANES == 1 << GPU_PIECE_BITS, "the lanes of a piece");
+
+uint32_t hg_gpu_only_access(const gpu_plan *g, uint32_t flag) {
+  uint32_t found = SSA_NONE;
+  for (uint32_t k = 0; k < g->order.count; k++)
+    for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next) {
+      if (g->access[e] != GPU_VECTOR || !(gpu_flags(g, e) & flag)) continue;
+      if (found != SSA_NONE || gpu_bytes(g, e) != 2) return SSA_NONE;
+      found = e;
+    }
+  return found;
+}
+
+uint64_t hg_gpu_lut_lanes(const gpu_plan *g, uint32_t instructions) {
+  if (!g->info.vector_only || hg_gpu_only_access(g, ATLAS_LOAD) == SSA_NONE ||
+      hg_gpu_only_access(g, ATLAS_STORE) == SSA_NONE || g->needs_lane)
+    return 0;
+  return instructions > GPU_LOOK_UP_COST ? (uint64_t)GPU_LUT_COST / (instructions - GPU_LOOK_UP_COST) : 0;
+}
+
+uint32_t hg_gpu_lut_blocks(uint64_t lanes, uint32_t units) {
+  uint64_t pieces = (lanes + GPU_PIECE_LANES - 1) / GPU_PIECE_LANES;
+  return pieces < units ? (uint32_t)pieces : units;
+}
