@@ -179,7 +179,7 @@ static uint32_t call_again(joiner *j, uint32_t k, uint32_t from) {
   if (block == SSA_NONE || !hg_end_side(j->unit, from, block)) return SSA_NONE;
   ssa_block_at(j->unit, block)->library = 1;
   uint32_t end = hg_compute_again(j->unit, block, like, count, 1, found);
-  for (uint32_t i = 0; i < count; i++) j->rare[which[i]] = found[i];
+  for (uint32_t i = 0; i < count && end != SSA_NONE; i++) j->rare[which[i]] = found[i];
   return end;
 }
 

@@ -1,12 +1,13 @@
 /* print_plan.c - the plan of a GPU kernel as pseudo-code: print_plan TARGET FLAGS PROGRAM. A second printer beside the
- * one of PTX: what it needs to know of a kernel, any backend finds in the plan. TARGET is plain, a device that can do
- * nothing at once, or rich, one that can do all of it; FLAGS are those of hg_gpu_form. */
+ * one of PTX: what it needs to know of a kernel, any backend finds in the plan. TARGET is plain or rich (targets.h);
+ * FLAGS are those of hg_gpu_form. */
 #include "atlas/program.h"
 #include "backend/gpu/build.h"
 #include "base/files.h"
 #include "compiler/canon/canon.h"
 #include "compiler/expand.h"
 #include "compiler/optimise.h"
+#include "targets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -149,20 +150,6 @@ static hg_status print_program(const atlas_program *program, const hg_gpu_target
   ir_ssa_release(&unit);
   return status;
 }
-
-static const hg_gpu_target plain = {.vector_bytes = 16, .warp_lanes = 32, .declared_shared = 48 << 10},
-                           rich = {.vector_bytes = 16,
-                                   .warp_lanes = 32,
-                                   .declared_shared = 48 << 10,
-                                   .parts = 8,
-                                   .registers = 65536,
-                                   .registers_all = 32,
-                                   .registers_most = 40,
-                                   .positive_nan = 1,
-                                   .pairs_f16 = 1,
-                                   .pairs_bf16 = 1,
-                                   .bounds = 1,
-                                   .can_prefetch_l2 = 1};
 
 int main(int count, char **words) {
   hg_allocator allocator;

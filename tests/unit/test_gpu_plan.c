@@ -4,6 +4,8 @@
 #include "backend/gpu/build.h"
 #include "compile.h"
 
+#include "../gpu_plan/targets.h"
+
 enum { STAYS, OPENS, TURNS, CLOSES };
 static const int nests[] = {
 #define STEP(id, of, nest) nest,
@@ -15,20 +17,7 @@ static const hg_gpu_target branching = {.vector_bytes = 16,
                                         .warp_lanes = 32,
                                         .declared_shared = 32 << 10,
                                         .branches = 1,
-                                        .exact_nans = 1},
-                           plain = {.vector_bytes = 16, .warp_lanes = 32, .declared_shared = 48 << 10},
-                           rich = {.vector_bytes = 16,
-                                   .warp_lanes = 32,
-                                   .declared_shared = 48 << 10,
-                                   .parts = 8,
-                                   .registers = 65536,
-                                   .registers_all = 32,
-                                   .registers_most = 40,
-                                   .positive_nan = 1,
-                                   .pairs_f16 = 1,
-                                   .pairs_bf16 = 1,
-                                   .bounds = 1,
-                                   .can_prefetch_l2 = 1};
+                                        .exact_nans = 1};
 
 #define BUFFERS ".buffer x f32 in\n.buffer y f32 inout\n"
 

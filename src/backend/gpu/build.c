@@ -36,9 +36,10 @@ static hg_status analyse(gpu_plan *g) {
   return ir_ssa_order_build(g->unit, &g->order);
 }
 
+/* For targets that spread blocks or prefetch: nothing else asks for them. */
 static hg_status find_slopes(gpu_plan *g) {
   uint64_t values = g->unit->insns.count;
-  if (!g->program->observes_block) return HG_OK;
+  if (!g->program->observes_block || (g->target.parts == 0 && !g->target.can_prefetch_l2)) return HG_OK;
   hg_slope *all = hg_allocate(g->allocator, HG_AXES * values, sizeof *all);
   if (all == NULL) return hg_fail_memory("the plan of a kernel", HG_AXES * values * sizeof *all);
   for (hg_axis along = HG_ALONG_BLOCKS; along < HG_AXES; along++)

@@ -218,7 +218,7 @@ typedef struct gpu_plan {
   uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */
   uint8_t *is_sunk;            /* per value: a rounding whose only uses are vector stores, which do it */
   uint8_t *is_late;            /* per value: a rounding that a group of stores does, outside the vector part */
-  hg_slope *slope[HG_AXES];    /* per value; of programs of blocks */
+  hg_slope *slope[HG_AXES];    /* per value; NULL where nothing asks for them (build.c) */
   uint8_t *in_loop;            /* per block */
   uint8_t *steps_at_once;      /* per block: that a back edge of the loop that begins there stands for at most */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2];      /* by hg_location_of */
