@@ -25,6 +25,7 @@
  * Here are its objects, errors on demand, devices and contexts; streams, memory and kernels have files of their own. */
 #define _GNU_SOURCE
 #include "fake.h"
+#include "thread_local.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static int context_users[MAX_DEVICES], lost, excused, refusals;
 static pid_t started_in;
 static char violation[256];
 static unsigned fail_calls[64];
-static _Thread_local object *below[8];
+static ALIGNED_THREAD_LOCAL object *below[8];
 static _Thread_local int depth;
 
 void fake_blame(const char *format, ...) {

@@ -3,6 +3,8 @@
  *
  * FAKENVTX=refuse: does not start. FAKENVTX=deaf: wants to hear of no ranges. FAKENVTX=no-domain: makes no domains. */
 #define _GNU_SOURCE
+#include "thread_local.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,7 +25,7 @@ FAKENVTX_API const char *fakenvtx_take(void);
 static atomic_int starts;
 static char a_domain;
 static void *domain;
-static _Thread_local char ranges[1 << 16], taken[sizeof ranges + 8];
+static ALIGNED_THREAD_LOCAL char ranges[1 << 16], taken[sizeof ranges + 8];
 static _Thread_local int depth;
 
 /* How often it was started. */

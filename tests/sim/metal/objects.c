@@ -1,6 +1,7 @@
 /* objects.c - the Objective-C runtime: classes, messages, reference counts, autorelease pools, strings and errors.
  * Objects are never given back to the heap, so that a message to one that is gone is seen. */
 #define _GNU_SOURCE
+#include "../thread_local.h"
 #include "sim.h"
 
 #include <pthread.h>
@@ -86,7 +87,7 @@ typedef struct pool {
   void **objects;
 } pool;
 
-static __thread pool *innermost;
+static ALIGNED_THREAD_LOCAL pool *innermost;
 
 void *objc_autoreleasePoolPush(void) {
   pool *p = calloc(1, sizeof *p);
