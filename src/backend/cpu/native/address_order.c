@@ -1,16 +1,16 @@
-/* address_order.c - a block's straight-line code (straight.c) that adds up a row, or does as little with it, reads it
+/* address_order.c - reorders the straight-line code (straight.c) of a block that reduces a row so that it reads the row
  * in the order of addresses, as far as order F allows.
  *
- * Such code waits for memory alone. A processor foresees what is read next where it is what follows in memory; but
- * the sum's first additions are of elements that are half a row apart, the next of a quarter, and in the order of lanes
- * that is a dozen places of a row in turns. So each value is computed as soon as the last of the elements that it needs
- * has come: then the row's second half is read from its beginning to its end, and of the first half the element that
- * belongs to it. That half is read before: into registers, as far as there are enough, and what is left for nothing
- * (NATIVE_TOUCH), so that it comes from the first cache the second time. Prefetches are no help here: they ask for each
- * line once more, and nothing foresees by them. Sums of rows of 1024, Zen 4, ps an element with a half that is read
- * twice and with registers: from the second cache 46 and 41, from the third 55 and 50.
+ * Such code waits for memory only. The hardware prefetcher follows consecutive addresses, but order F first adds
+ * elements that are half a row apart, then a quarter, so in the order of lanes the loads jump between a dozen places of
+ * the row. This pass computes each value as soon as the last element that it needs has been loaded: the second half of
+ * the row is read from its beginning to its end, each element together with its partner in the first half. The first
+ * half is read before: into registers while there are any, and the rest with its value discarded (NATIVE_TOUCH), so
+ * that the second load hits the first-level cache. Prefetch instructions do not help here: they ask for each line once
+ * more, and the prefetcher learns nothing from them. Sums of rows of 1024, Zen 4, ps an element with the half read
+ * twice and with registers: from the second-level cache 46 and 41, from the third 55 and 50.
  *
- * Only instructions without effects change places, behind the comparison that says that all elements exist. */
+ * Only instructions without effects are moved, and only behind the comparison that says that all elements exist. */
 #include "backend/cpu/native/straight.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -23,19 +23,20 @@ enum { NO_PLACE = 0, UNKNOWN = INT32_MAX }; /* of `needs` */
 typedef struct orderer {
   native_build *b;
   hg_vector *v;
-  uint32_t within;  /* the row's NATIVE_GUARD_RANGE */
-  uint32_t end;     /* the instructions from there up to it may change places */
-  uint32_t vectors; /* of the row */
+  uint32_t within;  /* the NATIVE_GUARD_RANGE of the row */
+  uint32_t end;     /* instructions before it may be moved */
+  uint32_t vectors; /* vectors in the row */
   uint32_t *writer; /* per register: see hg_native_find_writers */
-  uint32_t *needs;  /* per register: the last vector of the row that it is computed of, and 1 */
-  uint32_t *place;  /* per vector of the row: how many instructions need it last; where they begin */
-  uint32_t *order;  /* the instructions that compute, by what they need */
+  uint32_t *needs;  /* per register: 1 + the last vector of the row that it depends on */
+  uint32_t *place;  /* per vector of the row: the number of instructions whose last input it is; then where they begin
+                       in `order` */
+  uint32_t *order;  /* the movable instructions, sorted by `needs` */
   uint32_t computing, loads;
   hg_rewrite to;
 } orderer;
 
-/* Instructions of the row's part of the program, about as many as a processor's: 64 bits take two, the greater one of
- * two floats, or NaN, some. */
+/* An estimate of the processor's instructions for one of the row's part: 64 bits take two; the greater of two floats,
+ * or NaN, takes several. */
 static uint64_t length_from(const orderer *o, uint32_t i) {
   uint64_t length = 0, of_extreme = o->b->target->mask_count > 0 ? 2 : 4;
   for (; i < o->v->insns.count; i++) {
@@ -49,7 +50,7 @@ static uint64_t length_from(const orderer *o, uint32_t i) {
   return length;
 }
 
-/* 1 if it is memory that a row is waited for: of elements of 32 bits, which a vector is full of. */
+/* 1 if the code is bound by memory: the elements have 32 bits, so every vector is full. */
 static int is_little(const orderer *o, const vector_insn *within) {
   uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(o->b->program, within->symbol)->type);
   uint64_t row = (within->bits + 1) * bytes,
@@ -57,7 +58,7 @@ static int is_little(const orderer *o, const vector_insn *within) {
   return bytes == 4 && row >= CPU_ORDERED_BYTES && length_from(o, o->within) <= most * o->vectors;
 }
 
-/* The only row that a block reads all of, before any jump; it stores none. 0: there is no such row. */
+/* Finds the only row that a block reads whole, before any jump and any store to it. 0: there is none. */
 static int find_row(orderer *o) {
   o->within = VECTOR_NONE;
   for (uint32_t i = 0; i < o->v->insns.count; i++) {
@@ -87,7 +88,7 @@ static int is_pure(const vector_insn *insn) {
   return (atlas_op_flags(insn->op) & ATLAS_PURE) != 0;
 }
 
-/* What an instruction that may change its place needs; UNKNOWN: it may not. */
+/* The `needs` of an instruction that may be moved; UNKNOWN: it may not be. */
 static uint32_t needs_of(const orderer *o, uint32_t i) {
   const vector_insn *insn = vector_insn_at(o->v, i);
   uint32_t needs = NO_PLACE;
@@ -101,7 +102,7 @@ static uint32_t needs_of(const orderer *o, uint32_t i) {
   return needs;
 }
 
-/* 1 if all of the row's vectors are loaded once each, before anything that has to stay where it is. */
+/* 1 if each of the row's vectors is loaded exactly once, before every instruction that has to stay in place. */
 static int find_needs(orderer *o) {
   uint32_t i = o->within + 1, needs;
   for (; i < o->v->insns.count && (needs = needs_of(o, i)) != UNKNOWN; i++) {
@@ -127,14 +128,14 @@ static void sort(orderer *o) {
   }
 }
 
-/* The row's load that writes a register; NULL: none does. */
+/* The load of the row that writes a register; NULL: there is none. */
 static const vector_insn *load_of(const orderer *o, uint32_t r) {
   if (r >= VECTOR_ALL || o->writer[r] <= o->within || o->writer[r] >= o->end) return NULL;
   const vector_insn *load = vector_insn_at(o->v, o->writer[r]);
   return is_of_row(o, load) ? load : NULL;
 }
 
-/* A load stands before the first instruction that reads it. */
+/* Places a load before the first instruction that reads it. */
 static void append_load(orderer *o, uint32_t r) {
   const vector_insn *load = load_of(o, r);
   if (load == NULL || o->needs[r] == NO_PLACE) return;
@@ -142,7 +143,7 @@ static void append_load(orderer *o, uint32_t r) {
   o->needs[r] = NO_PLACE;
 }
 
-/* The vectors, from the row's beginning on, that are read when others behind them have been. */
+/* The number of vectors, from the row's beginning, that are used only after later ones have been loaded. */
 static uint32_t count_late(const orderer *o) {
   uint32_t furthest = 0, late = 0;
   for (uint32_t i = 0; i < o->computing; i++) {
@@ -157,8 +158,8 @@ static uint32_t count_late(const orderer *o) {
   return late;
 }
 
-/* Has the next row fetched, loads the first vectors, and has the others fetched that are read late. Where more are read
- * late than there are registers, their sums need the registers, and only they are fetched. */
+/* Touches the next row, loads the first vectors, and touches those that are used late. If more are used late than there
+ * are registers, the sums get the registers and the vectors are only touched. */
 static void append_first(orderer *o) {
   const vector_insn *within = vector_insn_at(o->v, o->within);
   vector_insn fetch = vector_insn_of(NATIVE_TOUCH, VECTOR_ALL);
@@ -180,7 +181,8 @@ static void append_first(orderer *o) {
 }
 
 static hg_status write_program(orderer *o) {
-  uint32_t n = (uint32_t)o->v->insns.count, of_none = o->place[NO_PLACE]; /* these need no vector, such as indices */
+  uint32_t n = (uint32_t)o->v->insns.count, of_none = o->place[NO_PLACE]; /* instructions that need no vector, such as
+                                                                             indices */
   HG_TRY(hg_rewrite_begin(&o->to, o->v, 2));
   for (uint32_t i = 0; i <= o->within; i++) hg_rewrite_keep(&o->to, i);
   for (uint32_t i = 0; i < of_none; i++) hg_rewrite_keep(&o->to, o->order[i]);

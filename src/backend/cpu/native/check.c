@@ -1,5 +1,5 @@
-/* check.c - what a program of the operations of machine code promises, after each pass: that accesses which are said to
- * be in bounds lie in the range of their comparison, that tables and slices exist, and what regions rely on. */
+/* check.c - the checks after each pass of what the operations of machine code promise: an access that claims to be in
+ * bounds lies in the range of its guard, tables and slices exist, and regions are formed as the emitters expect. */
 #include "backend/cpu/native/straight.h"
 
 #include "base/error.h"
@@ -26,7 +26,7 @@ typedef struct checker {
   const hg_vector *v;
   uint32_t *writer;  /* per register: see hg_native_find_writers */
   uint32_t *latest;  /* per register: the last instruction so far that writes it; VECTOR_NONE */
-  uint32_t guard[MOST_GUARDS]; /* NATIVE_GUARD_RANGEs and NATIVE_GUARD_LOOPs since the last label or jump */
+  uint32_t guard[MOST_GUARDS]; /* the NATIVE_GUARD_RANGEs and NATIVE_GUARD_LOOPs since the last label or jump */
   uint32_t guards;
 } checker;
 
@@ -56,7 +56,8 @@ static hg_status check_tables(const checker *c, uint32_t i) {
 
 /* ---- bounds ------------------------------------------------------------------------------------------------------ */
 
-/* The highest of an access's indices, less *added: from the definition of its index, apart from what the pass says. */
+/* The highest index of an access, less *added. It is derived from the definition of the index, independently of what
+ * the pass claims. */
 static int find_highest(const checker *c, const vector_insn *insn, uint32_t *added, uint64_t *highest) {
   uint32_t lanes = c->b->target->lanes, index = insn->s[0];
   const uint64_t *known = c->b->known.data;
@@ -95,7 +96,7 @@ static int is_guarded(const checker *c, const vector_insn *insn) {
   return 0;
 }
 
-/* A load by an index that no code computes relies on its comparison. */
+/* A load by an index sum, which no code computes, relies on its guard. */
 static int has_span(const checker *c, const vector_insn *insn) {
   const vector_insn *sum = vector_insn_at(c->v, c->latest[insn->s[0]]);
   for (uint32_t k = 0; k < c->guards; k++) {
@@ -135,7 +136,7 @@ static int is_of_block(const checker *c, uint32_t r) {
   return reg->uniform == NATIVE_BLOCK_UNIFORM || (c->b->slices > 0 && reg->uniform);
 }
 
-/* Every group of lanes computes a value of the block alike. */
+/* A block-uniform value is computed in the same way by every group of lanes. */
 static hg_status check_block_uniform(const checker *c, uint32_t i) {
   const vector_insn *insn = vector_insn_at(c->v, i);
   if (!is_register(c, insn->d) || vector_reg_at(c->v, insn->d)->uniform != NATIVE_BLOCK_UNIFORM) return HG_OK;

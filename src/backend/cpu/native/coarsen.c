@@ -1,16 +1,16 @@
-/* coarsen.c - the straight-line code of a block (straight.c) for several blocks at once, which are neighbours along x
- * and y.
+/* coarsen.c - thread coarsening: the straight-line code (straight.c) of several blocks at once, which are neighbours
+ * along x and y.
  *
- * Such blocks load much from the same places: in a product of matrices those above each other the columns of the second
- * one, those side by side the rows of the first one. So a value that cannot differ between blocks is computed, or
- * loaded, once for all of them, and what is stored alike to shared memory is stored once; an instruction whose result
- * may differ stands there once for each: side by side, which also gives the processor as many chains of dependent
- * operations to work on. What may differ is what follows from the block's coordinates, or was read from memory that is
- * written during the launch. Blocks have no order, so theirs is free; each has shared memory of its own.
+ * Neighbouring blocks load much from the same addresses: in a product of matrices, blocks above each other share
+ * columns of the second matrix, and blocks beside each other share rows of the first. A value that cannot differ
+ * between the blocks is computed or loaded once, and stored once if it is stored to shared memory. An instruction whose
+ * result may differ is repeated for each block; the copies stand side by side, which also gives the processor several
+ * independent chains of operations. A value may differ if it depends on the block's coordinates or was read from memory
+ * that the launch writes. Blocks have no order among them, so any order is right. Each block has shared memory of its
+ * own.
  *
- * Blocks side by side each have values of their own that all of their lanes' computations read, and together these need
- * more registers than there are. So a long run of computations is written for the blocks of one column, and then for
- * those of the next. */
+ * The values that differ between blocks beside each other together need more registers than there are. So a long run of
+ * computations is written first for the blocks of one column, then for those of the next. */
 #include "backend/cpu/native/straight.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* How values may differ. */
+/* along which axes values may differ between blocks */
 enum { ALONG_X = 1, ALONG_Y = 2 };
 
 typedef struct stack {
@@ -31,13 +31,13 @@ typedef struct stack {
   uint32_t slices;         /* of one block */
   native_stack_shape shape;
   uint32_t shared_bytes;   /* of one block */
-  uint8_t has_operands;    /* 1: loads that hg_native_is_operand is for need no code */
-  uint32_t *name;  /* per register: the first of the registers that it is in blocks where it differs from the first
-                      one's; VECTOR_NONE: none yet */
-  uint32_t *reads;         /* per register: how many of a run's instructions read it; see write_columns */
-  uint32_t *again;         /* per register: what it is in the column that is written; VECTOR_NONE: as ever */
-  uint8_t *differs;        /* per register: how it may differ between the blocks */
-  uint8_t holds[ATLAS_MAX_SYMBOLS]; /* per shared array: how its elements may differ */
+  uint8_t has_operands;    /* 1: loads for which hg_native_is_operand holds need no code */
+  uint32_t *name;  /* per register: the first of its copies in the blocks whose value may differ from the first block's;
+                      VECTOR_NONE: none yet */
+  uint32_t *reads;         /* per register: how many instructions of a run read it; see write_columns */
+  uint32_t *again;         /* per register: its copy in the column that is being written; VECTOR_NONE: it has none */
+  uint8_t *differs;        /* per register: along which axes it may differ */
+  uint8_t holds[ATLAS_MAX_SYMBOLS]; /* per shared array: along which axes its elements may differ */
 } stack;
 
 /* ---- what may differ --------------------------------------------------------------------------------------------- */
@@ -55,8 +55,8 @@ static int is_of_kind(const stack *s, const vector_insn *insn, int kind) {
   return atlas_symbol_at(s->program, insn->symbol)->kind == kind;
 }
 
-/* The lanes that a block has along x or y, where an instruction reads a coordinate that grows with the block's; 1: the
- * block's itself; 0: another instruction. */
+/* The lanes of a block along x or y if an instruction reads a coordinate that grows by that much from block to block; 1
+ * if it reads the block's own coordinate; 0: another instruction. */
 static uint32_t grows_by(const stack *s, const vector_insn *insn, uint32_t d) {
   if (insn->op != ATLAS_OP_sreg) return 0;
   return insn->bits == ATLAS_COORD_BLOCK_X + d    ? 1
@@ -68,8 +68,8 @@ static uint32_t stacked_along(const stack *s) {
   return (s->shape.x > 1 ? ALONG_X : 0u) | (s->shape.y > 1 ? ALONG_Y : 0u);
 }
 
-/* One element of shared memory for all lanes is an operand, which costs the blocks of each column less than a register
- * that keeps it from the first to the last. */
+/* One element of shared memory for all lanes is an operand of the instruction that reads it. Loading it again for each
+ * column costs less than a register that keeps it. */
 static int is_loaded_by_column(const stack *s, const vector_insn *insn) {
   return is_plain_load(insn) && insn->mode == ATLAS_ADDRESS_UNIFORM && is_of_kind(s, insn, ATLAS_SYMBOL_SHARED);
 }
@@ -88,7 +88,7 @@ static uint32_t read_differences(const stack *s, const vector_insn *insn) {
   return by;
 }
 
-/* To a fixed point because of back edges, and of stores that follow loads. */
+/* Iterates to a fixed point, because of back edges and of stores that follow loads. */
 static void find_differences(stack *s) {
   memset(s->differs, 0, s->from->regs.count);
   memset(s->holds, 0, sizeof s->holds);
@@ -117,8 +117,8 @@ static int is_allowed_access(const stack *s, const vector_insn *insn) {
          is_of_kind(s, insn, ATLAS_SYMBOL_CONST);
 }
 
-/* Of the blocks only the coordinates along x and y differ; jumps are the same for all, and so are the steps that they
- * take: who runs out of them first is the first block. */
+/* Blocks of a stack differ only in their coordinates along x and y. They take the same jumps and so the same steps: the
+ * first block is the first to run out of steps. */
 static int is_allowed(const stack *s, const vector_insn *insn) {
   for (int k = 0; k < 4; k++) {
     if (insn->s[k] >= VECTOR_ALL) continue;
@@ -133,7 +133,7 @@ static int is_allowed(const stack *s, const vector_insn *insn) {
   return insn->op != VECTOR_STEP && insn->op != VECTOR_TRAP;
 }
 
-/* Between which blocks an instruction is done for each. */
+/* The axes along which an instruction is repeated. */
 static uint32_t is_done_along(const stack *s, const vector_insn *insn) {
   if (is_of_kind(s, insn, ATLAS_SYMBOL_SHARED) && !is_plain_load(insn)) return s->holds[insn->symbol];
   if (insn->d != VECTOR_NONE) return s->differs[insn->d];
@@ -144,7 +144,7 @@ static uint32_t times(const stack *s, uint32_t along) {
   return (along & ALONG_X ? s->shape.x : 1) * (along & ALONG_Y ? s->shape.y : 1);
 }
 
-/* 1 if blocks that are neighbours along x, or along y, share a load in a loop. */
+/* 1 if a loop has a load that neighbours along x, or along y, share. */
 static int shares_loads(const stack *s, uint32_t along) {
   uint32_t loop = 0;
   for (uint32_t i = (uint32_t)s->from->insns.count; i-- > 0;) {
@@ -157,7 +157,7 @@ static int shares_loads(const stack *s, uint32_t along) {
   return 0;
 }
 
-/* 1 if blocks of this shape can run together, and it pays. */
+/* 1 if blocks of this shape can run together and save loads. */
 static int is_possible(stack *s, native_stack_shape shape) {
   uint32_t insns = 0, sees = 0, loop = VECTOR_NONE;
   s->shape = shape;
@@ -177,7 +177,7 @@ static int is_possible(stack *s, native_stack_shape shape) {
   return (!(along & ALONG_X) || shares_loads(s, ALONG_X)) && (!(along & ALONG_Y) || shares_loads(s, ALONG_Y));
 }
 
-/* As many blocks as the code may have instructions for. */
+/* Takes as many blocks as the limit on instructions allows. */
 static int choose_shape(stack *s) {
   static const native_stack_shape shapes[] = {{2, 4}, {2, 2}, {1, 4}, {1, 2}};
   for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
@@ -191,12 +191,12 @@ typedef struct block_place { uint32_t x, y; } block_place; /* in the stack */
 
 static uint32_t add_register(stack *s, const vector_reg *reg) { return hg_rewrite_register(&s->to, reg); }
 
-/* The first block that has the same of what differs so. */
+/* The first block that has the same values, given how they may differ. */
 static block_place first_alike(block_place at, uint32_t along) {
   return (block_place){along & ALONG_X ? at.x : 0, along & ALONG_Y ? at.y : 0};
 }
 
-/* What a register is in one of the blocks. */
+/* The register that stands for r in one of the blocks. */
 static uint32_t name_of(stack *s, uint32_t r, block_place at) {
   if (r >= VECTOR_ALL) return r;
   if (s->again[r] != VECTOR_NONE) return s->again[r];
@@ -211,7 +211,7 @@ static uint32_t name_of(stack *s, uint32_t r, block_place at) {
   return s->name[r] + number - 1;
 }
 
-/* A coordinate, of a block further on. */
+/* Reads a coordinate of a block further on. */
 static void append_coordinate(stack *s, const vector_insn *insn, uint32_t by) {
   vector_insn first = *insn, add = vector_insn_of(ATLAS_OP_add, VECTOR_ALL);
   const vector_reg reg = *vector_reg_at(s->from, insn->d);
@@ -225,7 +225,7 @@ static void append_coordinate(stack *s, const vector_insn *insn, uint32_t by) {
   hg_rewrite_append(&s->to, &add);
 }
 
-/* The instruction for one of the blocks. Where blocks share what is in shared memory, it is the first one's. */
+/* Appends an instruction for one block. What blocks share in shared memory is the first block's. */
 static void append_for_block(stack *s, const vector_insn *from, block_place at) {
   vector_insn insn = *from;
   int is_shared = is_of_kind(s, from, ATLAS_SYMBOL_SHARED);
@@ -241,7 +241,8 @@ static void append_for_block(stack *s, const vector_insn *from, block_place at) 
   else hg_rewrite_append(&s->to, &insn);
 }
 
-/* The instruction for the blocks of some columns, where it is done for each of them, or else with the first column. */
+/* Appends an instruction for the blocks of some columns: for each if it is repeated, else only with the first
+ * column. */
 static void append_for_columns(stack *s, const vector_insn *insn, uint32_t first, uint32_t end) {
   uint32_t along = is_done_along(s, insn);
   if (!(along & ALONG_X) && end > 1) end = 1;
@@ -251,7 +252,8 @@ static void append_for_columns(stack *s, const vector_insn *insn, uint32_t first
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-/* 1 if it makes no difference to an instruction's result, or others', which instructions of such are between. */
+/* 1 if an instruction has no effect and depends on none, so that other such instructions may stand before or behind
+ * it. */
 static int is_movable(const stack *s, const vector_insn *insn) {
   if (insn->d != VECTOR_NONE && !(s->differs[insn->d] & ALONG_X) && hg_straight_is_loop_carried(s->from, insn->d))
     return 0;
@@ -266,8 +268,8 @@ static uint32_t end_of_run(const stack *s, uint32_t i) {
   return i;
 }
 
-/* What a run often reads, and does not write, of one column: a copy of it, made when the column begins, has a register
- * while its instructions are written, whether or not there was one for it all the time. */
+/* Copies the values that a run reads often and does not write, at the beginning of a column. The copy has a register
+ * while the column's instructions run, whether or not the value had one all the time. */
 static void begin_column(stack *s, uint32_t first, uint32_t end, uint32_t x) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
@@ -288,7 +290,7 @@ static void begin_column(stack *s, uint32_t first, uint32_t end, uint32_t x) {
   }
 }
 
-/* A copy is one already. */
+/* A value that is a copy already needs none. */
 static void count_reads(stack *s, uint32_t first, uint32_t end) {
   memset(s->reads, 0, s->old_regs * sizeof *s->reads);
   for (uint32_t i = first; i < end; i++)

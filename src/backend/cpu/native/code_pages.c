@@ -1,5 +1,5 @@
-/* code_pages.c - pages for machine code, which are written before they may run and never both at once. Kernels share
- * mappings: a new one costs the time of a single call of the system. */
+/* code_pages.c - pages for machine code, which are never writable and executable at once. Kernels share mappings: a
+ * mapping of its own would cost each kernel a system call. */
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
@@ -43,18 +43,18 @@ void hg_code_close(hg_code_pages *pages) { hg_mutex_destroy(&pages->mutex); }
 #  include <unistd.h>
 
 #  if defined(MAP_POPULATE)
-enum { ALL_AT_ONCE = MAP_POPULATE }; /* map all pages at once, rather than on the first touch of each */
+enum { ALL_AT_ONCE = MAP_POPULATE }; /* map all pages now instead of on the first touch of each */
 #  else
 enum { ALL_AT_ONCE = 0 };
 #  endif
 
-enum { MOST_PAGES = CPU_CODE_NEXT_PAGES / 4 }; /* of a kernel that has no chunk of its own */
+enum { MOST_PAGES = CPU_CODE_NEXT_PAGES / 4 }; /* of a kernel that shares a chunk */
 
-/* The pages up to `used` may run, those after it may be written. */
+/* Pages before `used` are executable, those after it writable. */
 struct hg_code_chunk {
   uint8_t *memory;
   size_t bytes, used;
-  size_t kernels; /* whose code is in it */
+  size_t kernels; /* the number of kernels whose code is in it */
 };
 
 static hg_status map_chunk(const hg_allocator *allocator, size_t bytes, hg_code_chunk **out) {
@@ -76,7 +76,7 @@ static void unmap_chunk(const hg_allocator *allocator, hg_code_chunk *chunk) {
   hg_release(allocator, chunk);
 }
 
-/* A chunk that has room for `bytes`, whole pages. */
+/* A chunk with room for `bytes`, a whole number of pages. */
 static hg_status find_chunk_locked(hg_code_pages *pages, size_t bytes, size_t page, hg_code_chunk **out) {
   hg_code_chunk *now = pages->now;
   if (bytes > MOST_PAGES * page) return map_chunk(&pages->allocator, bytes, out);
@@ -118,7 +118,7 @@ hg_status hg_code_place(hg_code_pages *pages, const uint8_t *code, size_t byte_c
   return status;
 }
 
-/* An empty current chunk is kept for the next kernel, and may then be written again from its start. */
+/* An empty current chunk is kept for the next kernel: it is made writable again from its start. */
 static void remove_locked(hg_code_pages *pages, hg_code_chunk *chunk) {
   if (--chunk->kernels > 0) return;
   if (chunk == pages->now) {
@@ -146,7 +146,7 @@ void hg_code_close(hg_code_pages *pages) {
 
 #endif
 
-/* Everybody may write to the folder in which perf looks: a file or link that was there before is another user's. */
+/* perf looks in a folder that everybody may write to, so a file or link that is there already is another user's. */
 void hg_code_announce(const uint8_t *code, size_t byte_count, const char *name) {
   char value[8], path[64], line[160];
   if (!hg_environment_trusted("HOLOGRAM_PERF_MAP", value, sizeof value) || strcmp(value, "1") != 0) return;

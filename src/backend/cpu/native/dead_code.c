@@ -1,16 +1,17 @@
-/* dead_code.c - dead-code elimination in a block's straight-line code: stores to shared memory that nothing loads,
- * values that nothing reads, and the canonical form of NaNs whose bits have no effect. In shared memory every bit of a
- * NaN counted; as a value it may be read by arithmetic only, which makes of any NaN a NaN. */
+/* dead_code.c - dead-code elimination in straight-line code: stores to shared memory that nothing loads, values that
+ * nothing reads, and steps that make a NaN canonical whose bits have no effect. The bits of a NaN matter while it is in
+ * shared memory; once store-to-load forwarding has made it a value that only arithmetic reads, they do not, since
+ * arithmetic treats all NaNs alike. */
 #include "backend/cpu/native/straight.h"
 #include "base/error.h"
 #include "compiler/analysis/nan_bits.h"
 #include "vector/rewrite.h"
 
-enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: some instruction that stays reads it; the bits of a NaN in it
-                                      count */
+enum { IS_READ = 1, IS_SEEN = 2 }; /* of registers: an instruction that stays reads it; the bits of a NaN in it
+                                      matter */
 
-/* What an instruction does with its source k: IS_SEEN unless it treats all NaNs alike, or only passes them to a result
- * whose bits do not count. */
+/* What an instruction needs of its source k: IS_SEEN unless it treats all NaNs alike, or passes them only to a result
+ * whose NaN bits do not matter. */
 static uint8_t use_of(const vector_insn *insn, unsigned k, uint8_t use_of_result) {
   switch (insn->op) {
   case VECTOR_CANON: return atlas_is_wide_float((atlas_type)insn->type) ? IS_READ : IS_READ | IS_SEEN;
@@ -46,7 +47,7 @@ static void note_sources(const vector_insn *insn, uint8_t use_of_result, uint8_t
   if (insn->mask < VECTOR_ALL) of[insn->mask] |= IS_READ;
 }
 
-/* 1 if an instruction only copies its source, whose register does not change. */
+/* 1 if an instruction only copies its source and the source is never written again. */
 static int is_copy(const hg_vector *v, const vector_insn *insn, uint8_t use_of_result) {
   if (insn->op != VECTOR_CANON || use_of_result & IS_SEEN || insn->flags & VECTOR_KEEP) return 0;
   if (!atlas_is_wide_float((atlas_type)insn->type) || insn->s[0] >= VECTOR_ALL) return 0;
@@ -63,7 +64,7 @@ static uint32_t renamed(const uint32_t *instead, uint32_t r) {
   return r;
 }
 
-/* Backwards, to a fixed point because of back edges. */
+/* Runs backwards, to a fixed point because of back edges. */
 static void find_uses(const hg_vector *v, uint64_t regs, uint8_t *use) {
   for (uint64_t before = 0, now = 1; now != before;) {
     before = now;
@@ -76,7 +77,7 @@ static void find_uses(const hg_vector *v, uint64_t regs, uint8_t *use) {
   }
 }
 
-/* Marks instructions without a use, how many; uses of a copy name its source instead. */
+/* Marks instructions whose results are not used, and returns how many. Uses of a copy are renamed to its source. */
 static uint32_t mark_unneeded(hg_vector *v, const uint8_t *use, uint32_t *instead) {
   uint32_t unneeded = 0;
   for (uint32_t i = 0; i < v->insns.count; i++) {
@@ -99,8 +100,8 @@ static int is_shared_access(const atlas_program *program, const vector_insn *ins
   return atlas_symbol_at(program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
 }
 
-/* All loads of some arrays have turned out to be of registers: nothing reads what is stored there, in whichever round
- * of a loop. A store that may fault stays. */
+/* Nothing reads an array if all its loads have become registers. Its stores are removed, except those that may
+ * fault. */
 static void find_unread_arrays(const atlas_program *program, hg_vector *v) {
   uint8_t is_read[ATLAS_MAX_SYMBOLS] = {0};
   for (uint32_t i = 0; i < v->insns.count; i++) {

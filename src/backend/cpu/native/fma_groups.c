@@ -1,11 +1,11 @@
-/* fma_groups.c - the order of chains of fused multiply-adds in the regions of a block, so that registers hold what
- * several of them read.
+/* fma_groups.c - reorders chains of fused multiply-adds in the regions of a block so that registers hold what several
+ * of them read.
  *
- * A lane of a product of matrices by tiles that has 8 x 8 sums reads 8 values of either tile for each k. One sum after
- * the other, as the canonical form has them, reads every value from the frame again: two loads for each multiply-add.
- * Here as many chains as registers allow, which read the fewest values between them, take turns, and each turn begins
- * with copies of the values that several of them read. Chains only compute, and none reads another one's result, so
- * their order is free. */
+ * A lane of a product of matrices by tiles with 8 x 8 sums reads 8 values of either tile for each k. The canonical form
+ * computes one sum after the other, so every value is read from the frame again: two loads for each multiply-add. This
+ * pass takes groups of as many chains as there are registers for, chosen so that together they read the fewest values,
+ * and interleaves their multiply-adds in turns; each turn begins with copies of the values that several of the chains
+ * read. The chains have no effects and do not read each other's results, so their order is free. */
 #include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
@@ -28,9 +28,9 @@ typedef struct chains {
   hg_rewrite to;
   uint32_t registers;
   uint32_t *chain_of;    /* per register: the chain of the run that writes it, from 1 on; 0: none */
-  uint32_t *next;        /* per instruction: the chain's next one; VECTOR_NONE */
-  uint32_t *reads;       /* per register: how often a turn, or the run, reads it */
-  uint32_t *copy;        /* per register: what it is in a turn; VECTOR_NONE: itself */
+  uint32_t *next;        /* per instruction: the next one of its chain; VECTOR_NONE */
+  uint32_t *reads;       /* per register: how many instructions of a turn, or of the run, read it */
+  uint32_t *copy;        /* per register: its copy in the current turn; VECTOR_NONE: it has none */
   chain list[MOST_CHAINS];
   uint32_t count, runs;
 } chains;
@@ -54,14 +54,14 @@ static void count_reads(chains *c, uint32_t first, uint32_t end) {
       if (vector_insn_at(c->v, i)->s[k] < VECTOR_ALL) c->reads[vector_insn_at(c->v, i)->s[k]]++;
 }
 
-/* The chain that an instruction goes on; 0: it begins one. */
+/* The chain that an instruction continues; 0: it begins one. */
 static uint32_t chain_before(const chains *c, const vector_insn *insn, uint32_t i) {
   uint32_t sum = insn->s[2];
   if (sum >= VECTOR_ALL || c->chain_of[sum] == 0 || c->reads[sum] != 1) return 0;
   return vector_reg_at(c->v, sum)->last == i ? c->chain_of[sum] : 0;
 }
 
-/* 1 if the run consists of chains of one length that read what is there before it. */
+/* 1 if the run consists of chains of equal length that read only what was computed before the run. */
 static int find_chains(chains *c, uint32_t first, uint32_t end) {
   c->count = 0;
   count_reads(c, first, end);
@@ -94,8 +94,9 @@ static int is_given(const chains *c, uint32_t r) {
   return reg->kind == VECTOR_VARIES && !reg->uniform;
 }
 
-/* What the next member of a group costs: values that the group does not read yet, and among equals how often it reads
- * the others, so that it grows into a square. By its first multiply-add: the others are alike, as a rule. */
+/* The cost of adding a chain to the group: the values that the group does not read yet; among equal costs, how often
+ * the group reads the others, so that it grows into a square. Judged by the chain's first multiply-add, which usually
+ * stands for the rest. */
 static uint32_t cost_of(const chains *c, const chain *one) {
   const vector_insn *insn = vector_insn_at(c->v, one->first);
   uint32_t cost = 0;
@@ -110,7 +111,7 @@ static void note_member(chains *c, const chain *one, uint32_t by) {
     if (is_given(c, insn->s[k])) c->reads[insn->s[k]] += by;
 }
 
-/* Takes the members of a group from the chains that are left; how many. */
+/* Chooses the members of a group from the chains that are left, and returns how many. */
 static uint32_t choose_group(chains *c, uint32_t most, uint32_t *member) {
   uint32_t count = 0;
   for (; count < most; count++) {
@@ -129,7 +130,7 @@ static uint32_t choose_group(chains *c, uint32_t most, uint32_t *member) {
   return count;
 }
 
-/* Members that read the same value first stand side by side, so that its copy is soon done with. */
+/* Sorts members that read the same value first next to each other, so that its copy is dead soon. */
 static void sort_group(const chains *c, uint32_t *member, uint32_t count) {
   for (uint32_t first = 0, next; first < count; first = next) {
     uint32_t value = vector_insn_at(c->v, c->list[member[first]].first)->s[0];
@@ -156,7 +157,7 @@ static void append_copy(chains *c, uint32_t r) {
   hg_rewrite_append(&c->to, &move);
 }
 
-/* One multiply-add of each member, the numbers in `at`. */
+/* Appends one multiply-add of each member; `at` has their numbers. */
 static void append_turn(chains *c, const uint32_t *at, uint32_t count) {
   for (uint32_t k = 0; k < count; k++) note_member(c, &(chain){.first = at[k]}, 1);
   for (uint32_t k = 0; k < count && !c->to.no_memory; k++) {
@@ -188,7 +189,7 @@ static void append_group(chains *c, const uint32_t *member, uint32_t count) {
   }
 }
 
-/* Values that chains read more than once. */
+/* The number of values that more than one chain reads. */
 static uint32_t count_shared(const chains *c) {
   uint32_t shared = 0;
   for (uint32_t r = 0; r < c->v->regs.count; r++) shared += c->reads[r] > 1 && is_given(c, r);

@@ -1,6 +1,6 @@
-/* help.c - instructions that machine code leaves to C: gathers the operands from registers that the frame holds, from
- * its slots and from rows, has hg_cpu_insn do the instruction, and writes the results where the code expects them.
- * Values go between vectors and rows a vector at a time; predicates, parameters and what is uniform lane by lane. */
+/* help.c - instructions that machine code leaves to C. It gathers the operands from saved registers, slots of the frame
+ * and register rows, has hg_cpu_insn run the instruction, and writes the results where the code expects them. Values
+ * move between vectors and rows one vector at a time; predicates, parameters and uniform values lane by lane. */
 #include "backend/cpu/native/native.h"
 
 #include "backend/cpu/engine/rows.h"
@@ -17,9 +17,9 @@ typedef struct group {
   native_frame *frame;
   const hg_native *native;
   const vector_insn *insn;
-  uint32_t first, count; /* lanes of the group that take part */
+  uint32_t first, count; /* the lanes of the group that take part */
   uint64_t in_tile;      /* number in the tile of lane `first` */
-  uint32_t block;        /* of those that run at once: see coarsen.c */
+  uint32_t block;        /* the block of a stack: see coarsen.c */
 } group;
 
 /* ---- one lane of a value ----------------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static uint32_t copy_of(const group *g, const native_location *location, uint32_
   return copy;
 }
 
-/* The lane's number in that copy's vector; vectors have a power of two of lanes. */
+/* The lane's number in the vector of that copy. A vector has a power of two of lanes. */
 static uint32_t in_vector_of(const group *g, uint32_t lane) { return lane & (g->native->target->lanes - 1); }
 
 /* The address of a lane's element; *bytes: its size there. */
@@ -111,7 +111,7 @@ static uint64_t special_of(const group *g, const vector_reg *reg, uint32_t lane)
 
 static uint64_t value_of(const group *g, uint32_t r, uint32_t lane);
 
-/* An index that accesses add up by themselves. Nothing reads other values without a location. */
+/* An index sum, which accesses compute by themselves. No other value without a location is read. */
 static uint64_t sum_of(const group *g, const vector_reg *reg, uint32_t lane) {
   const vector_insn *insn = vector_insn_at(g->native->vector, reg->first);
   if (insn->op != ATLAS_OP_add) return 0;
@@ -142,14 +142,14 @@ static int is_vectors(const group *g, uint32_t r) {
   return location->kind == NATIVE_REGISTERS || location->kind == NATIVE_SLOT;
 }
 
-/* The lanes of the group that one vector has, from lane `at` of the group on: vectors begin with the group. */
+/* The lanes of the group in one vector, from the group's lane `at` on. Vectors begin where the group does. */
 static uint32_t lanes_of_vector(const group *g, uint32_t at) {
   uint32_t lanes = g->native->target->lanes;
   return g->count - at < lanes ? g->count - at : lanes;
 }
 
-/* `count` elements of a vector: of 64 bits in two parts, which follow each other as the lanes do; narrow ones in 32
- * bits each. The machines that this code runs on are little-endian. */
+/* Copies `count` elements from a vector: 64-bit ones from two registers, one after the other as the lanes are; narrow
+ * ones have 32 bits each. All machines that this code runs on are little-endian. */
 static void copy_from_vector(const group *g, const native_location *location, uint32_t copy, uint8_t *row,
                              uint32_t size, uint32_t count) {
   uint32_t half = g->native->target->lanes / 2, low = count < half ? count : half, words[MOST_LANES];
@@ -187,7 +187,7 @@ static void fill_row(const group *g, uint32_t r, uint8_t *row) {
   }
 }
 
-/* The lanes that exist and have not ended. */
+/* Fills a row with the mask of lanes that exist and have not ended. */
 static void fill_alive(const group *g, uint8_t *row) {
   const hg_vector *v = g->native->vector;
   const native_location *location = &g->native->locations[v->regs.count];
@@ -207,7 +207,7 @@ static void set_lane(const group *g, uint32_t r, uint32_t lane, uint64_t bits) {
   else set_value(g, &g->native->locations[r], reg->type, lane, bits);
 }
 
-/* A uniform result is one vector, all of whose lanes get the value of any lane of the mask. */
+/* A uniform result is one vector. All of its lanes get the value of any lane in the mask. */
 static void set_uniform(const group *g, const uint8_t *mask, const uint8_t *row, uint32_t size) {
   uint32_t from = 0;
   while (mask != NULL && from + 1 < g->count && !mask[from]) from++;
@@ -276,8 +276,8 @@ static group group_of(native_frame *frame, uint64_t request) {
   return g;
 }
 
-/* Where tiles are not blocks, the group is made a tile of its own: the worker's rows of ended lanes and of steps are as
- * long as a block at most. `alive`: NULL where the instruction ends no lane. */
+/* A group that is not a whole block runs as a tile of its own: the worker's rows of ended lanes and of steps hold at
+ * most a block. `alive`: NULL if the instruction ends no lane. */
 static void run_group_as_tile(const group *g, cpu_worker *w, cpu_operands *o, uint8_t *alive) {
   native_context *context = g->frame->context;
   int has_tile_slots = g->native->steps.count > 1;
@@ -298,7 +298,8 @@ static void run_group_as_tile(const group *g, cpu_worker *w, cpu_operands *o, ui
   w->first = first;
 }
 
-/* 1 if any lane computes the result, and the lanes of the frame may not be of the tile: see native_step.is_once. */
+/* 1 if the result is block-uniform, so that any lane computes it and the frame's lanes may lie outside the tile: see
+ * native_step.is_once. */
 static int is_block_uniform_result(const group *g) {
   const vector_insn *insn = g->insn;
   if (insn->d == VECTOR_NONE || vector_reg_at(g->native->vector, insn->d)->uniform != NATIVE_BLOCK_UNIFORM) return 0;
@@ -307,7 +308,7 @@ static int is_block_uniform_result(const group *g) {
 
 static void run_insn(group *g) {
   uint64_t sources[4][MOST_LANES], result[MOST_LANES];
-  uint8_t mask[MOST_LANES] = {0}, alive[MOST_LANES] = {0}; /* after the last lane nothing takes part */
+  uint8_t mask[MOST_LANES] = {0}, alive[MOST_LANES] = {0}; /* no lane behind the last one takes part */
   cpu_worker *w = g->frame->context->worker;
   const vector_insn *insn = g->insn;
   cpu_operands o = {.count = g->count, .first = g->in_tile, .mask = insn->mask == VECTOR_ALL ? NULL : mask};
@@ -323,7 +324,7 @@ static void run_insn(group *g) {
   if (loses) fill_alive(g, alive);
   if (loses && insn->mask == VECTOR_ALL) o.mask = memcpy(mask, alive, g->count);
   if (insn->d != VECTOR_NONE) {
-    if (insn->mask != VECTOR_ALL) fill_row(g, insn->d, (uint8_t *)result); /* lanes outside the mask keep it */
+    if (insn->mask != VECTOR_ALL) fill_row(g, insn->d, (uint8_t *)result); /* lanes outside the mask keep their value */
     o.d = result;
   }
   run_group_as_tile(g, w, &o, loses ? alive : NULL);
@@ -331,7 +332,7 @@ static void run_insn(group *g) {
   if (insn->d != VECTOR_NONE) set_results(g, o.mask, (uint8_t *)result);
 }
 
-/* In another block than the worker's. In the code its shared memory has other displacements. */
+/* Runs an instruction of another block of a stack than the worker's. Its shared memory lies at another displacement. */
 static void run_insn_in_block(group *g) {
   cpu_worker *w = g->frame->context->worker;
   const cpu_launch *run = w->run;
@@ -364,12 +365,13 @@ static uint64_t *steps_of(const group *g) {
   return context->worker->run->is_block_tile ? context->worker->steps + g->in_tile : context->steps;
 }
 
-/* Subtracts what machine code has counted from what the lanes have left. */
+/* Subtracts the steps that machine code has counted from what the lanes have left. */
 static void settle_steps(const group *g) {
   const cpu_worker *w = g->frame->context->worker;
   uint64_t *steps = steps_of(g);
   native_context *context = g->frame->context;
-  int is_of_tile = w->run->is_block_tile && g->native->steps.count > 1; /* regions go on with them */
+  int is_of_tile = w->run->is_block_tile && g->native->steps.count > 1; /* the tile's other regions go on counting from
+                                                                           these */
   uint64_t *first = is_of_tile ? w->steps : steps, count = is_of_tile ? context->lanes : g->count;
   for (uint64_t i = 0; i < count && !context->knows_steps; i++) first[i] = w->run->launch->step_limit;
   context->knows_steps = 1;
@@ -399,7 +401,7 @@ void hg_native_find_noted(native_context *context) {
 
 void hg_native_help(native_frame *frame, uint64_t request) {
   group g = group_of(frame, request);
-  if (g.insn->op == NATIVE_COUNT) { /* the block ends; its first lane is the lowest */
+  if (g.insn->op == NATIVE_COUNT) { /* the block ends; the fault is noted for its first lane, the lowest */
     hg_cpu_step_fault(frame->context->worker, g.insn, 0);
     return;
   }

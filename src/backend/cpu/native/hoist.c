@@ -1,8 +1,8 @@
-/* hoist.c - computations that stand behind a barrier, though all they read is there before it, and more values live
- * across it for that than they have results: they are done before it. The canonical order has loads as early and the
- * rest as late as it may be, so that the elements of a tile would go through rows in memory to the products of the next
- * region. They neither fault nor see memory, so the place makes no difference to any bit. For the same reason divisions
- * of values of the block may stand in front of everything, in a region that runs once. */
+/* hoist.c - moves computations from behind a barrier to before it, if their inputs are there already and fewer values
+ * are live across the barrier afterwards. The canonical order has loads as early and everything else as late as
+ * possible, so without this pass the elements of a tile would pass through register rows to the products of the next
+ * region. What is moved neither faults nor accesses memory, so no bit changes. For the same reason, divisions of
+ * block-uniform values may move to the front of the program, into a region that runs once. */
 #include "backend/cpu/native/vector_passes.h"
 
 #include "base/error.h"
@@ -13,13 +13,14 @@
 
 typedef struct hoister {
   hg_vector *v;
-  uint32_t *written;   /* per register: the last barrier behind which what stays there writes it; VECTOR_NONE */
-  uint32_t *stays;     /* the same: reads it */
-  uint32_t *counted;   /* the same: it has been counted as read by what moves */
+  uint32_t *written;   /* per register: the last barrier behind which an instruction that stays writes it;
+                          VECTOR_NONE */
+  uint32_t *stays;     /* the same for an instruction that stays and reads it */
+  uint32_t *counted;   /* the same for a moved instruction that reads it and has been counted */
   uint8_t *writers;    /* per register: instructions that write it, at most 2 */
-  uint8_t *moves;      /* per instruction: 1: it may stand before the barrier */
-  vector_insn *kept;   /* room for what stays */
-  uint32_t moved;      /* barriers that computations have been put before */
+  uint8_t *moves;      /* per instruction: 1: it may move before the barrier */
+  vector_insn *kept;   /* scratch for the instructions that stay */
+  uint32_t moved;      /* barriers that computations have been moved before */
 } hoister;
 
 static int varies(const hoister *h, uint32_t r) {
@@ -42,7 +43,7 @@ static int may_move(const hoister *h, uint32_t i, uint32_t barrier) {
   return 1;
 }
 
-/* Finds what may move, up to the next instruction of the block, label or jump; returns where that is. */
+/* Finds what may move, up to the next label, jump or instruction of the whole block, and returns where that is. */
 static uint32_t find_movable(hoister *h, uint32_t barrier) {
   uint32_t i = barrier + 1;
   for (; i < h->v->insns.count; i++) {
@@ -62,7 +63,7 @@ static uint32_t find_movable(hoister *h, uint32_t barrier) {
   return i;
 }
 
-/* How many values fewer live across the barrier when all of it moves. */
+/* How many values fewer are live across the barrier if everything movable is moved. */
 static int64_t gain(hoister *h, uint32_t barrier, uint32_t end) {
   int64_t values = 0;
   for (uint32_t i = barrier + 1; i < end; i++) {
@@ -91,7 +92,7 @@ static void move_before(hoister *h, uint32_t barrier, uint32_t end) {
 
 /* ---- what the block computes once -------------------------------------------------------------------------------- */
 
-/* 1 if a register has the same value in the whole block from the program's beginning on, or by what moves there. */
+/* 1 if a register has one value in the whole block, from the program's beginning or computed by what is moved there. */
 static int is_of_block(const hoister *h, uint32_t r) {
   if (r >= VECTOR_ALL) return r == VECTOR_NONE;
   const vector_reg *reg = vector_reg_at(h->v, r);
@@ -105,9 +106,9 @@ static int may_be_first(const hoister *h, const vector_insn *insn) {
   return 1;
 }
 
-/* A region of values of the block runs once (native_step.is_once). A row's number and its chunk's, which are a quotient
- * and a remainder of the block's number, would be computed again for each group of lanes. A barrier, which needs no
- * code, cuts the program behind them; *first: the instruction behind it. */
+/* Moves divisions of block-uniform values into a region of their own, which runs once (native_step.is_once). Otherwise
+ * the numbers of a row and its chunk, quotient and remainder of the block's number, would be computed by each group of
+ * lanes. A barrier that needs no code ends that region; *first: the instruction behind it. */
 static hg_status put_divisions_first(hoister *h, uint32_t *first) {
   vector_insn barrier = vector_insn_of(ATLAS_OP_bar_sync, VECTOR_ALL);
   uint32_t end = 1, n = (uint32_t)h->v->insns.count;

@@ -1,10 +1,10 @@
-/* lane_values.c - what values are in the lanes of a block: which are alike in all of them; indices that follow from a
- * lane's number in its block and from constants. */
+/* lane_values.c - what a value is in each lane of a block: whether it is the same in all of them, and indices that can
+ * be computed from the lane's number and constants. */
 #include "backend/cpu/native/vector_passes.h"
 
 #include "atlas/arith.h"
 
-enum { MOST_NODES = 64 }; /* of an expression, those that occur twice counted twice */
+enum { MOST_NODES = 64 }; /* nodes of an expression; a shared one counts each time it is used */
 
 typedef struct evaluation {
   const native_build *b;
@@ -18,7 +18,8 @@ void hg_native_find_writers(const hg_vector *v, uint32_t *writer) {
   for (uint32_t i = 0; i < v->insns.count; i++) {
     uint32_t d = vector_insn_at(v, i)->d;
     if (d < v->regs.count) writer[d] = writer[d] == VECTOR_NONE ? i : VECTOR_ALL;
-    for (int k = 0; k < 4 && vector_insn_at(v, i)->op == VECTOR_STEP; k++) { /* it counts in its sources */
+    for (int k = 0; k < 4 && vector_insn_at(v, i)->op == VECTOR_STEP; k++) { /* it counts in its sources, which it
+                                                                                writes */
       uint32_t s = vector_insn_at(v, i)->s[k];
       if (s < v->regs.count) writer[s] = VECTOR_ALL;
     }
@@ -43,7 +44,7 @@ void hg_native_find_alike(const hg_vector *v, uint8_t *alike) {
     changed = 0;
     for (uint32_t i = 0; i < v->insns.count; i++) {
       const vector_insn *insn = vector_insn_at(v, i);
-      for (int k = 0; k < 4 && insn->op == VECTOR_STEP; k++) /* it counts in its sources */
+      for (int k = 0; k < 4 && insn->op == VECTOR_STEP; k++) /* it counts in its sources, which it writes */
         if (insn->s[k] < VECTOR_ALL) alike[insn->s[k]] = 0;
       if (insn->d >= VECTOR_ALL || !alike[insn->d] || vector_reg_at(v, insn->d)->uniform) continue;
       if (makes_alike(v, alike, insn)) continue;
@@ -78,7 +79,7 @@ static uint64_t coordinate_of(const evaluation *e, uint64_t coordinate) {
   return coordinate == ATLAS_COORD_LANE_Y ? e->lane / block[0] % block[1] : e->lane / block[0] / block[1];
 }
 
-/* 1 if the value is known in the lane. */
+/* 1 if the value in the lane is known. */
 static int evaluate(evaluation *e, uint32_t r, uint64_t *value) {
   uint64_t s[3] = {0};
   if (r >= e->b->vector->regs.count || ++e->nodes > MOST_NODES) return 0;

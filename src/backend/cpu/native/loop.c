@@ -1,9 +1,9 @@
 /* loop.c - finds the loops over memory that get a quick version.
  *
- * In a loop over the rows of a matrix an index often is uniform in a group of lanes, or has stride 1 across them, in
- * all rounds: each round adds the same in all lanes. How it is made (by a quotient or a remainder of the lane's number)
- * seldom proves that, so the stride is guessed here and checked when a group enters the loop. The loop then computes
- * such an index as one number. */
+ * In a loop over the rows of a matrix, an index is often uniform in a group of lanes, or has stride 1 across them, in
+ * every round, since each round adds the same in all lanes. The index is usually computed by a quotient or remainder of
+ * the lane's number, which seldom proves the stride. So the stride is guessed here and checked when a group enters the
+ * loop. The quick version computes such an index as one number. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -25,8 +25,8 @@ static int is_constant(const native_build *b, uint32_t r, uint64_t *bits) {
   return 1;
 }
 
-/* The stride of a result from its sources' strides in the lanes of its mask, if one number can stand for it; else
- * OTHER. */
+/* The stride of a result in the lanes of its mask, given its sources' strides; OTHER if one number cannot stand for
+ * it. */
 static uint8_t stride_in_mask(const native_build *b, const uint8_t *s, const vector_insn *insn) {
   uint64_t count;
   if (!vector_is_wide_integer(insn->type)) return VECTOR_STRIDE_OTHER;
@@ -39,7 +39,7 @@ static void find_source_strides(const native_build *b, const uint8_t *strides, c
   for (int k = 0; k < 3; k++) s[k] = hg_native_stride_of(b, strides, insn->s[k]);
 }
 
-/* The same of all lanes. */
+/* The same in all lanes. */
 static uint8_t stride_of_result(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
   uint8_t s[3];
   if (insn->mask != VECTOR_ALL || insn->flags & VECTOR_KEEP) return VECTOR_STRIDE_OTHER;
@@ -52,7 +52,7 @@ static uint8_t guess_stride(const native_build *b, const uint8_t *strides, const
   uint8_t s[3];
   uint64_t bits;
   find_source_strides(b, strides, insn, s);
-  if (atlas_op_flags(insn->op) & ATLAS_LOAD) /* what all lanes load from one place is one number */
+  if (atlas_op_flags(insn->op) & ATLAS_LOAD) /* all lanes load one element, so the result is one number */
     return s[0] == VECTOR_STRIDE_0 ? VECTOR_STRIDE_0 : VECTOR_STRIDE_OTHER;
   switch (insn->op) {
   case ATLAS_OP_sreg:
@@ -61,7 +61,7 @@ static uint8_t guess_stride(const native_build *b, const uint8_t *strides, const
   case ATLAS_OP_mulhi: /* a quotient by a constant */
   case ATLAS_OP_shr: return s[0] == VECTOR_STRIDE_OTHER ? VECTOR_STRIDE_OTHER : VECTOR_STRIDE_0;
   case ATLAS_OP_rem: return s[0];
-  case ATLAS_OP_and: /* a remainder, or the rest of one */
+  case ATLAS_OP_and: /* a remainder, or a quotient's low part */
     if (is_constant(b, insn->s[1], &bits) && !(bits & 1) && s[0] == VECTOR_STRIDE_1) return VECTOR_STRIDE_0;
     return vector_stride_sum(s[0], s[1]);
   case ATLAS_OP_or:
@@ -74,7 +74,7 @@ static uint8_t guess_stride(const native_build *b, const uint8_t *strides, const
   }
 }
 
-/* Of all registers that are written before the loop. */
+/* Guesses the strides of all registers that are written before the loop. */
 static void guess_strides(const native_build *b, uint32_t head, uint8_t *strides) {
   memset(strides, VECTOR_STRIDE_OTHER, b->vector->regs.count);
   for (uint32_t i = 0; i < head; i++) {
@@ -96,8 +96,8 @@ void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) 
   }
 }
 
-/* A live-in register keeps its stride if all its writers in the loop do; a register that the loop defines has the
- * stride of its definition. */
+/* A live-in register keeps its stride if all its writers in the loop produce that stride; a register defined in the
+ * loop has the stride of its definition. */
 static void check_strides(const native_build *b, const native_loop *loop, uint8_t *strides) {
   for (int round = 0, changed = 1; changed; round++) {
     changed = 0;
@@ -151,7 +151,8 @@ int hg_native_keeps_one(const native_build *b, const native_loop *loop, uint32_t
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* The last back edge to the label, if no inner loop is in between: one for each way through the loop. */
+/* The last back edge to the label, if no inner loop is between them. There is one back edge for each way through the
+ * loop. */
 static int find_end(const hg_vector *v, uint32_t head, uint32_t *end) {
   *end = head;
   for (uint32_t i = head + 1; i < v->insns.count && i <= head + CPU_QUICK_LOOP_INSNS; i++)
@@ -186,7 +187,7 @@ static int add_scalar(const native_build *b, const uint8_t *strides, native_loop
   return 1;
 }
 
-/* What is the same in all lanes and rounds is a number too, as long as there is room. */
+/* Adds a value that is the same in all lanes and rounds, while there is room. */
 static void add_uniform(const native_build *b, native_loop *loop, uint32_t r) {
   if (r >= b->vector->regs.count || loop->count == NATIVE_MOST_SCALARS) return;
   const vector_reg *reg = vector_reg_at(b->vector, r);

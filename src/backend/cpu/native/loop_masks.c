@@ -1,22 +1,22 @@
 /* loop_masks.c - what the masks in a loop are while all lanes of a group are in it.
  *
- * A loop such as `for (i = lane; i < n; i += block)` is divergent: its lanes leave it one by one. Yet all lanes of a
- * group are in it until the last round, and then no mask is needed: a symbolic execution of one round says which masks
- * are all lanes. Lanes leave where an index of stride 1 is compared with a limit: as long as that of the last lane is
- * below it all stay. */
+ * A loop such as `for (i = lane; i < n; i += block)` is divergent: its lanes leave one by one. Yet until the last round
+ * all lanes of a group are in it, and no mask is needed. A symbolic execution of one round finds the masks that are all
+ * lanes. Lanes leave where an index of stride 1 is compared with a limit: all stay as long as the last lane's index is
+ * below it. */
 #include "backend/cpu/native/loop.h"
 
-enum { MOST_MASKS = 24, MOST_EDGES = 8 }; /* loops with more are not looked at further */
+enum { MOST_MASKS = 24, MOST_EDGES = 8 }; /* larger loops are not analysed */
 
 typedef enum mask_value { MASK_IF, MASK_IF_NOT, MASK_ALL, MASK_NONE, MASK_UNKNOWN } mask_value;
 
-/* A predicate register; IF: its lanes are those of the predicate `condition`. */
+/* What is known of a predicate register. IF: its lanes are those of the predicate `condition`. */
 typedef struct lane_mask {
   uint32_t reg, condition;
   mask_value value;
 } lane_mask;
 
-/* Those of which something is known. */
+/* The masks of which something is known. */
 typedef struct lane_masks {
   lane_mask mask[MOST_MASKS];
   uint32_t count;
@@ -28,7 +28,7 @@ typedef struct walk {
   const uint8_t *strides;
   uint8_t *roles;
   lane_masks now;
-  int is_reached;      /* 0: after a jump, up to a label that another leads to */
+  int is_reached;      /* 0: behind a jump, before a label that is a jump's target */
   struct {
     uint32_t target;
     lane_masks masks;
@@ -45,7 +45,7 @@ static lane_mask *find_mask(lane_masks *masks, uint32_t reg) {
   return NULL;
 }
 
-/* A mask of which nothing is known is its own condition. */
+/* A mask of which nothing is known stands for itself. */
 static lane_mask mask_of(walk *w, uint32_t reg) {
   if (reg == VECTOR_ALL) return (lane_mask){reg, VECTOR_NONE, MASK_ALL};
   const lane_mask *found = find_mask(&w->now, reg);
@@ -78,7 +78,7 @@ static lane_mask intersection(lane_mask a, lane_mask b) {
   return (lane_mask){VECTOR_NONE, VECTOR_NONE, excludes ? MASK_NONE : MASK_UNKNOWN};
 }
 
-/* On an edge where no lane is in a mask its condition is known. */
+/* On an edge that is taken when a mask is empty, its condition is known. */
 static void note_empty(lane_masks *masks, lane_mask empty) {
   if (empty.value != MASK_IF && empty.value != MASK_IF_NOT) return;
   for (uint32_t k = 0; k < masks->count; k++) {
@@ -91,7 +91,7 @@ static void note_empty(lane_masks *masks, lane_mask empty) {
 /* ---- the round --------------------------------------------------------------------------------------------------- */
 
 static void add_edge(walk *w, uint32_t target, const lane_masks *masks) {
-  if (target <= w->loop->head || target > w->loop->end) return; /* out of the loop, or the next round */
+  if (target <= w->loop->head || target > w->loop->end) return; /* an edge out of the loop, or to the next round */
   if (w->edge_count == MOST_EDGES) w->has_failed = 1;
   else {
     w->edge[w->edge_count].target = target;
@@ -193,7 +193,7 @@ static void walk_insn(walk *w, uint32_t i) {
   if (hg_native_leaving(w->b, w->strides, i, &leaving)) *role |= NATIVE_LEAVES;
 }
 
-/* 1 if the loop's mask is set right before it, to lanes that have not ended. */
+/* 1 if the loop's mask is set right before the loop, to lanes that have not ended. */
 static int is_set_before(const hg_vector *v, const native_loop *loop) {
   for (uint32_t i = loop->head; i-- > 0;) {
     const vector_insn *insn = vector_insn_at(v, i);

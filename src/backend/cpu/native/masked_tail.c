@@ -1,10 +1,11 @@
-/* masked_tail.c - the last columns of a row, of which a block has fewer than lanes, before the program becomes
- * straight-line code (straight.c).
+/* masked_tail.c - loads of the last columns of a row, which are fewer than the block's lanes, before the program
+ * becomes straight-line code (straight.c).
  *
- * Lanes beyond the row's end load its last element once more, by an index u + min(blane, s), and store nothing, under a
- * predicate blane < t; s and t are scalars. For lanes below t, if t is s + 1, that is the lane's number plus u, as in
- * the rest of the row: so they are one load of neighbours under a mask, and the others have the element at u + s, which
- * is the same in the block. What s and t are is compared with the row's bounds (NATIVE_TAIL, range_guards.c). */
+ * Lanes beyond the row's end load its last element again, by an index u + min(blane, s), and store nothing, under a
+ * predicate blane < t; s and t are scalars. If t is s + 1, the index of the lanes below t is u plus the lane's number,
+ * as in the rest of the row. So these lanes are one masked load of consecutive elements, and the others take the
+ * element at u + s, which is the same in the whole block. That t is s + 1 is checked together with the row's bounds
+ * (NATIVE_TAIL, range_guards.c). */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/straight.h"
 #include "base/error.h"
@@ -13,10 +14,10 @@
 
 #include <string.h>
 
-/* What an index becomes that is the lane's number up to `last`, plus something: by instruction. */
+/* What replaces an index u + min(blane, s), by instruction. */
 typedef struct tail {
-  uint32_t last;        /* the scalar s; VECTOR_NONE: it is another instruction */
-  uint32_t index, same; /* registers of the new program: for lanes below t, and for the others */
+  uint32_t last;        /* the scalar s; VECTOR_NONE: not such an index */
+  uint32_t index, same; /* registers of the new program: the index in lanes below t, and in the others */
 } tail;
 
 typedef struct tails {
@@ -25,11 +26,11 @@ typedef struct tails {
   hg_rewrite to;
   uint32_t *writer; /* per register: see hg_native_find_writers */
   tail *tail;       /* per instruction */
-  uint8_t *is_seen; /* per register: lanes from t on count, too */
+  uint8_t *is_seen; /* per register: its values in lanes from t on have an effect */
   uint32_t old_regs;
-  uint32_t end;     /* the scalar t; VECTOR_NONE: there is none, or several */
+  uint32_t end;     /* the scalar t; VECTOR_NONE: there is none, or there are several */
   uint32_t accesses;
-  uint32_t is_there; /* a predicate of the new program: the lane's number is below t */
+  uint32_t is_there; /* the predicate blane < t of the new program */
 } tails;
 
 static int is_scalar(const hg_vector *v, uint32_t r) {
@@ -38,14 +39,14 @@ static int is_scalar(const hg_vector *v, uint32_t r) {
   return reg->kind == VECTOR_SCALAR && reg->type == ATLAS_u32;
 }
 
-/* The only instruction that writes a register, in all lanes; NULL: there is none. */
+/* The only instruction that writes a register, provided it does so in all lanes; NULL: there is none. */
 static const vector_insn *maker_of(const tails *s, uint32_t r) {
   if (r >= s->old_regs || s->writer[r] >= VECTOR_ALL) return NULL;
   const vector_insn *made = vector_insn_at(s->v, s->writer[r]);
   return made->mask == VECTOR_ALL ? made : NULL;
 }
 
-/* The scalar that a register is the lane's number up to; VECTOR_NONE: it is something else. */
+/* The scalar s of a register that is min(blane, s); VECTOR_NONE: it is something else. */
 static uint32_t last_of(const tails *s, uint32_t r) {
   const vector_insn *made = maker_of(s, r);
   if (made == NULL || made->op != ATLAS_OP_min || made->type != ATLAS_u32) return VECTOR_NONE;
@@ -71,7 +72,7 @@ static void find_end(tails *s) {
   if (several) s->end = VECTOR_NONE;
 }
 
-/* 1 if a mask has no lane from t on. */
+/* 1 if a mask is false in all lanes from t on. */
 static int is_below_end(const tails *s, uint32_t mask, int depth) {
   enum { DEEPEST = 4 };
   const vector_insn *made = maker_of(s, mask);
@@ -82,7 +83,7 @@ static int is_below_end(const tails *s, uint32_t mask, int depth) {
   return is_below_end(s, made->s[0], depth + 1) || (is_and && is_below_end(s, made->s[1], depth + 1));
 }
 
-/* 1 if a source of an instruction counts in lanes below t only. */
+/* 1 if a source of an instruction has an effect in lanes below t only. */
 static int is_source_below_end(const tails *s, const vector_insn *insn, int k) {
   if (insn->mask < VECTOR_ALL && is_below_end(s, insn->mask, 0)) return 1;
   if (insn->op == ATLAS_OP_sel && k == 1 && is_below_end(s, insn->s[0], 0)) return 1;
@@ -100,7 +101,7 @@ static int is_source_below_end(const tails *s, const vector_insn *insn, int k) {
   }
 }
 
-/* To a fixed point, because of what is read in the next round of a loop. */
+/* Iterates to a fixed point, because a later round of a loop may read a value. */
 static void find_seen(tails *s) {
   for (int changed = 1; changed;) {
     changed = 0;
@@ -132,7 +133,7 @@ static uint32_t append_sum(tails *s, uint32_t u, uint32_t other, uint8_t uniform
   return sum.d;
 }
 
-/* Behind an instruction that may have made such an index. */
+/* Called behind an instruction that may have made such an index. */
 static void note_tail(tails *s, uint32_t i) {
   const vector_insn *insn = vector_insn_at(s->v, i);
   tail *t = &s->tail[i];
@@ -153,7 +154,7 @@ static void note_tail(tails *s, uint32_t i) {
   }
 }
 
-/* What the index of an access to a buffer becomes; NULL: it stays. */
+/* What the index of an access to a buffer is replaced by; NULL: it stays. */
 static const tail *tail_of(const tails *s, const vector_insn *insn) {
   unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : 0;
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & (ATLAS_ATOMIC | ATLAS_SPACE_POOL)) return NULL;
@@ -228,7 +229,7 @@ static void write_insn(tails *s, uint32_t i) {
   note_tail(s, i);
 }
 
-/* Writes the new program. The predicate is computed where the program begins. */
+/* Writes the new program. The predicate is computed at its beginning. */
 static hg_status write_program(tails *s) {
   uint32_t n = (uint32_t)s->v->insns.count, is_known = 0;
   HG_TRY(hg_rewrite_begin(&s->to, s->v, 0));
