@@ -6,11 +6,12 @@
 
 enum { NATIVE_MOST_STEPS = INT32_MAX }; /* so that 32 bits can count them */
 
-/* An access [x + lane + displacement] that is not proven to be in bounds: such accesses decide which lanes need no
+/* An access [x + lane + displacement] that is not proven to be in bounds. These accesses decide which lanes need no
  * checks. */
 typedef struct native_lane_access {
   uint16_t symbol;
-  uint8_t may_stream; /* 1: a store that may pass the caches, which takes full vectors at addresses of their size */
+  uint8_t may_stream; /* 1: a store that may bypass the caches, for which it needs full vectors at addresses of their
+                         size */
   int64_t displacement;
 } native_lane_access;
 
@@ -21,15 +22,15 @@ struct hg_native {
   const atlas_program *program;
   const hg_vector *vector;
   hg_vector divided;      /* see native_made */
-  hg_vector own;          /* `vector`, where it is not the given program */
-  struct hg_native *straight; /* for blocks that have all their lanes; NULL: none */
-  struct hg_native *stack;/* the same for several of them at once; NULL: none */
+  hg_vector own;          /* owns `vector`, unless that is the given program */
+  struct hg_native *straight; /* the version for blocks that have all their lanes; NULL: none */
+  struct hg_native *stack;/* the version for several of those at once; NULL: none */
   native_location *locations;
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */
   uint32_t copies, row_bytes, alive_offset;
-  uint32_t slices;                   /* of code for whole blocks: vectors of one */
-  native_stack_shape shape;          /* the blocks that it is for */
+  uint32_t slices;                   /* of code for whole blocks: vectors in a block */
+  native_stack_shape shape;          /* the size of the stack */
   uint32_t local_bytes, local_lanes; /* see native_build */
   uint32_t lane_ps;       /* as in cpu_body */
   uint32_t block_entry, full_entry, full_lanes, coordinate_offset; /* see native_build */
@@ -37,14 +38,14 @@ struct hg_native {
   uint8_t runs_on;        /* see native_build */
   uint8_t runs_blocks;    /* 1: it has a block_entry */
   uint8_t has_loops;      /* 1: a region contains a loop */
-  uint8_t sees_lanes;     /* 1: global numbers of lanes matter, not only their place in the tile */
+  uint8_t sees_lanes;     /* 1: the global numbers of lanes matter, not only their numbers in the tile */
   uint8_t streams;
-  uint32_t stored_bytes;  /* a lane: by stores that may pass the caches */
-  uint32_t moved_bytes;   /* a lane: by loads and stores of its elements */
-  uint64_t stream_bytes;  /* launches that move so many bytes or more pass the caches */
+  uint32_t stored_bytes;  /* bytes a lane moves by stores that may bypass the caches */
+  uint32_t moved_bytes;   /* bytes a lane moves by loads and stores of its elements */
+  uint64_t stream_bytes;  /* launches that move so many bytes or more bypass the caches */
   char *notes;            /* hg_compiled.notes; NULL: "" */
   hg_code_pages *pages;
-  hg_code_chunk *chunk;   /* of `pages`, NULL: none yet */
+  hg_code_chunk *chunk;   /* one of `pages`; NULL: none yet */
   uint8_t *code;          /* executable */
   size_t code_bytes;
 };
@@ -52,7 +53,7 @@ struct hg_native {
 /* A constant, a scalar parameter or a special register that is the same in all lanes. */
 uint64_t hg_native_parameter(const native_context *context, const vector_reg *reg);
 
-/* STEPs that machine code may take before it calls hg_native_help again, when each lane has at least `left`. */
+/* STEPs that machine code may take before it calls hg_native_help again, if each lane has at least `left`. */
 static inline uint64_t hg_native_steps_given(uint64_t left) {
   return left < NATIVE_MOST_STEPS ? left : NATIVE_MOST_STEPS;
 }

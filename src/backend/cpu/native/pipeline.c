@@ -59,7 +59,7 @@ static hg_status emit_block(native_build *b) {
   return b->target->emit(b);
 }
 
-/* `plain` becomes the code of a block before stage PLACED, `own` after it. */
+/* `plain`: the program before stage PLACED; `own`: the program after it. */
 static hg_status write_block(native_build *b, const hg_vector *vector, hg_vector *plain, hg_vector *own) {
   b->known.count = 0;
   HG_TRY(copy_program(b, vector, plain));
@@ -68,7 +68,7 @@ static hg_status write_block(native_build *b, const hg_vector *vector, hg_vector
   return run_stage(b, STAGE_PLACED, own);
 }
 
-/* Where NATIVE_TAILs make it impossible, without them. */
+/* Makes the version for whole blocks; without NATIVE_TAILs if they make it impossible. */
 static hg_status make_block(native_build *b, const hg_vector *vector, hg_vector *plain, hg_vector *own) {
   const uint32_t *block = native_block(b->program);
   hg_status status = HG_UNSUPPORTED;
@@ -82,7 +82,7 @@ static hg_status make_block(native_build *b, const hg_vector *vector, hg_vector 
   return status == HG_OK ? emit_block(b) : status;
 }
 
-/* From what make_block has left in `plain`. */
+/* Makes the version for stacks, from `plain` of make_block. */
 static hg_status make_stack(native_build *b, const native_build *single, const hg_vector *plain, hg_vector *own) {
   b->slices = single->slices;
   HG_TRY(copy_program(b, plain, own));
@@ -93,7 +93,7 @@ static hg_status make_stack(native_build *b, const native_build *single, const h
   return emit_block(b);
 }
 
-/* HG_UNSUPPORTED: a program may well have no such versions. */
+/* HG_UNSUPPORTED is no failure here: a program need not have these versions. */
 static hg_status make_blocks(native_made *made, const hg_vector *vector) {
   native_build *block = &made->b[NATIVE_FOR_BLOCK], *stack = &made->b[NATIVE_FOR_STACK];
   hg_vector plain = {.allocator = block->allocator};
@@ -105,14 +105,14 @@ static hg_status make_blocks(native_made *made, const hg_vector *vector) {
 
 /* ---- all launches ------------------------------------------------------------------------------------------------ */
 
-/* 1 if blocks may leave straight-line code to other code for what is in their data. */
+/* 1 if the data may make blocks leave straight-line code for other code. */
 static int leaves_often(const hg_vector *whole) {
   for (uint32_t i = 0; i < whole->insns.count; i++)
     if (vector_insn_at(whole, i)->op == NATIVE_BAIL_IF) return 1;
   return 0;
 }
 
-/* Large launches write past the caches, but for those of compute-bound programs, unless all launches are to. */
+/* Large launches store past the caches, except those of compute-bound programs, unless all launches are to do so. */
 static void choose_streams(native_build *b, int may_stream, uint64_t stream_bytes) {
   for (uint32_t i = 0; i < b->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);

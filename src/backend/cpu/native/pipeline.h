@@ -19,16 +19,17 @@ typedef struct native_made {
   hg_vector divided;               /* the given program with NATIVE_QUOTIENTs, if it has any */
 } native_made;
 
-/* What b[k].vector points to may be part of `made`, which must not move; the caller releases it whatever the result.
- * may_stream: 0: native_build.streams is 0. `visitor` may be NULL. HG_UNSUPPORTED, with a sentence, where there is no
- * version for all launches. */
+/* b[k].vector may point into `made`, which must not move. The caller releases `made` whatever the result is. may_stream
+ * 0: native_build.streams is 0. `visitor` may be NULL. HG_UNSUPPORTED, with a sentence, if there is no version for all
+ * launches. */
 hg_status hg_native_make(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                          const hg_vector *vector, int may_stream, uint64_t stream_bytes, const native_visitor *visitor,
                          native_made *made);
 void hg_native_made_release(native_made *made);
 
 enum { NATIVE_MOST_NOTES = 480 };
-/* slow.c: what makes the code of an emitted version slower than one would expect, as hg_compiled.notes; "": nothing. */
+/* slow.c: what makes the code of a version slower than one would expect, in the form of hg_compiled.notes; "":
+ * nothing. */
 hg_status hg_native_describe_slow(const native_build *b, char *text, size_t text_bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* plan.c - the plan of a kernel: where each value lives, and how long; how many vectors are interleaved. steps.c cuts
- * the steps, registers.c gives out registers. */
+/* plan.c - the plan of a kernel: where and how long each value lives, and how many vectors are interleaved. steps.c
+ * cuts the program into steps, registers.c allocates registers. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
@@ -11,7 +11,7 @@
 
 /* ---- live ranges ------------------------------------------------------------------------------------------------- */
 
-/* C code may ask for an element, whose index is blane + u, as long as it lives: u lives as long. */
+/* C code may load an element again, by its index blane + u, as long as the element is live: so u stays live as long. */
 static void keep_row_starts(native_plan *p) {
   for (uint32_t r = 0; r < p->v->regs.count && p->b->row_start_count > 0; r++) {
     if (!hg_native_is_element(p->b, r)) continue;
@@ -23,7 +23,7 @@ static void keep_row_starts(native_plan *p) {
   }
 }
 
-/* Where blane + u lives in one step, u, which is uniform, lives as long: accesses compute the sum by themselves. */
+/* If blane + u is live in one step only, the uniform u stays live as long as it: accesses add the two themselves. */
 static void keep_added(native_plan *p) {
   if (p->b->slices == 0 && p->b->steps.count == 1) return;
   keep_row_starts(p);
@@ -55,7 +55,8 @@ static void add_interval(native_plan *p, uint32_t r, uint32_t first, uint32_t la
   p->ends[last] = r;
 }
 
-/* 1 if the instruction that defines a value is the last use of a source of its kind, whose registers it then takes. */
+/* 1 if the instruction that defines a value is the last use of a source of the same kind. The value then takes over the
+ * source's registers. */
 static int reuses_source(const native_plan *p, uint32_t r, const vector_reg *reg) {
   const vector_insn *insn = vector_insn_at(p->v, reg->first);
   for (int s = 0; s < 4 && insn->d == r; s++) {
@@ -68,7 +69,7 @@ static int reuses_source(const native_plan *p, uint32_t r, const vector_reg *reg
   return 0;
 }
 
-/* As an index, and without other ways there than from where it is made. */
+/* 1 if an instruction uses r as its index only, and no jump leads between r's definition and the instruction. */
 static int is_index_of(const vector_insn *insn, uint32_t r) {
   if (!vector_is_primitive(insn->op) || insn->s[0] != r || insn->s[1] == r || insn->symbol & SSA_LIBRARY) return 0;
   unsigned flags = atlas_op_flags(insn->op);
@@ -79,8 +80,8 @@ static int is_index_of(const vector_insn *insn, uint32_t r) {
   return insn->mask != r && atlas_bytes((atlas_type)insn->type) >= 4;
 }
 
-/* 1 if a register is blane + a constant or parameter, and only the index of elements of 32 or 64 bits: the access folds
- * it into its address, and it has no location. */
+/* 1 if a register is blane + a constant or parameter and only the index of elements of 32 or 64 bits: the access folds
+ * it into its address, so it has no location. */
 static int is_offset(const native_build *b, uint32_t r) {
   const hg_vector *v = b->vector;
   const vector_reg *reg = vector_reg_at(v, r);
@@ -98,9 +99,9 @@ static int is_offset(const native_build *b, uint32_t r) {
   return 1;
 }
 
-/* Of a shared array; in straight-line code its address needs no check. */
+/* 1 for an access to a shared array. In straight-line code its address needs no check. */
 static int is_shared_element(const native_build *b, const vector_insn *insn) {
-  enum { MOST_SYMBOLS = 7 }; /* then each symbol has its address in a register */
+  enum { MOST_SYMBOLS = 7 }; /* only then does each symbol have its address in a register */
   if (!vector_is_primitive(insn->op) || (atlas_op_flags(insn->op) & ATLAS_LOAD) == 0) return 0;
   if (insn->mode != ATLAS_ADDRESS_UNIFORM || insn->type != ATLAS_f32 || insn->mask != VECTOR_ALL) return 0;
   if (!(insn->flags & VECTOR_IN_BOUNDS) || insn->symbol & SSA_LIBRARY || insn->bits > NATIVE_GREATEST_DISPLACEMENT)
@@ -109,14 +110,14 @@ static int is_shared_element(const native_build *b, const vector_insn *insn) {
          atlas_symbol_at(b->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
 }
 
-/* 1 if an access to neighbouring elements is written as one: without a mask, or with one for its type. */
+/* 1 if an access to consecutive elements is written as a single one: it has no mask, or its type has masked
+ * accesses. */
 static int has_runs(const native_plan *p, const vector_insn *insn) {
   if (insn->mask == VECTOR_ALL) return 1;
   return insn->flags & NATIVE_TAIL && (p->b->target->mask_count > 0 || atlas_bytes((atlas_type)insn->type) >= 4);
 }
 
-/* In a block's straight-line code, blane + u needs no location where it is only the index of accesses without checks.
- */
+/* In straight-line code, blane + u needs no location if it is only the index of accesses without checks. */
 static void find_indices(native_plan *p) {
   memset(p->is_read, p->b->slices == 0, p->reg_count);
   for (uint32_t i = 0; i < p->insn_count && p->b->slices > 0; i++) {
@@ -173,7 +174,7 @@ const vector_insn *hg_native_masked_use(const native_build *b, uint32_t comparis
   return use->s[1] == insn->d && use->s[0] != insn->d ? use : NULL;
 }
 
-/* Adds a value to the register pressure, and lists where its live range starts and ends. */
+/* Adds a value to the register pressure, and to the lists of where live ranges start and end. */
 static void add_demand(native_plan *p, uint32_t r, const native_location *location, uint32_t first, uint32_t last,
                        int takes_over) {
   add_interval(p, r, first, last);
@@ -183,7 +184,7 @@ static void add_demand(native_plan *p, uint32_t r, const native_location *locati
   pieces[last + 1] -= location->parts;
 }
 
-/* Location kinds are final here but for spills. */
+/* Location kinds are final after this, except that values may be spilled. */
 static void find_location(native_plan *p, uint32_t r, const vector_reg *reg) {
   native_location *location = &p->b->locations[r];
   const native_step *steps = p->b->steps.data;
@@ -199,7 +200,7 @@ static void find_location(native_plan *p, uint32_t r, const vector_reg *reg) {
   int uniform = is_uniform(reg, location);
   location->is_uniform = (uint8_t)uniform;
   if (uniform) location->parts = 1;
-  location->copies = (uint8_t)!uniform; /* times the kernel's copies, once they are known */
+  location->copies = (uint8_t)!uniform; /* times the kernel's copies once these are known */
   if (is_across) {
     location->offset = p->b->row_bytes;
     p->b->row_bytes += uniform ? 2 * NATIVE_BLOCK_UNIFORM_BYTES : row_bytes(reg->type);
@@ -212,8 +213,8 @@ static void find_location(native_plan *p, uint32_t r, const vector_reg *reg) {
   add_demand(p, r, location, reg->first, reg->last, reuses_source(p, r, reg));
 }
 
-/* Cold code: masked code in a program that has no loop: few groups come there, as a rule. Its values do not decide how
- * many copies there are, and where no register is free they do not evict others. */
+/* Cold code is masked code in a program without loops, which few groups usually reach. Its values do not count when the
+ * number of copies is chosen, and where no register is free they do not evict others. */
 static void find_cold(native_plan *p) {
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
@@ -237,8 +238,8 @@ static void note_use(native_plan *p, uint32_t r, uint32_t i, int is_write) {
   p->loop_uses[r] = is_write ? SATURATED : (uint8_t)(p->loop_uses[r] + 1);
 }
 
-/* In the long code of a whole block the next use counts, loops or not, but what can be loaded again costs less than a
- * store and a load, and what all vectors read, as a row's mean, more. */
+/* In straight-line code, which is long, the distance to the next use counts, with or without loops. A value that can be
+ * loaded again costs less than a store and a load; one that all slices read, such as a row's mean, costs more. */
 static void find_costs_of_whole(native_plan *p) {
   for (uint32_t i = 0; i < p->insn_count; i++)
     for (int s = 0; s < 4; s++)
@@ -247,7 +248,7 @@ static void find_costs_of_whole(native_plan *p) {
     p->spill_cost[r] = hg_native_is_element(p->b, r) ? 0 : p->spill_cost[r] < CPU_SPILL_OFTEN ? 1 : 2;
 }
 
-/* Spill costs. 1 if there are loops. */
+/* Computes spill costs. 1 if there are loops. */
 static int find_uses(native_plan *p) {
   int has_loops = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -270,13 +271,14 @@ static int find_uses(native_plan *p) {
     note_use(p, insn->mask, i, 0);
     note_use(p, insn->d, i, 1);
   }
-  /* The lanes that have not ended are read everywhere; but in blocks, whose loops run while all lanes are there, other
-   * masks are read more often. */
+  /* The predicate of lanes that have not ended is read everywhere. But the loops of blocks run while all lanes are
+   * there, so in blocks other masks are read more often. */
   if (has_loops) p->spill_cost[p->reg_count - 1] = p->v->has_block_ops ? 1 : UINT32_MAX;
   return has_loops;
 }
 
-/* While all lanes of a group are in a loop over a row nothing reads its mask: others have better use of a register. */
+/* While all lanes of a group are in a loop over a row, nothing reads the loop's mask: other values make better use of a
+ * register. */
 static hg_status find_unread_masks(native_plan *p) {
   uint64_t regs = p->v->regs.count, n = p->insn_count;
   uint8_t *strides = hg_allocate(&p->b->allocator, regs + n, 1);
@@ -292,8 +294,9 @@ static hg_status find_unread_masks(native_plan *p) {
   return HG_OK;
 }
 
-/* As many copies as registers allow: out-of-order execution needs no more than two where iterations are independent,
- * and 16 lanes to amortise the cost of a group; that cost is little where there is cold code, which would spill. */
+/* As many copies as there are registers for. Out-of-order execution needs no more than two if iterations are
+ * independent, and 16 lanes amortise the cost of a group. That cost is small if there is cold code, which more copies
+ * would make spill. */
 static uint32_t choose_copies(const native_plan *p) {
   int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0, has_cold = 0;
   uint32_t copies = NATIVE_MOST_COPIES;
@@ -309,14 +312,14 @@ static uint32_t choose_copies(const native_plan *p) {
     if (p->cold[i]) continue;
     while (copies > 1 && (int32_t)copies * now + shared > p->b->target->vector_count) copies--;
   }
-  if (copies == 3 && p->v->has_block_ops) copies = 2; /* blocks are a power of two, as a rule */
+  if (copies == 3 && p->v->has_block_ops) copies = 2; /* blocks usually are a power of two */
   int is_crowded = (int32_t)copies * most_masks > p->b->target->mask_count && p->b->target->mask_count > 0;
   uint32_t enough = p->b->target->lanes >= 8 || has_cold ? 2 : 16u / p->b->target->lanes;
   return (!has_loop || is_crowded) && copies > enough ? enough : copies;
 }
 
-/* The same for divergent loops that only compute: what they read in one place may be an operand in memory, which costs
- * such code nothing, and leaves its registers to one more copy. */
+/* The same for divergent loops that only compute. A value that they read in one place may be an operand in memory,
+ * which costs such code nothing and leaves the value's registers to another copy. */
 static uint32_t copies_of_loops(native_plan *p, uint32_t copies) {
   int32_t now = 0, shared = 0, in_memory = 0, masks = 0, most_masks = 0;
   uint32_t more = NATIVE_MOST_COPIES;
@@ -344,7 +347,7 @@ static uint32_t copies_of_loops(native_plan *p, uint32_t copies) {
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* The predicate of the lanes that have not ended. */
+/* The location of the predicate of lanes that have not ended. */
 static void describe_alive(native_plan *p) {
   uint32_t r = (uint32_t)p->v->regs.count;
   native_location *location = &p->b->locations[r];
@@ -400,7 +403,7 @@ static hg_status make_room(native_plan *p) {
   p->shared = p->pressure + n;
   p->masks = p->shared + n;
   p->in_memory = p->masks + n;
-  p->cut = (uint8_t *)(p->in_memory + n); /* bytes, where there is room for as many words */
+  p->cut = (uint8_t *)(p->in_memory + n); /* bytes, in room for as many words */
   p->cold = p->cut + n;
   p->depth = p->cold + n;
   p->next_start = p->step_of + 6 * n;
@@ -408,14 +411,14 @@ static hg_status make_room(native_plan *p) {
   p->active = p->next_end + r;
   p->spill_cost = p->active + r;
   p->place = p->spill_cost + r;
-  p->loop_uses = (uint8_t *)(p->place + r); /* bytes, too */
+  p->loop_uses = (uint8_t *)(p->place + r); /* bytes as well */
   p->is_read = p->loop_uses + r;
   memset(p->place, 0xff, r * sizeof *p->place);
   memset(p->starts, 0xff, 2 * n * sizeof *words);
   return HG_OK;
 }
 
-/* Rows that are no multiple of a page apart lie in different sets of the caches. */
+/* Rows whose distance is not a multiple of a page lie in different sets of the caches. */
 static void place_local(native_build *b) {
   const uint32_t *block = b->program->block;
   uint32_t lanes = block[0] * block[1] * block[2];
@@ -427,7 +430,7 @@ static void place_local(native_build *b) {
   b->local_lanes = (lanes / NATIVE_LOCAL_PADDING + 2) * NATIVE_LOCAL_PADDING;
 }
 
-/* For the numbers of one loop at a time. */
+/* Slots for the numbers of one loop at a time. */
 static void make_scalar_slots(native_plan *p) {
   int has_loops = 0;
   for (uint32_t i = 0; i < p->insn_count && p->b->target->has_quick_loops && p->b->slices == 0; i++)

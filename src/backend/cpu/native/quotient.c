@@ -1,12 +1,11 @@
-/* quotient.c - divisions of f32 by one divisor, the same in all lanes: its reciprocal is computed once, and a quotient
- * is a product and its correction, which is exact (Markstein, IBM Journal of Research and Development 34(1), 1990).
+/* quotient.c - divisions of f32 by one uniform divisor: its reciprocal is computed once, and each quotient is a product
+ * and a correction, which gives the exact result (Markstein, IBM Journal of Research and Development 34(1), 1990).
  *
- * With r = 1/u rounded, q = a r rounded, e = a - q u (which no rounding changes) and q + e r rounded, the result is
- * that of a division for all significands: only quotients within 7 units of 2^-48 of the middle between two floats
- * could differ, and of 186 million pairs of significands, which are all within 32, none does
- * (tests/unit/test_quotients.c tries some). It takes exponents of which nothing underflows: NATIVE_RECIPROCAL gives a
- * NaN for other divisors, and code looks at q, which is a NaN then; where q is not between 2^-63 and 2^64 in all lanes,
- * it divides. */
+ * Let r = 1/u rounded, q = a r rounded, e = a - q u (which fma computes exactly); then q + e r rounded is the result of
+ * a division for all significands. Only quotients within 7 units of 2^-48 of the midpoint between two floats could
+ * differ; of 186 million pairs of significands, all within 32 units, none does (tests/unit/test_quotients.c tries
+ * some). The exponents must not let anything underflow: NATIVE_RECIPROCAL gives a NaN for other divisors, which makes q
+ * a NaN, and the code divides if q is not between 2^-63 and 2^64 in all lanes. */
 #include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "base/error.h"
@@ -20,11 +19,11 @@ enum { MOST_COUNT = 1 << 16 };
 typedef struct quotients {
   const hg_vector *from;
   hg_rewrite to;
-  uint32_t *divisions;  /* per register: how often something that varies is divided by it */
-  uint32_t *made;       /* per register: the instruction behind which it has the one value that all lanes of the block
+  uint32_t *divisions;  /* per register: how many divisions of varying values by it there are */
+  uint32_t *made;       /* per register: the instruction after which it has the one value that all lanes of the block
                            read; VECTOR_NONE: there is none */
   uint8_t *alike;       /* per register: see hg_native_find_alike */
-  uint32_t *reciprocal; /* per register: VECTOR_NONE */
+  uint32_t *reciprocal; /* per register: its reciprocal; VECTOR_NONE */
   uint32_t written;     /* quotients */
 } quotients;
 
@@ -58,7 +57,7 @@ static void find_made(quotients *q) {
 
 static void count_divisions(quotients *q) {
   const hg_vector *v = q->from;
-  uint32_t top = UINT32_MAX; /* where the loops around begin */
+  uint32_t top = UINT32_MAX; /* where the outermost loop around it begins */
   for (uint32_t i = (uint32_t)v->insns.count; i-- > 0;) {
     const vector_insn *insn = vector_insn_at(v, i);
     if (i < top) top = UINT32_MAX;
@@ -77,7 +76,7 @@ static void append_reciprocal(quotients *q, uint32_t r) {
   hg_rewrite_append(&q->to, &insn);
 }
 
-/* 1: of the quotient right before. */
+/* 1: the instruction makes the quotient right before it canonical, which it is already. */
 static int is_canonical_already(const quotients *q, uint32_t i) {
   const vector_insn *insn = vector_insn_at(q->from, i), *before = insn - 1;
   if (i == 0 || insn->op != VECTOR_CANON || insn->flags & VECTOR_KEEP || insn->mask != before->mask) return 0;

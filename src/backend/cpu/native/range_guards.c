@@ -1,14 +1,14 @@
-/* range_guards.c - bounds of a block's straight-line code (straight.c): one comparison for all accesses to a buffer
- * whose indices are the lane's number plus the same, or that same index for all lanes.
+/* range_guards.c - range guards of straight-line code (straight.c): one comparison for all accesses to a buffer whose
+ * indices are the lane's number plus the same u, or u itself for all lanes.
  *
- * A row that a block holds is dozens of such accesses. Where the lanes of the whole block are in bounds of the furthest
- * of them (NATIVE_GUARD_RANGE), none needs a comparison of its own; where they are not, the block is left to the code
- * that compares each, before anything has been stored: it says what faults. A comparison stands as far up as it can. So
- * a load whose memory nothing writes may be done anywhere behind it, and again: hg_native_is_element.
+ * A block that holds a row has dozens of such accesses. If the lanes of the whole block are in bounds of the furthest
+ * one (NATIVE_GUARD_RANGE), none needs a comparison of its own; otherwise the block bails out, before it has stored
+ * anything, to code that checks each access and reports the fault. A guard stands as early as possible. So a load whose
+ * memory nothing writes may be done anywhere behind its guard, and repeated: hg_native_is_element.
  *
- * Behind a label or a jump, as in each round of a loop, accesses have comparisons of their own. Stores may have been
- * done when such a one fails, but where the block reads nothing that anybody writes, it may as well begin again: it
- * stores the same. */
+ * Accesses behind a label or jump, as in each round of a loop, have guards of their own. Stores may have been done when
+ * such a guard fails; but if the block reads nothing that anybody writes, it may start again, since it stores the same
+ * values. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/straight.h"
 
@@ -20,13 +20,13 @@ enum { MOST_BOUNDS = 64 };
 
 typedef struct bound {
   uint32_t symbol;
-  uint32_t part;   /* its first instruction: see bounds.part */
-  uint32_t added;  /* register: what is added to the lane's number; VECTOR_NONE: nothing */
+  uint32_t part;   /* the first instruction of its part of the program: see bounds.part */
+  uint32_t added;  /* register: the u; VECTOR_NONE: nothing is added */
   uint32_t tail, end; /* of NATIVE_TAILs: their s2, s3; VECTOR_NONE */
-  uint32_t before; /* the instruction of the old program that the comparison stands before */
-  uint64_t last;   /* the greatest index, less what is added, and the lane's number of a NATIVE_TAIL */
-  uint64_t loads, stores; /* elements that are, by lanes side by side */
-  uint8_t is_absorbed;    /* 1: another, of the same row's tail, does */
+  uint32_t before; /* the instruction of the old program before which the guard stands */
+  uint64_t last;   /* the greatest index, less u and, for a NATIVE_TAIL, the lane's number */
+  uint64_t loads, stores; /* elements that lanes access side by side */
+  uint8_t is_absorbed;    /* 1: the guard of the same row's tail covers it */
 } bound;
 
 typedef struct bounds {
@@ -35,17 +35,17 @@ typedef struct bounds {
   hg_rewrite to;
   uint32_t *writer; /* per register: see hg_native_find_writers */
   uint32_t *latest; /* per register: the last instruction so far that has written it; VECTOR_NONE */
-  uint32_t part;    /* the instruction behind the last label or jump so far */
-  int may_restart;  /* 1: a block may begin again when it has stored something */
+  uint32_t part;    /* the instruction behind the last label or jump so far, where the current part begins */
+  int may_restart;  /* 1: a block may start again after it has stored something */
   bound bound[MOST_BOUNDS];
   uint32_t count;
-  uint32_t written; /* comparisons */
+  uint32_t written; /* guards */
 } bounds;
 
 /* ---- accesses by row --------------------------------------------------------------------------------------------- */
 
-/* 1 if a number, the same in the block, is what it was in instruction `since`: it is written once, or in rounds of a
- * loop, but not since then. */
+/* 1 if a uniform number has the value that it had at instruction `since`: it is written once, or in rounds of a loop
+ * but not since then. */
 static int is_steady(const bounds *s, uint32_t r, uint32_t since) {
   const vector_reg *reg = vector_reg_at(s->from, r);
   if (reg->kind != VECTOR_VARIES || (reg->uniform && s->writer[r] < VECTOR_ALL)) return 1;
@@ -53,7 +53,7 @@ static int is_steady(const bounds *s, uint32_t r, uint32_t since) {
   return s->latest[r] == VECTOR_NONE || s->latest[r] < since;
 }
 
-/* 1 if an index is the lane's number plus *added, or plus a small constant that *last grows by. */
+/* 1 if an index is the lane's number plus *added. A small constant in the sum is added to *last. */
 static int find_added(const bounds *s, uint32_t index, uint32_t *added, uint64_t *last) {
   uint64_t more;
   if (!hg_native_find_row(s->from, index, s->writer[index], added, &more)) return 0;
@@ -61,7 +61,7 @@ static int find_added(const bounds *s, uint32_t index, uint32_t *added, uint64_t
   return *added == VECTOR_NONE ? more < NATIVE_GREATEST_DISPLACEMENT : is_steady(s, *added, s->writer[index]);
 }
 
-/* The lanes of a vector, up to the last that takes part in an instruction; 0: not known, or none does. */
+/* The lanes of a vector up to the last one that takes part in an instruction; 0: none does, or it is not known. */
 static uint32_t lanes_of(const bounds *s, const vector_insn *insn) {
   const uint64_t *known = s->b->known.data;
   uint32_t lanes = s->b->target->lanes;
@@ -73,7 +73,7 @@ static uint32_t lanes_of(const bounds *s, const vector_insn *insn) {
   return lanes;
 }
 
-/* The same index for all lanes. */
+/* 1 if an index is the same number in all lanes. */
 static int find_same(const bounds *s, const vector_insn *insn, uint32_t *added) {
   const hg_vector *v = s->from;
   *added = VECTOR_NONE;
@@ -83,7 +83,7 @@ static int find_same(const bounds *s, const vector_insn *insn, uint32_t *added) 
   return reg->kind == VECTOR_VARIES ? reg->uniform && s->writer[*added] < VECTOR_ALL : !hg_native_is_lane_number(reg);
 }
 
-/* 1 for an access to a buffer by one such index or the other: `*found` is what it needs. */
+/* 1 for an access to a buffer by one of these kinds of index; `*found` is the guard that it needs. */
 static int is_by_row(const bounds *s, const vector_insn *insn, bound *found) {
   unsigned flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || flags & (ATLAS_ATOMIC | ATLAS_SPACE_POOL)) return 0;
@@ -103,13 +103,13 @@ static int is_by_row(const bounds *s, const vector_insn *insn, bound *found) {
   return find_added(s, insn->s[0], &found->added, &found->last);
 }
 
-/* The instruction that a comparison can stand before: what is added is known. */
+/* The first instruction before which a guard can stand: u is known there. */
 static uint32_t place_of(const bounds *s, uint32_t added) {
   uint32_t written = added == VECTOR_NONE ? VECTOR_NONE : s->latest[added];
   return written == VECTOR_NONE || written < s->part ? s->part : written + 1;
 }
 
-/* That of an access of this part, if it has one. */
+/* The guard of this part that serves an access; NULL: there is none yet. */
 static bound *bound_of(bounds *s, const bound *like) {
   for (uint32_t k = 0; k < s->count; k++)
     if (s->bound[k].part == s->part && s->bound[k].symbol == like->symbol && s->bound[k].added == like->added &&
@@ -119,7 +119,7 @@ static bound *bound_of(bounds *s, const bound *like) {
   return NULL;
 }
 
-/* In the order of their places; NULL: there is no room. */
+/* Inserts a guard in the order of their places; NULL: there is no room. */
 static bound *add_bound(bounds *s, const bound *now) {
   uint32_t k = s->count;
   if (s->count == MOST_BOUNDS) return NULL;
@@ -134,14 +134,14 @@ static void begin_scan(bounds *s) {
   for (uint32_t r = 0; r < s->from->regs.count; r++) s->latest[r] = VECTOR_NONE;
 }
 
-/* Goes past an instruction. */
+/* Notes what an instruction writes. */
 static void scan(bounds *s, uint32_t i) {
   const vector_insn *insn = vector_insn_at(s->from, i);
   if (insn->d < VECTOR_ALL) s->latest[insn->d] = i;
   if (insn->op == VECTOR_LABEL || vector_is_jump(insn->op)) s->part = i + 1;
 }
 
-/* A row's elements in front of its tail are in bounds where that is. */
+/* If a row's tail is in bounds, the row's elements before it are as well. */
 static void absorb(bounds *s) {
   for (uint32_t k = 0; k < s->count; k++)
     for (uint32_t other = 0; s->bound[k].tail != VECTOR_NONE && other < s->count; other++) {
@@ -154,7 +154,8 @@ static void absorb(bounds *s) {
     }
 }
 
-/* Before the first jump, where nothing has an effect before the comparison; behind it, where the block may restart. */
+/* Finds the guards: before the first jump, if nothing has an effect before the guard; behind it, if the block may start
+ * again. */
 static void find_bounds(bounds *s) {
   uint32_t n = (uint32_t)s->from->insns.count, first_effect = n;
   s->may_restart = hg_straight_may_restart(s->b->program, s->from);
@@ -179,7 +180,7 @@ static void find_bounds(bounds *s) {
 
 /* ---- row starts -------------------------------------------------------------------------------------------------- */
 
-/* The numbers that what is added in another part has, which is computed at the same time. */
+/* The numbers that row starts of another part have which are computed at the same time. */
 static uint32_t numbers_beside(const bounds *s, uint32_t added) {
   uint32_t taken = 0;
   for (uint32_t k = 0; k < s->count; k++)
@@ -191,8 +192,8 @@ static uint32_t numbers_beside(const bounds *s, uint32_t added) {
   return taken;
 }
 
-/* Buffers and shared arrays have their addresses in general registers; what is left are for what is added, in each part
- * of the program anew but for the first. */
+/* General registers hold the addresses of buffers and shared arrays. The remaining ones are for row starts, anew in
+ * each part of the program but the first. */
 static void find_row_starts(bounds *s) {
   uint8_t is_used[ATLAS_MAX_SYMBOLS] = {0};
   uint32_t used = 0;
@@ -245,7 +246,7 @@ static void append_comparison(bounds *s, const bound *b) {
   s->written++;
 }
 
-/* HG_UNSUPPORTED if a NATIVE_TAIL has no comparison. */
+/* HG_UNSUPPORTED if a NATIVE_TAIL has no guard. */
 static hg_status write_program(bounds *s, hg_vector *v) {
   HG_TRY(hg_rewrite_begin(&s->to, v, MOST_BOUNDS));
   begin_scan(s);
@@ -281,8 +282,8 @@ hg_status hg_native_pass_range_guards(native_build *b, hg_vector *v, uint32_t *f
   return status;
 }
 
-/* 1 if a register is an index: it must not be loaded once more behind its comparison, since others than
- * this launch may write it meanwhile. */
+/* 1 if a register is an index: it must not be loaded again behind its comparison, since others than this launch may
+ * write it meanwhile. */
 static int is_an_index(const hg_vector *v, uint32_t r) {
   const vector_reg *reg = vector_reg_at(v, r);
   for (uint32_t i = reg->first + 1; i <= reg->last; i++) {
@@ -294,7 +295,7 @@ static int is_an_index(const hg_vector *v, uint32_t r) {
   return 0;
 }
 
-/* 1 if a row start is what it was until the register is read last. */
+/* 1 if a row start keeps its value until the register is read for the last time. */
 static int is_there(const native_build *b, const vector_reg *reg, uint32_t added) {
   for (uint32_t i = reg->first; i <= reg->last && reg->first >= b->first_part; i++) {
     const vector_insn *insn = vector_insn_at(b->vector, i);

@@ -1,8 +1,8 @@
-/* reassociate_index.c - of a sum of the lane's number and values that are the same in the block, those are added up
- * first: the program before it is cut into regions (split.c) or becomes straight-line code (straight.c). So an index
- * that grows from round to round of a loop, or from chunk to chunk of a row, is the lane's number plus the start of a
- * row, as others are: an access needs one comparison for all lanes of a group, in straight-line code for all of a round
- * (range_guards.c). The bits are the same: integers wrap. */
+/* reassociate_index.c - reassociates sums of the lane's number and uniform values so that the uniform values are added
+ * first, before the program is cut into regions (split.c) or becomes straight-line code (straight.c). An index that
+ * grows from round to round of a loop, or from chunk to chunk of a row, then is the lane's number plus the start of a
+ * row, as other indices are: an access needs one comparison for all lanes of a group, and in straight-line code one for
+ * all of a round (range_guards.c). The bits are the same, since integers wrap. */
 #include "backend/cpu/native/vector_passes.h"
 #include "base/error.h"
 #include "vector/lower.h"
@@ -13,11 +13,11 @@
 typedef struct summer {
   const hg_vector *v;
   hg_rewrite to;
-  uint32_t *at;      /* per register of the old program: the instruction of `to` since the last label or jump that has
-                        written it last */
+  uint32_t *at;      /* per register of the old program: the last instruction of `to` since the last label or jump that
+                        writes it */
   uint32_t since;    /* the instruction behind that label or jump */
   uint32_t old_regs;
-  uint32_t written;  /* sums */
+  uint32_t written;  /* how many sums were reassociated */
 } summer;
 
 static int is_alike(const hg_vector *v, uint32_t r) {
@@ -27,8 +27,8 @@ static int is_alike(const hg_vector *v, uint32_t r) {
   return reg->kind != VECTOR_VARIES || reg->uniform;
 }
 
-/* What a register, which an instruction of this part of the program has written, is more than the lane's number, if it
- * still is; VECTOR_NONE: nobody knows. */
+/* The uniform value by which a register, written in this part of the program, still exceeds the lane's number;
+ * VECTOR_NONE: not known. */
 static uint32_t added_to_lane(const summer *s, uint32_t r) {
   if (r >= VECTOR_ALL || s->at[r] == VECTOR_NONE || s->at[r] < s->since) return VECTOR_NONE;
   const vector_insn *made = hg_rewrite_insn(&s->to, s->at[r]);
@@ -44,7 +44,7 @@ static void append(summer *s, const vector_insn *insn) {
   hg_rewrite_append(&s->to, insn);
 }
 
-/* lane + what `sum` adds up. Its register has no place in s->at: nothing else reads it. */
+/* Appends d = lane + `sum`. The new register of the sum has no entry in s->at, since nothing else reads it. */
 static void append_sum(summer *s, vector_insn sum, uint32_t lane, uint32_t d) {
   vector_insn index = sum;
   sum.d = hg_rewrite_register(&s->to, &(vector_reg){.type = ATLAS_u32, .kind = VECTOR_VARIES, .uniform = 1});

@@ -1,8 +1,6 @@
-/* registers.c - register allocation.
- *
- * By linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values in the order of their definitions; where no
- * register is free, one value is spilled to the frame for its whole live range: the one whose range ends last, in
- * programs with loops the one that is used least often. */
+/* registers.c - register allocation by linear scan (Poletto and Sarkar, ACM TOPLAS 21(5), 1999): values are taken in
+ * the order of their definitions. If no register is free, one value is spilled to the frame for its whole live range:
+ * the one whose range ends last or, in programs with loops, the one that is used least often. */
 #include "backend/cpu/native/native_plan.h"
 
 #include <string.h>
@@ -62,8 +60,8 @@ static int is_cold(const native_plan *p, uint32_t r) {
   return r < p->v->regs.count && p->cold[vector_reg_at(p->v, r)->first];
 }
 
-/* In blocks what the next instruction reads for the last time keeps its register: else each sum of a chain of products,
- * say, would go through memory to the next. */
+/* In blocks, a value that the next instruction reads for the last time keeps its register. Otherwise each sum of a
+ * chain of products, for example, would pass through memory to the next. */
 static uint32_t spill_cost(const native_plan *p, uint32_t r) {
   int is_short =
       r < p->v->regs.count && p->v->has_block_ops && vector_reg_at(p->v, r)->last - vector_reg_at(p->v, r)->first <= 1;
@@ -71,7 +69,7 @@ static uint32_t spill_cost(const native_plan *p, uint32_t r) {
   return is_short ? UINT32_MAX : p->spill_cost[r];
 }
 
-/* The value to spill: the active one of the same kind of registers, or r, that is used least often, and of those the
+/* The value to spill: r or the active value of the same kind of registers that is used least often, and of those the
  * one whose live range ends last. */
 static uint32_t spill_candidate(const native_plan *p, uint32_t r) {
   uint32_t found = r, least = spill_cost(p, r);
@@ -85,7 +83,7 @@ static uint32_t spill_candidate(const native_plan *p, uint32_t r) {
   return found;
 }
 
-/* 1 if the next instruction alone reads it, which can do so where it is in memory. */
+/* 1 if only the next instruction reads it and can take it as an operand in memory. */
 static int is_operand(const native_plan *p, uint32_t r) {
   return r < p->v->regs.count && p->b->slices > 0 && hg_native_is_element(p->b, r) &&
          vector_reg_at(p->v, r)->last == vector_reg_at(p->v, r)->first + 1;
@@ -111,8 +109,8 @@ static void begin_value(native_plan *p, uint32_t r) {
   activate(p, r);
 }
 
-/* A source whose live range ends here passes its registers to the result, so that copy for copy a result overlaps a
- * source either fully or not at all. */
+/* A source whose live range ends here passes its registers to the result. So a result overlaps a source in the same
+ * copies, or not at all. */
 static int reuse_source_registers(native_plan *p, uint32_t i, uint32_t r) {
   const vector_insn *insn = vector_insn_at(p->v, i);
   native_location *location = &p->b->locations[r];
@@ -124,7 +122,7 @@ static int reuse_source_registers(native_plan *p, uint32_t i, uint32_t r) {
     if (vector_reg_at(p->v, source)->kind != VECTOR_VARIES || from->kind != NATIVE_REGISTERS) continue;
     if (from->is_mask != location->is_mask || from->copies != location->copies || from->parts != location->parts)
       continue;
-    if (p->place[source] == VECTOR_NONE) continue; /* already reused: the source stands twice */
+    if (p->place[source] == VECTOR_NONE) continue; /* the source stands twice and has been reused already */
     memcpy(location->reg, from->reg, sizeof location->reg);
     deactivate(p, source);
     activate(p, r);

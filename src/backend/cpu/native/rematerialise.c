@@ -1,7 +1,7 @@
-/* rematerialise.c - values of a block's straight-line code (straight.c) that are computed again rather than kept: one
- * operation on an element of memory that nothing writes and on what is the same in the block, as an element less its
- * row's mean. A row of dozens of them has no room in registers; the element is an operand in memory all the same
- * (hg_native_is_element), where a frame would have to be written first. */
+/* rematerialise.c - rematerialisation in straight-line code (straight.c): a value is computed again instead of kept if
+ * it is one operation on an unchanging element of memory and uniform values, such as an element less its row's mean. A
+ * row has too many of them for the registers, and the element can be an operand in memory (hg_native_is_element), where
+ * a spilled value would have to be stored first. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/native/straight.h"
@@ -14,11 +14,11 @@ typedef struct again {
   hg_rewrite to;
   uint32_t old_regs;
   uint32_t *writer; /* per register: see hg_native_find_writers */
-  uint32_t *now;    /* per register: the one that has its value, */
-  uint32_t *at;     /* and the instruction of the new program that has computed or read it last */
+  uint32_t *now;    /* per register: the register of the new program that has its value, */
+  uint32_t *at;     /* and the last instruction of the new program that computed or read it */
   uint32_t part;    /* the instruction of the new program behind the last label or jump */
-  uint32_t count;   /* reads of values that are far away */
-  int writes;       /* 1: they are computed again, in `to` */
+  uint32_t count;   /* reads of values that lie too far back */
+  int writes;       /* 1: compute them again, in `to`; 0: only count them */
 } again;
 
 static int is_element(const again *a, uint32_t r) {
@@ -33,7 +33,7 @@ static int is_alike(const again *a, uint32_t r) {
   return reg->kind == VECTOR_CONSTANT || (reg->kind == VECTOR_VARIES && reg->uniform && a->writer[r] < VECTOR_ALL);
 }
 
-/* 1 if a register's value can be had again wherever it is known. */
+/* 1 if a register's value can be computed again wherever it is needed. */
 static int is_cheap(const again *a, uint32_t r) {
   if (r >= VECTOR_ALL || a->writer[r] >= VECTOR_ALL) return 0;
   const vector_insn *made = vector_insn_at(a->v, a->writer[r]);
@@ -43,11 +43,11 @@ static int is_cheap(const again *a, uint32_t r) {
   return is_element(a, made->s[is_second]) && (is_second || is_alike(a, made->s[1]));
 }
 
-/* The register that has the value of `r`, which is read in instruction `here` of the new program: computed again where
- * that was far away. */
+/* The register with the value of `r`, which instruction `here` of the new program reads. It is computed again if that
+ * was too far back. */
 static uint32_t value_here(again *a, uint32_t r, uint32_t here) {
   if (!is_cheap(a, r)) return r;
-  if (a->now[r] != r && a->at[r] < a->part) a->now[r] = r; /* it was not in this part */
+  if (a->now[r] != r && a->at[r] < a->part) a->now[r] = r; /* it has not been computed in this part of the program */
   int is_far = here - a->at[r] > CPU_FAR_APART;
   a->at[r] = here;
   a->count += (uint32_t)is_far;
@@ -58,7 +58,7 @@ static uint32_t value_here(again *a, uint32_t r, uint32_t here) {
   return insn.d;
 }
 
-/* Without a->writes it is only counted what would be computed again. */
+/* Without a->writes it only counts what would be computed again. */
 static void go_through(again *a) {
   uint32_t n = (uint32_t)a->v->insns.count;
   a->count = a->part = 0;

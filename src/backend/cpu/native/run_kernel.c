@@ -1,5 +1,5 @@
-/* run_kernel.c - launches of machine code: each tile runs the kernel's steps in order, a region once for each run of
- * lanes that the tile has. */
+/* run_kernel.c - launches of machine code: each tile runs the kernel's steps in order, and a region once for each run
+ * of lanes in the tile. */
 #include "backend/cpu/native/native_kernel.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -40,13 +40,14 @@ static void set_places(native_context *c, const cpu_worker *w) {
   }
 }
 
-/* Vectors have a power of two of lanes. */
+/* The lanes in full vectors. A vector has a power of two of lanes. */
 static uint64_t full_vectors(const hg_native *native, uint64_t lanes) {
   uint64_t most = native->target->lanes - 1u;
   return (lanes + most) & ~most;
 }
 
-/* Lanes for which every [x + lane + d] is in bounds: from the first of a vector on, so that stores stay aligned. */
+/* Finds the lanes for which every [x + lane + d] is in bounds. They begin with the first lane of a vector, so that
+ * stores stay aligned. */
 static void find_fast_lanes(native_context *c, const hg_native *native) {
   const native_lane_access *accesses = native->lane_accesses.data;
   uint64_t low = 0, high = INT64_MAX;
@@ -62,7 +63,7 @@ static void find_fast_lanes(native_context *c, const hg_native *native) {
   c->fast_end = high;
 }
 
-/* 1 if stores that pass the caches are aligned where groups begin at multiples of a vector. */
+/* 1 if stores that bypass the caches are aligned when groups begin at multiples of a vector. */
 static int is_aligned(const native_context *c, const hg_native *native) {
   const native_lane_access *accesses = native->lane_accesses.data;
   for (size_t i = 0; i < native->lane_accesses.count; i++) {
@@ -75,7 +76,7 @@ static int is_aligned(const native_context *c, const hg_native *native) {
   return 1;
 }
 
-/* Of the lanes of a block: see native_build.coordinate_offset. */
+/* Fills in the coordinates of a block's lanes: see native_build.coordinate_offset. */
 static void fill_coordinates(native_context *c, const uint32_t *block) {
   uint32_t *rows = (uint32_t *)(void *)(c->rows + c->native->coordinate_offset), i = 0;
   const size_t length = CPU_TILE_LANES + CPU_CHUNK;
@@ -90,8 +91,8 @@ static void fill_coordinates(native_context *c, const uint32_t *block) {
 
 static int run_step(native_context *c, uint32_t number);
 
-/* Coordinates that are the same in the whole launch. Clearing and filling in fields that are not read is a fair part of
- * a small launch: where tiles are blocks, the rest is set with each block (set_block_coordinates, begin_run). */
+/* Sets coordinates that are the same in the whole launch. Clearing and setting unused fields would be a fair part of a
+ * small launch: if tiles are blocks, the rest is set with each block (set_block_coordinates, begin_run). */
 static void set_launch_coordinates(native_context *c, const cpu_launch *run) {
   if (!run->is_block_tile) {
     if (!run->vector->sees_coordinates) return;
@@ -104,15 +105,15 @@ static void set_launch_coordinates(native_context *c, const cpu_launch *run) {
   c->special[ATLAS_REG_BLOCK_SIZE - ATLAS_REG_BLOCK_LANE] = run->block[0];
 }
 
-/* Lanes of the blocks that there is straight-line code for; 0: none. */
+/* The lanes of a block that straight-line code exists for; 0: there is none. */
 static uint64_t straight_lanes(const hg_native *straight, const cpu_launch *run) {
   if (straight == NULL || memcmp(run->block, native_block(run->program), sizeof run->block) != 0) return 0;
   return straight->sees_lanes && hg_cpu_run_length(run) < straight->full_lanes ? 0 : straight->full_lanes;
 }
 
-static const atomic_uint never; /* of launches that nobody cancels */
+static const atomic_uint never; /* for launches that nobody can cancel */
 
-/* Fields that are not set here are set with each tile, or run of lanes. */
+/* Fields that are not set here are set with each tile or run of lanes. */
 static void begin_worker(cpu_worker *w) {
   const hg_native *native = w->run->kernel;
   layout l = layout_of(native, w->run->is_block_tile);
@@ -172,7 +173,8 @@ static void run_region(native_context *c, const native_step *step, uint64_t firs
   if (first < end) entry.code(c, first, end, high < first ? first : high);
 }
 
-/* A tile that is no block: one run of lanes or, where the program sees coordinates, one for each block. */
+/* Runs a region on a tile that is no block: as one run of lanes or, if the program reads coordinates, one for each
+ * block. */
 static void run_linear(native_context *c, const native_step *step, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   uint64_t first = w->first, end = first + lanes, block = w->run->block[0];
@@ -190,7 +192,8 @@ static void run_linear(native_context *c, const native_step *step, uint64_t lane
   }
 }
 
-/* Run number `row` of the tile, from its lane `in_tile` on, which has the global number `first`. */
+/* Begins run number `row` of the tile. Its first lane has the number `in_tile` in the tile and the global number
+ * `first`. */
 static void begin_run(native_context *c, uint64_t row, uint64_t in_tile, uint64_t first) {
   const uint32_t *block = c->worker->run->block;
   c->lane_in_tile = in_tile - first;
@@ -203,14 +206,14 @@ static void begin_run(native_context *c, uint64_t row, uint64_t in_tile, uint64_
         c->worker->block_at[d] * block[d] + c->coordinate[ATLAS_COORD_LANE_X + d];
 }
 
-/* A block-uniform value, as in a register. */
+/* A block-uniform value as registers hold it. */
 static uint64_t block_uniform_value(const native_context *c, const native_location *location) {
   uint64_t bits;
   memcpy(&bits, c->rows + location->offset, sizeof bits);
   return location->is_mask ? bits & 1 : bits;
 }
 
-/* Lanes of the tile in which a region does anything. */
+/* The lanes of the tile in which a region has an effect. */
 static uint64_t lanes_below_limit(const native_context *c, const native_step *step, uint64_t lanes) {
   if (step->limit == VECTOR_NONE) return lanes;
   const vector_reg *reg = vector_reg_at(c->native->vector, step->limit);
@@ -219,7 +222,7 @@ static uint64_t lanes_below_limit(const native_context *c, const native_step *st
   return (uint32_t)limit < lanes ? (uint32_t)limit : lanes;
 }
 
-/* A region on the runs of a block's lanes along x. */
+/* Runs a region on the runs of a block's lanes along x. */
 static void run_runs(native_context *c, const native_step *step, uint64_t lanes) {
   const cpu_launch *run = c->worker->run;
   lanes = lanes_below_limit(c, step, lanes);
@@ -238,7 +241,7 @@ static void run_runs(native_context *c, const native_step *step, uint64_t lanes)
 
 /* ---- what a block does together ---------------------------------------------------------------------------------- */
 
-/* One value again and again, as many times as a short row has it. */
+/* Fills a short row with one value. */
 static void repeat(uint64_t *row, uint32_t size, uint64_t bits) {
   const uint64_t ones[9] = {[1] = UINT64_C(0x0101010101010101), [2] = UINT64_C(0x0001000100010001),
                             [4] = UINT64_C(0x0000000100000001), [8] = 1};
@@ -258,7 +261,7 @@ static const void *row_of(const native_context *c, uint32_t r, uint64_t *short_r
   return short_row;
 }
 
-/* The lane's number, in the tile or in the grid, as a row. */
+/* A register row with the lane's number in the tile or in the grid. */
 static const void *special_row(const native_context *c, const vector_reg *reg, uint64_t lanes, uint64_t *row) {
   for (uint64_t i = 0; i < lanes; i++) {
     if (reg->bits == ATLAS_REG_LANE) row[i] = hg_cpu_lane(c->worker, i);
@@ -280,7 +283,7 @@ static const uint8_t *alive_row(const native_context *c) {
   return v->loses_lanes ? c->rows + c->native->alive_offset : NULL;
 }
 
-/* A mask as a row. A group that left a region early has not written the row: its lanes have ended. */
+/* A mask as a row. A group that left a region early has not written its part of the row: its lanes have ended. */
 static const uint8_t *mask_row(const native_context *c, uint32_t mask, uint64_t *short_row, uint8_t *step) {
   if (mask == VECTOR_ALL) {
     *step = 1;
@@ -295,7 +298,7 @@ static const uint8_t *mask_row(const native_context *c, uint32_t mask, uint64_t 
 static void run_block_op(native_context *c, const native_step *step, uint64_t lanes) {
   const hg_native *native = c->native;
   const vector_insn *insn = vector_insn_at(native->vector, step->first);
-  uint64_t short_rows[4][CPU_CHUNK], long_row[CPU_TILE_LANES]; /* one source at most is a lane's number */
+  uint64_t short_rows[4][CPU_CHUNK], long_row[CPU_TILE_LANES]; /* at most one source is a lane's number */
   uint8_t is_row = 1;
   cpu_operands o = {.count = (uint32_t)lanes};
   for (int s = 0; s < 4; s++)
@@ -311,7 +314,7 @@ static int any_lane(const native_context *c, const vector_insn *insn, uint64_t l
   uint8_t steps[2] = {1, 1};
   const uint8_t *rows[2] = {alive_row(c), mask_row(c, insn->mask, short_rows[1], &steps[1])};
   if (insn->s[0] != VECTOR_ALL) rows[0] = row_of(c, insn->s[0], short_rows[0], &steps[0]);
-  if (insn->mask == VECTOR_ALL && !steps[0]) return rows[0][0]; /* all lanes that exist have one value */
+  if (insn->mask == VECTOR_ALL && !steps[0]) return rows[0][0]; /* every lane has the value that the first one has */
   if (rows[1] == NULL && rows[0] != NULL && steps[0]) return memchr(rows[0], 1, lanes) != NULL;
   for (uint64_t i = 0; i < lanes; i++) {
     int first = rows[0] == NULL || rows[0][steps[0] ? i : 0], second = rows[1] == NULL || rows[1][steps[1] ? i : 0];
@@ -337,7 +340,7 @@ static void set_block_coordinates(native_context *c) {
   c->block_class = w->block_index % ATLAS_CLASS_COUNT;
 }
 
-/* Fields that are the same in all runs of a tile. */
+/* Sets fields that are the same in all runs of a tile. */
 static void begin_tile(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   const cpu_launch *run = w->run;
@@ -357,9 +360,9 @@ static int run_step(native_context *c, uint32_t number) {
   return 0;
 }
 
-/* Runs all steps of a block in one call. 0 where the lanes need different code: some are below the first for which [x +
- * lane] is in bounds; or the tile is several runs of lanes, and vectors cross their ends, or a lane's number gives its
- * location. */
+/* Runs all steps of a block in one call. 0: the lanes need different code, because some are below the first for which
+ * [x + lane] is in bounds; or because the tile is several runs of lanes, and vectors cross their ends or a lane's
+ * number gives its location. */
 static int run_block_code(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   const hg_native *native = c->native;
@@ -370,7 +373,7 @@ static int run_block_code(native_context *c, uint64_t lanes) {
   begin_run(c, 0, 0, w->first);
   uint64_t end = w->first + lanes, fast_end = c->fast_end < w->first ? w->first : c->fast_end < end ? c->fast_end : end;
   int is_in_run = is_one_run || w->run->block[0] % ((uint32_t)native->target->lanes * native->copies) == 0;
-  if (!is_in_run && native->has_loops) fast_end = w->first; /* one vector at a time has quicker loops */
+  if (!is_in_run && native->has_loops) fast_end = w->first; /* the code for one vector at a time has quicker loops */
   int is_shaped = memcmp(w->run->block, native_block(native->program), sizeof w->run->block) == 0;
   if (native->full_lanes == lanes && is_shaped && fast_end == end) entry.data = native->code + native->full_entry;
   entry.code(c, w->first, end, fast_end);
@@ -381,7 +384,7 @@ static void clear_shared(const cpu_worker *w, size_t blocks) {
   if (w->run->shared_bytes > 0) memset(w->shared, 0, blocks * w->run->shared_bytes);
 }
 
-/* Of a block's lanes: row by row where they have few of the slots. */
+/* Clears the local arrays of a block's lanes, row by row if the lanes are fewer than the slots. */
 static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t lanes) {
   if (native->local_bytes == 0 || !native->vector->sees_local_zeros || native->steps.count == 1) return;
   if (2 * lanes >= native->local_lanes) {
@@ -396,9 +399,9 @@ static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t l
   }
 }
 
-/* Straight-line code for a block that has all its lanes, or several of them, and `count` times that; how often: less
- * where it has left a block to other code. What makes a block leave it, as a row's end that is filled with -inf, is
- * often in the next ones. */
+/* Runs straight-line code for a block that has all its lanes, or for a stack of them, `count` times. Returns how many
+ * times it ran: fewer if it bailed out of a block. What makes a block bail out, such as the -inf at a row's end, is
+ * often in the next blocks too. */
 static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t lanes, uint64_t count) {
   cpu_worker *w = c->worker;
   const hg_native *native = c->native;
@@ -419,7 +422,7 @@ static uint64_t run_whole(native_context *c, const hg_native *whole, uint64_t la
   return count - c->blocks_left;
 }
 
-/* A block that has all its lanes, with [x + lane] in bounds for all of them. */
+/* Runs a block that has all its lanes, with [x + lane] in bounds for all of them. */
 static int run_straight(native_context *c, uint64_t lanes) {
   const cpu_worker *w = c->worker;
   if (lanes != c->straight_lanes || c->fast_first > w->first || c->fast_end < w->first + lanes) return 0;
@@ -430,7 +433,7 @@ static int run_straight(native_context *c, uint64_t lanes) {
   return run_whole(c, c->native->straight, lanes, 1) > 0;
 }
 
-/* The same for blocks from the current one on along x. */
+/* The same for `count` blocks along x from the current one on. */
 static uint64_t run_many(cpu_worker *w, uint64_t lanes, uint64_t count) {
   native_context *c = (native_context *)(void *)w->scratch;
   if (lanes != c->straight_lanes || c->checked_blocks > 0) return 0;
@@ -438,7 +441,8 @@ static uint64_t run_many(cpu_worker *w, uint64_t lanes, uint64_t count) {
   return run_whole(c, c->native->straight, lanes, count);
 }
 
-/* The blocks from the current one on along x and y: see cpu_body. Nothing in them sees numbers of lanes. */
+/* Runs the blocks of stacks along x and y from the current one on: see cpu_body. Nothing in them reads the numbers of
+ * lanes. */
 static int run_stack(cpu_worker *w, uint64_t lanes) {
   native_context *c = (native_context *)(void *)w->scratch;
   if (lanes != c->straight_lanes) return 0;
@@ -471,8 +475,8 @@ static void run_tile(cpu_worker *w, uint64_t lanes) {
   }
 }
 
-/* Streaming stores, which x86's code alone has, are ordered with others only by a fence: one for many blocks, which are
- * short, rather than one in the code of each. */
+/* Streaming stores, which only x86 code has, need a fence to be ordered with others. One fence serves many blocks,
+ * which are short, instead of one in the code of each. */
 static void end_part(cpu_worker *w) {
   const native_context *c = (const native_context *)(const void *)w->scratch;
 #if defined(__x86_64__)

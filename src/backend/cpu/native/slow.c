@@ -1,6 +1,6 @@
-/* slow.c - what makes a version's code slower than the length of its program lets one expect, as a sentence with lines
- * of the program: calls of C, accesses whose lanes' elements are not side by side, and loops without a version
- * for lanes that stay together. */
+/* slow.c - says what makes a version's code slower than the length of its program suggests, as a sentence with lines of
+ * the program: calls of C, accesses whose lanes' elements are not consecutive, and loops without a version for lanes
+ * that stay together. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/pipeline.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Instructions of the program: the first one in its text, and whether there are others. */
+/* Instructions of the program: the line of the first one, and whether there are others. */
 typedef struct places { uint32_t first, others; } places;
 
 typedef struct slow_search {
@@ -28,8 +28,7 @@ static void note(const slow_search *s, places *to, uint32_t i) {
   if (to->first == SSA_NONE || insn < to->first) to->first = insn;
 }
 
-/* An access to a buffer's elements by an index that a register has. Of shared memory, which is close, nothing is said.
- */
+/* An access to a buffer's elements by an index in a register. Shared memory is close, so nothing is said of it. */
 static int is_indexed(const vector_insn *insn) {
   uint32_t flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || !(flags & ATLAS_SPACE_GLOBAL)) return 0;
@@ -46,14 +45,14 @@ static void find_apart(slow_search *s) {
   }
 }
 
-/* 1: the target writes a loop a second time, for lanes that stay together. */
+/* 1: the target writes the loop a second time, for lanes that stay together. */
 static int has_quick(slow_search *s, uint32_t head) {
   native_loop loop;
   return s->b->target->has_quick_loops && hg_native_find_loop(s->b, head, s->strides, s->guesses, &loop);
 }
 
-/* Accesses to rows in innermost loops that are written once. Instructions of the whole block take longer than checks.
- */
+/* Finds innermost loops that access rows and are written once only. A loop with an instruction of the whole block is
+ * left out: that takes longer than the checks. */
 static void find_loops(slow_search *s) {
   const hg_vector *v = s->b->vector;
   uint32_t after = 0; /* the last jump back, or instruction of the whole block */

@@ -1,15 +1,17 @@
-/* split.c - live-range splitting: a vector program for machine code that is cut into regions.
+/* split.c - live-range splitting of a vector program that is cut into regions.
  *
- * Values that are live across regions are in rows, one element a lane. In a region that uses such a value more than
- * once it gets a register of that region: live-ins are loaded where the region begins, live-outs stored where it ends.
+ * Values that are live across regions are in register rows, one element a lane. In a region that uses such a value more
+ * than once, the value gets a register of that region: live-ins are loaded where the region begins, live-outs are
+ * stored where it ends.
  *
- * A block-uniform value is kept once, not in a row. Every group computes it from its value at the start of the region,
- * so the new value must not be visible before the last group is done: it is always a live-out, and becomes the value
- * only at the end of the region (see native_location). Such a register is written where all groups come, equally often,
- * and computed of its kind only; a group whose lanes have all ended needs nothing, and stores nothing.
+ * A block-uniform value is kept once instead of in a row. Every group computes its new value from the value at the
+ * start of the region, so the new value must not be visible before the last group is done: it is always a live-out, and
+ * replaces the old value at the end of the region (see native_location). Such a register is written only where all
+ * groups come, equally often, and is computed only from values of its kind. A group whose lanes have all ended needs
+ * nothing and stores nothing.
  *
- * blane + u, u block-uniform, is computed again in each region that reads it: it is an index, as a rule, and where its
- * addition stands an access needs one check for its group. */
+ * blane + u, with a block-uniform u, is computed again in each region that reads it: it usually is an index, and an
+ * access next to its addition needs one check for the whole group. */
 #include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
@@ -25,19 +27,19 @@ typedef struct split {
   hg_vector *from;
   hg_rewrite to;
   const native_step *step; /* the current step */
-  uint8_t *diverges;       /* per instruction: 1: not all groups come by, or not equally often */
+  uint8_t *diverges;       /* per instruction: 1: not all groups come there, or not equally often */
   uint32_t *loop_end;      /* per instruction: where a loop that begins there ends; 0: none */
-  uint32_t *loop;          /* the instructions that loops begin at, in order */
+  uint32_t *loop;          /* the first instructions of loops, in order */
   uint32_t loop_count;
   uint8_t *is_block_uniform; /* per register: block-uniform */
-  uint32_t *again;         /* per register: the instruction that regions which read it do again; VECTOR_NONE: none */
-  uint32_t *last;          /* per register: its last use, by such instructions, too */
-  uint8_t *use;            /* per register: what the current region does with it (IS_READ, ...) */
+  uint32_t *again;         /* per register: the instruction that regions repeat if they read it; VECTOR_NONE: none */
+  uint32_t *last;          /* per register: its last use, including the uses by such instructions */
+  uint8_t *use;            /* per register: how the current region uses it (IS_READ, ...) */
   uint32_t *local;         /* per register: its register in the current region; VECTOR_NONE: none */
-  uint32_t *touched;       /* registers with a use */
+  uint32_t *touched;       /* the registers whose `use` is not 0 */
   uint32_t touched_count;
-  uint32_t limit;          /* of the current region: see find_limit; VECTOR_NONE */
-  uint32_t within;         /* the mask of the lanes below it */
+  uint32_t limit;          /* of the current region: see find_limit; VECTOR_NONE: none */
+  uint32_t within;         /* the mask of the lanes below the limit */
   uint32_t head_end;       /* the end of the instructions that only compute that mask */
   uint32_t locals;         /* registers of regions */
 } split;
@@ -58,7 +60,7 @@ static int is_block_uniform_jump(const split *s, const vector_insn *insn) {
 
 static void mark_divergent(split *s, uint32_t first, uint32_t end) { memset(s->diverges + first, 1, end - first); }
 
-/* Marks what a divergent jump leads over, and the loops that are left by one. */
+/* Marks what a divergent jump skips, and the loops that such a jump leaves. */
 static void find_divergence(split *s) {
   uint32_t n = (uint32_t)s->from->insns.count;
   memset(s->diverges, 0, n);
@@ -73,7 +75,7 @@ static void find_divergence(split *s) {
   }
 }
 
-/* A load of one element, or an operation on values. */
+/* 1 for a load of one element, or an operation on values. */
 static int may_be_block_uniform(const vector_insn *insn) {
   if (insn->op == VECTOR_MOVE || insn->op == VECTOR_CANON || insn->op == VECTOR_LESSER || insn->op == VECTOR_GREATER)
     return 1;
@@ -91,7 +93,7 @@ static int keeps_block_uniform(const split *s, uint32_t i) {
   return 1;
 }
 
-/* Optimistic: all uniform registers at first; those that fail are removed, to a fixed point. */
+/* Optimistic: begins with all uniform registers and removes those that fail, to a fixed point. */
 static void find_block_uniform(split *s) {
   const hg_vector *v = s->from;
   if (v->insns.count > CPU_UNIFORM_INSNS) return;
@@ -100,7 +102,7 @@ static void find_block_uniform(split *s) {
     const vector_insn *insn = vector_insn_at(v, i);
     if (insn->op != VECTOR_STEP) continue;
     for (int k = 0; k < 2; k++)
-      if (insn->s[k] < v->regs.count) s->is_block_uniform[insn->s[k]] = 0; /* C code counts for each group */
+      if (insn->s[k] < v->regs.count) s->is_block_uniform[insn->s[k]] = 0; /* C code counts in it for each group */
   }
   for (int changed = 1; changed;) {
     changed = 0;
@@ -116,7 +118,7 @@ static void find_block_uniform(split *s) {
 
 /* ---- values that are computed again ------------------------------------------------------------------------------ */
 
-/* An instruction of the whole block reads a row. */
+/* An instruction of the whole block reads its sources from rows, so they must have one. */
 static void exclude_rows(split *s, const hg_array *steps) {
   for (size_t k = 0; k < steps->count; k++) {
     const native_step *step = (const native_step *)steps->data + k;
@@ -128,7 +130,7 @@ static void exclude_rows(split *s, const hg_array *steps) {
   }
 }
 
-/* Where blane + u is computed again, u lives until then. */
+/* If blane + u is computed again, u stays live until then. */
 static void keep_added(split *s) {
   for (uint32_t r = 0; r < s->from->regs.count; r++) {
     if (s->again[r] == VECTOR_NONE) continue;
@@ -137,7 +139,7 @@ static void keep_added(split *s) {
   }
 }
 
-/* Registers that blane + u is written to, once, like u itself. */
+/* Finds the registers that are written once, with a sum blane + u whose u is written once as well. */
 static void find_again(split *s, const hg_array *steps) {
   const hg_vector *v = s->from;
   uint32_t *writes = s->touched; /* not in use yet */
@@ -166,8 +168,8 @@ static void find_again(split *s, const hg_array *steps) {
 
 /* ---- what a region does with what lives beyond it ---------------------------------------------------------------- */
 
-/* Notes a use of a register that is live across regions. It is a live-in unless its first use in the region writes it
- * for all lanes of all groups. */
+/* Notes a use of a register that is live across regions. The register is a live-in unless the first use in the region
+ * writes it for all lanes of all groups. */
 static void note_use(split *s, uint32_t r, uint8_t use) {
   if (!varies(s->from, r)) return;
   const vector_reg *reg = vector_reg_at(s->from, r);
@@ -193,7 +195,7 @@ static void find_uses(split *s) {
     if (insn->mask != VECTOR_ALL && (insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE)) written |= IS_PARTLY;
     for (int k = 0; k < 4; k++) {
       note_use(s, insn->s[k], read);
-      if (insn->op == VECTOR_STEP) note_use(s, insn->s[k], IS_WRITTEN); /* its counters */
+      if (insn->op == VECTOR_STEP) note_use(s, insn->s[k], IS_WRITTEN); /* a STEP writes its counters, too */
     }
     note_use(s, insn->mask, read);
     note_use(s, insn->d, written);
@@ -212,7 +214,7 @@ static int is_local(const split *s, uint32_t r) {
   return reg->first >= s->step->first && s->last[r] < s->step->end;
 }
 
-/* 1 if nothing has an effect from here to the end of the region, in any lane. */
+/* 1 if nothing from here to the end of the region has an effect in any lane. */
 static int does_nothing_until_end(const split *s, uint32_t i) {
   for (; i < s->step->end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
@@ -223,7 +225,8 @@ static int does_nothing_until_end(const split *s, uint32_t i) {
   return 1;
 }
 
-/* The limit of a comparison `blane < limit`, as a register of the new program; VECTOR_NONE: it is none. */
+/* The limit of a comparison `blane < limit`, as a register of the new program; VECTOR_NONE: it is no such
+ * comparison. */
 static uint32_t limit_of(split *s, const vector_insn *insn) {
   if (insn->type2 != ATLAS_u32 || (insn->op != ATLAS_OP_set_lt && insn->op != ATLAS_OP_set_eq)) return VECTOR_NONE;
   const vector_reg *than = vector_reg_at(s->from, insn->s[1]);
@@ -237,15 +240,15 @@ static uint32_t limit_of(split *s, const vector_insn *insn) {
   return hg_rewrite_register(&s->to, &one);
 }
 
-/* In a region with a limit these are not needed: the computation of the mask, and jumps over the rest, which only other
- * lanes take. */
+/* A region with a limit needs neither the computation of its mask nor jumps over the rest, which only other lanes
+ * take. */
 static int is_dropped(const split *s, uint32_t i) {
   const vector_insn *insn = vector_insn_at(s->from, i);
   if (i < s->head_end) return insn->op != VECTOR_LABEL;
   return vector_is_jump(insn->op) && insn->target > i && does_nothing_until_end(s, i);
 }
 
-/* 1 if nothing outside the head of the region reads what it computes, but for the mask, which is all lanes now. */
+/* 1 if only the mask, which is all lanes now, is read outside the region's head. */
 static int is_head_forgotten(const split *s) {
   for (uint32_t i = s->step->first; i < s->step->end; i++) {
     const vector_insn *insn = vector_insn_at(s->from, i);
@@ -262,7 +265,7 @@ static int is_head_forgotten(const split *s) {
   return 1;
 }
 
-/* A region that begins with `m = all and blane < limit; jump.none m -> its end` runs in the lanes of `m` only: `m`
+/* A region that begins with `m = all and blane < limit; jump.none m -> its end` is run on the lanes of `m` only: `m`
  * becomes VECTOR_ALL, and its computation is removed. */
 static void find_limit(split *s) {
   uint32_t test = VECTOR_NONE, comparison = VECTOR_NONE;
@@ -344,7 +347,7 @@ static void append_region(split *s) {
   s->touched_count = 0;
   find_limit(s);
   find_uses(s);
-  hg_rewrite_append(&s->to, &label); /* the target of jumps of the block */
+  hg_rewrite_append(&s->to, &label); /* jumps of the block lead here */
   if (s->limit != VECTOR_NONE) {
     vector_insn limit = label;
     limit.op = NATIVE_ACTIVE_LANES;
@@ -368,8 +371,8 @@ static void append_region(split *s) {
   }
 }
 
-/* Jumps of the region to its instructions, which have their places now: others to its first one lead to the region's
- * beginning. */
+/* Sets the targets of the region's jumps to its own instructions, whose positions are known now. Jumps to the first
+ * instruction lead to the region's beginning. */
 static void resolve_jumps(split *s, uint32_t begin) {
   uint32_t first = s->step->first, end = s->step->end;
   for (uint32_t i = begin; i < hg_rewrite_count(&s->to); i++) {
@@ -415,7 +418,7 @@ static void find_loops(split *s) {
 hg_status hg_native_pass_split(native_build *b, hg_vector *v, uint32_t *fired) {
   uint64_t n = v->insns.count, regs = v->regs.count, words = 3 * n + 5 * regs;
   split s = {.from = v};
-  if (!v->has_block_ops) return HG_UNSUPPORTED; /* one region */
+  if (!v->has_block_ops) return HG_UNSUPPORTED; /* the program is one region */
   HG_TRY(hg_native_find_steps(b));
   s.loop_end = hg_allocate(&v->allocator, words, sizeof *s.loop_end);
   if (s.loop_end == NULL) return hg_fail_memory("machine code", words * sizeof *s.loop_end);

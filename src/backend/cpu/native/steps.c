@@ -1,5 +1,5 @@
-/* steps.c - the steps of a kernel: where its program is cut into regions, instructions of the whole block, and jumps
- * that the block takes together. */
+/* steps.c - the steps of a kernel: cuts its program into regions, instructions of the whole block, and jumps that the
+ * block takes together. */
 #include "backend/cpu/native/native_plan.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Cuts around an instruction that is a step of its own. */
+/* Cuts around an instruction, which becomes a step of its own. */
 static void cut_out(native_plan *p, uint32_t i) {
   p->cut[i] = 1;
   if (i + 1 < p->insn_count) p->cut[i + 1] = 1;
@@ -21,9 +21,9 @@ static void number_steps(native_plan *p) {
   }
 }
 
-/* A jump from one step to another is the block's: a step of its own, and its label begins a step. That may cut other
- * loops in two, hence the fixed point. A group whose lanes have all ended leaves its region; the block ends with the
- * last region. */
+/* A jump from one step to another is taken by the whole block: it becomes a step, and its label begins one. That may
+ * cut other loops in two, hence the fixed point. A group whose lanes have all ended leaves its region; the block ends
+ * with the last region. */
 static int cut_jumps(native_plan *p) {
   int changed = 0;
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -51,7 +51,7 @@ void hg_native_find_polls(const hg_vector *v, uint8_t *polls) {
 }
 
 void hg_native_find_repeated(const hg_vector *v, uint8_t *repeated) {
-  uint32_t head = UINT32_MAX; /* where the first of the loops begins that end at i or behind it */
+  uint32_t head = UINT32_MAX; /* where the first loop begins that ends at i or behind it */
   for (uint32_t i = (uint32_t)v->insns.count; i-- > 0;) {
     const vector_insn *insn = vector_insn_at(v, i);
     if (vector_is_jump(insn->op) && insn->target < head && insn->target <= i) head = insn->target;
@@ -68,7 +68,7 @@ int hg_native_needs_no_code(const hg_vector *v, uint32_t i) {
          insn[1].op == VECTOR_JUMP_NONE && insn[1].flags & VECTOR_LAST;
 }
 
-/* 1 if an instruction's only effect is block-uniform values: any group can do it for all. */
+/* 1 if an instruction only has block-uniform results, so that any group can run it for all. */
 static int is_of_block(const hg_vector *v, uint32_t i) {
   const vector_insn *insn = vector_insn_at(v, i);
   if (hg_native_needs_no_code(v, i)) return 1;

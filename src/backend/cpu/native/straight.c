@@ -1,16 +1,17 @@
-/* straight.c - a program of blocks with barriers as straight-line code for a whole block, all of whose lanes exist.
+/* straight.c - turns a program of blocks with barriers into straight-line code for a whole block, all of whose lanes
+ * exist.
  *
- * Between two barriers the slices of the block (vectors of lanes) are walked one after the other; a barrier then needs
- * no code, and what lives across it stays in registers. A register of the new program has the lanes of one slice, and
- * each instruction names its slice. What follows from the lane's number and constants is folded lane by lane: so loops
- * whose trip count is known are unrolled, and it is known which slices a branch leaves out, and which elements of
- * shared memory are accessed. What lanes store there and others load after the barrier becomes a register or a
+ * Between two barriers the code of the block's slices (vectors of lanes) stands one after the other. A barrier then
+ * needs no code, and what is live across it stays in registers. A register of the new program has the lanes of one
+ * slice, and each instruction names its slice. Whatever follows from the lane's number and constants is folded lane by
+ * lane: loops with a known trip count are unrolled, and it is known which slices a branch skips and which elements of
+ * shared memory are accessed. What lanes store there and others load behind the barrier becomes a register or a
  * permutation of one (straight_memory.c). A loop that all lanes leave together at an unknown time stays a loop
  * (straight_loop.c).
  *
- * The program stays as it is where lanes diverge on an unknown condition and masks alone cannot do it, where they may
- * run out of steps one by one, or where the code would be too long. Lanes whose accesses race have no single answer, so
- * the order of slices is free. */
+ * The program stays as it is if lanes diverge on an unknown condition that masks alone cannot handle, if they may run
+ * out of steps one by one, or if the code would be too long. Lanes whose accesses race have no single answer, so the
+ * order of slices is free. */
 #include "backend/cpu/native/straight.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -23,7 +24,7 @@
 
 /* ---- the way of a slice ------------------------------------------------------------------------------------------ */
 
-/* Marks the innermost loop around an unknown jump that is not marked yet: it is not to be unrolled. */
+/* Marks the innermost loop around a jump on an unknown condition that is not marked yet: it is not unrolled. */
 static void keep_loop(straight *w, uint32_t i) {
   uint32_t found = VECTOR_NONE;
   for (uint32_t h = 0; h <= i; h++)
@@ -34,8 +35,8 @@ static void keep_loop(straight *w, uint32_t i) {
 
 /* ---- rare cases -------------------------------------------------------------------------------------------------- */
 
-/* 1 if a jump leads around a side that computes nothing, to one that does, or the other way round: that is behind a
- * JUMP_ANY, as what a block does with a row that there may be. */
+/* 1 if one side of a jump computes nothing and the other does: the side that does is behind a JUMP_ANY, for example
+ * what a block does only if its row exists. */
 static int is_around_little(const straight *w, uint32_t i) {
   enum { MOST_MOVES = 2 };
   const vector_insn *jump = vector_insn_at(w->from, i);
@@ -55,7 +56,7 @@ static int has_effects(const straight *w, uint32_t first, uint32_t end) {
   return 0;
 }
 
-/* The block is left where a predicate holds, or where it does not, in any lane of the slice. */
+/* Bails out of the block if a predicate holds, or does not hold, in any lane of the slice. */
 static void append_rare(straight *w, uint32_t predicate, int holds, uint32_t slice) {
   vector_insn rare = vector_insn_of(NATIVE_BAIL_IF, VECTOR_ALL), not = vector_insn_of(VECTOR_ANDNOT, VECTOR_ALL);
   rare.slice = not.slice = slice;
@@ -71,9 +72,9 @@ static void append_rare(straight *w, uint32_t predicate, int holds, uint32_t sli
   w->has_rare = 1;
 }
 
-/* Where a slice goes on after a jump to a function's rare cases, or around them, which are longer than its usual one;
- * NOT_TOGETHER: it is no such jump. They stay with the program as it is: where a lane goes there, the block is left,
- * which has stored nothing yet, or may do so again. */
+/* Where a slice continues after a jump to a function's rare side, or around it; NOT_TOGETHER: it is no such jump. The
+ * rare side, which is longer than the usual one, stays in the program for any launch: if a lane takes it, the block
+ * bails out, because it has stored nothing yet or may start again. */
 static uint32_t leave_where_rare(straight *w, uint32_t i, uint32_t slice, int is_alike) {
   const uint64_t none[STRAIGHT_MOST_LANES] = {0};
   const vector_insn *insn = vector_insn_at(w->from, i);
@@ -90,7 +91,7 @@ static uint32_t leave_where_rare(straight *w, uint32_t i, uint32_t slice, int is
 
 /* ---- jumps ------------------------------------------------------------------------------------------------------- */
 
-/* Where a slice goes on after a jump; NOT_TOGETHER: the block decides, for all slices. */
+/* Where a slice continues after a jump; NOT_TOGETHER: the block decides, for all slices. */
 static uint32_t follow_jump(straight *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
   if (insn->op == VECTOR_JUMP) return insn->target;
@@ -116,7 +117,7 @@ static uint32_t follow_jump(straight *w, uint32_t i, uint32_t slice) {
   return any == (insn->op == VECTOR_JUMP_ANY) ? insn->target : i + 1;
 }
 
-/* Block-uniform instructions are done once, by slice 0 if it reaches them. 1 if that has happened in this round. */
+/* Block-uniform instructions run once, in slice 0 if it reaches them. 1 if that has happened in this round. */
 static int is_done_once(straight *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
   const straight_once *once = w->once.data;
@@ -139,14 +140,14 @@ static void note_once(straight *w, uint32_t i, uint32_t slice) {
   if (hg_array_append(&w->to->allocator, &w->once, &once, 1) == NULL) w->no_memory = 1;
 }
 
-/* All slices must take the same back edges, or the program stays as it is: so a round is identified by its number. */
+/* All slices must take the same back edges, or the program stays as it is. So a round is identified by its number. */
 static void count_round(straight *w, uint32_t i, uint32_t slice) {
   if (slice == 0 && !hg_array_push(&w->to->allocator, &w->rounds, i)) w->no_memory = 1;
   if (w->round >= w->rounds.count || ((const uint32_t *)w->rounds.data)[w->round] != i) w->has_failed = 1;
   w->round++;
 }
 
-/* Copy propagation: 1 if the result is a source in all lanes. */
+/* Copy propagation: 1 if the result equals a source in all lanes. */
 static int propagate_copy(straight *w, const vector_insn *insn, uint32_t slice) {
   int is_and = insn->op == VECTOR_AND && hg_straight_mask(w, insn->s[0], slice) == STRAIGHT_ALL;
   if ((insn->op != VECTOR_MOVE && !is_and) || hg_straight_mask(w, insn->mask, slice) != STRAIGHT_ALL) return 0;
@@ -157,8 +158,8 @@ static int propagate_copy(straight *w, const vector_insn *insn, uint32_t slice) 
 }
 
 /* All lanes must take the same steps, or the program stays as it is: then they run out of them together. Steps are
- * counted where the slices meet, if it does not matter that the block does until there what its lanes would not have
- * done after the first. */
+ * counted where the slices meet, if it does no harm that the block runs up to there after its first lane has run
+ * out. */
 static void note_step(straight *w, uint32_t i, uint32_t slice) {
   const vector_insn *insn = vector_insn_at(w->from, i);
   if (hg_straight_mask(w, insn->mask, slice) == STRAIGHT_UNKNOWN) w->has_failed = 1;
@@ -170,7 +171,8 @@ static void note_step(straight *w, uint32_t i, uint32_t slice) {
   if (slice == 0 && !hg_array_push(&w->to->allocator, &w->counted, insn->insn)) w->no_memory = 1;
 }
 
-/* A lane's coordinate in a grid of several dimensions: the block's first, and the lane's in the block. */
+/* Writes a lane's coordinate in a grid of several dimensions as the sum of the block's first and the lane's in the
+ * block. */
 static int write_coordinate(straight *w, const vector_insn *insn, uint32_t slice) {
   const uint32_t *block = w->shape, d = (uint32_t)(insn->bits - ATLAS_COORD_GLOBAL_X);
   if (insn->op != ATLAS_OP_sreg || insn->bits < ATLAS_COORD_GLOBAL_X || block[1] * block[2] == 1) return 0;
@@ -214,8 +216,8 @@ static void write_insn(straight *w, uint32_t i, uint32_t slice) {
   note_once(w, i, slice);
 }
 
-/* Walks to where the slices meet: a barrier, a reduction, or where a loop of the new program begins, ends or may be
- * left. */
+/* Walks to where the slices meet: a barrier, a reduction, or a point where a loop of the new program begins, ends or
+ * may be left. */
 static uint32_t walk_slice(straight *w, uint32_t i, uint32_t slice) {
   uint32_t n = (uint32_t)w->from->insns.count, next;
   w->round = w->once_seen = w->steps[slice > 0] = w->has_stepped = 0;
@@ -286,7 +288,7 @@ static void start_walk(straight *w) {
   hg_straight_begin_memory(w);
 }
 
-/* Reserves memory for all slices by what one has taken. */
+/* Reserves memory for all slices, given what one has taken. */
 static void reserve_memory(straight *w, uint64_t slices) {
   uint64_t insns = slices * w->to->insns.count, most = CPU_STRAIGHT_INSNS + 1;
   if (!hg_array_reserve(&w->to->allocator, &w->to->insns, insns < most ? insns : most) ||
@@ -294,8 +296,8 @@ static void reserve_memory(straight *w, uint64_t slices) {
     w->no_memory = 1;
 }
 
-/* Restarts whenever a loop that was to be unrolled turns out to stay a loop. The first slice alone finds that out: the
- * others take the same way. */
+/* Starts again whenever a loop that was to be unrolled turns out to stay a loop. The first slice alone finds that out,
+ * since the others take the same way. */
 static void walk_until_stable(straight *w) {
   uint32_t slices = w->slices;
   int is_done = 0;
@@ -349,7 +351,8 @@ static hg_status move_program_out(straight *w, hg_vector *v) {
 static hg_status write_whole(straight *w, hg_vector *v) {
   uint64_t n = v->insns.count, values = v->regs.count * w->slices;
   const hg_allocator *allocator = &v->allocator;
-  w->value = hg_allocate_unset(allocator, values + n, sizeof *w->value); /* most slices are seldom come to */
+  w->value = hg_allocate_unset(allocator, values + n, sizeof *w->value); /* unset, since most slices are seldom
+                                                                            reached */
   if (w->value == NULL) return hg_fail_memory("machine code", values * sizeof *w->value);
   w->loop_end = (uint32_t *)(w->value + values);
   memset(w->loop_end, 0, n * sizeof *w->value);

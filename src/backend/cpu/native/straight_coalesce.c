@@ -1,6 +1,6 @@
-/* straight_coalesce.c - fewer moves at the latch of a loop in a block's straight-line code (straight_loop.c): where the
- * value of the next round is computed when the loop-carried register has been read for the last time in this one, it is
- * computed there. */
+/* straight_coalesce.c - coalesces moves at the latch of a loop in straight-line code (straight_loop.c): if the next
+ * round's value is computed after the last read of the loop-carried register in this round, it is computed into that
+ * register. */
 #include "backend/cpu/native/straight.h"
 
 #include "base/error.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 
 typedef struct register_use {
-  uint32_t writers;       /* instructions of the program */
-  uint32_t written;       /* the last one */
-  uint32_t read;          /* the last one in the loop that reads it; 0: none */
+  uint32_t writers;       /* the number of instructions that write it */
+  uint32_t written;       /* the last one that does */
+  uint32_t read;          /* the last one in the loop that reads it; 0: none does */
   uint8_t is_read_after;  /* 1: after the loop */
 } register_use;
 
@@ -19,8 +19,8 @@ typedef struct coalescer {
   hg_vector *v;
   register_use *use;      /* per register */
   uint32_t *instead;      /* per register: its new name */
-  uint32_t label, back, exit; /* the loop: its label, the jump back, the one that leaves it */
-  uint32_t moves;         /* that are not needed */
+  uint32_t label, back, exit; /* the loop: its label, its back edge, the jump that leaves it */
+  uint32_t moves;         /* moves that were removed */
 } coalescer;
 
 /* 1 if the label begins a loop with one exit and no other loop in it. */
@@ -57,8 +57,8 @@ static void find_uses(coalescer *c) {
   }
 }
 
-/* 1 if a move at the latch, carried = next, can be done without. Who leaves the loop before `next` is written sees the
- * old value, who leaves after that the new one. */
+/* 1 if a move carried = next at the latch can be removed. The code behind an exit before the definition of `next` sees
+ * the old value, behind a later one the new value. */
 static int can_coalesce(const coalescer *c, uint32_t i) {
   const vector_insn *move = vector_insn_at(c->v, i);
   if (move->op != VECTOR_MOVE || move->mask != VECTOR_ALL || move->s[0] >= VECTOR_ALL) return 0;
@@ -67,7 +67,8 @@ static int can_coalesce(const coalescer *c, uint32_t i) {
   if (carried->bits != STRAIGHT_LOOP_CARRIED || next->kind != VECTOR_VARIES || next->bits == STRAIGHT_LOOP_CARRIED)
     return 0;
   if (carried->type != next->type || carried->uniform != next->uniform) return 0;
-  if (old->writers != 2 || old->written != i || new->writers != 1) return 0; /* before the loop, and here */
+  if (old->writers != 2 || old->written != i || new->writers != 1) return 0; /* it is written before the loop, and
+                                                                                here */
   if (new->written <= c->label || new->written >= i || old->read > new->written) return 0;
   return c->exit > new->written ? !old->is_read_after : !new->is_read_after;
 }

@@ -1,22 +1,22 @@
-/* straight_collect.c - reductions, scans and votes of a block expanded (straight.c), in the order of the ISA: by
- * halves, or with strides that double, between slices and between the lanes of one.
+/* straight_collect.c - expands reductions, scans and votes of a block (straight.c) in the order of the ISA: by halves,
+ * or with strides that double, first between slices and between the lanes of one.
  *
- * Narrow integers are combined as those of 32 bits, of which the low bits are theirs; f16 and bf16 as f32, rounded
- * after each step. Combining commutes but for the bits of a NaN, which are made canonical in the end. */
+ * Narrow integers are combined as 32-bit ones, whose low bits are theirs; f16 and bf16 as f32, rounded after each step.
+ * Combining commutes except for the bits of a NaN, which are made canonical at the end. */
 #include "backend/cpu/native/straight.h"
 #include "vector/lower.h"
 
 typedef struct collective {
   straight *w;
-  uint16_t op;     /* that combines two lanes */
+  uint16_t op;     /* the instruction that combines two lanes */
   uint8_t type;    /* of the lanes, */
-  uint8_t as;      /* and of what they are combined as */
-  uint32_t *part;  /* a register of each slice */
+  uint8_t as;      /* and the type that it combines them in */
+  uint32_t *part;  /* a register for each slice */
 } collective;
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
-/* d = op of two registers, or of one: the new one. */
+/* Appends d = op of two registers, or of one, and returns d. */
 static uint32_t append(straight *w, uint16_t op, uint8_t type, uint32_t a, uint32_t b) {
   vector_insn insn = vector_insn_of(op, VECTOR_ALL);
   insn.type = type;
@@ -35,14 +35,14 @@ static uint32_t append_conversion(straight *w, uint8_t to, uint8_t type, uint32_
   return d;
 }
 
-/* d = `yes` in the lanes of a predicate, else `no`. */
+/* Appends d = `yes` in the lanes of a predicate, else `no`. */
 static uint32_t append_choice(straight *w, uint8_t type, uint32_t predicate, uint32_t yes, uint32_t no) {
   uint32_t d = append(w, ATLAS_OP_sel, type, predicate, yes);
   if (!w->no_memory) last_insn(w)->s[2] = no;
   return d;
 }
 
-/* A predicate: the lanes of a slice from `first` on. */
+/* A predicate that is true in a slice's lanes from `first` on. */
 static uint32_t lanes_from(straight *w, uint32_t first) {
   uint64_t bits[STRAIGHT_MOST_LANES];
   for (uint32_t i = 0; i < w->lanes; i++) bits[i] = i >= first;
@@ -52,7 +52,7 @@ static uint32_t lanes_from(straight *w, uint32_t first) {
   return d;
 }
 
-/* Lane i of the result is lane i - distance, where there is one, else it is one of the last lanes of `before`. */
+/* Lane i of the result is lane i - distance; if there is none, one of the last lanes of `before`. */
 static uint32_t append_shift(straight *w, uint8_t type, uint32_t from, uint32_t before, uint32_t distance) {
   uint32_t d = append(w, NATIVE_SHIFT, type, from, before);
   if (!w->no_memory) last_insn(w)->bits = distance;
@@ -70,7 +70,7 @@ static uint8_t combined_as(uint8_t type) {
   return atlas_kind((atlas_type)type) == ATLAS_KIND_SINT ? ATLAS_i32 : ATLAS_u32;
 }
 
-/* Extremes are one of two numbers, which are rounded already. */
+/* The greater or lesser of two numbers is rounded already. */
 static uint32_t combine(const collective *c, uint32_t a, uint32_t b) {
   uint32_t d = append(c->w, c->op, c->as, a, b);
   if (!is_half(c->type) || c->op == ATLAS_OP_min || c->op == ATLAS_OP_max) return d;
@@ -79,7 +79,7 @@ static uint32_t combine(const collective *c, uint32_t a, uint32_t b) {
   return d;
 }
 
-/* A lane's number has another value in each slice. */
+/* The lane's number differs between slices, so each slice gets a copy of it. */
 static uint32_t source_of(straight *w, uint32_t r, uint32_t slice) {
   uint32_t reg = hg_straight_register(w, r, slice);
   if (reg >= VECTOR_ALL || vector_reg_at(w->to, reg)->kind != VECTOR_SPECIAL) return reg;
@@ -95,7 +95,7 @@ static void begin_parts(const collective *c, uint32_t r) {
   }
 }
 
-/* What has been combined, as the lanes' type has it. */
+/* Converts what has been combined to the type of the lanes. */
 static uint32_t finished(const collective *c, uint32_t part) {
   int is_extreme = c->op == ATLAS_OP_min || c->op == ATLAS_OP_max;
   if (is_narrow(c->type) && is_extreme) return append(c->w, VECTOR_MOVE, c->type, part, VECTOR_NONE);
@@ -105,7 +105,7 @@ static uint32_t finished(const collective *c, uint32_t part) {
 
 /* ---- reductions, votes ------------------------------------------------------------------------------------------- */
 
-/* In all lanes: after the step with distance h the lanes repeat themselves after h of them. */
+/* Reduces, with the result in all lanes: after the step with distance h, the lanes repeat every h. */
 static uint32_t reduce_parts(const collective *c) {
   uint32_t half = 1, slices = c->w->slices, *part = c->part;
   while (half < slices) half *= 2;
@@ -123,12 +123,12 @@ static void set_all(straight *w, const vector_insn *insn, uint32_t result) {
 static void reduce(const collective *c, const vector_insn *insn) {
   begin_parts(c, insn->s[0]);
   uint32_t part = reduce_parts(c), result = finished(c, part);
-  if (!c->w->no_memory) /* `tidy` may leave the part for the result */
+  if (!c->w->no_memory) /* dead_code may replace the result by `part`, so both are uniform */
     vector_reg_at(c->w->to, part)->uniform = vector_reg_at(c->w->to, result)->uniform = 1;
   set_all(c->w, insn, result);
 }
 
-/* A vote is one of numbers: the greatest, or the least. */
+/* A vote is the greatest, or the least, of numbers. */
 static void vote(const collective *c, const vector_insn *insn) {
   straight *w = c->w;
   uint32_t one = hg_straight_constant(w, ATLAS_u32, 1), none = hg_straight_constant(w, ATLAS_u32, 0);
@@ -141,7 +141,8 @@ static void vote(const collective *c, const vector_insn *insn) {
 
 /* ---- scans ------------------------------------------------------------------------------------------------------- */
 
-/* A step within slices; upwards, so that what stands before a slice is still old. */
+/* One step of a scan within slices, from the last slice to the first so that the slice before still has its old
+ * value. */
 static void scan_lanes(const collective *c, uint32_t stride) {
   straight *w = c->w;
   for (uint32_t i = w->slices; i-- > 0;) {
@@ -155,7 +156,7 @@ static void scan_slices(const collective *c, uint32_t stride) {
   for (uint32_t i = c->w->slices; i-- > stride;) c->part[i] = combine(c, c->part[i - stride], c->part[i]);
 }
 
-/* Of integers the sum without the lane's own; else that of the lane before. */
+/* Makes a scan exclusive: of integers by subtracting the lane's own value, else by taking the lane before. */
 static void exclude_last(const collective *c, uint32_t r) {
   straight *w = c->w;
   if (atlas_is_integer((atlas_type)c->type)) {
@@ -168,7 +169,7 @@ static void exclude_last(const collective *c, uint32_t r) {
   c->part[0] = append_choice(w, c->type, lanes_from(w, 1), c->part[0], hg_straight_constant(w, c->type, 0));
 }
 
-/* Lane 0 is combined with nothing: its bits stay, also those of a NaN. */
+/* Lane 0 is combined with nothing, so its bits stay, even those of a NaN. */
 static void scan(const collective *c, const vector_insn *insn) {
   straight *w = c->w;
   int is_incl = insn->op == ATLAS_OP_scan_incl, is_integer = atlas_is_integer((atlas_type)c->type);

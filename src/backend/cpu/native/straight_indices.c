@@ -1,12 +1,12 @@
-/* straight_indices.c - the indices of a loop in a block's straight-line code (straight.c), after all else has been done
- * to it.
+/* straight_indices.c - strength reduction of the indices in a loop of straight-line code (straight.c), after all other
+ * passes.
  *
- * In a product of matrices by tiles each vector of lanes loads from a row of its own: dozens of indices that all grow
- * by the same number in each round. An index of consecutive elements that grows so becomes a sum, what it is when the
- * loop begins plus a number that is the same for all of them, which one addition a round keeps up to date. No code
- * computes the sum (STRAIGHT_INDEX_SUM): an access adds both numbers of its first lane up. And one comparison a round
- * is enough for all loads of a buffer by such sums (NATIVE_GUARD_LOOP): if the greatest of the first numbers plus what
- * is added is in bounds, which it is not where it exceeds 32 bits, they all are. */
+ * In a product of matrices by tiles, each slice loads from a row of its own: dozens of indices grow by the same number
+ * in each round. Such an index of consecutive elements becomes a sum: its value when the loop begins, plus a number
+ * that all of them share, which one addition a round updates. No code computes the sum (STRAIGHT_INDEX_SUM), since an
+ * access adds the two numbers of its first lane itself. One comparison a round then serves all loads of a buffer by
+ * such sums (NATIVE_GUARD_LOOP): if the greatest initial value plus the shared number is in bounds, which it is not if
+ * it exceeds 32 bits, all loads are. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/native/straight.h"
@@ -19,20 +19,20 @@
 
 enum { MOST_SPANS = 4 };
 
-typedef struct index_use { /* of a register in the loop that is looked at */
+typedef struct index_use { /* how a register is used in the loop */
   uint32_t writers;        /* instructions of the program */
-  uint32_t update;         /* the instruction of the loop that adds the step; 0: none */
+  uint32_t update;         /* the instruction of the loop that adds the step to it; 0: none */
   uint32_t step;           /* a register */
-  uint32_t load;           /* the last load by it; 0: none */
-  uint32_t is_other;       /* 1: something else reads or writes it */
+  uint32_t load;           /* the last load with it as its index; 0: none */
+  uint32_t is_other;       /* 1: something else reads or writes it as well */
 } index_use;
 
-typedef struct index_span { /* loads of one buffer by indices that grow alike */
+typedef struct index_span { /* loads of one buffer whose indices grow by the same number */
   uint32_t symbol, step;
-  uint32_t added;           /* register: what the indices have grown by */
-  uint32_t greatest;        /* register: has the greatest first index in its first lane; VECTOR_NONE: not yet */
-  uint32_t update;          /* the last of their updates */
-  uint64_t displacement;    /* the greatest */
+  uint32_t added;           /* register: how much the indices have grown */
+  uint32_t greatest;        /* register: its first lane has the greatest initial index; VECTOR_NONE: not yet */
+  uint32_t update;          /* the last instruction that updates one of the indices */
+  uint64_t displacement;    /* the greatest displacement */
 } index_span;
 
 typedef struct indexer {
@@ -42,10 +42,10 @@ typedef struct indexer {
   index_use *use;           /* per register of the old program */
   uint32_t old_regs;
   uint32_t label, back;     /* the loop */
-  uint32_t first, last;     /* its first and its last load by such an index */
+  uint32_t first, last;     /* its first and its last load by a growing index */
   index_span spans[MOST_SPANS];
-  uint32_t count;           /* of spans; 0: the loop stays as it is */
-  uint32_t written;         /* spans of all loops */
+  uint32_t count;           /* how many spans there are; 0: the loop stays as it is */
+  uint32_t written;         /* spans that were written, of all loops */
 } indexer;
 
 int hg_native_is_index_sum(const hg_vector *v, uint32_t reg) {
@@ -56,7 +56,7 @@ int hg_native_is_index_sum(const hg_vector *v, uint32_t reg) {
 
 /* ---- what is there ----------------------------------------------------------------------------------------------- */
 
-/* 1 if the label begins a loop with no other label in it. */
+/* 1 if the label begins a loop that contains no other label. */
 static int find_loop(indexer *x, uint32_t label) {
   x->label = label;
   for (uint32_t i = label + 1; i < x->from->insns.count; i++) {
@@ -68,7 +68,7 @@ static int find_loop(indexer *x, uint32_t label) {
   return 0;
 }
 
-/* 1 for a load of consecutive elements of a buffer, by an index of u32, in all lanes. */
+/* 1 for a load in all lanes of consecutive elements of a buffer, by a u32 index. */
 static int is_plain_load(const indexer *x, const vector_insn *insn) {
   if (!vector_is_primitive(insn->op) || insn->mask != VECTOR_ALL || insn->symbol & SSA_LIBRARY) return 0;
   unsigned flags = atlas_op_flags(insn->op);
@@ -84,7 +84,7 @@ static int may_be_index(const indexer *x, uint32_t r) {
   return reg->type == ATLAS_u32 && !reg->uniform && hg_straight_is_loop_carried(x->from, r);
 }
 
-/* The register that an instruction adds to its result's old value; VECTOR_NONE. */
+/* The register that an instruction adds to its result's old value; VECTOR_NONE: it does not. */
 static uint32_t step_of(const vector_insn *insn) {
   if (insn->op != ATLAS_OP_add || insn->type != ATLAS_u32 || insn->mask != VECTOR_ALL) return VECTOR_NONE;
   if (insn->s[0] == insn->s[1]) return VECTOR_NONE;
@@ -110,7 +110,7 @@ static void note_insn(indexer *x, uint32_t i) {
   } else if (is_inside) d->is_other = 1;
 }
 
-/* The same in all lanes and all rounds. */
+/* 1 if a register has the same value in all lanes and all rounds. */
 static int is_fixed(const indexer *x, uint32_t r) {
   const vector_reg *reg = vector_reg_at(x->from, r);
   if (reg->kind != VECTOR_VARIES) return reg->kind == VECTOR_CONSTANT || reg->kind == VECTOR_SCALAR;
@@ -120,7 +120,7 @@ static int is_fixed(const indexer *x, uint32_t r) {
   return 1;
 }
 
-/* 1 if a register is set before the loop, is the index of loads, and then grows. */
+/* 1 if a register is set before the loop, is the index of loads, and is then increased. */
 static int is_index(const indexer *x, uint32_t r) {
   const index_use *use = &x->use[r];
   return use->load > 0 && use->update > use->load && use->writers == 2 && !use->is_other && may_be_index(x, r);
@@ -132,7 +132,7 @@ static index_span *span_of(indexer *x, uint32_t symbol, uint32_t step) {
   return NULL;
 }
 
-/* Puts a load where it belongs. 1: its index is one to be rewritten. */
+/* Adds a load to its span. 1: its index is to be rewritten. */
 static int add_load(indexer *x, uint32_t i) {
   const vector_insn *insn = vector_insn_at(x->from, i);
   if (!is_plain_load(x, insn) || !is_index(x, insn->s[0])) return 0;
@@ -148,7 +148,7 @@ static int add_load(indexer *x, uint32_t i) {
   return 1;
 }
 
-/* 1 if the code from the first to the last load can stand there twice, the second time with all comparisons. */
+/* 1 if the code from the first to the last load can be repeated in a second version with all comparisons. */
 static int is_straight(const indexer *x) {
   for (uint32_t i = x->first; i < x->last; i++) {
     const vector_insn *insn = vector_insn_at(x->from, i);
@@ -157,7 +157,7 @@ static int is_straight(const indexer *x) {
   return 1;
 }
 
-/* Finds the loads and their indices. A register that is the index of loads of two buffers stays as it is. */
+/* Finds the loads and their indices. A register that is the index of loads of two buffers is left as it is. */
 static void find_spans(indexer *x) {
   uint32_t loads = 0;
   x->count = x->first = x->last = 0;
@@ -184,7 +184,7 @@ static void find_spans(indexer *x) {
 
 static uint32_t add_register(indexer *x, vector_reg reg) { return hg_rewrite_register(&x->to, &reg); }
 
-/* An operation on u32 in all lanes. */
+/* Appends an operation on u32 in all lanes. */
 static void append_operation(indexer *x, uint16_t op, uint32_t d, uint32_t a, uint32_t b, uint32_t slice) {
   vector_insn insn = vector_insn_of(op, VECTOR_ALL);
   insn.type = ATLAS_u32;
@@ -200,7 +200,7 @@ static index_span *span_of_index(indexer *x, const vector_insn *load) {
   return span_of(x, load->symbol, x->use[load->s[0]].step);
 }
 
-/* Before the loop: nothing is added yet, and the greatest of the first indices. */
+/* Before the loop: sets the shared numbers to 0, and computes the greatest initial indices. */
 static void begin_spans(indexer *x) {
   for (uint32_t k = 0; k < x->count; k++) {
     uint32_t zero = add_register(x, (vector_reg){.kind = VECTOR_CONSTANT, .type = ATLAS_u32});
@@ -234,7 +234,7 @@ static void append_checks(indexer *x) {
   }
 }
 
-/* 1 if something else stands for the instruction in the new loop. */
+/* 1 if something else replaces the instruction in the new loop. */
 static int append_instead(indexer *x, uint32_t i) {
   vector_insn insn = *vector_insn_at(x->from, i);
   const index_span *span = span_of_index(x, &insn);

@@ -1,5 +1,5 @@
-/* straight_known.c - constant folding lane by lane while a block is written out (straight.c): what follows from the
- * lane's number and constants. */
+/* straight_known.c - constant folding lane by lane while straight-line code is written (straight.c): of values that
+ * follow from the lane's number and constants. */
 #include "backend/cpu/native/straight.h"
 
 #include "atlas/arith.h"
@@ -97,7 +97,7 @@ static uint64_t fold_lane(const vector_insn *insn, uint64_t a, uint64_t b, uint6
   return atlas_arith(insn->op, (atlas_type)insn->type, a, b, c);
 }
 
-/* The most frequent operations, quickly. 0: another one. */
+/* The most frequent operations, by quick loops. 0: another operation. */
 static int fold_often(const vector_insn *insn, uint32_t lanes, const uint64_t *a, const uint64_t *b, uint64_t *bits) {
   int adds = insn->op == ATLAS_OP_add && insn->type == ATLAS_u32;
   int is_less = insn->op == ATLAS_OP_set_lt && insn->type2 == ATLAS_u32;

@@ -1,7 +1,7 @@
-/* straight_loop.c - loops in a block's straight-line code (straight.c): those that the whole block leaves together.
+/* straight_loop.c - loops in straight-line code (straight.c) that the whole block leaves together.
  *
- * Loop-carried values have one register each for the whole loop, for each slice: it is set before the loop, and again
- * at the latch. Nothing is known of shared memory when a round begins. The loop has one exit, and the code after it
+ * A loop-carried value has one register for the whole loop in each slice, which is written before the loop and again at
+ * the latch. Nothing is known of shared memory when a round begins. The loop has one exit; the code behind the exit
  * follows the loop. */
 #include "backend/cpu/native/straight.h"
 #include "vector/lower.h"
@@ -48,7 +48,7 @@ static void carry_register(straight *w, straight_loop *loop, uint32_t r) {
       vector_reg_at(w->to, loop->carried[at])->bits = STRAIGHT_LOOP_CARRIED;
       append_move(w, loop->carried[at], from, slice);
     }
-    if (loop->carried[at] == VECTOR_NONE) w->has_failed = 1; /* other slices have it, the first has not */
+    if (loop->carried[at] == VECTOR_NONE) w->has_failed = 1; /* other slices have a value, the first has none */
     else hg_straight_set(w, r, slice, loop->carried[at]);
   }
 }
@@ -76,7 +76,7 @@ static void begin_loop(straight *w, uint32_t head) {
   loop->label = hg_straight_append(w, &label);
 }
 
-/* Moves at the latch. First copies of what other moves would overwrite. */
+/* Appends the moves at the latch, after copies of the values that other moves would overwrite. */
 static void append_latch_moves(straight *w, const straight_loop *loop) {
   for (int last = 0; last < 2; last++)
     for (uint32_t r = 0; r < w->from->regs.count; r++) {
@@ -102,7 +102,7 @@ static void release_loop(straight *w, straight_loop *loop) {
   hg_array_release(&w->to->allocator, &loop->cells);
 }
 
-/* Writes the back edge; the block goes on after the loop with the state in which it left. */
+/* Writes the back edge. The block continues behind the loop with the state that it had at the exit. */
 static uint32_t end_loop(straight *w) {
   straight_loop *loop = innermost(w);
   vector_insn back = vector_insn_of(VECTOR_JUMP, VECTOR_ALL);

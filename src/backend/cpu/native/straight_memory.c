@@ -1,8 +1,8 @@
-/* straight_memory.c - store-to-load forwarding of shared memory while a block runs as straight-line code (straight.c):
- * of each element, the register and its lane that was stored last, as long as that is known.
+/* straight_memory.c - store-to-load forwarding of shared memory while straight-line code is written (straight.c): it
+ * tracks for each element the register, and its lane, that was stored last.
  *
- * A load of lanes of one register is that register, or a permutation of it. Other loads read memory. A store that no
- * load reads from memory is removed in the end (STRAIGHT_UNREAD): shared memory does not outlive its block. */
+ * A load of the lanes of one register becomes that register, or a permutation of it. Other loads read memory. A store
+ * that no load reads from memory is removed later (STRAIGHT_UNREAD), since shared memory does not outlive its block. */
 #include "backend/cpu/native/straight.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
@@ -11,13 +11,13 @@
 
 typedef struct access {
   const vector_insn *insn;
-  uint32_t slice, symbol, extent; /* elements of the symbol */
+  uint32_t slice, symbol, extent; /* extent: the elements of the symbol */
   int is_store;
-  uint32_t count;                       /* lanes that take part */
+  uint32_t count;                       /* how many lanes take part */
   uint32_t lane[STRAIGHT_MOST_LANES];       /* their numbers */
   uint32_t element[STRAIGHT_MOST_LANES];    /* the element of each of them */
-  uint32_t is_same, is_contiguous;      /* 1: all lanes access the element of the first one; consecutive elements
-                                           from there on */
+  uint32_t is_same, is_contiguous;      /* 1: all lanes access the first one's element; the lanes access consecutive
+                                           elements from that one on */
 } access;
 
 static straight_cell *cells_of(const straight *w, uint32_t symbol) {
@@ -40,7 +40,7 @@ void hg_straight_begin_memory(straight *w) {
 
 /* ---- which elements ---------------------------------------------------------------------------------------------- */
 
-/* 1 if all elements are known and exist. */
+/* 1 if all elements are known and in bounds. */
 static int find_elements(straight *w, access *a) {
   const vector_insn *insn = a->insn;
   int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
@@ -50,7 +50,7 @@ static int find_elements(straight *w, access *a) {
   if ((mask == NULL && a->is_store) || (index == NULL && is_indexed) || insn->flags & VECTOR_LANE) return 0;
   for (uint32_t i = 0; i < w->lanes; i++) {
     if (mask != NULL && mask[i] == 0) continue;
-    uint64_t at = is_indexed ? index[i] + insn->bits : insn->bits; /* only 64 bits may wrap into range */
+    uint64_t at = is_indexed ? index[i] + insn->bits : insn->bits; /* only 64-bit indices can wrap into range */
     if (type != ATLAS_u32) at = (uint64_t)atlas_index_sum(type, index[i], (int64_t)insn->bits);
     if (at >= a->extent) return 0;
     a->lane[a->count] = i;
@@ -72,7 +72,7 @@ static int are_different(const access *a) {
   return 1;
 }
 
-/* Appends the access to memory, with the simplest address. */
+/* Appends the access to memory, by the simplest address. */
 static uint32_t append_access(straight *w, const access *a) {
   vector_insn insn = *a->insn;
   uint32_t value = insn.s[insn.mode == ATLAS_ADDRESS_INDEXED];
@@ -99,7 +99,7 @@ static void note_read(straight *w, straight_cell *cell) {
     vector_insn_at(w->to, cell->store)->flags &= ~(uint32_t)STRAIGHT_UNREAD;
 }
 
-/* Nothing is known of the array from here on. */
+/* Forgets what is known of the array. */
 static void forget(straight *w, uint32_t symbol) {
   straight_cell *cells = cells_of(w, symbol);
   for (uint64_t i = 0; i < atlas_symbol_at(w->program, symbol)->count && !w->no_memory; i++) {
@@ -118,7 +118,7 @@ static void append_load(straight *w, const access *a) {
   append_access(w, a);
 }
 
-/* The one register that holds all elements, VECTOR_NONE: there is none; which of its lanes. */
+/* The register that holds all the elements, and which of its lanes; VECTOR_NONE: there is none. */
 static uint32_t common_register(const straight *w, const access *a, uint32_t *lane) {
   const straight_cell *cells = cells_of(w, a->symbol);
   uint32_t reg = cells[a->element[0]].reg;
@@ -129,7 +129,7 @@ static uint32_t common_register(const straight *w, const access *a, uint32_t *la
   return reg;
 }
 
-/* Lanes that do not take part keep their place. */
+/* Lanes that do not take part keep their value. */
 static void append_permutation(straight *w, const access *a, uint32_t reg, const uint32_t *lane) {
   vector_insn insn = vector_insn_of(NATIVE_PERMUTE, VECTOR_ALL);
   insn.type = a->insn->type;
@@ -156,9 +156,10 @@ static void write_load(straight *w, const access *a) {
   }
   const vector_reg *held = vector_reg_at(w->to, reg);
   int is_alike = (held->kind != VECTOR_VARIES && reg != w->blane) || held->uniform;
-  int takes_one = vector_reg_at(w->from, insn->d)->uniform || reg == w->blane; /* not a register of these lanes */
+  int takes_one = vector_reg_at(w->from, insn->d)->uniform || reg == w->blane; /* the register's lanes are not these
+                                                                                  lanes */
   if (is_alike || (stays && !takes_one)) hg_straight_set(w, insn->d, a->slice, reg);
-  else if (takes_one || alike) append_load(w, a); /* one element for all lanes is as quick from there */
+  else if (takes_one || alike) append_load(w, a); /* an element that all lanes read is as quick from memory */
   else append_permutation(w, a, reg, lane);
 }
 

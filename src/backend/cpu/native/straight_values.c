@@ -1,4 +1,4 @@
-/* straight_values.c - values of a block's straight-line code: its registers, known bits, appending instructions. */
+/* straight_values.c - values of straight-line code: registers, known bits, and appending instructions. */
 #include "backend/cpu/native/straight.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -54,7 +54,7 @@ int hg_straight_may_restart(const atlas_program *program, const hg_vector *v) {
 }
 
 uint32_t hg_straight_append(straight *w, const vector_insn *insn) {
-  /* Lanes that have run out of steps must not have any. */
+  /* A lane that has run out of steps must not have an effect any more. */
   if (w->has_stepped && hg_straight_is_effect(w->program, insn)) w->has_failed = 1;
   uint32_t at = (uint32_t)w->to->insns.count;
   unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : ATLAS_PURE;
@@ -66,7 +66,7 @@ uint32_t hg_straight_append(straight *w, const vector_insn *insn) {
   return at;
 }
 
-/* A register with known bits: a constant, blane plus a constant, or any bits. */
+/* Makes a register with known bits: a constant, blane plus a constant, or any bits. */
 static uint32_t make_known(straight *w, uint32_t r, uint32_t slice) {
   const vector_reg reg = *vector_reg_at(w->from, r);
   const uint64_t *bits = hg_straight_bits(w, r, slice);
@@ -97,7 +97,7 @@ uint32_t hg_straight_register(straight *w, uint32_t r, uint32_t slice) {
   straight_value *value = hg_straight_value(w, r, slice);
   if (value->reg != VECTOR_NONE) return value->reg;
   if (value->known != VECTOR_NONE) value->reg = make_known(w, r, slice);
-  else { /* never written: lanes that read it do not count, unless it comes from the round before */
+  else { /* nothing wrote it: only lanes that do not count read it, unless it comes from the round before */
     if (w->depth > 0) w->has_failed = 1;
     value->reg = hg_straight_new_register(w, r);
     if (!w->no_memory) vector_reg_at(w->to, value->reg)->bits = VECTOR_UNSET;

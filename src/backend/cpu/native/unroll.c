@@ -1,9 +1,9 @@
 /* unroll.c - full unrolling of loops with a known trip count, by partial evaluation.
  *
- * Walks the program in execution order, as long as constants decide its jumps; instructions whose sources are constants
- * are folded. Jumps that are not decided must lead forwards, to a place that the walk reaches; where one does not, or
- * where a value would depend on the way that lanes have taken, the program stays as it is. A STEP stays where the back
- * edge was, so lanes run out of steps where they did. */
+ * Walks the program in execution order as long as constants decide its jumps, and folds instructions whose sources are
+ * constants. Other jumps must lead forwards, to a place that the walk reaches. If one does not, or if a value would
+ * depend on the way that lanes have taken, the program stays as it is. A STEP stays where the back edge was, so lanes
+ * run out of steps at the same place. */
 #include "backend/cpu/native/vector_passes.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "vector/lower.h"
@@ -21,9 +21,9 @@ typedef struct unroll {
   const hg_vector *v;
   hg_rewrite to;
   uint32_t *current_name; /* per register: the register that holds it now */
-  uint32_t *writers; /* per register: how many instructions write it */
-  uint32_t *waiting; /* per instruction: the last jump to it, in `to`; a list by their targets */
-  uint32_t open_jumps; /* jumps whose target is not reached yet, but for those to the end */
+  uint32_t *writers; /* per register: the number of instructions that write it */
+  uint32_t *waiting; /* per instruction: the last jump to it, in `to`; a list linked by the jumps' targets */
+  uint32_t open_jumps; /* jumps whose target is not reached yet, except jumps to the end */
   uint32_t rounds, old_regs;
   int has_failed;
 } unroll;
@@ -65,7 +65,7 @@ static int is_foldable(const vector_insn *insn) {
   }
 }
 
-/* 1 if the instruction is a constant now. */
+/* 1 if it has made the instruction a constant. */
 static int fold_constants(unroll *u, const vector_insn *insn) {
   uint64_t a = 0, b = 0;
   if (!is_foldable(insn) || !is_known(u, insn->s[0], &a) || u->writers[insn->d] == IS_COUNTER) return 0;
@@ -101,7 +101,7 @@ static void append_renamed(unroll *u, const vector_insn *insn) {
 
 /* ---- the way ----------------------------------------------------------------------------------------------------- */
 
-/* Whether a jump is taken: 1, 0; -1: not known. */
+/* 1: the jump is taken; 0: it is not; -1: unknown. */
 static int decide_jump(const unroll *u, const vector_insn *insn) {
   uint64_t bits;
   if (insn->op == VECTOR_JUMP) return 1;
@@ -109,7 +109,7 @@ static int decide_jump(const unroll *u, const vector_insn *insn) {
   return (bits != 0) == (insn->op == VECTOR_JUMP_ANY);
 }
 
-/* 1 if an open jump leads to instructions after `i` and before `end`. */
+/* 1 if an open jump leads to an instruction after `i` and before `end`. */
 static int is_awaited(const unroll *u, uint32_t i, uint32_t end) {
   for (uint32_t k = i + 1; k < end; k++)
     if (u->waiting[k] != VECTOR_NONE) return 1;
@@ -143,7 +143,7 @@ static void append_label(unroll *u, uint32_t i) {
   u->waiting[i] = VECTOR_NONE;
 }
 
-/* A back edge from `last` to `first`: registers that live in one round only are renamed in each round. */
+/* At a back edge from `last` to `first`: registers that are live in one round only get new names in each round. */
 static void begin_round(unroll *u, uint32_t first, uint32_t last) {
   if (u->open_jumps > 0 || ++u->rounds > CPU_UNROLLED_ROUNDS) u->has_failed = 1;
   for (uint32_t r = 0; r < u->old_regs && !u->to.no_memory && !u->has_failed; r++) {
@@ -184,7 +184,7 @@ static void walk_program(unroll *u) {
   for (uint32_t i = 0; i < n && !u->has_failed && !u->to.no_memory;) i = next_insn(u, i);
 }
 
-/* As it was, if not all that the walk needs is known. */
+/* Unrolls, or leaves the program as it is if something that the walk needs is unknown. */
 static hg_status unroll_or_keep(unroll *u, hg_vector *v) {
   uint64_t regs = v->regs.count;
   HG_TRY(hg_rewrite_begin(&u->to, v, 0));

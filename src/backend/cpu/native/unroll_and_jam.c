@@ -1,11 +1,11 @@
-/* unroll_and_jam.c - neighbouring slices of a block's straight-line code (straight.c) side by side, where they read the
- * same elements of shared memory.
+/* unroll_and_jam.c - interleaves neighbouring slices of straight-line code (straight.c) that read the same elements of
+ * shared memory.
  *
- * Where a row of a tile is several vectors wide, as many slices compute with the same elements of another tile, each
- * of which is loaded for all lanes. In turns they need one load of each. Two such pairs, which are two rows, compute
- * with the same vectors of the other tile; where there are more of these than registers, the pairs take turns, too, and
- * begin each with copies of the vectors that both read: so one load serves both. What is interleaved only computes, or
- * loads elements of shared memory that exist, so no order of effects changes. */
+ * If a row of a tile is several vectors wide, as many slices compute with the same elements of another tile, each of
+ * which is loaded for all lanes. Interleaved, the slices need one load of each. Two such pairs, which are two rows,
+ * compute with the same vectors of the other tile. If these are more than the registers, the pairs are interleaved too,
+ * in turns that begin with copies of the vectors that both read, so that one load serves both. What is interleaved only
+ * computes, or loads elements of shared memory that exist, so no order of effects changes. */
 #include "backend/cpu/native/straight.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "base/error.h"
@@ -21,10 +21,10 @@ typedef struct interleaver {
   hg_vector *v;
   uint32_t registers; /* of the target, for vectors */
   hg_rewrite to;
-  hg_array pairs;    /* run: of interleaved slices, in the new order */
-  uint32_t *run_of;  /* per register: the last run that writes it, by the run's first instruction; VECTOR_NONE */
-  uint32_t *read_by; /* per register: the last run that reads it */
-  uint32_t *instead; /* per register: the one that it is; VECTOR_NONE: itself */
+  hg_array pairs;    /* run: the interleaved slices, in the new order */
+  uint32_t *run_of;  /* per register: the first instruction of the last run that writes it; VECTOR_NONE */
+  uint32_t *read_by; /* per register: the same for the last run that reads it */
+  uint32_t *instead; /* per register: its replacement; VECTOR_NONE: itself */
 } interleaver;
 
 static int is_movable(const interleaver *p, const vector_insn *insn) {
@@ -37,7 +37,7 @@ static int is_movable(const interleaver *p, const vector_insn *insn) {
   return atlas_symbol_at(p->program, insn->symbol)->kind == ATLAS_SYMBOL_SHARED;
 }
 
-/* The end of the run of one slice that begins at an instruction. */
+/* The end of the run of one slice's instructions that begins at `first`. */
 static uint32_t end_of_run(const interleaver *p, uint32_t first) {
   uint32_t end = first, slice = vector_insn_at(p->v, first)->slice;
   for (; end < p->v->insns.count; end++) {
@@ -56,7 +56,7 @@ static int are_one_load(const interleaver *p, const vector_insn *a, const vector
          !hg_straight_is_loop_carried(p->v, b->d);
 }
 
-/* 1 if the second run does what the first one does, in part with the same elements of shared memory. */
+/* 1 if the second run has the same instructions as the first and reads some of the same elements of shared memory. */
 static int are_alike(const interleaver *p, uint32_t first, uint32_t second, uint32_t count) {
   uint32_t shared = 0;
   for (uint32_t i = 0; i < count; i++) {
@@ -77,7 +77,8 @@ static void note(interleaver *p, uint32_t first, uint32_t count) {
   }
 }
 
-/* 1 if the second run neither reads nor writes what the first one writes, and writes nothing that it reads. */
+/* 1 if the second run neither reads nor writes what the first one writes, and writes nothing that the first one
+ * reads. */
 static int are_independent(interleaver *p, uint32_t first, uint32_t second, uint32_t count) {
   note(p, first, count);
   for (uint32_t i = second; i < second + count; i++) {
@@ -107,7 +108,7 @@ static void append_old(interleaver *p, uint32_t first, uint32_t end) {
 
 /* ---- pairs of slices --------------------------------------------------------------------------------------------- */
 
-/* Instruction by instruction; a load that the first run has as well is left out. */
+/* Interleaves two runs instruction by instruction. A load that the first run has as well is left out. */
 static void interleave(interleaver *p, uint32_t first, uint32_t count) {
   run pair = {hg_rewrite_count(&p->to), 0};
   for (uint32_t i = first; i < first + count; i++) {
@@ -140,14 +141,14 @@ static hg_status interleave_slices(interleaver *p) {
 
 /* ---- pairs of pairs ---------------------------------------------------------------------------------------------- */
 
-/* 1 if an instruction reads a vector that the run which note() has seen last does not write. */
+/* 1 if an instruction reads a vector that is not written by the run which note() has seen last. */
 static int is_given(const interleaver *p, const vector_insn *insn, int k, uint32_t first) {
   if (insn->s[k] >= VECTOR_ALL || p->run_of[insn->s[k]] == first) return 0;
   const vector_reg *reg = vector_reg_at(p->v, insn->s[k]);
   return reg->kind == VECTOR_VARIES && !reg->uniform && reg->type == ATLAS_f32;
 }
 
-/* Vectors that both pairs read in the same places; 0 if they do not do the same. */
+/* The number of vectors that both pairs read in the same places; 0 if their instructions differ. */
 static uint32_t count_given(const interleaver *p, const run *one, const run *two) {
   uint32_t given = 0;
   for (uint32_t i = 0; i < one->count; i++) {
@@ -158,7 +159,7 @@ static uint32_t count_given(const interleaver *p, const run *one, const run *two
   return given;
 }
 
-/* 1 if two pairs follow each other, and compute with more vectors in common than there are registers. */
+/* 1 if two pairs follow each other and share more vectors than there are registers. */
 static int share_vectors(interleaver *p, const run *one, const run *two) {
   if (one->first + one->count != two->first || one->count != two->count) return 0;
   return are_independent(p, one->first, two->first, one->count) && count_given(p, one, two) > p->registers;
@@ -168,7 +169,7 @@ static int is_load(const vector_insn *insn) {
   return vector_is_primitive(insn->op) && (atlas_op_flags(insn->op) & ATLAS_LOAD) != 0;
 }
 
-/* The end of a turn of a pair: where it loads again, after computations. */
+/* The end of a pair's turn: where it loads again after computations. */
 static uint32_t end_of_turn(const interleaver *p, uint32_t i, uint32_t end) {
   uint32_t most = end - i < CPU_PAIR_IN_TURN ? end : i + CPU_PAIR_IN_TURN;
   for (i++; i < most; i++)
@@ -176,8 +177,9 @@ static uint32_t end_of_turn(const interleaver *p, uint32_t i, uint32_t end) {
   return most;
 }
 
-/* Copies what instructions of one pair, and those that many instructions further on, read alike: it has a register
- * until they have. copy[4 * (i - first) + k]: of source k of instruction i; VECTOR_NONE. */
+/* Copies what the instructions of one pair read, if the instructions as far on in the other pair read the same. The
+ * copy has a register until both have read it. copy[4 * (i - first) + k]: the copy of source k of instruction i;
+ * VECTOR_NONE. */
 static void append_copies(interleaver *p, uint32_t first, uint32_t end, const run *one, uint32_t *copy) {
   for (uint32_t i = first; i < end; i++) {
     const vector_insn *a = vector_insn_at(p->v, i), *b = vector_insn_at(p->v, i + one->count);

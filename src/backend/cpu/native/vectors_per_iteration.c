@@ -1,9 +1,9 @@
-/* vectors_per_iteration.c - how many vectors of a row a loop over the rows of a matrix takes side by side.
+/* vectors_per_iteration.c - chooses how many vectors of a row an iteration of a loop over the rows of a matrix handles.
  *
- * Such a loop reads a strip of columns, and rows lie far apart: the wider the strip, the more of each row is read while
- * its page and its lines are at hand. So here only the values that every round works with decide how many copies there
- * are: those of quick accesses' indices are numbers, and what only some rounds touch, such as the levels of a binary
- * counter of sums, may be in the frame. Blocks that count bytes take a whole line of them at a time. */
+ * Such a loop reads a strip of columns, and rows lie far apart. The wider the strip, the more of each row is read while
+ * its page and its cache lines are at hand. So only the values that every round works with limit the number of copies:
+ * the indices of quick accesses are numbers, and what only some rounds use, such as the levels of a binary counter of
+ * sums, may be in the frame. Blocks that count bytes handle a whole cache line of them at a time. */
 #include "backend/cpu/native/loop.h"
 
 #include "base/error.h"
@@ -14,10 +14,10 @@ typedef struct strips {
   native_loop loop;
   uint8_t *strides; /* per register */
   uint8_t *busy;    /* per register: 1 if every round of the loop works with it */
-  int32_t *change;  /* per instruction: of the pieces of busy values */
+  int32_t *change;  /* per instruction: the change in live pieces of busy values */
 } strips;
 
-/* The head of the only loop; VECTOR_NONE: there are several, or none. */
+/* The head of the only loop; VECTOR_NONE: there is none, or there are several. */
 static uint32_t only_head(const hg_vector *v) {
   uint32_t head = VECTOR_NONE;
   for (uint32_t i = 0; i < v->insns.count; i++) {
@@ -37,8 +37,8 @@ static int is_quick(const strips *s, const vector_insn *insn) {
   return hg_native_scalar_of(&s->loop, insn->s[0]) != NULL && hg_native_is_quick(s->b, insn, 0, s->strides[insn->s[0]]);
 }
 
-/* 1 if all that the loop loads follows each other along a row, and it stores nothing. Blocks: if that is bytes, and it
- * may count them. */
+/* 1 if the loop stores nothing and loads only consecutive elements along a row; in blocks, only if these are bytes and
+ * it may count them. */
 static int reads_rows(const strips *s) {
   int count = 0, is_block = s->v->has_block_ops;
   for (uint32_t i = s->loop.head + 1; i < s->loop.end; i++) {
@@ -52,7 +52,7 @@ static int reads_rows(const strips *s) {
   return count > 0 && (!is_block || s->loop.has_all);
 }
 
-/* A source that is an index, or what one is computed from, is a number. */
+/* 1 if a source is an index, or something that one is computed from: it is a number. */
 static int is_number(const strips *s, const vector_insn *insn, int k) {
   if (hg_native_scalar_of(&s->loop, insn->s[k]) == NULL) return 0;
   return hg_native_scalar_of(&s->loop, insn->d) != NULL || (k == 0 && is_access(insn));
@@ -62,7 +62,7 @@ static void mark(const strips *s, uint32_t r) {
   if (r < s->v->regs.count) s->busy[r] = 1;
 }
 
-/* Marks what an instruction works with that all rounds come to, and what is made and used within a round. */
+/* Marks what the instructions that all rounds reach work with, and what is made and used within a round. */
 static void find_busy(const strips *s) {
   uint32_t furthest = 0, has_latch = 0;
   for (uint32_t i = s->loop.head + 1; i < s->loop.end; i++) {
@@ -83,14 +83,15 @@ static int is_in_vectors(const strips *s, uint32_t r) {
   return location->kind == NATIVE_REGISTERS && !location->is_mask;
 }
 
-/* As many copies as all busy values have registers for, beside those that all copies share. */
+/* As many copies as all busy values have registers for, in addition to the values that all copies share. */
 static uint32_t count_copies(const strips *s, const int32_t *shared, uint32_t copies) {
   int32_t now = 0, once = 0;
   uint32_t more = NATIVE_MOST_COPIES;
   for (uint32_t r = 0; r < s->v->regs.count; r++) {
     if (!s->busy[r] || !is_in_vectors(s, r) || s->b->locations[r].is_uniform) continue;
     s->change[vector_reg_at(s->v, r)->first] += s->b->locations[r].parts;
-    s->change[vector_reg_at(s->v, r)->last] -= s->b->locations[r].parts; /* a result takes over its source's place */
+    s->change[vector_reg_at(s->v, r)->last] -= s->b->locations[r].parts; /* a result takes over its source's
+                                                                            registers */
   }
   for (uint32_t i = 0; i < s->loop.end; i++) {
     now += s->change[i];
@@ -112,7 +113,7 @@ hg_status hg_native_vectors_per_iteration(native_build *b, const int32_t *shared
   if (hg_native_find_loop(b, head, s.strides, s.busy + regs, &s.loop) && reads_rows(&s)) {
     find_busy(&s);
     uint32_t copies = count_copies(&s, shared, b->copies);
-    for (uint32_t r = 0; r <= regs && copies > b->copies; r++) /* with the mask of the lanes that have not ended */
+    for (uint32_t r = 0; r <= regs && copies > b->copies; r++) /* including the mask of the lanes that have not ended */
       if (r == regs || !s.busy[r]) spill_cost[r] = 0;
     b->copies = copies;
   }
