@@ -59,7 +59,7 @@ static void normalise_bool(x86_emit *e, const x86_access *m, unsigned reg) {
   if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
 }
 
-/* Elements of 32 bits for fewer lanes than a vector has, without a mask: no bytes beside them are touched. */
+/* Loads or stores fewer 32-bit elements than a vector has lanes without a mask, and touches no bytes beside them. */
 static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
   static const uint16_t ops[2][4] = {{X86_vmovd_from_g, X86_vmovq_from_g, X86_vload, X86_vload},
                                      {X86_vmovd_to_g, X86_vmovq_store, X86_vstore, X86_vstore}};
@@ -68,7 +68,8 @@ static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
   hg_x86_vector(&e->a, &insn);
 }
 
-/* The lanes of the copy are consecutive elements from `at` on. `mask`: of the lanes that take part; -1: all. */
+/* Loads a run: the lanes of the copy are consecutive elements from `at` on. `mask`: the lanes that take part; -1:
+ * all. */
 void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
   uint32_t parts = m->bytes == 8 ? 2 : 1;
   for (uint32_t p = 0; p < parts; p++) {
@@ -89,8 +90,9 @@ void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy,
   }
 }
 
-/* Masked stores of AVX2 take as long as a dozen others on some processors. Of a row's tail, and of the lanes behind
- * full groups, most vectors have all of their lanes, or none, and the same in each row or round. */
+/* On some processors a masked AVX2 store takes as long as a dozen others. In a row's tail, and in the lanes behind full
+ * groups, most vectors have all of their lanes or none, and the same ones in each row or round: so a test decides
+ * whether a vector needs the mask. */
 static void store_tail(x86_emit *e, uint16_t op, unsigned from, unsigned mask, x86_rm to) {
   enum { ALL = 0xff };
   uint32_t is_all = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
@@ -108,7 +110,7 @@ static void store_tail(x86_emit *e, uint16_t op, unsigned from, unsigned mask, x
 
 void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
   uint32_t parts = m->bytes == 8 ? 2 : 1;
-  int is_lane = (e->insn->flags & VECTOR_LANE) != 0; /* no index is in rcx */
+  int is_lane = (e->insn->flags & VECTOR_LANE) != 0; /* rcx holds no index here */
   for (uint32_t p = 0; p < parts; p++) {
     unsigned from = hg_x86_source_reg(e, m->value, copy, p, hg_x86_scratch(e, 0));
     x86_rm to = at;
@@ -142,8 +144,9 @@ void hg_x86_update_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t cop
   else hg_x86_store_elements(e, m->type, at, now, part, hg_x86_scratch(e, 3));
 }
 
-/* Two vectors of 32-bit elements as one of 16-bit ones, in scratch `at` and with `at` + 1 as another: the lower halves
- * of both are side by side, and so are the upper ones. Values are in the range of their type, so nothing saturates. */
+/* Packs two vectors of 32-bit elements into one of 16-bit elements in scratch `at`, with scratch `at` + 1 changed too:
+ * the lower halves of both stand side by side, and so do the upper ones. The values are in their type's range, so
+ * nothing saturates. */
 static unsigned pack_pair(x86_emit *e, const x86_access *m, uint32_t copy, unsigned at, int is_signed) {
   unsigned low = hg_x86_source_reg(e, m->value, copy, 0, hg_x86_scratch(e, at));
   unsigned high = hg_x86_source_reg(e, m->value, copy + 1, 0, hg_x86_scratch(e, at + 1));
@@ -179,8 +182,8 @@ void hg_x86_broadcast_element(x86_emit *e, const x86_access *m, x86_rm at, unsig
   }
 }
 
-/* Jumps to `out` unless index to index + `more` are in bounds. An index of 32 bits is zero-extended: a negative one,
- * and one that may wrap, is above the limit. */
+/* Jumps to `out` unless the indices from `index` to `index` + `more` are in bounds. A 32-bit index is zero-extended, so
+ * a negative one, or one that may wrap, exceeds the limit. */
 void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint32_t more, unsigned scratch,
                          uint32_t out) {
   x86_asm *a = &e->a;
@@ -220,15 +223,15 @@ void hg_x86_add_displacement(x86_emit *e, const x86_access *m, uint32_t slow) {
 
 /* ---- indices by a block's lanes ---------------------------------------------------------------------------------- */
 
-/* 1 if lane 0 of a u32 is its value in all lanes. */
+/* 1 if lane 0 of a u32 holds the value of all lanes. */
 static int is_one_number(const x86_emit *e, uint32_t reg) {
   if (reg >= VECTOR_ALL || hg_x86_type(e, reg) != ATLAS_u32) return 0;
   return hg_x86_is_in_memory(e, reg) ||
          (vector_reg_at(e->b->vector, reg)->kind == VECTOR_VARIES && native_location_of(e->b, reg)->is_uniform);
 }
 
-/* The instruction that made an index which nothing has changed since; NULL: it is not found. In a block's straight-line
- * code each register is written once. */
+/* The instruction that computed an index which has not changed since; NULL: not found. In straight-line code each
+ * register is written once. */
 static const vector_insn *maker_of(const x86_emit *e, uint32_t index) {
   const hg_vector *v = e->b->vector;
   if (e->b->slices > 0) {

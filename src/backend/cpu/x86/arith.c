@@ -1,7 +1,7 @@
-/* arith.c - the table of operations and the code of each; arithmetic that is one instruction, selection, moves. The
+/* arith.c - the table of operations with the code of each; arithmetic that is one instruction, selection, moves. The
  * rest is in float.c, integer.c, dot.c, bits.c, divide.c and compare.c.
  *
- * A NaN may have any payload here: VECTOR_CANON stands wherever that can be seen. */
+ * A NaN may have any payload here: a VECTOR_CANON stands wherever the payload could be seen. */
 #include "backend/cpu/x86/x86_arith.h"
 
 /* ---- one instruction --------------------------------------------------------------------------------------------- */
@@ -9,7 +9,7 @@
 enum { NOT_THERE = X86_NOT_THERE, COMMUTES = 1 };
 
 typedef struct cell {
-  int (*write)(x86_emit *e); /* 0: this processor lacks what it takes; hg_native_help does it */
+  int (*write)(x86_emit *e); /* 0: this processor lacks the instruction, so hg_native_help does the operation */
   uint32_t types, help;      /* types that `write` knows; those that are always left to hg_native_help */
   struct {
     uint16_t f32, f64, i32, i64, u32, u64;
@@ -81,7 +81,7 @@ static int write_move(x86_emit *e) {
   return 1;
 }
 
-/* The same bits under another type: only narrow integers are kept otherwise. */
+/* Reinterprets the bits as another type. Only narrow integers are stored in a different form. */
 static int bit_cast(x86_emit *e) {
   X86_EACH(e, c, p) {
     unsigned from = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 0));
@@ -120,13 +120,13 @@ static int left_to_help(x86_emit *e) {
   (void)e;
   return 0;
 }
-/* A lane's accesses are in order, and workers meet nowhere else. */
+/* No fence is needed: a lane's accesses are in order, and workers share no other memory. */
 static int no_operation(x86_emit *e) {
   (void)e;
   return 1;
 }
 
-/* C code does it in the group that begins with the grid's lane 0. */
+/* C code advances the phase, in the group with the grid's lane 0. */
 static int advance_phase(x86_emit *e) {
   hg_x86_alu_imm(&e->a, X86_CMP, 1, x86_reg(X86_LANE), 0);
   hg_x86_jump_if(&e->a, X86_EQUAL, hg_x86_slow_path(e, X86_ALL_COPIES));

@@ -1,7 +1,8 @@
-/* bits.c - counts of bits and their reversal.
+/* bits.c - bit counts and bit reversal.
  *
- * Without an instruction for it, a byte's bits are counted or reversed by looking up its two halves in a table of 16
- * (W. Mula, "SSSE3: fast popcount", 2008). Leading zeros are then the exponent of a conversion to f32. */
+ * On processors without an instruction for it, the bits of a byte are counted or reversed by looking up its two halves
+ * in a table of 16 entries (W. Mula, "SSSE3: fast popcount", 2008). Leading zeros are the exponent of a conversion to
+ * f32. */
 #include "backend/cpu/x86/x86_arith.h"
 
 typedef struct piece {
@@ -18,7 +19,7 @@ static void halves(x86_emit *e, unsigned from) {
   hg_x86_v(e, X86_vpandd, s3, s3, hg_x86_constant(e, 0x0f0f0f0f, 0));
 }
 
-/* half = the entries of a table that it numbers; changes scratch 0. */
+/* half = the table entries that its elements select; changes scratch 0. */
 static void look_up(x86_emit *e, unsigned half, uint64_t low, uint64_t high) {
   unsigned s0 = hg_x86_scratch(e, 0);
   hg_x86_v(e, X86_vload, s0, 0, hg_x86_bytes_constant(e, low, high));
@@ -38,7 +39,7 @@ static void count(x86_emit *e, const piece *p, unsigned from) {
   look_up(e, s2, low, high);
   look_up(e, s3, low, high);
   hg_x86_v(e, X86_vpaddd, s2, s2, x86_reg(s3)); /* no byte overflows */
-  hg_x86_v(e, X86_vpmaddubsw, s2, s2, hg_x86_bytes_constant(e, bytes_of_1, bytes_of_1)); /* neighbours added up */
+  hg_x86_v(e, X86_vpmaddubsw, s2, s2, hg_x86_bytes_constant(e, bytes_of_1, bytes_of_1)); /* adds neighbours */
   hg_x86_v(e, X86_vpmaddwd, p->to, s2, hg_x86_bytes_constant(e, words_of_1, words_of_1));
   if (!p->is_64) return;
   hg_x86_vi(e, X86_vpsrlq_imm, 0, s2, x86_reg(p->to), 32);
@@ -46,7 +47,7 @@ static void count(x86_emit *e, const piece *p, unsigned from) {
   hg_x86_v(e, X86_vpandq, p->to, p->to, hg_x86_constant(e, UINT32_MAX, 1));
 }
 
-/* What the sign has added to a narrow type is taken away: in `to`, where it has. */
+/* Clears the bits that sign extension has added to a narrow type; in `to` if there are any. */
 static unsigned without_sign(x86_emit *e, const piece *p, unsigned to) {
   if (p->bits >= 32 || atlas_kind((atlas_type)e->insn->type) != ATLAS_KIND_SINT) return p->from;
   hg_x86_v(e, X86_vpandd, to, p->from, hg_x86_constant(e, atlas_mask((atlas_type)e->insn->type), 0));
@@ -55,7 +56,8 @@ static unsigned without_sign(x86_emit *e, const piece *p, unsigned to) {
 
 static void population(x86_emit *e, const piece *p) { count(e, p, without_sign(e, p, hg_x86_scratch(e, 2))); }
 
-/* The bits below the lowest one are those of ~a & (a - 1). A bit above those of a narrow type ends the count. */
+/* The bits below the lowest set bit are those of ~a & (a - 1). For a narrow type, a bit set above the type's own ends
+ * the count. */
 static void trailing_zeros(x86_emit *e, const piece *p) {
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3), from = p->from;
   if (p->bits < 32) {
@@ -68,8 +70,9 @@ static void trailing_zeros(x86_emit *e, const piece *p) {
   count(e, p, s2);
 }
 
-/* Leading zeros of each 32 bits. With the second bit cleared where the first is set no conversion to f32 rounds up to
- * the next power of two. From 2^31 on the number is negative there, and of 0 the exponent is 0: both are clamped. */
+/* Leading zeros of each 32-bit element. Clearing the second bit where the first is set keeps the conversion to f32 from
+ * rounding up to the next power of two. A number from 2^31 on is negative there, and 0 has exponent 0: both are
+ * clamped. */
 static void exponents(x86_emit *e, unsigned to, unsigned from) {
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   hg_x86_vi(e, X86_vpsrld_imm, 0, s2, x86_reg(from), 1);
@@ -86,7 +89,7 @@ static void leading_zeros(x86_emit *e, const piece *p) {
   unsigned from = without_sign(e, p, s3);
   if (e->width == 2) hg_x86_v(e, p->is_64 ? X86_vplzcntq : X86_vplzcntd, p->to, 0, x86_reg(from));
   else if (!p->is_64) exponents(e, p->to, from);
-  else { /* those of the upper half and, if these are 32, those of the lower */
+  else { /* those of the upper half or, if these are 32, 32 plus those of the lower */
     exponents(e, s0, from);
     hg_x86_vi(e, X86_vpsrlq_imm, 0, s2, x86_reg(s0), 32);
     hg_x86_v(e, X86_vpandq, s0, s0, hg_x86_constant(e, UINT32_MAX, 1));
@@ -97,7 +100,7 @@ static void leading_zeros(x86_emit *e, const piece *p) {
   if (p->bits < 32) hg_x86_v(e, X86_vpsubd, p->to, p->to, hg_x86_constant(e, 32 - p->bits, 0));
 }
 
-/* The bits of each byte, then the bytes of each element, of which narrow types keep the upper ones. */
+/* Reverses the bits of each byte, then the bytes of each element. Narrow types keep the upper bytes. */
 static void reverse(x86_emit *e, const piece *p) {
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;
@@ -106,7 +109,7 @@ static void reverse(x86_emit *e, const piece *p) {
   halves(e, p->from);
   look_up(e, s2, UINT64_C(0xe060a020c0408000), UINT64_C(0xf070b030d0509010));
   look_up(e, s3, UINT64_C(0x0e060a020c040800), UINT64_C(0x0f070b030d050901));
-  if (p->bits == 8) { /* the lowest byte stays where it is; above it there are zeros, or copies of the sign */
+  if (p->bits == 8) { /* the lowest byte stays; the bytes above it become zeros or copies of the sign */
     hg_x86_v(e, X86_vpord, p->to, s2, x86_reg(s3));
     if (is_signed) hg_x86_extend(e, e->insn->type, p->to);
     return;

@@ -1,6 +1,6 @@
-/* block.c - code that runs all steps of a block, where there are several: its regions in order, its jumps, and calls of
- * C code for block-wide instructions. Each region can be entered alone, too, and then returns. Blocks that have all
- * their lanes have a version of their own, in which the number of groups is known. */
+/* block.c - code that runs all steps of a block of several steps: its regions in order, its jumps, and calls of C code
+ * for instructions of the whole block. Each region can also be entered alone, and then returns. Blocks that have all
+ * their lanes get a version in which the number of groups is known. */
 #include "backend/cpu/x86/emit_x86.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -21,7 +21,7 @@ static void copy_word(x86_emit *e, x86_rm to, x86_rm from) {
   hg_x86_store(&e->a, 1, to, X86_RAX);
 }
 
-/* At the end of a region its new block-uniform values replace the old ones. */
+/* At the end of a region, its new block-uniform values replace the old ones. */
 static void commit_block_uniform(x86_emit *e, const native_step *step) {
   unsigned scratch = hg_x86_scratch(e, 0);
   for (uint32_t i = step->end; i-- > step->first;) {
@@ -60,7 +60,7 @@ static void write_minimum(x86_emit *e, x86_rm bound) {
   hg_x86_place(&e->a, is_less);
 }
 
-/* Sets the lanes that the region runs in. */
+/* Sets the range of lanes that the region runs on. */
 static void set_bounds(x86_emit *e, const native_step *step) {
   x86_asm *a = &e->a;
   if (!e->has_limits) return;
@@ -78,7 +78,7 @@ static void set_bounds(x86_emit *e, const native_step *step) {
   hg_x86_store(a, 1, hg_x86_frame(X86_LAST_GROUP), X86_RAX);
 }
 
-/* Lanes of a full block that a region runs in; 0: not known. */
+/* How many lanes of a full block a region runs on; 0: unknown. */
 static uint32_t full_lanes(const x86_emit *e, const native_step *step) {
   uint32_t lanes = e->b->full_lanes;
   if (step->limit == VECTOR_NONE) return lanes;
@@ -124,7 +124,7 @@ static void write_full_groups(x86_emit *e, const native_step *step, uint32_t cou
   e->free_registers = e->residents[e->is_stream].count = 0;
 }
 
-/* A region of a block that has all its lanes: the number of full groups is known, and so is the tail. */
+/* Writes a region of a block that has all its lanes: the numbers of full groups and of tail lanes are known. */
 static void write_full(x86_emit *e, const native_step *step) {
   uint32_t lanes = full_lanes(e, step), group = e->b->copies * e->lanes, count = lanes / group;
   e->region_lanes = lanes;
@@ -182,7 +182,8 @@ static void write_entry(x86_emit *e, native_step *step, uint32_t start) {
   hg_x86_jump(&e->a, start);
 }
 
-/* Calls C code for a step; eax: its answer. Buffers' addresses are in registers that it does not keep. */
+/* Calls C code for a step; its result is in eax. The registers with buffers' addresses are reloaded, since the call
+ * does not preserve them. */
 static void call_step(x86_emit *e, uint32_t number) {
   x86_asm *a = &e->a;
   hg_x86_load(a, 1, X86_RDI, x86_reg(X86_CONTEXT));
@@ -212,7 +213,7 @@ static void write_block_jump(x86_emit *e, const native_step *step, uint32_t numb
   int is_none = insn->op == VECTOR_JUMP_NONE;
   if (insn->mask == VECTOR_ALL && location != NULL && location->kind == NATIVE_ROW && location->is_uniform) {
     hg_x86_load_narrow(a, 1, 0, X86_RAX,
-                       x86_at(X86_ROWS, (int32_t)location->offset)); /* no more bytes than are stored */
+                       x86_at(X86_ROWS, (int32_t)location->offset)); /* no more bytes than are stored are loaded */
     hg_x86_alu_imm(a, X86_AND, 0, x86_reg(X86_RAX), 1);
   } else {
     uint32_t otherwise = hg_x86_new_label(a), done = hg_x86_new_label(a);
@@ -232,7 +233,7 @@ static void write_block_jump(x86_emit *e, const native_step *step, uint32_t numb
   hg_x86_jump_if(a, is_none ? X86_EQUAL : X86_NOT_EQUAL, target);
 }
 
-/* An instruction of the whole block. C code does what machine code has no way for, and all where lanes have ended. */
+/* Writes an instruction of the whole block. C code runs it if machine code has no way to, or if lanes have ended. */
 static void write_block_op(x86_emit *e, const native_step *step, uint32_t number) {
   x86_asm *a = &e->a;
   if (vector_insn_at(e->b->vector, step->first)->op == ATLAS_OP_bar_sync) return;
@@ -250,7 +251,7 @@ static void write_block_op(x86_emit *e, const native_step *step, uint32_t number
   hg_x86_place(a, done);
 }
 
-/* Of steps, that may take long. */
+/* 1 if a loop of steps begins here that may take long. */
 static int begins_loop(const x86_emit *e, uint32_t number) {
   const native_step *steps = e->b->steps.data;
   for (uint32_t k = number; k < e->b->steps.count && hg_native_takes_long(e->b->vector); k++)
@@ -266,7 +267,7 @@ static void write_step(x86_emit *e, const native_step *step, uint32_t number, ui
   else if (step->kind == NATIVE_BLOCK_OP) write_block_op(e, step, number);
 }
 
-/* Returns where the code begins. Regions that can be entered alone start at a label each. */
+/* Returns where the code begins. Each region that can be entered alone starts at a label. */
 static uint32_t write_steps(x86_emit *e, uint32_t first_start) {
   x86_asm *a = &e->a;
   const native_step *steps = e->b->steps.data;
@@ -275,7 +276,7 @@ static uint32_t write_steps(x86_emit *e, uint32_t first_start) {
   e->block_end = hg_x86_new_label(a);
   hg_x86_write_prologue(e);
   hg_x86_store(a, 1, hg_x86_frame(X86_FIRST_LANE), X86_LANE);
-  hg_x86_store(a, 1, hg_x86_frame(X86_RUNS_BLOCK), X86_RSP); /* not 0: a block runs */
+  hg_x86_store(a, 1, hg_x86_frame(X86_RUNS_BLOCK), X86_RSP); /* any value but 0: the steps of a block run */
   copy_word(e, hg_x86_frame(X86_TILE_END), hg_x86_frame(offsetof(native_frame, end)));
   copy_word(e, hg_x86_frame(X86_TILE_LAST_GROUP), hg_x86_frame(X86_LAST_GROUP));
   for (uint32_t k = 0; k < e->b->steps.count; k++) write_step(e, &steps[k], k, first_start + k);
@@ -289,8 +290,8 @@ void hg_x86_write_block(x86_emit *e) {
   native_step *steps = e->b->steps.data;
   uint32_t count = (uint32_t)e->b->steps.count, starts = hg_x86_new_label(&e->a);
   const uint32_t *block = native_block(e->b->program);
-  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* nothing is in a loop: no registers for
-                                                                              constants */
+  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end); /* no instruction counts as in a loop, so
+                                                                              constants get no registers */
   for (uint32_t k = 1; k < count; k++) hg_x86_new_label(&e->a); /* they follow each other */
   for (uint32_t k = 0; k < count; k++) e->has_limits |= steps[k].limit != VECTOR_NONE;
   int gets_full = e->b->has_straight || e->b->vector->insns.count <= CPU_FULL_INSNS;
@@ -310,8 +311,8 @@ void hg_x86_write_block(x86_emit *e) {
 
 /* ---- straight-line code ------------------------------------------------------------------------------------------ */
 
-/* 1 if the block's number along x is all that the code takes from one block to the next: it stores to buffers alone,
- * and C code need not know which block runs. */
+/* 1 if the code needs only the block's number along x from one block to the next: it stores to buffers only, and no C
+ * code needs to know which block is running. */
 static int can_run_on(const x86_emit *e) {
   const hg_vector *v = e->b->vector;
   if (v->sees_shared || v->loses_lanes || e->cold.count > 0 || hg_x86_is_jumped_to(&e->a, e->help)) return 0;
@@ -333,7 +334,7 @@ static int can_run_on(const x86_emit *e) {
   return 1;
 }
 
-/* The next block, if one is left. */
+/* Continues with the next block, if there is one. */
 static void write_run_on(x86_emit *e, uint32_t top) {
   enum { INDEX = offsetof(native_context, special) + 8 * (ATLAS_REG_BLOCK_INDEX - ATLAS_REG_BLOCK_LANE) };
   x86_asm *a = &e->a;

@@ -28,7 +28,7 @@ void hg_x86_write_poll(x86_emit *e) {
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, e->stop);
 }
 
-/* 1: a load that the instruction does which reads it. */
+/* 1: a load that the instruction which reads it performs as its operand. */
 static int is_operand(const x86_emit *e) {
   uint32_t d = e->insn->d;
   if (e->b->slices == 0 || d >= VECTOR_ALL || native_location_of(e->b, d)->kind != NATIVE_NOWHERE) return 0;
@@ -72,7 +72,7 @@ static void write_insn(x86_emit *e, uint32_t i) {
   hg_x86_help(e, X86_ALL_COPIES);
 }
 
-/* Writes the loop that starts here, if it has a quick version: *last is its last instruction. */
+/* Writes the loop that starts here if it has a quick version; *last is the loop's last instruction. */
 static int write_loop(x86_emit *e, uint32_t head, uint32_t *last) {
   if (e->b->slices > 0 || (e->has_full && !e->is_full) || !hg_x86_find_loop(e, head)) return 0;
   uint32_t end = e->loop.found.end, after = hg_x86_new_label(&e->a);
@@ -116,7 +116,7 @@ static void write_range(x86_emit *e, uint32_t first, uint32_t end) {
   }
 }
 
-/* Deferred cold code, after code that does not fall through to it. */
+/* Writes deferred cold code behind code that does not fall through to it. */
 void hg_x86_write_cold(x86_emit *e) {
   e->is_cold = 1;
   for (size_t i = 0; i < e->cold.count && !e->a.no_memory; i++) {
@@ -130,7 +130,7 @@ void hg_x86_write_cold(x86_emit *e) {
   e->cold.count = 0;
 }
 
-/* Skips the region for a group whose lanes have all ended in another region. */
+/* Skips the region if all lanes of the group have ended in an earlier region. */
 static void leave_if_none_left(x86_emit *e) {
   static const vector_insn leave = {
       .op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL, .target = VECTOR_NONE};

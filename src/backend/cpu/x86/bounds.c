@@ -1,4 +1,4 @@
-/* bounds.c - the comparison of the index of each lane with the limit of what it accesses. */
+/* bounds.c - compares the index of each lane with the limit of the memory that it accesses. */
 #include "backend/cpu/x86/x86_memory.h"
 
 int hg_x86_load_limit(x86_emit *e, unsigned to, x86_rm limit, int32_t less) {
@@ -7,7 +7,7 @@ int hg_x86_load_limit(x86_emit *e, unsigned to, x86_rm limit, int32_t less) {
   return less > 0;
 }
 
-/* The number that is compared. A sum of 32 bits that wraps is above any limit. */
+/* The number to compare. A 32-bit sum that wraps exceeds any limit. */
 static unsigned compared_index(x86_emit *e, const x86_bound *b, uint32_t copy, uint32_t part) {
   int is_64 = hg_x86_is_64(e, b->index);
   unsigned s1 = hg_x86_scratch(e, 1), index = hg_x86_source_reg(e, b->index, copy, part, s1);
@@ -27,8 +27,8 @@ void hg_x86_compare_evex(x86_emit *e, const x86_bound *b, uint32_t copy, unsigne
   hg_x86_k(e, X86_kunpckbw, to, other, to);
 }
 
-/* Sets the sign bits of `to` where the index is out of bounds: i is not below a limit, which is below 2^31, if i or
- * limit - 1 - i has its sign bit set. */
+/* Sets the sign bits of `to` where the index is out of bounds: since the limit is below 2^31, i is not below it exactly
+ * if i or limit - 1 - i has its sign bit set. */
 static void compare_part_vex(x86_emit *e, const x86_bound *b, uint32_t copy, uint32_t part, unsigned to) {
   int is_64 = hg_x86_is_64(e, b->index);
   unsigned last = hg_x86_scratch(e, 3), rest = hg_x86_scratch(e, 1), index = compared_index(e, b, copy, part);
@@ -40,7 +40,7 @@ static void compare_part_vex(x86_emit *e, const x86_bound *b, uint32_t copy, uin
   hg_x86_v(e, X86_vpord, to, to, x86_reg(rest));
 }
 
-/* The limit may be 0, so that 64 bits are needed of limit - 1 where indices have them. */
+/* The limit may be 0, so limit - 1 needs 64 bits if the indices have them. */
 void hg_x86_compare_vex(x86_emit *e, const x86_bound *b, uint32_t copy) {
   enum { UPPER_HALVES = 0xdd, IN_ORDER = 0xd8 };
   int is_64 = hg_x86_is_64(e, b->index);

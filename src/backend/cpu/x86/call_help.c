@@ -1,4 +1,4 @@
-/* call_help.c - calls of hg_native_help, and slow paths, out of line. */
+/* call_help.c - calls of hg_native_help, and slow paths, both out of line. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include <stddef.h>
@@ -61,7 +61,7 @@ void hg_x86_slow_back(x86_emit *e) {
   hg_x86_place(&e->a, ((x86_slow *)e->slow.data)[e->slow.count - 1].back);
 }
 
-/* All registers that values may live in, to or from the frame, whose address is in rdx. */
+/* Moves all registers that may hold values to or from the frame, whose address is in rdx. */
 static void transfer_registers(x86_emit *e, int is_load) {
   for (unsigned r = 0; r < e->b->target->vector_count; r++)
     hg_x86_v(e, is_load ? X86_vload : X86_vstore, r, 0,
@@ -79,7 +79,7 @@ void hg_x86_write_help(x86_emit *e) {
   hg_x86_store(a, 1, x86_at(X86_RDX, offsetof(native_frame, lane)), X86_LANE);
   transfer_registers(e, 0);
   for (unsigned i = 1; i < X86_MOST_BASES; i++)
-    hg_x86_push(a, hg_x86_base_registers[i]); /* rbp is the callee's to save */
+    hg_x86_push(a, hg_x86_base_registers[i]); /* rbp is saved by the callee */
   hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RSP), 8);
   hg_x86_load(a, 1, X86_RDI, x86_reg(X86_RDX));
   hg_x86_load(a, 0, X86_RSI, x86_reg(X86_RAX));

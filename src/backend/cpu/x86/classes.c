@@ -1,5 +1,5 @@
-/* classes.c - instructions of the 96 classes: 24 h2 + 8 d + l, as src/atlas/class96.c says. A vector of which a lane
- * has an operand out of range goes to C code, which reports it. */
+/* classes.c - instructions of the 96 classes: 24 h2 + 8 d + l, as in src/atlas/class96.c. A vector with a lane whose
+ * operand is out of range goes to C code, which reports the fault. */
 #include "backend/cpu/x86/x86_predicate.h"
 
 #include "backend/cpu/x86/x86_arith.h"
@@ -12,7 +12,7 @@ static unsigned source(x86_emit *e, int which, uint32_t copy, unsigned scratch) 
   return hg_x86_source_reg(e, e->insn->s[which], copy, 0, hg_x86_scratch(e, scratch));
 }
 
-/* Jumps to `slow` if a lane that takes part has a source that is not below its limit. Keeps scratch 0. */
+/* Jumps to `slow` if a lane that takes part has a source that is not below its limit. Preserves scratch 0. */
 static void check(x86_emit *e, uint32_t copy, const x86_rm *limits, int count, uint32_t slow) {
   unsigned found = e->width == 2 ? 2 : hg_x86_scratch(e, 2), other = hg_x86_scratch(e, 3);
   for (int k = 0; k < count; k++) {
@@ -20,7 +20,7 @@ static void check(x86_emit *e, uint32_t copy, const x86_rm *limits, int count, u
     if (e->width == 2) {
       hg_x86_vi(e, X86_vpcmpud, k == 0 ? 2 : 0, from, limits[k], NOT_LESS);
       if (k > 0) hg_x86_k(e, X86_korw, 2, 2, 0);
-    } else { /* not less than the limit: the larger of both is the source */
+    } else { /* a source is not below the limit if it is the larger of both */
       unsigned to = k == 0 ? found : other;
       hg_x86_v(e, X86_vpmaxud, to, from, limits[k]);
       hg_x86_v(e, X86_vpcmpeqd, to, to, x86_reg(from));
@@ -37,13 +37,13 @@ static void check(x86_emit *e, uint32_t copy, const x86_rm *limits, int count, u
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
-/* to = from modulo n, below 2 n: what is subtracted from less wraps to more. */
+/* to = from modulo n, for from < 2 n: subtracting n from a smaller number wraps to a larger one. */
 static void modulo(x86_emit *e, unsigned to, unsigned from, uint32_t n) {
   hg_x86_v(e, X86_vpsubd, to, from, number(e, n));
   hg_x86_v(e, X86_vpminud, to, to, x86_reg(from));
 }
 
-/* h2 ^ 2: 48 more or less, whichever is a class. */
+/* h2 ^ 2: adds or subtracts 48, whichever gives a class. */
 static void mirror(x86_emit *e, uint32_t c) {
   unsigned s2 = hg_x86_scratch(e, 2), from = source(e, 0, c, 1);
   hg_x86_v(e, X86_vpaddd, s2, from, number(e, 2 * PER_H2));
@@ -62,7 +62,7 @@ static void unity_test(x86_emit *e, uint32_t c) {
   hg_x86_set_predicate_result(e, c, to);
 }
 
-/* scratch 3 = 8 d + l; scratch 2 = the same and 24 of the lower bit of h2. */
+/* scratch 3 = 8 d + l; scratch 2 = that plus 24 times the lower bit of h2. */
 static void split(x86_emit *e, uint32_t c) {
   modulo(e, hg_x86_scratch(e, 2), source(e, 0, c, 1), 2 * PER_H2);
   modulo(e, hg_x86_scratch(e, 3), hg_x86_scratch(e, 2), PER_H2);
@@ -82,7 +82,7 @@ static void neighbour_count(x86_emit *e, uint32_t c) {
   hg_x86_set_result(e, c, 0, to);
 }
 
-/* scratch 0 = scratch 2 in lanes whose neighbour's number is above `least`. */
+/* scratch 0 = scratch 2 in lanes whose neighbour has a number above `least`. */
 static void take_above(x86_emit *e, uint32_t c, uint32_t least) {
   enum { GREATER = 6 };
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), from = source(e, 1, c, 1);
@@ -95,8 +95,8 @@ static void take_above(x86_emit *e, uint32_t c, uint32_t least) {
   }
 }
 
-/* What is added to a class: for 0 to 2 a bit of l changes, for 3 the lower bit of h2, and from 4 on d becomes 1 or 2,
- * or 0 again. */
+/* Adds to a class: neighbours 0 to 2 change a bit of l, neighbour 3 the lower bit of h2, and from 4 on d becomes 1 or
+ * 2, or 0 again. */
 static void neighbour(x86_emit *e, uint32_t c) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   split(e, c);
@@ -136,7 +136,8 @@ static void boundary(x86_emit *e, uint32_t c) {
   }
 }
 
-/* Adds to the worker's counters lane by lane: rax the lanes that are left, rcx a lane and its class, rbx its value. */
+/* Adds to the worker's counters lane by lane: rax has the lanes that are left, rcx a lane and then its class, rbx its
+ * value. */
 static void accumulate(x86_emit *e, uint32_t c) {
   x86_asm *a = &e->a;
   size_t classes = offsetof(native_frame, vectors), values = classes + e->vector_bytes;

@@ -1,9 +1,9 @@
 /* collect.c - reductions and votes of a block that has all its lanes, in machine code. Reductions go by halves, as the
- * ISA has it, first between the vectors of a row and then within the one that is left. Nothing else is in vector
- * registers between two regions.
+ * ISA defines: first between the vectors of a row, then within the last one. Between two regions the vector registers
+ * hold nothing else.
  *
- * The tree is walked depth first, so that few registers hold it. Its instructions are those of the program: they are
- * written with registers of the vector program that nothing else names (native_build.temporaries). */
+ * The tree is walked depth first, so that few registers hold it. Its instructions are ordinary ones on registers that
+ * no instruction of the vector program names (native_build.temporaries). */
 #include "backend/cpu/x86/emit_x86.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -38,7 +38,7 @@ static x86_rm vector_at(const fold *f, int32_t row, uint32_t number) {
   return x86_at(X86_ROWS, row + (int32_t)(number * f->e->vector_bytes));
 }
 
-/* `reg` = vector i once the vectors from `half` on have been folded onto those below. */
+/* `reg` = vector i after the vectors from `half` on have been folded onto those below. */
 static void fold_vectors(const fold *f, uint32_t i, uint32_t half, unsigned reg) {
   if (half >= f->count) {
     hg_x86_v(f->e, X86_vload, reg, 0, vector_at(f, f->from, i));
@@ -64,7 +64,7 @@ static void fold_lanes(const fold *f) {
   combine(f, 0, 1);
 }
 
-/* On the way a NaN may have any payload. */
+/* Only the result needs a canonical NaN; on the way a NaN may have any payload. */
 static void make_canonical(const fold *f) {
   const vector_insn insn = {.op = VECTOR_CANON, .type = f->type, .d = f->left, .mask = VECTOR_ALL,
                             .target = VECTOR_NONE, .s = {f->left, VECTOR_NONE, VECTOR_NONE, VECTOR_NONE},
@@ -97,7 +97,7 @@ static int describe(x86_emit *e, const vector_insn *insn, fold *f) {
 
 /* ---- votes: rows of predicates are bytes ------------------------------------------------------------------------- */
 
-/* Vectors in a row of bytes; 0: it is not whole vectors. */
+/* The number of vectors in a row of bytes; 0: it is no whole number. */
 static uint32_t byte_vectors(const x86_emit *e) {
   return e->b->full_lanes % e->vector_bytes == 0 ? e->b->full_lanes / e->vector_bytes : 0;
 }
@@ -107,7 +107,7 @@ static int is_vote(const x86_emit *e, const vector_insn *insn) {
   return e->is_full && insn->mask == VECTOR_ALL && byte_vectors(e) > 0 && is_row(e, insn->s[0]) && is_row(e, insn->d);
 }
 
-/* Register 0 = the bytes of all lanes, combined. */
+/* Combines the bytes of all lanes into register 0. */
 static void combine_bytes(x86_emit *e, unsigned op, uint32_t reg) {
   x86_rm at = x86_at(X86_ROWS, (int32_t)native_location_of(e->b, reg)->offset);
   hg_x86_v(e, X86_vload, 0, 0, at);
@@ -117,7 +117,7 @@ static void combine_bytes(x86_emit *e, unsigned op, uint32_t reg) {
   }
 }
 
-/* Jumps if register 0 is all bytes of 0, or not all bytes of 1. */
+/* Jumps if register 0 has only bytes of 0, or not only bytes of 1. */
 static void jump_unless(x86_emit *e, int is_all, uint32_t label) {
   hg_x86_v(e, X86_vpxord, 1, 1, x86_reg(1));
   if (is_all) hg_x86_v(e, X86_vpbroadcastd, 1, 0, x86_at(X86_POOL, (int32_t)(e->pool.ones_place * 4)));

@@ -1,8 +1,8 @@
 /* compare.c - comparisons. */
 #include "backend/cpu/x86/x86_arith.h"
 
-/* Immediates of vcmpps and vpcmpd, in the order eq ne lt le gt ge num. The fifth and the sixth are
- * `lt` and `le` with operands exchanged; `ne` is what straight-line code makes of votes. */
+/* Immediates of vcmpps and vpcmpd, in the order eq ne lt le gt ge num. gt and ge are lt and le with exchanged operands;
+ * only straight-line code has `ne`, for votes. */
 enum { EQ, NE, LT, LE, GT, GE, NUM };
 static const uint8_t float_immediate[7] = {0x00, 0x04, 0x11, 0x12, 0x1e, 0x1d, 0x07};
 static const uint8_t integer_immediate[7] = {0, 4, 1, 2, 6, 5};
@@ -18,7 +18,8 @@ static int relation_of(uint16_t op) {
   return NUM;
 }
 
-/* Compares under the mask of the next instruction, an `and`, which needs no code then; or does an `or`, too. */
+/* Compares under the mask of the next instruction, an `and`, which then needs no code; or performs the next `or` as
+ * well. */
 static int compare_masked(x86_emit *e, unsigned op, uint32_t left, uint32_t right, unsigned immediate) {
   enum { OPPOSITE = 4 }; /* the bit of a relation that negates it */
   const vector_insn *use = hg_native_masked_use(e->b, e->index);
@@ -55,7 +56,8 @@ static void compare_evex(x86_emit *e, unsigned op, uint32_t left, uint32_t right
   }
 }
 
-/* AVX2 has equal and signed greater only: less by exchange, not equal by inversion, unsigned with flipped sign bits. */
+/* AVX2 has only equal and signed greater: less exchanges the operands, not equal inverts the result, and unsigned ones
+ * flip the sign bits. */
 static void compare_integers(x86_emit *e, int relation, int is_64, int is_unsigned, unsigned to, unsigned a,
                              unsigned b) {
   unsigned s3 = hg_x86_scratch(e, 3);
@@ -88,7 +90,7 @@ static void compare_vex(x86_emit *e, int relation, int is_float) {
       else compare_integers(e, relation, is_64, is_unsigned && !x86_is_narrow(type), part, a, b);
     }
     unsigned to = hg_x86_predicate_result(e, c, hg_x86_scratch(e, 0));
-    if (is_64 && !is_uniform) { /* 64-bit elements to 32-bit ones: of each pair the low half */
+    if (is_64 && !is_uniform) { /* 64-bit elements to 32-bit ones: the low half of each pair */
       hg_x86_vi(e, X86_vshufps, s3, s2, x86_reg(hg_x86_scratch(e, 0)), 0x88);
       hg_x86_vi(e, X86_vpermq_imm, to, 0, x86_reg(s3), 0xd8);
     } else if (to != s2) hg_x86_v(e, X86_vmove, to, 0, x86_reg(s2));
@@ -106,8 +108,8 @@ int hg_x86_compare(x86_emit *e) {
   }
   static const uint8_t mirrored[7] = {EQ, NE, GT, GE, LT, LE, NUM};
   uint32_t left = e->insn->s[0], right = e->insn->s[1];
-  if (vector_reg_at(e->b->vector, left)->kind == VECTOR_CONSTANT) { /* a constant can be the last operand, from
-                                                                       memory */
+  if (vector_reg_at(e->b->vector, left)->kind == VECTOR_CONSTANT) { /* a constant can be the last operand, which may be
+                                                                       in memory */
     left = e->insn->s[1];
     right = e->insn->s[0];
     relation = mirrored[relation];

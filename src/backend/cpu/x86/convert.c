@@ -1,5 +1,5 @@
-/* convert.c - cvt. Conversions to integers truncate, saturate, and make 0 of NaN; the instructions do not, so operands
- * are clamped before and results corrected after. Small floats come from f32 and go to it alone (hg_vector_value). */
+/* convert.c - cvt. Conversions to integers truncate, saturate and turn NaN into 0. The instructions do not, so operands
+ * are clamped before and results corrected after. Small floats are converted from and to f32 only (hg_vector_value). */
 #include "backend/cpu/x86/x86_convert.h"
 
 enum { TWO_16 = 0x47800000, TWO_23 = 0x4b000000, TWO_31 = 0x4f000000, TWO_32 = 0x4f800000,
@@ -15,7 +15,7 @@ static int bytes_of(uint8_t type) { return (int)atlas_bytes((atlas_type)type); }
 
 /* ---- elements of one size ---------------------------------------------------------------------------------------- */
 
-/* Narrow integers are their 32-bit values already. */
+/* Narrow integers are represented by their 32-bit values already. */
 static void narrow_to(x86_emit *e, uint8_t type, unsigned to, unsigned from) {
   unsigned bits = atlas_type_bits((atlas_type)type);
   if (bits >= 32) {
@@ -37,7 +37,7 @@ static void integer_32(x86_emit *e, const pair *t) {
   }
 }
 
-/* Both halves of 16 bits as mantissa bits under a fixed exponent, whose value is then subtracted exactly; their sum is
+/* Puts both 16-bit halves as mantissa bits under a fixed exponent, whose value is then subtracted exactly; their sum is
  * rounded once. */
 static void u32_to_f32_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
@@ -75,7 +75,8 @@ static void clamp_narrow(x86_emit *e, uint8_t type, unsigned reg) {
   if (is_signed) hg_x86_v(e, X86_vpmaxsd, reg, reg, hg_x86_constant(e, (uint32_t)~(mask >> 1), 0));
 }
 
-/* Out of range gives 0x80000000, which is right below; above and for NaN it is replaced. */
+/* An out-of-range operand gives 0x80000000, which is right below the range; above it and for NaN the result is
+ * replaced. */
 static void f32_to_signed(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   X86_EACH(e, c, p) {
@@ -99,8 +100,8 @@ static void f32_to_signed(x86_emit *e, const pair *t) {
   }
 }
 
-/* f32 to u32 of numbers that are not negative, in scratch 0: 2^31 is subtracted where they are no less, and set again
- * as a bit. */
+/* f32 to u32 for numbers from 0 on, in scratch 0: 2^31 is subtracted from those that are not below it and set again as
+ * a bit. */
 static void cut_u32_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   x86_rm two_31 = hg_x86_constant(e, TWO_31, 0);
@@ -114,7 +115,7 @@ static void cut_u32_avx2(x86_emit *e) {
   hg_x86_v(e, X86_vpord, s0, s3, x86_reg(s2));
 }
 
-/* max(a, 0) makes 0 of NaN and of negative numbers; too large gives all ones. */
+/* max(a, 0) turns NaN and negative numbers into 0; numbers that are too large give all ones. */
 static void f32_to_unsigned(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   X86_EACH(e, c, p) {
@@ -134,7 +135,7 @@ static void f32_to_unsigned(x86_emit *e, const pair *t) {
 
 /* ---- 32 bits to 64 and back -------------------------------------------------------------------------------------- */
 
-/* Each 64-bit part from its half of the source. A uniform source is one vector, and so is a uniform result. */
+/* Computes each 64-bit part from its half of the source. A uniform value, source or result, is one vector. */
 static void widen(x86_emit *e, unsigned op) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
@@ -146,7 +147,7 @@ static void widen(x86_emit *e, unsigned op) {
   }
 }
 
-/* Each half of the result from its 64-bit part; `op` 0: the low halves of the elements. */
+/* Computes each half of the result from its 64-bit part; `op` 0: the low halves of the elements. */
 static void shorten_part(x86_emit *e, unsigned op, unsigned to, unsigned from) {
   if (op != 0) hg_x86_v(e, op, to, 0, x86_reg(from));
   else if (e->width == 2) hg_x86_v(e, X86_vpmovqd, from, 0, x86_reg(to));
@@ -161,7 +162,7 @@ static int is_lane_number(const x86_emit *e, uint32_t reg) {
   return r->kind == VECTOR_SPECIAL && r->bits == ATLAS_REG_LANE;
 }
 
-/* The lane's number is computed in 32 bits at once. */
+/* The lane's number is computed in 32 bits directly. */
 static void shorten(x86_emit *e, unsigned op) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {
@@ -176,7 +177,7 @@ static void shorten(x86_emit *e, unsigned op) {
   }
 }
 
-/* As mantissa bits under the exponent of 2^52, which is then subtracted. */
+/* Puts the bits under the exponent of 2^52, which is then subtracted. */
 static void u32_to_f64_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
   x86_rm two_52 = hg_x86_constant(e, X86_TWO_52, 1);
@@ -241,7 +242,7 @@ static void float_to_64(x86_emit *e, const pair *t) {
   }
 }
 
-/* 32-bit and narrower integers from f64: clamped as f64, where the bounds are exact. */
+/* f64 to integers of 32 bits or less: clamped as f64, where the bounds are exact. */
 static void f64_to_32(x86_emit *e, const pair *t) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   unsigned bits = atlas_type_bits((atlas_type)t->to);
@@ -270,8 +271,8 @@ static void f64_to_32(x86_emit *e, const pair *t) {
 
 /* ---- to bool ----------------------------------------------------------------------------------------------------- */
 
-/* Of part p of the source, what is equal to zero in `mask`, a k register or a vector; with AVX-512 what is not. A NaN
- * is not. */
+/* Compares part p of the source with zero; `mask`, a k register or a vector, gets the elements that are equal or, with
+ * AVX-512, those that are not. A NaN is not equal. */
 static void compare_with_zero(x86_emit *e, const pair *t, uint32_t copy, uint32_t part, unsigned mask) {
   unsigned s1 = hg_x86_scratch(e, 1), from = hg_x86_source_reg(e, e->insn->s[0], copy, part, s1);
   x86_rm zero = hg_x86_constant(e, 0, t->from_64);
@@ -294,7 +295,7 @@ static void to_bool(x86_emit *e, const pair *t) {
       hg_x86_vk(e, X86_vpbroadcastd, s0, 0, one, 0, 1, 1);
     } else {
       compare_with_zero(e, t, c, 0, s2);
-      if (t->from_64) { /* of each pair the low half */
+      if (t->from_64) { /* the low half of each pair */
         compare_with_zero(e, t, c, 1, s3);
         hg_x86_vi(e, X86_vshufps, s2, s2, x86_reg(s3), 0x88);
         hg_x86_vi(e, X86_vpermq_imm, s2, 0, x86_reg(s2), 0xd8);

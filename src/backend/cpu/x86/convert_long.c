@@ -1,6 +1,6 @@
-/* convert_long.c - cvt between 64-bit integers and floats, where no instruction does it: AVX2 has none at all.
+/* convert_long.c - cvt between 64-bit integers and floats without an instruction for it. AVX2 has none.
  *
- * An integer's halves are mantissa bits under fixed exponents, whose values are subtracted again; only the last
+ * The integer's halves become mantissa bits under fixed exponents, whose values are then subtracted; only the last
  * addition rounds. */
 #include "backend/cpu/x86/x86_convert.h"
 
@@ -22,7 +22,7 @@ void hg_x86_long_to_f64(x86_emit *e, int is_signed, unsigned to, unsigned from, 
   hg_x86_v(e, X86_vaddpd, to, to, x86_reg(other));
 }
 
-/* From 2^53 on the lowest 11 bits are rounded to odd: cut off, and bit 11 set where one of them was (Boldo and
+/* From 2^53 on the lowest 11 bits are rounded to odd: they are cut off, and bit 11 is set if one of them was (Boldo and
  * Melquiond, IEEE ToC 57(4), 2008). */
 void hg_x86_long_to_odd(x86_emit *e, int is_signed, unsigned to, unsigned from, unsigned other) {
   x86_rm low = hg_x86_constant(e, 0x7ff, 1);
@@ -32,7 +32,7 @@ void hg_x86_long_to_odd(x86_emit *e, int is_signed, unsigned to, unsigned from, 
   hg_x86_v(e, X86_vpandq, to, to, hg_x86_constant(e, ~UINT64_C(0x7ff), 1));
   if (is_signed) hg_x86_v(e, X86_vpaddq, other, from, hg_x86_constant(e, UINT64_C(1) << 53, 1));
   hg_x86_vi(e, X86_vpsrlq_imm, 0, other, x86_reg(is_signed ? other : from), is_signed ? 54 : 53);
-  if (e->width == 2) { /* takes smaller integers as they are */
+  if (e->width == 2) { /* leaves smaller integers as they are */
     hg_x86_v(e, X86_vptestnmq, 1, other, x86_reg(other));
     hg_x86_vk(e, X86_vmove64, to, 0, x86_reg(from), 0, 1, 0);
   } else {
@@ -41,8 +41,7 @@ void hg_x86_long_to_odd(x86_emit *e, int is_signed, unsigned to, unsigned from, 
   }
 }
 
-/* The integer part as high 2^32 + low, both of which are added to a power of two that leaves them in the lowest bits.
- */
+/* Splits the integer part into high 2^32 + low; each is added to a power of two that puts it into the lowest bits. */
 void hg_x86_f64_to_long(x86_emit *e, int is_signed, unsigned from) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   if (is_signed) {

@@ -1,9 +1,10 @@
-/* convert_small.c - cvt to and from floats of 16 and 8 bits.
+/* convert_small.c - cvt from and to floats of 16 and 8 bits.
  *
- * f32 has an instruction to f16 and back, which rounds once and keeps subnormals. bf16 is the upper half of f32, f8e5m2
- * that of f16, and f8e4m3 is an f16 that is 2^8 times smaller, shifted by 7 bits. What these do not round is rounded
- * before: what is added has its last place where the last bit is that stays, which is no lower than that of the
- * format's smallest number; so the sum is rounded there, ties to even, and the same is subtracted again. */
+ * An instruction converts f32 to f16 and back; it rounds once and keeps subnormals. bf16 is the upper half of f32,
+ * f8e5m2 that of f16; f8e4m3 is an f16 that is 2^8 times smaller, shifted by 7 bits. Where these conversions do not
+ * round, the value is rounded before: a number is added whose last bit has the weight of the last bit to keep, but
+ * no less than the format's smallest number; the sum is rounded there, ties to even, and the number is subtracted
+ * again. */
 #include "backend/cpu/x86/x86_convert.h"
 
 enum { BF16_NAN = 0x7fc0, F8E4M3_NAN = 0x7f, F8E5M2_NAN = 0x7e };
@@ -27,7 +28,7 @@ static uint64_t f32_bits(double value) { return atlas_round_f64(ATLAS_f32, value
 
 /* ---- f32 to small ------------------------------------------------------------------------------------------------ */
 
-/* Puts a constant in the lanes of a mask: k1 with AVX-512, else scratch 3. */
+/* Writes a constant into the lanes of a mask: k1 with AVX-512, else scratch 3. */
 static void blend(x86_emit *e, unsigned to, x86_rm constant) {
   if (e->width == 2) {
     unsigned op = constant.is_memory ? X86_vpbroadcastd : X86_vmove;
@@ -46,8 +47,8 @@ static unsigned to_f16(x86_emit *e, unsigned to, unsigned from) {
   return to;
 }
 
-/* Adds half a unit in the last place that stays, less one where that place is even; a NaN is replaced, since it could
- * lose its payload. */
+/* Adds half a unit of the last bit that is kept, less one if that bit is even. A NaN is replaced, since it could lose
+ * its payload. */
 static unsigned to_bf16(x86_emit *e, unsigned from) {
   unsigned s0 = hg_x86_scratch(e, 0);
   hg_x86_vi(e, X86_vpsrld_imm, 0, s0, x86_reg(from), 16);
@@ -60,7 +61,7 @@ static unsigned to_bf16(x86_emit *e, unsigned from) {
   return s0;
 }
 
-/* scratch 2 = a magnitude in f32, rounded to as many bits as the format has; changes scratch 3. */
+/* scratch 2 = an f32 magnitude rounded to the format's number of bits; changes scratch 3. */
 static void round_f32(x86_emit *e, uint8_t type, unsigned from) {
   format f = format_of(type);
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
@@ -73,8 +74,8 @@ static void round_f32(x86_emit *e, uint8_t type, unsigned from) {
   hg_x86_v(e, X86_vsubps, s2, s2, x86_reg(s3));
 }
 
-/* Magnitudes through f16; the sign is put back unless the result is NaN, as infinity and what rounds above the largest
- * number are in f8e4m3. */
+/* Converts the magnitude through f16 and puts the sign back, unless the result is NaN, which in f8e4m3 an infinity and
+ * whatever rounds above the largest number are. */
 static unsigned to_f8(x86_emit *e, uint8_t type, unsigned from, int is_rounded) {
   int is_e4m3 = type == ATLAS_f8e4m3;
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
@@ -93,7 +94,7 @@ static unsigned to_f8(x86_emit *e, uint8_t type, unsigned from, int is_rounded) 
   return s0;
 }
 
-/* `is_rounded`: to no more bits than the format has. */
+/* `is_rounded`: the source has no more bits than the format already. */
 static unsigned narrow(x86_emit *e, uint8_t type, unsigned to, unsigned from, int is_rounded) {
   if (type == ATLAS_f16) return to_f16(e, to, from);
   if (type != ATLAS_bf16) return to_f8(e, type, from, is_rounded);
@@ -112,7 +113,7 @@ void hg_x86_f32_to_small(x86_emit *e, uint8_t type) {
 
 /* ---- small to f32 ------------------------------------------------------------------------------------------------ */
 
-/* f16 in 32-bit elements, through half a vector of 16-bit ones in scratch 1. */
+/* Widens f16 to 32-bit elements, through half a vector of 16-bit ones in scratch 1. */
 static void from_f16(x86_emit *e, unsigned to, unsigned from) {
   unsigned s1 = hg_x86_scratch(e, 1);
   if (e->width == 2) hg_x86_v(e, X86_vpmovdw, from, 0, x86_reg(s1));
@@ -123,7 +124,7 @@ static void from_f16(x86_emit *e, unsigned to, unsigned from) {
   hg_x86_v(e, X86_vcvtph2ps, to, 0, x86_reg(s1));
 }
 
-/* What is 480 now stands for NaN. */
+/* What is 480 now represents NaN. */
 static void from_f8e4m3(x86_emit *e, unsigned to, unsigned from) {
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   hg_x86_v(e, X86_vpandd, s2, from, hg_x86_constant(e, 0x7f, 0));
@@ -152,8 +153,7 @@ void hg_x86_small_to_f32(x86_emit *e, uint8_t type) {
   }
 }
 
-/* As to_bf16, but the upper half stays where it is. A NaN has the payload of one that is a bf16, or none: there is no
- * carry. */
+/* As to_bf16, but the upper half stays in place. A NaN has the payload of a bf16 or none, so there is no carry. */
 static void round_to_bf16(x86_emit *e, unsigned to, unsigned from) {
   unsigned s2 = hg_x86_scratch(e, 2);
   hg_x86_vi(e, X86_vpsrld_imm, 0, s2, x86_reg(from), 16);
@@ -177,7 +177,7 @@ void hg_x86_round_to_small(x86_emit *e, uint8_t type) {
 
 /* ---- what f32 does not hold, to small ---------------------------------------------------------------------------- */
 
-/* scratch 3 = scratch 1 or another register of f64, rounded to as many bits as the format has. */
+/* scratch 3 = scratch 1, or another register, as f64 rounded to the format's number of bits. */
 static void round_f64(x86_emit *e, uint8_t type, unsigned from) {
   format f = format_of(type);
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
@@ -192,8 +192,8 @@ static void round_f64(x86_emit *e, uint8_t type, unsigned from) {
   hg_x86_v(e, X86_vporq, s3, s3, x86_reg(s2));
 }
 
-/* scratch 2 = 64-bit integers that f64 holds and that become the same in the format: to odd or, with AVX-512, those
- * that overflow cut off, which bf16 has none of. */
+/* scratch 2 = 64-bit integers that f64 can hold and that convert to the same result: rounded to odd or, with AVX-512,
+ * those that overflow cut off (none overflow bf16). */
 static void shorten_long(x86_emit *e, uint8_t type, int is_signed, unsigned from) {
   unsigned s2 = hg_x86_scratch(e, 2);
   uint64_t bound = UINT64_C(1) << 20;
@@ -205,7 +205,7 @@ static void shorten_long(x86_emit *e, uint8_t type, int is_signed, unsigned from
   if (is_signed) hg_x86_v(e, X86_vpmaxsq, s2, s2, hg_x86_constant(e, 0 - bound, 1));
 }
 
-/* Part p of the source as f64, rounded alike: its register. May change scratch 1 to 3. */
+/* Part p of the source as f64 that rounds to the same result: its register. May change scratch 1 to 3. */
 static unsigned part_as_f64(x86_emit *e, uint8_t type, uint8_t from, uint32_t copy, uint32_t part) {
   unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   int is_long = atlas_bytes((atlas_type)from) == 8, is_signed = atlas_kind((atlas_type)from) == ATLAS_KIND_SINT;
@@ -227,7 +227,7 @@ static unsigned part_as_f64(x86_emit *e, uint8_t type, uint8_t from, uint32_t co
   return s1;
 }
 
-/* A uniform value has one vector, whose halves are alike. */
+/* A uniform value has one vector with equal halves. */
 void hg_x86_wide_to_small(x86_emit *e, uint8_t type, uint8_t from) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s3 = hg_x86_scratch(e, 3);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {

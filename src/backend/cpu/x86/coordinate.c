@@ -1,12 +1,12 @@
-/* coordinate.c - coordinates of a lane, lengths of buffers, the class of its block, the phase. */
+/* coordinate.c - coordinates of a lane, lengths of buffers, the class of the lane's block, the phase. */
 #include "backend/cpu/x86/emit_x86.h"
 
 #include "compiler/machine_ops.h"
 
 #include <stddef.h>
 
-/* A word of the context: a coordinate, a buffer's length, the block's class, the phase. Along x coordinates count up
- * with the lane. */
+/* Loads a word of the context: a coordinate, a buffer's length, the block's class, the phase. Coordinates along x
+ * increase with the lane. */
 static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   if (is_counted) {
@@ -22,7 +22,7 @@ static void write_coordinate(x86_emit *e, size_t offset, int is_counted) {
     }
 }
 
-/* A lane's coordinate where code runs all of a block: from the rows; in the grid plus the block's first. */
+/* A lane's coordinate in code for a whole block: from the rows, plus the block's first for a coordinate in the grid. */
 static void write_lane_coordinate(x86_emit *e, uint64_t coordinate) {
   int is_64 = hg_x86_is_64(e, e->insn->d), is_global = coordinate - ATLAS_COORD_GLOBAL_X < 3;
   uint64_t d = coordinate - (is_global ? ATLAS_COORD_GLOBAL_X : ATLAS_COORD_LANE_X);

@@ -1,9 +1,10 @@
-/* copies.c - copies of tiles into shared memory between the instructions that read them.
+/* copies.c - interleaves copies of tiles into shared memory with the instructions that read them.
  *
- * A block that brings a tile to shared memory and then computes with it first waits for memory, and then has nothing
- * for it to do. In straight-line code a copy, a load and the store of it, is done when what it brings is about to be
- * read, some copies ahead: so the later ones come while the processor computes with the first. That is for loads which
- * spans (span.c) say are in bounds, of buffers that do not change, so when they are done makes no difference. */
+ * A block that brings a tile to shared memory and then computes with it first waits for memory, and afterwards leaves
+ * memory idle. In straight-line code, a copy (a load and the store of its result) is delayed until what it brings is
+ * about to be read, some copies ahead of that, so later copies arrive while the processor computes with the first. This
+ * applies to loads that a span (span.c) proves in bounds, of buffers that do not change, so it makes no difference when
+ * they are done. */
 #include "backend/cpu/x86/x86_memory.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -17,7 +18,7 @@ static int reads(const vector_insn *insn, uint32_t reg) {
   return found;
 }
 
-/* The elements of shared memory that an access with a known place is for: *count of them, from *first on. */
+/* The elements of shared memory that an access at a known address is for: *count of them, from *first on. */
 static int find_place(const x86_emit *e, const vector_insn *insn, uint32_t *first, uint32_t *count) {
   uint32_t slice = insn->slice % e->b->slices;
   if (!(insn->flags & VECTOR_IN_BOUNDS)) return 0;
@@ -31,7 +32,7 @@ static int find_place(const x86_emit *e, const vector_insn *insn, uint32_t *firs
   return 1;
 }
 
-/* 1 if an instruction accesses what a copy writes, or may do so. */
+/* 1 if an instruction accesses, or may access, what a copy writes. */
 static int touches(const x86_emit *e, const vector_insn *insn, uint32_t symbol, uint32_t first) {
   uint32_t from, count;
   if (!hg_x86_has_base(insn) || insn->symbol != symbol) return 0;
@@ -39,7 +40,7 @@ static int touches(const x86_emit *e, const vector_insn *insn, uint32_t symbol, 
   return from < first + e->lanes && first < from + count;
 }
 
-/* 1 if the load is one of four bytes a lane, of a buffer that the launch does not write, and a span is for it. */
+/* 1 if the load has four bytes a lane, its buffer is not written during the launch, and a span covers it. */
 static int is_copied_load(x86_emit *e, const vector_insn *load) {
   const hg_vector *v = e->b->vector;
   if (!hg_x86_has_base(load) || load->mode != ATLAS_ADDRESS_INDEXED || !(load->flags & VECTOR_READ_ONLY)) return 0;
@@ -49,7 +50,7 @@ static int is_copied_load(x86_emit *e, const vector_insn *load) {
   return span != NULL && span->base != X86_RDX && span->log_bytes == 2;
 }
 
-/* 1 if something accesses what a copy writes, before its store but so late that an operand may still be read: see
+/* 1 if something accesses what a copy writes before its store, so late that an operand may still be read: see
  * hg_native_is_operand. */
 static int is_touched(const x86_emit *e, const x86_copy *copy) {
   uint32_t before = copy->load < CPU_OFFSET_LIFE ? copy->load : CPU_OFFSET_LIFE;
@@ -58,7 +59,7 @@ static int is_touched(const x86_emit *e, const x86_copy *copy) {
   return 0;
 }
 
-/* 1 if a load's only reader is a store to shared memory not far behind, with nothing between that accesses the same
+/* 1 if the only reader of a load is a store to shared memory not far behind, and nothing in between accesses the same
  * elements. */
 static int find_copy(x86_emit *e, uint32_t i, x86_copy *copy) {
   const hg_vector *v = e->b->vector;
@@ -113,15 +114,15 @@ static void write_prefetch(x86_emit *e, uint32_t i) {
   hg_x86_prefetch_next_round(e, &load, hg_x86_span_of(e, made)->base, made->s[1]);
 }
 
-/* Writes as many prefetches as are due before `copies` more copies: many at once would occupy what the processor has
- * for loads on their way. */
+/* Writes the prefetches that are due within the next `copies` copies. Many at once would fill the processor's queue of
+ * outstanding loads. */
 static void write_prefetches(x86_emit *e, uint32_t copies) {
   const uint32_t *loads = e->to_come.prefetches.data;
   uint32_t due = ((uint32_t)e->to_come.prefetches.count - e->to_come.first_prefetch) / (copies + 1);
   for (; due > 0; due--) write_prefetch(e, loads[e->to_come.first_prefetch++]);
 }
 
-/* Writes copies up to one of them. */
+/* Writes the copies up to number `last`. */
 static void write_copies(x86_emit *e, uint32_t last) {
   uint32_t count = (uint32_t)e->to_come.copies.count;
   for (; e->to_come.first_copy < count && e->to_come.first_copy <= last; e->to_come.first_copy++) {
@@ -134,8 +135,8 @@ static void write_copies(x86_emit *e, uint32_t last) {
     e->to_come.copied_to |= set_of(e, copy_at(e, k)->first, e->lanes);
 }
 
-/* Writes what instruction i might see, and some copies more, always as many: so each row that is read for the first
- * time brings one. */
+/* Writes the copies that instruction i might read, and a fixed number more: so each row that is read for the first time
+ * brings one. */
 static void write_what_is_seen(x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   uint32_t first, count, most = (uint32_t)e->to_come.copies.count;

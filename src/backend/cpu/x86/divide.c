@@ -1,11 +1,11 @@
-/* divide.c - quotients and remainders of 32-bit integers, with AVX-512; those of 64 bits are in divide_long.c.
+/* divide.c - quotients and remainders of 32-bit integers with AVX-512; those of 64 bits are in divide_long.c.
  *
- * In f64 both operands are exact, and a quotient q = a / b truncated to an integer is the integer quotient: the rounded
- * one is off by at most q / 2^53, and a / b is at least 1 / b away from the next integer unless it is one, where q b <
+ * Both operands are exact in f64, and the quotient q = a / b truncated to an integer is the integer quotient: the
+ * rounded quotient is off by at most q / 2^53, and a / b is an integer or at least 1 / b away from one, where q b <
  * 2^53. */
 #include "backend/cpu/x86/x86_arith.h"
 
-/* scratch 2 = a / b; may change all others. */
+/* scratch 2 = a / b; may change all other scratch registers. */
 static void quotient(x86_emit *e, uint32_t copy, int is_signed) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   unsigned widen = is_signed ? X86_vcvtdq2pd : X86_vcvtudq2pd, cut = is_signed ? X86_vcvttpd2dq : X86_vcvttpd2udq;
@@ -23,9 +23,9 @@ static void quotient(x86_emit *e, uint32_t copy, int is_signed) {
   hg_x86_vi(e, X86_vinserti64x4, s2, s2, x86_reg(s3), 1);
 }
 
-/* Division by a uniform divisor is a product with r = (1 / b) (1 + 2^-50), which is a little more than 1 / b with all
- * of its roundings. So a r is at least a / b, and too large by less than a / b / 2^49, which does not reach the next
- * integer: that is 1 / b away or more. */
+/* Dividing by a uniform divisor is multiplying by r = (1 / b) (1 + 2^-50), which after all its roundings still exceeds
+ * 1 / b a little. So a r is at least a / b, and too large by less than a / b / 2^49, which does not reach the next
+ * integer: that is at least 1 / b away. */
 #define A_LITTLE_MORE (1 + 0x1p-50)
 
 /* r: in memory for a constant, else computed in scratch 1. */
@@ -58,7 +58,7 @@ static void product(x86_emit *e, uint32_t copy, int is_signed, x86_rm r) {
   hg_x86_vi(e, X86_vinserti64x4, s2, s2, x86_reg(s3), 1);
 }
 
-/* Of 16 bits and less f32 tells as much as f64 of 32. */
+/* For 16 bits and less, f32 is exact as f64 is for 32. */
 void hg_x86_divide_narrow(x86_emit *e) {
   unsigned q = hg_x86_scratch(e, 0), s3 = hg_x86_scratch(e, 3);
   for (uint32_t c = 0; c < hg_x86_copies(e, e->insn->d); c++) {

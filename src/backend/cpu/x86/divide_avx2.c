@@ -1,5 +1,6 @@
-/* divide_avx2.c - quotients and remainders of 32-bit integers, with AVX2: in f64, as divide.c says, half of them at a
- * time: signed ones by halves of the vector, unsigned ones, which no instruction converts, by even and odd elements. */
+/* divide_avx2.c - quotients and remainders of 32-bit integers with AVX2: in f64, as in divide.c, half of the elements
+ * at a time. Signed ones are halves of the vector; unsigned ones, which no instruction converts, are even and odd
+ * elements. */
 #include "backend/cpu/x86/x86_arith.h"
 
 enum { TO_ZERO = 0x0b };
@@ -13,7 +14,7 @@ static void half_to_f64(x86_emit *e, unsigned to, unsigned from, uint32_t part) 
   hg_x86_v(e, X86_vcvtdq2pd, to, 0, x86_reg(from));
 }
 
-/* scratch 0 = a / b; may change 1 and 2. */
+/* scratch 0 = a / b; may change scratch 1 and 2. */
 static void signed_quotient(x86_emit *e, uint32_t copy) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   for (uint32_t p = 0; p < 2; p++) {
@@ -33,13 +34,13 @@ static void elements_to_f64(x86_emit *e, unsigned to, unsigned from, int is_odd)
   hg_x86_v(e, X86_vsubpd, to, to, hg_x86_constant(e, X86_TWO_52, 1));
 }
 
-/* A quotient as an integer in the lower half of each 64 bits. */
+/* Truncates a quotient to an integer in the lower half of each 64-bit element. */
 static void cut(x86_emit *e, unsigned reg) {
   hg_x86_vi(e, X86_vrndscalepd, reg, 0, x86_reg(reg), TO_ZERO);
   hg_x86_v(e, X86_vaddpd, reg, reg, hg_x86_constant(e, X86_TWO_52, 1));
 }
 
-/* scratch 0 = a / b; may change all others. */
+/* scratch 0 = a / b; may change all other scratch registers. */
 static void unsigned_quotient(x86_emit *e, uint32_t copy) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   unsigned a = hg_x86_source_reg(e, e->insn->s[0], copy, 0, s0), b = hg_x86_source_reg(e, e->insn->s[1], copy, 0, s1);

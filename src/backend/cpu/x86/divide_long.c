@@ -1,15 +1,15 @@
 /* divide_long.c - quotients and remainders of 64-bit integers.
  *
- * AVX-512: below 2^53 as divide.c says. Else with y, which is less than 1 / b by no more than 2^-49 of it: q1 = a y,
- * cut to an integer, is at most a / b, and a - q1 b less than b + a / 2^49. So q2, the same of that rest, leaves less
- * than 2 b, and q1 + q2 is the quotient or one less. What is signed is divided as magnitudes.
+ * AVX-512, operands below 2^53: as in divide.c. Otherwise with y, which is below 1 / b by at most 2^-49 of it: q1 = a y
+ * truncated to an integer is at most a / b, and a - q1 b is below b + a / 2^49. q2, computed in the same way from that
+ * rest, leaves less than 2 b, so q1 + q2 is the quotient or one less. Signed operands are divided as magnitudes.
  *
- * AVX2 has neither products nor conversions for that: the processor's own division, lane by lane. */
+ * AVX2 has neither the products nor the conversions for this, so the processor's own division runs lane by lane. */
 #include "backend/cpu/x86/x86_arith.h"
 
-enum { DIVIDEND, DIVISOR }; /* places in the frame, for a vector each, where calls save registers */
+enum { DIVIDEND, DIVISOR }; /* places in the frame where calls save registers, for a vector each */
 
-/* y = (1 - 2^-50) / b: with all roundings of operands, quotient and product a y is less than a / b. */
+/* y = (1 - 2^-50) / b: after all roundings of operands, quotient and product, a y is below a / b. */
 #define A_LITTLE_LESS (1 - 0x1p-50)
 
 static x86_rm in_frame(const x86_emit *e, int place) {
@@ -48,7 +48,7 @@ static void divide_short(x86_emit *e, unsigned a, unsigned b, int is_signed) {
   hg_x86_v(e, X86_vpsubq, s2, a, x86_reg(s2));
 }
 
-/* scratch 0 = scratch 1 / b as far as f64 tells, never more, and scratch 1 = what is left; scratch 3 is y. */
+/* scratch 0 = scratch 1 / b as exactly as f64 gives it, never more, and scratch 1 = what is left; scratch 3 is y. */
 static void estimate(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s3 = hg_x86_scratch(e, 3);
   hg_x86_v(e, X86_vcvtuqq2pd, s0, 0, x86_reg(s1));
@@ -62,7 +62,7 @@ static void subtract_multiple(x86_emit *e, unsigned quotient, unsigned other) {
   hg_x86_v(e, X86_vpsubq, s1, s1, x86_reg(other));
 }
 
-/* Changes the sign of a result where the operands say so. */
+/* Negates a result if the operands' signs say so. */
 static void put_sign_back(x86_emit *e, unsigned result, uint32_t copy, uint32_t part) {
   unsigned s0 = hg_x86_scratch(e, 0), s3 = hg_x86_scratch(e, 3);
   unsigned sign = hg_x86_source_reg(e, e->insn->s[0], copy, part, s3);
@@ -113,7 +113,7 @@ static void divide_avx512(x86_emit *e, uint32_t copy, uint32_t part, int is_sign
 
 /* ---- AVX2 -------------------------------------------------------------------------------------------------------- */
 
-/* `to` = (a ^ m) - m, m all ones where `sign` is negative; changes `other`. */
+/* `to` = (a ^ m) - m with m all ones where `sign` is negative; changes `other`. */
 static void negate_if(x86_emit *e, unsigned to, unsigned a, unsigned sign, unsigned other) {
   hg_x86_v(e, X86_vpxord, other, other, x86_reg(other));
   hg_x86_v(e, X86_vpcmpgtq, other, other, x86_reg(sign));
@@ -121,7 +121,7 @@ static void negate_if(x86_emit *e, unsigned to, unsigned a, unsigned sign, unsig
   hg_x86_v(e, X86_vpsubq, to, to, x86_reg(other));
 }
 
-/* scratch 0 = the result. A divisor of 0, in a lane that does not count, is made 1. */
+/* scratch 0 = the result. A divisor of 0, in a lane that does not take part, is replaced by 1. */
 static void divide_lanes(x86_emit *e, uint32_t copy, uint32_t part, int is_signed) {
   x86_asm *a = &e->a;
   int is_rem = e->insn->op == ATLAS_OP_rem;

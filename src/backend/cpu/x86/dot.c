@@ -13,7 +13,7 @@ static int is_signed_of_b(const x86_emit *e) { return e->insn->op != ATLAS_OP_do
  * VPDPBUSD adds four products of unsigned bytes and signed ones to a sum, and nothing in it saturates. An unsigned byte
  * less 128 is a signed one, and the other way around: both are an exclusive-or of the highest bit. */
 
-/* b's bytes are unsigned too: the products of a and b - 128, then twice 64 times a's bytes. */
+/* b's bytes are unsigned too: adds the products of a and b - 128, then twice 64 times a's bytes. */
 static void add_unsigned(x86_emit *e, unsigned sum, unsigned a, x86_rm b) {
   unsigned s1 = hg_x86_scratch(e, 1), s3 = hg_x86_scratch(e, 3);
   hg_x86_v(e, X86_vpxord, s3, hg_x86_rm_reg(e, b, 0, s1), hg_x86_constant(e, BYTES_128, 0));
@@ -21,12 +21,12 @@ static void add_unsigned(x86_emit *e, unsigned sum, unsigned a, x86_rm b) {
   for (int i = 0; i < 2; i++) hg_x86_v(e, X86_vpdpbusd, sum, a, hg_x86_constant(e, BYTES_64, 0));
 }
 
-/* a's bytes are signed too: the products of a + 128 and b, less 128 times b's bytes. */
+/* a's bytes are signed too: adds the products of a + 128 and b, less 128 times b's bytes. */
 static void add_signed(x86_emit *e, unsigned sum, unsigned a, x86_rm b) {
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   hg_x86_v(e, X86_vpxord, s3, a, hg_x86_constant(e, BYTES_128, 0));
   hg_x86_v(e, X86_vpdpbusd, sum, s3, b);
-  unsigned bytes_128 = hg_x86_rm_reg(e, hg_x86_constant(e, BYTES_128, 0), 0, s2); /* nothing reads a any more */
+  unsigned bytes_128 = hg_x86_rm_reg(e, hg_x86_constant(e, BYTES_128, 0), 0, s2); /* a is not read any more */
   hg_x86_v(e, X86_vpxord, s3, s3, x86_reg(s3));
   hg_x86_v(e, X86_vpdpbusd, s3, bytes_128, b);
   hg_x86_v(e, X86_vpsubd, sum, sum, x86_reg(s3));

@@ -21,7 +21,7 @@ static void choose_bases(x86_emit *e) {
   e->used_bases = used + e->b->row_start_registers;
 }
 
-/* What the pool starts with: 0, 1, 2, ... in 32 and in 64 bits, bytes of 1, and for AVX2 a window of ones and zeros. */
+/* The pool begins with 0, 1, 2, ... in 32 and in 64 bits, bytes of 1 and, for AVX2, a window of ones and zeros. */
 static void begin_pool(x86_emit *e) {
   uint32_t lanes = (e->b->slices > 0 ? e->b->slices : e->b->copies) * e->lanes, words = 3 * lanes + 4;
   if (e->width == 1) words += 16;
@@ -105,10 +105,10 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
   return status;
 }
 
-/* Not part of what every machine with AVX-512, or AVX2, has: VPOPCNTDQ, and VNNI for each of the two. */
+/* Not every machine with AVX-512, or AVX2, has these: VPOPCNTDQ, and VNNI for each of the two. */
 #if defined(__x86_64__)
 #  define HAS(feature) (__builtin_cpu_supports(feature) != 0)
-static int has_avx_vnni(void) { /* younger than some compilers' names of features */
+static int has_avx_vnni(void) { /* some compilers are older than this feature's name */
   uint32_t a, b, c, d;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 }
@@ -121,7 +121,7 @@ static hg_status emit_avx2(native_build *b) { return emit_kernel(b, 1, 0, has_av
 static hg_status emit_least_avx512(native_build *b) { return emit_kernel(b, 2, 0, 0); }
 static hg_status emit_least_avx2(native_build *b) { return emit_kernel(b, 1, 0, 0); }
 
-/* Declared again by targets.h, which is above. */
+/* Declared here again, since targets.h belongs to the folder above. */
 extern const native_target hg_native_avx512, hg_native_avx2, hg_native_least_avx512, hg_native_least_avx2;
 #define AVX512(writer)                                                                                                \
   {                                                                                                                   \

@@ -1,29 +1,29 @@
-/* faults.c - slow paths of accesses in loops, which may fault again and again: the lanes that are out of bounds get 0,
- * or store nothing, and the others access memory. C code does such an access only where it has to note the fault: where
- * no lane of the tile up to the lowest that is out of bounds has had one (native_context.noted).
+/* faults.c - slow paths of accesses in loops, which may fault again and again: the lanes that are out of bounds get 0
+ * or store nothing, and the others access memory. C code runs such an access only if it has to note the fault: if no
+ * lane of the tile up to the lowest one out of bounds has noted a fault yet (native_context.noted).
  *
- * The lanes that are in bounds are masks in the frame, one a copy, while the access is written. */
+ * While the access is written, the frame holds a mask of the lanes in bounds for each copy. */
 #include "backend/cpu/x86/x86_memory.h"
 
 #include <stddef.h>
 
 /* ---- which lanes are out of bounds ------------------------------------------------------------------------------- */
 
-/* Jumps to `note` if the fault of a lane, whose global number is in rcx, is to be noted. */
+/* Jumps to `note` if the fault of the lane whose global number is in rcx has to be noted. */
 static void compare_with_noted(x86_emit *e, uint32_t note) {
   hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, x86_at(X86_CONTEXT, offsetof(native_context, noted)));
   hg_x86_jump_if(&e->a, X86_BELOW, note);
 }
 
-/* The same of the lowest lane of eax, lanes of a copy that fault. */
+/* The same for the lowest lane of eax, the faulting lanes of a copy. */
 static void compare_lowest(x86_emit *e, uint32_t copy, uint32_t note) {
   hg_x86_tzcnt(&e->a, 0, X86_RCX, x86_reg(X86_RAX));
   hg_x86_lea(&e->a, X86_RCX, x86_indexed(X86_LANE, X86_RCX, 0, (int32_t)hg_x86_first_lane(e, copy)));
   compare_with_noted(e, note);
 }
 
-/* eax = what indices have to be below, after what is added to them. A positive displacement of an unsigned index, whose
- * sum could come back into range, is subtracted from the limit. */
+/* eax = the bound that indices are compared with, after `added` has been added to them. A positive displacement of an
+ * unsigned index is subtracted from the limit instead, since the sum could wrap back into range. */
 static x86_bound load_bound(x86_emit *e, const x86_access *m) {
   uint32_t some = hg_x86_new_label(&e->a);
   int subtracts = m->displacement > 0 && atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_UINT;
@@ -35,7 +35,7 @@ static x86_bound load_bound(x86_emit *e, const x86_access *m) {
   return (x86_bound){.index = m->index, .limit = X86_RAX, .added = subtracts ? 0 : m->displacement};
 }
 
-/* k2 = the lanes in bounds; eax = those that are not, of all that take part. */
+/* k2 = the lanes in bounds; eax = those out of bounds, of all that take part. */
 static void split_evex(x86_emit *e, const x86_access *m, uint32_t copy) {
   x86_bound bound = load_bound(e, m);
   hg_x86_compare_evex(e, &bound, copy, 2, X86_IS_BELOW);
@@ -48,7 +48,7 @@ static void split_evex(x86_emit *e, const x86_access *m, uint32_t copy) {
   hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, 0);
 }
 
-/* Without mask registers: scratch 2 has the sign bits of lanes that are out of bounds. */
+/* Without mask registers: the sign bits of scratch 2 are the lanes out of bounds. */
 static void split_vex(x86_emit *e, const x86_access *m, uint32_t copy) {
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
   x86_bound bound = load_bound(e, m);
@@ -58,15 +58,15 @@ static void split_vex(x86_emit *e, const x86_access *m, uint32_t copy) {
   hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(mask >= 0 ? s0 : s2));
 }
 
-/* The same for any target. Jumps to `note` if there is a fault to note. */
+/* The same for any target. Jumps to `note` if a fault has to be noted. */
 static void split_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t note) {
   if (e->width == 2) split_evex(e, m, copy);
   else split_vex(e, m, copy);
   compare_lowest(e, copy, note);
 }
 
-/* Stores in the frame which lanes of a copy are in bounds, after it is split, and sets the zero flag if there are none.
- */
+/* Stores the mask of a copy's lanes in bounds in the frame, after the copy is split, and sets the zero flag if it is
+ * empty. */
 static void store_inside(x86_emit *e, uint32_t copy) {
   enum { SIGN = 31 };
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
@@ -101,7 +101,7 @@ static void access_inside(x86_emit *e, const x86_access *m, uint32_t copy) {
   e->leaves_out = 0;
 }
 
-/* [x + lane]: jumps to `none` if the first lane, and so all of them, is behind the end. */
+/* [x + lane]: jumps to `none` if the first lane, and so every lane, is behind the end. */
 static void leave_if_behind(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t note, uint32_t none) {
   uint32_t some = hg_x86_new_label(&e->a);
   int32_t first = (int32_t)hg_x86_first_lane(e, copy);
@@ -116,13 +116,14 @@ static void leave_if_behind(x86_emit *e, const x86_access *m, uint32_t copy, uin
   hg_x86_place(&e->a, some);
 }
 
-/* Nearly always all lanes are out of bounds where one is: that way takes no more jumps than it must. */
+/* If one lane is out of bounds, nearly always all are: that way takes as few jumps as possible. */
 static void access_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t note, uint32_t back) {
   x86_asm *a = &e->a;
   uint32_t none = hg_x86_new_label(a), some = hg_x86_new_label(a);
   leave_if_behind(e, m, copy, note, none);
   split_copy(e, m, copy, note);
-  int has_mask = e->insn->mask != VECTOR_ALL || e->is_tail || hg_x86_loses_lanes(e); /* hg_x86_mask writes code */
+  int has_mask = e->insn->mask != VECTOR_ALL || e->is_tail || hg_x86_loses_lanes(e); /* before hg_x86_mask, which writes
+                                                                                        code */
   if (has_mask) store_inside(e, copy);
   else hg_x86_alu_imm(a, X86_CMP, 0, x86_reg(X86_RAX), (1 << e->lanes) - 1);
   hg_x86_jump_if(a, X86_NOT_EQUAL, some);
@@ -134,7 +135,7 @@ static void access_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_
   access_inside(e, m, copy);
 }
 
-/* Nothing is done before all faults are noted. */
+/* All faults are noted before anything is done. */
 static void access_copies(x86_emit *e, const x86_access *m, uint32_t note) {
   for (uint32_t c = 0; c < e->copies; c++) {
     split_copy(e, m, c, note);
@@ -143,7 +144,7 @@ static void access_copies(x86_emit *e, const x86_access *m, uint32_t note) {
   for (uint32_t c = 0; c < e->copies; c++) access_inside(e, m, c);
 }
 
-/* One index for all lanes. Jumps to `note` if it is in bounds after all, or if there is a fault to note. */
+/* One index for all lanes: jumps to `note` if it is in bounds after all, or if a fault has to be noted. */
 static void leave_out_all(x86_emit *e, const x86_access *m, uint32_t first, uint32_t end, uint32_t note) {
   x86_asm *a = &e->a;
   uint32_t outside = hg_x86_new_label(a), noted = hg_x86_new_label(a);
@@ -175,10 +176,10 @@ static void leave_out_all(x86_emit *e, const x86_access *m, uint32_t first, uint
     if (c < copies) clear_result(e, c);
 }
 
-/* Of an index that only accesses add up, which is a sum of its first lane then (hg_native_is_index_sum): all of it, in
- * the frame, as long as the access is written. */
+/* Computes all of an index sum, of which accesses otherwise add up only the first lane (hg_native_is_index_sum), into
+ * the frame for as long as the access is written. */
 static void make_index(x86_emit *e, uint32_t index) {
-  enum { SUM = 6 }; /* of the vectors there: lanes.c has the ones before */
+  enum { SUM = 6 }; /* index among the vectors there, behind those of lanes.c */
   const vector_reg *reg = vector_reg_at(e->b->vector, index);
   const uint32_t *s = vector_insn_at(e->b->vector, reg->first)->s;
   unsigned s1 = hg_x86_scratch(e, 1), first = hg_x86_source_reg(e, s[0], 0, 0, s1);

@@ -1,9 +1,9 @@
-/* few_lanes.c - finds the regions of few lanes that get code without masks. */
+/* few_lanes.c - finds the regions that run on few lanes and get code without masks. */
 #include "backend/cpu/x86/emit_x86.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
-/* 1 if the instruction only computes a value in registers or the frame, or accesses consecutive elements of 32 bits, in
- * all lanes. */
+/* 1 if the instruction, in all lanes, only computes a value in registers or the frame or accesses consecutive 32-bit
+ * elements. */
 static int is_straight(x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   if (hg_native_needs_no_code(e->b->vector, i)) return 1;
@@ -24,8 +24,8 @@ static int is_straight(x86_emit *e, uint32_t i) {
   return (flags & ATLAS_PURE) != 0;
 }
 
-/* 1 if the region, in its first so many lanes, gets code for 16, 8, 4, 2 and 1 of them, without masks: a load cannot be
- * forwarded from a masked store, but waits until it is in the cache. */
+/* 1 if the region, which runs on its first lanes only, gets code for 16, 8, 4, 2 and 1 lanes without masks: a masked
+ * store cannot forward to a load, which then waits until the data is in the cache. */
 int hg_x86_gets_exact(x86_emit *e, const native_step *step) {
   if (step->limit == VECTOR_NONE || e->b->vector->loses_lanes || step->end - step->first > CPU_EXACT_INSNS)
     return 0;

@@ -1,11 +1,13 @@
-/* float.c - floating point, and the bit operations on it. */
+/* float.c - floating-point arithmetic, and bit operations on floats. */
 #include "backend/cpu/x86/x86_arith.h"
 #include "compiler/clamp.h"
 
-static unsigned ps(x86_emit *e, unsigned op_ps) { return op_ps + (e->insn->type == ATLAS_f64); } /* rows go ps, pd */
+static unsigned ps(x86_emit *e, unsigned op_ps) { return op_ps + (e->insn->type == ATLAS_f64); } /* in the table, the
+                                                                                                    row of pd follows
+                                                                                                    that of ps */
 
-/* The source of an fma to copy to the result's register: a constant, else a factor in memory, else any: the copy of
- * what is known early is not waited for. */
+/* Which source of an fma is copied to the result's register: a constant, else a factor in memory, else any. A source
+ * that is known early does not delay the copy. */
 static int source_to_copy(const x86_emit *e, const x86_rm v[3]) {
   static const uint8_t order[3] = {1, 0, 2};
   uint64_t bits;
@@ -14,7 +16,7 @@ static int source_to_copy(const x86_emit *e, const x86_rm v[3]) {
   return v[1].is_memory && !v[0].is_memory ? 1 : 0;
 }
 
-/* a * b + c: the form whose overwritten operand is already in place. */
+/* a * b + c, in the form that overwrites the operand that is already in the result's register. */
 static void write_fma(x86_emit *e, uint32_t c, uint32_t p) {
   const uint32_t *s = e->insn->s;
   int is_64 = e->insn->type == ATLAS_f64;
@@ -24,7 +26,7 @@ static void write_fma(x86_emit *e, uint32_t c, uint32_t p) {
   int place = -1; /* the source that is in the result's register */
   for (int i = 0; i < 3; i++)
     if (!v[i].is_memory && v[i].reg == to) place = i;
-  if (place < 0) { /* else one that is known early */
+  if (place < 0) { /* else one that is available early */
     place = source_to_copy(e, v);
     unsigned from = hg_x86_rm_reg(e, v[place], is_64, to);
     if (from != to) hg_x86_v(e, is_64 ? X86_vmove64 : X86_vmove, to, 0, x86_reg(from));
@@ -70,9 +72,10 @@ int hg_x86_round(x86_emit *e) {
   return unary(e, ps(e, X86_vrndscaleps), QUIET | way);
 }
 
-/* The instruction returns its second operand for zeros and for NaNs, so both orders together hold the NaN or the two
- * zeros: or of both gives a NaN, and -0 if there is one. For the maximum the and gives +0, but may lose a NaN: the mask
- * of unordered lanes is put in, as it is where AVX-512 has an instruction that knows zeros. */
+/* The instruction returns its second operand for two zeros and for NaNs, so the results for both orders of the operands
+ * contain the NaN or the two zeros: their or is a NaN, or -0 if there is one. For the maximum, their and is +0 but may
+ * lose a NaN, so the mask of unordered lanes is put in, as in the form for which AVX-512 has an instruction that orders
+ * zeros. */
 static void greatest_avx512(x86_emit *e) {
   enum { UNORDERED = 3, GREATER_WITH_ITS_SIGN = 5 };
   int is_64 = e->insn->type == ATLAS_f64;
@@ -108,7 +111,8 @@ static void minimum_or_maximum(x86_emit *e) {
   }
 }
 
-/* 1 if one instruction computes min or max with this register: of equal values either, of NaN the other operand. */
+/* 1 if one instruction computes min or max with this register as its bound: it returns either of equal values, and the
+ * other operand for NaN. */
 static int is_bound(const x86_emit *e, uint32_t reg) {
   uint64_t bits;
   return hg_x86_constant_bits(e, reg, &bits) && hg_is_bound(e->insn->type, bits);
@@ -125,8 +129,8 @@ static void write_bound(x86_emit *e, uint32_t number, uint32_t other) {
   }
 }
 
-/* Responses of vfixupimm by class of the operand: quiet NaN, signalling NaN, zero, one, -inf, +inf, negative, positive.
- * 1 takes the operand, 8 is +0, 9 is -1, 10 is +1. */
+/* Responses of vfixupimm by the class of its operand: quiet NaN, signalling NaN, zero, one, -inf, +inf, negative,
+ * positive. 1 returns the operand, 8 is +0, 9 is -1, 10 is +1. */
 static uint32_t fix_table(const uint8_t response[8]) {
   uint32_t table = 0;
   for (unsigned i = 0; i < 8; i++) table |= (uint32_t)response[i] << (4 * i);
@@ -143,7 +147,7 @@ static void write_fixup(x86_emit *e, const uint8_t response[8], uint32_t source)
   }
 }
 
-/* max(+0, a) takes the second operand for NaN and for zeros; adding +0 makes -0 positive. */
+/* max(+0, a) returns its second operand for NaN and for zeros; adding +0 turns -0 into +0. */
 static void write_relu(x86_emit *e, uint32_t source) {
   static const uint8_t response[8] = {1, 1, 8, 1, 8, 1, 8, 1};
   if (e->width == 2) {
@@ -207,7 +211,7 @@ int hg_x86_copy_sign(x86_emit *e) {
   return 1;
 }
 
-/* Blends a constant in, in the lanes of k1. */
+/* Blends a constant into the lanes of k1. */
 static void blend_constant(x86_emit *e, x86_rm constant, int is_64, unsigned to) {
   unsigned op = is_64 ? X86_vmove64 : X86_vmove;
   if (constant.is_memory) op = is_64 ? X86_vpbroadcastq : X86_vpbroadcastd;
@@ -215,10 +219,10 @@ static void blend_constant(x86_emit *e, x86_rm constant, int is_64, unsigned to)
   hg_x86_vk(e, op, to, 0, constant, 0, 1, 0);
 }
 
-/* With AVX-512: the canonical NaN where the operand is one, else the operand. A comparison and a masked move take twice
- * as long. */
+/* AVX-512: the canonical NaN if the operand is a NaN, else the operand. A comparison and a masked move take twice as
+ * long. */
 static void canonical_by_class(x86_emit *e) {
-  static const uint8_t response[8] = {0, 0, 1, 1, 1, 1, 1, 1}; /* 0 leaves what is there */
+  static const uint8_t response[8] = {0, 0, 1, 1, 1, 1, 1, 1}; /* 0 keeps the destination */
   int is_64 = e->insn->type == ATLAS_f64;
   X86_EACH(e, c, p) {
     unsigned a = hg_x86_source_reg(e, e->insn->s[0], c, p, hg_x86_scratch(e, 1));
@@ -246,7 +250,7 @@ void hg_x86_divide_canonically(x86_emit *e, unsigned to, unsigned from, x86_rm b
   hg_x86_vi(e, X86_vblendvps, to, to, x86_reg(hg_x86_rm_reg(e, canonical, 0, nan)), is_nan << 4);
 }
 
-/* f32 and f64; also f16 and bf16 as bits. */
+/* f32 and f64; f16 and bf16 by their bits. */
 int hg_x86_canonical(x86_emit *e) {
   if (e->width == 2 && !x86_is_narrow(e->insn->type)) {
     canonical_by_class(e);
@@ -275,7 +279,7 @@ int hg_x86_canonical(x86_emit *e) {
   return 1;
 }
 
-/* AVX2: 1 or -1 where the operand is above or below 0, and all ones, a NaN, where it is one. */
+/* AVX2: 1 or -1 if the operand is above or below 0, and all ones, which is a NaN, if it is a NaN. */
 static void sign_avx2(x86_emit *e) {
   int is_64 = e->insn->type == ATLAS_f64;
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);

@@ -1,6 +1,6 @@
-/* gather.c - loads and stores with an index of unknown stride: one access where a vector's lanes turn out to have one
- * index, or consecutive ones; else gathers and scatters, and lane by lane where there are none: stores with AVX2, and
- * of elements below 32 bits.
+/* gather.c - loads and stores with an index of unknown stride: a single access if the lanes of a vector turn out to
+ * have one index, or consecutive ones; else gathers and scatters; and lane by lane where there are none: stores with
+ * AVX2, and of elements below 32 bits.
  *
  * The lanes of a gather are k2 or, with AVX2, scratch 3, which the gather clears. */
 #include "backend/cpu/x86/x86_memory.h"
@@ -49,7 +49,7 @@ static int takes_part_of_lanes(const x86_emit *e) {
   return e->is_tail || e->insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e);
 }
 
-/* 1 if a copy's lanes are likely to have one index, or consecutive ones. */
+/* 1 if a copy's lanes probably have one index, or consecutive ones. */
 static int is_likely(x86_emit *e, const x86_access *m) {
   uint8_t stride = likely_stride(e);
   if (m->is_local) return 0;
@@ -59,7 +59,7 @@ static int is_likely(x86_emit *e, const x86_access *m) {
   return hg_x86_copies(e, e->insn->d) == e->copies;
 }
 
-/* The access of such a copy. Lanes that take no part do no harm: all are in bounds. */
+/* Accesses such a copy. Lanes that take no part do no harm, since all are in bounds. */
 static void write_likely(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t otherwise) {
   uint8_t stride = likely_stride(e);
   int is_masked = takes_part_of_lanes(e);
@@ -82,15 +82,15 @@ static unsigned vector_index(x86_emit *e, const x86_access *m, uint32_t copy) {
   return m->is_local ? hg_x86_local_index(e, m->index, copy) : hg_x86_short_index(e, m->index, copy);
 }
 
-/* Jumps to `slow` if no index is in bounds. A positive displacement is subtracted from the limit: a negative index,
- * which it may bring in bounds, is left to the slow path. */
+/* Jumps to `slow` if no index can be in bounds. A positive displacement is subtracted from the limit; a negative index
+ * that it would bring in bounds is left to the slow path. */
 static x86_bound load_bound(x86_emit *e, const x86_access *m, uint32_t slow) {
   int32_t after = m->displacement > 0 ? (int32_t)m->displacement : 0;
   if (hg_x86_load_limit(e, X86_RAX, m->limit, after)) hg_x86_jump_if(&e->a, X86_BELOW_EQUAL, slow);
   return (x86_bound){.index = m->index, .limit = X86_RAX, .added = m->displacement - after};
 }
 
-/* k2 = the lanes of the mask, all of which are in bounds. */
+/* k2 = the lanes of the mask; jumps to `slow` unless all of them are in bounds. */
 static void check_evex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
   int mask = hg_x86_mask(e, copy, 1);
   if (!x86_is_checked(e)) {
@@ -123,16 +123,16 @@ static void check_vex(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t 
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, slow);
 }
 
-/* Extracts an index of hg_x86_short_index. It may be negative where it was not compared with a limit and a displacement
+/* Extracts an index of hg_x86_short_index. It may be negative if it was not compared with a limit, and a displacement
  * makes up for it. */
 static void extract_index(x86_emit *e, const x86_access *m, unsigned to, unsigned from) {
   hg_x86_x(e, X86_vmovd_to_g, from, 0, x86_reg(to));
   if (!x86_is_checked(e) && m->displacement > 0) hg_x86_load_sign32(&e->a, to, x86_reg(to));
 }
 
-/* Loads a vector whose first lanes end a row and whose others begin the next: two runs, one from lane 0's index on
- * and one up to the last lane's. k2: lanes, in bounds. Jumps to `otherwise` if a lane is in neither run, or takes
- * no part. */
+/* Loads a vector whose first lanes end a row and whose other lanes begin the next one, as two runs: one from lane 0's
+ * index on, one up to the last lane's. k2: its lanes, which are in bounds. Jumps to `otherwise` if a lane is in neither
+ * run or takes no part. */
 static void load_two_runs(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base, uint8_t stride,
                      uint32_t otherwise) {
   unsigned index = vector_index(e, m, copy);
@@ -162,7 +162,7 @@ static void load_two_runs(x86_emit *e, const x86_access *m, uint32_t copy, unsig
   hg_x86_set_result(e, copy, 0, s0);
 }
 
-/* The mask of a gather with AVX2, of 32-bit elements or of a part of 64-bit ones. */
+/* The mask of an AVX2 gather, of 32-bit elements or of a part of 64-bit ones. */
 static unsigned write_mask_vex(x86_emit *e, uint32_t copy, int part) {
   unsigned s3 = hg_x86_scratch(e, 3);
   int mask = hg_x86_mask(e, copy, s3);
@@ -193,8 +193,8 @@ static void gather_long_evex(x86_emit *e, const x86_access *m, uint32_t copy, un
   hg_x86_set_result(e, copy, 1, s0);
 }
 
-/* The second part waits in the frame: storing the first may replace an index, and change all other scratch registers.
- */
+/* The second part waits in the frame, since storing the first may overwrite an index and change all other scratch
+ * registers. */
 static void gather_long_vex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
   unsigned index = vector_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1);
   unsigned s2 = hg_x86_scratch(e, 2);
@@ -210,7 +210,7 @@ static void gather_long_vex(x86_emit *e, const x86_access *m, uint32_t copy, uns
   hg_x86_set_result(e, copy, 1, waits ? s0 : s2);
 }
 
-/* scratch 1 = where elements below 32 bits begin, in bytes from the 4 that the base begins in: below 2^32. */
+/* scratch 1 = where elements below 32 bits begin, in bytes from the 4-byte unit that holds the base: below 2^32. */
 static void find_bytes(x86_emit *e, const x86_access *m, unsigned index) {
   x86_asm *a = &e->a;
   unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
@@ -225,7 +225,7 @@ static void find_bytes(x86_emit *e, const x86_access *m, unsigned index) {
   hg_x86_v(e, X86_vpaddd, s1, m->log_bytes > 0 ? s1 : index, x86_reg(s2));
 }
 
-/* Elements of 8 or 16 bits, as the part of 4 bytes at an address that is a multiple of 4: no page ends between them. */
+/* Gathers elements of 8 or 16 bits as parts of the 4 bytes at a multiple of 4: no page ends inside these. */
 static void gather_short(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
   unsigned bits = 8u * m->bytes, index = vector_index(e, m, copy);
@@ -257,7 +257,7 @@ static void gather(x86_emit *e, const x86_access *m, uint32_t copy, unsigned bas
   }
 }
 
-/* Of lanes that store to one location the highest comes last, as on the reference machine. */
+/* If several lanes store to one location, the highest comes last, as on the reference machine. */
 static void scatter_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base) {
   unsigned index = vector_index(e, m, copy), s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2);
   x86_rm at = x86_indexed(base, index, m->log_bytes, m->offset);
@@ -274,7 +274,7 @@ static void scatter_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsign
   hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 1, 0);
 }
 
-/* Of a local array. */
+/* A gather from a local array. */
 static void gather_local(x86_emit *e, const x86_access *m, uint32_t copy) {
   x86_access at = *m;
   at.offset = x86_local_element(e, m->displacement, copy) * m->bytes;
@@ -312,7 +312,7 @@ static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_
   gather(e, m, copy, base);
 }
 
-/* Accesses without gather or scatter: as a likely run, or lane by lane. */
+/* Accesses without gather or scatter: as a likely run, else lane by lane. */
 static int write_likely_or_lanes(x86_emit *e, const x86_access *m) {
   if (!is_likely(e, m)) return 0;
   for (uint32_t c = 0; c < e->copies; c++) {

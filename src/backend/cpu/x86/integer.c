@@ -1,7 +1,7 @@
-/* integer.c - integers: shifts, products, extremes, signs; divisions are in divide.c, counts of bits in bits.c. */
+/* integer.c - integers: shifts, products, minima and maxima, signs. Divisions are in divide.c, bit counts in bits.c. */
 #include "backend/cpu/x86/x86_arith.h"
 
-/* The count of a shift, u32 in all lanes, as the vector's elements. */
+/* The count of a shift, u32 in all lanes, widened to the vector's elements. */
 static unsigned shift_count(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, unsigned bits, unsigned scratch) {
   int is_64 = bits == 64;
   unsigned count = hg_x86_source_reg(e, reg, copy, 0, scratch);
@@ -18,7 +18,8 @@ static unsigned shift_count(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t p
   return scratch;
 }
 
-/* AVX2: 64-bit elements to the right with their sign: with zeros, as the sign bit m goes along; then (a ^ m) - m. */
+/* AVX2, arithmetic right shift of 64-bit elements: shifts in zeros, the sign bit moving along as m, then (a ^ m) -
+ * m. */
 static void shift_sign_avx2(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s1 = hg_x86_scratch(e, 1);
   X86_EACH(e, c, p) {
@@ -63,7 +64,7 @@ int hg_x86_shift(x86_emit *e) {
   return 1;
 }
 
-/* 64-bit products from 32-bit ones; of mad also the sum. */
+/* 64-bit products from 32-bit ones, and the sum of mad. */
 int hg_x86_multiply_long(x86_emit *e) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   X86_EACH(e, c, p) {
@@ -100,7 +101,7 @@ int hg_x86_multiply_add(x86_emit *e) {
   return 1;
 }
 
-/* 32 bits: products of the even elements and of the odd ones, whose high halves are merged. */
+/* 32 bits: the products of even and of odd elements, whose high halves are merged. */
 static void multiply_high(x86_emit *e, int is_signed) {
   unsigned op = is_signed ? X86_vpmuldq : X86_vpmuludq;
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
@@ -175,7 +176,7 @@ int hg_x86_absolute(x86_emit *e) {
   return 1;
 }
 
-/* scratch 0 = the upper half of a product of unsigned 64-bit elements, from four products of halves. */
+/* scratch 0 = the upper half of the product of unsigned 64-bit elements, from four products of halves. */
 static void multiply_high_long(x86_emit *e, unsigned a, unsigned b) {
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   hg_x86_v(e, X86_vpmuludq, s2, a, x86_reg(b));
@@ -195,7 +196,8 @@ static void multiply_high_long(x86_emit *e, unsigned a, unsigned b) {
   hg_x86_v(e, X86_vpaddq, s0, s0, x86_reg(s3));
 }
 
-/* scratch 0 less `factor` where `sign` is negative: as unsigned, that factor counts 2^64 too much. */
+/* Subtracts `factor` from scratch 0 where `sign` is negative: as an unsigned number the factor is 2^64 too large
+ * there. */
 static void subtract_if_negative(x86_emit *e, unsigned sign, unsigned factor) {
   unsigned s0 = hg_x86_scratch(e, 0), s3 = hg_x86_scratch(e, 3);
   if (e->width == 2) hg_x86_vi(e, X86_vpsraq_imm, 0, s3, x86_reg(sign), 63);
@@ -230,7 +232,7 @@ int hg_x86_multiply_high(x86_emit *e) {
   return 1;
 }
 
-/* AVX2: of 64-bit elements it has a comparison of signed ones. */
+/* AVX2 can only compare signed 64-bit elements. */
 int hg_x86_long_extreme(x86_emit *e) {
   int is_unsigned = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_UINT, is_max = e->insn->op == ATLAS_OP_max;
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
@@ -250,7 +252,7 @@ int hg_x86_long_extreme(x86_emit *e) {
   return 1;
 }
 
-/* Integers: between -1 and 1 or, with AVX2 and 64 bits, what is below 0 less what is above it, both -1. */
+/* Integers: clamped to -1 to 1; with AVX2 and 64 bits, (below 0) less (above 0), each -1 if true. */
 int hg_x86_integer_sign(x86_emit *e) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);

@@ -1,8 +1,8 @@
-/* lanes.c - atomics, and the loads and stores that no vector instruction does, scalarised: a loop over the set bits of
- * the mask, which reads a lane's index and values from vectors that have been spilled to the frame.
+/* lanes.c - scalarised accesses: atomics, and the loads and stores that no vector instruction can do, as a loop over
+ * the set bits of the mask that reads each lane's index and values from vectors spilled to the frame.
  *
- * A copy with a lane out of bounds is done by C code. A block is one worker's, so shared memory needs no lock. Lanes
- * that update one location, and do not use its old value, are combined first. */
+ * C code handles a copy with a lane out of bounds. A block is run by one worker, so shared memory needs no lock. Lanes
+ * that update one location without using its old value are combined first. */
 #include "backend/cpu/engine/cpu_tuning.h"
 #include "backend/cpu/x86/x86_memory.h"
 
@@ -10,10 +10,10 @@
 
 #include <stddef.h>
 
-/* Vectors in the frame, two each, where a call would save registers. A lane's old value replaces its operand. */
+/* Vectors in the frame where calls save registers, two each. A lane's old value replaces its operand. */
 enum { INDICES = 0, VALUES = 2, COMPARANDS = 4 };
 
-/* General registers of the loop: rcx lane, rbx value, rax old value of the location, r12 mask, r13 index. Where the old
+/* General registers of the loop: rcx lane, rbx value, rax old value of the location, r12 mask, r13 index. If the old
  * value is not used, rax is the mask and rcx the index, and of a load rbx, so that only rbx has to be restored after
  * the loop. */
 typedef struct access {
@@ -22,17 +22,17 @@ typedef struct access {
   uint8_t is_load, is_store;
   uint8_t is_pool;          /* 1: indices and displacement count bytes */
   uint8_t is_shared;        /* 1: no other worker sees the memory */
-  uint8_t is_local;         /* 1: what is spilled is positions in memory (hg_x86_local_index), in 32 bits */
+  uint8_t is_local;         /* 1: the spilled numbers are 32-bit positions in memory (hg_x86_local_index) */
   uint8_t is_signed;
-  uint8_t is_short;      /* 1: the old value is not used, and one instruction does the update */
-  uint8_t is_immediate;  /* 1: its second operand is a constant that fits */
-  uint8_t mask, place;   /* registers: of the bits of the lanes that are left; of the index */
+  uint8_t is_short;      /* 1: the old value is not used, and one instruction performs the update */
+  uint8_t is_immediate;  /* 1: its second operand is a constant that fits the instruction */
+  uint8_t mask, place;   /* registers: the bits of the lanes that are left; the index */
   uint32_t index, value, compared; /* registers of the program; index: VECTOR_NONE if there is none */
   int32_t immediate;
-  int32_t displacement;  /* elements; of a pool bytes, a multiple of an element's */
+  int32_t displacement;  /* elements; for a pool bytes, a multiple of an element's */
   int32_t lane;          /* the current lane; -1: the one whose number is in rcx */
   uint8_t is_whole;      /* 1: all lanes of the vector take part */
-  uint8_t is_loaded;     /* 1: `loaded` is where the index of lane 0 was loaded from, `loaded_bytes` long */
+  uint8_t is_loaded;     /* 1: `loaded` is the memory that lane 0's index was loaded from, `loaded_bytes` an index */
   uint8_t loaded_bytes;
   x86_rm loaded;
 } access;
@@ -45,7 +45,7 @@ static x86_alu alu_of(uint16_t op) {
                                                                      : X86_XOR;
 }
 
-/* The lock prefix of the next instruction, which is jumped over at run time where no other worker sees the memory. */
+/* Writes the lock prefix of the next instruction. It is skipped at run time if no other worker sees the memory. */
 static void write_lock(x86_emit *e, const access *m) {
   static const uint8_t jne_behind_prefix[2] = {0x75, 1};
   if (m->is_shared) return;
@@ -62,13 +62,13 @@ static x86_rm in_frame(const x86_emit *e, const access *m, int vector, int is_64
   return x86_at(X86_FRAME, (int32_t)offset + m->lane * (is_64 ? 8 : 4));
 }
 
-/* The condition, of the old value compared with the operand, on which the old value stays. */
+/* The condition, comparing the old value with the operand, on which the old value is kept. */
 static x86_condition stays_if(const access *m) {
   if (m->op == ATLAS_OP_atom_min) return m->is_signed ? X86_LESS_EQUAL : X86_BELOW_EQUAL;
   return m->is_signed ? X86_GREATER_EQUAL : X86_ABOVE_EQUAL;
 }
 
-/* rax = the old value; a compare-and-exchange loop. */
+/* Writes a compare-and-exchange loop; rax = the old value. */
 static void write_compare_exchange_loop(x86_emit *e, const access *m, x86_rm at) {
   x86_asm *a = &e->a;
   uint32_t again = hg_x86_new_label(a), stays = hg_x86_new_label(a);
@@ -87,7 +87,7 @@ static void write_compare_exchange_loop(x86_emit *e, const access *m, x86_rm at)
   hg_x86_place(a, stays);
 }
 
-/* rbx from memory, or to it. */
+/* Moves rbx from or to memory. */
 static void write_move(x86_emit *e, const access *m, x86_rm at) {
   x86_asm *a = &e->a;
   int is_signed = m->type == ATLAS_i8 || m->type == ATLAS_i16;
@@ -96,7 +96,8 @@ static void write_move(x86_emit *e, const access *m, x86_rm at) {
   else hg_x86_load(a, m->is_64, X86_RBX, at);
 }
 
-/* One access, with the operand in rbx; the old value is in rbx for a load, else, unless it is short, in rax. */
+/* Writes one access with the operand in rbx. A load's value is in rbx afterwards; the old value of others, unless they
+ * are short, in rax. */
 static void write_update(x86_emit *e, const access *m, x86_rm at) {
   x86_asm *a = &e->a;
   if (m->is_load || m->is_store) {
@@ -138,8 +139,8 @@ static void write_update(x86_emit *e, const access *m, x86_rm at) {
 
 /* ---- the lanes of a copy ----------------------------------------------------------------------------------------- */
 
-/* In halves of 32 bytes: from stores of 64 an element comes back later. Stores of u8 with an index each, Sapphire
- * Rapids: 0.43 ns a lane, 0.68 with whole vectors. */
+/* Stores a vector in halves of 32 bytes: an element of a 64-byte store can be loaded only later. Stores of u8 with an
+ * index for each lane, Sapphire Rapids: 0.43 ns a lane, 0.68 with whole vectors. */
 static void write_vector(x86_emit *e, unsigned reg, x86_rm to) {
   enum { HALF = 32 };
   x86_vector_insn half = {.op = X86_vstore, .width = 1, .reg = (uint8_t)reg, .rm = to};
@@ -169,7 +170,7 @@ static void load_mask(x86_emit *e, uint32_t copy, uint32_t none) {
   hg_x86_jump_if(&e->a, X86_EQUAL, none);
 }
 
-/* Adds to ecx the lanes of a pool whose index is no multiple of the element's bytes. */
+/* Adds to ecx the lanes of a pool whose index is not a multiple of the element's bytes. */
 static void lanes_misaligned_evex(x86_emit *e, const x86_bound *b, uint32_t copy) {
   int is_64 = hg_x86_is_64(e, b->index);
   x86_rm low_bits = hg_x86_constant(e, b->low_bits, is_64);
@@ -222,7 +223,7 @@ static int is_signed_index(const x86_emit *e, const access *m) {
 
 static int is_64_bit_index(const x86_emit *e, const access *m) { return !m->is_local && hg_x86_is_64(e, m->index); }
 
-/* The location of the current lane. */
+/* The address of the current lane's location. */
 static x86_rm location_of_lane(x86_emit *e, const access *m, unsigned base) {
   int32_t offset = m->displacement * (1 << m->log_bytes);
   if (m->index == VECTOR_NONE) return x86_at(base, offset);
@@ -233,7 +234,7 @@ static x86_rm location_of_lane(x86_emit *e, const access *m, unsigned base) {
   return x86_indexed(base, m->place, m->log_bytes, offset);
 }
 
-/* The same for lanes in order, two indices of 32 bits fetched at a time. */
+/* The same for lanes in order, fetching two 32-bit indices at a time. */
 static x86_rm location_of_next_lane(x86_emit *e, const access *m, unsigned base) {
   x86_asm *a = &e->a;
   if (m->is_loaded) {
@@ -258,7 +259,7 @@ static void load_value(x86_emit *e, const access *m) {
   if (!m->is_immediate && !m->is_load) hg_x86_load(&e->a, m->is_64, X86_RBX, in_frame(e, m, VALUES, m->is_64));
 }
 
-/* Without a loop, where all lanes of a vector take part. */
+/* Without a loop, for a vector whose lanes all take part. */
 static void keep_result(x86_emit *e, const access *m) {
   if (e->insn->d == VECTOR_NONE) return;
   hg_x86_store(&e->a, m->is_64, in_frame(e, m, VALUES, m->is_64), m->is_load ? X86_RBX : X86_RAX);
@@ -299,7 +300,7 @@ static void update_lanes(x86_emit *e, access *m, unsigned base) {
 
 /* ---- one location for all lanes ---------------------------------------------------------------------------------- */
 
-/* rbx = the values of the lanes of eax, of which rcx is the first, combined. */
+/* rbx = the combined values of the lanes of eax, the first of which is rcx. */
 static void gather_values(x86_emit *e, const access *m) {
   x86_asm *a = &e->a;
   uint32_t next = hg_x86_new_label(a), done = hg_x86_new_label(a);
@@ -325,7 +326,7 @@ static void gather_values(x86_emit *e, const access *m) {
   hg_x86_place(a, done);
 }
 
-/* Of stores the highest lane's value stays. */
+/* Of several stores the highest lane's value remains. */
 static void update_once(x86_emit *e, const access *m, unsigned base) {
   if (m->is_store) {
     hg_x86_lzcnt(&e->a, 0, X86_RCX, x86_reg(X86_RAX));
@@ -339,7 +340,7 @@ static void update_once(x86_emit *e, const access *m, unsigned base) {
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* 1 if this access can be written here. */
+/* 1 if this file can write the access. */
 static int describe(const x86_emit *e, access *m) {
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   const vector_insn *insn = e->insn;
@@ -364,7 +365,7 @@ static int describe(const x86_emit *e, access *m) {
   m->compared = is_cas ? insn->s[is_indexed] : VECTOR_NONE;
   m->value = m->is_load ? VECTOR_NONE : insn->s[is_indexed + is_cas];
   m->is_short = insn->d == VECTOR_NONE && (x86_is_alu_update(m->op) || m->op == ATLAS_OP_atom_exch || m->is_store);
-  m->is_local = (flags & ATLAS_SPACE_LOCAL) != 0; /* local.c writes those of which all lanes have one index */
+  m->is_local = (flags & ATLAS_SPACE_LOCAL) != 0; /* local.c writes accesses whose lanes all have one index */
   if (m->is_local && (m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index))) return 0;
   if (m->is_local && (displacement >= ATLAS_MAX_LOCAL_BYTES || displacement <= -ATLAS_MAX_LOCAL_BYTES)) return 0;
   if (m->is_pool) return is_indexed && displacement % m->bytes == 0;
@@ -396,7 +397,7 @@ static void restore_registers(x86_emit *e, const access *m) {
   hg_x86_alu_rm(a, X86_ADD, 1, X86_TILE_LANE, x86_reg(X86_LANE));
 }
 
-/* Makes a result 0 in lanes that are left out: see faults.c. */
+/* Sets a result to 0 in lanes that are left out: see faults.c. */
 static void clear_left_out(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {
   int is_64 = hg_x86_is_64(e, e->insn->d);
   if (!e->leaves_out) return;
@@ -423,8 +424,9 @@ static void write_positions(x86_emit *e, access *m, uint32_t copy) {
   m->displacement = x86_local_element(e, m->displacement, copy);
 }
 
-/* Where a loop over a row has loaded the copy's indices from, if they are bytes or words that this launch does not
- * write: from there they come without a detour by the frame. Others may write them meanwhile: see write_loaded. */
+/* Finds the memory that a loop over a row loaded the copy's indices from, if they are bytes or words that this launch
+ * does not write: they are read from there instead of by way of the frame. Others may write them meanwhile: see
+ * write_loaded. */
 static void find_loaded(x86_emit *e, access *m, uint32_t copy) {
   const vector_insn *insn = e->insn, *load = NULL;
   uint32_t index = e->index, at = index;
@@ -466,8 +468,8 @@ static void access_lanes(x86_emit *e, access *m, uint32_t c, int is_once) {
   if (e->insn->d != VECTOR_NONE) load_results(e, m, c);
 }
 
-/* Indices that are loaded once more are not those that a comparison has seen, where somebody else writes them
- * meanwhile: that may be done only if all numbers of their type are in bounds. */
+/* An index that is loaded again need not be the one that was compared, since somebody else may write it meanwhile. So
+ * this is done only if every number of its type is in bounds. */
 static void write_loaded(x86_emit *e, access *m, uint32_t c, uint32_t done) {
   int32_t greatest = (int32_t)((1u << 8 * m->loaded_bytes) - 1), limit = (int32_t)offsetof(native_place, limit);
   uint32_t otherwise = hg_x86_new_label(&e->a);

@@ -1,9 +1,10 @@
-/* lazy_index.c - slow paths, behind the code that jumps to them; and the indices blane + u that they make, since
- * nothing else reads them as vectors: C code, where an access is out of bounds. */
+/* lazy_index.c - slow paths, which stand behind the code that jumps to them; and indices blane + u that only slow paths
+ * compute, because only C code reads them as vectors, when an access is out of bounds. */
 #include "backend/cpu/x86/x86_memory.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
-/* 1 if the current instruction, an access, takes its index as a number in a general register, and has a slow path. */
+/* 1 if the current instruction is an access that takes its index as a number in a general register and has a slow
+ * path. */
 static int takes_number(const x86_emit *e, uint32_t index) {
   const vector_insn *insn = e->insn;
   unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : 0;

@@ -1,9 +1,9 @@
-/* load_permute.c - loads from shared memory by an index that is no run, but whose lanes follow a pattern within as many
- * elements as a vector has, the same in all vectors of the block: lanes / 4, say. One load and one permutation; a
- * gather takes as long as sixteen loads. */
+/* load_permute.c - loads from shared memory by an index that is not consecutive, but whose lanes follow a pattern
+ * within as many elements as a vector has, the same in all vectors of the block, such as lanes / 4. One load and one
+ * permutation replace a gather, which takes as long as sixteen loads. */
 #include "backend/cpu/x86/x86_memory.h"
 
-enum { IS_NONE = 1 }; /* of x86_emit.pattern_of; else the pattern's place in the pool + 2 */
+enum { IS_NONE = 1 }; /* values of x86_emit.pattern_of; others are the pattern's place in the pool + 2 */
 
 static uint32_t pattern_in_pool(x86_emit *e, const native_pattern *window) {
   uint32_t none = 0;
@@ -27,7 +27,7 @@ static const x86_pattern *pattern_of(x86_emit *e, uint32_t index) {
   return known;
 }
 
-/* What is read beyond the array belongs to the worker. */
+/* Elements read beyond the array belong to the worker. */
 int hg_x86_load_permute(x86_emit *e, const x86_access *m) {
   const vector_insn *insn = e->insn;
   if (m->is_store || m->index == VECTOR_NONE || insn->symbol & SSA_LIBRARY || e->is_tail || e->exact < e->lanes)

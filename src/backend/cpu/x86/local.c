@@ -1,9 +1,9 @@
-/* local.c - loads and stores of local arrays, whose rows are the elements of all lanes of a group side by side. */
+/* local.c - loads and stores of local arrays, whose rows hold one element of all lanes of a group side by side. */
 #include "backend/cpu/x86/x86_memory.h"
 
 #include <stddef.h>
 
-/* Elements that cannot be masked are blended with what is there: nobody else writes them. */
+/* Elements whose store cannot be masked are blended with the old ones: nobody else writes them. */
 static void blend_local(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, unsigned mask) {
   unsigned old = hg_x86_scratch(e, 2);
   unsigned value = hg_x86_source_reg(e, m->value, copy, 0, hg_x86_scratch(e, 0));
@@ -12,7 +12,7 @@ static void blend_local(x86_emit *e, const x86_access *m, x86_rm at, uint32_t co
   hg_x86_store_elements(e, m->type, at, old, 0, hg_x86_scratch(e, 3));
 }
 
-/* One index for all lanes: their elements follow each other. `at`: that of the group's first lane. */
+/* All lanes have one index, so their elements are consecutive. `at`: the element of the group's first lane. */
 static void local_row(x86_emit *e, const x86_access *m, x86_rm at) {
   int32_t first = at.displacement;
   for (uint32_t c = 0; c < e->copies; c++) {
@@ -24,7 +24,7 @@ static void local_row(x86_emit *e, const x86_access *m, x86_rm at) {
   }
 }
 
-/* rax = the index in all lanes times the slots. An index that lanes take no part with may be garbage. */
+/* rax = the index, which all lanes share, times the slots. The index of lanes that do not take part may be garbage. */
 static void local_row_of_index(x86_emit *e, const x86_access *m) {
   x86_asm *a = &e->a;
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
@@ -59,7 +59,7 @@ int hg_x86_local(x86_emit *e, const x86_access *m) {
 }
 
 void hg_x86_clear_local(x86_emit *e) {
-  enum { STORES = 4 }; /* of a round: there are that many vectors at least, and a multiple of it */
+  enum { STORES = 4 }; /* stores per round; there are at least as many vectors, and a multiple of it */
   x86_asm *a = &e->a;
   uint32_t first = 0, again = hg_x86_new_label(a), bytes = e->b->local_bytes * e->b->local_lanes;
   unsigned zero = hg_x86_scratch(e, 0);

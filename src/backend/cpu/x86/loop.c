@@ -1,11 +1,11 @@
 /* loop.c - the quick version of a loop over memory (loop.h).
  *
- * Such a loop has two versions. A group that enters checks whether its indices have the strides that they were guessed
- * to have. If so, it runs the quick version: each of these indices is one number in a general register, an access is
- * one load or store of consecutive elements, or of one for all lanes, and its bounds are checked once. All other values
- * are where the slow version has them; so where an address is out of bounds, a side exit makes the indices vectors
- * again and the slow version goes on from that very instruction. It finds out which lane is at fault, and stays in its
- * loop. */
+ * Such a loop has two versions. A group that enters checks whether its indices have the guessed strides. If so, it runs
+ * the quick version: each of these indices is one number in a general register, an access is one load or store of
+ * consecutive elements, or of one element for all lanes, and its bounds are checked once. All other values are where
+ * the slow version has them. So if an address is out of bounds, a side exit turns the indices back into vectors, and
+ * the slow version resumes at that very instruction. It finds out which lane is at fault, and the group stays in the
+ * slow version. */
 #include "backend/cpu/x86/x86_predicate.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -24,8 +24,8 @@ static int has_atomic(const x86_emit *e) {
   return 0;
 }
 
-/* Those that hold no buffer's address, and the register of the tile's rows where there are none; atomics use these,
- * too. */
+/* Finds the general registers that hold no buffer's address, and the register of the tile's rows if there are none.
+ * Atomics use these too. */
 static uint32_t find_free_general(const x86_emit *e, uint8_t *free) {
   static const uint8_t registers[X86_MOST_GENERAL] = {X86_R11, X86_R10, X86_R9,  X86_R8,  X86_RDI,
                                                       X86_RSI, X86_RBP, X86_R12, X86_R13};
@@ -43,7 +43,7 @@ static int overlap_in_life(const x86_emit *e, uint32_t one, uint32_t other) {
   return a->first <= b->last && b->first <= a->last;
 }
 
-/* A register for scalar k that no scalar has which is live at the same time. */
+/* A register for scalar k that no scalar has that is live at the same time. */
 static uint8_t register_for(const x86_emit *e, const uint8_t *free, uint32_t count, uint32_t k) {
   const native_scalar *scalars = e->loop.found.scalar;
   for (uint32_t f = 0; f < count; f++) {
@@ -55,7 +55,7 @@ static uint8_t register_for(const x86_emit *e, const uint8_t *free, uint32_t cou
   return X86_NO_GENERAL;
 }
 
-/* Registers for scalars, first for those that change, as far as there are any. */
+/* Gives registers to scalars as far as there are any, first to those that change. */
 static void allocate_registers(x86_emit *e) {
   uint8_t free[X86_MOST_GENERAL];
   uint32_t count = find_free_general(e, free);
@@ -86,12 +86,12 @@ static unsigned general_of(const x86_emit *e, const native_scalar *scalar) {
   return e->loop.general[scalar - e->loop.found.scalar];
 }
 
-/* Where a scalar is that changes and has no register. */
+/* The slot of a scalar that changes and has no register. */
 static x86_rm slot_of(const x86_emit *e, const native_scalar *scalar) {
   return x86_at(X86_FRAME, (int32_t)(e->b->scalar_offset + 8 * (uint32_t)(scalar - e->loop.found.scalar)));
 }
 
-/* The general register of a scalar; `scratch`, with its value, where it has none. */
+/* The general register of a scalar; if it has none, `scratch`, loaded with its value. */
 static unsigned load_scalar(x86_emit *e, const native_scalar *scalar, unsigned scratch) {
   if (general_of(e, scalar) != X86_NO_GENERAL) return general_of(e, scalar);
   if (scalar->changes) hg_x86_load(&e->a, hg_x86_is_64(e, scalar->reg), scratch, slot_of(e, scalar));
@@ -105,7 +105,7 @@ static void store_scalar(x86_emit *e, const native_scalar *scalar, unsigned from
   else hg_x86_load(&e->a, w, general_of(e, scalar), x86_reg(from));
 }
 
-/* Lane 0's value of a source of 32 or 64 bits: in `scratch`, where it has no location of its own. */
+/* Lane 0's value of a source of 32 or 64 bits; in `scratch` if it has no location of its own. */
 static x86_rm scalar_operand(x86_emit *e, uint32_t reg, unsigned scratch) {
   const vector_reg *r = vector_reg_at(e->b->vector, reg);
   const native_scalar *scalar = hg_native_scalar_of(&e->loop.found, reg);
@@ -129,7 +129,7 @@ static x86_rm scalar_operand(x86_emit *e, uint32_t reg, unsigned scratch) {
 
 /* ---- entering ---------------------------------------------------------------------------------------------------- */
 
-/* Sets bits of scratch 3 where a register's vectors differ from what lane 0 and the stride predict. */
+/* Sets bits of scratch 3 where a register's vectors differ from the prediction by lane 0 and the stride. */
 static void guard_stride(x86_emit *e, uint32_t reg, uint8_t stride) {
   int is_64 = hg_x86_is_64(e, reg);
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
@@ -147,8 +147,8 @@ static void guard_stride(x86_emit *e, uint32_t reg, uint8_t stride) {
     }
 }
 
-/* 1 if nothing has to be checked: an access of the first round has the register as its index, all lanes of the group
- * come to it, and they follow each other along x. */
+/* 1 if nothing has to be checked: an access of the first round has the register as its index, and all lanes of the
+ * group reach it and are consecutive along x. */
 static int is_consecutive(const x86_emit *e, const native_scalar *scalar) {
   const uint32_t *block = native_block(e->b->program);
   if (!e->is_full || block[1] * block[2] != 1 || !e->loop.found.has_all || !scalar->stride) return 0;
@@ -162,7 +162,7 @@ static int is_consecutive(const x86_emit *e, const native_scalar *scalar) {
   return 0;
 }
 
-/* Jumps to the slow version if a lane of a predicate is not set. */
+/* Jumps to the slow version unless a predicate is set in all lanes. */
 static void guard_lanes(x86_emit *e, uint32_t predicate) {
   for (uint32_t c = 0; c < e->copies; c++) {
     unsigned lanes = hg_x86_predicate(e, predicate, c, e->width == 2 ? 1 : hg_x86_scratch(e, 0));
@@ -177,7 +177,7 @@ static void guard_lanes(x86_emit *e, uint32_t predicate) {
   }
 }
 
-/* The guard: jumps to the slow version if a lane is not in the loop, or a guess was wrong. */
+/* Writes the guard: jumps to the slow version if a lane is not in the loop, or if a guess was wrong. */
 static void write_guard(x86_emit *e) {
   uint32_t guards = 0;
   unsigned s3 = hg_x86_scratch(e, 3), s2 = hg_x86_scratch(e, 2);
@@ -211,8 +211,8 @@ static int is_quick(const x86_emit *e, uint32_t i, const native_scalar *index) {
   return is_load || !e->is_tail || e->width == 2 || atlas_bytes((atlas_type)insn->type) >= 4;
 }
 
-/* Finds quick loads of one element that need only one register for all copies. They take the last of their registers: a
- * value that reuses all of these writes it last. */
+/* Finds quick loads of one element that need only one register for all copies. They use the last of their registers,
+ * which a value that reuses all of them writes last. */
 static void find_kept(x86_emit *e) {
   x86_loop *loop = &e->loop;
   loop->kept_count = 0;
@@ -249,7 +249,7 @@ void hg_x86_release_loop(x86_emit *e) {
   hg_array_release(&e->b->allocator, &e->loop.side_exits);
 }
 
-/* 1 if a jump after the label leads back to it. */
+/* 1 if a jump behind the label leads back to it. */
 static int is_head(const hg_vector *v, uint32_t head) {
   for (uint32_t i = head + 1; i < v->insns.count && i <= head + CPU_QUICK_LOOP_INSNS; i++)
     if (vector_insn_at(v, i)->target == head) return 1;
@@ -319,7 +319,7 @@ static const vector_insn *writer_of(const x86_emit *e, uint32_t reg) {
   return NULL;
 }
 
-/* 1 if `reg` is the same in all rounds, but not a constant. */
+/* 1 if `reg` is loop-invariant but not a constant. */
 static int is_kept(const x86_emit *e, uint32_t reg) {
   uint64_t bits;
   return reg < VECTOR_ALL && writer_of(e, reg) == NULL && !hg_x86_constant_bits(e, reg, &bits);
@@ -329,7 +329,7 @@ uint32_t hg_x86_quick_steps(const x86_emit *e, uint32_t *step) {
   uint32_t index = e->insn->s[0], at = index, adds = 0;
   *step = VECTOR_NONE;
   for (int k = 0; k < CPU_STEP_WRITERS;
-       k++) { /* from each sum back to what was added to, until that is the index again */
+       k++) { /* follows the sums back to what was added to, until that is the index again */
     const vector_insn *made = writer_of(e, at);
     if (made == NULL || (made->op != ATLAS_OP_add && made->op != VECTOR_MOVE)) return 0;
     int side = made->op == ATLAS_OP_add && is_kept(e, made->s[0]);
@@ -361,7 +361,7 @@ int hg_x86_is_row_start(const x86_emit *e) {
   return 0;
 }
 
-/* Writes the vectors of the scalars that the current instruction reads as such. */
+/* Writes the vectors of the scalars that the current instruction reads as vectors. */
 static void write_sources(x86_emit *e) {
   const native_scalar *index = hg_native_scalar_of(&e->loop.found, e->insn->s[0]);
   for (int s = is_quick(e, e->index, index); s < 4; s++) {
@@ -414,8 +414,8 @@ static void load_number(x86_emit *e, unsigned to, uint32_t reg, uint8_t type) {
   else hg_x86_load(&e->a, type == ATLAS_u64, to, from);
 }
 
-/* Leaves the quick version unless the last lane of the group stays in the loop. Sums do not wrap: they are exact, or
- * carry. */
+/* Leaves the quick version unless the last lane of the group stays in the loop. Sums are exact, or set the carry, so
+ * none wraps unnoticed. */
 static void write_leaving(x86_emit *e) {
   native_leaving leaving;
   x86_asm *a = &e->a;
@@ -431,14 +431,14 @@ static void write_leaving(x86_emit *e) {
   e->joined = e->index + 1;
 }
 
-/* 1 if only the next instruction reads the result, a jump that is not taken. */
+/* 1 if only the next instruction, a jump that is not taken, reads the result. */
 static int is_read_by_no_code(const x86_emit *e) {
   const vector_insn *next = vector_insn_at(e->b->vector, e->index + 1);
   return vector_is_jump(next->op) && e->loop.roles[e->index + 1] == NATIVE_NO_CHANGE &&
          vector_reg_at(e->b->vector, e->insn->d)->last == e->index + 1;
 }
 
-/* Counts a step of all lanes; the slow version finds out what happens where they may have none left. */
+/* Counts a step of all lanes. If lanes may have none left, the slow version finds out. */
 static void write_step(x86_emit *e) {
   x86_rm left = x86_at(X86_FRAME, offsetof(native_frame, steps_left));
   hg_x86_alu_imm(&e->a, X86_CMP, 1, left, 1);
@@ -452,7 +452,7 @@ static void write_step(x86_emit *e) {
   }
 }
 
-/* What needs less code, or none, while all lanes are in the loop. 1 if that is written. */
+/* Instructions that need less code, or none, while all lanes are in the loop. 1 if it has written that. */
 static int write_with_all(x86_emit *e) {
   uint8_t role = hg_x86_role(e);
   if (role & NATIVE_LEAVES) write_leaving(e);
@@ -469,7 +469,7 @@ static int write_with_all(x86_emit *e) {
   return 1;
 }
 
-/* 1 if one of its sources but the first is in a general register, or there is no such register. */
+/* 1 if a source other than the first is in the general register, or there is no such register. */
 static int reads_general(const x86_emit *e, unsigned general) {
   for (int s = 1; s < 3 && general != X86_NO_GENERAL; s++) {
     const native_scalar *source = hg_native_scalar_of(&e->loop.found, e->insn->s[s]);
@@ -494,8 +494,8 @@ int hg_x86_quick_insn(x86_emit *e) {
   return 1;
 }
 
-/* The label of an instruction: a quick loop has labels of its own; the head of a slow loop has another one, since jumps
- * to the loop from outside lead to the guards. */
+/* The label of an instruction: a quick loop has labels of its own. The head of a slow loop has another label than jumps
+ * from outside use, since these lead to the guards. */
 uint32_t hg_x86_label_of(x86_emit *e, uint32_t insn) {
   const x86_loop *loop = &e->loop;
   int is_inside = loop->version == X86_QUICK && insn >= loop->found.head && insn <= loop->found.end;
@@ -518,14 +518,14 @@ static int is_alive(const x86_emit *e, uint32_t reg, uint32_t insn) {
   return r->first < insn && r->last >= insn;
 }
 
-/* Copies a value that the quick version keeps once to all copies. */
+/* Copies a value that the quick version keeps once into all of its copies. */
 static void broadcast_copies(x86_emit *e, const native_location *location) {
   unsigned from = location->reg[(uint32_t)location->copies * location->parts - 1];
   for (uint32_t k = 0; k + 1 < (uint32_t)location->copies * location->parts; k++)
     hg_x86_v(e, X86_vmove, location->reg[k], 0, x86_reg(from));
 }
 
-/* Where the loop is left for, if comparison i leaves no lane; VECTOR_NONE: not known. */
+/* Where the loop leads when comparison i leaves no lane in it; VECTOR_NONE: unknown. */
 static uint32_t way_out(const x86_emit *e, uint32_t i) {
   const native_loop *loop = &e->loop.found;
   for (i += 2; i < loop->end; i++) {
@@ -537,7 +537,8 @@ static uint32_t way_out(const x86_emit *e, uint32_t i) {
   return VECTOR_NONE;
 }
 
-/* All lanes leave the loop, as a rule: then the slow version has nothing to do. Indices that wrap are left to it. */
+/* Usually all lanes leave the loop together: then the slow version has nothing to do. Indices that wrap are left to
+ * it. */
 static void leave_together(x86_emit *e, uint32_t i) {
   native_leaving leaving;
   x86_asm *a = &e->a;
@@ -559,7 +560,7 @@ static void leave_together(x86_emit *e, uint32_t i) {
   hg_x86_place(a, resume);
 }
 
-/* Writes the side exits after the quick version: where the slow version goes on. */
+/* Writes the side exits behind the quick version: each ends in the slow version. */
 void hg_x86_end_quick(x86_emit *e) {
   x86_loop *loop = &e->loop;
   for (uint32_t k = loop->kept_count; k-- > 0;) e->b->locations[loop->kept[k].reg] = loop->kept[k].location;

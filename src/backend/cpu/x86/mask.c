@@ -1,7 +1,7 @@
-/* mask.c - results that are predicates, and the jumps that test masks. With AVX-512 predicates are k registers of 16
- * bits, else vectors whose 32-bit elements are all ones or zero.
+/* mask.c - results that are predicates, and jumps that test masks. With AVX-512 predicates are k registers of 16 bits,
+ * otherwise vectors whose 32-bit elements are all ones or zero.
  *
- * k0 cannot be a mask: it only holds intermediate results. k2 is for results, k1 for the mask of the instruction. */
+ * k0 cannot be a mask, so it only holds intermediate results. k2 is for results, k1 for the instruction's mask. */
 #include "backend/cpu/x86/x86_predicate.h"
 
 #include "compiler/machine_ops.h"
@@ -30,7 +30,7 @@ static void store_row(x86_emit *e, const native_location *location, uint32_t cop
     hg_x86_vector(&e->a, &store);
     return;
   }
-  if (e->is_tail) { /* the row goes on with another run's lanes */
+  if (e->is_tail) { /* the row continues with the lanes of another run */
     unsigned old = hg_x86_scratch(e, 1);
     hg_x86_load_mask_row(e, location->offset, copy, old);
     hg_x86_v(e, X86_vload, vector, 0, hg_x86_tail_mask(e));
@@ -83,7 +83,7 @@ void hg_x86_set_predicate_result(x86_emit *e, uint32_t copy, unsigned reg) {
 static unsigned first_scratch(const x86_emit *e) { return x86_is_evex(e) ? 1 : hg_x86_scratch(e, 0); }
 static unsigned second_scratch(const x86_emit *e) { return x86_is_evex(e) ? 2 : hg_x86_scratch(e, 1); }
 
-/* The scratch register that may hold a result: hg_x86_set_predicate_result uses the others. */
+/* The scratch register that may hold a result: hg_x86_set_predicate_result changes the others. */
 static unsigned result_scratch(const x86_emit *e) { return x86_is_evex(e) ? 2 : hg_x86_scratch(e, 0); }
 
 static void write_logic(x86_emit *e, unsigned k_op, unsigned v_op, int is_not_first) {
@@ -132,7 +132,7 @@ static void write_clear(x86_emit *e) {
 
 /* ---- does any lane? ---------------------------------------------------------------------------------------------- */
 
-/* 1 if a uniform value is the answer for all lanes: the mask does not matter. */
+/* 1 if a uniform value answers for all lanes, so that the mask does not matter. */
 static int is_uniform_test(const x86_emit *e) {
   return e->insn->flags & VECTOR_AGREE && e->insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, e->insn->s[0]);
 }
@@ -189,7 +189,7 @@ static unsigned tested_lanes(x86_emit *e, uint32_t copy, unsigned scratch, unsig
   return scratch;
 }
 
-/* Sets the zero flag if no lane of s0 & mask is set in any copy. */
+/* Sets the zero flag if s0 & mask is empty in all copies. */
 void hg_x86_test_any(x86_emit *e) {
   const vector_insn *insn = e->insn;
   int varies = insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e);
@@ -217,7 +217,7 @@ void hg_x86_test_any(x86_emit *e) {
     last = sum;
   }
   if (!varies && insn->s[0] < VECTOR_ALL && hg_x86_is_uniform(e, insn->s[0])) {
-    /* computed from a row, it is the answer only for lanes that exist, of which the first is one */
+    /* a predicate from a row is right only in lanes that exist, of which the first is one */
     if (x86_is_evex(e)) hg_x86_k(e, X86_kmovw_to_g, X86_RAX, 0, last);
     else hg_x86_v(e, X86_vmovmskps, X86_RAX, 0, x86_reg(last));
     hg_x86_alu_imm(&e->a, X86_AND, 0, x86_reg(X86_RAX), 1);
@@ -228,7 +228,7 @@ void hg_x86_test_any(x86_emit *e) {
   }
 }
 
-/* Adds one to the register that counts the steps of the lanes of the mask, or of all. */
+/* Adds one to the register that counts the steps of the lanes in the mask, or of all. */
 void hg_x86_count_step(x86_emit *e) {
   const vector_insn *step = e->insn;
   uint32_t counter = step->s[step->mask == VECTOR_ALL];
@@ -244,7 +244,7 @@ void hg_x86_count_step(x86_emit *e) {
   e->insn = step;
 }
 
-/* C code counts where lanes may run out of steps. */
+/* C code does the counting if lanes may run out of steps. */
 static void write_step(x86_emit *e) {
   const vector_insn *insn = e->insn;
   int counts = hg_native_counts_steps(e->b->vector);
@@ -267,8 +267,8 @@ static void write_trap(x86_emit *e) {
   hg_x86_slow_back(e);
 }
 
-/* At the start of a group: the lanes that have not ended, which are all that exist, with all steps left, or what other
- * regions have left of them. */
+/* At the start of a group: all lanes that exist have not ended, with all steps left or with what other regions have
+ * left of them. */
 void hg_x86_begin_alive(x86_emit *e) {
   const native_location *location = native_location_of(e->b, x86_all_lanes_register(e));
   if (hg_native_counts_steps(e->b->vector)) {
@@ -288,7 +288,7 @@ void hg_x86_begin_alive(x86_emit *e) {
   hg_x86_store(&e->a, 1, x86_at(X86_CONTEXT, offsetof(native_context, knows_steps)), X86_RAX);
 }
 
-/* Other groups of the tile, and other regions, begin with the steps left of the group that has taken most. */
+/* Other groups of the tile, and other regions, begin with the steps that the group which took most has left. */
 void hg_x86_end_alive(x86_emit *e) {
   uint32_t enough = hg_x86_new_label(&e->a);
   if (!hg_native_counts_steps(e->b->vector) || e->b->steps.count == 1) return;

@@ -1,7 +1,7 @@
 /* memory.c - loads and stores of buffers, shared memory and constant tables.
  *
- * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
- * done by C code. [x + lane] needs no check in full groups: the caller has checked it (native_entry). */
+ * Each copy (one vector of lanes) checks its addresses before it accesses anything; C code handles a copy with a lane
+ * out of bounds. [x + lane] needs no check in full groups, since the caller has checked it (native_entry). */
 #include "backend/cpu/x86/x86_memory.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -17,7 +17,7 @@ static void find_bounds(x86_access *m, uint32_t symbol) {
   m->limit = x86_at(X86_CONTEXT, hg_x86_place_offset(symbol, offsetof(native_place, limit)));
 }
 
-/* 1 if this access can be written here. */
+/* 1 if this file can write the access. */
 int hg_x86_describe_access(x86_emit *e, x86_access *m) {
   static const uint8_t log_of[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3};
   const vector_insn *insn = e->insn;
@@ -69,11 +69,12 @@ static int is_first_load(const x86_emit *e, uint32_t i) {
   return is_lane_load(insn);
 }
 
-/* Prefetches what later groups load. Measured on Zen 4: the lines of several buffers come quickest to the second level,
- * and from the less far ahead the more there are; those of one to the first. Beside several buffers, loads that nothing
- * needs, of the current lines, fill the processor's queue of loads: else it begins so many of later groups that the
- * stores, which need the same places on their way out, wait. Of 16M elements, one thread, without them and with:
- * a + b 4.7 and 4.5 ms, relu(a b + c) 6.9 and 6.7. */
+/* Prefetches what later groups load. Measured on Zen 4: the lines of several buffers arrive fastest in the second-level
+ * cache, and from less far ahead the more buffers there are; the lines of a single buffer in the first-level cache.
+ * With several buffers, loads of the current lines whose values nothing needs fill the processor's load queue.
+ * Otherwise it starts so many loads of later groups that the stores, which need the same buffers on their way out, have
+ * to wait. 16M elements, one thread, without these loads and with them: a + b 4.7 and 4.5 ms, relu(a b + c) 6.9 and
+ * 6.7. */
 static void prefetch(x86_emit *e, x86_rm at, uint32_t bytes) {
   uint32_t buffers = 0, ahead = CPU_AHEAD_OF_ONE;
   if (e->is_cold || !is_first_load(e, e->index)) return;
@@ -122,7 +123,7 @@ static void load_one(x86_emit *e, const x86_access *m, x86_rm at) {
     for (uint32_t p = 0; p < hg_x86_parts(e, e->insn->d); p++) hg_x86_set_result(e, c, p, value);
 }
 
-/* C code does the access if the index is out of bounds, which it may be where no lane takes part, proven or not; in
+/* C code performs the access if the index is out of bounds; even a proven index may be, if no lane takes part. In
  * bounds, a load that no lane needs does no harm. */
 static int same_access(x86_emit *e, x86_access *m) {
   int is_uniform = m->index == VECTOR_NONE || hg_x86_is_uniform(e, m->index);
@@ -147,7 +148,8 @@ static int same_access(x86_emit *e, x86_access *m) {
   return 1;
 }
 
-/* A uniform address: the store of the highest lane of each copy stays. ecx: its number in the copy's vector. */
+/* A uniform address: in each copy the store of the highest lane remains. ecx: that lane's number in the copy's
+ * vector. */
 static void find_last_lane(x86_emit *e, uint32_t copy, uint32_t none) {
   x86_asm *a = &e->a;
   int mask = e->exact < e->lanes ? -1 : hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e));
@@ -195,7 +197,7 @@ static int same_store(x86_emit *e, x86_access *m) {
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* A vector of indices into the frame, to read elements by number. */
+/* Stores a vector of indices in the frame, to read its elements by number. */
 static int32_t spill_index(x86_emit *e, uint32_t index, uint32_t copy) {
   int32_t at = (int32_t)(offsetof(native_frame, vectors) + hg_x86_scratch(e, 0) * e->vector_bytes);
   for (uint32_t p = 0; p < (hg_x86_is_64(e, index) ? 2u : 1u); p++)
@@ -204,8 +206,8 @@ static int32_t spill_index(x86_emit *e, uint32_t index, uint32_t copy) {
   return at;
 }
 
-/* For the lanes of a mask: rax = the index that lane 0 has, or would have; rcx, rdx = those of the highest lane and of
- * the lowest. */
+/* For the lanes of a mask: rax = the index that lane 0 has or would have; rcx, rdx = those of the highest and the
+ * lowest lane. */
 static void find_masked_run(x86_emit *e, const x86_access *m, uint32_t copy, unsigned mask, uint32_t none) {
   x86_asm *a = &e->a;
   int is_64 = hg_x86_is_64(e, m->index);
@@ -224,11 +226,11 @@ static void find_masked_run(x86_emit *e, const x86_access *m, uint32_t copy, uns
   hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_RAX));
   hg_x86_alu_rm(a, X86_ADD, 1, X86_RCX, x86_reg(X86_RDX));
   hg_x86_alu_rm(a, X86_SUB, 1, X86_RDX, x86_reg(X86_RAX));
-  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_RDX)); /* the lowest; rdx: lane 0 */
+  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_RDX)); /* the lowest lane's index; rdx: lane 0's */
   hg_x86_exchange(a, X86_RAX, X86_RDX);
 }
 
-/* The same for all lanes, or the first ones. */
+/* The same for all lanes, or for the first ones. */
 static void find_run(x86_emit *e, const x86_access *m, uint32_t copy) {
   x86_asm *a = &e->a;
   hg_x86_first_index(e, m->index, copy);
@@ -240,7 +242,7 @@ static void find_run(x86_emit *e, const x86_access *m, uint32_t copy) {
   }
 }
 
-/* rdx, rcx: lowest and highest index. An index of 32 bits may wrap where it is greater than any limit. */
+/* rdx, rcx: the lowest and the highest index. A 32-bit index that exceeds every limit may have wrapped. */
 static void check_run(x86_emit *e, const x86_access *m, uint32_t slow) {
   x86_asm *a = &e->a;
   if (!x86_is_checked(e)) return;
@@ -254,8 +256,8 @@ static void check_run(x86_emit *e, const x86_access *m, uint32_t slow) {
   }
 }
 
-/* The same for an index of which the highest decides: a sum of u32 that is below the limit has not wrapped, so the
- * lowest is no higher. rax, too: the lowest, without the displacement. */
+/* The same for an index whose highest value decides: a u32 sum below the limit has not wrapped, so the lowest is no
+ * higher. Also sets rax to the lowest index without the displacement. */
 static int check_end_of_run(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
   if (hg_x86_type(e, m->index) != ATLAS_u32 || m->displacement < 0 || e->is_tail) return 0;
   hg_x86_first_index(e, m->index, copy);
@@ -277,14 +279,14 @@ int hg_x86_is_by_tile_lane(const x86_emit *e) {
   return hg_native_is_blane(e->b->vector, insn->s[0]) || hg_x86_added_to_tile_lane(e, insn->s[0]) != VECTOR_NONE;
 }
 
-/* 1 if shared memory is large enough for whatever lanes of a full block come here. */
+/* 1 if shared memory is large enough for any lanes of a full block that may come here. */
 static int is_within_shared(const x86_emit *e, int64_t added) {
   const atlas_symbol *symbol = atlas_symbol_at(e->b->program, e->insn->symbol);
   return e->is_full && symbol->kind == ATLAS_SYMBOL_SHARED && e->region_lanes > 0 && added >= 0 &&
          e->region_lanes + (uint64_t)added <= symbol->count;
 }
 
-/* Jumps to `slow` unless the lanes of a vector from `lane` on that exist are in bounds. */
+/* Jumps to `slow` unless those lanes of a vector, from `lane` on, that exist are in bounds. */
 static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, int32_t d, uint32_t slow) {
   x86_asm *a = &e->a;
   x86_rm last = x86_at(lane, (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->exact) - 1 + d);
@@ -307,8 +309,8 @@ static void access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t cop
   else hg_x86_load_run(e, m, at, copy, mask);
 }
 
-/* Of the registers for addresses, not the one that C code restores itself: calls of it keep the others. 1 if there are
- * two that hold neither an address nor a loop's index, nor belong to a NATIVE_GUARD_LOOP. */
+/* Finds two registers for addresses that hold neither an address nor a loop's index, nor belong to a NATIVE_GUARD_LOOP.
+ * The one that C code restores itself is left out, since calls preserve the others only. 1 if there are two. */
 static int find_two_registers(const x86_emit *e, x86_kept *kept) {
   uint32_t last = X86_MOST_BASES - 1, least = e->used_bases > 1 ? e->used_bases : 1;
   if (e->loop.version != X86_NO_LOOP || e->spans.count > 0 || e->is_cold || last < least + 1) return 0;
@@ -322,9 +324,9 @@ static int is_in_kept(const x86_emit *e, uint32_t added) {
   return since != NULL && e->kept.added == added && since->symbol == e->insn->symbol && hg_x86_is_kept(e, since, added);
 }
 
-/* Jumps to `slow` unless the lanes of all copies are in bounds; the register with the index of the first, where u is
- * added. It is kept, and what the buffer has left from there on, so that the next such access is one comparison. A sum
- * that exceeds 32 bits is above the limit, and then less than nothing is left. */
+/* Jumps to `slow` unless the lanes of all copies are in bounds; returns the register with the first lane's index, u
+ * included. That register, and one with what the buffer has left from there on, are kept, so the next such access needs
+ * one comparison only. A sum beyond 32 bits exceeds the limit, and then less than nothing is left. */
 static unsigned find_first_lane(x86_emit *e, const x86_access *m, uint32_t added, uint32_t slow) {
   x86_asm *a = &e->a;
   int32_t last = (int32_t)m->displacement + (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->exact) - 1;
@@ -344,8 +346,8 @@ static unsigned find_first_lane(x86_emit *e, const x86_access *m, uint32_t added
   return e->kept.first;
 }
 
-/* An access that a NATIVE_GUARD_RANGE covers: 1 if a general register has the row start. What is read where it lies
- * needs no load; what is the same for all blocks none of it ahead. */
+/* An access that a NATIVE_GUARD_RANGE covers: 1 if a general register has the row start. A memory operand needs no
+ * load; a row shared by all blocks needs no prefetch. */
 static int row_access(x86_emit *e, const x86_access *m, int is_masked) {
   unsigned lane;
   int64_t more;
@@ -359,9 +361,9 @@ static int row_access(x86_emit *e, const x86_access *m, int is_masked) {
   return 1;
 }
 
-/* [x + blane], [x + blane + u]: one check for the lanes of all copies, those that do not take part included. A sum that
- * exceeds 32 bits is above the limit. Without a check the sum is modulo 2^32, and negative only for lanes that do not
- * take part. */
+/* [x + blane], [x + blane + u]: one check for the lanes of all copies, including those that do not take part. A sum
+ * beyond 32 bits exceeds the limit. Without a check the sum is modulo 2^32, and negative only in lanes that do not take
+ * part. */
 static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, int is_masked) {
   uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
   hg_x86_note_late(e, m->index);
@@ -393,8 +395,9 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
   hg_x86_slow_back(e);
 }
 
-/* What an index grows by in each round of a loop of a block's straight-line code, where that is the same for all lanes
- * but no constant; VECTOR_NONE. What writes it last, an addition or a move of its result, says so. */
+/* The register by which an index grows in each round of a loop of straight-line code, if it is uniform but no constant;
+ * VECTOR_NONE: there is none. It is found in the last instruction that writes the index, an addition or a move of its
+ * result. */
 static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
   const hg_vector *v = e->b->vector;
   const vector_reg *reg = vector_reg_at(v, index);
@@ -412,9 +415,9 @@ static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
   return by->kind == VECTOR_SCALAR || (by->kind == VECTOR_VARIES && by->uniform) ? step : VECTOR_NONE;
 }
 
-/* Prefetches what the next round loads, which is in another row: no processor foresees that. To the second level: rows
- * are often a power of two apart, so that their elements push each other out of the first. rax: the index of lane 0,
- * counted from the address in `base`; `index`: the register that says what is added in a round. */
+/* Prefetches what the next round loads. That is in another row, which no hardware prefetcher predicts. It goes to the
+ * second-level cache: rows are often a power of two apart, so their elements evict each other from the first. rax: the
+ * index of lane 0, counted from the address in `base`; `index`: the register that holds what a round adds. */
 void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index) {
   uint8_t type = hg_x86_type(e, index);
   uint32_t step = type == ATLAS_u32 || type == ATLAS_u64 ? step_of_round(e, index) : VECTOR_NONE;
@@ -429,7 +432,7 @@ void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base,
 
 int hg_x86_grows_unevenly(const x86_emit *e, uint32_t index) { return step_of_round(e, index) != VECTOR_NONE; }
 
-/* A load by an index sum, of which only the first lane is ever computed: see straight_indices.c. */
+/* A load by an index sum, of which only the first lane's value is ever computed: see straight_indices.c. */
 static void sum_access(x86_emit *e, const x86_access *m) {
   const vector_insn *made = vector_insn_at(e->b->vector, vector_reg_at(e->b->vector, m->index)->first);
   uint32_t slow = hg_x86_slow_path(e, 0);
@@ -483,7 +486,7 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
   return 1;
 }
 
-/* 1 if the elements that lanes update follow each other. */
+/* 1 if the elements that lanes update are consecutive. */
 static int may_update(const x86_emit *e) {
   const vector_insn *insn = e->insn;
   int64_t displacement = (int64_t)insn->bits;
@@ -553,7 +556,7 @@ static void look_up(x86_emit *e, uint32_t count, uint32_t place, unsigned to, un
     hg_x86_v(e, X86_vload, s0, 0, low);
     hg_x86_v(e, X86_vpermt2ps, s0, index, high);
     if (to != s0) hg_x86_v(e, X86_vmove, to, 0, x86_reg(s0));
-  } else { /* bit 3 of the index says which half */
+  } else { /* bit 3 of the index selects the half */
     hg_x86_v(e, X86_vpermps, s2, index, high);
     hg_x86_v(e, X86_vpermps, s0, index, low);
     hg_x86_vi(e, X86_vpslld_imm, 0, hg_x86_scratch(e, 3), x86_reg(index), 28);
@@ -575,7 +578,7 @@ static int table_access(x86_emit *e, const x86_access *m) {
   return 1;
 }
 
-/* 1 if the instruction is a look-up in a table of 16, which uses the lowest four bits of its index only. */
+/* 1 if the instruction is a look-up in a table of 16 that uses only the lowest four bits of its index. */
 static int sees_four_bits(const x86_emit *e, const vector_insn *insn, uint32_t index) {
   int is_load = (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE)) == ATLAS_LOAD;
   if (!is_load || !(insn->symbol & SSA_LIBRARY) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->s[0] != index) return 0;
@@ -610,11 +613,12 @@ static int is_first_access(const x86_emit *e) {
   return atlas_symbol_at(e->b->program, e->insn->symbol)->kind == ATLAS_SYMBOL_BUFFER;
 }
 
-/* Prefetches what is further along a row, or in the next rows; where the step is not a constant, as in a loop of the
- * whole grid, what is some rounds ahead. A group reads a few lines of each kilobyte, and other groups the others, which
- * no processor foresees. 4M elements in rows of 1024, Zen 5: softmax takes half of the time. A round that reads several
- * rows, as for the sums of columns, asks for those of many rows ahead, in the second level, for rows are often a power
- * of two apart: 4096 rows of 16384, Zen 4, 8 rows ahead 365 ps an element, 16 310, 32 250, 64 250, none 450. */
+/* Prefetches what is further along a row or in the next rows; if the step is not a constant, as in a loop over the
+ * whole grid, what some later round reads. A group reads a few lines of each kilobyte and other groups read the others,
+ * which no hardware prefetcher predicts. 4M elements in rows of 1024, Zen 5: softmax takes half the time. A round that
+ * reads several rows, as for the sums of columns, prefetches many rows ahead into the second-level cache, since rows
+ * are often a power of two apart: 4096 rows of 16384, Zen 4, 8 rows ahead 365 ps an element, 16 310, 32 250, 64 250,
+ * none 450. */
 static void prefetch_row(x86_emit *e, const x86_access *m, unsigned index) {
   x86_rm at = x86_indexed(hg_x86_base(e), index, m->log_bytes, m->offset + CPU_AHEAD_ALONG_ROW);
   uint32_t step, rows = hg_x86_quick_steps(e, &step);
@@ -632,7 +636,7 @@ static void prefetch_row(x86_emit *e, const x86_access *m, unsigned index) {
     else hg_x86_prefetch(&e->a, reads_rows ? 2 : 1, at);
 }
 
-/* 1 if the next instruction alone reads what is loaded, as an operand that may be in memory. */
+/* 1 if only the next instruction reads what is loaded, as an operand that may be in memory. */
 static int is_next_operand(const x86_emit *e) {
   const vector_insn *insn = e->insn, *next = vector_insn_at(e->b->vector, e->index + 1);
   const vector_reg *reg = vector_reg_at(e->b->vector, insn->d);
@@ -660,7 +664,7 @@ static int quick_access(x86_emit *e, x86_access *m) {
     return 1;
   }
   prefetch_row(e, m, index);
-  /* The sum does not change the index, and no bounds are checked between. */
+  /* The sum does not change the index, and no bounds are checked in between. */
   if (!m->is_store && takes_all && index != X86_RAX && is_next_operand(e)) {
     e->loop.folded = e->insn->d;
     e->loop.folded_into = e->index + 1;
@@ -683,7 +687,8 @@ int hg_x86_memory(x86_emit *e) {
   if (flags & VECTOR_LANE) return lane_access(e, &m);
   if (quick_access(e, &m)) return 1;
   int keeps_one = !m.is_store && native_location_of(e->b, e->insn->d)->is_uniform;
-  int has_row = m.index != VECTOR_NONE && !hg_x86_is_uniform(e, m.index); /* one for each lane, present or not */
+  int has_row = m.index != VECTOR_NONE && !hg_x86_is_uniform(e, m.index); /* one element for each lane, whether or not
+                                                                             it takes part */
   if (!(keeps_one && has_row) && table_access(e, &m)) return 1;
   if ((m.index == VECTOR_NONE || flags & VECTOR_SAME) && (same_access(e, &m) || same_store(e, &m))) return 1;
   if (keeps_one) return 0;

@@ -1,9 +1,9 @@
-/* narrow.c - programs whose values have 8 or 16 bits, all of them: vectors of as many lanes as there are elements of
- * the widest type in one, where other code has a lane to 32 bits. Such groups run first; what is left of the lanes is
- * done by the code that any program has, with the same registers.
+/* narrow.c - programs whose values all have 8 or 16 bits: vectors with a lane for each element of the widest type,
+ * where other code has a lane for each 32 bits. Such groups run first; the code that every program has handles the
+ * remaining lanes, with the same registers.
  *
- * A vector's elements are those of the widest type; narrower integers are extended to it by their sign or by zero.
- * Straight-line code only, with [x + lane] as its memory. */
+ * A vector's elements have the widest type; narrower integers are extended to it by their sign or by zero. Only
+ * straight code with [x + lane] as its memory qualifies. */
 #include "backend/cpu/x86/x86_arith.h"
 
 #include <stddef.h>
@@ -24,7 +24,7 @@ static unsigned scratch(const narrow *n, unsigned k) { return hg_x86_scratch(n->
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-/* A number in all elements. */
+/* A constant in all elements. */
 static x86_rm number(const narrow *n, uint64_t value) {
   uint32_t bits = n->bytes == 1 ? (uint32_t)(value & 0xff) * 0x01010101u : (uint32_t)(value & 0xffff) * 0x00010001u;
   return hg_x86_constant(n->e, bits, 0);
@@ -32,12 +32,12 @@ static x86_rm number(const narrow *n, uint64_t value) {
 
 static x86_rm parameter(const narrow *n, const vector_reg *r, unsigned to) {
   x86_rm scalar = hg_x86_context(n->e, (size_t)hg_x86_place_offset(r->bits, offsetof(native_place, scalar)), 0, to);
-  const uint64_t first = n->bytes == 1 ? 0 : UINT64_C(0x0100010001000100); /* the lowest element, again and again */
+  const uint64_t first = n->bytes == 1 ? 0 : UINT64_C(0x0100010001000100); /* the lowest element, repeated */
   hg_x86_v(n->e, X86_vpshufb, to, hg_x86_rm_reg(n->e, scalar, 0, to), hg_x86_bytes_constant(n->e, first, first));
   return x86_reg(to);
 }
 
-/* The last operand of bit operations: maybe a broadcast of 32 bits. */
+/* The last operand of a bit operation: may be a broadcast of 32 bits. */
 static x86_rm bits_of(const narrow *n, int which, unsigned to) {
   uint32_t reg = n->e->insn->s[which];
   const vector_reg *r = vector_reg_at(n->e->b->vector, reg);
@@ -46,7 +46,7 @@ static x86_rm bits_of(const narrow *n, int which, unsigned to) {
   return hg_x86_source(n->e, reg, n->copy, 0, to);
 }
 
-/* The last operand of others. */
+/* The last operand of other instructions. */
 static x86_rm element(const narrow *n, x86_rm rm, unsigned to) {
   return rm.broadcast ? x86_reg(hg_x86_rm_reg(n->e, rm, 0, to)) : rm;
 }
@@ -65,7 +65,7 @@ static unsigned sized(const narrow *n, unsigned op) { return op + (n->bytes == 2
 
 static void set(const narrow *n, unsigned reg) { hg_x86_set_result(n->e, n->copy, 0, reg); }
 
-/* Extends a result of a type that is shorter than an element. */
+/* Extends a result whose type is shorter than an element. */
 static void set_extended(const narrow *n, unsigned reg) {
   if (n->is_shorter && atlas_is_integer((atlas_type)n->type)) {
     if (!n->is_signed) v(n, X86_vpandd, n->to, reg, number(n, 0xff));
@@ -143,8 +143,8 @@ static void write_copy_sign(const narrow *n) {
   set(n, n->to);
 }
 
-/* scratch 0 = the product of elements, the lowest bits. Bytes as words: the lower one of each word and, with what is
- * below it cleared in one factor, the upper one. Changes scratch 1 to 3. */
+/* scratch 0 = the lowest bits of the elements' products. Bytes are multiplied as words: the lower one of each word and,
+ * with the byte below it cleared in one factor, the upper one. Changes scratch 1 to 3. */
 static unsigned product(const narrow *n) {
   unsigned s0 = scratch(n, 0), s2 = scratch(n, 2), s3 = scratch(n, 3);
   unsigned a = source(n, 0, s0), b = source(n, 1, scratch(n, 1));
@@ -179,7 +179,7 @@ static void lower_bytes(const narrow *n, unsigned to, unsigned from) {
   shift(n, X86_vpsraw_imm, to, to, 8);
 }
 
-/* Bytes as words, as above. */
+/* High halves of products of bytes, as words as above. */
 static void high_of_bytes(const narrow *n) {
   unsigned s0 = scratch(n, 0), s1 = scratch(n, 1), s2 = scratch(n, 2), s3 = scratch(n, 3);
   unsigned a = source(n, 0, s0), b = source(n, 1, s1), upper = n->is_signed ? X86_vpsraw_imm : X86_vpsrlw_imm;
@@ -206,8 +206,8 @@ static void write_multiply_high(const narrow *n) {
   set(n, n->to);
 }
 
-/* By a constant. Bytes as words, cleared of what comes from their neighbours; the sign bit goes along as m, and
- * (a ^ m) - m has it in all bits above. */
+/* Shifts by a constant. Bytes are shifted as words, and the bits that come from their neighbours are cleared; the sign
+ * bit moves along as m, and (a ^ m) - m puts it into all bits above. */
 static void write_shift(const narrow *n) {
   uint64_t count = 0;
   (void)hg_x86_constant_bits(n->e, n->e->insn->s[1], &count);
@@ -227,7 +227,7 @@ static void write_shift(const narrow *n) {
   else set(n, n->to);
 }
 
-/* Between types whose bits are the same in an element, once they are extended. */
+/* Between types with the same bits in an element, once they are extended. */
 static void write_same(const narrow *n) { set_extended(n, source(n, 0, n->to)); }
 
 static void write_to_bool(const narrow *n) {
@@ -237,7 +237,7 @@ static void write_to_bool(const narrow *n) {
 
 /* ---- counts of bits ---------------------------------------------------------------------------------------------- */
 
-/* `to` = entries of a table of 16 bytes, by the upper or the lower half of each byte. */
+/* `to` = entries of a table of 16 bytes, selected by the upper or the lower half of each byte. */
 static void look_up(const narrow *n, unsigned to, unsigned from, int is_upper, uint64_t low, uint64_t high) {
   unsigned table = scratch(n, 0);
   if (is_upper) shift(n, X86_vpsrlw_imm, to, from, 4);
@@ -257,14 +257,14 @@ static void write_population(const narrow *n) {
   set(n, n->to);
 }
 
-/* Zeros above the highest bit, or below the lowest. Of each byte the lower of what its halves say, where 0 says 16, or
- * 8 in bytes alone; then of both bytes of a word, what the farther one says being 8 more. */
+/* Counts the zeros above the highest set bit, or below the lowest. For each byte: the minimum of what its halves give,
+ * where 0 gives 16, or 8 for elements of one byte; then for both bytes of a word, with 8 added for the farther one. */
 static void write_zeros(const narrow *n) {
   int is_clz = n->e->insn->op == ATLAS_OP_clz;
   uint64_t none = n->bytes == 1 ? 8 : 16;
   const uint64_t near_low = is_clz ? UINT64_C(0x0101010102020300) : UINT64_C(0x0001000200010000);
   const uint64_t near_high = is_clz ? 0 : UINT64_C(0x0001000200010003);
-  const uint64_t far = UINT64_C(0x0404040404040404); /* added to the farther half's */
+  const uint64_t far = UINT64_C(0x0404040404040404); /* added to what the farther half gives */
   unsigned s2 = scratch(n, 2), s3 = scratch(n, 3), from = source(n, 0, scratch(n, 1));
   look_up(n, s2, from, is_clz, near_low | none, near_high);
   look_up(n, s3, from, !is_clz, ((near_low + far) & ~UINT64_C(0xff)) | none, near_high + far);
@@ -428,7 +428,7 @@ static void write_body(x86_emit *e, unsigned bytes) {
   }
 }
 
-/* rcx: the last lane that such a group can begin with; nothing else uses it here. */
+/* rcx: the last lane that such a group can begin with; nothing else uses rcx here. */
 void hg_x86_write_narrow(x86_emit *e, unsigned bytes, uint32_t tail) {
   x86_asm *a = &e->a;
   uint32_t top = hg_x86_new_label(a), done = hg_x86_new_label(a);

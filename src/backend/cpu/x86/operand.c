@@ -1,4 +1,5 @@
-/* operand.c - instructions in the current width, and operands that are not values: constants, the context. */
+/* operand.c - instructions of the current width, and operands that are not values of the program: constants, the
+ * context. */
 #include "backend/cpu/x86/x86_arith.h"
 
 #include <stddef.h>
@@ -40,12 +41,13 @@ void hg_x86_kmem(x86_emit *e, unsigned op, unsigned reg, x86_rm rm) {
   hg_x86_vector(&e->a, &insn);
 }
 
-/* AVX2 keeps the mask of the tail in the frame, where a call would save a register that no value may have. */
+/* AVX2 keeps the mask of the tail in the frame, where calls would save a register that holds no values. */
 x86_rm hg_x86_tail_mask(const x86_emit *e) {
   return hg_x86_frame(offsetof(native_frame, vectors) + (NATIVE_MOST_REGISTERS - 1u) * e->vector_bytes);
 }
 
-/* Of values that live in registers in a region each has them to itself: the others need not be looked at. */
+/* Values that live in registers within one region never share them with another region's, so the others need not be
+ * looked at. */
 static int is_of_region(const x86_emit *e, uint32_t r, const native_step *step) {
   if (r == e->b->vector->regs.count) return 1;
   return vector_reg_at(e->b->vector, r)->last >= step->first && vector_reg_at(e->b->vector, r)->first < step->end;
@@ -65,7 +67,8 @@ void hg_x86_find_free_registers(x86_emit *e, const native_step *step) {
   e->residents[e->is_stream].count = 0;
 }
 
-/* Makes a constant resident, if there is a free register and groups read it often: in a loop, where there are any. */
+/* Makes a constant resident if there is a free register and groups read the constant often: in a loop, if there are
+ * loops. */
 static unsigned make_resident(x86_emit *e, uint32_t place, int is_64) {
   x86_residents *residents = &e->residents[e->is_stream];
   int is_worth = !e->has_loops || e->index <= e->loops_until;
@@ -119,7 +122,7 @@ x86_rm hg_x86_constant(x86_emit *e, uint64_t bits, int is_64) {
 }
 
 x86_rm hg_x86_bytes_constant(x86_emit *e, uint64_t low, uint64_t high) {
-  enum { IS_BYTES = 2 }; /* in place of is_64; tables that differ have different lower halves */
+  enum { IS_BYTES = 2 }; /* in place of is_64; different tables have different lower halves */
   const uint32_t words[4] = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)};
   for (uint32_t i = 0; i < e->pool.own_count; i++)
     if (e->pool.own[i].bits == low && e->pool.own[i].is_64 == IS_BYTES)

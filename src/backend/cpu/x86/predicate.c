@@ -1,4 +1,4 @@
-/* predicate.c - predicates as operands: mask registers with AVX-512, vectors else. */
+/* predicate.c - predicates as operands: mask registers with AVX-512, vectors otherwise. */
 #include "backend/cpu/x86/x86_predicate.h"
 
 unsigned hg_x86_existing_lanes(x86_emit *e, unsigned scratch) {
@@ -23,7 +23,7 @@ void hg_x86_load_mask_row(x86_emit *e, uint32_t offset, uint32_t copy, unsigned 
     return;
   }
   hg_x86_v(e, X86_vpmovzxbd, to, 0, from);
-  hg_x86_vi(e, X86_vpslld_imm, 0, to, x86_reg(to), 31); /* 1 becomes all ones, and no other register changes */
+  hg_x86_vi(e, X86_vpslld_imm, 0, to, x86_reg(to), 31); /* 1 becomes all ones; no other register changes */
   hg_x86_vi(e, X86_vpsrad_imm, 0, to, x86_reg(to), 31);
 }
 
@@ -47,7 +47,7 @@ unsigned hg_x86_fetch_predicate(x86_emit *e, const native_location *location, ui
   return scratch;
 }
 
-/* In the tail, reg and the lanes that exist: a row, or a run in it, goes on with other lanes. */
+/* In the tail, masks reg with the lanes that exist: a row, or a run in it, continues with other lanes. */
 unsigned hg_x86_and_existing_lanes(x86_emit *e, unsigned reg, unsigned scratch) {
   if (!e->is_tail) return reg;
   if (x86_is_evex(e)) hg_x86_k(e, X86_kandw, scratch, reg, X86_TAIL_MASK);
@@ -64,8 +64,8 @@ unsigned hg_x86_predicate(x86_emit *e, uint32_t reg, uint32_t copy, unsigned scr
   return hg_x86_fetch_predicate(e, native_location_of(e->b, reg), copy, scratch);
 }
 
-/* Where calls of C code save registers; lanes.c has the first ones, too. Vectors do not cross the cache's lines: such
- * stores took up to four times as long on Zen 4. */
+/* The place is where calls of C code save registers; lanes.c uses the first ones as well. No vector crosses a cache
+ * line: such stores took up to four times as long on Zen 4. */
 x86_rm hg_x86_inside(const x86_emit *e, uint32_t copy) {
   enum { FIRST = 8 };
   if (x86_is_evex(e)) return hg_x86_frame(offsetof(native_frame, predicates) + copy * sizeof(uint64_t));

@@ -1,12 +1,12 @@
-/* prefetch.c - prefetches of what the next block accesses, while this one computes: no processor foresees it where a
- * row ends.
+/* prefetch.c - prefetches what the next block accesses while this block computes, since no hardware prefetcher predicts
+ * where a row ends.
  *
- * Beside the accesses themselves they come in bursts, for which the block then waits: a region that only loads a row
- * takes as long as the memory needs for the next one. So where another region of the block computes much and accesses
- * nothing, it asks, a line or two at a time between its instructions. It finds the place in native_place.latest: the
- * block's own, if the accesses come before it, else that of the block before.
+ * Prefetches that stand next to the accesses come in bursts, and the block waits for them: a region that only loads a
+ * row takes as long as memory needs for the next one. So if another region of the block computes much and accesses
+ * nothing, it issues the prefetches, a line or two at a time between its instructions. native_place.latest tells it the
+ * place: of this block if the accesses come before it, else of the block before.
  *
- * Straight-line code asks for a row line by line, all along. */
+ * Straight-line code prefetches a row line by line throughout. */
 #include "backend/cpu/x86/x86_memory.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -14,7 +14,7 @@
 
 enum { LEVEL_1 = 1, LEVEL_2 = 2 };
 
-/* How far ahead of a block's accesses to a buffer those of the next block are, as a rule: the bytes that this one
+/* How far ahead of a block's accesses to a buffer those of the next block usually are: the bytes that this block
  * accesses side by side. */
 static uint32_t bytes_ahead(x86_emit *e, const vector_insn *access, uint32_t element_bytes) {
   uint32_t *ahead = &e->ahead.bytes[access->symbol];
@@ -34,15 +34,16 @@ static uint32_t bytes_ahead(x86_emit *e, const vector_insn *access, uint32_t ele
   return *ahead;
 }
 
-/* A row that is longer than a third of the first cache comes to the second. */
+/* A row longer than a third of the first-level cache is prefetched into the second. */
 static void write_prefetch(x86_emit *e, int is_store, uint32_t ahead, x86_rm at) {
   if (is_store) hg_x86_prefetch_to_write(&e->a, at);
   else hg_x86_prefetch(&e->a, ahead > CPU_NEAR_BYTES ? LEVEL_2 : LEVEL_1, at);
 }
 
-/* Code that asks for a line at a time has it come to the second cache before: few lines can be on their way to the
- * first at once, too few where they come from memory. Of 4M elements, Zen 4: norms take a third less time. What a round
- * of a loop reads comes to the second cache alone if it is half of the first, which has no room for the next one's. */
+/* Code that prefetches a line at a time brings it into the second-level cache first: only few lines can be on their way
+ * to the first at once, too few if they come from memory. 4M elements, Zen 4: norms take a third less time. What a
+ * round of a loop reads is brought into the second-level cache only, if it is half of the first, which then has no room
+ * for the next round's. */
 static void write_two_prefetches(x86_emit *e, int is_store, int is_round, uint32_t ahead, x86_rm at) {
   if (is_store || !is_round || ahead != CPU_NEAR_BYTES) write_prefetch(e, is_store, ahead, at);
   if (ahead > CPU_NEAR_BYTES) return;
@@ -50,7 +51,7 @@ static void write_two_prefetches(x86_emit *e, int is_store, int is_round, uint32
   hg_x86_prefetch(&e->a, LEVEL_2, at);
 }
 
-/* 1 if the code that is written is for groups with all lanes, of a block with all lanes. */
+/* 1 if the code being written is for groups with all lanes, in a block with all lanes. */
 static int is_whole(const x86_emit *e) {
   return (e->is_full || e->b->slices > 0) && !e->is_tail && e->exact == e->lanes;
 }
@@ -65,14 +66,14 @@ static const x86_later *later_of(const x86_emit *e, uint32_t access) {
   return NULL;
 }
 
-/* A row that a loop reads comes while it is read first. */
+/* A row that a loop reads arrives while it is read for the first time. */
 static int is_planned(const x86_emit *e, uint32_t symbol) {
   for (uint32_t k = 0; k < e->ahead.row_count; k++)
     if (e->ahead.rows[k].symbol == symbol && e->ahead.rows[k].from >= e->b->first_part) return 1;
   return 0;
 }
 
-/* 1 if hg_x86_prefetch_rows asks for it, or nobody needs to. */
+/* 1 if hg_x86_prefetch_rows prefetches it, or nothing needs to. */
 static int is_of_row(const x86_emit *e) {
   unsigned lane;
   int64_t more;
@@ -96,7 +97,7 @@ static int has_all_groups(const native_step *step) {
   return step->kind == NATIVE_REGION && !step->is_empty && !step->is_once && step->limit == VECTOR_NONE;
 }
 
-/* Instructions that most groups run; 0: it has a loop. */
+/* The number of instructions that most groups run; 0: there is a loop. */
 static uint32_t length_of(const x86_emit *e, const native_step *step) {
   uint32_t length = 0;
   for (uint32_t i = step->first; i < step->end; i++, length++) {
@@ -107,7 +108,7 @@ static uint32_t length_of(const x86_emit *e, const native_step *step) {
   return length;
 }
 
-/* All of a symbol have the same u. */
+/* Leaves a prefetch to another region. All accesses of a symbol have the same u. */
 static void defer(x86_emit *e, uint32_t i) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   unsigned flags = vector_is_primitive(insn->op) ? atlas_op_flags(insn->op) : 0;
@@ -169,7 +170,7 @@ static const vector_insn *access_of(const x86_emit *e, uint32_t k) {
   return vector_insn_at(e->b->vector, e->ahead.later[k].insn);
 }
 
-/* If those of a symbol make up a row without gaps, a block's lanes apart: how many they are, and the lowest
+/* If the accesses of a symbol make up a row without gaps, a block's lanes apart: how many there are, and the lowest
  * displacement; else 0. */
 static uint32_t find_row(const x86_emit *e, uint32_t symbol, int64_t *low) {
   int64_t lanes = e->b->full_lanes;
@@ -188,14 +189,14 @@ static uint32_t find_row(const x86_emit *e, uint32_t symbol, int64_t *low) {
   return found == UINT32_MAX >> (32 - count) ? count : 0;
 }
 
-/* rax = it times r12. */
+/* rax = count * r12. */
 static void multiply_tile_lane(x86_emit *e, uint32_t count) {
   hg_x86_move_imm(&e->a, X86_RAX, count);
   hg_x86_multiply(&e->a, 1, X86_RAX, x86_reg(X86_TILE_LANE));
 }
 
-/* Of a row without gaps, a group asks for neighbouring lines, whichever it accesses itself: so all are asked for one
- * after the other, and the processor joins in. */
+/* In a row without gaps, a group prefetches neighbouring lines, whichever lines it accesses itself. So the lines are
+ * prefetched in order, and the hardware prefetcher joins in. */
 static void prefetch_later(x86_emit *e, uint32_t k) {
   const vector_insn *insn = access_of(e, k);
   uint32_t bytes = atlas_bytes((atlas_type)insn->type), ahead = bytes_ahead(e, insn, bytes), before = 0;
@@ -226,7 +227,7 @@ void hg_x86_prefetch_between(x86_emit *e) {
 
 /* ---- rows of straight-line code ---------------------------------------------------------------------------------- */
 
-/* The end of the part of the program that begins with an instruction: a label, a jump, or the last. */
+/* The end of the part of the program that begins at an instruction: a label, a jump, or the program's end. */
 static uint32_t end_of_part(const x86_emit *e, uint32_t i) {
   for (; i < e->b->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(e->b->vector, i);
@@ -242,11 +243,11 @@ static void plan_row(x86_emit *e, uint32_t i) {
     return;
   if (i >= e->b->first_part &&
       (is_planned(e, within->symbol) || hg_straight_is_loop_carried(e->b->vector, within->s[0])))
-    return; /* the latter is the same in all blocks, as a norm's weight */
+    return; /* such a row is the same for all blocks, for example a norm's weight */
   uint32_t bytes = atlas_bytes((atlas_type)atlas_symbol_at(e->b->program, within->symbol)->type), log_bytes = 0;
   while (UINT32_C(1) << log_bytes < bytes) log_bytes++;
   uint32_t until = end_of_part(e, i), first = i >= e->b->first_part ? i : 0;
-  uint32_t lanes = within->s[1] != VECTOR_NONE ? e->b->slices * e->lanes : 1; /* of the last element or the tail */
+  uint32_t lanes = within->s[1] != VECTOR_NONE ? e->b->slices * e->lanes : 1; /* behind the last element, or the tail */
   uint64_t row_bytes = (within->bits + lanes) * bytes, insns = until - first;
   int is_fetched = 0;
   for (uint32_t k = i + 1; k < until; k++) is_fetched |= vector_insn_at(e->b->vector, k)->op == NATIVE_TOUCH;

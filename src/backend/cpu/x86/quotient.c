@@ -1,15 +1,15 @@
-/* quotient.c - quotients by one divisor, from its reciprocal (native/quotient.c). */
+/* quotient.c - quotients by one divisor from its reciprocal (native/quotient.c). */
 #include "backend/cpu/x86/x86_arith.h"
 
 enum { EXPONENT = 23, BIAS = 127 }; /* of f32 */
 
 static uint32_t power_of_two(int exponent) { return (uint32_t)(BIAS + exponent) << EXPONENT; }
 
-/* The exponent of a product of a float in these bounds and one in those of a quotient is far from underflow, as is that
- * of its last bit; so is the reciprocal's. */
+/* If a float is within these bounds and a quotient within its own, the exponent of their product is far from underflow,
+ * as is that of the product's last bit and that of the reciprocal. */
 enum { LEAST_DIVISOR = -40, GREATEST_DIVISOR = 125 };
 
-/* `reg` = all ones, a NaN, where a divisor is not within bounds. */
+/* Sets `reg` to all ones, which is a NaN, where a divisor is out of bounds. */
 static void refuse(x86_emit *e, unsigned reg, unsigned divisor) {
   unsigned s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   uint32_t least = power_of_two(LEAST_DIVISOR), more = power_of_two(GREATEST_DIVISOR) - least;
@@ -27,7 +27,7 @@ static void refuse(x86_emit *e, unsigned reg, unsigned divisor) {
   hg_x86_v(e, X86_vpord, reg, reg, x86_reg(s3));
 }
 
-/* In one vector a quarter of the time of all lanes' division is enough. */
+/* In one vector: a quarter of the time of a division in all lanes is enough. */
 int hg_x86_reciprocal(x86_emit *e) {
   int is_uniform = native_location_of(e->b, e->insn->d)->is_uniform;
   unsigned one = hg_x86_scratch(e, 1);
@@ -46,7 +46,8 @@ int hg_x86_reciprocal(x86_emit *e) {
   return 1;
 }
 
-/* Jumps to `rare` unless 2^-63 <= |q| < 2^64 in all lanes: unless the upper two bits of the exponent differ. */
+/* Jumps to `rare` unless 2^-63 <= |q| < 2^64 in all lanes: that is, unless the upper two bits of the exponent
+ * differ. */
 static void check_exponents(x86_emit *e, unsigned q, uint32_t rare) {
   unsigned sum = hg_x86_scratch(e, 3);
   hg_x86_v(e, X86_vpaddd, sum, q, hg_x86_constant(e, UINT32_C(1) << 29, 0));
@@ -72,7 +73,7 @@ int hg_x86_quotient(x86_emit *e) {
     x86_rm divisor = hg_x86_source(e, s[1], c, p, hg_x86_scratch(e, 2));
     hg_x86_v(e, X86_vmulps, q, a, hg_x86_source(e, s[2], c, p, hg_x86_scratch(e, 3)));
     unsigned to = hg_x86_result_register(e, c, p, hg_x86_scratch(e, 0));
-    check_exponents(e, q, hg_x86_rare_division(e, to, a, divisor)); /* what passes is a number */
+    check_exponents(e, q, hg_x86_rare_division(e, to, a, divisor)); /* only numbers pass */
     x86_rm reciprocal = hg_x86_source(e, s[2], c, p, hg_x86_scratch(e, 3));
     int is_needed = is_register(divisor, to) || is_register(reciprocal, to);
     unsigned rest = is_needed ? hg_x86_scratch(e, 0) : to;

@@ -7,7 +7,7 @@
 enum { PAGE = 4096 };
 
 static const uint8_t callee_saved[] = {X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15};
-/* Stack pages are touched in order, so that one below the guard page is never the first. */
+/* Touches stack pages in order, so that a page below the guard page is never touched first. */
 static void make_frame(x86_emit *e) {
   x86_asm *a = &e->a;
   for (size_t i = 0; i < sizeof callee_saved; i++) hg_x86_push(a, callee_saved[i]);
@@ -39,8 +39,8 @@ void hg_x86_load_bases(x86_emit *e) {
                   x86_at(X86_CONTEXT, hg_x86_place_offset(s, offsetof(native_place, memory))));
 }
 
-/* Copies in a group. Where stores pass the caches one line of each buffer is written at a time: several lines of one,
- * and then several of the next, cost a quarter of the memory's rate. A loop profits from its copies all the same. */
+/* The copies of a group. If stores bypass the caches, one line of each buffer is written at a time: several lines of
+ * one and then several of the next cost a quarter of the memory's rate. A loop profits from its copies all the same. */
 static uint32_t copies_of(const x86_emit *e) {
   uint32_t line = X86_LINE_BYTES / e->vector_bytes;
   return e->is_stream && !e->has_loops && line < e->b->copies ? line : e->b->copies;
@@ -105,7 +105,7 @@ void hg_x86_write_groups(x86_emit *e, const native_step *step, uint32_t tail) {
   hg_x86_place(a, done);
 }
 
-/* rcx: how many lanes are left, at most those of a vector. */
+/* rcx: the number of lanes that are left, at most a vector's. */
 static void set_tail_mask(x86_emit *e) {
   x86_asm *a = &e->a;
   if (e->width == 2) {
@@ -115,14 +115,15 @@ static void set_tail_mask(x86_emit *e) {
     return;
   }
   unsigned scratch = hg_x86_scratch(e, 0);
-  hg_x86_load(a, 1, X86_RAX, x86_reg(X86_POOL)); /* a window on 8 elements of ones and 8 zeros: 8 - count elements in */
+  hg_x86_load(a, 1, X86_RAX, x86_reg(X86_POOL)); /* a window of 8 elements of ones and 8 zeros, read from element 8 -
+                                                    count */
   hg_x86_shift_imm(a, 1, X86_SHL, X86_RCX, 2);
   hg_x86_alu_rm(a, X86_SUB, 1, X86_RAX, x86_reg(X86_RCX));
   hg_x86_v(e, X86_vload, scratch, 0, x86_at(X86_RAX, (int32_t)(e->pool.window_place * 4 + e->lanes * 4u)));
   hg_x86_v(e, X86_vstore, scratch, 0, hg_x86_tail_mask(e));
 }
 
-/* rcx: how many lanes are left. */
+/* rcx: the number of lanes that are left. */
 static void write_exact(x86_emit *e, const native_step *step, uint32_t top) {
   x86_asm *a = &e->a;
   e->is_tail = 0;
@@ -163,7 +164,7 @@ void hg_x86_write_tail(x86_emit *e, const native_step *step) {
   hg_x86_place(a, done);
 }
 
-/* A region that runs once: the code of a full group, on behalf of all. */
+/* A region that runs once: the code of a full group stands for all groups. */
 void hg_x86_write_once(x86_emit *e, const native_step *step) {
   e->is_tail = 0;
   e->is_once = 1;
@@ -172,7 +173,7 @@ void hg_x86_write_once(x86_emit *e, const native_step *step) {
   e->is_once = 0;
 }
 
-/* Before the first group: loads of the constants that its code turned out to keep resident. */
+/* Before the first group: loads the constants that its code made resident. */
 static void write_resident_loads(x86_emit *e) {
   for (int stream = 0; stream <= e->b->streams; stream++) {
     hg_x86_place(&e->a, e->residents[stream].load);
@@ -181,7 +182,7 @@ static void write_resident_loads(x86_emit *e) {
   }
 }
 
-/* A region of a kernel without code for whole blocks. */
+/* Writes a region of a kernel without code for whole blocks. */
 void hg_x86_write_region(x86_emit *e, native_step *step) {
   find_loops(e, step);
   uint32_t tail = hg_x86_new_label(&e->a);

@@ -1,11 +1,11 @@
-/* span.c - one comparison for the loads of a buffer by index sums (NATIVE_GUARD_LOOP, native/straight_indices.c), and
- * for all accesses to a row (NATIVE_GUARD_RANGE, native/range_guards.c). */
+/* span.c - range guards: one comparison for the loads of a buffer by index sums (NATIVE_GUARD_LOOP,
+ * native/straight_indices.c), and one for all accesses to a row (NATIVE_GUARD_RANGE, native/range_guards.c). */
 #include "backend/cpu/x86/x86_memory.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
 #include <stddef.h>
 
-/* The instruction after the last load that a span is for. */
+/* The instruction behind the last load that a span covers. */
 static uint32_t end_of_spans(const x86_emit *e, uint32_t i) {
   const hg_vector *v = e->b->vector;
   uint32_t end = i;
@@ -17,8 +17,8 @@ static uint32_t end_of_spans(const x86_emit *e, uint32_t i) {
   return end;
 }
 
-/* Jumps to `out` unless all of the span's loads are in bounds, else finds their base. 32 bits do not wrap where 64 are
- * below the limit. */
+/* Jumps to `out` unless all loads of the span are in bounds; else computes their base. The 32-bit sums do not wrap if
+ * the 64-bit ones are below the limit. */
 static void write_span(x86_emit *e, uint32_t out) {
   const vector_insn *insn = e->insn;
   x86_asm *a = &e->a;
@@ -69,7 +69,7 @@ void hg_x86_end_spans(x86_emit *e, uint32_t i) {
   if (!e->a.no_memory) ((x86_cold *)e->cold.data)[e->cold.count - 1].end = i;
 }
 
-/* 1 if the vector before, in the same row of lanes, has most likely asked for the same line. */
+/* 1 if the vector before, in the same row of lanes, has probably prefetched the same line. */
 static int is_line_asked_for(const x86_emit *e) {
   uint32_t vectors = X86_LINE_BYTES / e->vector_bytes, in_row = native_block(e->b->program)[0] / e->lanes;
   return in_row % vectors == 0 && vector_insn_at(e->b->vector, e->index)->slice % vectors != 0;
@@ -87,7 +87,7 @@ uint32_t hg_x86_leave_label(x86_emit *e, uint32_t why) {
   return e->leave[why] - 1;
 }
 
-/* rcx: the last lane that a NATIVE_TAIL has; 64 bits do not wrap. */
+/* rcx: the last lane of a NATIVE_TAIL; 64 bits do not wrap. */
 static void write_last_lane(x86_emit *e) {
   hg_x86_load_block_uniform(e, X86_RCX, e->insn->s[1]);
   hg_x86_load_block_uniform(e, X86_RDX, e->insn->s[2]);
@@ -96,7 +96,8 @@ static void write_last_lane(x86_emit *e) {
   hg_x86_jump_if(&e->a, X86_NOT_EQUAL, hg_x86_leave_label(e, NATIVE_OUT_OF_BOUNDS));
 }
 
-/* Row starts get their registers with the first comparison. 32 bits do not wrap where 64 are below the limit. */
+/* Row starts are loaded into their registers at the first comparison. The 32-bit sums do not wrap if the 64-bit ones
+ * are below the limit. */
 int hg_x86_within(x86_emit *e) {
   const vector_insn *insn = e->insn;
   x86_asm *a = &e->a;
@@ -117,21 +118,21 @@ int hg_x86_within(x86_emit *e) {
   return 1;
 }
 
-/* The elements of the current NATIVE_TOUCH's row. */
+/* The number of elements in the row of the current NATIVE_TOUCH. */
 static uint64_t row_of_fetch(const x86_emit *e) {
   uint32_t i = e->index;
   while (vector_insn_at(e->b->vector, i)->op != NATIVE_GUARD_RANGE) i--;
   return vector_insn_at(e->b->vector, i)->bits + 1;
 }
 
-/* Loads of whole vectors, side by side: on Zen 4 the processor's own prefetches go by those, and neither by software
- * prefetches nor by loads of a part of a line. */
+/* Loads whole vectors side by side: on Zen 4 the hardware prefetcher follows those, but neither software prefetches nor
+ * loads of a part of a line. */
 static void fetch(x86_emit *e, unsigned lane, uint32_t log_bytes, uint64_t from, uint64_t to) {
   for (uint64_t at = from << log_bytes; at < to << log_bytes; at += e->vector_bytes)
     hg_x86_v(e, X86_vload, hg_x86_scratch(e, 0), 0, x86_indexed(hg_x86_base(e), lane, log_bytes, (int32_t)at));
 }
 
-/* Jumps where the row's buffer is larger than caches are (X86_ABOVE_EQUAL), or where it is not (X86_BELOW). */
+/* Jumps if the row's buffer is larger than the caches (X86_ABOVE_EQUAL), or if it is not (X86_BELOW). */
 static uint32_t jump_by_size(x86_emit *e, x86_rm limit, uint32_t log_bytes, x86_condition when) {
   uint32_t to = hg_x86_new_label(&e->a);
   hg_x86_alu_imm(&e->a, X86_CMP, 1, limit, CPU_LARGE_BUFFER >> log_bytes);
@@ -139,9 +140,9 @@ static uint32_t jump_by_size(x86_emit *e, x86_rm limit, uint32_t log_bytes, x86_
   return to;
 }
 
-/* The next row, if there is one and what its last whole vector reads behind it: of a large buffer alone, whose elements
- * come all the time then. Sums of rows of 1024, Zen 4: from memory 123 ps an element instead of 165, but from the
- * second cache 47 instead of 41. */
+/* Touches the next row, if it exists and what its last whole vector reads behind it does as well. Only for a large
+ * buffer, whose elements come from memory. Sums of rows of 1024, Zen 4: from memory 123 ps an element instead of 165,
+ * but from the second-level cache 47 instead of 41. */
 static void fetch_next(x86_emit *e, unsigned lane, uint32_t log_bytes, x86_rm limit) {
   uint64_t row = row_of_fetch(e), of_vector = e->vector_bytes >> log_bytes;
   uint64_t end = row + (row + of_vector - 1) / of_vector * of_vector;

@@ -1,10 +1,10 @@
-/* straight.c - a block as straight-line code (native/straight.c): no loop over groups, no tail, and some instructions
- * that only such code has. */
+/* straight.c - writes a block's straight-line code (native/straight.c): it has no loop over groups, no tail, and some
+ * instructions that only such code has. */
 #include "backend/cpu/x86/x86_convert.h"
 
 #include <string.h>
 
-enum { VECTOR_WORDS = 16 }; /* of a vector in the pool, so that none crosses a cache line */
+enum { VECTOR_WORDS = 16 }; /* words of a vector in the pool, aligned so that none crosses a cache line */
 
 static uint32_t vector_in_pool(x86_emit *e, const uint32_t *words) {
   static const uint32_t none = 0;
@@ -53,7 +53,7 @@ static int write_count(x86_emit *e) {
   return 1;
 }
 
-/* Lanes of s0, of 32 bits, in any order. */
+/* A permutation of the lanes of s0, of 32 bits. */
 static int write_permutation(x86_emit *e) {
   uint32_t words[VECTOR_WORDS] = {0};
   for (uint32_t i = 0; i < e->lanes; i++) words[i] = e->insn->bits >> 4 * i & 15;
@@ -67,7 +67,7 @@ static int write_permutation(x86_emit *e) {
 
 /* ---- shifts of lanes --------------------------------------------------------------------------------------------- */
 
-/* `to` = the last elements of `low`, so many of 32 or 64 bits, followed by the first ones of `high`. */
+/* `to` = the last `count` elements, of 32 or 64 bits, of `low`, followed by the first ones of `high`. */
 static void align(x86_emit *e, unsigned to, unsigned high, x86_rm low, unsigned count, int is_64) {
   if (e->width == 2) {
     hg_x86_vi(e, is_64 ? X86_valignq : X86_valignd, to, high, low, (is_64 ? 8 : 16) - count);
@@ -75,12 +75,13 @@ static void align(x86_emit *e, unsigned to, unsigned high, x86_rm low, unsigned 
   }
   unsigned bytes = is_64 ? 8 * count : 4 * count, s3 = hg_x86_scratch(e, 3);
   unsigned halves = bytes == 16 ? to : s3, first = hg_x86_rm_reg(e, low, is_64, s3);
-  hg_x86_vi(e, X86_vperm2i128, halves, first, x86_reg(high), 0x21); /* the upper half of low, the lower of high */
+  hg_x86_vi(e, X86_vperm2i128, halves, first, x86_reg(high), 0x21); /* the upper half of low and the lower half of
+                                                                       high */
   if (bytes != 16) hg_x86_vi(e, X86_vpalignr, to, high, x86_reg(halves), 16 - bytes);
 }
 
-/* The parts of a value of 64 bits follow each other. Both results are computed before one is stored: they may have the
- * registers of a source. */
+/* The parts of a 64-bit value follow each other. Both results are computed before one is stored, since they may have
+ * the registers of a source. */
 static void shift_long(x86_emit *e, unsigned distance) {
   const uint32_t *s = e->insn->s;
   unsigned s0 = hg_x86_scratch(e, 0), s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);

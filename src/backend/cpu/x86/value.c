@@ -1,4 +1,4 @@
-/* value.c - reading operands and storing results: registers, frame, rows, constants, parameters, special registers. */
+/* value.c - reads operands and stores results: registers, frame, rows, constants, parameters, special registers. */
 #include "backend/cpu/x86/x86_arith.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 
 static x86_rm special_operand(x86_emit *e, const vector_reg *r, uint32_t copy, uint32_t part, unsigned scratch) {
   uint32_t first = hg_x86_first_lane(e, copy) + part * (e->lanes / 2u);
-  if (r->bits == ATLAS_REG_BLOCK_LANE && e->b->slices > 0) /* the first of the block's lanes is its lane 0 */
+  if (r->bits == ATLAS_REG_BLOCK_LANE && e->b->slices > 0) /* the block's first lane is its lane 0 */
     return x86_at(X86_POOL, (int32_t)(e->pool.iota_place * 4 + first * 4));
   if (r->bits == ATLAS_REG_LANE) hg_x86_count_up(e, scratch, X86_LANE, first, 1);
   else if (r->bits == ATLAS_REG_BLOCK_LANE) hg_x86_count_up(e, scratch, X86_TILE_LANE, first, 0);
@@ -73,7 +73,7 @@ static x86_rm element_operand(const x86_emit *e, uint32_t reg) {
   const vector_insn *load = vector_insn_at(e->b->vector, vector_reg_at(e->b->vector, reg)->first);
   unsigned lane;
   int64_t more, slice = load->slice % e->b->slices;
-  hg_x86_find_row(e, load->s[0], &lane, &more); /* it has one */
+  hg_x86_find_row(e, load->s[0], &lane, &more); /* there is one */
   return x86_indexed((unsigned)e->base_of[load->symbol], lane, 2,
                      (int32_t)(((int64_t)load->bits + more + slice * e->lanes) * (int64_t)sizeof(uint32_t)));
 }
@@ -157,7 +157,7 @@ void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, u
     hg_x86_vk(e, op, reg, 0, to, 0, mask, 0);
     return;
   }
-  /* AVX2 has no narrowing store: the low 16 or 8 bits, packed within halves, the halves put side by side. */
+  /* AVX2 has no narrowing store: the low 16 or 8 bits are packed within the halves, and the halves are joined. */
   hg_x86_v(e, X86_vpandd, scratch, reg, hg_x86_constant(e, bytes == 2 ? 0xffff : 0xff, 0));
   hg_x86_v(e, X86_vpackusdw, scratch, scratch, x86_reg(scratch));
   hg_x86_vi(e, X86_vpermq_imm, scratch, 0, x86_reg(scratch), 0x08);
@@ -166,8 +166,8 @@ void hg_x86_store_elements(x86_emit *e, uint8_t type, x86_rm to, unsigned reg, u
   else hg_x86_x(e, X86_vmovq_store, scratch, 0, to);
 }
 
-/* AVX2, tail: the row goes on with another run's lanes. Elements that cannot be masked are blended with what is
- * there. */
+/* AVX2, tail: the row continues with another run's lanes. Elements whose store cannot be masked are blended with the
+ * old ones. */
 static void store_row_tail(x86_emit *e, uint8_t type, x86_rm to, uint32_t part, unsigned reg) {
   uint32_t bytes = atlas_bytes((atlas_type)type);
   unsigned s1 = hg_x86_scratch(e, 1), s2 = hg_x86_scratch(e, 2);
@@ -182,7 +182,7 @@ static void store_row_tail(x86_emit *e, uint8_t type, x86_rm to, uint32_t part, 
   hg_x86_store_elements(e, type, to, s1, 0, s2);
 }
 
-/* Where a new block-uniform value is stored: other groups still read the old one. */
+/* The offset at which a new block-uniform value is stored, while other groups still read the old one. */
 int32_t hg_x86_pending_block_uniform(const x86_emit *e, const native_location *location) {
   return (int32_t)(location->offset + (e->is_once ? 0 : NATIVE_BLOCK_UNIFORM_BYTES));
 }
@@ -201,7 +201,7 @@ static void store_row(x86_emit *e, const native_location *location, uint32_t cop
   else hg_x86_store_elements(e, type, to, reg, mask, hg_x86_scratch(e, e->width == 1 ? 2 : 3));
 }
 
-/* EVEX: the mask of the lanes that change; 0: all. */
+/* EVEX: the mask of the lanes that are written; 0: all. */
 static unsigned writing_mask(x86_emit *e, const native_location *location, uint32_t copy, uint32_t part) {
   int is_row = location->kind == NATIVE_ROW && !location->is_uniform;
   if (!hg_x86_merges(e) && !(is_row && e->is_tail)) return 0;
@@ -210,7 +210,7 @@ static unsigned writing_mask(x86_emit *e, const native_location *location, uint3
   return hg_x86_is_64(e, e->insn->d) ? hg_x86_mask_part(e, (unsigned)mask, part, 1) : (unsigned)mask;
 }
 
-/* Without mask registers: blends in the old value of lanes outside the mask. */
+/* Without mask registers: blends in the old value in lanes outside the mask. */
 static unsigned blend_old(x86_emit *e, const native_location *location, uint32_t copy, uint32_t part, unsigned reg) {
   unsigned mask = (unsigned)hg_x86_whole_mask(e, copy, hg_x86_scratch(e, 2));
   if (hg_x86_is_64(e, e->insn->d)) mask = hg_x86_mask_part(e, mask, part, hg_x86_scratch(e, 2));
@@ -221,8 +221,8 @@ static unsigned blend_old(x86_emit *e, const native_location *location, uint32_t
   return to;
 }
 
-/* 1: nobody else asks for what it holds. A move and a cast hand over their source's own register, which another piece
- * of the result, or an instruction to come, may read as well. */
+/* 1: nothing else needs what the register holds. The result of a move or cast is its source's own register, which
+ * another piece of the result, or a later instruction, may read as well. */
 static int is_scratch(const x86_emit *e, unsigned reg) { return reg >= hg_x86_scratch(e, 0); }
 
 void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) {

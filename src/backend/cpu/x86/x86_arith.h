@@ -21,12 +21,12 @@ static inline int x86_can_write(const x86_emit *e, unsigned op) {
   return op != X86_NOT_THERE && (e->width == 2 || hg_x86_rows[op].has & X86_HAS_V);
 }
 
-/* Narrow integers are kept extended; an operation that can leave their range is followed by this. */
+/* Narrow integers are kept extended; this follows an operation that can leave their range. */
 void hg_x86_extend(x86_emit *e, uint8_t type, unsigned reg);
 /* A bit operation with one constant. */
 void hg_x86_with_constant(x86_emit *e, unsigned op32, unsigned op64, uint64_t bits);
 
-/* 1 if it has written the instruction; 0: this processor lacks what it takes. */
+/* 1 if it has written the instruction; 0: this processor lacks an instruction for it. */
 int hg_x86_fma(x86_emit *e);
 int hg_x86_reciprocal(x86_emit *e); /* NATIVE_RECIPROCAL, NATIVE_QUOTIENT */
 int hg_x86_quotient(x86_emit *e);

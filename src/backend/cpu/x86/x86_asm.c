@@ -23,7 +23,7 @@ void hg_x86_release(x86_asm *a) {
   hg_array_release(&a->allocator, &a->labels);
 }
 
-/* Room for one more instruction; without memory the code is overwritten from its start, so that writing goes on without
+/* Makes room for one more instruction. Without memory the code is overwritten from its start, so writers need no
  * checks. */
 static void make_room(x86_asm *a, size_t byte_count) {
   if (a->capacity - a->count >= byte_count) return;
@@ -48,11 +48,11 @@ static int begin_insn(x86_asm *a) {
 static void byte(x86_asm *a, unsigned value) { a->code[a->count++] = (uint8_t)value; }
 
 static void dword(x86_asm *a, uint32_t value) {
-  memcpy(a->code + a->count, &value, 4); /* this file's output runs on little-endian machines only */
+  memcpy(a->code + a->count, &value, 4); /* the code runs on little-endian machines only */
   a->count += 4;
 }
 
-/* The same for an instruction that is written at `to`: where the next byte goes. */
+/* The same for an instruction that is written at `to`; returns where the next byte goes. */
 static uint8_t *put(uint8_t *to, unsigned value) {
   *to = (uint8_t)value;
   return to + 1;
@@ -76,7 +76,7 @@ void hg_x86_align(x86_asm *a, unsigned alignment, uint8_t filler) {
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* ModRM and what follows it. A displacement that is a multiple of 2^log_unit and small is written as one byte. */
+/* Writes ModRM and what follows it. A small displacement that is a multiple of 2^log_unit takes one byte. */
 static uint8_t *put_modrm(uint8_t *to, unsigned reg, const x86_rm *rm, unsigned log_unit) {
   reg &= 7;
   if (!rm->is_memory) return put(to, 0xc0 | reg << 3 | (rm->reg & 7));
@@ -94,7 +94,7 @@ static uint8_t *put_modrm(uint8_t *to, unsigned reg, const x86_rm *rm, unsigned 
 
 static unsigned bit(unsigned value, unsigned n) { return value >> n & 1; }
 
-/* Bit 3 of the index, or of nothing. */
+/* Bit 3 of the index; 0 without an index. */
 static unsigned index_bit(const x86_rm *rm) {
   return rm->is_memory && rm->index != X86_NO_INDEX ? bit(rm->index, 3) : 0;
 }
@@ -154,8 +154,8 @@ void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
   a->last_end = a->count = (size_t)(to - a->code);
 }
 
-/* 1 if an instruction maps elements to elements of the same size, in a register that it does not read. The first are
- * those from vaddps on. */
+/* 1 if an instruction maps elements to elements of the same size, in a register that it does not read. Such rows of the
+ * table begin at vaddps. */
 static int is_plain(uint16_t op) {
   return op <= X86_vsqrtpd || (op >= X86_vpandd && op <= X86_vpxorq) ||
          (op >= X86_vpaddd && op <= X86_vpsravq);
@@ -326,7 +326,7 @@ void hg_x86_place(x86_asm *a, uint32_t label) {
   if (a->no_memory) return;
   x86_label *l = label_at(a, label);
   l->place = (uint32_t)a->count;
-  a->last_end = SIZE_MAX; /* others come here without it */
+  a->last_end = SIZE_MAX; /* other code reaches the label without that instruction */
   for (uint32_t at = l->waiting; at != UINT32_MAX;) {
     uint32_t next;
     memcpy(&next, a->code + at, 4);
@@ -335,7 +335,7 @@ void hg_x86_place(x86_asm *a, uint32_t label) {
   }
 }
 
-/* The rel32 that ends an instruction. */
+/* Writes the rel32 that ends an instruction. */
 static void relative(x86_asm *a, uint32_t label) {
   if (a->no_memory) return;
   x86_label *l = label_at(a, label);

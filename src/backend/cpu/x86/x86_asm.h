@@ -1,4 +1,4 @@
-/* x86_asm.h - writes x86-64 instructions: vector ones from the rows of x86_asm.def in their EVEX or VEX form, and the
+/* x86_asm.h - writes x86-64 instructions: vector instructions from the rows of x86_asm.def in EVEX or VEX form, and the
  * few general ones that loops, addresses and calls need. */
 #ifndef HG_X86_ASM_H
 #define HG_X86_ASM_H
@@ -15,7 +15,7 @@ typedef enum x86_op {
 enum { X86_RAX, X86_RCX, X86_RDX, X86_RBX, X86_RSP, X86_RBP, X86_RSI, X86_RDI, X86_R8, X86_R9, X86_R10, X86_R11,
        X86_R12, X86_R13, X86_R14, X86_R15, X86_NO_INDEX = 0xff };
 
-/* What the columns of x86_asm.def mean; the tests print instructions from them. */
+/* The meanings of x86_asm.def's columns; tests print instructions from them. */
 enum { X86_P0, X86_P66, X86_PF3, X86_PF2 };
 enum { X86_HAS_E = 1, X86_HAS_V = 2, X86_HAS_EV = 3 };
 enum { X86_FORM_RVM, X86_FORM_RM, X86_FORM_MR, X86_FORM_RMV, X86_FORM_MVR, /* with an immediate: */ X86_FORM_VMI,
@@ -32,7 +32,7 @@ typedef struct x86_row {
 
 extern const x86_row hg_x86_rows[X86_OP_COUNT];
 
-/* A register, or [base + index * 2^scale + displacement]. Fits one general register when passed by value. */
+/* A register, or [base + index * 2^scale + displacement]. Small enough to be passed by value in a general register. */
 typedef struct x86_rm {
   unsigned is_memory : 1;
   unsigned reg : 8;       /* the register, or the base */
@@ -53,7 +53,7 @@ static inline x86_rm x86_indexed(unsigned base, unsigned index, unsigned scale, 
 typedef struct x86_vector_insn {
   uint16_t op;      /* x86_op */
   uint8_t width;    /* 0: 128 bits, 1: 256, 2: 512 */
-  uint8_t reg, vvvv;/* the manual's ModRM.reg and the second register; vvvv is 0 where the form has none */
+  uint8_t reg, vvvv;/* ModRM.reg and the second register, in the manual's terms; vvvv is 0 if the form has none */
   x86_rm rm;
   uint8_t immediate;
   uint8_t mask;     /* k register; 0: none. EVEX */
@@ -62,7 +62,7 @@ typedef struct x86_vector_insn {
 
 typedef struct x86_label {
   uint32_t place;   /* UINT32_MAX: not yet known */
-  uint32_t waiting; /* the last of the displacements that wait for it */
+  uint32_t waiting; /* the last displacement that waits for it */
 } x86_label;
 
 typedef struct x86_asm {
@@ -70,7 +70,7 @@ typedef struct x86_asm {
   uint8_t *code;
   size_t count, capacity;
   hg_array labels;  /* x86_label */
-  x86_vector_insn last; /* the vector instruction written last, */
+  x86_vector_insn last; /* the last vector instruction that was written, */
   size_t last_start, last_end; /* and where it is */
   uint8_t evex;     /* 1: rows that have both forms are written as EVEX */
   uint8_t no_memory;/* an allocation failed: the code is not complete */
@@ -80,11 +80,11 @@ void hg_x86_begin(x86_asm *a, const hg_allocator *allocator, int evex);
 void hg_x86_release(x86_asm *a);
 
 void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn);
-/* The instruction written last writes `reg` under the mask instead, if it wrote `was` in all lanes, with elements of 64
- * bits or 32, and does not read it as well. 0: it is left as it was. */
+/* Makes the last instruction write `reg` under the mask, if it wrote `was` in all lanes, with 64- or 32-bit elements,
+ * and does not read it. 0: it is unchanged. */
 int hg_x86_redirect(x86_asm *a, unsigned was, unsigned reg, unsigned mask, int is_64);
 
-/* Labels are numbers; jumps are rel32 and may come before their label's place is known. */
+/* Labels are numbers. Jumps have rel32 displacements and may be written before their label is placed. */
 uint32_t hg_x86_new_label(x86_asm *a);
 void hg_x86_place(x86_asm *a, uint32_t label);
 int hg_x86_is_jumped_to(const x86_asm *a, uint32_t label); /* 1 if a jump to it has been written */
@@ -129,13 +129,13 @@ void hg_x86_test(x86_asm *a, int w, unsigned reg, unsigned other);
 void hg_x86_tzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm);
 void hg_x86_lzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm);
 void hg_x86_bzhi(x86_asm *a, int w, unsigned reg, x86_rm rm, unsigned count);
-void hg_x86_blsr(x86_asm *a, int w, unsigned reg, x86_rm rm); /* reg = rm without its lowest bit that is set */
+void hg_x86_blsr(x86_asm *a, int w, unsigned reg, x86_rm rm); /* reg = rm without its lowest set bit */
 void hg_x86_popcnt(x86_asm *a, int w, unsigned reg, x86_rm rm);
 void hg_x86_move_if(x86_asm *a, x86_condition condition, int w, unsigned reg, x86_rm rm);
 void hg_x86_exchange(x86_asm *a, unsigned reg, unsigned other);
 void hg_x86_exchange_memory(x86_asm *a, int w, x86_rm rm, unsigned reg); /* always atomic */
-/* Of memory, atomic where they follow hg_x86_lock. compare: if rm is rax it gets reg, else rax gets rm; the zero flag
- * tells. add_fetch: rm + reg, and reg gets what rm was. */
+/* On memory; atomic after hg_x86_lock. compare: if rm equals rax it gets reg, else rax gets rm; the zero flag tells
+ * which. add_fetch: rm + reg, and reg gets the old rm. */
 void hg_x86_alu_store(x86_asm *a, x86_alu op, int w, x86_rm rm, unsigned reg); /* rm = rm op reg */
 void hg_x86_compare_exchange(x86_asm *a, int w, x86_rm rm, unsigned reg);
 void hg_x86_add_fetch(x86_asm *a, int w, x86_rm rm, unsigned reg);
@@ -145,8 +145,8 @@ void hg_x86_pop(x86_asm *a, unsigned reg);
 void hg_x86_call_rm(x86_asm *a, x86_rm rm);
 void hg_x86_return(x86_asm *a);
 void hg_x86_vzeroupper(x86_asm *a);
-void hg_x86_prefetch(x86_asm *a, unsigned level, x86_rm rm); /* to the cache of level 1 to 3, and those below */
-void hg_x86_prefetch_to_write(x86_asm *a, x86_rm rm);        /* to level 1, for this processor alone */
+void hg_x86_prefetch(x86_asm *a, unsigned level, x86_rm rm); /* to the cache of level 1 to 3, and to those below it */
+void hg_x86_prefetch_to_write(x86_asm *a, x86_rm rm);        /* to level 1, for writing by this processor */
 void hg_x86_align(x86_asm *a, unsigned alignment, uint8_t filler);
 void hg_x86_bytes(x86_asm *a, const void *bytes, size_t count);
 

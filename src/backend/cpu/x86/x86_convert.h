@@ -12,7 +12,7 @@ enum { /* immediates of vcmpps and vcmppd */
 };
 enum { X86_TO_ZERO = 0x0b, X86_DOWN = 0x09 }; /* of vrndscaleps and vrndscalepd, without exceptions */
 
-/* The half of a vector of 32-bit elements that belongs to a 64-bit part: in `scratch` but for part 0. */
+/* The half of a vector of 32-bit elements that belongs to a 64-bit part: in `scratch`, except part 0. */
 static inline unsigned x86_half(x86_emit *e, unsigned from, uint32_t part, unsigned scratch) {
   if (part == 0) return from;
   hg_x86_vi(e, e->width == 2 ? X86_vextracti64x4 : X86_vextracti128, from, 0, x86_reg(scratch), 1);
@@ -24,15 +24,16 @@ static inline void x86_join(x86_emit *e, unsigned to, unsigned low, unsigned hig
   hg_x86_vi(e, e->width == 2 ? X86_vinserti64x4 : X86_vinserti128, to, low, x86_reg(high), 1);
 }
 
-/* convert_long.c. `to` = the 64-bit integers of `from` as f64, rounded once; changes `other`, which is neither. */
+/* convert_long.c. `to` = the 64-bit integers of `from` as f64, rounded once; changes `other`, a third register. */
 void hg_x86_long_to_f64(x86_emit *e, int is_signed, unsigned to, unsigned from, unsigned other);
-/* `to` = integers of `from` that f64 holds exactly and that round alike to 51 bits or less; changes `other` and k1. */
+/* `to` = integers that f64 can hold and that round to the same result to 51 bits or less as those of `from`; changes
+ * `other` and k1. */
 void hg_x86_long_to_odd(x86_emit *e, int is_signed, unsigned to, unsigned from, unsigned other);
-/* scratch 0 = f64 numbers as 64-bit integers, with AVX2; `from` is no scratch register but 1. */
+/* scratch 0 = f64 numbers as 64-bit integers, with AVX2; of the scratch registers `from` may only be 1. */
 void hg_x86_f64_to_long(x86_emit *e, int is_signed, unsigned from);
 
-/* convert_small.c: the current instruction, between f32 and small floats, and to them from f64 and from integers of 32
- * and 64 bits. hg_x86_wide_to_small also makes f32 of 64-bit integers. */
+/* convert_small.c: converts between f32 and small floats, and to small floats from f64 and from integers of 32 and 64
+ * bits. hg_x86_wide_to_small also converts 64-bit integers to f32. */
 void hg_x86_f32_to_small(x86_emit *e, uint8_t type);
 void hg_x86_small_to_f32(x86_emit *e, uint8_t type);
 void hg_x86_wide_to_small(x86_emit *e, uint8_t type, uint8_t from);
