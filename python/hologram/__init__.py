@@ -32,6 +32,10 @@ from hologram._create import ones as ones
 from hologram._create import ones_like as ones_like
 from hologram._create import zeros as zeros
 from hologram._create import zeros_like as zeros_like
+from hologram._derivatives import hessian as hessian
+from hologram._derivatives import jacobian as jacobian
+from hologram._derivatives import jvp as jvp
+from hologram._derivatives import vjp as vjp
 from hologram._gradients import grad as grad
 from hologram._gradients import value_and_grad as value_and_grad
 from hologram._modes import eager as eager

@@ -24,8 +24,11 @@ static hg_status add_many(const graph *g, hg_computation *c, const hgpy_node *no
   for (uint32_t i = 0; i < node->input_count; i++) inputs[i] = value_of(node->inputs[i], values);
   hg_status status;
   if (node->kind == HGPY_GRADIENT) {
+    uint32_t beside = node->argument_count > 0 ? (uint32_t)node->arguments[0].integers[0] : 0;
+    uint32_t count = node->input_count - 2 - beside;
     results[0] = inputs[0];
-    status = hg_gradient(c, inputs[0], inputs[1], inputs + 2, node->input_count - 2, results + 1);
+    memcpy(results + 1 + count, inputs + 2 + count, beside * sizeof *results);
+    status = hg_gradient(c, inputs[0], inputs[1], inputs + 2, count, results + 1);
   } else {
     status = hg_computation_numerics(c, node->numerics);
     if (status == HG_OK)

@@ -290,10 +290,10 @@ hgpy_node *hgpy_same(hgpy_node *node); /* recorded: when it is computed it has m
 /* Tracing for gradients: what is recorded meanwhile keeps its inputs when it is computed. */
 extern uint32_t hgpy_tracing;
 extern bool hgpy_is_eager;
-/* The value itself and its gradients (it has one element, or a cotangent) by `wrt`: count + 1 nodes that are computed
- * together; false: raised. */
+/* The value itself, its gradients (it has one element, or a cotangent) by the first `count` of `wrt`, and the `beside`
+ * nodes that follow there, themselves: all of them are computed together; false: raised. */
 bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *const *wrt, uint32_t count,
-                           hgpy_node **results);
+                           uint32_t beside, hgpy_node **results);
 /* A result that its call need not know any more. */
 void hgpy_leave_call(hgpy_node *result);
 

@@ -140,13 +140,13 @@ static PyObject *set_eager(PyObject *module, PyObject *value) {
   return PyBool_FromLong(was);
 }
 
-/* gradients(value, cotangent or None, (wrt, ...)): (value, gradient, ...) */
+/* gradients(value, cotangent or None, (wrt, ...), [beside, ...]): (value, gradient, ..., beside, ...) */
 static PyObject *gradients(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
-  if (count != 3 || !hgpy_is_array(values[0]) || !(values[1] == Py_None || hgpy_is_array(values[1])) ||
-      !PyTuple_Check(values[2]))
-    return PyErr_Format(PyExc_TypeError, "gradients takes an Array, a cotangent or None, and a tuple of Arrays");
-  Py_ssize_t wanted = PyTuple_Size(values[2]);
+  if (count < 3 || !hgpy_is_array(values[0]) || !(values[1] == Py_None || hgpy_is_array(values[1])) ||
+      !PyTuple_Check(values[2]) || (count == 4 && !PyList_Check(values[3])))
+    return PyErr_Format(PyExc_TypeError, "gradients takes an Array, a cotangent or None, a tuple and a list of Arrays");
+  Py_ssize_t own = PyTuple_Size(values[2]), wanted = own + (count == 4 ? PyList_Size(values[3]) : 0);
   hgpy_node *value = hgpy_array_node(values[0]);
   hgpy_node *cotangent = values[1] == Py_None ? NULL : hgpy_array_node(values[1]);
   if (cotangent == NULL && hg_tensor_count(&value->tensor) != 1)
@@ -156,12 +156,12 @@ static PyObject *gradients(PyObject *module, PyObject *const *values, Py_ssize_t
   PyObject *tuple = nodes != NULL ? PyTuple_New(wanted + 1) : PyErr_NoMemory();
   bool is_good = tuple != NULL;
   for (Py_ssize_t i = 0; is_good && i < wanted; i++) {
-    PyObject *array = PyTuple_GetItem(values[2], i);
+    PyObject *array = i < own ? PyTuple_GetItem(values[2], i) : PyList_GetItem(values[3], i - own);
     is_good = hgpy_is_array(array);
     if (is_good) nodes[i] = hgpy_array_node(array);
     else PyErr_Format(PyExc_TypeError, "gradients are by Arrays, not %R", array);
   }
-  is_good = is_good && hgpy_record_gradients(value, cotangent, nodes, (uint32_t)wanted, results);
+  is_good = is_good && hgpy_record_gradients(value, cotangent, nodes, (uint32_t)own, (uint32_t)(wanted - own), results);
   for (Py_ssize_t i = 0; is_good && i <= wanted; i++) {
     PyObject *array = hgpy_array_of(results[i]);
     if (array == NULL || PyTuple_SetItem(tuple, i, array) < 0) Py_CLEAR(tuple);

@@ -364,15 +364,16 @@ hgpy_node *hgpy_record(uint32_t row, hgpy_node *const *inputs, uint32_t input_co
   return count > 0 ? results[0] : NULL;
 }
 
-/* The inputs of the node that value and gradients belong to: the value, its cotangent or none, what it is derived by.
- */
+/* The inputs of the node that value and gradients belong to: the value, its cotangent or none, what it is derived by,
+ * what is computed beside; its argument is how many the latter are. */
 bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *const *wrt, uint32_t count,
-                           hgpy_node **results) {
-  hgpy_node **inputs = PyMem_Malloc((count + 2) * sizeof(hgpy_node *));
-  hg_tensor *tensors = PyMem_Malloc((count + 1) * sizeof *tensors);
+                           uint32_t beside, hgpy_node **results) {
+  hgpy_node **inputs = PyMem_Malloc((count + beside + 2) * sizeof(hgpy_node *));
+  hg_tensor *tensors = PyMem_Malloc((count + beside + 1) * sizeof *tensors);
+  hg_argument besides = {.count = beside > 0, .integers = {(int64_t)beside}};
   bool is_made = inputs != NULL && tensors != NULL;
   if (!is_made) PyErr_NoMemory();
-  for (uint32_t i = 0; is_made && i < count; i++) {
+  for (uint32_t i = 0; is_made && i < count + beside; i++) {
     inputs[i + 2] = wrt[i];
     tensors[i + 1] = wrt[i]->tensor;
   }
@@ -381,10 +382,10 @@ bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *co
   if (is_made) {
     inputs[0] = value;
     inputs[1] = cotangent;
-    all = new_call(HGPY_GRADIENT, HGPY_ROW_add, inputs, count + 2, NULL, 0);
+    all = new_call(HGPY_GRADIENT, HGPY_ROW_add, inputs, count + beside + 2, &besides, 1);
     if (all != NULL) all->tensor = (hg_tensor){.buffer = NULL}; /* its results have types and shapes, and it none */
   }
-  is_made = all != NULL && make_results(all, tensors, count + 1, results);
+  is_made = all != NULL && make_results(all, tensors, count + beside + 1, results);
   hgpy_node_release(all);
   PyMem_Free(inputs);
   PyMem_Free(tensors);

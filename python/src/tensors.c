@@ -358,7 +358,8 @@ static uint32_t record_gradients(const saved *s, PyObject *const *own, hgpy_node
   int before = hgpy_set_numerics(s->numerics);
   PyObject *value = before >= 0 ? record_function(s, own) : NULL;
   bool is_good = value != NULL && hgpy_is_array(value) &&
-                 hgpy_record_gradients(hgpy_array_node(value), hgpy_array_node(own[s->total]), wrt, count, results);
+                 hgpy_record_gradients(hgpy_array_node(value), hgpy_array_node(own[s->total]), wrt, count, 0,
+                                       results);
   Py_XDECREF(value); /* a value that an array holds would be computed, too */
   if (before >= 0) hgpy_restore_numerics(before);
   return is_good ? count : 0;

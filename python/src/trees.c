@@ -88,7 +88,7 @@ static PyObject *of_type(PyObject *tree, PyObject *parts) {
   return PyTuple_CheckExact(tree) ? PyList_AsTuple(parts) : PyObject_CallFunctionObjArgs(type, parts, NULL);
 }
 
-/* The same nest with the next values in place of its arrays. */
+/* The same nest with the next values in place of its arrays; what is no array stays. */
 static PyObject *rebuild(PyObject *tree, PyObject *values) {
   if (hgpy_is_array(tree)) {
     PyObject *value = PyIter_Next(values);
@@ -97,9 +97,7 @@ static PyObject *rebuild(PyObject *tree, PyObject *values) {
   }
   if (PyDict_Check(tree)) return rebuild_dict(tree, values);
   bool is_list = PyList_Check(tree);
-  if (!is_list && !PyTuple_Check(tree))
-    return PyErr_Format(PyExc_TypeError, "a nest of arrays has lists, tuples and dicts, not %R",
-                        (PyObject *)Py_TYPE(tree));
+  if (!is_list && !PyTuple_Check(tree)) return Py_NewRef(tree);
   PyObject *parts = PyList_New(0), *made = NULL;
   bool is_good = parts != NULL;
   for (Py_ssize_t i = 0; is_good && i < (is_list ? PyList_Size(tree) : PyTuple_Size(tree)); i++) {
