@@ -1,5 +1,4 @@
-/* access.c - the addresses of loads, stores and atomics, how they are checked, and what the plan knows of their faults.
- */
+/* access.c - the addresses of loads, stores and atomics, how they are checked, and which faults they may have. */
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
@@ -101,7 +100,7 @@ static void element_place(const gpu_plan *g, gpu_part_kind part, uint32_t value,
                      ? GPU_BRANCH
                      : GPU_LEAVE_OUT;
   place->is_near = place->displacement > -MAX_OFFSET && place->displacement < MAX_OFFSET;
-  /* an address below local memory's first one is not promised to come back by an offset */
+  /* an address below the first one of local memory cannot be relied on to come back by an offset */
   if (place->space == GPU_LOCAL && place->index != SSA_NONE && place->displacement > 0 && may_be_negative(g, place))
     place->is_near = 0;
   place->site = out_of_bounds(insn, insn->symbol, place->index_type, place->displacement);

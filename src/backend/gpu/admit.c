@@ -1,7 +1,7 @@
-/* admit.c - the info of an entry that was kept with its code. The kernel cache is a file, and whoever wrote it also
- * wrote these numbers, which say where the host writes and what it divides by. To plan the kernel again would show what
- * is right, but takes as long as half a millisecond. So what the program and the form say is worked out again, as the
- * plan does it, and what else the plan decides is taken only within the bounds that every plan keeps. */
+/* admit.c - checks the info of a cached entry. The kernel cache is a file, and whoever wrote it also wrote these
+ * numbers, which say where the host writes and what it divides by. Planning the kernel again would show what is right,
+ * but takes up to half a millisecond. So whatever follows from the program and the form is computed again, as the plan
+ * does it, and what only the plan decides is accepted within the bounds that every plan keeps. */
 #include "backend/gpu/plan_passes.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -10,7 +10,7 @@ static int is_power(uint32_t number) { return number != 0 && (number & (number -
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-/* `p` has what the program says. */
+/* `p` has what follows from the program. */
 static int admit_parameter(const hg_gpu_parameter *kept, int has_vectors, hg_gpu_parameter *p) {
   int is_buffer = p->kind == ATLAS_SYMBOL_BUFFER, is_seen = is_buffer && has_vectors;
   if (kept->vector > is_seen || kept->reach < 0 || (kept->reach > 0 && !is_seen)) return 0;
@@ -21,7 +21,7 @@ static int admit_parameter(const hg_gpu_parameter *kept, int has_vectors, hg_gpu
   return 1;
 }
 
-/* Which scalars are divisors decides where the parameters behind them lie. */
+/* Which scalars are divisors decides the offsets of the parameters behind them. */
 static int admit_parameters(const atlas_program *program, const hg_gpu_info *kept, hg_gpu_info *info) {
   uint8_t is_divisor[ATLAS_MAX_SYMBOLS] = {0};
   hg_gpu_list_parameters(program, is_divisor, info);
@@ -35,7 +35,7 @@ static int admit_parameters(const atlas_program *program, const hg_gpu_info *kep
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
-/* Vectors and packs, which only lanes kernels have, and those only where accesses need not be checked. */
+/* Only lanes kernels have vectors and packs, and only those whose accesses need no checks. */
 static int admit_lanes(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_info *info) {
   int may_have_vectors = !info->observes_block && !(form->flags & HG_GPU_CHECKED);
   uint32_t most_lanes = may_have_vectors ? GPU_VECTOR_LANES : 1;
@@ -51,7 +51,7 @@ static int admit_lanes(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_
   return kept->packs >= 1 && kept->packs <= (may_have_packs ? GPU_MOST_PACKS : 1);
 }
 
-/* Only blocks of a size that the program sets are spread over several blocks of the device. */
+/* A block is spread over several blocks of the device only if the program sets its size. */
 static int admit_parts(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_target *target,
                        const hg_gpu_info *kept, hg_gpu_info *info) {
   int may_spread = info->observes_block && form->flags == 0 && program->block[0] != 0 && target->parts > 0;
@@ -62,13 +62,13 @@ static int admit_parts(const atlas_program *program, const hg_gpu_form *form, co
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* A form that counts every step is asked for where another one's launches might need more steps than they may take. */
+/* A form that counts every step is requested when launches of another form might take more steps than allowed. */
 static int admit_steps(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_info *info) {
   info->steps = kept->steps;
   return !(form->flags & HG_GPU_COUNT_STEPS) || kept->steps == 0 || kept->steps == UINT64_MAX;
 }
 
-/* The host has room for counters and the phase whether or not the program changes them. */
+/* The host provides counters and the phase whether or not the program changes them. */
 static int admit_effects(const hg_gpu_info *kept, hg_gpu_info *info) {
   info->uses_boundary = kept->uses_boundary;
   info->uses_resonance = kept->uses_resonance;

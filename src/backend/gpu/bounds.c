@@ -1,4 +1,4 @@
-/* bounds.c - minimum, maximum and clamp with constants: patterns that a target may have an instruction for. */
+/* bounds.c - recognises minimum, maximum and clamp with constants, for which a target may have an instruction. */
 #include "backend/gpu/plan.h"
 
 #include "atlas/value.h"
@@ -15,7 +15,7 @@ int hg_gpu_is_bound(const gpu_plan *g, uint32_t value, int *is_max) {
   return choice != HG_CHOICE_OTHER && hg_is_bound(insn->type, bound->bits);
 }
 
-/* 1 if an argument of min or max is a constant: that in *bound, the other argument in *of. */
+/* 1 if an argument of min or max is a constant: *bound is the constant, *of the other argument. */
 static int has_bound(const gpu_plan *g, uint32_t value, double *bound, uint32_t *of) {
   for (uint32_t i = 0; i < 2; i++) {
     const ssa_insn *c = gpu_insn(g, gpu_arg(g, value, i));

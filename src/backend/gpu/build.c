@@ -1,4 +1,4 @@
-/* build.c - the plan of a kernel: what is decided, in order. */
+/* build.c - makes the plan of a kernel: its passes, in order. */
 #include "backend/gpu/build.h"
 
 #include "backend/gpu/plan_passes.h"
@@ -6,7 +6,7 @@
 #include "compiler/machine_ops.h"
 #include "compiler/share_divisor.h"
 
-/* Arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
+/* Allocates the arrays by value and by block; *room: scratch, two numbers for each value and one for each block. */
 static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
   uint64_t values = g->unit->insns.count, blocks = g->unit->blocks.count;
   uint64_t words = 6 * values + blocks, bytes = 6 * values + 2 * blocks;
@@ -36,7 +36,7 @@ static hg_status analyse(gpu_plan *g) {
   return ir_ssa_order_build(g->unit, &g->order);
 }
 
-/* For targets that spread blocks or prefetch: nothing else asks for them. */
+/* Finds slopes for targets that spread blocks or prefetch, which alone need them. */
 static hg_status find_slopes(gpu_plan *g) {
   uint64_t values = g->unit->insns.count;
   if (!g->program->observes_block || (g->target.parts == 0 && !g->target.can_prefetch_l2)) return HG_OK;
@@ -47,8 +47,8 @@ static hg_status find_slopes(gpu_plan *g) {
   return HG_OK;
 }
 
-/* Where every access is a vector the order says nothing. It keeps collectives that stand together; what is computed
- * from one of them may come between. */
+/* If every access is a vector, the order does not matter. It keeps adjacent collectives together; what is computed from
+ * one of them may stand between. */
 static hg_status order_instructions(gpu_plan *g) {
   if (g->info.vector_only) return HG_OK;
   HG_TRY(hg_gather_collectives(g->unit, 1));
@@ -62,9 +62,9 @@ static hg_status order_instructions(gpu_plan *g) {
   return hg_gpu_find_exchanges(g);
 }
 
-/* What several values of a lane have in common is done once: a row that a block holds in its registers has many.
- * Elsewhere a lane has few, and memory is what takes the time. So have several iterations of a loop, which divide by
- * what they do not change. */
+/* Work that several values of a lane share is done once: a row that a block holds in registers has many such values,
+ * other lanes have few, and are bound by memory. The same holds for several iterations of a loop that divide by a
+ * loop-invariant value. */
 static hg_status share_work(gpu_plan *g) {
   if (!gpu_is_short(g)) HG_TRY(hg_gpu_unroll(g));
   if (!g->program->observes_block) return HG_OK;

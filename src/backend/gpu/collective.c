@@ -1,32 +1,33 @@
-/* collective.c - exchanges (reductions and scans of a block) as steps.
+/* collective.c - exchanges (reductions and scans of a block) as plan steps.
  *
- * REDUCTIONS fold by halves, the top bit of the lane first: 0 to 127 with 128 to 255, and within a warp last. So all
- * lanes put their values into shared memory; behind a barrier a warp folds a value, row by row (a row is what a warp
- * has put there), then by exchanging registers; behind another barrier all lanes take the results. Several values are
- * folded by as many warps, by the same instructions where they have one operation and type. For a block of W warps and
- * k values that is 2 k W + 6 k + W accesses to shared memory and exchanges of registers; where each warp folds for
- * itself, without the second barrier, k W (W + 6): for four values and 8 warps 96 and 448. So only few warps do that,
- * and few values (exchange.c).
+ * REDUCTIONS fold by halves, the top bit of the lane's number first: 0 to 127 with 128 to 255, and so on, within a warp
+ * last. So all lanes store their values in shared memory; behind a barrier a warp folds each value, first row by row (a
+ * row is what one warp has stored), then by exchanging registers; behind another barrier all lanes load the results.
+ * Several values are folded by as many warps, with the same instructions if they have one operation and type. For a
+ * block of W warps and k values this takes 2 k W + 6 k + W shared memory accesses and register exchanges; if each warp
+ * folds for itself, without the second barrier, it takes k W (W + 6): 96 and 448 for four values and 8 warps. So only
+ * few warps with few values do the latter (exchange.c).
  *
- * SCANS have strides 1, 2, 4, ..., so a lane needs sums that begin in the warp before. Each warp takes strides 1 to 16
- * by itself first; with stride s its last s lanes have by then, right in any case, what the first s lanes of the next
- * warp take from it, and put it into shared memory: 1 + 2 + 4 + 8 + 16 values. Behind a barrier all warps take these
- * strides again, with those. Strides of 32 and more go to the same lane of other warps: behind another barrier each
- * lane adds up the windows of 32 that it needs, as those strides would. So a scan costs two barriers.
+ * SCANS have strides 1, 2, 4, ..., so a lane needs sums that begin in the warp before. Each warp first performs strides
+ * 1 to 16 by itself. At stride s its last s lanes are already right, since they need no other warp; they store what the
+ * first s lanes of the next warp will need, 1 + 2 + 4 + 8 + 16 values. Behind a barrier all warps perform these strides
+ * again with those values. Strides of 32 and more go to the same lane of other warps: behind another barrier each lane
+ * adds up the windows of 32 that it needs, in the order of those strides. So a scan costs two barriers.
  *
- * Where warps lie along y (warp_transpose.c) a warp's lanes come first, and then the warps, in a block of parts by one
- * exchange between these.
+ * If warps lie along y (warp_transpose.c), each warp folds its lanes first; then the warps are folded, in a block of
+ * several parts by one exchange between them.
  *
- * A block of one warp needs no memory and no barrier. Several values of a whole warp fold together: of two, lanes
- * without the top bit go on with the first, those with it with the second, and give each other what they do not go on
- * with. So eight values take 9 exchanges and 8 that hand out the results, instead of 40.
+ * A block of one warp needs neither memory nor barriers. Several values of a whole warp are folded together: of two
+ * values, lanes without the top bit continue with the first and lanes with it continue with the second, and they give
+ * each other what they do not continue with. So eight values take 9 exchanges and 8 that distribute the results,
+ * instead of 40.
  *
- * LANES THAT ARE NOT THERE. A fold's warps must be whole, so a block of fewer lanes than the plan counts on (the last
- * one of a launch) folds in shared memory, carefully. A lane that has ended takes part in no barrier any more. Shared
- * memory holds a byte for each lane, 1 if it has ended, and a word, 1 if any has. Where that is not 0, the lanes that
- * are left share a fold by halves, as in a block that lacks lanes; a scan's loops, which are in order, the lowest runs
- * alone. A barrier stands behind the test of that word and before the next lane may end, so all
- * lanes read the same. */
+ * ABSENT LANES. The warps of a fold must be whole, so a block with fewer lanes than the plan assumes (a launch's last
+ * one) folds in shared memory by a careful path. A lane that has ended takes part in no more barriers. Shared memory
+ * holds a byte for each lane, 1 if it has ended, and a word, 1 if any has. If that word is not 0, the remaining lanes
+ * share a fold by halves, as in a block that lacks lanes; the loops of a scan, which are sequential, are run by the
+ * lowest lane alone. A barrier stands behind the test of that word and before the next point where a lane may end, so
+ * all lanes read the same. */
 #include "backend/gpu/plan_passes.h"
 
 #include "atlas/value.h"
@@ -38,7 +39,7 @@ typedef struct step_builder {
   hg_array *steps;
 } step_builder;
 
-/* For the exchange. */
+/* Adds a step for the exchange. */
 static hg_status add(const step_builder *m, gpu_op op) {
   return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = SSA_NONE, .number = m->number});
 }
@@ -49,13 +50,13 @@ static hg_status add_number(const step_builder *m, gpu_op op, uint32_t value, ui
 
 static hg_status add_value(const step_builder *m, gpu_op op, uint32_t value) { return add_number(m, op, value, value); }
 
-/* For each value. */
+/* Adds a step for each value. */
 static hg_status add_each(const step_builder *m, gpu_op op) {
   for (uint32_t i = 0; i < m->x->count; i++) HG_TRY(add_value(m, op, m->x->value[i]));
   return HG_OK;
 }
 
-/* The same with a number. */
+/* The same with a number in each step. */
 static hg_status number_each(const step_builder *m, gpu_op op, uint32_t number) {
   for (uint32_t i = 0; i < m->x->count; i++) HG_TRY(add_number(m, op, m->x->value[i], number));
   return HG_OK;
@@ -84,7 +85,7 @@ static hg_status put_all(const step_builder *m) {
   return add(m, GPU_SYNC);
 }
 
-/* Strides have changed what a scan's lanes have. */
+/* The strides have changed the values that a scan's lanes hold. */
 static hg_status scan_carefully(const step_builder *m) {
   if (!m->g->can_end) return HG_OK;
   HG_TRY(add(m, GPU_CAREFULLY));
@@ -103,7 +104,7 @@ static hg_status scan_carefully(const step_builder *m) {
   return HG_OK;
 }
 
-/* Also for blocks that lack lanes. */
+/* Also serves blocks that lack lanes. */
 static hg_status fold_in_memory(const step_builder *m) {
   HG_TRY(put_all(m));
   HG_TRY(add(m, m->g->can_end ? GPU_FOLD_PRESENT : GPU_FOLD_HALVES));
@@ -128,8 +129,8 @@ static uint32_t count_alike(const step_builder *m, uint32_t first) {
   return end - first;
 }
 
-/* 2^levels values of one operation and type from number `first` on, by all lanes of a warp. Each halving of the lanes
- * halves the values that a lane goes on with, too, as long as it has several. */
+/* Folds 2^levels values of one operation and type, from number `first` on, by all lanes of a warp. Each halving of the
+ * lanes also halves the values that a lane continues with, while it has several. */
 static hg_status fold_several(const step_builder *m, uint32_t first, uint32_t levels) {
   const uint32_t *value = m->x->value + first;
   uint32_t h = GPU_FOLD_LANES / 2;
@@ -176,8 +177,8 @@ static uint32_t reversed(uint32_t number, uint32_t power) {
   return d;
 }
 
-/* The rows by halves, each pair as soon as both are there: row j and row j + half, where it exists, for half = the
- * power of two at or above their count / 2, ..., 1. In bit-reversed order that is a binary counter. */
+/* Folds the rows by halves, each pair as soon as both rows are loaded: row j and row j + half, if it exists, for half =
+ * the power of two at or above half their count, ..., 1. In bit-reversed order that is a binary counter. */
 static hg_status fold_rows(const step_builder *m, uint32_t value) {
   uint32_t rows = rows_of(m->g), power = 1;
   while (power < rows) power *= 2;
@@ -198,7 +199,7 @@ static hg_status fold(const step_builder *m, uint32_t value) {
   return HG_OK;
 }
 
-/* `count` values of one operation and type, by as many warps from number `warp` on. */
+/* Folds `count` values of one operation and type by as many warps, from warp number `warp` on. */
 static hg_status fold_by_warps(const step_builder *m, uint32_t value, uint32_t count, uint32_t warp) {
   HG_TRY(add_number(m, GPU_FOLDERS, value, count | warp << 16));
   HG_TRY(fold(m, value));
@@ -224,7 +225,7 @@ static hg_status reduce_in_block(const step_builder *m) {
   HG_TRY(add(m, GPU_SYNC));
   if (x->by_each_warp) return fold_by_each_warp(m);
   if (m->g->can_end) HG_TRY(add(m, GPU_NONE_ENDED));
-  int has_warps = x->count <= x->least_lanes / GPU_FOLD_LANES; /* one for each value */
+  int has_warps = x->count <= x->least_lanes / GPU_FOLD_LANES; /* a warp for each value */
   for (uint32_t i = 0, end; i < x->count; i = end) {
     end = i + count_alike(m, i);
     HG_TRY(fold_by_warps(m, x->value[i], end - i, has_warps ? i : 0));
@@ -234,7 +235,7 @@ static hg_status reduce_in_block(const step_builder *m) {
   return fold_carefully(m);
 }
 
-/* In a short text there is one way, which serves all blocks. */
+/* A short text has one path, which serves all blocks. */
 static hg_status reduce_shortly(const step_builder *m) {
   HG_TRY(add_each(m, GPU_OWN));
   if (!gpu_is_one_warp(m->g) || m->g->can_end) return fold_in_memory(m);
@@ -242,7 +243,8 @@ static hg_status reduce_shortly(const step_builder *m) {
   return add_each(m, GPU_SPREAD);
 }
 
-/* Each warp folds its lanes, whose bits of the number come first; behind a barrier each folds what all warps have. */
+/* Each warp folds its own lanes, whose bits of the number come first; behind a barrier each warp folds the results of
+ * all warps. */
 static hg_status reduce_along_y(const step_builder *m) {
   HG_TRY(add_each(m, GPU_OWN));
   HG_TRY(add(m, GPU_TURN));
@@ -271,8 +273,8 @@ static hg_status scan_in_warp(const step_builder *m) {
   return scan_carefully(m);
 }
 
-/* Row j is the window j warps before: with size = 1, 2, 4, ... row j gets row j + size + row j, where it exists, for
- * each multiple j of 2 size; each pair as soon as both are there. */
+/* Row j is the window that lies j warps before: for size = 1, 2, 4, ... and each multiple j of 2 size, row j becomes
+ * row j + size + row j, if that exists. Each pair is added as soon as both are loaded. */
 static hg_status add_windows(const step_builder *m, uint32_t value) {
   uint32_t rows = rows_of(m->g);
   for (uint32_t j = 0; j < rows; j++) {
@@ -280,7 +282,7 @@ static hg_status add_windows(const step_builder *m, uint32_t value) {
     for (uint32_t size = 1; j & size; size *= 2)
       HG_TRY(add_number(m, GPU_ADD_ROWS, value, (j + 1 - 2 * size) | size << 16));
   }
-  for (uint32_t size = 1; size < rows; size *= 2) { /* the last pair of each size, if it is not whole */
+  for (uint32_t size = 1; size < rows; size *= 2) { /* the last pair of each size, if it is incomplete */
     uint32_t left = rows & ~(2 * size - 1);
     if (left + size < rows) HG_TRY(add_number(m, GPU_ADD_ROWS, value, left | size << 16));
   }

@@ -1,14 +1,15 @@
-/* exchange.c - collectives in a row, which share barriers; and where they meet in shared memory.
+/* exchange.c - groups adjacent collectives into exchanges, which share barriers, and lays out their places in shared
+ * memory.
  *
- * Reductions in a row that do not depend on one another are one exchange, and so are scans.
+ * Adjacent reductions that do not depend on one another form one exchange, and so do scans.
  *
- * In each exchange a barrier stands between what lanes write into places and what they read there, and another between
- * that and what they read last (results and windows). Hence a place may be written for the next exchange without one,
+ * In each exchange a barrier stands between the lanes' writes into places and the reads from them, and another between
+ * that and the last reads (of results and windows). So the next exchange may write a place without a further barrier,
  * as long as no result or window of this exchange lies there: these have memory of their own.
  *
  * An exchange with one barrier, behind which each warp folds for itself, has places of its own in two halves, which
- * such exchanges use in turns: who writes into a half has passed the barrier of the exchange that used the other one,
- * and so has everyone who reads what was in this one. So have those of blocks whose warps lie along y. */
+ * such exchanges use alternately: whoever writes into a half has passed the barrier of the exchange that used the other
+ * half, and so has everyone who reads what was in this one. The same holds for blocks whose warps lie along y. */
 #include "backend/gpu/plan_passes.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -18,7 +19,7 @@ enum {
 
 typedef struct layout {
   gpu_plan *g;
-  uint32_t room, scan_room;  /* bytes for places: of reductions, and of scans, which need as many for windows */
+  uint32_t room, scan_room;  /* bytes for places: of reductions, and of scans, which need as many again for windows */
   uint32_t places, windows;  /* bytes of the largest exchange */
   int has_halves;            /* there is room for them */
 } layout;
@@ -35,7 +36,7 @@ static uint32_t bytes_of(const gpu_plan *g, const gpu_exchange *x) {
   return bytes;
 }
 
-/* Offsets among places, windows and results. */
+/* Offsets relative to the places, windows and results. */
 static void lay_out(layout *m, gpu_exchange *x) {
   uint32_t at = 0, result = 0;
   for (uint32_t i = 0; i < x->count; i++) {
@@ -86,7 +87,7 @@ static int goes_before(const ssa_insn *a, const ssa_insn *b) {
   return a->op != b->op ? a->op < b->op : a->type < b->type;
 }
 
-/* Behind those of the same operation and type. */
+/* Inserts a value behind those of the same operation and type. */
 static void add_value(const gpu_plan *g, gpu_exchange *x, uint32_t value) {
   uint32_t i = x->count++;
   for (; i > 0 && goes_before(gpu_insn(g, value), gpu_insn(g, x->value[i - 1])); i--) x->value[i] = x->value[i - 1];
@@ -97,17 +98,17 @@ static int takes_part(const gpu_plan *g, uint32_t value) {
   return value != SSA_NONE && (gpu_is_reduction(gpu_insn(g, value)->op) || gpu_is_scan(gpu_insn(g, value)->op));
 }
 
-/* All lanes, where it is known how many a block has; where the launch decides, one warp. */
+/* The common case: all lanes if the number of lanes in a block is known; one warp if the launch decides it. */
 static void count_lanes(const gpu_plan *g, gpu_exchange *x) {
   uint32_t lanes = gpu_block_lanes(g);
   x->least_lanes = lanes != 0 ? lanes : GPU_FOLD_LANES;
   x->most_lanes = lanes != 0 ? lanes : g->info.max_threads;
 }
 
-/* A warp's share of folding k values by all W warps is k W loads and 5 k exchanges of registers, each of which takes
- * the multiprocessor's memory pipe for a cycle. Without a second barrier W - 1 warps do that which otherwise would not.
- * The barrier, the store before it and the load behind it take some hundred cycles, in which other blocks may go on.
- * Lanes that may end stand in the way: one could, before others have asked whether any has. */
+/* A warp's share of folding k values by all W warps is k W loads and 5 k register exchanges, each of which takes the
+ * multiprocessor's memory pipe for a cycle. Without the second barrier W - 1 more warps do that work. The barrier, the
+ * store before it and the load behind it take some hundred cycles, in which other blocks may run. This is not possible
+ * with lanes that may end: one could end before others have asked whether any has. */
 static int is_cheap_alone(const layout *m, const gpu_exchange *x) {
   uint32_t warps = x->least_lanes / GPU_FOLD_LANES;
   if (m->g->is_transposed) return 1;
@@ -116,7 +117,7 @@ static int is_cheap_alone(const layout *m, const gpu_exchange *x) {
   return x->count * (warps - 1) * (warps + 5) <= GPU_SECOND_BARRIER && 2 * bytes_of(m->g, x) <= GPU_HALVES_BYTES;
 }
 
-/* The exchange that begins with the value; *value: what comes behind it. */
+/* The exchange that begins with the value; *value becomes the value behind it. */
 static hg_status add_exchange(layout *m, uint32_t *value) {
   gpu_plan *g = m->g;
   gpu_exchange x = {.first = *value, .is_scan = (uint8_t)gpu_is_scan(gpu_insn(g, *value)->op)};
@@ -143,8 +144,8 @@ static hg_status add_exchanges(layout *m) {
   return HG_OK;
 }
 
-/* A program's own memory leaves so much. Where that is not enough for its largest value, it is what one of 64 bits
- * needs. */
+/* What a program's own shared memory leaves for exchanges. If that does not suffice for the largest value, it is what a
+ * 64-bit value needs. */
 static void find_room(layout *m) {
   gpu_plan *g = m->g;
   uint32_t largest = 0, scan = 0, used = g->info.shared_bytes + RESULT_BYTES, most = g->target.declared_shared;

@@ -14,16 +14,16 @@ enum { MOST_LEAVES = 128 };
 
 typedef struct finder {
   gpu_plan *g;
-  uint32_t *uses, *user;       /* per value: how many, one of them */
-  uint8_t *is_gone;            /* per value: its block does without */
-  uint32_t leaf[MOST_LEAVES];  /* elements that are widened, by the tree at hand */
-  uint32_t inner[MOST_LEAVES]; /* its maxima but the root, and the widenings */
+  uint32_t *uses, *user;       /* per value: the number of its users, and one of them */
+  uint8_t *is_gone;            /* per value: 1: its block does not compute it */
+  uint32_t leaf[MOST_LEAVES];  /* the widened elements of the current tree */
+  uint32_t inner[MOST_LEAVES]; /* the tree's maxima except the root, and the widenings */
   uint32_t leaf_count, inner_count;
 } finder;
 
 /* ---- the words --------------------------------------------------------------------------------------------------- */
 
-/* The other half of the word that the element is loaded in; SSA_NONE. */
+/* The other half of the word that the element is loaded in; SSA_NONE: there is none. */
 static uint32_t other_half(const gpu_plan *g, uint32_t load, int *is_low) {
   if (g->group_of[load] == 0) return SSA_NONE;
   const gpu_group *group = gpu_group_at(g, g->group_of[load] - 1);
@@ -63,7 +63,7 @@ static int is_leaf(const finder *f, uint32_t value) {
   return f->leaf_count == 0 || gpu_insn(f->g, load)->type == gpu_insn(f->g, f->leaf[0])->type;
 }
 
-/* What the root needs, down to the elements; 0: not all are of one type, or there are too many. */
+/* Collects what the root is computed from, down to the elements; 0: they differ in type, or there are too many. */
 static int collect(finder *f, uint32_t root, uint32_t value) {
   for (uint32_t i = 0; i < 2; i++) {
     uint32_t arg = gpu_arg(f->g, value, i);

@@ -1,4 +1,4 @@
-/* flow.c - control flow: loops and their steps, the shortest path through a program, edges. */
+/* flow.c - control flow: loops and their step counts, the shortest path through a program, edges. */
 #include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/trips.h"
@@ -7,8 +7,8 @@
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* Above these the lanes of a thread, which run one after another, would keep it busy for long, and the accesses that
- * neighbouring lanes make in each round would be far apart in time. */
+/* With more steps, the lanes of a thread, which run one after another, would keep it busy for long, and accesses that
+ * neighbouring lanes make in one round would be far apart in time. */
 enum { MOST_STEPS_IN_TURN = 65536 };
 
 void hg_gpu_find_loops(gpu_plan *g) {
@@ -27,12 +27,12 @@ void hg_gpu_find_loops(gpu_plan *g) {
 
 /* ---- the shortest path ------------------------------------------------------------------------------------------- */
 
-/* In instructions: a look-up in a constant table takes one more for its address; a bitcast takes none. */
+/* In instructions: a look-up in a constant table takes one more for its address, a bitcast none. */
 static uint32_t cost_of(const gpu_plan *g, uint32_t value) {
   return gpu_flags(g, value) & ATLAS_SPACE_CONST ? 2 : gpu_insn(g, value)->op != ATLAS_OP_bitcast;
 }
 
-/* What the common case costs: the function library's rare cases are on longer paths. */
+/* The cost of the common case: the rare sides of library functions lie on longer paths. */
 uint32_t hg_gpu_shortest_path(const gpu_plan *g, uint32_t *length) {
   uint32_t least = UINT32_MAX;
   for (uint32_t k = 0; k < g->order.count; k++) {

@@ -63,7 +63,7 @@
 #include "ir/ssa.h"
 
 #define HG_GPU_NO_SYMBOL UINT32_MAX
-#define HG_GPU_PHI_SYMBOL (UINT32_MAX - 1) /* the boundary pool */
+#define HG_GPU_PHI_SYMBOL (UINT32_MAX - 1) /* names the boundary pool */
 
 enum {
   HG_GPU_ARGUMENT_BYTES = 2048,  /* enough for every program */
@@ -71,9 +71,9 @@ enum {
   HG_GPU_COUNT_STEPS = 1,        /* form.flags: count every back-edge */
   HG_GPU_CHECKED = 2,            /* a lane a thread, each access checked */
   HG_GPU_LUT = 8,          /* see TABLES OF RESULTS */
-  HG_GPU_SHORT = 16,           /* what a compiler takes least time for comes before a fast kernel: see docs/gpu.md */
+  HG_GPU_SHORT = 16,           /* compiles fast rather than running fast: see docs/gpu.md */
   HG_GPU_LUT_THREADS = 1024,
-  HG_GPU_LUT_BYTES = 2 * 65536 + 16, /* the table, two words for pieces, padding */
+  HG_GPU_LUT_BYTES = 2 * 65536 + 16, /* the table, two words for the next piece, padding */
   HG_GPU_WARP_LANES = 32,
   HG_GPU_LARGER_BLOCKS = 4       /* only from hg_gpu_pack: make an entry with form.threads = out->threads */
 };
@@ -81,53 +81,55 @@ enum {
 /* The form of an entry. All zero: the usual one. */
 typedef struct hg_gpu_form {
   uint32_t flags;
-  uint32_t threads;        /* lanes of the largest block that it is launched with (256 for linear launches); 0: 1024 */
-  const hg_shape *shape;   /* NULL: any launch */
+  uint32_t threads;        /* lanes of the largest block in its launches (256 in linear launches); 0: 1024 */
+  const hg_shape *shape;   /* NULL: for any launch */
 } hg_gpu_form;
 
 /* Where a parameter of the program lies in the argument block. */
 typedef struct hg_gpu_parameter {
   uint16_t symbol;
-  uint16_t offset;         /* buffers: address, extent in elements; scalars: 8 bytes, of divisors 8 more: the largest
-                              number of the type over the scalar (over 1 where that is 0); pools: address, byte count,
-                              share; tables: address of the entries */
-  uint8_t vector; /* of a buffer: 1 if 16-byte accesses are used: then its address should be a multiple of 16 */
+  uint16_t offset;         /* buffers: address, extent in elements; scalars: 8 bytes, and for divisors 8 more: the
+                              largest number of the type divided by the scalar (by 1 if that is 0); pools: address, byte
+                              count, share; tables: address of the entries */
+  uint8_t vector; /* of a buffer: 1: 16-byte accesses are used, so its address should be a multiple of 16 */
   uint8_t kind;            /* atlas_symbol_kind */
   uint8_t element_shift;   /* of a buffer, and of a scalar: log2 of an element's bytes */
   uint8_t divides;         /* of a scalar: it is a divisor */
-  uint8_t again;           /* of a buffer: two loops of the program go over the same part of it */
+  uint8_t again;           /* of a buffer: 1: two loops of the program go over the same part of it */
   uint8_t reserved[7];
-  int64_t reach;           /* of a buffer accessed as [x + lane + #k]: 1 + the largest k; 0: not so */
+  int64_t reach;           /* of a buffer accessed as [x + lane + #k]: 1 + the largest k; 0: it is accessed in another
+                              way */
 } hg_gpu_parameter;
 
 typedef struct hg_gpu_info {
   uint32_t size;           /* sizeof(hg_gpu_info) */
   uint32_t argument_bytes;
-  uint32_t threads;        /* of lanes kernels: threads a block; of blocks kernels 0: the launch's block decides */
+  uint32_t threads;        /* lanes kernels: threads of a block; blocks kernels 0: the launch decides */
   uint32_t lanes_per_thread;
   uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
-  uint32_t parts; /* blocks of the device that a block of the program is spread over: a cluster of them. Or 1 */
+  uint32_t parts; /* the number of device blocks (a cluster) that a block of the program is spread over; 1: it is not */
   uint32_t shared_bytes;
-  uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table form has as many blocks,
-                     and blocks of small launches have fewer tiles. 0: not known, always info.packs tiles */
-  uint32_t unit_shared_bytes, block_shared_bytes; /* that a multiprocessor has, and a block may have; as `units` */
-  uint64_t cache_bytes;    /* of the card's last cache, set with `units`; 0: not known */
+  uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table form has that many blocks, and
+                     blocks of small launches have fewer tiles. 0: unknown, so always info.packs tiles */
+  uint32_t unit_shared_bytes, block_shared_bytes; /* of a multiprocessor, and of a block at most; set as `units` is */
+  uint64_t cache_bytes;    /* of the card's last-level cache, set as `units` is; 0: unknown */
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
-  uint8_t vector_only;     /* nothing is checked: hg_gpu_pack refuses launches that are not in bounds and aligned */
+  uint8_t vector_only;     /* 1: there are no checks, and hg_gpu_pack refuses launches that are not in bounds and
+                              aligned */
   uint8_t is_lut;        /* the form with HG_GPU_LUT */
-  uint8_t packs;           /* of vector_only entries: most tiles of a block, hence packs of a thread */
-  uint8_t is_longer;       /* than with HG_GPU_SHORT */
+  uint8_t packs;           /* of vector_only entries: the most tiles of a block, which is the most packs of a thread */
+  uint8_t is_longer;       /* 1: longer than with HG_GPU_SHORT */
   uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
-  uint32_t dynamic_bytes;  /* of shared memory, to launch with: shared_bytes where these are more than a text may
-                              declare, HG_GPU_LUT_BYTES of the table form, else 0 */
-  uint64_t lut_lanes;    /* launches of as many lanes and more are faster with HG_GPU_LUT; 0: no such form */
+  uint32_t dynamic_bytes;  /* shared memory to request at the launch: shared_bytes if a text may not declare that much,
+                              HG_GPU_LUT_BYTES for the table form, else 0 */
+  uint64_t lut_lanes;    /* launches of at least so many lanes are faster with HG_GPU_LUT; 0: there is no such form */
   uint64_t steps;
   uint32_t table_symbol;
   uint32_t parameter_count;
   hg_gpu_parameter parameter[HG_GPU_MAX_PARAMETERS];
 } hg_gpu_info;
 
-/* Device addresses that are not arguments of the program. (Arguments: launch->arguments[s].span.memory are device
+/* Device addresses that are not arguments of the program. (Its arguments: launch->arguments[s].span.memory are device
  * addresses too, as for every backend; launch->boundary is the device address of the boundary pool.) */
 typedef struct hg_gpu_places {
   uint64_t fault_record, fault_flag, resonance, phase_advance, table;
@@ -136,21 +138,23 @@ typedef struct hg_gpu_places {
 typedef struct hg_gpu_launch {
   uint32_t blocks, threads; /* of the device */
   uint32_t parts;          /* info.parts */
-  uint32_t idle_bytes;     /* shared memory beyond info.dynamic_bytes that a block is to be given for nothing: it keeps
-                              other blocks from a multiprocessor */
-  uint64_t left;           /* blocks for further launches (hg_gpu_next): more than a grid can have */
+  uint32_t idle_bytes;     /* shared memory beyond info.dynamic_bytes that is requested only to keep other blocks off a
+                              multiprocessor */
+  uint64_t left;           /* blocks beyond what one grid can have, left for further launches (hg_gpu_next) */
 } hg_gpu_launch;
 
 /* The argument block begins with this. */
 typedef struct hg_gpu_header {
   uint64_t lanes, fast_lanes, fault_record, fault_flag, step_limit, boundary, resonance, phase_advance;
-  uint64_t first, block_count;   /* blocks of earlier grids of this launch; the program's blocks in all */
-  uint64_t first_lane, whole_lanes; /* first lane of the grid (not of tiles); lanes in whole packs (vector_only) */
+  uint64_t first, block_count;   /* the number of blocks in earlier grids of this launch; all blocks of the program */
+  uint64_t first_lane, whole_lanes; /* the grid's first lane (not used for tiles); the lanes in whole packs
+                                       (vector_only) */
   uint64_t total[2];             /* lanes along x and y (lanes kernels) */
   uint64_t grid[3];              /* in blocks */
-  uint64_t reciprocal[2];        /* of grid (of total in lanes kernels): the largest number over it; 0 if flat */
+  uint64_t reciprocal[2];        /* for grid (for total in lanes kernels): the largest number divided by it; 0 if
+                                    flat */
   uint32_t block[3], phase;
-  uint32_t is_flat;              /* one dimension: the lane's number is block * block size + lane in the block */
+  uint32_t is_flat;              /* 1: one dimension, where a lane's number is block * block size + lane in the block */
   uint32_t block_lanes;          /* of a block (not of tiles) */
 } hg_gpu_header;
 
@@ -164,40 +168,40 @@ typedef struct hg_gpu_fault {
   uint32_t instruction;
   uint32_t symbol;         /* HG_GPU_NO_SYMBOL: none; HG_GPU_PHI_SYMBOL: "phi" */
   uint32_t code;
-  uint32_t index_type;     /* atlas_type of `index`; the host adds the displacement exactly */
+  uint32_t index_type;     /* atlas_type of `index`; the host adds the displacement without overflow */
   uint64_t index;
   int64_t displacement;
   uint64_t extent;
 } hg_gpu_fault;
 
-/* A device and the language of its kernels: all that a plan asks about them. Where nothing else is said zero is right
- * for any device, but slow. */
+/* A device and the language of its kernels: all that a plan asks about them. Zero is right for any device unless a
+ * member says otherwise, but slow. */
 typedef struct hg_gpu_target {
   uint32_t vector_bytes;   /* of the widest access: 8 or 16 */
-  uint32_t warp_lanes;     /* lanes that exchange registers: HG_GPU_WARP_LANES, as all GPUs here have */
-  uint32_t shared_bytes;   /* that a block of the device may have */
-  uint32_t declared_shared;/* of these, that a text may declare; a kernel that needs more is given all of it at the
-                              launch */
-  uint32_t parts;          /* of a block that is spread over multiprocessors, at most; 0: and warps are lanes of
+  uint32_t warp_lanes;     /* lanes that exchange registers: HG_GPU_WARP_LANES on all GPUs that are supported */
+  uint32_t shared_bytes;   /* the most that a device block may have */
+  uint32_t declared_shared;/* the most of these that a text may declare; a kernel that needs more requests all of it at
+                              the launch */
+  uint32_t parts;          /* the most device blocks that a block is spread over; 0: none, and warps are lanes with
                               neighbouring numbers (warp_transpose.c) */
   uint32_t registers;      /* of a multiprocessor; 0: not known */
-  uint8_t registers_all, registers_most; /* most registers of a thread at full occupancy of a multiprocessor, and at
-                                            three quarters of it; 0: there is no such limit, or it is not known */
-  uint8_t branches;        /* a check is a branch, and its fault is noted at once; 0: accesses are predicated */
-  uint8_t exact_nans;      /* arithmetic makes the ISA's NaNs */
-  uint8_t positive_nan;    /* a NaN that f32 arithmetic makes has positive sign */
-  uint8_t pairs_f16, pairs_bf16; /* one instruction rounds two f32 into a word of two such elements, and one makes the
-                                    NaNs of that word canonical */
-  uint8_t bounds;          /* one instruction clamps an f32, or a pair of f16 or bf16, to [-c, c], and two clamp a pair
-                              to any bounds; a NaN stays a NaN */
-  uint8_t narrow_extremes; /* minima and maxima of f16 and bf16 */
-  uint8_t can_prefetch_l2;   /* memory can be asked for before it is read, and a large cache keeps it (l2_prefetch.c) */
+  uint8_t registers_all, registers_most; /* the most registers of a thread at full occupancy of a multiprocessor, and at
+                                            three quarters of it; 0: no limit, or unknown */
+  uint8_t branches;        /* 1: a check is a branch, and its fault is noted at once; 0: accesses are predicated */
+  uint8_t exact_nans;      /* 1: arithmetic produces the ISA's NaNs */
+  uint8_t positive_nan;    /* 1: a NaN that f32 arithmetic produces is positive */
+  uint8_t pairs_f16, pairs_bf16; /* 1: one instruction rounds two f32 into a word of two such elements, and one makes
+                                    the NaNs of such a word canonical */
+  uint8_t bounds;          /* 1: one instruction clamps an f32, or a pair of f16 or bf16, to [-c, c], and two clamp a
+                              pair to any bounds; a NaN remains a NaN */
+  uint8_t narrow_extremes; /* 1: there are minima and maxima of f16 and bf16 */
+  uint8_t can_prefetch_l2;   /* 1: memory can be prefetched, and a large cache keeps it (l2_prefetch.c) */
 } hg_gpu_target;
 
-/* Of an info that was kept where others than this process may have written: makes `info` from the program and the form,
- * and takes from `kept` only what the plan decides, if a plan can decide so. Then hg_gpu_pack writes within its block,
- * reads the arguments that there are and divides by no zero, whatever `kept` is. 0: it is refused. What the device has
- * (units, ...) is 0 in it. */
+/* Validates an info that was kept where others than this process may have written: makes `info` from the program and
+ * the form, and takes from `kept` only what the plan decides, provided that a plan could decide so. Then, whatever
+ * `kept` is, hg_gpu_pack writes within its block, reads arguments that exist and never divides by zero. 0: refused. The
+ * members about the device (units, ...) are 0. */
 int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_target *target,
                  const hg_gpu_info *kept, hg_gpu_info *info);
 
@@ -212,16 +216,16 @@ void hg_gpu_next(void *block, hg_gpu_launch *out);
 
 hg_gpu_fault hg_gpu_fault_none(void);
 
-/* The program's instructions by the numbers that its kernels have: those of the canonical form (numbers.c). */
+/* The program's instructions by the numbers that they have in its kernels: those of the canonical form (numbers.c). */
 typedef struct hg_gpu_numbers {
-  uint32_t *insn_of; /* NULL: not known yet; hg_release it */
+  uint32_t *insn_of; /* NULL: not computed yet; release it with hg_release */
   uint32_t count;
 } hg_gpu_numbers;
 
-/* Numbers the canonical unit's values, then its blocks' ends, names its loops, and fills the table unless it is
- * there. */
+/* Numbers the values of the canonical unit, then the ends of its blocks, and names its loops; fills the table unless it
+ * has been filled. */
 hg_status hg_gpu_number(const hg_allocator *allocator, ssa_unit *unit, hg_gpu_numbers *numbers);
-/* The record with the program's own instruction. */
+/* The record, with the program's own instruction in place of the kernel's number. */
 hg_gpu_fault hg_gpu_own_fault(const hg_gpu_numbers *numbers, const hg_gpu_fault *record);
 void hg_gpu_fault_read(const atlas_program *program, const atlas_launch *launch, const hg_gpu_fault *record,
                        hg_fault *out);

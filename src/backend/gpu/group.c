@@ -1,4 +1,4 @@
-/* group.c - the inside of a group of accesses (gpu_group): its runs, and which of their neighbours are one access. */
+/* group.c - the inside of an access group (gpu_group): its runs, and which neighbouring elements form one access. */
 #include "backend/gpu/plan_passes.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -34,14 +34,14 @@ static uint32_t neighbours(const gpu_plan *g, const gpu_group *group, const gpu_
   return n;
 }
 
-/* Elements of the access that begins here: the width where it is aligned and has all its elements, else 1. */
+/* Elements of the access that begins at `first`: the width if it is aligned and all its elements are there, else 1. */
 static uint32_t access_width(const gpu_plan *g, const gpu_group *group, const gpu_run *run, uint32_t first) {
   int64_t from_first = displacement_of(g, group->value[first]) - displacement_of(g, group->value[run->first]);
   return run->width > 1 && from_first % run->width == 0 && neighbours(g, group, run, first) >= run->width ? run->width
                                                                                                            : 1;
 }
 
-/* How many accesses of the run become part of wide ones; group->joined says which. */
+/* How many accesses of the run become part of wide accesses; group->joined says which ones. */
 static uint32_t join(const gpu_plan *g, gpu_group *group, const gpu_run *run) {
   uint32_t joined = 0;
   memset(group->joined + run->first, 0, run->count);
@@ -52,7 +52,7 @@ static uint32_t join(const gpu_plan *g, gpu_group *group, const gpu_run *run) {
   return joined;
 }
 
-/* The greatest width, aligned to the first element, that joins more than half of the run; else 1. */
+/* Finds the greatest width, aligned to the first element, that joins more than half of the run; else 1. */
 static void find_width(const gpu_plan *g, gpu_group *group, gpu_run *run) {
   run->width = (uint8_t)(g->target.vector_bytes / run->element_bytes);
   while (2 * join(g, group, run) <= run->count && run->width > 1)
@@ -75,7 +75,7 @@ static void describe(const gpu_plan *g, gpu_group *group, gpu_run *run) {
   group->is_tested |= run->is_checked || gpu_may_be_crooked(run);
 }
 
-/* They share a test whatever their indices. */
+/* 1 if they are worth being a group: they share one test, whatever their indices are. */
 static int is_worth(const gpu_group *group) {
   uint32_t checked = 0;
   for (uint32_t r = 0; r < group->run_count; r++) {
@@ -114,8 +114,8 @@ int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *ru
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
-/* Nothing of the run is below its index, which has 32 bits: where the run is in bounds it is so for all lesser indices,
- * too. A negative index is greater than all others without its sign. */
+/* 1 if no element of the run is below its 32-bit index: then if the run is in bounds, it is for all lesser indices as
+ * well. A negative index, read as unsigned, exceeds all others. */
 static int grows(const gpu_plan *g, const gpu_group *group, const gpu_run *run) {
   uint8_t type = gpu_insn(g, gpu_index_of(g, group, run))->type;
   int64_t least = gpu_least_of(g, group, run);

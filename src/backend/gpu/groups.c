@@ -1,14 +1,18 @@
-/* groups.c - the groups of a kernel: accesses of a block, wherever they stand in it. They come together when the block
- * gets its order (order.c).
+/* groups.c - finds the access groups of a kernel: accesses of one basic block, wherever they stand in it. They are put
+ * together when the block is ordered (order.c).
  *
- * Loads are done where the first of them may be, stores where the last of them is. What that asks for:
- *  - No store, atomic, barrier or fence that may change what a load reads stands between the first load and it, and its
- *    index does not depend on a load of the group.
- *  - Nothing between two stores reads or writes what they write, but stores of the group.
- *  - An access that may fault is between no two others of a group: so faults are found in the program's order, also
- *    where a group's accesses are done one by one, which is in that order.
- * What is in shared memory, and known to be in bounds and aligned, needs no test: each wide access is a group. All
- * others are grouped as widely as that goes, because one test then serves all of them. */
+ * A group's loads are done where the first of them may be done, its stores where the last of them is. That requires:
+ *
+ * - No store, atomic, barrier or fence that may change what a load reads stands between the first load and that load,
+ * and the load's index does not depend on a load of the group.
+ *
+ * - Nothing between two stores accesses what they write, except stores of the group.
+ *
+ * - No access that may fault stands between two others of a group. So faults are found in the program's order, also if
+ * a group's accesses are done one by one, in that order.
+ *
+ * Accesses to shared memory that are known to be in bounds and aligned need no test: each wide one is a group. All
+ * others form groups that are as large as possible, because one test then serves all of them. */
 #include "backend/gpu/plan_passes.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -23,22 +27,24 @@ enum { LOADS, STORES, KINDS };
 /* An access to shared memory that needs no test. */
 typedef struct shared_access {
   uint32_t value, index, symbol, is_store;
-  uint32_t epoch;   /* two of one epoch, symbol and index may be done together */
+  uint32_t epoch;   /* two accesses with the same epoch, symbol and index may be joined */
   int64_t displacement;
 } shared_access;
 
 typedef struct collector {
   gpu_plan *g;
-  uint32_t at;            /* counts instructions */
+  uint32_t at;            /* the number of instructions so far */
   gpu_group open[KINDS];
   uint8_t run_of[KINDS][GPU_MAX_GROUP], runs[KINDS];
   uint32_t start[KINDS];  /* where the group begins */
-  uint32_t *depends;      /* per value: the `start` of the open loads on which it depends */
-  uint32_t order_depends; /* the same of collectives and barriers */
-  uint32_t alias[ATLAS_MAX_SYMBOLS + 2]; /* per location: the locations that it may overlap have one number */
-  uint32_t written[ATLAS_MAX_SYMBOLS + 2], touched[ATLAS_MAX_SYMBOLS + 2]; /* per alias: where last; not counting the
-                                                                              stores of the open group */
-  uint32_t epoch[ATLAS_MAX_SYMBOLS + 2], index[ATLAS_MAX_SYMBOLS + 2];     /* per alias: of the last stores */
+  uint32_t *depends;      /* per value: the `start` of the open group of loads that it depends on */
+  uint32_t order_depends; /* the same for collectives and barriers */
+  uint32_t alias[ATLAS_MAX_SYMBOLS + 2]; /* per location: its alias class: locations that may overlap share one
+                                            number */
+  uint32_t written[ATLAS_MAX_SYMBOLS + 2], touched[ATLAS_MAX_SYMBOLS + 2]; /* per alias class: the last instruction that
+                                                                              writes it, or accesses it, not counting
+                                                                              the open group's stores */
+  uint32_t epoch[ATLAS_MAX_SYMBOLS + 2], index[ATLAS_MAX_SYMBOLS + 2];     /* per alias class: of the last stores */
   hg_array shared;        /* shared_access */
 } collector;
 
@@ -75,7 +81,7 @@ static int is_read_only(const collector *c, uint32_t value) {
   return c->g->read_only[hg_location_of(c->g->program, gpu_insn(c->g, value))];
 }
 
-/* It depends on the loads of the open group. */
+/* 1 if it depends on a load of the open group. */
 static int is_dependent(const collector *c, uint32_t value) {
   return c->open[LOADS].count > 0 && c->depends[value] == c->start[LOADS];
 }
@@ -88,7 +94,7 @@ static int has(const collector *c, int kind, uint32_t run, uint32_t value) {
   return 0;
 }
 
-/* The run of the open group that the access can be part of, or a new one. Stores to memory that a later run may overlap
+/* The run of the open group that the access fits into, or a new run. Stores to memory that a later run may overlap
  * begin a new one. */
 static uint32_t run_for(const collector *c, int kind, uint32_t value) {
   const gpu_group *group = &c->open[kind];
@@ -159,7 +165,7 @@ static int compare(const void *left, const void *right) {
   return order != 0 ? order : order_of(a->value, b->value);
 }
 
-/* Elements of the widest access that may begin with the first of `count` accesses of a set. */
+/* Elements of the widest access that may begin with the first of `count` accesses. */
 static uint32_t width_at(const gpu_plan *g, const shared_access *access, size_t count) {
   uint32_t alignment = g->analysis.fact[access->index].alignment;
   uint32_t bytes = gpu_bytes(g, access->value), width = g->target.vector_bytes / bytes;
@@ -174,7 +180,7 @@ static uint32_t width_at(const gpu_plan *g, const shared_access *access, size_t 
 
 static hg_status group_set(const collector *c, const shared_access *access, size_t count) {
   static const uint8_t one_run[GPU_MAX_GROUP] = {0};
-  for (size_t i = 1; i < count; i++) /* a place that is stored twice: the order of its stores counts */
+  for (size_t i = 1; i < count; i++) /* a place that is stored to twice: the order of the stores matters */
     if (access[i].displacement == access[i - 1].displacement) return HG_OK;
   for (size_t i = 0, width; i < count; i += width) {
     gpu_group group = {.is_store = (uint8_t)access[i].is_store};
@@ -206,7 +212,7 @@ static void note_access(collector *c, uint32_t value, membership of) {
   int is_store = (gpu_flags(c->g, value) & (ATLAS_STORE | ATLAS_ATOMIC)) != 0;
   if (is_store) c->written[alias] = c->at;
   if (!is_store || of != OF_OPEN) c->touched[alias] = c->at;
-  if (!is_store || of != OF_SHARED) c->index[alias] = SSA_NONE; /* later stores are another epoch's */
+  if (!is_store || of != OF_SHARED) c->index[alias] = SSA_NONE; /* later stores belong to another epoch */
 }
 
 static hg_status visit_access(collector *c, uint32_t value) {
@@ -224,7 +230,7 @@ static hg_status visit_access(collector *c, uint32_t value) {
   return HG_OK;
 }
 
-/* Barriers and fences: what they order depends on what comes before. */
+/* Barriers and fences: what they order depends on what comes before them. */
 static void visit_order(collector *c) {
   for (uint32_t l = 0; l < hg_location_count(c->g->program); l++) {
     c->written[l] = c->touched[l] = c->at;

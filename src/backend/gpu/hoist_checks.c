@@ -1,29 +1,28 @@
-/* hoist_checks.c - tests of groups that are known to hold in every iteration before their loop begins.
+/* hoist_checks.c - hoists the tests of access groups out of loops: tests that, once they hold before the loop, hold in
+ * every iteration.
  *
- *   index = start; count = rounds;
- *   do { ... x[index + offset] ...; index += step; } while (--count != 0);
+ * In `index = start; count = rounds; do { ... x[index + offset] ...; index += step; } while (--count != 0);` no index
+ * exceeds start + (rounds - 1) * step + offset as an exact number; one that wraps is smaller. If that number is below
+ * the extent and the accesses of the first iteration are aligned, no iteration needs a test: right behind a barrier all
+ * threads would wait for its result. Otherwise each iteration makes its own test as before.
  *
- * No index is above start + (rounds - 1) * step + offset, as an exact number: one that wraps is less. If that number is
- * below the extent, and the accesses of the first iteration are aligned, no iteration asks again: right behind a
- * barrier all threads would wait for the answer. If it is not, each iteration makes its own test as before.
- *
- * A group is taken where its loop has one entry and one way back, which is only gone where a counter that goes down by
- * one is not 0; and where the indices of its runs are sums of a phi of the loop's head and of what the loop does not
- * change, and so is what the phi becomes. A group behind a test that leaves out the round in which such a counter is 1
- * has a round less: what brings the next tile of a product is not asked about the one behind the last. */
+ * A group qualifies if its loop has one entry and one back edge, which is taken only if a counter that decreases by one
+ * is not 0; and if the index of each of its runs is the sum of a phi of the loop's header and of loop-invariant values,
+ * as is the phi's next value. A group behind a test that skips the round in which such a counter is 1 runs one round
+ * less: for example, what loads the next tile of a product is not checked for the tile behind the last one. */
 #include "backend/gpu/plan_passes.h"
 
 typedef struct hoister {
   gpu_plan *g;
   uint32_t header, latch, entry; /* blocks */
-  uint32_t side;                 /* which operand of the head's phis comes from the latch */
+  uint32_t side;                 /* which operand of the header's phis comes from the latch */
 } hoister;
 
 static int is_phi_of_head(const hoister *f, uint32_t value) {
   return gpu_insn(f->g, value)->op == SSA_PHI && gpu_insn(f->g, value)->block == f->header;
 }
 
-/* The loop around a block, if it has one entry and one way back. */
+/* The loop around a block, if it has one entry and one back edge. */
 static int find_loop(hoister *f, uint32_t block) {
   f->header = f->g->analysis.loops.loop[block];
   if (f->header == SSA_NONE || ssa_block_at(f->g->unit, f->header)->library) return 0;
@@ -41,7 +40,7 @@ static int is_constant(const hoister *f, uint32_t value, uint64_t bits) {
   return gpu_insn(f->g, value)->op == SSA_CONST && gpu_insn(f->g, value)->bits == bits;
 }
 
-/* A phi of the head that goes down by one. */
+/* 1 for a phi of the header that decreases by one. */
 static int is_counter(const hoister *f, uint32_t value) {
   if (!is_phi_of_head(f, value) || gpu_insn(f->g, value)->type != ATLAS_u32) return 0;
   uint32_t next = gpu_arg(f->g, value, f->side);
@@ -51,8 +50,8 @@ static int is_counter(const hoister *f, uint32_t value) {
 
 static uint32_t start_of(const hoister *f, uint32_t counter) { return gpu_arg(f->g, counter, 1 - f->side); }
 
-/* What a branch compares with a number, if it goes to block `to` where, and only where, the two are equal (or differ).
- * SSA_NONE: it does not. */
+/* What a branch compares with a number, if it goes to block `to` exactly when the two are equal (or when they differ).
+ * SSA_NONE: it is no such branch. */
 static uint32_t compared_with(const hoister *f, uint32_t block, uint64_t bits, int to_equal, uint32_t to) {
   const ssa_block *from = ssa_block_at(f->g->unit, block);
   if (from->end != SSA_BRANCH || from->successor[0] == from->successor[1]) return SSA_NONE;
@@ -63,7 +62,7 @@ static uint32_t compared_with(const hoister *f, uint32_t block, uint64_t bits, i
   return gpu_arg(f->g, from->condition, 0);
 }
 
-/* A counter where the way back is gone only if what it becomes is not 0. SSA_NONE: there is none. */
+/* A counter whose next value decides the back edge: it is taken only if that is not 0. SSA_NONE: there is none. */
 static uint32_t find_counter(const hoister *f) {
   uint32_t next = compared_with(f, f->latch, 0, 0, f->header);
   if (next == SSA_NONE || gpu_insn(f->g, next)->arg_count == 0) return SSA_NONE;
@@ -76,8 +75,8 @@ static int leaves_loop(const hoister *f, uint32_t block, uint32_t not_to) {
   return !ir_in_loop(&f->g->analysis.loops, f->header, to[to[0] == not_to]);
 }
 
-/* A counter that is above 1 where the block runs: where it is 1 the loop ends, be it later, or the loop is left.
- * SSA_NONE: none is known. */
+/* A counter that exceeds 1 where the block runs: if it is 1 the loop ends, perhaps later, or is left. SSA_NONE: none is
+ * known. */
 static uint32_t find_last(const hoister *f, uint32_t block, uint32_t counter) {
   while (block != f->header) {
     const hg_array *from = &ssa_block_at(f->g->unit, block)->predecessors;
@@ -94,7 +93,7 @@ static int is_invariant(const void *foreseer_at, uint32_t value) {
   return hg_is_invariant(f->g->unit, &f->g->analysis.loops, f->header, value);
 }
 
-/* 1 if the value is a phi of the head plus `terms`, all of 32 bits; the phi must be the one given, if it is not
+/* 1 if the value is a phi of the header plus `terms`, all of 32 bits. The phi must be the given one unless that is
  * SSA_NONE. */
 static int take_sum_apart(const hoister *f, uint32_t value, uint32_t *phi, hg_terms *terms) {
   uint32_t rest = hg_take_terms(f->g->unit, value, is_invariant, f, terms);

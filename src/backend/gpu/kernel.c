@@ -1,7 +1,7 @@
-/* kernel.c - the steps around the program's instructions: which lanes a thread has, and in what order it runs them.
+/* kernel.c - the steps around the program's instructions: which lanes a thread runs, and in what order.
  *
- * In a vector-only kernel each block has a contiguous range of lanes, and a thread's packs lie a tile apart. The lanes
- * behind the last whole pack, if any, are the last block's, one lane a thread. */
+ * In a vector-only kernel each block has a contiguous range of lanes, and the packs of a thread lie a tile apart. The
+ * last block also runs the lanes behind the last whole pack, one lane a thread. */
 #include "backend/gpu/plan_passes.h"
 
 static hg_status add(gpu_plan *g, gpu_op op, uint32_t number) {
@@ -26,7 +26,8 @@ static hg_status add_lane(gpu_plan *g, gpu_part_kind part) {
   return add(g, GPU_BODY, part);
 }
 
-/* The lanes of a thread's pack in turn, from the words of the vector loads to those of the vector stores. */
+/* Runs the lanes of a thread's pack one after another, from the words of the vector loads to those of the vector
+ * stores. */
 static hg_status add_pack(gpu_plan *g) {
   HG_TRY(ADD(g, GPU_TAKE_APART, GPU_PACK_LANES));
   HG_TRY(add_lane(g, GPU_VECTOR_PART));
@@ -35,8 +36,8 @@ static hg_status add_pack(gpu_plan *g) {
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* Every access is a vector and in bounds: nothing is checked. Two packs without a loop are both loaded first; a loop
- * over packs loads the next pack before it computes with this one. */
+/* Every access is a vector and in bounds, so nothing is checked. Without a loop, two packs are both loaded first; a
+ * loop over packs loads the next pack before it computes with the current one. */
 static hg_status vector_kernel(gpu_plan *g) {
   int is_two = g->info.packs == 2 && !g->in_loop_of_packs;
   HG_TRY(ADD(g, GPU_SHARE, GPU_LOAD_PACK));
@@ -51,8 +52,8 @@ static hg_status vector_kernel(gpu_plan *g) {
   return ADD(g, GPU_STORE_SECOND, GPU_END_SECOND);
 }
 
-/* Lane after lane, each access checked: the last tile, and any tile where a buffer is too short or not aligned to 16
- * bytes. */
+/* Lane after lane, with each access checked: for the last tile, and for any tile if a buffer is too short or not
+ * aligned to 16 bytes. */
 static hg_status checked_lanes(gpu_plan *g) {
   HG_TRY(add(g, GPU_LANES, 0));
   HG_TRY(add_lane(g, GPU_OUTSIDE));

@@ -1,11 +1,11 @@
-/* late.c - roundings to f16 or bf16 that a group of stores does when it makes its words: two by one instruction. By
- * themselves both results would be taken out of a word, and put together again.
+/* late.c - roundings to f16 or bf16 that a group of stores performs when it builds its words, two by one instruction.
+ * Separate roundings would each be extracted from a word and then put together again.
  *
- * Such a rounding has one use, the store, in the same block; between them nothing may write the register of what is
- * rounded: that value is needed longer than phi_coalesce.c knows. */
+ * Such a rounding has one use, the store, in the same basic block. Nothing in between may write the register of its
+ * operand, which has to stay live longer than phi_coalesce.c knows. */
 #include "backend/gpu/plan_passes.h"
 
-/* The element is part of a word with another. */
+/* 1 if the element shares a word with another one. */
 static int is_paired(const gpu_plan *g, uint32_t store) {
   const gpu_group *group = gpu_group_at(g, g->group_of[store] - 1);
   uint32_t at = 0;
@@ -37,7 +37,7 @@ static void count_uses(gpu_plan *g, uint32_t block) {
         g->is_late[gpu_arg(g, v, i)] = next_of(g->is_late[gpu_arg(g, v, i)]);
 }
 
-/* First how many uses each value has, then whether it is late. */
+/* `is_late` first holds the number of a value's uses, then whether the value is late. */
 void hg_gpu_find_late(gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count; k++) count_uses(g, g->order.block[k]);
   for (uint32_t v = 0; v < g->unit->insns.count; v++) g->is_late[v] = g->is_late[v] == 1 ? 2 : 0;

@@ -1,5 +1,5 @@
-/* layout.c - the argument block; shared memory: the program's arrays and the scratch memory of collectives; local
- * arrays. */
+/* layout.c - the layout of the argument block; of shared memory: the program's arrays and the scratch memory of
+ * collectives; and of local arrays. */
 #include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/local_zeros.h"
@@ -20,7 +20,7 @@ static uint8_t element_shift(const atlas_symbol *symbol) {
   return (uint8_t)gpu_log2(atlas_bytes((atlas_type)symbol->type));
 }
 
-/* sel(s is 0, 1, s): what a division by the scalar s was given as its divisor (compiler/legalise.c). */
+/* sel(s is 0, 1, s): the divisor that legalisation (compiler/legalise.c) gives to a division by the scalar s. */
 uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(unit, value);
   if ((insn->op != ATLAS_OP_div && insn->op != ATLAS_OP_rem) || (insn->type != ATLAS_u32 && insn->type != ATLAS_u64))
@@ -37,7 +37,7 @@ uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value) {
   return side[0] == scalar && zero->op == SSA_CONST && zero->bits == 0 ? ssa_insn_at(unit, scalar)->symbol : SSA_NONE;
 }
 
-/* divides[s] = 1 for the scalars that something is divided by. */
+/* divides[s] = 1 for scalars that are divisors. */
 static void find_divisors(const gpu_plan *g, uint8_t *divides) {
   for (uint32_t v = 0; v < g->unit->insns.count; v++) {
     uint32_t symbol = gpu_is_gone(g, v) ? SSA_NONE : hg_gpu_divisor(g->unit, v);
@@ -79,11 +79,11 @@ void hg_gpu_lay_out_parameters(gpu_plan *g) {
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
-enum { ALIGNMENT = 16 }; /* of everything in shared memory, and of local arrays */
+enum { ALIGNMENT = 16 }; /* of arrays in shared memory, and of local arrays */
 
 static uint32_t padded(uint64_t bytes) { return (uint32_t)((bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT); }
 
-/* The program's arrays and the marks of ended lanes; both begin as zero. */
+/* The program's arrays and the marks of ended lanes; both are cleared at the beginning. */
 void hg_gpu_lay_out_shared(gpu_plan *g) {
   uint32_t at = 0;
   for (uint32_t s = 0; s < g->program->symbols.count; s++) {

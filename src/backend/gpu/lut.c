@@ -1,13 +1,13 @@
-/* lut.c - the table form, of a program that maps each element of 16 bits to another of 16 bits.
+/* lut.c - the table form of a program that maps each 16-bit element to another 16-bit element.
  *
- * There are only 65,536 elements. Each block computes the results of all of them into 128 KiB of shared memory, and
- * then only looks up: some four instructions an element whatever the program, which then is bound by memory. For large
- * launches only.
+ * There are only 65,536 elements. Each block computes the results for all of them into 128 KiB of shared memory, and
+ * then only looks up: about four instructions an element whatever the program is, so it becomes bound by memory. For
+ * large launches only.
  *
- * A multiprocessor has room for one such block. Bandwidth is best when blocks take the next piece in the order in which
- * they finish (on an H200 4.15 TB/s for the look-ups, 3.8 with fixed strides), so a piece is drawn by an atomic
- * counter: a word of the launch's fault record, which has no other use, since nothing here can fault. It is 0 before
- * the launch, and the last draw makes it 0 again. */
+ * A multiprocessor has room for one such block. Bandwidth is best if blocks take the next piece in the order in which
+ * they finish (on an H200 4.15 TB/s for the look-ups, 3.8 with fixed strides), so pieces are drawn with an atomic
+ * counter: a word of the launch's fault record, which is otherwise unused because nothing here can fault. It is 0
+ * before the launch, and the last draw sets it back to 0. */
 #include "backend/gpu/plan_passes.h"
 #include "backend/gpu/gpu_tuning.h"
 

@@ -1,4 +1,4 @@
-/* nans.c - where the bits of a NaN are observable, which it may have, and where it must be made canonical. */
+/* nans.c - where the bits of a NaN are observable, which bits it may have, and where it must be made canonical. */
 #include "backend/gpu/plan_passes.h"
 
 #include "atlas/value.h"
@@ -14,7 +14,7 @@ static uint8_t nan_of_constant(const ssa_insn *insn) {
   return is_nan && insn->bits != atlas_canonical_nan((atlas_type)insn->type) ? GPU_NAN_KEPT : GPU_NAN_CANONICAL;
 }
 
-/* A minimum or maximum with a constant makes a number of any NaN. A phi is a move, which keeps the bits. */
+/* A minimum or maximum with a constant turns any NaN into a number. A phi is a move, which keeps the bits. */
 static hg_nan_use nan_use(const void *plan, uint32_t value, unsigned arg) {
   const gpu_plan *g = plan;
   int is_max;
@@ -23,20 +23,21 @@ static hg_nan_use nan_use(const void *plan, uint32_t value, unsigned arg) {
 
 static int is_loose(uint8_t nan) { return nan == GPU_NAN_POSITIVE || nan == GPU_NAN_LOOSE; }
 
-/* 1 if a phi's NaNs are made canonical on the edges, not where they are used: it chooses between a number, on the way
- * that is the usual one, and what may be NaN. */
+/* 1 if a phi's NaNs are made canonical on its edges instead of where it is used: it chooses between a number, on the
+ * usual path, and a value that may be NaN. */
 static int is_exact_on_edges(const gpu_plan *g, uint32_t phi) {
   const ssa_insn *insn = gpu_insn(g, phi);
   const uint32_t *from = ssa_block_at(g->unit, insn->block)->predecessors.data;
   int some = 0;
   for (uint32_t i = 0; i < insn->arg_count; i++) {
-    if (ssa_dominates(&g->order, insn->block, from[i])) return 0; /* a loop's, which would do it every time */
+    if (ssa_dominates(&g->order, insn->block, from[i])) return 0; /* an edge of a loop, where it would be done in every
+                                                                     round */
     some |= hg_comes_as_number(g->unit, phi, i);
   }
   return some && g->bits_used[phi];
 }
 
-/* From what is known of the arguments: of a phi, select or move the greatest of theirs. */
+/* Derived from the arguments: for a phi, select or move the greatest of theirs. */
 static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (!is_float(insn->type)) return GPU_NAN_KEPT;
@@ -66,7 +67,7 @@ static uint8_t nan_of(const gpu_plan *g, uint32_t value) {
   return is_positive ? GPU_NAN_POSITIVE : GPU_NAN_LOOSE;
 }
 
-/* Its NaN is made canonical where the bits are seen: of two in a word of a store at once. */
+/* 1 if its NaN is made canonical where the bits are seen: two at once in a word of a store. */
 int hg_gpu_rounds_loosely(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   return insn->op == ATLAS_OP_cvt && insn->type2 == ATLAS_f32 && gpu_has_pairs(g, insn->type);
@@ -114,7 +115,7 @@ static int sees_bits(const gpu_plan *g, uint32_t user, uint32_t i) {
   case ATLAS_OP_bitcast: return !g->nan_blind[user];
   case ATLAS_OP_abs:
   case ATLAS_OP_neg: return g->bits_used[user];
-  case ATLAS_OP_copysign: /* of the other number the sign alone */
+  case ATLAS_OP_copysign: /* of the other number only the sign matters */
     return i == 0 ? g->bits_used[user] : g->nan[gpu_arg(g, user, 1)] != GPU_NAN_POSITIVE;
   case ATLAS_OP_reduce_add:
   case ATLAS_OP_reduce_mul:

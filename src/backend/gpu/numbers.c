@@ -1,6 +1,6 @@
-/* numbers.c - the numbers of instructions in a kernel. The kernel cache keeps kernels under the program's hash, so a
- * kernel has those of the canonical form, which all programs of that hash share; each program has a table of its own
- * instructions by these numbers. */
+/* numbers.c - the numbers of instructions in a kernel. The kernel cache stores kernels by the program's hash, so a
+ * kernel uses the numbers of the canonical form, which all programs with that hash share. Each program has a table from
+ * these numbers to its own instructions. */
 #include "backend/gpu/gpu.h"
 
 #include "base/error.h"
@@ -18,7 +18,7 @@ hg_status hg_gpu_number(const hg_allocator *allocator, ssa_unit *unit, hg_gpu_nu
   }
   hg_name_loops(unit);
   if (numbers->insn_of == NULL) *numbers = (hg_gpu_numbers){table, (uint32_t)count};
-  else hg_release(allocator, table); /* of another form's unit: it is the same */
+  else hg_release(allocator, table); /* made from another form's unit, and equal */
   return HG_OK;
 }
 

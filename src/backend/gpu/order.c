@@ -1,15 +1,15 @@
-/* order.c - the order of a block's instructions: a list schedule from the last to the first.
+/* order.c - orders the instructions of a basic block: a list schedule from the last instruction to the first.
  *
- * Of the instructions whose users all have their place, the next is the one that leaves the fewest values in registers
- * above it; of several the one that was asked for last, so that one chain is finished before the next begins. So a
- * value is computed right before its first use, and what uses the same values stands together. Loads from global memory
- * are the exception: they take long, so they stand as early as registers allow.
+ * Among the instructions whose users are all placed, the next is the one that leaves the fewest values in registers
+ * above it; of several the one that became ready last, so that one chain is finished before the next begins. So a value
+ * is computed right before its first use, and instructions that use the same values stand together. Loads from global
+ * memory are the exception: they take long, so they stand as early as registers allow.
  *
- * Chains that share what they begin with may take fewer registers side by side than one after the other: where
- * registers are many both ways are tried. The multiply-adds of tiles have an order of their own (products.c).
+ * Chains with a common beginning may take fewer registers side by side than one after the other: if registers are many,
+ * both orders are tried. The multiply-adds of tiles have an order of their own (products.c).
  *
- * What keeps its order: accesses to memory that may overlap, as canon_order.c has it; barriers and collectives; and
- * whatever may fault, so that a lane's first fault is the program's. */
+ * The order is kept between accesses to memory that may overlap, as in canon_order.c; between barriers and collectives;
+ * and between instructions that may fault, so that a lane's first fault is the program's. */
 #include "backend/gpu/products.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -22,8 +22,8 @@
 enum {
   WINDOW = 96,      /* instructions that are compared */
   MOST_APART = 8,   /* stores that a load is compared with */
-  MOST_BESIDE = 64, /* stores that have no order */
-  LATE = 1 << 20    /* the cost of what should wait */
+  MOST_BESIDE = 64, /* stores that have no order among them */
+  LATE = 1 << 20    /* the cost of a node that should wait */
 };
 
 #define UNUSED (SSA_NONE - 1)
@@ -31,11 +31,11 @@ enum {
 typedef struct order_node {
   uint32_t value;          /* its first instruction */
   uint32_t group;          /* 1 + the number of its group; 0: a single instruction */
-  uint32_t waits_for;      /* uses by, and orders before, nodes that have no place yet */
-  uint32_t uses;           /* of those, uses */
+  uint32_t waits_for;      /* the number of unplaced nodes that use it or must come after it */
+  uint32_t uses;           /* how many of these use it */
   uint32_t earlier, later; /* lists of edges: what must come before, and after */
-  uint32_t last_later;     /* the last of `later`, which so stands there once */
-  int32_t gain;            /* registers of values that wait for nothing but it and its like */
+  uint32_t last_later;     /* the last entry of `later`, which keeps a node from being added twice */
+  int32_t gain;            /* registers of values that only wait for it and for nodes like it */
   uint8_t is_slow;         /* a load from global memory */
   uint8_t is_collective, is_placed;
 } order_node;
@@ -48,28 +48,29 @@ typedef struct orderer {
   gpu_plan *g;
   uint32_t block;
   uint32_t *node_of;    /* per value of the block */
-  uint8_t *is_inside;   /* per value: it is loaded in a word that another one begins */
-  uint32_t *used_in;    /* per value: the only block whose instructions use it; SSA_NONE: several, or a phi or branch;
-                           UNUSED */
-  uint32_t *live;       /* per value: the round in which it has become live */
-  uint32_t round;       /* counts the orders that are made */
+  uint8_t *is_inside;   /* per value: 1: it is loaded as part of a word that another value begins */
+  uint32_t *used_in;    /* per value: the only block whose instructions use it; SSA_NONE: there are several, or a phi or
+                           branch uses it; UNUSED */
+  uint32_t *live;       /* per value: the round in which it became live */
+  uint32_t round;       /* counts the orders that were made */
   int side_by_side;
   hg_array node, edge;
-  hg_array ready, placed, other; /* uint32_t; other: what was placed when chains were finished one by one */
-  hg_array depth;       /* uint32_t, by node: how many nodes must come before it, one after the other */
-  hg_array product;     /* gpu_product: multiply-adds that have an order */
+  hg_array ready, placed, other; /* uint32_t; other: the order in which chains are finished one by one */
+  hg_array depth;       /* uint32_t, by node: the length of the longest chain of nodes that must come before it */
+  hg_array product;     /* gpu_product: the multiply-adds of tiles, in their order */
   uint32_t *node_of_group; /* by group */
   uint32_t alias[ATLAS_MAX_SYMBOLS + 2];
-  /* Per alias group, of this block: lists of edges to the last stores, to what these must come after, and to the loads
-     since. Stores with one index and several displacements do not overlap: they have no order. */
+  /* Per alias class, in this block: lists of edges to the last stores, to the nodes that these must come after, and to
+   * the loads since. Stores with one index and different displacements do not overlap, so they have no order among
+   * them. */
   uint32_t writes[ATLAS_MAX_SYMBOLS + 2], before[ATLAS_MAX_SYMBOLS + 2], reads[ATLAS_MAX_SYMBOLS + 2];
-  uint32_t stored[ATLAS_MAX_SYMBOLS + 2]; /* one of the last stores; SSA_NONE: the next one begins anew */
-  /* The same: the barrier or fence before, and the first stores behind it, from which a load may be known to be apart.
-   */
+  uint32_t stored[ATLAS_MAX_SYMBOLS + 2]; /* one of the last stores; SSA_NONE: the next store begins a new set */
+  /* Per alias class: the barrier or fence before, and the first stores behind it, which a load may be proven not to
+   * overlap. */
   uint32_t fence[ATLAS_MAX_SYMBOLS + 2], behind[ATLAS_MAX_SYMBOLS + 2][MOST_APART], behind_count[ATLAS_MAX_SYMBOLS + 2];
   uint32_t last_fault, last_collective;
-  int32_t registers, most; /* of values that are live where the next node is placed; the most so far */
-  int32_t most_of_all;     /* the same of all blocks */
+  int32_t registers, most; /* registers of the values that are live where the next node is placed; the most so far */
+  int32_t most_of_all;     /* the most in any block */
 } orderer;
 
 static hg_status out_of_memory(void) { return hg_fail_memory("the order of a block", sizeof(order_node)); }
@@ -79,7 +80,7 @@ static const order_edge *edge_at(const orderer *o, uint32_t number) {
   return (const order_edge *)o->edge.data + number;
 }
 
-/* Its instructions. */
+/* The instructions of a node. */
 static uint32_t members(const orderer *o, const order_node *n, const uint32_t **value) {
   const gpu_group *group = n->group != 0 ? gpu_group_at(o->g, n->group - 1) : NULL;
   *value = group != NULL ? group->in_order : &n->value;
@@ -101,7 +102,7 @@ static int32_t size_of(const orderer *o, uint32_t value) {
   return insn->type != SSA_PREDICATE && atlas_type_bits((atlas_type)insn->type) == 64 ? 2 : 1;
 }
 
-/* It is live behind the block. */
+/* 1 if the value is live behind the block. */
 static int lives_on(const orderer *o, uint32_t value) {
   const ssa_insn *insn = gpu_insn(o->g, value);
   if (o->used_in[value] == UNUSED) return 0;
@@ -117,7 +118,7 @@ static void note_use(orderer *o, uint32_t value, uint32_t block) {
   else if (o->used_in[value] != block) o->used_in[value] = SSA_NONE;
 }
 
-/* Elements of less than 32 bits that one access loads. */
+/* Finds elements of less than 32 bits that one access loads. */
 static void find_words(const orderer *o) {
   for (uint32_t k = 0; k < o->g->group.count; k++) {
     const gpu_group *group = gpu_group_at(o->g, k);
@@ -165,7 +166,7 @@ static hg_status put_all_before(orderer *o, uint32_t list, uint32_t node) {
   return HG_OK;
 }
 
-/* 1 if the store overlaps none of the last stores, and nothing has been read since. */
+/* 1 if the store overlaps none of the last stores, and nothing has been read since them. */
 static int is_beside(const orderer *o, uint32_t value, uint32_t node, uint32_t alias) {
   const ssa_insn *insn = gpu_insn(o->g, value);
   uint32_t other = o->stored[alias];
@@ -182,7 +183,7 @@ static int is_beside(const orderer *o, uint32_t value, uint32_t node, uint32_t a
   return 1;
 }
 
-/* From now on what has been stored and read comes before what is stored. */
+/* From now on, everything stored and read so far comes before the next stores. */
 static hg_status begin_stores(orderer *o, uint32_t alias) {
   uint32_t before = o->writes[alias];
   for (uint32_t e = o->reads[alias]; e != SSA_NONE; e = edge_at(o, e)->next)
@@ -194,7 +195,7 @@ static hg_status begin_stores(orderer *o, uint32_t alias) {
 
 static int is_constant(const void *g, uint32_t value) { return gpu_insn(g, value)->op == SSA_CONST; }
 
-/* What is left of an index without the constants that are added to it, whose sum is *by. */
+/* An index without the constants added to it; *by is their sum. */
 static uint32_t root_of(const orderer *o, uint32_t index, uint64_t *by) {
   hg_terms terms;
   uint32_t root = hg_take_terms(o->g->unit, index, is_constant, o->g, &terms);
@@ -203,7 +204,7 @@ static uint32_t root_of(const orderer *o, uint32_t index, uint64_t *by) {
   return root;
 }
 
-/* 1 if two accesses are known not to overlap: their elements' numbers differ by a constant. */
+/* 1 if two accesses provably do not overlap: their element numbers differ by a constant. */
 static int is_apart(const orderer *o, uint32_t a, uint32_t b) {
   const ssa_insn *x = gpu_insn(o->g, a), *y = gpu_insn(o->g, b);
   uint64_t by_x, by_y;
@@ -263,7 +264,7 @@ static int may_fault(const orderer *o, uint32_t value, uint32_t node) {
   return !hg_is_collective(gpu_insn(o->g, value)) && !hg_orders_all(gpu_insn(o->g, value));
 }
 
-/* A load of global memory, which takes hundreds of instructions' time. */
+/* 1 for a load from global memory, which takes as long as hundreds of instructions. */
 static int is_slow(const orderer *o, uint32_t value) {
   const ssa_insn *insn = gpu_insn(o->g, value);
   if (!(gpu_flags(o->g, value) & ATLAS_LOAD) || insn->symbol & SSA_LIBRARY) return 0;
@@ -321,7 +322,7 @@ static hg_status order_products(orderer *o) {
 }
 
 static hg_status build_nodes(orderer *o) {
-  for (uint32_t n = 0; n < o->node.count; n++) { /* those of the round before */
+  for (uint32_t n = 0; n < o->node.count; n++) { /* values of the round before */
     uint32_t group = node_at(o, n)->group;
     if (group != 0) o->node_of_group[group - 1] = SSA_NONE;
   }
@@ -360,7 +361,7 @@ static int32_t given(const orderer *o, const order_node *n) {
   return size;
 }
 
-/* How many registers more are live above it. */
+/* How many more registers are live above it. */
 static int32_t cost_of(const orderer *o, const order_node *n) {
   const uint32_t *value;
   int32_t cost = -given(o, n) - n->gain;
@@ -374,12 +375,12 @@ static int32_t cost_of(const orderer *o, const order_node *n) {
   return cost;
 }
 
-/* What a block's threads have, if it has a multiprocessor for itself; 0: not known. */
+/* The registers of a thread if one block has the multiprocessor for itself; 0: unknown. */
 static uint32_t registers_of_thread(const gpu_plan *g, uint32_t threads) {
   return threads == 0 ? 0 : g->target.registers / threads / 8 * 8;
 }
 
-/* That values may take before loads from global memory are no longer early. */
+/* How many registers values may take before loads from global memory are no longer moved up. */
 static int32_t registers_for(const orderer *o) {
   uint32_t all = registers_of_thread(o->g, o->g->info.max_threads / o->g->info.parts);
   return all == 0 || all > GPU_EARLY_REGISTERS + GPU_BESIDE_VALUES ? GPU_EARLY_REGISTERS
@@ -388,7 +389,8 @@ static int32_t registers_for(const orderer *o) {
 
 static uint32_t depth_of(const orderer *o, uint32_t number) { return ((const uint32_t *)o->depth.data)[number]; }
 
-/* Side by side: the depth that comes first. What is not as deep waits, if it would take registers. */
+/* For the order side by side: the greatest depth among the ready nodes. Nodes of smaller depth wait if they would take
+ * registers. */
 static uint32_t deepest(const orderer *o) {
   const uint32_t *ready = o->ready.data;
   uint32_t most = 0, count = (uint32_t)o->ready.count;
@@ -408,7 +410,7 @@ static uint32_t choose(const orderer *o) {
     int32_t cost = cost_of(o, n);
     if (n->is_slow && o->registers <= registers_for(o)) cost += LATE;
     else if (cost > 0 && o->side_by_side && depth_of(o, ready[i]) + 1 < front) cost += LATE / 2;
-    if (n->is_collective && after_collective) cost = -LATE; /* those next to each other stay so */
+    if (n->is_collective && after_collective) cost = -LATE; /* adjacent collectives stay adjacent */
     if (cost >= least) continue;
     least = cost;
     best = i;
@@ -432,7 +434,7 @@ static hg_status release_argument(orderer *o, uint32_t arg) {
   }
   if (number == SSA_NONE) return HG_OK;
   order_node *n = node_at(o, number);
-  if (--n->uses == 0 && n->waits_for > 1) /* only what must come after it keeps its values in registers */
+  if (--n->uses == 0 && n->waits_for > 1) /* only nodes that must come after it keep its values in registers */
     for (uint32_t e = n->later; e != SSA_NONE; e = edge_at(o, e)->next)
       if (!node_at(o, edge_at(o, e)->node)->is_placed) node_at(o, edge_at(o, e)->node)->gain += given(o, n);
   return release(o, number);
@@ -511,7 +513,8 @@ static hg_status find_products(orderer *o) {
   return HG_OK;
 }
 
-/* The block's order once more, with the multiply-adds of tiles in theirs, if that takes no more registers. */
+/* Orders the block again with the multiply-adds of tiles in their own order, and keeps that if it takes no more
+ * registers. */
 static hg_status place_tiles(orderer *o, int32_t *most) {
   HG_TRY(find_products(o));
   if (o->product.count < GPU_LEAST_PRODUCTS) return HG_OK;
@@ -542,7 +545,7 @@ static hg_status order_block(orderer *o, uint32_t block) {
   return HG_OK;
 }
 
-/* Of the program; those of functions and of rare sides hardly run. */
+/* 1 if the program itself has loops; those of functions and rare sides hardly run. */
 static int has_loops(const gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count; k++) {
     uint32_t b = g->order.block[k];
@@ -551,8 +554,8 @@ static int has_loops(const gpu_plan *g) {
   return 0;
 }
 
-/* Values that a loop loads on one way and that come from elsewhere on another, such as a tile that is fetched while
- * the last one is used: the driver's compiler has them in registers twice where the ways meet. */
+/* Counts values that a loop loads on one path and that come from elsewhere on another, for example a tile that is
+ * fetched while the last one is used: the driver's compiler has them in registers twice where the paths meet. */
 static int32_t meeting_loads(const orderer *o) {
   const gpu_plan *g = o->g;
   int32_t registers = 0;
@@ -571,9 +574,9 @@ static int32_t meeting_loads(const orderer *o) {
   return registers;
 }
 
-/* A multiprocessor with several blocks computes in one while another waits. Registers are limited to what as many
- * blocks as possible leave a thread, if its values take so many less than addresses and the like may need. What a loop
- * spills, such as the levels of a binary counter of sums, is stored and loaded in every round. */
+/* With several blocks, a multiprocessor computes in one while another waits. So registers are limited to what the
+ * largest number of blocks leaves a thread, if the values need so many fewer that addresses and the like fit too. What
+ * a loop spills, such as the levels of a binary counter of sums, would be stored and loaded in every round. */
 static void limit_registers(gpu_plan *g, int32_t values) {
   uint32_t threads = g->info.max_threads / g->info.parts;
   int32_t beside = threads < GPU_ENOUGH_THREADS && has_loops(g) ? GPU_BESIDE_VALUES : GPU_BESIDE_SPILLED;
@@ -586,8 +589,8 @@ static void limit_registers(gpu_plan *g, int32_t values) {
     g->most_registers = g->target.registers_all;
 }
 
-/* A thread whose lanes are spread does one lane after the other, and waits for the loads of each: other threads compute
- * meanwhile, as many as there are registers for. Some are spilled on ways that are rare. */
+/* A thread whose lanes are spread runs one lane after the other and waits for the loads of each. Other threads compute
+ * in the meantime, as many as there are registers for. Some values are spilled on rare paths. */
 static void limit_spread(gpu_plan *g, int32_t values) {
   const uint32_t limit[] = {g->target.registers_all, g->target.registers_most};
   for (int i = 0; i < 2 && g->most_registers == 0; i++)

@@ -1,4 +1,4 @@
-/* pack.c - the argument block and the grid of a launch; reading a fault record. */
+/* pack.c - makes the argument block and the grid of a launch; reads a fault record. */
 #include "backend/gpu/gpu.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -12,13 +12,13 @@
 enum { VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
 enum {
   UNIT_THREADS = 2048, /* of a multiprocessor at full occupancy */
-  SHARED_STEP = 128,   /* in which shared memory is given */
-  SHARED_TAKEN = 1024  /* of the driver, beside what a block asks for */
+  SHARED_STEP = 128,   /* the unit in which shared memory is allocated */
+  SHARED_TAKEN = 1024  /* taken by the driver in addition to what a block requests */
 };
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-/* Lanes below this number are in bounds in all accesses of the vector part to this buffer. */
+/* Lanes below this number are in bounds in all of the vector part's accesses to the buffer. */
 static uint64_t limit_of(const hg_gpu_parameter *parameter, uint64_t address, uint64_t extent) {
   if (parameter->vector && address % VECTOR_BYTES != 0) return 0;
   uint64_t reach = (uint64_t)parameter->reach - 1;
@@ -85,7 +85,7 @@ static void pack_grid(const atlas_launch *launch, hg_gpu_header *header) {
   header->is_flat = header->lanes == header->total[0];
 }
 
-/* What a kernel divides by to find its place. */
+/* The reciprocals of the divisors with which a kernel computes its position. */
 static void pack_reciprocals(const hg_gpu_info *info, hg_gpu_header *header) {
   const uint64_t *size = info->observes_block ? header->grid : header->total;
   for (int d = 0; d < 2 && !header->is_flat; d++) header->reciprocal[d] = UINT64_MAX / size[d];
@@ -95,7 +95,8 @@ static uint64_t tiles_in(const hg_gpu_info *info, uint64_t lanes) {
   return (lanes + (UINT64_C(1) << info->tile_shift) - 1) >> info->tile_shift;
 }
 
-/* Tiles of a block: several, so that a thread loads ahead of its arithmetic, as long as that leaves GPU_WAVES waves. */
+/* The tiles of a block: several, so that a thread can load ahead of its arithmetic, as long as GPU_WAVES waves
+ * remain. */
 static uint64_t tiles_of(const hg_gpu_info *info, uint64_t tiles) {
   uint64_t threads = tiles * info->threads, enough = (uint64_t)GPU_WAVES * UNIT_THREADS * info->units;
   if (info->packs == 1 || info->units == 0) return info->packs;
@@ -103,7 +104,7 @@ static uint64_t tiles_of(const hg_gpu_info *info, uint64_t tiles) {
   return threads >= enough * info->packs ? info->packs : threads / enough;
 }
 
-/* With one for the lanes behind the last whole pack. */
+/* Includes a block for the lanes behind the last whole pack. */
 static uint64_t vector_blocks(const hg_gpu_info *info, hg_gpu_header *header) {
   uint64_t tile = UINT64_C(1) << info->tile_shift;
   uint64_t alone = header->lanes & (info->lanes_per_thread - 1), whole = header->lanes - alone;
@@ -115,7 +116,7 @@ static uint64_t vector_blocks(const hg_gpu_info *info, hg_gpu_header *header) {
 
 /* ---- blocks at a time -------------------------------------------------------------------------------------------- */
 
-/* The most bytes of a buffer that a block goes over more than once, if each has its own part of it. */
+/* The most bytes of a buffer that one block goes over more than once, if each block has a part of its own. */
 static uint64_t part_of_block(const hg_gpu_info *info, const atlas_launch *launch, uint64_t blocks) {
   uint64_t most = 0;
   for (uint32_t i = 0; i < info->parameter_count; i++) {
@@ -126,9 +127,9 @@ static uint64_t part_of_block(const hg_gpu_info *info, const atlas_launch *launc
   return most;
 }
 
-/* Blocks find in the cache what they go over again as long as their parts take half of it: what one half of the cards'
- * multiprocessors reads may be kept for the other half, too. If that is fewer blocks than there is room for, but
- * enough to wait for memory side by side, shared memory that nobody uses keeps the others out. */
+/* A block finds what it goes over again in the cache as long as all blocks' parts together take at most half of it:
+ * what one half of the card's multiprocessors reads may be kept for the other half as well. If that allows fewer blocks
+ * than fit, but enough to wait for memory side by side, unused shared memory keeps the others out. */
 static uint32_t idle_bytes(const hg_gpu_info *info, const atlas_launch *launch, uint64_t blocks, uint32_t threads) {
   uint64_t part = info->units > 0 && blocks > 0 ? part_of_block(info, launch, blocks) : 0;
   if (part == 0) return 0;
@@ -141,7 +142,7 @@ static uint32_t idle_bytes(const hg_gpu_info *info, const atlas_launch *launch, 
   return (uint32_t)each - info->shared_bytes;
 }
 
-/* A grid of those that are left. */
+/* The grid of the blocks that are left. */
 static void take_blocks(hg_gpu_launch *out) {
   uint64_t most = MAX_BLOCKS / out->parts, count = out->left < most ? out->left : most;
   out->blocks = (uint32_t)count * out->parts;

@@ -1,17 +1,19 @@
-/* phi_coalesce.c - which values of a program share a register: a phi and what it becomes, where they are never needed
- * at once.
+/* phi_coalesce.c - phi coalescing: gives a phi and its operands one register where they are never live at once.
  *
- * A printer moves each operand of a phi into the phi's register. An assembler has to find out again that most of these
- * moves do nothing, and does not always: of the 64 sums of a tiled product that is left in the middle of its loop,
- * one moved 53 around in every iteration.
+ * A printer moves each operand of a phi into the phi's register. The assembler has to find out again that most of these
+ * moves do nothing, and does not always: of the 64 sums of a tiled product whose loop is left in the middle, one such
+ * assembler moved 53 around in every iteration.
  *
- * Two values clash if one is computed where the other is still needed, as live ranges say. Beside that
- *  - the phis of a block come to be at once, with all other operands of the edge still there, so that the moves of an
- *    edge do what they did, in any order and with fewer of them;
- *  - the result of an operation that may be several instructions clashes with its operands: such a sequence may write
- *    the result before it has read them all.
- * Only arithmetic in 32 bits has a shared home: what is loaded or comes from a collective is computed where and when
- * the printer does it for several values at a time. */
+ * Two values clash if one is computed while the other is live. In addition:
+ *
+ * - The phis of a block are assigned at once, while all other operands of the edge are still live. So the moves of an
+ * edge keep their effect in any order, and when there are fewer of them.
+ *
+ * - The result of an operation that may become several instructions clashes with its operands, since such a sequence
+ * may write the result before it has read all of them.
+ *
+ * Only 32-bit arithmetic shares registers: what is loaded or comes from a collective is computed where and when the
+ * printer handles several values at a time. */
 #include "backend/gpu/plan_passes.h"
 
 #include "compiler/analysis/effects.h"
@@ -22,12 +24,12 @@ enum { MOST = 2048, BITS = 64 };
 
 typedef struct homes {
   gpu_plan *g;
-  uint32_t *number;         /* per value: 1 + its number among those that may share; 0: it may not */
-  uint32_t *value, *parent; /* by number: the value; another of its home, or itself */
+  uint32_t *number;         /* per value: 1 + its number among the candidates; 0: it is none */
+  uint32_t *value, *parent; /* by number: the value; another one in its register, or itself (union-find) */
   uint32_t *list;           /* scratch: the instructions of a block */
   uint32_t count, words;
-  uint64_t *live_in;        /* per block: sets of numbers */
-  uint64_t *clash, *member; /* by number: what its home clashes with, and has */
+  uint64_t *live_in;        /* per block: sets of candidates */
+  uint64_t *clash, *member; /* by number: what its register's values clash with, and the values */
   uint64_t *live;           /* scratch */
 } homes;
 
@@ -59,7 +61,7 @@ static int has_32_bits(const ssa_insn *insn) {
   return atlas_type_bits((atlas_type)insn->type) <= 32;
 }
 
-/* The last instruction of these writes the result, and no other does. */
+/* 1 if the instruction is printed as several of which only the last one writes the result. */
 static int is_read_first(const ssa_insn *insn) {
   switch (insn->op) {
   case ATLAS_OP_add:
@@ -108,7 +110,7 @@ static uint32_t successors(const ssa_block *block) {
   return block->end == SSA_BRANCH ? 2 : block->end == SSA_JUMP ? 1 : 0;
 }
 
-/* What is needed behind a block, operands of phis included. */
+/* Finds what is live behind a block, operands of phis included. */
 static void find_live_out(const homes *h, uint32_t b) {
   const ssa_block *block = ssa_block_at(h->g->unit, b);
   memset(h->live, 0, h->words * sizeof *h->live);
@@ -121,7 +123,7 @@ static void find_live_out(const homes *h, uint32_t b) {
   }
 }
 
-/* A clamp also reads what the bound inside it is of. */
+/* A clamp also reads the operand of the bound inside it. */
 static void include_operands(const homes *h, uint64_t *set, uint32_t value) {
   uint32_t x;
   double size;
@@ -135,7 +137,7 @@ static void note_clashes(const homes *h, uint32_t value) {
   if (!is_read_first(gpu_insn(h->g, value))) include_operands(h, clash, value);
 }
 
-/* From what is needed behind the block to what is needed before it; *changed: that is more than was known. */
+/* Goes from the values that are live behind the block to those live before it; *changed: there are new ones. */
 static void go_through(const homes *h, uint32_t b, int notes, int *changed) {
   const ssa_block *block = ssa_block_at(h->g->unit, b);
   uint64_t *in = set_at(h, h->live_in, b);
@@ -165,8 +167,8 @@ static void find_live(const homes *h) {
 
 /* ---- clashes ----------------------------------------------------------------------------------------------------- */
 
-/* Along an edge a phi clashes with the other operands; on whichever edge it comes, with what is needed behind it and
- * the other phis. */
+/* Along an edge, a phi clashes with the other operands and, whichever edge is taken, with what is live behind it and
+ * with the other phis. */
 static void note_edge(const homes *h, const gpu_edge *edge) {
   uint32_t first = ssa_block_at(h->g->unit, edge->target)->first_phi;
   for (uint32_t phi = first; phi != SSA_NONE; phi = gpu_insn(h->g, phi)->next) {
@@ -192,7 +194,7 @@ static void find_clashes(const homes *h) {
     find_live_out(h, b);
     go_through(h, b, 1, &changed);
   }
-  for (uint32_t a = 0; a < h->count; a++) { /* either way around */
+  for (uint32_t a = 0; a < h->count; a++) { /* clashes are symmetric */
     exclude(set_at(h, h->clash, a), a);
     for (uint32_t b = 0; b < h->count; b++)
       if (includes(set_at(h, h->clash, a), b)) include(set_at(h, h->clash, b), a);
@@ -206,7 +208,7 @@ static uint32_t root_of(const homes *h, uint32_t number) {
   return number;
 }
 
-/* The operand moves to the phi, if what it is in the phi needs no other bits. */
+/* Joins the operand with the phi, unless it needs other NaN bits than the phi does. */
 static void join(const homes *h, uint32_t phi, uint32_t i) {
   uint32_t arg = gpu_arg(h->g, phi, i);
   if (h->number[phi] == 0 || h->number[arg] == 0 || hg_gpu_asks_exact(h->g, phi, i)) return;
@@ -217,7 +219,7 @@ static void join(const homes *h, uint32_t phi, uint32_t i) {
   unite(h, set_at(h, h->member, to), set_at(h, h->member, from));
 }
 
-/* First what comes back to the head of a loop, from the loops behind to those before. */
+/* Joins what comes back to the header of a loop first, inner loops before outer ones. */
 static void join_all(const homes *h) {
   for (int back = 1; back >= 0; back--)
     for (uint32_t k = h->g->order.count; k-- > 0;) {
@@ -254,7 +256,7 @@ hg_status hg_gpu_coalesce_phis(gpu_plan *g) {
   homes h = {.g = g};
   uint64_t values = g->unit->insns.count, words = 2 * values + 2 * (uint64_t)MOST;
   for (uint32_t v = 0; v < values; v++) g->home[v] = v;
-  if (g->vector_count > 0) return HG_OK; /* stores of vectors take their values behind the program */
+  if (g->vector_count > 0) return HG_OK; /* vector stores take their values behind the program */
   h.number = hg_allocate(g->allocator, words, sizeof *h.number);
   if (h.number == NULL) return hg_fail_memory("the registers of a kernel", words * sizeof *h.number);
   memset(h.number, 0, values * sizeof *h.number);

@@ -1,7 +1,8 @@
-/* plan.c - what follows from the blocks of a program and from a few numbers of the plan; the end of a plan. */
+/* plan.c - what follows from the blocks of a program and from a few numbers of the plan; releasing a plan. */
 #include "backend/gpu/plan_passes.h"
 
-enum { LANES_KERNEL_THREADS = 256 }; /* the block of linear launches; vector-only kernels have fewer: vectors.c */
+enum { LANES_KERNEL_THREADS = 256 }; /* the block size of linear launches; vector-only kernels have smaller blocks:
+                                        vectors.c */
 
 uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_form *form) {
   if (form->flags & HG_GPU_LUT) return HG_GPU_LUT_THREADS;

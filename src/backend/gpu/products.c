@@ -1,13 +1,12 @@
-/* products.c - in which order a block does the multiply-adds of a tile, each of some numbers times each of others:
+/* products.c - the order of the multiply-adds of a tile, each one of some factors times each one of others: sum[i][j]
+ * += a[i] * b[j] row by row, every second row backwards, so that each shares a factor with the one before it.
  *
- *   sum[i][j] += a[i] * b[j]      row by row, and back again: each shares a factor with the one before it
+ * A multiprocessor reads an operand from registers, which have few ports, or keeps it from the instruction before. With
+ * a tile's multiply-adds in arbitrary order, every fourth one waited for a port (H200), and the assembler, which
+ * chooses registers by which values meet, had to put some in memory.
  *
- * A multiprocessor reads an operand from registers, which have few ports, or keeps it from the instruction before. Of
- * the multiply-adds of a tile in any order each fourth one waited for a port (H200), and the assembler, which chooses
- * registers by how values meet, had to put some in memory.
- *
- * Those of one depth do not depend on each other. So depth by depth is an order; a factor that several of these have
- * in common makes a row. */
+ * Multiply-adds of one depth do not depend on each other, so they may be done depth by depth. Those that share a factor
+ * form a row. */
 #include "backend/gpu/products.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -16,11 +15,11 @@
 #include <stdlib.h>
 
 enum {
-  MOST_LAYER = 1024, /* of one depth: each is compared with each */
-  GROUP_BITS = 8     /* more than gpu_group has values */
+  MOST_LAYER = 1024, /* of one depth: each one is compared with every other */
+  GROUP_BITS = 8     /* more than a gpu_group has values */
 };
 
-/* Neighbours in memory are neighbours here, and those that one access loads lie in registers next to each other. */
+/* Elements that are neighbours in memory are neighbours here; those loaded by one access lie in adjacent registers. */
 static uint64_t place_of(const gpu_plan *g, uint32_t value) {
   uint32_t number = g->group_of[value], at = 0;
   if (number == 0) return UINT64_MAX - UINT32_MAX + value;
@@ -67,7 +66,7 @@ static int is_shared(const gpu_product *layer, uint32_t count, uint64_t factor) 
   return uses == GPU_LEAST_SHARED_FACTORS;
 }
 
-/* Those both of whose factors are shared, in front; returns how many. */
+/* Moves those whose factors are both shared to the front, and returns how many there are. */
 static uint32_t keep_shared(gpu_product *layer, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
     layer[i].is_in_tile = (uint8_t)(is_shared(layer, count, layer[i].place[0]) &&
@@ -84,7 +83,7 @@ static void swap(gpu_product *a, gpu_product *b) {
   *b = c;
 }
 
-/* Where one with that factor is that has the least or the greatest other one; `count` if there is none. */
+/* The index of the product with this factor whose other factor is smallest, or greatest; `count`: there is none. */
 static uint32_t find_next(const gpu_product *list, uint32_t count, uint64_t factor, int greatest) {
   uint32_t best = count;
   uint64_t best_other = 0;
@@ -104,7 +103,7 @@ static void walk(gpu_product *list, uint32_t count) {
   int backwards = 0;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t rest = count - i, at = find_next(list + i, rest, row, backwards);
-    if (at == rest && i > 0) { /* the row is done: the next is one with the last column */
+    if (at == rest && i > 0) { /* the row is done: the next row begins in the last column */
       at = find_next(list + i, rest, column, 0);
       if (at == rest) at = 0;
       backwards = !backwards;

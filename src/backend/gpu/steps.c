@@ -11,7 +11,7 @@ typedef struct step_builder {
   gpu_part_kind part;
   hg_array *steps;
   uint8_t pending;     /* skipped accesses whose faults are not noted yet */
-  uint8_t must_clear;  /* shared memory is not zero yet */
+  uint8_t must_clear;  /* 1: shared memory has not been cleared yet */
   uint32_t group;      /* 1 + the number of the last group; 0: there is none */
 } step_builder;
 
@@ -19,7 +19,7 @@ static hg_status add(const step_builder *m, gpu_op op, uint32_t value, uint32_t 
   return hg_gpu_add_step(m->g, m->steps, (gpu_step){.op = (uint8_t)op, .value = value, .number = number});
 }
 
-/* Notes the pending faults, before another instruction may fault or the lane may end. */
+/* Notes the pending faults before another instruction may fault or the lane may end. */
 static hg_status note_faults(step_builder *m) {
   uint32_t count = m->pending;
   m->pending = 0;
@@ -49,7 +49,7 @@ static hg_status keep_group(step_builder *m, const gpu_group *group) {
   return HG_OK;
 }
 
-/* Where it is tested its accesses one by one are steps of the part, too, behind all blocks: see add_accesses. */
+/* If it is tested, its accesses one by one are steps of the part as well, behind all blocks: see add_accesses. */
 static hg_status add_group(step_builder *m) {
   const gpu_group *group = gpu_group_at(m->g, m->group - 1);
   gpu_step step = {.op = GPU_GROUP, .value = group->in_order[0], .number = m->group - 1};
@@ -60,8 +60,8 @@ static hg_status add_group(step_builder *m) {
   return hg_gpu_add_step(m->g, m->steps, step);
 }
 
-/* Its accesses stand next to each other: only arithmetic, and in the vector part accesses without a check, lie between.
- */
+/* 1 if the access belongs to the current group, whose accesses stand next to each other: only arithmetic lies between
+ * them and, in the vector part, accesses without a check. */
 static int is_of_group(const step_builder *m, uint32_t value) {
   const gpu_group *group = m->group != 0 ? gpu_group_at(m->g, m->group - 1) : NULL;
   for (uint32_t i = 0; group != NULL && i < group->count; i++)
@@ -69,7 +69,7 @@ static int is_of_group(const step_builder *m, uint32_t value) {
   return 0;
 }
 
-/* In the vector part a group has only those of its accesses that are checked there, too. */
+/* In the vector part a group has only those of its accesses that are checked there too. */
 static int find_checked(const gpu_plan *g, const gpu_group *whole, gpu_group *group) {
   uint8_t run_of[GPU_MAX_GROUP], runs = 0, number[GPU_MAX_RUNS];
   memset(number, 0xff, sizeof number);
@@ -159,12 +159,12 @@ static hg_status add_effect(step_builder *m, uint32_t value) {
   case MACHINE_CONVERT:
   case MACHINE_CAST:
   case MACHINE_PLACE: return add(m, GPU_COMPUTE, value, value);
-  case MACHINE_NO_KIND: break; /* hg_gpu_plan has asked */
+  case MACHINE_NO_KIND: break; /* hg_gpu_plan has refused these */
   }
   return HG_OK;
 }
 
-/* Loads and stores of global memory alone do without. */
+/* Only loads and stores of global memory do not need cleared shared memory. */
 static int needs_shared(const step_builder *m, uint32_t value) {
   const ssa_insn *insn = gpu_insn(m->g, value);
   uint32_t flags = gpu_flags(m->g, value);
@@ -176,14 +176,14 @@ static int needs_shared(const step_builder *m, uint32_t value) {
   return hg_gpu_place(m->g, m->part, value).space == GPU_SHARED;
 }
 
-/* Right before it is needed, so that the first loads of global memory are on their way meanwhile. */
+/* Clears shared memory right before it is needed, so that the first loads from global memory are already under way. */
 static hg_status clear_shared(step_builder *m) {
   int must = m->must_clear;
   m->must_clear = 0;
   return must ? add(m, GPU_CLEAR_SHARED, SSA_NONE, m->g->memory.zeroed_bytes) : HG_OK;
 }
 
-/* A rounding that stores do needs no step; a widened or clamped element of a vector load only GPU_TAKE. */
+/* A rounding that stores perform needs no step; a widened or clamped element of a vector load needs only GPU_TAKE. */
 static hg_status add_insn(step_builder *m, uint32_t value) {
   gpu_plan *g = m->g;
   if (m->part == GPU_VECTOR_PART) {
@@ -203,7 +203,7 @@ static hg_status add_insn(step_builder *m, uint32_t value) {
 static hg_status add_block(step_builder *m, uint32_t block) {
   for (uint32_t e = ssa_block_at(m->g->unit, block)->first_effect; e != SSA_NONE; e = gpu_insn(m->g, e)->next)
     HG_TRY(add_insn(m, e));
-  HG_TRY(clear_shared(m)); /* the first block's at the latest */
+  HG_TRY(clear_shared(m)); /* in the first block at the latest */
   HG_TRY(note_faults(m));
   for (uint32_t i = 0; i < m->g->hoisted.count && m->part == GPU_OUTSIDE; i++)
     if (gpu_hoisted_at(m->g, i)->block == block) HG_TRY(add(m, GPU_HOIST_CHECK, SSA_NONE, i));

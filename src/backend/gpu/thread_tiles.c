@@ -1,4 +1,4 @@
-/* thread_tiles.c - how many packs of lanes a thread has, in turn, and the limit of its registers. */
+/* thread_tiles.c - how many packs of lanes a thread handles one after another, and the limit on its registers. */
 #include "backend/gpu/plan_passes.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -6,18 +6,18 @@
 
 #include <string.h>
 
-/* Memory at its limit gives a thread its 16 bytes in the time of about 100 instructions (H200). Below that intensity a
- * program is bound by memory and fastest with one pack a thread: with several, the blocks in flight are further apart
- * in memory, which costs bandwidth. Near it two packs are loaded first, without a loop if the body is short; above it
- * more packs, in a loop that loads ahead, share the cost of a block's start. A call, as of a division, costs a loop of
- * packs more than it gains: gelu with a call on its rare path had 4.14, 3.59, 3.71. */
+/* At its limit, memory gives a thread its 16 bytes in the time of about 100 instructions (H200). A program of lower
+ * intensity is bound by memory and fastest with one pack a thread: with several, the blocks in flight lie further apart
+ * in memory, which costs bandwidth. Near that intensity two packs are loaded first, without a loop if the body is
+ * short; above it more packs, in a loop that loads ahead, amortise a block's start. A call, for example of a division,
+ * costs a loop of packs more than the loop gains: gelu with a call on its rare path had 4.14, 3.59, 3.71. */
 static uint8_t packs_for(const gpu_plan *g, uint32_t instructions) {
   uint64_t work = (uint64_t)instructions * g->info.lanes_per_thread;
   if (work < (uint64_t)GPU_ONE_PACK_BELOW * g->vector_count) return 1;
   return work <= (uint64_t)GPU_TWO_PACKS_UP_TO * g->vector_count ? 2 : GPU_MOST_PACKS;
 }
 
-/* A duplicated body costs compile time in the driver: 33 ms rather than 26 for gelu of f32, whose rare paths are long
+/* A duplicated body costs compile time in the driver: 33 ms instead of 26 for gelu of f32, whose rare paths are long
  * and which is as fast with a loop. */
 static int is_short(const gpu_plan *g) {
   uint32_t count = 0;
@@ -34,7 +34,7 @@ static uint32_t registers_of(const gpu_plan *g, uint32_t value) {
   return atlas_type_bits((atlas_type)insn->type) == 64 ? 2 : 1;
 }
 
-/* How many registers are live behind `value`, the instruction with that number, where `live` were before it.
+/* How many registers are live behind `value`, the instruction with that number, given that `live` were before it.
  * `last_use`: the number of each value's last use. */
 static uint32_t live_after(const gpu_plan *g, uint32_t value, uint32_t number, uint32_t live, uint32_t *last_use) {
   for (uint32_t i = 0; i < gpu_insn(g, value)->arg_count; i++) {

@@ -1,17 +1,20 @@
-/* unroll.c - loops over memory that run several iterations at a time: which ones do, and how many.
+/* unroll.c - unrolls loops over memory: chooses which loops run several iterations at a time, and how many.
  *
- *   for (i = first; i < end; i += step) { ... x[base + i] ... }      becomes
- *   bound = the least of end, x's length - base, ... , less (times - 1) * step
- *   for (i = first; i < bound and so many steps are left; i += times * step) { times iterations, their loads in front }
- *   for (; i < end; i += step) { ... x[base + i], checked ... }
+ * `for (i = first; i < end; i += step) { ... x[base + i] ... }` becomes
  *
- * One comparison serves all accesses of these iterations. It holds only where the program gets to each of them and none
- * of them faults, so faults, the step limit and results are those of the program. What is done at once is what nothing
- * can tell from one after the other: loads of memory that the loop does not write are moved in front; all others keep
- * their places, and what may fault keeps its check.
+ * `bound = min(end, x's length - base, ...) - (times - 1) * step`,
  *
- * A loop is taken where it is left at its head alone, by a comparison of an integer that grows; where it holds no other
- * loop, barrier or collective; and where it loads from a buffer by an unsigned index that grows likewise. */
+ * `for (i = first; i < bound and enough steps are left; i += times * step) { times iterations, their loads in front }`,
+ *
+ * `for (; i < end; i += step) { ... x[base + i], checked ... }`.
+ *
+ * One comparison serves all accesses of these iterations. It holds only if the program reaches each of them and none of
+ * them faults, so faults, the step limit and results are the program's. Only what nothing can observe is reordered:
+ * loads of memory that the loop does not write move to the front; all other accesses keep their places, and what may
+ * fault keeps its check.
+ *
+ * A loop qualifies if it is left only at its header, by a comparison of an integer that grows; if it contains no other
+ * loop, barrier or collective; and if it loads from a buffer by an unsigned index that grows likewise. */
 #include "backend/gpu/unroll.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -53,7 +56,7 @@ static void note_sweeps(gpu_unroller *u, uint32_t loop) {
 
 /* ---- how many iterations ----------------------------------------------------------------------------------------- */
 
-/* As many as have enough bytes under way, and no more than that takes. */
+/* As many iterations as bring enough bytes under way, and no more. */
 static uint32_t choose_times(const gpu_unroller *u) {
   uint32_t n = GPU_USUAL_TIMES;
   while (n > 1 && n * u->loop.bytes > GPU_MOST_UNDER_WAY) n /= 2;
@@ -63,9 +66,9 @@ static uint32_t choose_times(const gpu_unroller *u) {
   return n;
 }
 
-/* One that loads enough by itself keeps its registers. The largest of 2^28 numbers, of whose two loops one loads eight
- * by clamped indices (H200): 241 us, and 347 where that one ran four iterations at a time, of which some was spilled.
- */
+/* A loop that loads enough by itself is left alone, with its registers. The largest of 2^28 numbers, where one of the
+ * two loops loads eight by clamped indices (H200): 241 us, and 347 when that loop ran four iterations at a time and
+ * spilled. */
 static hg_status take_loop(gpu_unroller *u) {
   uint64_t words = (uint64_t)GPU_MOST_TIMES * u->values + u->blocks;
   uint32_t times = choose_times(u);

@@ -1,5 +1,5 @@
-/* unroll_copy.c - what is put in front of a loop (unroll.c): bounds, and for each number of iterations at a time a
- * block that asks whether so many are left, and their copies. */
+/* unroll_copy.c - the code inserted before a loop (unroll.c): bounds and, for each number of iterations at a time, a
+ * level: a block that tests whether that many are left, and their copies. */
 #include "backend/gpu/unroll.h"
 
 #include "compiler/analysis/aliasing.h"
@@ -9,7 +9,7 @@
 
 enum { MOST_LIMITS = 8 };
 
-/* What is asked of values that grow: value < limit. */
+/* The conditions on values that grow: value < limit. */
 typedef struct limits {
   uint32_t value[MOST_LIMITS], limit[MOST_LIMITS], count;
 } limits;
@@ -55,7 +55,7 @@ static void add_predecessor(gpu_unroller *u, uint32_t block, uint32_t from) {
 
 static uint32_t clone(gpu_unroller *u, uint32_t block, uint32_t copy, uint32_t value);
 
-/* A growing value: computed where the copies begin, or before. */
+/* A growing value, computed where the copies begin, or earlier. */
 static uint32_t ahead(gpu_unroller *u, uint32_t copy, uint32_t value) {
   uint32_t *map = map_of(u, copy);
   if (map[value] != SSA_NONE || u->failed) return map[value];
@@ -69,7 +69,7 @@ static uint32_t ahead(gpu_unroller *u, uint32_t copy, uint32_t value) {
   return map[value] = add_op(u, u->first, ATLAS_OP_add, type, 0, ahead(u, from, value), step);
 }
 
-/* The value in a copy; what the loop does not change is itself. */
+/* The counterpart of a value in a copy; a loop-invariant value is its own. */
 static uint32_t mapped(gpu_unroller *u, uint32_t copy, uint32_t value) {
   if (value >= u->values || hg_gpu_is_invariant(u, value)) return value;
   return hg_gpu_root_of(u, value) != SSA_NONE ? ahead(u, copy, value) : map_of(u, copy)[value];
@@ -91,7 +91,7 @@ static uint64_t least_of(uint8_t type) {
 /* The greatest number of the type, as bits. */
 static uint64_t most_of(uint8_t type) { return atlas_mask((atlas_type)type) ^ least_of(type); }
 
-/* A number less another: the least one instead of what is below it. */
+/* A number less another, but not below the least number of the type. */
 static uint32_t less(gpu_unroller *u, uint32_t block, uint8_t type, uint32_t number, uint64_t by) {
   if (by == 0) return number;
   if (insn_at(u, number)->op == SSA_CONST && !gpu_is_signed(type)) {
@@ -102,7 +102,7 @@ static uint32_t less(gpu_unroller *u, uint32_t block, uint8_t type, uint32_t num
   return add_op(u, block, ATLAS_OP_sub, type, 0, most, constant(u, type, by));
 }
 
-/* The loop goes on while the value is below it. That a value is the greatest number of all is left to the loop. */
+/* The loop continues while the value is below this. A value that is the type's greatest number is left to the loop. */
 static uint32_t limit_of_end(gpu_unroller *u, uint32_t block) {
   const ssa_block *head = ssa_block_at(u->unit, u->loop.header);
   const ssa_insn test = *insn_at(u, head->condition);
@@ -112,7 +112,7 @@ static uint32_t limit_of_end(gpu_unroller *u, uint32_t block) {
   return add_op(u, block, ATLAS_OP_add, test.type2, 0, end, constant(u, test.type2, 1));
 }
 
-/* An access is in bounds while its index is below it. That a u32 is the greatest of all is left to the loop. */
+/* An access is in bounds while its index is below this. An index that is the greatest u32 is left to the loop. */
 static uint32_t limit_of_access(gpu_unroller *u, uint32_t block, uint32_t access) {
   const ssa_insn length = {.op = ATLAS_OP_len, .type = ATLAS_u64, .symbol = insn_at(u, access)->symbol,
                            .insn = SSA_NONE};
@@ -133,7 +133,7 @@ static void also(gpu_unroller *u, limits *l, uint32_t block, uint32_t value, uin
   l->limit[l->count++] = limit;
 }
 
-/* Of two accesses with one symbol and index the one with the larger displacement is enough. */
+/* Of two accesses with one symbol and index, only the one with the larger displacement needs a limit. */
 static int is_bounded_by_other(const gpu_unroller *u, uint32_t value) {
   const ssa_insn *a = insn_at(u, value);
   for (uint32_t i = 0; i < u->loop.block_count; i++)
@@ -146,7 +146,7 @@ static int is_bounded_by_other(const gpu_unroller *u, uint32_t value) {
   return 0;
 }
 
-/* Of the values that are compared; 0: they are too many. */
+/* Finds the limits of the values that are compared; 0: there are too many. */
 static int find_limits(gpu_unroller *u, uint32_t block, limits *l) {
   also(u, l, block, hg_gpu_compared(u), limit_of_end(u, block));
   for (uint32_t i = 0; i < u->loop.block_count; i++)
@@ -160,12 +160,12 @@ static int find_limits(gpu_unroller *u, uint32_t block, limits *l) {
 
 /* ---- what a level asks ------------------------------------------------------------------------------------------- */
 
-/* While a value is below it, the value is below the limit in all iterations, and does not wrap. */
+/* While a value is below this bound, it stays below the limit in all iterations and does not wrap. */
 static uint32_t bound_of(gpu_unroller *u, uint32_t block, uint32_t value, uint32_t limit) {
   uint8_t type = insn_at(u, value)->type;
   uint32_t step = hg_gpu_step_of(u, hg_gpu_root_of(u, value));
   if (insn_at(u, step)->op == SSA_CONST) return less(u, block, type, limit, insn_at(u, step)->bits * (u->times - 1));
-  /* where so many steps are more than there are numbers: 0 */
+  /* if that many steps exceed the type's numbers: 0 */
   uint32_t most = constant(u, type, most_of(type) / GPU_MOST_TIMES);
   uint32_t is_short = add_op(u, block, ATLAS_OP_set_le, SSA_PREDICATE, type, step, most);
   uint32_t by = add_op(u, block, ATLAS_OP_mul, type, 0, step, constant(u, type, u->times - 1));
@@ -175,7 +175,7 @@ static uint32_t bound_of(gpu_unroller *u, uint32_t block, uint32_t value, uint32
   return add_in(u, block, &choice, (uint32_t[]){is_short, bound, constant(u, type, 0)}, 3);
 }
 
-/* In the level's head: so many iterations may be done at once. */
+/* In the level's header: tests whether that many iterations may run at once. */
 static uint32_t ask(gpu_unroller *u, uint32_t before, uint32_t head, const limits *l) {
   uint32_t all = SSA_NONE;
   u->first = head;
@@ -190,8 +190,8 @@ static uint32_t ask(gpu_unroller *u, uint32_t before, uint32_t head, const limit
 
 /* ---- the iterations ---------------------------------------------------------------------------------------------- */
 
-/* An access that the limits are for. Where the step is a constant all copies have one index, since the sums do not
- * wrap: they share an address, and neighbours are seen to be some. */
+/* Copies an access that has a limit. If the step is a constant all copies share one index, since the sums do not wrap:
+ * so they share an address, and neighbours are recognised. */
 static void copy_swept(gpu_unroller *u, uint32_t block, uint32_t copy, uint32_t value) {
   ssa_insn insn = *insn_at(u, value);
   const ssa_insn *step = insn_at(u, hg_gpu_step_of(u, hg_gpu_root_of(u, arg_of(u, value, 0))));
@@ -215,14 +215,14 @@ static void copy_list(gpu_unroller *u, uint32_t from, uint32_t to, uint32_t copy
     if (map_of(u, copy)[e] == SSA_NONE) copy_effect(u, to, copy, e);
 }
 
-/* Loads that every iteration does. */
+/* Copies the loads that every iteration performs. */
 static void load_ahead(gpu_unroller *u) {
   for (uint32_t copy = 0; copy < u->times; copy++)
     for (uint32_t e = ssa_block_at(u->unit, u->loop.body)->first_effect; e != SSA_NONE; e = insn_at(u, e)->next)
       if (hg_gpu_is_early(u, e)) copy_swept(u, u->first, copy, e);
 }
 
-/* So nothing stands between what the iterations compute. */
+/* Copies the stores behind all iterations, so that nothing stands between their computations. */
 static void store_behind(gpu_unroller *u, uint32_t last) {
   for (uint32_t copy = 0; copy < u->times; copy++)
     for (uint32_t i = 0; i < u->loop.block_count; i++)
@@ -231,7 +231,7 @@ static void store_behind(gpu_unroller *u, uint32_t last) {
         if (hg_gpu_is_late(u, e)) copy_swept(u, last, copy, e);
 }
 
-/* What the head's other phis and values are in an iteration; `to` is where it begins. */
+/* Sets the header's other phis and values in an iteration that begins in block `to`. */
 static void begin_iteration(gpu_unroller *u, uint32_t to, uint32_t copy) {
   for (uint32_t phi = ssa_block_at(u->unit, u->loop.header)->first_phi; phi != SSA_NONE && copy > 0;
        phi = insn_at(u, phi)->next)
@@ -247,7 +247,7 @@ static void copy_phis(gpu_unroller *u, uint32_t block, uint32_t copy) {
   }
 }
 
-/* But the latch's, whose copy is where the next iteration begins. */
+/* The latch's end is not copied: the next iteration begins there. */
 static void copy_end(gpu_unroller *u, uint32_t block, uint32_t copy) {
   const ssa_block from = *ssa_block_at(u->unit, block);
   if (block == u->loop.latch) return;
@@ -259,7 +259,7 @@ static void copy_end(gpu_unroller *u, uint32_t block, uint32_t copy) {
   for (int s = 0; s < (from.end == SSA_BRANCH ? 2 : 1); s++) to->successor[s] = u->copy_of[from.successor[s]];
 }
 
-/* One iteration, which begins in the block `at`; where it ends. */
+/* Copies one iteration, which begins in the block `at`; returns where it ends. */
 static uint32_t copy_iteration(gpu_unroller *u, uint32_t at, uint32_t copy) {
   const gpu_loop *loop = &u->loop;
   begin_iteration(u, at, copy);
@@ -281,7 +281,7 @@ static uint32_t copy_iteration(gpu_unroller *u, uint32_t at, uint32_t copy) {
 
 static uint32_t first_phi(const gpu_unroller *u) { return ssa_block_at(u->unit, u->loop.header)->first_phi; }
 
-/* A block on the way into the loop. */
+/* Inserts a block on the way into the loop. */
 static uint32_t enter_by(gpu_unroller *u) {
   uint32_t block = add_block(u), from = u->loop.entry, header = u->loop.header, side = 1 - hg_gpu_latch_side(u);
   if (u->failed) return 0;
@@ -298,8 +298,8 @@ static uint32_t enter_by(gpu_unroller *u) {
   return block;
 }
 
-/* The head has the loop's phis, and the loop begins with what they are there. Other operands than the first come later.
- */
+/* Gives the level's header the loop's phis, and lets the loop begin with their values. Operands other than the first
+ * are added later. */
 static void add_phis(gpu_unroller *u, uint32_t head, uint32_t operands) {
   uint32_t side = 1 - hg_gpu_latch_side(u);
   for (uint32_t phi = first_phi(u); phi != SSA_NONE && !u->failed; phi = insn_at(u, phi)->next) {
@@ -327,7 +327,7 @@ static void forget_copies(const gpu_unroller *u) {
   forget(u, u->loop.header);
 }
 
-/* The first copy begins with them. */
+/* The first copy begins with the header's phis. */
 static void begin_copies(gpu_unroller *u) {
   uint32_t side = 1 - hg_gpu_latch_side(u);
   forget_copies(u);
@@ -335,7 +335,7 @@ static void begin_copies(gpu_unroller *u) {
     map_of(u, 0)[phi] = arg_of(u, phi, side);
 }
 
-/* What a phi of the loop is behind all iterations. */
+/* The value of a phi of the loop behind all iterations. */
 static uint32_t value_behind(gpu_unroller *u, uint32_t last, uint32_t phi) {
   uint32_t step = hg_gpu_step_of(u, phi), from = u->times - 1;
   uint8_t type = insn_at(u, phi)->type;
@@ -347,7 +347,7 @@ static uint32_t value_behind(gpu_unroller *u, uint32_t last, uint32_t phi) {
   return add_op(u, last, ATLAS_OP_add, type, 0, ahead(u, from, phi), step);
 }
 
-/* `operand`: of the phis, from here. */
+/* `operand`: which operand of the phis comes from here. */
 static void come_back(gpu_unroller *u, uint32_t last, uint32_t head, uint32_t operand) {
   for (uint32_t phi = first_phi(u); phi != SSA_NONE && !u->failed; phi = insn_at(u, phi)->next) {
     uint32_t behind = value_behind(u, last, phi);
@@ -360,7 +360,7 @@ static void come_back(gpu_unroller *u, uint32_t last, uint32_t head, uint32_t op
   add_predecessor(u, head, last);
 }
 
-/* So many iterations at a time, from the block `first` on. */
+/* Writes a level, whose copies begin in the block `first`. */
 static void put_level(gpu_unroller *u, uint32_t head, uint32_t first, uint32_t operand) {
   uint32_t last = u->first = first;
   begin_copies(u);
@@ -384,8 +384,8 @@ static void branch(gpu_unroller *u, uint32_t from, uint32_t test, uint32_t to, u
   add_predecessor(u, to, from);
 }
 
-/* Where the head finds that few iterations may be done at a time, another block asks whether many may be, too: so a
- * loop of few iterations asks little more than if there were no other level. */
+/* If the header finds that few iterations may run at a time, another block tests whether many may as well: so a loop of
+ * few iterations makes hardly more tests than with one level. */
 static void put_levels(gpu_unroller *u, uint32_t before, const limits *l, uint32_t many, uint32_t few) {
   uint32_t head = enter_by(u), first = add_block(u), choice = many != few ? add_block(u) : first;
   uint32_t first_of_many = many != few ? add_block(u) : first;

@@ -1,4 +1,4 @@
-/* unroll_find.c - which loops may run several iterations at a time, and what in them grows. */
+/* unroll_find.c - finds the loops that may run several iterations at a time, and the values in them that grow. */
 #include "backend/gpu/unroll.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -13,7 +13,7 @@
 #define insn_at gpu_unroll_insn
 #define arg_of gpu_unroll_arg
 
-/* 1 if no other loop around the block is closer. A block that was added is part of another loop. */
+/* 1 if this loop is the innermost one around the block. A block that was added belongs to another loop. */
 static int is_in_loop(const gpu_unroller *u, uint32_t block) {
   return block < u->blocks && u->loops.loop[block] == u->loop.header;
 }
@@ -55,7 +55,7 @@ uint32_t hg_gpu_root_of(const gpu_unroller *u, uint32_t value) {
 
 /* ---- which loops ------------------------------------------------------------------------------------------------- */
 
-/* 0: the loop is left elsewhere than at its head, or another lies in it. */
+/* 0: the loop is left elsewhere than at its header, or contains another loop. */
 static int collect_blocks(gpu_unroller *u) {
   gpu_loop *loop = &u->loop;
   const ssa_order *order = &u->g->order;
@@ -97,7 +97,7 @@ int hg_gpu_is_early(const gpu_unroller *u, uint32_t value) {
   return !u->loop.stored[alias_of(u, value)] || !u->loop.shares[alias_of(u, value)];
 }
 
-/* Each iteration has an element of its own, if all its accesses are of that one. */
+/* 1 if each iteration has an element of its own, provided that all its accesses go to that element. */
 static int is_of_own(const gpu_unroller *u, uint32_t value, uint32_t other) {
   const ssa_insn *a = insn_at(u, value), *b = insn_at(u, other);
   if (a->symbol != b->symbol || a->bits != b->bits || arg_of(u, value, 0) != arg_of(u, other, 0)) return 0;
@@ -121,7 +121,7 @@ static void note_access(gpu_unroller *u, uint32_t value) {
   if (!is_store) u->loop.loaded[alias] = 1;
 }
 
-/* Stores of what is loaded, too, are late only where each iteration has its own element. */
+/* Stores of something that is also loaded are late only if each iteration has an element of its own. */
 static void find_late(gpu_unroller *u) {
   for (size_t l = 0; l < sizeof u->loop.keeps; l++) u->loop.keeps[l] |= u->loop.loaded[l] && u->loop.shares[l];
 }
@@ -147,7 +147,7 @@ uint32_t hg_gpu_compared(const gpu_unroller *u) {
   uint32_t x = arg_of(u, head->condition, at), y = arg_of(u, head->condition, 1 - at), root = SSA_NONE;
   if (!hg_gpu_is_invariant(u, x) && hg_gpu_is_invariant(u, y)) root = hg_gpu_root_of(u, x);
   if (root == SSA_NONE) return SSA_NONE;
-  /* which is the last number that is not above the end is asked of constant steps only */
+  /* x <= end is accepted for constant steps only, since end may be the type's greatest number */
   int is_less = (test->op == ATLAS_OP_set_lt) == (u->loop.side == 0);
   const ssa_insn *step = insn_at(u, hg_gpu_step_of(u, root));
   return is_less || (step->op == SSA_CONST && step->bits > 0) ? x : SSA_NONE;

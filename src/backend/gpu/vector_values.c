@@ -1,4 +1,4 @@
-/* vector_values.c - what vector accesses do to elements of 16 bits, two at a time: widen, round, clamp. */
+/* vector_values.c - what vector accesses do with 16-bit elements, two at a time: widening, rounding, clamping. */
 #include "backend/gpu/plan_passes.h"
 
 #include "atlas/value.h"
@@ -6,7 +6,7 @@
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */
 
-/* How many uses each value has, and a user of it. */
+/* Counts each value's users, and notes one of them. */
 static void find_users(const gpu_plan *g, uint32_t *uses, uint32_t *user) {
   for (uint32_t v = 0; v < g->unit->insns.count; v++) {
     if (gpu_is_gone(g, v)) continue;
@@ -17,15 +17,15 @@ static void find_users(const gpu_plan *g, uint32_t *uses, uint32_t *user) {
   }
 }
 
-/* 1 if the type has the bound exactly. */
+/* 1 if the type represents the bound exactly. */
 static int is_pair(uint8_t type, double bound, uint32_t *pair) {
   uint64_t bits = atlas_round_f64((atlas_type)type, bound);
   *pair = (uint32_t)(bits << 16 | bits);
   return atlas_to_f64((atlas_type)type, bits) == bound;
 }
 
-/* The clamp of v's widened elements, if that is their only use and its bounds are exact in the elements' type;
- * SSA_NONE: there is none. */
+/* The clamp of v's widened elements if it is their only user and its bounds are exact in the elements' type; SSA_NONE:
+ * there is none. */
 static uint32_t clamp_of(const gpu_plan *g, gpu_vector *v, const uint32_t *uses, const uint32_t *user) {
   uint8_t type = gpu_insn(g, v->value)->type;
   uint32_t x = v->widened, inner = user[x];
@@ -35,7 +35,7 @@ static uint32_t clamp_of(const gpu_plan *g, gpu_vector *v, const uint32_t *uses,
   return is_pair(type, bounds.low, &v->low) && is_pair(type, bounds.high, &v->high) ? user[inner] : SSA_NONE;
 }
 
-/* Elements of 16 bits whose only use is a conversion to f32 are widened when their words are taken apart. */
+/* 16-bit elements whose only user is a conversion to f32 are widened when their words are taken apart. */
 static void find_widened(const gpu_plan *g, gpu_vector *v, const uint32_t *uses, const uint32_t *user) {
   v->widened = v->clamped = SSA_NONE;
   if (!v->is_load || !gpu_is_narrow(gpu_insn(g, v->value)->type) || uses[v->value] != 1) return;
@@ -62,7 +62,7 @@ static uint32_t stored_value(const gpu_plan *g, uint32_t store) {
   return gpu_arg(g, store, gpu_insn(g, store)->arg_count - 1u);
 }
 
-/* 1 if it is a vector store that does the rounding of what it stores. */
+/* 1 if it is a vector store that performs the rounding of what it stores. */
 static int rounds(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (g->access[value] != GPU_VECTOR || !(gpu_flags(g, value) & ATLAS_STORE)) return 0;
@@ -71,7 +71,7 @@ static int rounds(const gpu_plan *g, uint32_t value) {
          stored->type2 == ATLAS_f32;
 }
 
-/* Where a clamped value is rounded the store takes the value before the clamp, since rounding is monotonic: one
+/* If a clamped value is rounded, the store takes the value before the clamp, since rounding is monotonic: one
  * instruction clamps two rounded elements to the rounded bounds. */
 static void find_bound(const gpu_plan *g, gpu_vector *v, uint32_t unrounded) {
   uint32_t x;
@@ -97,9 +97,9 @@ static void plan_store(const gpu_plan *g, gpu_vector *v) {
   }
 }
 
-/* Roundings whose only uses are stores that do them. */
+/* Finds roundings whose only users are stores that perform them. */
 static void find_sunk(gpu_plan *g) {
-  for (int look = 1; look >= 0; look--) /* first the operands of such stores, then those of other users */
+  for (int look = 1; look >= 0; look--) /* first for operands of such stores, then for those of other users */
     for (uint32_t v = 0; v < g->unit->insns.count; v++) {
       uint32_t count = gpu_insn(g, v)->arg_count;
       int is_rounded = rounds(g, v);

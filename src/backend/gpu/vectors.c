@@ -8,21 +8,22 @@
 #include <string.h>
 
 enum {
-  TABLE_LANES = 2 /* a thread computes two entries of a table at a time: a word */
+  TABLE_LANES = 2 /* a thread computes two entries of a table at a time, which are a word */
 };
 
 typedef struct planner {
   gpu_plan *g;
   uint32_t group[ATLAS_MAX_SYMBOLS + 2];
-  uint8_t has_store[ATLAS_MAX_SYMBOLS + 2]; /* per alias group: the walk has passed a store, so loads are not hoisted */
-  uint8_t plain_load[ATLAS_MAX_SYMBOLS + 2];/* per alias group: it has a load that is no vector */
+  uint8_t has_store[ATLAS_MAX_SYMBOLS + 2]; /* per alias class: 1: the walk has passed a store, so loads are not
+                                               hoisted */
+  uint8_t plain_load[ATLAS_MAX_SYMBOLS + 2];/* per alias class: 1: it has a load that is no vector */
   uint8_t plain_store[ATLAS_MAX_SYMBOLS + 2];
-  uint32_t largest, smallest;               /* bytes of vector elements */
-  uint32_t vectors, others;                 /* accesses that are vectors; others of buffers, lane by lane */
+  uint32_t largest, smallest;               /* bytes of the vector elements */
+  uint32_t vectors, others;                 /* accesses that are vectors; accesses to buffers lane by lane */
   uint32_t instructions;
 } planner;
 
-/* 1 if the access is [x + lane + #k] with 0 <= k <= INT32_MAX, as the vector part takes it. */
+/* 1 if the access is [x + lane + #k] with 0 <= k <= INT32_MAX, as the vector part needs it. */
 static int is_element(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || (int64_t)insn->bits < 0 ||
@@ -45,7 +46,7 @@ static int is_run_once(const gpu_plan *g, uint32_t block) {
 
 static int is_access(uint32_t flags) { return (flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0; }
 
-/* First walk: a vector load is hoisted to the start, so no store of its alias group may precede it; a vector store is
+/* First walk: a vector load is hoisted to the start, so no store of its alias class may precede it; a vector store is
  * sunk to the end. */
 static void plan_access(planner *w, uint32_t value, uint32_t block) {
   gpu_plan *g = w->g;
@@ -67,15 +68,15 @@ static void plan_access(planner *w, uint32_t value, uint32_t block) {
   else w->plain_store[group] = 1;
 }
 
-/* Of a buffer, at an index that is another in every lane. */
+/* 1 for an access to a buffer at an index that differs in every lane. */
 static int is_by_lane(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   return !(insn->symbol & SSA_LIBRARY) && gpu_symbol_of(g, insn)->kind == ATLAS_SYMBOL_BUFFER &&
          g->analysis.fact[gpu_arg(g, value, 0)].level == IR_LANE;
 }
 
-/* Second walk: a store is not sunk past other accesses of its alias group, so the group has vector stores only where
- * all its loads and stores are vectors. Then the sizes of the vectors. */
+/* Second walk: a store is not sunk past other accesses of its alias class, so the class has vector stores only if all
+ * its loads and stores are vectors. Then determines the sizes of the vectors. */
 static void confirm_access(planner *w, uint32_t value) {
   gpu_plan *g = w->g;
   const ssa_insn *insn = gpu_insn(g, value);
@@ -104,7 +105,7 @@ static void walk_effects(planner *w, int confirms) {
   }
 }
 
-/* Fences and atomics order memory against other lanes: then no access is moved. */
+/* 1 if fences or atomics order memory against other lanes: then no access moves. */
 static int orders_memory(const gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count; k++)
     for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
@@ -122,10 +123,10 @@ static void note_parameter(gpu_plan *g, uint32_t value) {
   g->vector_of[value] = g->vector_count++;
 }
 
-/* Lanes near one another mostly access what lies near. Where a thread's lanes are neighbours, an access that is no
- * vector has gaps between the threads of a warp: four lanes of f32 take four times the sectors and lines. So a thread
- * whose lanes have more of these than vectors has lanes that are as far apart as the block has threads; then none is a
- * vector. */
+/* Lanes with near numbers mostly access near elements. If the lanes of a thread are neighbours, an access that is no
+ * vector leaves gaps between the threads of a warp: four lanes of f32 touch four times the sectors and lines. So if a
+ * thread would have more of these accesses than vectors, its lanes lie as far apart as the block has threads, and no
+ * access is a vector. */
 static void spread_lanes(planner *w) {
   gpu_plan *g = w->g;
   g->is_spread = w->others > w->vectors;
@@ -144,7 +145,7 @@ static int is_vector_only(const gpu_plan *g) {
   return 1;
 }
 
-/* The number of the lane has uses other than vector accesses. */
+/* 1 if other things than vector accesses use the lane's number. */
 static int uses_lane(const gpu_plan *g) {
   for (uint32_t v = 0; v < g->unit->insns.count; v++) {
     if (gpu_is_gone(g, v)) continue;

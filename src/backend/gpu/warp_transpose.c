@@ -1,20 +1,20 @@
 /* warp_transpose.c - blocks whose warps lie along y, and blocks that are spread over several multiprocessors.
  *
- * Which lanes make up a warp is the kernel's business. In a block of X x 32 lanes whose accesses are x * (something) +
- * y, a warp of neighbouring numbers would read X places far apart; one of the 32 lanes of an x reads neighbours. And
- * since lanes fold from the top bit of their number, which is y's, a warp that lies along y folds all of its lanes by
- * itself, and one value a warp is left to exchange. So little that the warps may be on different multiprocessors
- * (a cluster of blocks of the device, which write into each other's shared memory): a block then has the registers of
- * all of them, where 1024 lanes would have 64 each of one. That pays where lanes hold much: rows of 131072 columns, 128
- * a lane (ops/rows_held.c has the figures). Of the parts' threads many must wait for memory side by side:
- * GPU_SPREAD_REGISTERS, tuning.def.
+ * The kernel is free to choose which lanes make up a warp. In a block of X x 32 lanes whose accesses are x *
+ * (something) + y, a warp of neighbouring numbers would read X distant places; a warp of the 32 lanes with one x reads
+ * neighbours. And since lanes fold from the top bit of their number, which belongs to y, a warp along y folds all of
+ * its lanes by itself, which leaves one value a warp to exchange. That is so little that the warps may run on different
+ * multiprocessors (a cluster of device blocks, which write into each other's shared memory). A block then has the
+ * registers of all of them, where 1024 lanes on one would have 64 each. That pays if lanes hold much: rows of 131072
+ * columns, 128 a lane (ops/rows_held.c has the figures). Many of the parts' threads have to wait for memory side by
+ * side: GPU_SPREAD_REGISTERS, tuning.def.
  *
- * Both are for blocks that have nothing else in common: no shared memory, barriers, pools, votes; whose lanes all come
- * to the end; and which are always whole. */
+ * Both are for blocks that have nothing else in common (no shared memory, barriers, pools, votes), whose lanes all
+ * reach the end, and which are always whole. */
 #include "backend/gpu/plan_passes.h"
 #include "backend/gpu/gpu_tuning.h"
 
-/* 1 if an instruction is one that lanes do for themselves, or a reduction. */
+/* 1 if an instruction is a reduction or concerns its own lane only. */
 static int is_alone(const gpu_plan *g, uint32_t value) {
   uint32_t flags = gpu_flags(g, value);
   if (flags & ATLAS_PURE || gpu_is_reduction(gpu_insn(g, value)->op)) return 1;
@@ -22,7 +22,7 @@ static int is_alone(const gpu_plan *g, uint32_t value) {
          gpu_insn(g, value)->mode == ATLAS_ADDRESS_INDEXED;
 }
 
-/* 1 if all are, and there is a reduction. */
+/* 1 if all instructions are of that kind, and there is a reduction. */
 static int only_reduces(const gpu_plan *g) {
   int reduces = 0;
   for (uint32_t k = 0; k < g->order.count; k++)
@@ -33,7 +33,7 @@ static int only_reduces(const gpu_plan *g) {
   return reduces;
 }
 
-/* 1 if an access grows by one. */
+/* 1 if an access grows by one along an axis. */
 static int has_neighbours(const gpu_plan *g, hg_axis along) {
   for (uint32_t k = 0; k < g->order.count; k++)
     for (uint32_t v = ssa_block_at(g->unit, g->order.block[k])->first_effect; v != SSA_NONE; v = gpu_insn(g, v)->next) {
