@@ -6,8 +6,8 @@
  * its lanes by itself, which leaves one value a warp to exchange. That is so little that the warps may run on different
  * multiprocessors (a cluster of device blocks, which write into each other's shared memory). A block then has the
  * registers of all of them, where 1024 lanes on one would have 64 each. That pays if lanes hold much: rows of 131072
- * columns, 128 a lane (ops/write/layouts.def has the figures). Many of the parts' threads have to wait for memory side by
- * side: GPU_SPREAD_REGISTERS, tuning.def.
+ * columns, 128 a lane (ops/write/layouts.def has the figures). Many of the parts' threads have to wait for memory side
+ * by side: GPU_SPREAD_REGISTERS, tuning.def.
  *
  * Both are for blocks that have nothing else in common (no shared memory, barriers, pools, votes), whose lanes all
  * reach the end, and which are always whole. */

@@ -1,4 +1,5 @@
-/* arith.c - pure values: every instruction rounds to nearest even, flushes nothing and is not an approximation. */
+/* arith.c - instructions without effects: each one rounds to nearest even, flushes no subnormals and approximates
+ * nothing. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/value.h"
@@ -29,28 +30,28 @@ static int is_bitwise(uint16_t op) {
 
 /* ---- low halves -------------------------------------------------------------------------------------------------- */
 
-/* A register of its own, since that of x may get another value. */
+/* In a register of its own, since x's may get another value. */
 static void note_low(ptx *p, uint32_t value, ptx_name x) {
   ptx_name low = hg_ptx_new(p, PTX_32);
   PTX(p, "mov.b32", low, x);
   p->low[value] = 1 + (uint32_t)strtoul(low.text + 2, NULL, 10);
 }
 
-/* The value is x << 16. */
+/* Notes that the value is x << 16, if it is. */
 static void note_if_shifted(ptx *p, uint32_t value, ptx_name x) {
   const ssa_insn *insn = ptx_insn(p, value), *by = ptx_insn(p, ptx_arg(p, value, 1));
   int is = insn->op == ATLAS_OP_shl && insn->type == ATLAS_i32 && by->op == SSA_CONST && by->bits == 16;
   if (is && p->options->capability >= 90) note_low(p, value, x);
 }
 
-/* The least of several x << 16 is that of the low halves of the x, shifted: instructions on pairs of halves find it
- * without the other shifts, of three words at once. */
+/* The minimum of several x << 16 is the minimum of the low halves of the x, shifted: instructions on pairs of halves
+ * find it, for three words at once, without the other shifts. */
 static int least_low(ptx *p, uint32_t value, ptx_name d) {
   uint32_t a = p->low[ptx_arg(p, value, 0)], b = p->low[ptx_arg(p, value, 1)];
   if (ptx_insn(p, value)->op != ATLAS_OP_min || a == 0 || b == 0) return 0;
   ptx_name least = hg_ptx_new(p, PTX_32);
   PTX(p, "min.s16x2", least, hg_ptx_name("%%r%u", (unsigned)a - 1), hg_ptx_name("%%r%u", (unsigned)b - 1));
-  PTX(p, "shl.b32", d, least, hg_ptx_number(16)); /* ptxas drops it where only further minima use it */
+  PTX(p, "shl.b32", d, least, hg_ptx_number(16)); /* ptxas removes it if only further minima use it */
   note_low(p, value, least);
   return 1;
 }
@@ -79,7 +80,7 @@ static ptx_name low_bits(ptx *p, uint8_t type, ptx_name a) {
   return d;
 }
 
-/* popc, clz, ctz, brev. Those that count answer in 32 bits. */
+/* popc, clz, ctz, brev. The counts are 32-bit results. */
 static void count_bits(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   int is_wide = hg_ptx_class_of(insn->type) == PTX_64;
@@ -89,7 +90,7 @@ static void count_bits(ptx *p, uint32_t value, ptx_name d) {
   ptx_name answer = is_wide && insn->op != ATLAS_OP_brev ? hg_ptx_new(p, PTX_32) : d;
   if (insn->op == ATLAS_OP_ctz) {
     ptx_name reversed = hg_ptx_new(p, is_wide ? PTX_64 : PTX_32);
-    if (spare > 0) { /* a bit behind the type's last one ends the count */
+    if (spare > 0) { /* a bit set above the type's last one ends the count */
       ptx_name ended = hg_ptx_new(p, PTX_32);
       PTX(p, "or.b32", ended, a, hg_ptx_number(UINT64_C(1) << (32 - spare)));
       a = ended;
@@ -107,7 +108,7 @@ static void count_bits(ptx *p, uint32_t value, ptx_name d) {
   hg_ptx_normalise(p, insn->type, d);
 }
 
-/* The instruction has the signs of the bytes; the sum has the bits of either. */
+/* The instruction knows the signs of the bytes; the sum's bits are the same either way. */
 static void dot_product(ptx *p, uint32_t value, ptx_name d) {
   PTX(p, cells[hg_machine_op(ptx_insn(p, value)->op)].integer, d, hg_ptx_in_register(p, ptx_arg(p, value, 0)),
       hg_ptx_in_register(p, ptx_arg(p, value, 1)), hg_ptx_in_register(p, ptx_arg(p, value, 2)));
@@ -136,7 +137,7 @@ static void integer_sign(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   PTX(p, is_wide ? "selp.b64" : "selp.b32", d, hg_ptx_name("-1"), d, is_below);
 }
 
-/* By a scalar, whose reciprocal is an argument. */
+/* Divides by a scalar whose reciprocal is an argument. */
 static void divide_by_scalar(ptx *p, uint32_t value, ptx_name d, uint32_t symbol) {
   ptx_class class = hg_ptx_class_of(ptx_insn(p, value)->type);
   int is_quotient = ptx_insn(p, value)->op == ATLAS_OP_div;
@@ -145,14 +146,15 @@ static void divide_by_scalar(ptx *p, uint32_t value, ptx_name d, uint32_t symbol
                 reciprocal, is_quotient ? d : other, is_quotient ? other : d);
 }
 
-/* -a as ~a + 1. ptxas, for compute capability 9.0 and later, makes one instruction of max(b, max(c, 0 - a)), and of
- * min, and forgets the minus (seen in 13.0 and a driver of 580): no negation may look like one. */
+/* -a as ~a + 1. For compute capability 9.0 and later, ptxas combines max(b, max(c, 0 - a)), and likewise min, into one
+ * instruction and loses the minus (seen in 13.0 and in a driver of 580): so no negation may be written as 0 - a. */
 static void integer_neg(ptx *p, const char *suffix, ptx_class class, ptx_name d, ptx_name a) {
   PTX(p, hg_ptx_join("not", hg_ptx_bits_suffix(class)).text, d, a);
   PTX(p, hg_ptx_join("add", suffix).text, d, d, hg_ptx_number(1));
 }
 
-/* (a ^ s) - s, where s is 0 or, for a < 0, -1; abs(MIN) = MIN. max(a, -a) would be the trap of integer_neg. */
+/* (a ^ s) - s with s = 0 or, for a < 0, -1; abs(MIN) = MIN. max(a, -a) would trigger the bug that integer_neg
+ * avoids. */
 static void integer_abs(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   ptx_class class = hg_ptx_class_of(type);
   ptx_name sign = hg_ptx_new(p, class);
@@ -174,7 +176,7 @@ static void integer_op(ptx *p, uint16_t op, uint8_t type, ptx_name d, const ptx_
 
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
 
-/* PTX orders -0 below +0 and prefers the number to the NaN; min.NaN is there from sm_80 on, but not for f64. */
+/* PTX orders -0 below +0 and prefers a number to a NaN. min.NaN exists from sm_80 on, but not for f64. */
 static void minimum(ptx *p, int is_max, uint8_t type, ptx_name d, ptx_name a, ptx_name b) {
   const char *suffix = hg_ptx_number_suffix(type);
   ptx_class class = hg_ptx_class_of(type);
@@ -238,8 +240,8 @@ static ptx_name sign_mask(uint8_t type, int inverted) {
   return hg_ptx_number(inverted ? mask ^ sign : sign);
 }
 
-/* abs, neg and copysign touch the sign bit only. Where nobody looks at the sign of a NaN, ptxas makes the first two
- * part of the instructions that read them. */
+/* abs, neg and copysign change only the sign bit. If nothing reads the sign of a NaN, ptxas folds abs and neg into the
+ * instructions that read them. */
 static void sign_bit(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_class class = hg_ptx_class_of(insn->type);
@@ -257,7 +259,7 @@ static void sign_bit(ptx *p, uint32_t value, ptx_name d) {
     PTX(p, hg_ptx_join("and", suffix).text, d, a, sign_mask(insn->type, 1));
   } else {
     ptx_name giver = hg_ptx_argument(p, value, 1);
-    if (class == PTX_32) { /* mask and a, or not mask and giver */
+    if (class == PTX_32) { /* (mask and a) or (not mask and giver) */
       PTX(p, "lop3.b32", d, sign_mask(insn->type, 1), a, giver, hg_ptx_name("0xCA"));
       return;
     }
@@ -291,8 +293,8 @@ static uint32_t without_casts(const ptx *p, uint32_t value) {
   }
 }
 
-/* A comparison in f32 that chooses one of what it compares. ptxas makes a minimum or maximum of it, which loses the
- * payload of a NaN (seen with setp.lt x > -0 ? 0 : x, from sm_80 on). */
+/* 1 for an f32 comparison that selects one of the values it compares. ptxas turns it into a minimum or maximum, which
+ * loses the payload of a NaN (seen with setp.lt x > -0 ? 0 : x, from sm_80 on). */
 static int may_become_minimum(const ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   uint32_t test = without_casts(p, ptx_arg(p, value, 0));
@@ -318,7 +320,7 @@ static void select_value(ptx *p, uint32_t value, ptx_name d) {
   }
   ptx_name yes = hg_ptx_argument(p, value, 1), no = hg_ptx_argument(p, value, 2);
   ptx_name test = hg_ptx_value(p, ptx_arg(p, value, 0));
-  if (may_become_minimum(p, value)) { /* bit by bit: mask and yes, or not mask and no */
+  if (may_become_minimum(p, value)) { /* bitwise: (mask and yes) or (not mask and no) */
     ptx_name mask = hg_ptx_new(p, PTX_32);
     PTX(p, "selp.b32", mask, hg_ptx_name("-1"), hg_ptx_number(0), test);
     PTX(p, "lop3.b32", d, mask, yes, no, hg_ptx_name("0xCA"));
@@ -329,8 +331,8 @@ static void select_value(ptx *p, uint32_t value, ptx_name d) {
 
 /* ---- predicates -------------------------------------------------------------------------------------------------- */
 
-/* Where a comparison with a constant holds for all numbers of a sign, ptxas forgets NaNs: 0 <= |x| is true to it (13.0;
- * so are 0 <= x x and -|x| < 1). It does not of the opposite one, which is true of NaNs. */
+/* If a comparison with a constant holds for all numbers of one sign, ptxas forgets about NaNs: it takes 0 <= |x| for
+ * true (13.0; also 0 <= x x and -|x| < 1). The opposite comparison, which is true for NaNs, is not affected. */
 static int may_hold_for_a_sign(const ptx *p, uint32_t value) {
   uint32_t a = ptx_arg(p, value, 0), b = ptx_arg(p, value, 1);
   const hg_range *of = p->plan->analysis.range;
@@ -376,13 +378,14 @@ static void combine_predicates(ptx *p, uint32_t value, ptx_name d) {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* Of all halves of some words. */
+/* The minimum or maximum of all halves of several words. */
 static void extreme_of_words(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   uint8_t type = ptx_insn(p, ptx_arg(p, value, 0))->type;
   ptx_name op = hg_ptx_join(insn->op == ATLAS_OP_max ? "max.NaN" : "min.NaN", type == ATLAS_f16 ? ".f16x2" : ".bf16x2");
   ptx_name found = {""}, half[2];
-  for (uint32_t i = 0; i < insn->arg_count; i += 2) { /* ptxas takes what has been taken apart as it was */
+  for (uint32_t i = 0; i < insn->arg_count; i += 2) { /* ptxas recognises a word that was taken apart and uses it
+                                                         whole */
     ptx_name word = hg_ptx_new(p, PTX_32), next = hg_ptx_new(p, PTX_32);
     for (uint32_t k = 0; k < 2; k++) half[k] = hg_ptx_in_register(p, ptx_arg(p, value, i + k));
     hg_ptx_join_parts(p, type, word, half, 2);
@@ -407,7 +410,7 @@ static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   }
   uint32_t x;
   double size;
-  if (hg_gpu_is_clamp(p->plan, value, &x, &size)) { /* of the magnitudes the lesser one, with the sign of x */
+  if (hg_gpu_is_clamp(p->plan, value, &x, &size)) { /* the one with the lesser magnitude, with the sign of x */
     ptx_name bound = hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32((float)size));
     PTX(p, "min.NaN.xorsign.abs.f32", d, hg_ptx_value(p, x), bound);
     return;
@@ -417,7 +420,7 @@ static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
     divide_by_scalar(p, value, d, divisor);
     return;
   }
-  int is_narrow = hg_ptx_class_of(insn->type) == PTX_16; /* no constant is an operand of theirs */
+  int is_narrow = hg_ptx_class_of(insn->type) == PTX_16; /* their operands cannot be constants */
   ptx_name a[3];
   for (uint32_t i = 0; i < insn->arg_count && i < 3; i++)
     a[i] = is_narrow ? hg_ptx_in_register(p, ptx_arg(p, value, i)) : hg_ptx_value(p, ptx_arg(p, value, i));
@@ -440,7 +443,7 @@ static void sign_of_number(ptx *p, uint32_t value, ptx_name d) {
 #define BOTH(integer, real) arithmetic, SET_INT_REAL, integer, real
 #define INTEGER(integer) arithmetic, SET_INT, integer, NULL
 #define REAL(real) arithmetic, SET_REAL, NULL, real
-#define SEVERAL NULL, NULL /* instructions: see integer_op, float_op */
+#define SEVERAL NULL, NULL /* several instructions: see integer_op, float_op */
 #define CELL_add BOTH("add", "add.rn")
 #define CELL_sub BOTH("sub", "sub.rn")
 #define CELL_mul BOTH("mul.lo", "mul.rn")
@@ -492,6 +495,6 @@ void hg_ptx_pure(ptx *p, uint32_t value) {
   case MACHINE_CONVERT: hg_ptx_convert(p, value); break;
   case MACHINE_CAST: bitcast(p, value, d); break;
   case MACHINE_PLACE: hg_ptx_coordinate(p, value); break;
-  default: break; /* an effect: see flow.c */
+  default: break; /* has an effect: see flow.c */
   }
 }

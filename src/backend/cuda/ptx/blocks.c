@@ -1,11 +1,11 @@
-/* blocks.c - kernels that see blocks: where a lane is, and what its block begins with. */
+/* blocks.c - kernels that see blocks: finding the lane's position, and what a block begins with. */
 #include "backend/cuda/ptx/ptx.h"
 #include "backend/cuda/ptx/ptx_tuning.h"
 
 #include <stddef.h>
 
-/* d = the first lane of the block, where blocks of that size lie in line. ptxas takes four times as long for a product
- * of 64 bits. */
+/* d = the first lane of the block, if blocks of that size follow each other in one dimension. ptxas takes four times as
+ * long for a 64-bit product. */
 static void find_first_lane(ptx *p, ptx_name d, ptx_name size) {
   PTX(p, "mad.wide.u32", d, hg_ptx_special(p, "ctaid.x"), size, PTX_FIELD(p, PTX_64, first_lane));
 }
@@ -42,7 +42,8 @@ static ptx_name block_size(ptx *p, size_t axis) {
                                        : hg_ptx_field(p, PTX_32, offsetof(hg_gpu_header, block) + 4 * axis);
 }
 
-/* By the size of a block along an axis. The compiler makes no shift of a division by a constant here. */
+/* Divides by the size of a block along an axis. The driver's compiler makes no shift of a division by a constant
+ * here. */
 static void divide_by_block(ptx *p, ptx_name number, size_t axis, ptx_name quotient, ptx_name rest) {
   uint32_t size = gpu_block_lanes(p->plan) != 0 ? p->plan->program->block[axis] : 0;
   if (size != 0 && (size & (size - 1)) == 0) {
@@ -56,7 +57,7 @@ static void divide_by_block(ptx *p, ptx_name number, size_t axis, ptx_name quoti
   }
 }
 
-/* Where the program names its block all launches have it. */
+/* A block size that the program names is that of every launch. */
 static void find_in_block(ptx *p, const ptx_name at[3]) {
   ptx_name narrow[3], rest = hg_ptx_new(p, PTX_32);
   for (int d = 0; d < 3; d++) narrow[d] = hg_ptx_new(p, PTX_32);
@@ -88,7 +89,7 @@ static void name_place(ptx *p) {
   for (int d = 0; d < 9; d++) p->at[d] = hg_ptx_new(p, PTX_64);
 }
 
-/* The lane of a thread whose warp lies along y, and is the x-th of all parts. */
+/* The lane of a thread whose warp lies along y and is the x-th one of all parts. */
 static ptx_name lane_along_y(ptx *p, ptx_name thread) {
   uint32_t parts = p->plan->info.parts, along_x = p->plan->program->block[0];
   ptx_name x = hg_ptx_new(p, PTX_32), y = hg_ptx_new(p, PTX_32), lane = hg_ptx_new(p, PTX_32);
@@ -111,7 +112,8 @@ static void find_block_number(ptx *p) {
   PTX(p, "add.s64", p->block, hg_ptx_widened(p, number), PTX_FIELD(p, PTX_64, first));
 }
 
-/* Lanes of blocks that are lines have the numbers of their threads, block after block, in a grid of any shape. */
+/* 1 if lanes have the numbers of their threads, block after block, in a grid of any shape, because blocks are
+ * one-dimensional. */
 static int has_lines(const ptx *p) {
   const uint32_t *block = p->plan->program->block;
   return gpu_block_lanes(p->plan) != 0 && block[1] == 1 && block[2] == 1;
@@ -119,7 +121,7 @@ static int has_lines(const ptx *p) {
 
 static ptx_name line_size(const ptx *p) { return hg_ptx_number(p->plan->program->block[0]); }
 
-/* A short text keeps what takes many instructions to find. */
+/* A short text keeps a number that takes many instructions to compute. */
 void hg_ptx_find_lane(ptx *p) {
   if (gpu_is_short(p->plan) && !has_lines(p)) return;
   find_block_number(p);
@@ -128,7 +130,7 @@ void hg_ptx_find_lane(ptx *p) {
   else place_in_space(p);
 }
 
-/* The program reads coordinates but x in the block, and the block's x. */
+/* 1 if the program reads other coordinates than x in the block and the block's x. */
 static int asks_for_space(const ptx *p) {
   for (uint32_t v = 0; v < p->plan->unit->insns.count; v++) {
     const ssa_insn *insn = ptx_insn(p, v);
@@ -144,8 +146,8 @@ static void find_x_in_grid(ptx *p) {
   hg_ptx_divide(p, PTX_64, p->block, columns, PTX_FIELD(p, PTX_64, reciprocal[0]), rest, p->at[3]);
 }
 
-/* The branch stays where blocks of the program have two dimensions or three, and so few launches are flat: without it
- * ptxas keeps all this in registers until hg_ptx_find_lane, or spills it. */
+/* If blocks of the program have two or three dimensions, few launches are flat, but the branch stays: without it ptxas
+ * keeps all of this in registers until hg_ptx_find_lane, or spills it. */
 static void find_place(ptx *p) {
   if (p->plan->is_transposed) {
     name_place(p);
@@ -156,7 +158,7 @@ static void find_place(ptx *p) {
   ptx_name thread = hg_ptx_widened(p, p->block_lane);
   ptx_name in_space = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p), joined = hg_ptx_label(p);
   name_place(p);
-  if (is_in_line) { /* and all that the grid's shape decides is x of the block */
+  if (is_in_line) { /* only x of the block depends on the grid's shape */
     PTX(p, "mov.b64", p->at[0], thread);
     number_line(p, line_size(p), thread);
   }
@@ -174,7 +176,7 @@ static void find_place(ptx *p) {
   p->out = out;
 }
 
-/* Lanes that the last block of a linear launch does not have leave at once. */
+/* Lanes that the last block of a linear launch does not have exit at once. */
 static void leave_missing(ptx *p, ptx_name end) {
   ptx_name lanes = PTX_FIELD(p, PTX_64, lanes), left = hg_ptx_new(p, PTX_64), size = hg_ptx_special(p, "ntid.x");
   ptx_name wide = hg_ptx_widened(p, size), missing = hg_ptx_new(p, PTX_PREDICATE);
@@ -188,7 +190,7 @@ static void leave_missing(ptx *p, ptx_name end) {
   hg_ptx_put(p, "\t@%s bra %s;\n", missing.text, end.text);
 }
 
-/* All lanes of the block together; what they find is zero. */
+/* All lanes of the block clear shared memory together. */
 void hg_ptx_clear_shared(ptx *p, uint32_t bytes) {
   ptx_name at = hg_ptx_new(p, PTX_32), end = hg_ptx_new(p, PTX_32), step = hg_ptx_new(p, PTX_32),
            done = hg_ptx_new(p, PTX_PREDICATE), again = hg_ptx_label(p), out = hg_ptx_label(p);
@@ -205,7 +207,7 @@ void hg_ptx_clear_shared(ptx *p, uint32_t bytes) {
   hg_ptx_put(p, "\tbar.sync 0;\n");
 }
 
-/* Short arrays without a loop, so that the compiler may keep them in registers. */
+/* Short arrays are cleared without a loop, so that the compiler may keep them in registers. */
 void hg_ptx_clear_local(ptx *p, uint32_t bytes) {
   enum { STORE_BYTES = 16 };
   for (uint32_t i = 0; i < bytes && bytes <= PTX_CLEARING_STORES * STORE_BYTES; i += STORE_BYTES)
@@ -222,7 +224,8 @@ void hg_ptx_clear_local(ptx *p, uint32_t bytes) {
   hg_ptx_put(p, "\t@%s bra %s;\n", more.text, again.text);
 }
 
-/* Others may write to a part when it has begun: all say so, and wait for each other before the first exchange. */
+/* The parts of a block may write to each other once they have all begun: each signals that it has, and waits for the
+ * others before the first exchange. */
 static void begin_parts(ptx *p) {
   p->lane_count = hg_ptx_number(gpu_block_lanes(p->plan));
   if (p->plan->info.parts == 1) return;

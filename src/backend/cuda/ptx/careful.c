@@ -1,19 +1,19 @@
-/* careful.c - reductions and scans of a block that lacks lanes, in shared memory: reductions by all lanes that are
- * left, scans by one of them.
+/* careful.c - reductions and scans in shared memory for a block that lacks lanes: all remaining lanes perform a
+ * reduction, one of them a scan.
  *
- * A lane that has ended has left its thread: barriers of the hardware count only threads that are still there. */
+ * A lane that has ended has left its thread: barriers of the hardware count only threads that still run. */
 #include "backend/cuda/ptx/exchange.h"
 #include "backend/cuda/ptx/ptx_tuning.h"
 
 #include "atlas/arith.h"
 
-enum { ENDED = 1, ABSENT = 2 }; /* in a lane's byte: 1 ended; the lane alone keeps 2 in it where there is no value */
+enum { ENDED = 1, ABSENT = 2 }; /* in a lane's byte: 1: it has ended; only the lane itself sets 2, if it has no value */
 
 static void barrier(ptx *p) { hg_ptx_put(p, "\tbar.sync 0;\n"); }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* `for (i = first; test; i += step)`, of 32 bits: places its label; close_loop ends it. */
+/* `for (i = first; test; i += step)` in 32 bits: open_loop places its label, close_loop ends it. */
 typedef struct loop {
   ptx_name i, start, end;
 } loop;
@@ -28,7 +28,7 @@ static loop open_with(ptx *p, const char *branch, ptx_name first, const char *le
   return l;
 }
 
-/* All lanes of a warp leave it at once: ptxas need not join them again. */
+/* All lanes of a warp leave it at once, so ptxas need not make them converge again. */
 static loop open_loop(ptx *p, ptx_name first, const char *leaves, ptx_name limit) {
   return open_with(p, "bra.uni", first, leaves, limit);
 }
@@ -39,7 +39,7 @@ static void close_loop(ptx *p, const loop *l, const char *mnemonic, ptx_name ste
   hg_ptx_place(p, l->end);
 }
 
-/* Half the power of two at or above the lane count; 0 of one lane: a shift by more than 31 leaves nothing. */
+/* Half the power of two at or above the lane count; 0 for one lane, since a shift by more than 31 gives 0. */
 static ptx_name first_half(ptx *p) {
   ptx_name half = hg_ptx_new(p, PTX_32), bits = hg_ptx_new(p, PTX_32);
   PTX(p, "sub.s32", half, p->lane_count, hg_ptx_number(1));
@@ -57,7 +57,7 @@ static ptx_name combined_by(const ptx_exchange *c, uint16_t op, uint8_t type, pt
   return d;
 }
 
-/* By that operation of all exchanges which share this text that the exchange in turn has. */
+/* Combines by the operation that the current one of the exchanges which share this text has. */
 static ptx_name combined_by_any(const ptx_exchange *c, uint8_t type, ptx_name a, ptx_name b) {
   ptx *p = c->p;
   ptx_name d = combined_by(c, c->op[0], type, a, b);
@@ -115,7 +115,7 @@ static ptx_name marks_of(ptx *p, ptx_name lane) {
 }
 
 typedef struct workers {
-  ptx_name rank, count; /* of this lane among those that are left, and how many these are */
+  ptx_name rank, count; /* registers: this lane's number among the remaining lanes, and how many these are */
 } workers;
 
 static workers find_workers(ptx *p) {
@@ -134,12 +134,12 @@ static workers find_workers(ptx *p) {
   PTX(p, "setp.lt.u32", before, l.i, p->block_lane);
   hg_ptx_put(p, "\t@%s sub.s32 %s, %s, %s;\n", before.text, w.rank.text, w.rank.text, byte.text);
   close_loop(p, &l, "add.s32", hg_ptx_number(1));
-  barrier(p); /* a fold writes the bytes that the others still read */
+  barrier(p); /* a fold writes bytes that others are still reading */
   hg_ptx_place(p, all);
   return w;
 }
 
-/* place[i] op= place[other], where a missing side counts for nothing. */
+/* place[i] op= place[other]; an absent side counts for nothing. */
 static void fold_pair(ptx_exchange *c, uint32_t v, ptx_name i, ptx_name other, ptx_name no_a, ptx_name no_b) {
   ptx *p = c->p;
   uint8_t type = exchange_type(c, v);
@@ -154,8 +154,8 @@ static void fold_pair(ptx_exchange *c, uint32_t v, ptx_name i, ptx_name other, p
   hg_ptx_store_slot(p, "", type, place, 0, d);
 }
 
-/* Place i of all values, and whether it has one. `mark`: the bit of those that have none; behind the last lane there
- * are none, either. */
+/* Folds place i of all values, and notes whether it has a value. `mark`: the bit that marks places without one; there
+ * are none behind the last lane either. */
 static void fold_place(ptx_exchange *c, ptx_name i, ptx_name half, ptx_name mark) {
   ptx *p = c->p;
   ptx_name other = hg_ptx_new(p, PTX_32), last = hg_ptx_new(p, PTX_32), none = hg_ptx_new(p, PTX_32),
@@ -200,8 +200,8 @@ static void fold_here(ptx_exchange *c) {
   else fold_halves(c);
 }
 
-/* Of values of one type by one operation, whose places are then those of all others of that type. What is kept during
- * any of them is kept during all, so only where lanes keep little. */
+/* 1 for values of one type and operation, whose places are then those of all others of that type. Registers that are
+ * kept during any of the exchanges are kept during all, so only if lanes keep few. */
 static int may_share(const ptx *p, const gpu_exchange *x, uint8_t type) {
   uint32_t registers = p->plan->most_registers;
   int may = gpu_is_short(p->plan) && !x->is_scan && registers > 0 && registers <= PTX_SHARED_FOLD_REGISTERS;
@@ -216,7 +216,7 @@ static void note_op(ptx_exchange *c, uint16_t op) {
   if (i == c->op_count) c->op[c->op_count++] = op;
 }
 
-/* Returns how many share it. c is the largest one of them, with the operations of all. */
+/* Returns how many exchanges share the text. c becomes the largest of them, with the operations of all. */
 static uint32_t find_sharers(ptx_exchange *c, uint8_t type) {
   const gpu_plan *g = c->p->plan;
   uint32_t sharers = 0;
@@ -234,7 +234,7 @@ static ptx_name label_behind(const ptx_fold *f, uint32_t call) {
   return hg_ptx_name("$L%u", (unsigned)(f->behind + call));
 }
 
-/* A register says where it goes on. */
+/* A register says where to continue. */
 static void fold_elsewhere(ptx_exchange *c, ptx_fold *f, uint32_t sharers) {
   ptx *p = c->p;
   if (f->calls == 0) {
@@ -279,7 +279,7 @@ void hg_ptx_folds(ptx *p) {
 
 /* ---- by one lane ------------------------------------------------------------------------------------------------- */
 
-/* Marks the absent; goes to `others` in all lanes but the lowest that is left. */
+/* Marks absent lanes; all lanes except the lowest remaining one go to `others`. */
 static void elect(ptx *p, ptx_name others) {
   ptx_name found = hg_ptx_new(p, PTX_32), byte = hg_ptx_new(p, PTX_32), test = hg_ptx_new(p, PTX_PREDICATE);
   ptx_name next = hg_ptx_label(p), done = hg_ptx_label(p);
@@ -293,7 +293,7 @@ static void elect(ptx *p, ptx_name others) {
   hg_ptx_put(p, "\tbra %s;\n", next.text);
   hg_ptx_place(p, done);
   PTX(p, "setp.ne.u32", test, found, p->block_lane);
-  barrier(p); /* all have read before the one writes */
+  barrier(p); /* all lanes have read before one of them writes */
   hg_ptx_put(p, "\t@%s bra %s;\n", test.text, others.text);
   loop l = open_loop(p, hg_ptx_number(0), "setp.ge.u32", p->lane_count);
   ptx_name address = ended_byte(p, l.i);
@@ -311,7 +311,7 @@ static ptx_name is_absent(ptx *p, ptx_name address) {
   return absent;
 }
 
-/* place[into] = place[left] op place[right], where a missing side counts for nothing; `into` is one of them. */
+/* place[into] = place[left] op place[right], where an absent side counts for nothing; `into` is left or right. */
 static void combine_places(ptx_exchange *c, uint32_t i, ptx_name into, ptx_name left, ptx_name right) {
   ptx *p = c->p;
   uint8_t type = exchange_type(c, i);
@@ -357,7 +357,7 @@ static void get_place(ptx_exchange *c, uint32_t i, ptx_name lane) {
   hg_ptx_load_slot(p, "", type, hg_ptx_register(p, c->x->value[i]), address, 0);
 }
 
-/* The lane before may have no value; the first lane asks itself, which has one. */
+/* The lane before may have no value. The first lane asks about itself, which has one. */
 static void get_before(ptx_exchange *c, uint32_t i) {
   ptx *p = c->p;
   uint8_t type = exchange_type(c, i);

@@ -1,4 +1,4 @@
-/* class.c - where a lane is, and the instructions of the 96 classes. */
+/* class.c - coordinates of a lane, and the instructions of the 96 classes. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/tables.h"
@@ -38,7 +38,7 @@ void hg_ptx_coordinate(ptx *p, uint32_t value) {
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 
-/* If `number` (u32) is not below `extent`: a fault, and the result 0. */
+/* If `number` (u32) is not below `extent`: notes a fault, and the result is 0. */
 static void check_below(ptx *p, uint32_t value, ptx_name number, ptx_name extent, ptx_name back) {
   const ssa_insn *insn = ptx_insn(p, value);
   ptx_name failed = hg_ptx_new(p, PTX_PREDICATE), index = hg_ptx_new(p, PTX_64), limit = hg_ptx_new(p, PTX_64);
@@ -72,7 +72,7 @@ static ptx_name neighbour_count(ptx *p, ptx_name class) {
   return count;
 }
 
-/* One of two values by whether `tested` is below `limit`. */
+/* Selects one of two values by whether `tested` is below `limit`. */
 static ptx_name by_size(ptx *p, ptx_name tested, uint32_t limit, ptx_name below, ptx_name other) {
   ptx_name test = hg_ptx_new(p, PTX_PREDICATE), d = hg_ptx_new(p, PTX_32);
   PTX(p, "setp.lt.u32", test, tested, hg_ptx_number(limit));
@@ -86,7 +86,7 @@ static ptx_name moved(ptx *p, const char *mnemonic, ptx_name a, uint32_t by) {
   return d;
 }
 
-/* 0, 1, 2: flip a bit of l; 3: flip h2's low bit; then the moves of d: 0 to 1, 0 to 2, 1 to 0, 2 to 0. */
+/* Numbers 0, 1, 2 flip a bit of l; 3 flips h2's low bit; then come the moves of d: 0 to 1, 0 to 2, 1 to 0, 2 to 0. */
 static void neighbour(ptx *p, ptx_name d, ptx_name class, ptx_name number) {
   ptx_name one = number_register(p, 1), flipped = hg_ptx_new(p, PTX_32), h2 = hg_ptx_new(p, PTX_32),
            digit = part_d(p, class), away = hg_ptx_new(p, PTX_32), home = hg_ptx_new(p, PTX_32);
@@ -151,7 +151,7 @@ static void class_effect(ptx *p, uint32_t value, ptx_name back) {
     neighbour(p, hg_ptx_register(p, value), class, number);
     break;
   }
-  case CLASS_bound_map: break; /* above */
+  case CLASS_bound_map: break; /* written above */
   }
 }
 

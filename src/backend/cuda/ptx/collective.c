@@ -55,7 +55,8 @@ static void shuffle_word(ptx *p, const char *mode, ptx_name d, const ptx_name *h
              has != NULL ? has->text : "", a.text, by.text, bound.text);
 }
 
-/* The value of another lane of the warp; *has: there is such a lane, up to `bound` (down), in the warp (up). */
+/* The value of another lane of the warp; *has: whether there is such a lane, up to `bound` (down) or within the warp
+ * (up). */
 static ptx_name shuffled_by(ptx *p, const char *mode, uint8_t type, ptx_name value, ptx_name by, ptx_name bound,
                             const ptx_name *has) {
   ptx_name d = new_of(p, type), low = hg_ptx_new(p, PTX_32);
@@ -108,7 +109,7 @@ static void need_lanes(const ptx_exchange *c) {
   hg_ptx_put(c->p, "\t@%s bra.uni %s;\n", test.text, c->careful.text);
 }
 
-/* In a single warp a ballot counts the lanes that are there. */
+/* In a single warp a ballot counts the lanes that have not ended. */
 static void none_ended(const ptx_exchange *c) {
   ptx *p = c->p;
   ptx_name there = hg_ptx_new(p, PTX_32), wanted = hg_ptx_new(p, PTX_32), test = hg_ptx_new(p, PTX_PREDICATE);
@@ -138,7 +139,7 @@ static void fold_warp_by(ptx_exchange *c, uint32_t i, ptx_name h) {
   choose(p, type, c->own[i], both, c->own[i], has);
 }
 
-/* Hardly ever needed: a loop. */
+/* Hardly ever needed, hence a loop. */
 static void fold_warp(ptx_exchange *c) {
   ptx *p = c->p;
   ptx_name h = hg_ptx_new(p, PTX_32), more = hg_ptx_new(p, PTX_PREDICATE), again = hg_ptx_label(p);
@@ -150,7 +151,7 @@ static void fold_warp(ptx_exchange *c) {
   hg_ptx_put(p, "\t@%s bra.uni %s;\n", more.text, again.text);
 }
 
-/* The operations are commutative to the bit, so either lane of a pair may have it. */
+/* The operations commute in every bit, so either lane of a pair may compute them. */
 static ptx_name folded_with_lane(const ptx_exchange *c, uint32_t i, ptx_name kept, ptx_name given, uint32_t h) {
   uint8_t type = exchange_type(c, i);
   ptx_name other = shuffled(c->p, "bfly", type, given, h, hg_ptx_number(31), NULL);
@@ -195,7 +196,7 @@ static ptx_name whole_warps(ptx *p) {
   return d;
 }
 
-/* Warps that have no value, or are not whole, go on behind END_FOLDERS. */
+/* Warps that fold no value, or are not whole, continue behind END_FOLDERS. */
 static void open_folders(ptx_exchange *c, uint32_t i, uint32_t count, uint32_t first) {
   ptx *p = c->p;
   uint8_t type = exchange_type(c, i);
@@ -270,7 +271,7 @@ static void get_folded(const ptx_exchange *c, uint32_t i, ptx_name folded) {
   move(c->p, type, hg_ptx_register(c->p, c->x->value[i]), exact(c->p, type, folded));
 }
 
-/* Neighbouring words at once. */
+/* Loads neighbouring words at once. */
 static void get_result(ptx_exchange *c, uint32_t i) {
   ptx *p = c->p;
   if (i < c->got) return;
@@ -289,7 +290,7 @@ static void get_result(ptx_exchange *c, uint32_t i) {
 
 /* ---- warps along y ----------------------------------------------------------------------------------------------- */
 
-/* Lane r of the warp gives it to part r. */
+/* Lane r of the warp gives the warp's result to part r. */
 static void put_warp(ptx_exchange *c, uint32_t i) {
   ptx *p = c->p;
   uint32_t parts = p->plan->info.parts;
@@ -319,7 +320,7 @@ static void take_warp(ptx_exchange *c, uint32_t i) {
 
 /* ---- scans ------------------------------------------------------------------------------------------------------- */
 
-/* Where the predicate holds, own = left op own. */
+/* If the predicate holds, own = left op own. */
 static void add_left(const ptx_exchange *c, uint32_t i, ptx_name left, ptx_name has) {
   uint8_t type = exchange_type(c, i);
   choose(c->p, type, c->own[i], combined(c->p, ATLAS_OP_add, type, left, c->own[i]), c->own[i], has);
@@ -331,8 +332,8 @@ static void stride_lanes(const ptx_exchange *c, uint32_t i, uint32_t s) {
   add_left(c, i, left, has);
 }
 
-/* In a warp's place stand what the last lane has before stride 1, the last two before stride 2, and so on: lane k of
- * the last s at s - 1 + k. */
+/* A warp's place holds what its last lane has before stride 1, its last two before stride 2, and so on: lane k of the
+ * last s is at s - 1 + k. */
 static void put_last(const ptx_exchange *c, uint32_t i, uint32_t s) {
   ptx *p = c->p;
   uint8_t type = exchange_type(c, i);
@@ -377,7 +378,7 @@ static void add_rows(ptx_exchange *c, uint32_t i, uint32_t j, uint32_t size) {
   c->row[j] = combined(c->p, ATLAS_OP_add, exchange_type(c, i), c->row[j + size], c->row[j]);
 }
 
-/* A lone number is its own sum. A lone NaN keeps its bits; a lone zero of an exclusive scan is +0. */
+/* A single number is its own sum. A single NaN keeps its bits; a single zero of an exclusive scan is +0. */
 static void get_sum(const ptx_exchange *c, uint32_t i) {
   ptx *p = c->p;
   uint8_t type = exchange_type(c, i);
@@ -408,7 +409,7 @@ static void get_scanned(const ptx_exchange *c, uint32_t i) {
 
 /* ---- all steps --------------------------------------------------------------------------------------------------- */
 
-/* The careful way is out of line. */
+/* The careful path is out of line. */
 static void turn(ptx_exchange *c) {
   c->out = c->p->out;
   c->p->out = &c->p->cold;

@@ -1,8 +1,9 @@
-/* convert.c - cvt: at most one rounding, ties to even, float to integer saturating with NaN as 0.
+/* convert.c - cvt: at most one rounding, ties to even; conversions to integers saturate, and NaN becomes 0.
  *
- * Formats narrower than f32 are reached through f32. Where the source does not fit f32, it is first rounded to odd
- * (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008): truncated, with the last bit set if
- * anything was lost. f32 has more than two bits to spare for each of them, so the second rounding is as good as one. */
+ * Formats narrower than f32 are reached through f32. If the source does not fit f32, it is first rounded to odd (Boldo
+ * and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008): truncated, with the last bit set if anything
+ * was lost. f32 has more than two spare bits for each of these formats, so the second rounding is the only one that
+ * counts. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/value.h"
@@ -12,7 +13,8 @@ static ptx_name f32_bits(uint32_t bits) { return hg_ptx_constant(ATLAS_f32, bits
 
 /* ---- narrow formats to f32: exact -------------------------------------------------------------------------------- */
 
-/* Sign and magnitude of an f8e4m3; the magnitude as an f32 is 2^120 too small. NaN is its largest one. */
+/* Splits an f8e4m3 into sign and magnitude; the magnitude read as an f32 is 2^120 too small. NaN is the largest
+ * magnitude. */
 static void from_e4m3(ptx *p, ptx_name d, ptx_name a) {
   ptx_name magnitude = hg_ptx_new(p, PTX_32), sign = hg_ptx_new(p, PTX_32), nan = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "and.b32", magnitude, a, hg_ptx_number(0x7f));
@@ -46,7 +48,8 @@ ptx_name hg_ptx_to_f32(ptx *p, uint8_t type, ptx_name narrow) {
 
 /* ---- f32 to narrow formats --------------------------------------------------------------------------------------- */
 
-/* Adds half of the last place that stays, less one where it is even: what is cut off then rounds to even. */
+/* Adds half a unit of the last bit that is kept, less one if that bit is even: cutting off the rest then rounds to
+ * even. */
 static ptx_name rounded_bits(ptx *p, ptx_name bits, uint32_t cut) {
   ptx_name last = hg_ptx_new(p, PTX_32), sum = hg_ptx_new(p, PTX_32);
   PTX(p, "shr.u32", last, bits, hg_ptx_number(cut));
@@ -72,8 +75,8 @@ static void to_f16(ptx *p, ptx_name d, ptx_name a) {
   PTX(p, "selp.b16", d, hg_ptx_number(0x7e00), half, nan);
 }
 
-/* A storage format: below its smallest normal number an addition of the right power of two rounds to its spacing; the
- * others are rounded in their bits. */
+/* A storage format: below its smallest normal number, adding the right power of two rounds to its spacing; other
+ * numbers are rounded in their bits. */
 static void to_f8(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   int is_e4m3 = type == ATLAS_f8e4m3;
   uint32_t fraction = is_e4m3 ? 3 : 2, bias = is_e4m3 ? 7 : 15, largest = is_e4m3 ? 0x7e : 0x7b;
@@ -108,7 +111,7 @@ void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide) {
 
 /* ---- rounding to odd --------------------------------------------------------------------------------------------- */
 
-/* `source` is ".f64", ".s64", ...: what a is read as; `again` reads the f32 back. */
+/* `source` is ".f64", ".s64", ...: the type of a; `again` reads the f32 back. */
 static ptx_name round_to_odd(ptx *p, ptx_name a, const char *source, ptx_class class, const char *again,
                              const char *differs) {
   ptx_name cut = hg_ptx_new(p, PTX_32), back = hg_ptx_new(p, class), lost = hg_ptx_new(p, PTX_PREDICATE),
@@ -131,7 +134,7 @@ static void integer_to_integer(ptx *p, const ssa_insn *insn, ptx_name d, ptx_nam
   hg_ptx_normalise(p, insn->type, d);
 }
 
-/* f16 and f8 overflow from far below 2^24 on, so rounding to f32 first loses nothing that they would see. */
+/* f16 and f8 overflow far below 2^24, so rounding to f32 first loses nothing that affects them. */
 static void integer_to_float(ptx *p, uint8_t to, uint8_t from, ptx_name d, ptx_name a) {
   const char *source = hg_ptx_number_suffix(from);
   int is_wide = hg_ptx_class_of(from) == PTX_64;
@@ -150,7 +153,7 @@ static void integer_to_float(ptx *p, uint8_t to, uint8_t from, ptx_name d, ptx_n
   hg_ptx_from_f32(p, to, d, wide);
 }
 
-/* The conversion saturates. Its NaN is 0 where source and result have 32 bits; elsewhere it is made 0 here. */
+/* The instruction saturates. It turns NaN into 0 if source and result have 32 bits; otherwise this does. */
 static void float_to_integer(ptx *p, uint8_t to, uint8_t from, ptx_name d, ptx_name a) {
   int is_f64 = from == ATLAS_f64, is_wide = hg_ptx_class_of(to) == PTX_64;
   const char *source = is_f64 ? ".f64" : ".f32", *target = hg_ptx_number_suffix(to);
@@ -181,7 +184,7 @@ static void float_to_float(ptx *p, uint8_t to, uint8_t from, ptx_name d, ptx_nam
   }
 }
 
-/* 1 where it is not zero, which a NaN is not. */
+/* 1 if the source is not zero; a NaN is not. */
 static void to_bool(ptx *p, uint8_t from, ptx_name d, ptx_name a) {
   ptx_name test = hg_ptx_new(p, PTX_PREDICATE);
   int is_integer = atlas_is_integer((atlas_type)from) || from == ATLAS_bool;

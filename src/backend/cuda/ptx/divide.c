@@ -1,33 +1,32 @@
-/* divide.c - division by a number whose reciprocal is known; quotients and roots of f32 without a call.
+/* divide.c - division by a number whose reciprocal is known; f32 quotients and roots without a call.
  *
- * ptxas makes of div.rn.f32 and sqrt.rn.f32 some instructions for usual numbers and a call of a function for others.
- * The first call in a kernel costs the driver a fifth of its time for a softmax, and each further one costs some. So
- * what seldom runs is done in f64 instead, where no f32 is near the ends of the range.
+ * ptxas expands div.rn.f32 and sqrt.rn.f32 into some instructions for usual numbers and a function call for others. The
+ * first call in a kernel takes the driver a fifth of its compile time for a softmax, and each further one costs some.
+ * So divisions and roots that seldom run are done in f64 instead, where no f32 is near the ends of the range.
  *
- * a / b: y is 1 / b but for a twentieth of it, from the bits of b. Twice y += y (e + e^2), where e = 1 - b y, leaves
- * the cube of what is missing: 2^-38. q = a y; t = a - q b, exactly: the product of 53 and 24 bits agrees with a in the
- * first 38; q' = q + t y, which before it is rounded misses a / b by 2^-76 of it. An f64 that is a / b is found, then,
- * and any other a / b is on the same side of the middle m of two f32 as q' is: it misses m by 2^-49 of it or more,
- * since a - m b is a whole number of units of which m b has less than 2^49. That holds for subnormal f32, too. So q'
- * rounded to f32 is a / b rounded to f32. Where a or b is 0, infinite or NaN the result is a z, where z has the sign of
- * b, and is infinite for 0, 0 for what is infinite, NaN for NaN and another number for other b: the bits of infinity
- * less those of b.
+ * a / b: y approximates 1 / b within a twentieth of it, from the bits of b. y += y (e + e^2) with e = 1 - b y, twice,
+ * cubes the relative error each time: 2^-38. Let q = a y and t = a - q b, which is exact: the product of 53 and 24 bits
+ * agrees with a in the first 38 bits. q' = q + t y, before it is rounded, differs from a / b by a relative 2^-76. So if
+ * a / b is an f64, it is found. Any other a / b lies on the same side of the midpoint m of two f32 as q' does: it
+ * differs from m by a relative 2^-49 or more, since a - m b is a whole number of units of which m b has fewer than
+ * 2^49. That holds for subnormal f32, too. So q' rounded to f32 is a / b rounded to f32. If a or b is 0, infinite or
+ * NaN the result is a z, where z has the sign of b and is infinite for b = 0, 0 for infinite b, NaN for NaN and some
+ * number for other b: the bits of infinity less those of b.
  *
- * The root of x: y is 1 / sqrt(x) but for 2^-4 of it, from the bits of x. Three times y += y e, where e = 1/2 - x y^2 /
- * 2, leaves 3/2 of the square of what is missing: 2^-27 and less; g = x y, g' = g + (x - g^2) y / 2. No root is as near
- * to the middle of two f32. Of 0 and infinity the result is x itself, of what is negative or NaN it is NaN. The same in
- * f32 gives the root for all fractions, as far as the last bit of g^2 is not below 2^-149: usual x are done so, f64 is
- * for the others.
+ * sqrt(x): y approximates 1 / sqrt(x) within a relative 2^-4, from the bits of x. y += y e with e = 1/2 - x y^2 / 2,
+ * three times, leaves 3/2 of the square of the error each time: 2^-27 or less. g = x y, and g' = g + (x - g^2) y / 2.
+ * No root is that close to a midpoint of two f32. For 0 and infinity the result is x itself, for negative numbers and
+ * NaN it is NaN. The same computation in f32 gives the root for all fractions, as long as the last bit of g^2 is not
+ * below 2^-149: usual x are done so, and f64 serves the others.
  *
- * tests/unit/test_shared_work.c tries what is hard to round, and all fractions in f32. */
+ * tests/unit/test_shared_work.c tries numbers that are hard to round, and all fractions in f32. */
 #include "backend/cuda/ptx/ptx.h"
 #include "backend/cuda/ptx/ptx_tuning.h"
 
 #include "atlas/value.h"
 
-/* `number` by `size`, with the largest number of the class over the size, or a little less: the high half of the
- * product is the quotient or one less, because number / size - number * reciprocal / 2^bits is at least 0 and below 1.
- */
+/* Divides `number` by `size`, given the largest number of the class over the size, or a little less: the high half of
+ * the product is the quotient or one less, because number / size - number * reciprocal / 2^bits is in [0, 1). */
 void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_name reciprocal, ptx_name quotient,
                    ptx_name rest) {
   const char *suffix = class == PTX_64 ? ".u64" : ".u32";
@@ -42,12 +41,12 @@ void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
 
-/* A division that seldom runs, and a root that a lane takes once. */
+/* 1 for a division that seldom runs, and a root that a lane takes once. */
 static int calls_nothing(const ptx *p, uint32_t block, const ssa_insn *insn) {
   return insn->op == ATLAS_OP_div ? insn->bits == 1 : !p->plan->in_loop[block];
 }
 
-/* A single one that has to be a call brings the function, and calls are shorter. */
+/* If a single one has to be a call, the function is in the kernel anyway, and calls are shorter. */
 int hg_ptx_calls_nothing(const ptx *p, uint16_t op) {
   uint32_t roots = 0;
   if (!p->plan->info.observes_block) return 0;
@@ -72,7 +71,7 @@ static ptx_name widened(ptx *p, ptx_name a) {
   return d;
 }
 
-/* 0 < |a| < infinity, and what a predicate says, if it is not NULL. */
+/* 0 < |a| < infinity, and the predicate *also unless `also` is NULL. */
 static void is_number(ptx *p, ptx_name test, ptx_name a, const ptx_name *also) {
   ptx_name size = hg_ptx_new(p, PTX_32), zero = hg_ptx_constant(ATLAS_f32, 0);
   PTX(p, "abs.f32", size, a);

@@ -9,7 +9,8 @@
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
-/* The oldest text that has what is used. Every driver that knows the card takes it, but for 9.0: see hg_ptx_options. */
+/* The oldest text version that has what is used. Every driver that knows the card takes it, except for 9.0: see
+ * hg_ptx_options. */
 static const char *target_of(uint32_t capability) {
   if (capability >= 90) return ".version 8.0\n.target sm_90\n";
   if (capability >= 80) return ".version 7.0\n.target sm_80\n";
@@ -99,8 +100,8 @@ static hg_status write_entry(ptx *p, const hg_allocator *allocator, hg_array *te
   return append(allocator, text, &p->cold);
 }
 
-/* A multiprocessor has 65536 registers: 32 for each of 2048 threads, or 40 for each of three quarters of them, which
- * are all that other capabilities have. */
+/* A multiprocessor has 65536 registers: 32 for each of 2048 threads, or 40 for each of three quarters of them, which is
+ * the most threads that other capabilities have. */
 hg_gpu_target hg_ptx_target(uint32_t capability, uint32_t shared_bytes) {
   int is_large = capability == 80 || (capability >= 90 && capability < 120);
   return (hg_gpu_target){.vector_bytes = 16,

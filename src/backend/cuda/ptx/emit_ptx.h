@@ -26,28 +26,29 @@
 
 typedef struct hg_ptx_options {
   uint32_t capability;     /* of the device, major * 10 + minor; 0 or below 80: text for sm_75; 90 or above: the driver
-                              takes PTX 8.0, which is that of CUDA 12.0 */
+                              takes PTX 8.0, the version of CUDA 12.0 */
   hg_gpu_form form;
-  const char *name;        /* of the entry: a C identifier; "hg_" + the program's name is a good one */
-  const uint32_t *lines;   /* by instruction number, its line in NAME.atlas for profilers, or 0; NULL: none. The text
-                              then is a module of one entry */
+  const char *name;        /* of the entry: a C identifier, for example "hg_" and the program's name */
+  const uint32_t *lines;   /* by instruction number, its line in NAME.atlas for profilers, or 0; NULL: none. With lines
+                              the text is a module of one entry */
 } hg_ptx_options;
 
 enum {
-  HG_PTX_MOST_PARTS = 8,            /* blocks of a cluster, on every device that has them */
+  HG_PTX_MOST_PARTS = 8,            /* blocks of a cluster, on every device that has clusters */
   HG_PTX_DECLARED_SHARED = 48 << 10 /* bytes of shared memory that a text may declare */
 };
 
-/* Such a device, whose blocks may have so many bytes of shared memory. */
+/* The target for such a device, whose blocks may have that many bytes of shared memory. */
 hg_gpu_target hg_ptx_target(uint32_t capability, uint32_t shared_bytes);
-/* Once a module, before its entries: version and target. */
+/* Writes what begins a module, before its entries: version and target. */
 hg_status hg_ptx_module(const hg_allocator *allocator, uint32_t capability, hg_array *text);
 /* Expands a canonical unit for hg_optimise, whose result hg_ptx_emit takes; see compiler/expand.h. */
 hg_status hg_ptx_expand(const atlas_program *program, ssa_unit *unit, hg_functions *functions, uint32_t capability);
 hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_ptx_options *options, hg_array *text, hg_gpu_info *info);
 
-/* From a canonical unit, which is used up: expansion, optimisation, module and one entry; text ends in a NUL. */
+/* Compiles a canonical unit, which is used up: expansion, optimisation, module and one entry; the text ends in a
+ * NUL. */
 hg_status hg_ptx_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                        hg_functions *functions, const hg_ptx_options *options, hg_array *text, hg_gpu_info *info);
 /* The same from a program. */

@@ -3,7 +3,7 @@
 
 #include "atlas/arith.h"
 
-/* Places have a variable of their own, if the text declares any. */
+/* Places are a variable of their own if the text declares any shared memory. */
 ptx_name hg_ptx_shared_at(ptx *p, uint32_t offset) {
   ptx_name d = hg_ptx_new(p, PTX_32);
   uint32_t zeroed = p->plan->memory.zeroed_bytes;

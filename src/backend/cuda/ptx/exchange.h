@@ -1,4 +1,4 @@
-/* exchange.h - an exchange (reductions or scans of a block) while it is printed: what its files share. */
+/* exchange.h - the state of an exchange (reductions or scans of a block) while it is printed. */
 #ifndef HG_PTX_EXCHANGE_H
 #define HG_PTX_EXCHANGE_H
 
@@ -9,15 +9,16 @@ typedef struct ptx_exchange {
   const gpu_exchange *x;
   ptx_name own[GPU_MAX_EXCHANGE];     /* by the exchange's numbers */
   ptx_name in_warp;                   /* lane in its warp */
-  ptx_name row[GPU_FOLD_LANES], raw;  /* of a fold or of windows; row 0 as it was read */
-  ptx_name place, folded;             /* of FOLDERS: this lane's in the first row; the value's number in registers */
+  ptx_name row[GPU_FOLD_LANES], raw;  /* of a fold, or windows; row 0 as it was read */
+  ptx_name place, folded;             /* of FOLDERS: the address of this lane's slot in the first row; the number, in a
+                                         register, of the value that its warp folds */
   uint32_t place_bytes;               /* of such a value; */
-  uint32_t folders;                   /* how many values, if a warp may have several; else 0 */
-  uint32_t got;                       /* results that are in registers */
+  uint32_t folders;                   /* how many values FOLDERS fold if a warp may fold several; else 0 */
+  uint32_t got;                       /* how many results are in registers */
   ptx_name folders_again, folders_end, careful, others, joined; /* labels */
-  hg_array *out;                      /* of the common case */
-  uint16_t op[4];                     /* what one text for several exchanges combines by; */
-  uint32_t op_count;                  /* 0: each value by its own operation */
+  hg_array *out;                      /* where the common case is written */
+  uint16_t op[4];                     /* the operations of the exchanges that share a text; */
+  uint32_t op_count;                  /* 0: each value has its own operation */
 } ptx_exchange;
 
 static inline const ssa_insn *exchange_insn(const ptx_exchange *c, uint32_t i) {
@@ -28,9 +29,9 @@ static inline uint8_t exchange_type(const ptx_exchange *c, uint32_t i) { return 
 /* ---- exchange.c -------------------------------------------------------------------------------------------------- */
 
 ptx_name hg_ptx_shared_at(ptx *p, uint32_t offset);
-/* Of a lane's slot in the place of value number i. */
+/* The address of a lane's slot in the place of value number i. */
 ptx_name hg_ptx_place_at(const ptx_exchange *c, uint32_t i, ptx_name lane);
-/* The same anywhere. */
+/* The same at any offset. */
 ptx_name hg_ptx_slot_at(ptx *p, uint8_t type, uint32_t offset, ptx_name lane);
 void hg_ptx_store_slot(ptx *p, const char *guard, uint8_t type, ptx_name address, int offset, ptx_name value);
 void hg_ptx_load_slot(ptx *p, const char *guard, uint8_t type, ptx_name d, ptx_name address, int offset);
@@ -38,7 +39,7 @@ uint16_t hg_ptx_combining_op(const ptx_exchange *c, uint32_t i);
 
 /* ---- careful.c --------------------------------------------------------------------------------------------------- */
 
-/* A step of the careful way: value number i of the exchange. */
+/* Prints a step of the careful path: value number i of the exchange. */
 void hg_ptx_careful_step(ptx_exchange *c, const gpu_step *step, uint32_t i);
 
 #endif

@@ -1,11 +1,11 @@
 /* fault.c - faults: a thread keeps its first one and writes it to the record at its end.
  *
- * The launch has one record: the lowest lane that faulted, and that lane's first fault. A thread has its lanes in
- * ascending order, so its first fault is that of its lowest lane. What the plan knows of a fault is in a table in the
- * module; a register holds the number of its row, 0 as long as there is no fault. Index and extent are in registers,
- * too, in kernels that see blocks in local memory: there registers say how many blocks a multiprocessor has at a time.
- * (A call of a function at each site would cost every kernel sixteen registers.) The record's lock is safe among the
- * lanes of a warp because sm_70 and later let each of them make progress. */
+ * The launch has one record: the lowest lane that faulted, and that lane's first fault. A thread runs its lanes in
+ * ascending order, so its first fault is that of its lowest lane. A table in the module holds what the plan knows of
+ * each fault; a register holds the number of the row, 0 while there is no fault. Index and extent are in registers as
+ * well; kernels that see blocks keep them in local memory, because their registers limit how many blocks a
+ * multiprocessor runs at a time. (A function call at each site would cost every kernel sixteen registers.) The record's
+ * lock is safe among the lanes of a warp because sm_70 and later let each of them make progress. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ enum { SITE_WORDS = PTX_SITE_BYTES / 8 }; /* kind; instruction | symbol << 32; c
 
 static uint64_t both(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
 
-/* The number of a site in the table, from 1. */
+/* The number of a site in the table, counted from 1. */
 uint32_t hg_ptx_site_number(ptx *p, const gpu_site *site) {
   const uint64_t words[SITE_WORDS] = {site->kind, both(site->insn == SSA_NONE ? 0 : site->insn, site->symbol),
                                       both(site->code, site->index_type), (uint64_t)site->displacement};
@@ -32,13 +32,13 @@ int hg_ptx_keeps_in_memory(const ptx *p) {
   return p->sites.count > 0 && p->plan->info.observes_block && !gpu_is_short(p->plan);
 }
 
-/* d = a where the predicate holds. What is predicated takes ptxas longer than a selection. */
+/* d = a if the predicate holds. ptxas takes longer for predicated instructions than for a selection. */
 static void replace(ptx *p, const char *suffix, ptx_name d, ptx_name a, ptx_name when) {
   if (gpu_is_short(p->plan)) PTX(p, hg_ptx_join("selp", suffix).text, d, a, d, when);
   else hg_ptx_put(p, "\t@%s mov%s %s, %s;\n", when.text, suffix, d.text, a.text);
 }
 
-/* `first`: a predicate. */
+/* `first`: a predicate that is true for the thread's first fault. */
 static void keep_fault(ptx *p, ptx_name first, ptx_name number, ptx_name index, ptx_name extent) {
   if (hg_ptx_keeps_in_memory(p)) {
     hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault], %s;\n", first.text, index.text);
@@ -65,7 +65,7 @@ void hg_ptx_note_number(ptx *p, ptx_name when, ptx_name number, ptx_name index, 
 
 /* ---- the end of a thread ----------------------------------------------------------------------------------------- */
 
-/* One word or, in a short text, two. */
+/* Loads one word or, in a short text, two. */
 static void words_of_site(ptx *p, ptx_name table, int at, ptx_name *word) {
   int offset = 8 * (at - SITE_WORDS);
   word[0] = hg_ptx_new(p, PTX_64);
@@ -99,7 +99,7 @@ static void leave_if_late(ptx *p, ptx_name record, ptx_name to) {
   hg_ptx_put(p, "\t@%s bra %s;\n", late.text, to.text);
 }
 
-/* Where a thread has one lane: that, found again so that it needs no register until here, and what was kept. */
+/* If a thread has one lane: computes it again, so that it needs no register until here, and loads what was kept. */
 static void fetch_fault(ptx *p) {
   hg_ptx_find_lane(p);
   p->fault_lane = p->lane;
@@ -162,7 +162,7 @@ void hg_ptx_sites(ptx *p) {
 
 /* ---- where faults are found -------------------------------------------------------------------------------------- */
 
-/* In program order. */
+/* Notes pending faults in program order. */
 static void note_pending(ptx *p) {
   for (uint32_t i = 0; i < p->pending_count; i++) {
     const ptx_fault_site *site = &p->pending[i].site;

@@ -1,5 +1,5 @@
-/* flow.c - one copy of the program for one lane: blocks as labels, phis as parallel copies on the edges, the step
- * limit on edges that close a loop. */
+/* flow.c - one copy of the program for one lane: blocks as labels, phis as parallel copies on the edges, the step limit
+ * on back edges. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/tables.h"
@@ -9,8 +9,8 @@
 typedef struct flow {
   ptx *p;
   uint32_t first_label;
-  ptx_name end, early; /* early: of a lane that collectives go on without */
-  ptx_name faulty, number; /* in a short text: where a lane ends with a fault, and the register with its site */
+  ptx_name end, early; /* early: the end of a lane that collectives go on without */
+  ptx_name faulty, number; /* in a short text: where a lane ends with a fault, and the register that holds its site */
   int can_fault;
 } flow;
 
@@ -20,7 +20,7 @@ static ptx_name label_of(const flow *f, uint32_t block) {
 
 /* ---- the end of a lane ------------------------------------------------------------------------------------------- */
 
-/* Behind the body. Collectives go on without the lane. */
+/* Behind the body: collectives go on without the lane. */
 static void end_early(const flow *f) {
   ptx *p = f->p;
   ptx_name at = hg_ptx_new(p, PTX_32);
@@ -36,7 +36,7 @@ static void end_early(const flow *f) {
 
 static void jump_early(const flow *f) { hg_ptx_put(f->p, "\tbra %s;\n", f->early.text); }
 
-/* In a short text all such ends of a lane are one. */
+/* In a short text, all of a lane's ends with a fault are one. */
 static void name_fault(flow *f, const gpu_site *site) {
   PTX(f->p, "mov.b32", f->number, hg_ptx_number(hg_ptx_site_number(f->p, site)));
   f->can_fault = 1;
@@ -91,21 +91,21 @@ static void move(ptx *p, uint8_t type, ptx_name d, ptx_name a) {
   PTX(p, hg_ptx_join("mov", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, d, a);
 }
 
-/* `waiting`: the register in which its next value waits. Each phi has two numbers, one after the other. */
+/* `waiting`: the register in which the phi's next value waits. A phi has two consecutive register numbers. */
 static ptx_name phi_register(ptx *p, uint32_t phi, int waiting) {
   ptx_name reg = hg_ptx_register(p, phi);
   if (!waiting) return reg;
   return hg_ptx_name("%%%c%u", reg.text[1], (unsigned)p->reg[p->plan->home[phi]]); /* 1 + the first number */
 }
 
-/* The operand lies in the phi's register, with the bits that the phi has: what comes by another edge, too, as a number,
- * may have to be made canonical on this one. */
+/* 1 if the operand is in the phi's register with the phi's bits. A number that another edge brings may still have to be
+ * made canonical on this one. */
 static int is_there(const ptx *p, uint32_t phi, const gpu_edge *edge) {
   if (p->plan->home[ptx_arg(p, phi, edge->side)] != p->plan->home[phi]) return 0;
   return !hg_gpu_asks_exact(p->plan, phi, edge->side);
 }
 
-/* All phis take their values at once: through other registers where one phi's value is another's. */
+/* All phis get their values at once: through other registers if one phi's value is another phi. */
 static void move_phis(ptx *p, const gpu_edge *edge) {
   uint32_t first = ssa_block_at(p->plan->unit, edge->target)->first_phi;
   for (uint32_t phi = first; phi != SSA_NONE; phi = ptx_insn(p, phi)->next) {
@@ -117,7 +117,7 @@ static void move_phis(ptx *p, const gpu_edge *edge) {
     if (!is_there(p, phi, edge)) move(p, ptx_insn(p, phi)->type, hg_ptx_register(p, phi), phi_register(p, phi, 1));
 }
 
-/* A short text asks which moves are left. */
+/* In a short text, counts the moves that remain. */
 static int has_code(const flow *f, const gpu_edge *edge) {
   if (!gpu_is_short(f->p->plan) || edge->takes_steps > 0) return gpu_has_code(edge);
   for (uint32_t phi = ssa_block_at(f->p->plan->unit, edge->target)->first_phi; phi != SSA_NONE;
@@ -128,7 +128,7 @@ static int has_code(const flow *f, const gpu_edge *edge) {
 
 static void emit_edge(flow *f, uint32_t from, const gpu_edge *edge) {
   if (edge->takes_steps == 1) count_step(f, from, edge->target);
-  else if (edge->takes_steps > 1) /* the loop's head has asked whether they are left */
+  else if (edge->takes_steps > 1) /* the loop's header has asked whether they are left */
     PTX(f->p, "sub.s64", f->p->steps, f->p->steps, hg_ptx_number(edge->takes_steps));
   move_phis(f->p, edge);
 }
@@ -152,7 +152,7 @@ static void advance_phase(ptx *p, uint32_t value) {
   hg_ptx_place(p, skip);
 }
 
-/* For readers, and for profilers. */
+/* A comment for readers, and a line for profilers. */
 static void begin_insn(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   uint32_t line = p->options->lines != NULL ? p->options->lines[insn->insn] : 0;
@@ -192,7 +192,7 @@ static void emit_step(ptx *p, const gpu_step *step) {
 }
 
 void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count) {
-  if (count == 0) return; /* of a part without steps, too */
+  if (count == 0) return; /* also for a part without steps */
   const gpu_step *steps = (const gpu_step *)p->plan->part[p->part].steps.data + first;
   for (uint32_t i = 0; i < count && !p->failed; i++) {
     if (steps[i].op == GPU_EXCHANGE) i += hg_ptx_exchange(p, &steps[i]) - 1;
@@ -220,7 +220,8 @@ static void branch(flow *f, uint32_t b, uint32_t next) {
     jump_unless_next(f, edge[1].target, next);
     return;
   }
-  int other = 1 - with_code; /* the side that the branch jumps to; this one falls through to its moves */
+  int other = 1 - with_code; /* the side that the branch jumps to; the code falls through to the moves of the other
+                                side */
   int is_plain = !has_code(f, &edge[other]);
   ptx_name label = is_plain ? label_of(f, edge[other].target) : hg_ptx_label(p);
   hg_ptx_put(p, "\t@%s%s bra %s;\n", with_code == 0 ? "!" : "", condition.text, label.text);
@@ -241,7 +242,7 @@ static void jump(flow *f, uint32_t from, uint32_t next) {
   jump_unless_next(f, edge.target, next);
 }
 
-/* A loop of the function library is for rare cases: ptxas is not to make several copies of it. */
+/* 1 for a loop of the function library, which is for rare cases: ptxas must not unroll it. */
 static int begins_rare_loop(const ptx *p, uint32_t k) {
   const ssa_block *block = ssa_block_at(p->plan->unit, p->plan->order.block[k]);
   for (size_t i = 0; i < block->predecessors.count && block->library; i++)

@@ -1,4 +1,4 @@
-/* group.c - accesses of one lane that are done at once: one test and wide accesses, or each access by itself. */
+/* group.c - access groups: one test and wide accesses, or each access by itself. */
 #include "backend/cuda/ptx/group.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static ptx_name either(ptx *p, ptx_name a, ptx_name b) {
   return both;
 }
 
-/* A predicate: an access of the run, or of another whose index is the one given, is out of bounds. */
+/* A predicate: an access of the run, with the given index in place of its own, is out of bounds. */
 static ptx_name is_outside(ptx *p, const group *g, uint32_t r, ptx_name index) {
   const gpu_run *run = &g->plan->run[r];
   uint8_t type = ptx_insn(p, ptx_index_of(p, g, r))->type;
@@ -51,7 +51,7 @@ static ptx_name is_outside(ptx *p, const group *g, uint32_t r, ptx_name index) {
   return either(p, failed, hg_ptx_sum_is_outside(p, index, type, least, g->extent[r], &sum));
 }
 
-/* The greatest of the indices, by a tree; they are lost. */
+/* The greatest of the indices, by a tree that overwrites them. */
 static ptx_name greatest(ptx *p, ptx_name *index, uint32_t count) {
   for (; count > 1; count = (count + 1) / 2)
     for (uint32_t i = 0; i < count / 2; i++) {
@@ -62,8 +62,8 @@ static ptx_name greatest(ptx *p, ptx_name *index, uint32_t count) {
   return index[0];
 }
 
-/* A predicate: an access of run r, or of the later ones that are alike, is out of bounds. `done`: the runs that no
- * test is needed for any more. */
+/* A predicate: an access of run r, or of the later runs like it, is out of bounds. `done`: the runs that need no
+ * further test. */
 static ptx_name are_outside(ptx *p, const group *g, uint32_t r, uint8_t *done) {
   uint32_t runs[GPU_MAX_RUNS], count = hg_gpu_runs_like(p->plan, g->plan, r, done, runs);
   ptx_name index[GPU_MAX_RUNS], wide;
@@ -75,7 +75,7 @@ static ptx_name are_outside(ptx *p, const group *g, uint32_t r, uint8_t *done) {
   return is_outside(p, g, r, wide);
 }
 
-/* The low bits that are not 0 where the wide accesses of the run are not aligned; none if they always are. */
+/* The low bits that are not 0 if the wide accesses of the run are misaligned; none if they always are aligned. */
 static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r, uint32_t index) {
   const gpu_run *run = &g->plan->run[r];
   uint64_t bytes = (uint64_t)run->width * run->element_bytes;
@@ -129,8 +129,8 @@ static ptx_name sum_of(ptx *p, ptx_name sum, const hg_terms *terms) {
   return sum;
 }
 
-/* A predicate: the greatest index of any iteration may be outside. Sums of a few numbers of 32 bits, and a product that
- * is below 2^63: nothing else wraps. */
+/* A predicate: the greatest index of any iteration may be out of bounds. The sums add a few 32-bit numbers, and the
+ * product is below 2^63, so nothing else wraps. */
 static ptx_name may_leave(ptx *p, const group *g, uint32_t r, const gpu_sweep *sweep, ptx_name rounds) {
   const gpu_run *run = &g->plan->run[r];
   ptx_name low = hg_ptx_new(p, PTX_64), high = hg_ptx_new(p, PTX_64), last = hg_ptx_new(p, PTX_64),
@@ -146,7 +146,7 @@ static ptx_name may_leave(ptx *p, const group *g, uint32_t r, const gpu_sweep *s
   return failed;
 }
 
-/* The number of the last iteration that has the group. Where it is in none, any number will do. */
+/* The number of the last iteration in which the group runs. If there is none, any number will do. */
 static ptx_name last_round(ptx *p, const gpu_hoisted *seen) {
   ptx_name last = hg_ptx_new(p, PTX_32), wide = hg_ptx_new(p, PTX_64);
   PTX(p, "add.s32", last, hg_ptx_in_register(p, seen->rounds), hg_ptx_name("-1"));
@@ -159,7 +159,7 @@ static ptx_name last_round(ptx *p, const gpu_hoisted *seen) {
   return wide;
 }
 
-/* What is known of all iterations is known before the first. */
+/* A test that holds for all iterations is known before the first. */
 void hg_ptx_hoist_check(ptx *p, const gpu_step *step) {
   const gpu_hoisted *seen = gpu_hoisted_at(p->plan, step->number);
   group g = {.plan = gpu_group_at(p->plan, seen->group)};
@@ -202,7 +202,7 @@ static void round_word(ptx *p, uint8_t type, ptx_name word, const uint32_t *stor
   PTX(p, type == ATLAS_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
 }
 
-/* 1 if the NaNs of both elements become canonical in their word. */
+/* 1 if the NaNs of both elements are made canonical in their word. */
 static int mends_word(const ptx *p, const group *g, uint32_t at, uint32_t elements) {
   for (uint32_t k = 0; k < elements; k++) {
     uint32_t store = g->plan->value[at + k], last = ptx_insn(p, store)->arg_count - 1u;
@@ -259,7 +259,7 @@ void hg_ptx_access_together(ptx *p, group *g, const gpu_run *run, uint32_t first
   else hg_ptx_put(p, "\tld%s%s%s%s %s%s%s, [%s];\n", space, nc, many.text, type, open, list, close, at.text);
 }
 
-/* Addresses are found here, not before the test: several of them would take registers across its branch. */
+/* Addresses are computed here instead of before the test: several of them would occupy registers across its branch. */
 static void access_run(ptx *p, group *g, const gpu_run *run) {
   find_address(p, g, (uint32_t)(run - g->plan->run));
   for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i]) {
@@ -269,7 +269,7 @@ static void access_run(ptx *p, group *g, const gpu_run *run) {
   }
 }
 
-/* The block's first lane asks for what a later block will load by the run, if that is in bounds. */
+/* The block's first lane prefetches what a later block will load with the run, if that is in bounds. */
 static void ask_ahead(ptx *p, const group *g, uint32_t r) {
   const gpu_run *run = &g->plan->run[r];
   int64_t least = gpu_least_of(p->plan, g->plan, run), bytes = run->element_bytes;
@@ -307,7 +307,7 @@ static void join_word(ptx *p, const group *g, uint32_t first, uint32_t elements)
   hg_ptx_join_parts(p, ptx_insn(p, g->plan->value[first])->type, g->word[first], part, elements);
 }
 
-/* The first element of the word that contains this one; itself if it is accessed alone. */
+/* The first element of the word that contains this one; the element itself if it is accessed alone. */
 static uint32_t word_of(const group *g, uint32_t value, uint32_t *elements) {
   const gpu_run *run = &g->plan->run[hg_gpu_run_of(g->plan, value)];
   uint32_t at = run->first;
@@ -318,13 +318,14 @@ static uint32_t word_of(const group *g, uint32_t value, uint32_t *elements) {
   return at;
 }
 
-/* Of the runs of a group whose accesses are done one by one. */
+/* The runs of a group whose accesses are done one by one. */
 typedef struct careful {
-  ptx_name room[PTX_MOST_ROOMS];  /* how many elements there are from the index on, at most 2^31 - 1 */
+  ptx_name room[PTX_MOST_ROOMS];  /* how many elements follow the index, at most 2^31 - 1 */
   ptx_name fault[PTX_MOST_ROOMS]; /* the number of the site of the first fault so far; UINT32_MAX: none */
 } careful;
 
-/* Few runs none of which goes below its index: a comparison with the room tells where an access is. */
+/* 1 if there are few runs and none accesses elements below its index: then one comparison with the room checks an
+ * access. */
 static int has_rooms(const group *g) {
   int has = g->plan->run_count <= PTX_MOST_ROOMS;
   for (uint32_t r = 0; r < g->plan->run_count; r++) has &= !g->plan->run[r].checks_least;
@@ -345,7 +346,7 @@ static void find_room(ptx *p, const group *g, uint32_t r, careful *c) {
   PTX(p, "mov.b32", c->fault[r], hg_ptx_number(UINT32_MAX));
 }
 
-/* Sites have numbers that go up with the program. */
+/* The numbers of sites increase in program order. */
 static void access_carefully(ptx *p, const group *g, const careful *c, uint32_t value) {
   uint32_t at = 0, r = hg_gpu_run_of(g->plan, value);
   ptx_name failed = {""};
@@ -363,7 +364,7 @@ static void access_carefully(ptx *p, const group *g, const careful *c, uint32_t 
              (unsigned)hg_ptx_site_number(p, &place.site));
 }
 
-/* The first fault of all runs, which is the lane's if it has had none before. */
+/* Notes the first fault of all runs, which is the lane's if it has had none before. */
 static void note_first(ptx *p, const group *g, const careful *c) {
   ptx_name first = {""};
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
@@ -381,7 +382,7 @@ static void note_first(ptx *p, const group *g, const careful *c) {
   }
 }
 
-/* In program order; a word is joined as soon as its elements are loaded, which takes fewer registers. */
+/* In program order. A word is joined as soon as its elements are loaded, which takes fewer registers. */
 static void access_each(ptx *p, group *g) {
   careful c = {{{{0}}}, {{{0}}}};
   uint32_t elements = 1;
@@ -402,7 +403,7 @@ static void access_each(ptx *p, group *g) {
   else hg_ptx_steps(p, g->plan->first_step + g->plan->count, g->plan->step_count - g->plan->count);
 }
 
-/* Out of line: the accesses one by one or, where the test is made here and holds, back to the fast path. */
+/* Out of line: performs the accesses one by one; or, if the test is made here and holds, goes back to the fast path. */
 static void access_slowly(ptx *p, group *g, ptx_name slow, ptx_name fast, ptx_name back) {
   hg_array *out = p->out;
   p->out = &p->slow;
@@ -417,7 +418,7 @@ static void access_slowly(ptx *p, group *g, ptx_name slow, ptx_name fast, ptx_na
   p->out = out;
 }
 
-/* What both ways store. */
+/* Names the words that both paths store. */
 static void name_all_words(ptx *p, group *g) {
   for (uint32_t r = 0; r < g->plan->run_count && g->plan->is_store; r++) {
     const gpu_run *run = &g->plan->run[r];
@@ -426,7 +427,7 @@ static void name_all_words(ptx *p, group *g) {
   }
 }
 
-/* Where the fast and the slow path meet the values are in words, so that the fast path needs no moves. */
+/* The fast and the slow path meet with the values in words, so that the fast path needs no moves. */
 void hg_ptx_group(ptx *p, const gpu_step *step) {
   group g = {.plan = gpu_group_at(p->plan, step->number)};
   ptx_name slow = {""}, fast = {""}, back = {""};

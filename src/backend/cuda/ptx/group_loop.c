@@ -1,16 +1,16 @@
-/* group_loop.c - the accesses of a group one by one, in a loop: a table says where each is, and what it loads or stores
- * lies in local memory meanwhile. Written out they are several instructions each, in registers that the fast path
- * needs: what an assembler takes longest for, and hardly ever done.
+/* group_loop.c - performs the accesses of a group one by one in a loop: a table says where each access goes, and what
+ * it loads or stores waits in local memory. Written out, each would be several instructions, in registers that the fast
+ * path needs: that takes an assembler longest, and hardly ever runs.
  *
- * The table is that of the fault sites (fault.c): those of the group follow each other in the program's order. */
+ * The table is that of the fault sites (fault.c): those of the group are consecutive, in program order. */
 #include "backend/cuda/ptx/group.h"
 #include "backend/cuda/ptx/ptx_tuning.h"
 
-enum { PLACE_SHIFT = 16, RUN_MASK = (1 << PLACE_SHIFT) - 1 }; /* of what the table says beside a site */
+enum { PLACE_SHIFT = 16, RUN_MASK = (1 << PLACE_SHIFT) - 1 }; /* fields that the table holds in addition to a site */
 
 typedef struct walk {
   ptx_group *g;
-  ptx_name room[PTX_MOST_ROOMS];  /* how many elements there are from the index on */
+  ptx_name room[PTX_MOST_ROOMS];  /* how many elements follow the index */
   ptx_name first, run;            /* the number of the first site that faults, UINT32_MAX: none; its run */
 } walk;
 
@@ -28,11 +28,11 @@ static uint32_t place_of(const ptx_group *g, uint32_t value) {
       at += wide;
     }
   }
-  return at; /* of no value: the bytes of all */
+  return at; /* of no value: the total bytes */
 }
 
-/* Not in a loop of the program: a loop within it takes registers from what is fast, and ptxas no longer has what is
- * loaded wait for its use. A tiled product of bf16 took 1.11 times as long (H200). */
+/* Not inside a loop of the program: a loop within it takes registers from the fast path, and ptxas no longer separates
+ * a load from its use. A tiled product of bf16 took 1.11 times as long (H200). */
 int hg_ptx_may_loop(const ptx *p, const ptx_group *g) {
   if (g->plan->count < PTX_LEAST_LOOPED || g->plan->run_count > PTX_MOST_ROOMS || p->plan->info.is_lut ||
       p->plan->in_loop[ptx_insn(p, g->plan->value[0])->block])
@@ -67,7 +67,7 @@ static void find_run(ptx *p, walk *w, uint32_t r) {
   PTX(p, "selp.b64", w->room[r], w->room[r], hg_ptx_number(0), is_inside);
 }
 
-/* Of the numbers of the runs the one of run `which`. */
+/* Selects the number of run `which`. */
 static ptx_name of_run(ptx *p, const ptx_group *g, const ptx_name *number, ptx_name which) {
   ptx_name chosen = number[0];
   for (uint32_t r = 1; r < g->plan->run_count; r++) {
@@ -90,7 +90,7 @@ static void wide_accesses(ptx *p, ptx_group *g) {
   }
 }
 
-/* In the program's order; returns the first one's number. */
+/* Lists the sites in program order; returns the first one's number. */
 static uint32_t list_sites(ptx *p, const ptx_group *g) {
   uint32_t first = 0;
   for (uint32_t i = 0; i < g->plan->count; i++) {
@@ -121,7 +121,7 @@ static void copy_element(ptx *p, const ptx_group *g, ptx_name in_memory, ptx_nam
   hg_ptx_put(p, "\tst.local%s [%s], %s;\n", suffix, here.text, element.text);
 }
 
-/* The access that the table's row is of. */
+/* Performs the access that a row of the table describes. */
 static void do_access(ptx *p, walk *w, ptx_name row, ptx_name number) {
   ptx_name said = hg_ptx_new(p, PTX_32), displacement = hg_ptx_new(p, PTX_64), run = hg_ptx_new(p, PTX_32),
            here = hg_ptx_new(p, PTX_32), slow = hg_ptx_new(p, PTX_32), bytes = hg_ptx_new(p, PTX_64),
@@ -141,7 +141,7 @@ static void do_access(ptx *p, walk *w, ptx_name row, ptx_name number) {
   copy_element(p, w->g, bytes, here, absent);
 }
 
-/* A loop that stays one: the assembler would write it out. */
+/* Prints a loop that the assembler does not unroll. */
 static void do_all(ptx *p, walk *w) {
   uint32_t site = list_sites(p, w->g);
   ptx_name row = hg_ptx_new(p, PTX_64), number = hg_ptx_new(p, PTX_32), more = hg_ptx_new(p, PTX_PREDICATE),

@@ -7,7 +7,7 @@ static uint32_t tile_of(const ptx *p) { return gpu_tile(p->plan); }
 
 /* ---- one lane ---------------------------------------------------------------------------------------------------- */
 
-/* global.x, y, z from the lane's number; most launches have one dimension. */
+/* Computes global.x, y, z from the lane's number; most launches have one dimension. */
 static void find_global(ptx *p) {
   ptx_name total[2] = {PTX_FIELD(p, PTX_64, total[0]), PTX_FIELD(p, PTX_64, total[1])};
   ptx_name flat = hg_ptx_new(p, PTX_PREDICATE), joined = hg_ptx_label(p), is_flat = PTX_FIELD(p, PTX_32, is_flat);
@@ -62,7 +62,7 @@ static void find_share(ptx *p, ptx_kernel *k) {
   p->out = out;
 }
 
-/* In a vector-only kernel a thread may have a single lane instead of a pack. */
+/* In a vector-only kernel a thread may have a single lane instead of a pack: then this is the predicate for a pack. */
 static const ptx_name *whole_of(const ptx *p, const ptx_kernel *k) {
   return p->plan->info.vector_only ? &k->whole : NULL;
 }
@@ -73,7 +73,7 @@ static void load_pack(ptx *p, const ptx_kernel *k) {
   hg_ptx_vectors_load(p, whole_of(p, k));
 }
 
-/* If the block has a second pack for the thread. */
+/* Loads the second pack if the block has one for the thread. */
 static void load_second(ptx *p, ptx_kernel *k) {
   k->next = hg_ptx_new(p, PTX_64);
   k->more = hg_ptx_new(p, PTX_PREDICATE);
@@ -200,7 +200,7 @@ static void emit_step(ptx *p, ptx_kernel *k, const gpu_step *step) {
   case GPU_SYNC: hg_ptx_put(p, "\tbar.sync 0;\n"); break;
   case GPU_LAST_ELEMENTS: hg_ptx_last_elements(p, k); break;
   case GPU_PIECES: hg_ptx_pieces(p, k); break;
-  default: break; /* END_WHOLE: END_LANES has placed the label */
+  default: break; /* END_WHOLE: END_LANES has placed its label */
   }
 }
 

@@ -1,4 +1,4 @@
-/* lut.c - steps of the table form: building the table, looking elements up. */
+/* lut.c - steps of the table form: building the table, looking up elements. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include <stddef.h>
@@ -9,7 +9,7 @@ static ptx_vector *only_vector(ptx *p, uint32_t flag) {
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-/* Two entries at a time: their elements are a word. */
+/* Two entries at a time, whose elements form a word. */
 void hg_ptx_open_entries(ptx *p, ptx_kernel *k) {
   k->thread = hg_ptx_new(p, PTX_32);
   k->table = hg_ptx_new(p, PTX_32);
@@ -53,7 +53,7 @@ static void look_up(ptx *p, ptx_name table, ptx_name word) {
 
 /* ---- the elements ------------------------------------------------------------------------------------------------ */
 
-/* The lanes % 8 last elements: one a thread of the first block. */
+/* The last lanes % 8 elements: one for each thread of the first block. */
 void hg_ptx_last_elements(ptx *p, const ptx_kernel *k) {
   ptx_name thread = k->thread, table = k->table, lanes = k->lanes;
   ptx_name rest = hg_ptx_new(p, PTX_64), wide = hg_ptx_new(p, PTX_64), block = hg_ptx_new(p, PTX_32);

@@ -1,5 +1,5 @@
-/* memory.c - loads, stores and atomics. Every access is checked unless it is proven to lie in bounds; addresses are
- * exact sums in 64 bits. */
+/* memory.c - loads, stores and atomics. Every access is checked unless it is proven to be in bounds; addresses are
+ * exact 64-bit sums. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/functions.h"
@@ -11,11 +11,11 @@
 typedef struct place {
   const gpu_place *plan;
   const char *space;     /* ".global", ".shared", ".local" */
-  ptx_name address;      /* without the brackets, an offset included */
-  ptx_name back;         /* where a faulting access goes on */
+  ptx_name address;      /* without brackets, offset included */
+  ptx_name back;         /* where the code continues after a fault */
   int may_fault;
-  int notes;             /* pending faults must be noted before its own */
-  ptx_name absent;       /* a predicate: the access is skipped; "": it never is */
+  int notes;             /* how many pending faults must be noted before its own */
+  ptx_name absent;       /* a predicate: true: the access is skipped; "": it never is */
 } place;
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
@@ -36,7 +36,7 @@ static void branch_if_failed(ptx *p, uint32_t value, ptx_name failed, const ptx_
   hg_ptx_fault_if(p, failed, site, is_store ? NULL : &d, insn->type, at->back);
 }
 
-/* Predicated rather than branched around, so that no reconvergence point stands between the accesses of a block. */
+/* Predicated instead of branched around, so that the accesses of a block have no reconvergence point between them. */
 static void leave_out(ptx *p, ptx_name failed, const ptx_fault_site *site, place *at) {
   at->absent = failed;
   note_earlier(p, at);
@@ -45,8 +45,8 @@ static void leave_out(ptx *p, ptx_name failed, const ptx_fault_site *site, place
 
 #define LARGE (INT64_C(1) << 62)
 
-/* A sum that wraps looks like a number below the extent only for a u64 index near 2^64 with a displacement upwards, and
- * for displacements of 2^62 and more. */
+/* A sum that wraps can look like a number below the extent only for a u64 index near 2^64 with a positive displacement,
+ * and for displacements of 2^62 and more. */
 ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
                                ptx_name *sum) {
   ptx_name failed = hg_ptx_new(p, PTX_PREDICATE);
@@ -62,7 +62,7 @@ ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t dis
   return failed;
 }
 
-/* Bytes [sum, sum + size) of byte_count, size aligned: the last tests of a place. */
+/* The last tests of an access by bytes: [sum, sum + size) is within byte_count, and sum is a multiple of size. */
 static void check_bytes(ptx *p, uint32_t value, ptx_name index, ptx_name byte_count, place *at, ptx_name *sum) {
   uint32_t size = gpu_bytes(p->plan, value);
   const gpu_test *outside = &at->plan->test[at->plan->test_count - (size > 1 ? 2 : 1)], *crooked = outside + 1;
@@ -83,7 +83,7 @@ static void check_bytes(ptx *p, uint32_t value, ptx_name index, ptx_name byte_co
   branch_if_failed(p, value, is_crooked, &site, at);
 }
 
-/* One of the access's arguments, in 64 bits, against a constant. */
+/* Tests one of the access's arguments, in 64 bits, against a constant. */
 static ptx_name check_argument(ptx *p, uint32_t value, const gpu_test *test, ptx_name argument, place *at) {
   ptx_name failed = hg_ptx_new(p, PTX_PREDICATE), extent = hg_ptx_number(test->extent);
   ptx_fault_site site = {.site = test->site, .index = argument, .extent = extent};
@@ -106,7 +106,8 @@ ptx_name hg_ptx_bytes_of(ptx *p, uint32_t index, uint32_t size) {
   return bytes;
 }
 
-/* base + sum * size; the displacement is the access's own offset where it fits, so that addresses are shared. */
+/* base + sum * size. The displacement becomes the instruction's own offset if it fits, so that accesses share
+ * addresses. */
 static ptx_name global_address(ptx *p, uint32_t value, const gpu_place *plan, ptx_name base, ptx_name index,
                                ptx_name sum) {
   const ssa_insn *insn = ptx_insn(p, value);
@@ -126,7 +127,7 @@ static ptx_name global_address(ptx *p, uint32_t value, const gpu_place *plan, pt
   return hg_ptx_plus(address, bytes);
 }
 
-/* In shared memory, or a local array: the sum is in bounds, so its low half is all of it. */
+/* In shared memory or a local array: the sum is in bounds, so its low half is the whole. */
 static ptx_name narrow_address(ptx *p, uint32_t value, const gpu_place *plan, ptx_name base, ptx_name sum) {
   int64_t size = gpu_bytes(p->plan, value), bytes = plan->is_near ? plan->displacement * size : 0;
   ptx_name low, address = hg_ptx_new(p, PTX_32);
@@ -140,8 +141,8 @@ static ptx_name narrow_address(ptx *p, uint32_t value, const gpu_place *plan, pt
   return hg_ptx_plus(address, bytes);
 }
 
-/* Where the elements of a symbol begin, those of a library's table hg_gpu_library_offset further on, and how many there
- * are. */
+/* The address where the elements of a symbol begin (hg_gpu_library_offset further on for a table of the library), and
+ * their number. */
 ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent) {
   const atlas_symbol *symbol = gpu_symbol_of(p->plan, insn);
   if (symbol->kind == ATLAS_SYMBOL_BUFFER) {
@@ -175,7 +176,7 @@ static void library_place(ptx *p, uint32_t value, ptx_name base, ptx_name index,
   at->address = hg_ptx_plus(at->address, hg_gpu_library_offset(p->plan, insn->symbol & ~(uint32_t)SSA_LIBRARY));
 }
 
-/* Where a block has found it before it is there, but for what is done out of line. */
+/* Reuses the address if this block has computed it already (in-line code only). */
 ptx_name hg_ptx_shared_element(ptx *p, uint32_t symbol, uint32_t index, uint32_t bytes) {
   int is_in_line = p->out == &p->body;
   for (uint32_t i = 0; i < p->near_count && i < PTX_MOST_NEAR && is_in_line; i++)
@@ -192,7 +193,7 @@ static ptx_name index_of(ptx *p, const gpu_place *plan) {
   return plan->index != SSA_NONE ? hg_ptx_wide(p, plan->index) : hg_ptx_number(0);
 }
 
-/* Buffers, shared memory, local arrays and constant tables: elements. */
+/* Elements of buffers, shared memory, local arrays and constant tables. */
 static void element_place(ptx *p, uint32_t value, place *at) {
   const gpu_place *plan = at->plan;
   int is_narrow = plan->space == GPU_SHARED || plan->space == GPU_LOCAL; /* addresses of 32 bits */
@@ -258,7 +259,7 @@ static void phi_place(ptx *p, uint32_t value, place *at) {
   PTX(p, "add.s64", at->address, PTX_FIELD(p, PTX_64, boundary), sum);
 }
 
-/* `at` refers to `plan`. */
+/* The result refers to `plan`. */
 static place find_place(ptx *p, const gpu_place *plan, const gpu_step *step) {
   place at = {.plan = plan, .space = ".global", .notes = step->notes > 0};
   switch (plan->addressing) {
@@ -322,10 +323,10 @@ void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent)
 }
 
 typedef struct atomic {
-  ptx_name d, a, b; /* b: of cas, the new value */
+  ptx_name d, a, b; /* b: for cas, the new value */
 } atomic;
 
-/* In registers before the address is. */
+/* Loads the operands before the address is computed. */
 static atomic atomic_operands(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   int is_cas = insn->op == ATLAS_OP_atom_cas;
@@ -335,9 +336,10 @@ static atomic atomic_operands(ptx *p, uint32_t value) {
   return x;
 }
 
-/* Processors have no such operation on 64 bits of shared memory: ptxas (of CUDA 13.0) writes a loop. Where a loop of
- * the program begins with it, the two become one, whose rounds are counted for each group of lanes that gets through
- * by itself. A condition that ptxas cannot know to hold keeps their heads apart. */
+/* A predicate that is true, but not to ptxas's knowledge. Processors have no such operation on 64 bits in shared
+ * memory, so ptxas (of CUDA 13.0) writes a loop. If a loop of the program begins with it, ptxas merges the two, and
+ * counts the rounds for each group of lanes that gets through by itself. The predicate keeps the headers of the two
+ * loops apart. */
 static ptx_name always(ptx *p, const ssa_insn *insn, const place *at) {
   const ptx_name none = {{0}};
   int is_native = insn->op == ATLAS_OP_atom_cas || insn->op == ATLAS_OP_atom_exch;

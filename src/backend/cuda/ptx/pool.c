@@ -1,4 +1,5 @@
-/* pool.c - pools: each block's share of them. The top is uniform in the block, so each lane has it in a register. */
+/* pool.c - pools: each block's share of them. A pool's top is uniform in the block, so each lane keeps it in a
+ * register. */
 #include "backend/cuda/ptx/ptx.h"
 
 void hg_ptx_start_pools(ptx *p) {

@@ -23,7 +23,7 @@ typedef struct ptx_name {
 
 typedef enum ptx_class { PTX_PREDICATE, PTX_16, PTX_32, PTX_64, PTX_CLASS_COUNT } ptx_class;
 
-/* A fault to be noted: what the plan knows of it, and registers for what is known at run time. */
+/* A fault to be noted: what the plan knows of it, and the registers with what is known at run time. */
 typedef struct ptx_fault_site {
   gpu_site site;
   ptx_name index, extent; /* 64-bit operands */
@@ -37,13 +37,13 @@ typedef struct ptx_pending {
 
 /* The registers of a gpu_vector. */
 typedef struct ptx_vector {
-  ptx_name address;                   /* of the pack's first element */
+  ptx_name address;                   /* the address of the pack's first element */
   ptx_name word[GPU_VECTOR_WORDS];
-  ptx_name next[GPU_VECTOR_WORDS];    /* of a load: where the words of the next pack arrive */
+  ptx_name next[GPU_VECTOR_WORDS];    /* of a load: receives the words of the next pack */
   ptx_name element[GPU_VECTOR_LANES]; /* a register for each lane */
 } ptx_vector;
 
-/* An address in shared memory: of the element that an index says, of so many bytes. */
+/* An address in shared memory: of the element with this index and size. */
 typedef struct ptx_near {
   uint32_t symbol, index, bytes;
   ptx_name address;
@@ -51,12 +51,12 @@ typedef struct ptx_near {
 
 enum { PTX_MOST_NEAR = 8 };
 
-/* In a short text, of reductions of one type: a text that they share. */
+/* In a short text: the code that several reductions of one type share. */
 typedef struct ptx_fold {
   ptx_name start;     /* its label */
-  ptx_name call, op;  /* registers: which one it is, and its operation */
-  uint32_t calls;     /* so far */
-  uint32_t behind;    /* number of the label behind the first one; the others follow */
+  ptx_name call, op;  /* registers: which exchange runs it, and that exchange's operation */
+  uint32_t calls;     /* how many share it so far */
+  uint32_t behind;    /* the number of the label behind the first one; the others have consecutive numbers */
 } ptx_fold;
 
 typedef struct ptx {
@@ -64,31 +64,31 @@ typedef struct ptx {
   const gpu_plan *plan;
   const hg_ptx_options *options;
   hg_array body, slow, cold, module; /* char: the entry's common path, the slow paths of groups, rare paths; the
-                                        module's declarations */
-  hg_array *out;               /* where lines are appended now: body, slow or cold */
-  int failed;                  /* out of memory */
-  uint32_t next[PTX_CLASS_COUNT]; /* registers in use */
+                                        declarations of the module */
+  hg_array *out;               /* where lines are appended: body, slow or cold */
+  int failed;                  /* 1: out of memory */
+  uint32_t next[PTX_CLASS_COUNT]; /* how many registers of each class are in use */
   uint32_t labels;
 
   uint32_t *reg;               /* per value: its register in this copy of the body */
   uint32_t *reg_copy;          /* per value: the copy it belongs to */
-  uint32_t *low;               /* per value: 1 + the number of a 32-bit register, where the value is that, shifted left
-                                  by 16; else 0 */
+  uint32_t *low;               /* per value: 1 + the number of a 32-bit register, if the value is that register shifted
+                                  left by 16; else 0 */
   ptx_vector *vector;          /* by the plan's numbers */
   uint8_t divides_rarely, has_roots; /* hg_ptx_calls_nothing of divisions, of roots */
-  uint32_t copy;               /* of the body: counts up from 1 */
-  uint32_t copy_lane;          /* which lane of a thread this copy is for, in the vector part */
-  gpu_part_kind part;          /* which version of the body it is */
+  uint32_t copy;               /* the number of this copy of the body, counted from 1 */
+  uint32_t copy_lane;          /* the lane of a thread that this copy runs, in the vector part */
+  gpu_part_kind part;          /* the version of the program that the body is */
   ptx_pending pending[GPU_PENDING];
   uint32_t pending_count;
-  ptx_name untold[GPU_MOST_HOISTED]; /* predicates, by the plan's numbers: it is not known that the test holds */
-  ptx_near near[PTX_MOST_NEAR]; /* what this block has found so far; the last ones */
+  ptx_name untold[GPU_MOST_HOISTED]; /* predicates, by the plan's numbers: true: the test has to be made */
+  ptx_near near[PTX_MOST_NEAR]; /* the addresses that this block has computed so far; only the last ones */
   uint32_t near_count;
   uint32_t slow_bytes;         /* of local memory, for groups whose accesses are done in a loop */
   hg_array sites;              /* uint64_t: the table of fault sites, see fault.c */
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
-  ptx_name half;               /* offset of the half of places whose turn it is (plan->memory.half_bytes) */
+  ptx_name half;               /* offset of the half of the places that is to be used next (plan->memory.half_bytes) */
   ptx_fold fold[ATLAS_TYPE_COUNT];
   ptx_name at[9];              /* lane x y z, block x y z, global x y z */
   ptx_name pool_top[ATLAS_MAX_POOLS], pool_start[ATLAS_MAX_POOLS], pool_end[ATLAS_MAX_POOLS];
@@ -125,17 +125,17 @@ void hg_ptx_lies_in(ptx *p, uint32_t value, ptx_name reg); /* in this copy of th
 ptx_name hg_ptx_constant(uint8_t type, uint64_t bits);
 ptx_name hg_ptx_value(ptx *p, uint32_t value);     /* register or constant; a NaN may be loose */
 ptx_name hg_ptx_in_register(ptx *p, uint32_t value);
-ptx_name hg_ptx_exact(ptx *p, uint32_t value);     /* the same with the bits of the ISA */
-/* An argument, exact where it is asked for so. */
+ptx_name hg_ptx_exact(ptx *p, uint32_t value);     /* the same, with the ISA's NaN bits */
+/* An argument; with the ISA's NaN bits if its user needs them. */
 ptx_name hg_ptx_argument(ptx *p, uint32_t user, uint32_t i);
 ptx_name hg_ptx_make_exact(ptx *p, uint8_t type, ptx_name value);
-/* Makes NaNs in the two halves of a word canonical; where gpu_has_pairs. */
+/* Makes NaNs in the two halves of a word canonical; requires gpu_has_pairs. */
 void hg_ptx_make_pair_exact(ptx *p, uint8_t type, ptx_name word);
-/* The same, right after f32 were rounded to the halves. */
+/* The same right after two f32 were rounded into the word. */
 void hg_ptx_make_rounded_exact(ptx *p, uint8_t type, ptx_name word);
 ptx_name hg_ptx_wide(ptx *p, uint32_t value);      /* an integer in 64 bits, extended by its own sign */
 ptx_name hg_ptx_low(ptx *p, uint32_t value);       /* its low 32 bits */
-ptx_name hg_ptx_kept(ptx *p, ptx_class class, ptx_name name); /* in a register: of a constant, a new one */
+ptx_name hg_ptx_kept(ptx *p, ptx_class class, ptx_name name); /* in a register of its own; a constant gets a new one */
 
 /* Brings an 8- or 16-bit integer back into its range. */
 void hg_ptx_normalise(ptx *p, uint8_t type, ptx_name reg);
@@ -153,55 +153,57 @@ ptx_name hg_ptx_field(ptx *p, ptx_class class, size_t offset);
 /* ---- arithmetic (arith.c, convert.c) --------------------------------------------------------------------- */
 
 void hg_ptx_pure(ptx *p, uint32_t value);
-/* d = a op b of a type, as collectives combine: f16 and bf16 through f32. */
+/* d = a op b as collectives combine values of a type: f16 and bf16 through f32. */
 void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, ptx_name b);
-/* quotient and rest, unsigned, in 32 or 64 bits; none of the registers is another. */
+/* quotient and rest, unsigned, in 32 or 64 bits; the registers must be distinct. */
 void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_name reciprocal, ptx_name quotient,
                    ptx_name rest);
-/* 1 if all divisions (or roots) of f32 are to be done by the following, for the driver's sake. */
+/* 1 if all divisions (or roots) of f32 use the two functions below, which saves the driver's compile time. */
 int hg_ptx_calls_nothing(const ptx *p, uint16_t op);
-void hg_ptx_divide_rarely(ptx *p, ptx_name d, ptx_name a, ptx_name b); /* d is neither of them */
-void hg_ptx_root(ptx *p, ptx_name d, ptx_name x);                      /* d is not x */
+void hg_ptx_divide_rarely(ptx *p, ptx_name d, ptx_name a, ptx_name b); /* d differs from both */
+void hg_ptx_root(ptx *p, ptx_name d, ptx_name x);                      /* d differs from x */
 void hg_ptx_convert(ptx *p, uint32_t value);
 ptx_name hg_ptx_to_f32(ptx *p, uint8_t type, ptx_name narrow);
 void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
 
 /* ---- memory and faults (memory.c, fault.c) --------------------------------------------------------------- */
 
-/* Notes the fault and falls through. */
+/* Notes the fault; the code falls through. */
 void hg_ptx_note_fault(ptx *p, const ptx_fault_site *site);
-/* The same where a predicate holds, of a site with that number in the table, from 1. */
+/* The same if a predicate holds, for the site with that number in the table, counted from 1. */
 void hg_ptx_note_number(ptx *p, ptx_name when, ptx_name number, ptx_name index, ptx_name extent);
-/* Its number, from 1, in a table of rows of PTX_SITE_BYTES; its displacement is the row's last word. */
+/* A site's number in the table, counted from 1; its rows have PTX_SITE_BYTES, and the last word is the displacement. */
 enum { PTX_SITE_BYTES = 32 };
 uint32_t hg_ptx_site_number(ptx *p, const gpu_site *site);
-/* A number beside the kind of the last site, for those who look it up. */
+/* Stores a number next to the kind of the last site, for those who look it up. */
 void hg_ptx_site_also(ptx *p, uint32_t number);
-/* Makes the fault pending if the predicate holds. Call hg_ptx_faults_now, which notes pending faults, before any other
- * instruction that may fault. */
+/* Makes the fault pending if the predicate holds. Before any other instruction that may fault, call hg_ptx_faults_now,
+ * which notes pending faults. */
 void hg_ptx_fault_later(ptx *p, ptx_name predicate, const ptx_fault_site *site);
 void hg_ptx_faults_now(ptx *p);
-/* If the predicate holds: notes the fault, sets *zeroed to 0 (NULL: nothing) and branches to `back`. */
+/* If the predicate holds: notes the fault, sets *zeroed (unless NULL) to 0 and branches to `back`. */
 void hg_ptx_fault_if(ptx *p, ptx_name predicate, const ptx_fault_site *site, const ptx_name *zeroed, uint8_t type,
                      ptx_name back);
-int hg_ptx_keeps_in_memory(const ptx *p); /* a fault's index and extent; at the end: and there are faults */
-void hg_ptx_open_faults(ptx *p); /* before the first line */
-void hg_ptx_end_thread(ptx *p);  /* instead of ret */
+int hg_ptx_keeps_in_memory(const ptx *p); /* 1 if a fault's index and extent are in local memory; the other also asks
+                                             whether there are faults */
+void hg_ptx_open_faults(ptx *p); /* prints what precedes the first line */
+void hg_ptx_end_thread(ptx *p);  /* in place of ret */
 void hg_ptx_sites(ptx *p);
 
-void hg_ptx_access(ptx *p, const gpu_step *step); /* a load, store or atomic by itself */
+void hg_ptx_access(ptx *p, const gpu_step *step); /* prints a load, store or atomic that belongs to no group */
 void hg_ptx_group(ptx *p, const gpu_step *step);
 void hg_ptx_hoist_check(ptx *p, const gpu_step *step);
-/* A load or store. Where the predicate holds, if one is given, it is skipped, and a load gives 0. */
+/* A load or store. If a predicate is given and holds, it is skipped, and a load gives 0. */
 void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent);
-/* A predicate: the exact index + displacement is not in [0, extent). *sum: its low 64 bits. */
+/* A predicate: the exact sum index + displacement is not in [0, extent). *sum: its low 64 bits. */
 ptx_name hg_ptx_sum_is_outside(ptx *p, ptx_name index, uint8_t type, int64_t displacement, ptx_name extent,
                                ptx_name *sum);
 ptx_name hg_ptx_base_of(ptx *p, const ssa_insn *insn, ptx_name *extent);
-/* Where the element of an array in shared memory lies whose number is a value's low half; known to be in bounds. */
+/* The address of the element of an array in shared memory whose number is a value's low half, which is known to be in
+ * bounds. */
 ptx_name hg_ptx_shared_element(ptx *p, uint32_t symbol, uint32_t index, uint32_t bytes);
-/* An index that is no constant times the size, exactly. One instruction multiplies 32 bits and adds a base where the
- * two are written as two. */
+/* An index, not a constant, times the size, exactly. ptxas makes one instruction of a 32-bit multiplication and the
+ * addition of a base if the two are written as two. */
 ptx_name hg_ptx_bytes_of(ptx *p, uint32_t index, uint32_t size);
 ptx_name hg_ptx_plus(ptx_name base, int64_t bytes); /* as an address */
 void hg_ptx_make_bool(ptx *p, ptx_name d); /* a byte other than 0 and 1 reads as 1 */
@@ -209,22 +211,22 @@ void hg_ptx_tables(ptx *p);
 
 /* ---- vectors (vector.c) -------------------------------------------------------------------------------------- */
 
-/* A thread's pack: lanes_per_thread lanes from the one that the vectors' addresses are of. If a predicate `whole` is
- * given and does not hold, only the pack's first lane exists: only its element is loaded and stored. */
+/* A thread's pack: lanes_per_thread lanes from the one that the vectors' addresses belong to. If a predicate `whole` is
+ * given and does not hold, only the pack's first lane exists, so only its element is loaded and stored. */
 void hg_ptx_vectors_name(ptx *p);
 void hg_ptx_vectors_point(ptx *p, ptx_name lane);
 void hg_ptx_vectors_load(ptx *p, const ptx_name *whole);
-void hg_ptx_vectors_take_apart(ptx *p); /* the words of loads, into the lanes' elements */
-void hg_ptx_vectors_join(ptx *p);       /* those of stores, from the elements */
-void hg_ptx_vectors_store(ptx *p, uint32_t lanes, const ptx_name *whole); /* so many lanes further */
-/* For a thread with several packs: load_next loads the pack so many lanes further on, if the predicate holds. In a loop
- * go_on then makes it the current pack; without one take_next names its words as those of the loads. */
+void hg_ptx_vectors_take_apart(ptx *p); /* splits the words of loads into the lanes' elements */
+void hg_ptx_vectors_join(ptx *p);       /* makes the words of stores from the elements */
+void hg_ptx_vectors_store(ptx *p, uint32_t lanes, const ptx_name *whole); /* `lanes` lanes further on */
+/* For a thread with several packs: load_next loads the pack that is `lanes` lanes further on if the predicate holds. In
+ * a loop, go_on then makes it the current pack; without a loop, take_next makes its words those of the loads. */
 void hg_ptx_vectors_load_next(ptx *p, uint32_t lanes, ptx_name when);
 void hg_ptx_vectors_go_on(ptx *p, uint32_t lanes);
 void hg_ptx_vectors_take_next(ptx *p);
-/* The elements that lie in a word. */
+/* Splits a word into its elements. */
 void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint32_t count);
-/* A word of such parts, of types of less than 32 bits. */
+/* Makes a word of such elements, of types with less than 32 bits. */
 void hg_ptx_join_parts(ptx *p, uint8_t type, ptx_name word, const ptx_name *part, uint32_t count);
 /* In the body of one lane: the element of a vector load that a value is; the element that a vector store takes. */
 void hg_ptx_take_element(ptx *p, const gpu_step *step);
@@ -240,33 +242,33 @@ void hg_ptx_coordinate(ptx *p, uint32_t value);
 
 /* ---- control (flow.c) -------------------------------------------------------------------------------------------- */
 
-/* One copy of the program for one lane; an exit continues behind it. */
+/* One copy of the program for one lane; an exit leads behind it. */
 void hg_ptx_body(ptx *p, gpu_part_kind part);
 void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the part */
 
 /* ---- collectives (collective.c, careful.c) ----------------------------------------------------------------------- */
 
-/* Emits the steps of an exchange, which begins at `steps`; returns how many it has. */
+/* Prints the steps of an exchange, which begins at `steps`; returns how many steps it has. */
 uint32_t hg_ptx_exchange(ptx *p, const gpu_step *steps);
-void hg_ptx_folds(ptx *p); /* what exchanges have put off: at the end */
+void hg_ptx_folds(ptx *p); /* prints what exchanges have deferred to the end */
 
 /* ---- kernels: kernel.c, of their steps those of blocks.c and lut.c --------------------------------------------- */
 
 /* The registers and labels that the steps of a kernel share. */
 typedef struct ptx_kernel {
-  ptx_name thread, lanes, base;      /* in its block; of the launch; the first lane of a block or tile */
-  ptx_name first;                    /* lane of the pack */
+  ptx_name thread, lanes, base;      /* number in its block; lanes of the launch; the first lane of a block or tile */
+  ptx_name first;                    /* the first lane of the pack */
   ptx_name block_lanes, bound;       /* lanes of a block (32 bits); where the last whole pack ends */
-  ptx_name whole;                    /* a predicate: `first` begins a whole pack */
-  ptx_name next, left, more, at;     /* lane of the next pack; packs left; a predicate: there are more */
+  ptx_name whole;                    /* a predicate: a whole pack begins at `first` */
+  ptx_name next, left, more, at;     /* the first lane of the next pack; packs left; a predicate: there are more */
   ptx_name table, pair;              /* the table in shared memory; two of its entries */
   ptx_name again, plain, end;        /* labels */
 } ptx_kernel;
 
 void hg_ptx_sync_parts(ptx *p); /* a barrier of all parts of the block */
 void hg_ptx_find_block(ptx *p, ptx_name end); /* threads without a lane branch to the end */
-void hg_ptx_find_lane(ptx *p);               /* its number once more, in other registers; any launch */
-/* at = (x, y, z) of the number x + size_x * (y + size_y * z); the sizes are those of the header's reciprocals. */
+void hg_ptx_find_lane(ptx *p);               /* computes the lane's number again, in other registers; for any launch */
+/* at = (x, y, z) of the number x + size_x * (y + size_y * z); the header has the sizes' reciprocals. */
 void hg_ptx_take_number_apart(ptx *p, ptx_name number, const ptx_name size[2], const ptx_name at[3]);
 void hg_ptx_clear_shared(ptx *p, uint32_t bytes);
 void hg_ptx_clear_local(ptx *p, uint32_t bytes);

@@ -95,7 +95,7 @@ static ptx_name special(const ptx *p, const ssa_insn *insn) {
   }
 }
 
-/* Scalars and special registers were put into registers before the first copy of the body. */
+/* Scalars and special registers are loaded into registers before the first copy of the body. */
 ptx_name hg_ptx_register(ptx *p, uint32_t value) {
   value = p->plan->home[value];
   const ssa_insn *insn = ptx_insn(p, value);
@@ -155,7 +155,7 @@ ptx_name hg_ptx_make_exact(ptx *p, uint8_t type, ptx_name value) {
   return d;
 }
 
-/* Among the bits of f32 as signed integers a positive NaN is above every number, so one minimum does. */
+/* Read as a signed integer, the bits of a positive NaN in f32 exceed those of every number, so one minimum suffices. */
 ptx_name hg_ptx_exact(ptx *p, uint32_t value) {
   ptx_name name = hg_ptx_value(p, value);
   if (p->plan->nan[value] == GPU_NAN_LOOSE) return hg_ptx_make_exact(p, ptx_insn(p, value)->type, name);

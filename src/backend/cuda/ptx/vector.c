@@ -1,4 +1,5 @@
-/* vector.c - accesses that a thread makes for all of its lanes at once, and the lanes' elements in their words. */
+/* vector.c - accesses that a thread makes for all of its lanes at once, and the conversion between words and the lanes'
+ * elements. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include "atlas/value.h"
@@ -44,7 +45,7 @@ void hg_ptx_take_apart(ptx *p, uint8_t type, ptx_name word, ptx_name *part, uint
   }
 }
 
-/* Both halves of a word as f32; that of bf16 is the upper half of an f32. */
+/* Both halves of a word as f32; a bf16 is the upper half of an f32. */
 static void widen_pair(ptx *p, uint8_t type, ptx_name word, ptx_name part[2]) {
   if (type == ATLAS_f16) {
     ptx_name half[2];
@@ -57,7 +58,7 @@ static void widen_pair(ptx *p, uint8_t type, ptx_name word, ptx_name part[2]) {
   PTX(p, "and.b32", part[1], word, hg_ptx_number(0xffff0000));
 }
 
-/* word = op(word, pair); the instruction takes the pair from a register only. */
+/* word = op(word, pair); the instruction takes the pair only from a register. */
 static void with_pair(ptx *p, const char *op, uint8_t type, ptx_name word, uint32_t pair) {
   ptx_name other = hg_ptx_new(p, PTX_32);
   PTX(p, "mov.b32", other, hg_ptx_number(pair));
@@ -65,7 +66,7 @@ static void with_pair(ptx *p, const char *op, uint8_t type, ptx_name word, uint3
 }
 
 static void clamp_pair(ptx *p, uint8_t type, ptx_name word, uint32_t low, uint32_t high) {
-  if ((low ^ high) == 0x80008000) { /* the lesser magnitude, with the sign of the element */
+  if ((low ^ high) == 0x80008000) { /* the lesser magnitude, with the element's sign */
     with_pair(p, "min.NaN.xorsign.abs", type, word, high);
     return;
   }
@@ -96,7 +97,7 @@ void hg_ptx_make_pair_exact(ptx *p, uint8_t type, ptx_name word) {
   PTX(p, "lop3.b32", word, nan, hg_ptx_number(is_f16 ? 0x7e007e00 : 0x7fc07fc0), word, hg_ptx_name("0xCA"));
 }
 
-/* What a rounding makes of a NaN is positive: as integers with sign its bits are above those of every number. */
+/* A rounding makes a NaN positive: read as a signed integer, its bits exceed those of every number. */
 void hg_ptx_make_rounded_exact(ptx *p, uint8_t type, ptx_name word) {
   if (p->options->capability < 90) {
     hg_ptx_make_pair_exact(p, type, word);
@@ -107,7 +108,7 @@ void hg_ptx_make_rounded_exact(ptx *p, uint8_t type, ptx_name word) {
   PTX(p, "min.s16x2", word, word, nan);
 }
 
-/* The two halves of a word, rounded. */
+/* Rounds the two halves of a word. */
 static void round_pair(ptx *p, const gpu_vector *v, ptx_name word, const ptx_name part[2]) {
   uint8_t type = type_of(p, v);
   PTX(p, type == ATLAS_f16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", word, part[1], part[0]);
@@ -160,14 +161,14 @@ void hg_ptx_vectors_point(ptx *p, ptx_name lane) {
   }
 }
 
-/* "@%p1 " or "@!%p1 "; nothing where there is no predicate. */
+/* "@%p1 " or "@!%p1 "; empty without a predicate. */
 static ptx_name guard(const ptx_name *predicate, int is_not) {
   return predicate == NULL ? (ptx_name){""} : hg_ptx_name("@%s%s ", is_not ? "!" : "", predicate->text);
 }
 
 static const char *load_of(const gpu_vector *v) { return v->is_read_only ? "ld.global.nc" : "ld.global"; }
 
-/* All lanes' elements, `offset` bytes behind the address. */
+/* Accesses the elements of all lanes, `offset` bytes behind the address. */
 static void emit_access(ptx *p, uint32_t number, const ptx_name *word, uint32_t offset, const ptx_name *when) {
   const gpu_vector *v = &p->plan->vector[number];
   ptx_name address = p->vector[number].address;
@@ -184,7 +185,7 @@ static void emit_access(ptx *p, uint32_t number, const ptx_name *word, uint32_t 
   else hg_ptx_put(p, "[%s], %s%s%s;\n", at.text, open, list, close);
 }
 
-/* Only the first lane's element: the low part of the first word. */
+/* Accesses only the first lane's element: the low part of the first word. */
 static void emit_element(ptx *p, uint32_t number, const ptx_name *unless) {
   const gpu_vector *v = &p->plan->vector[number];
   const ptx_vector *names = &p->vector[number];
