@@ -34,7 +34,11 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
             "dropout": [x, key], "random_bits": [key], "uniform": [key], "normal": [key], "integers": [key],
             "one_hot": [Input((x.count // 64,), "i64", "below", 64)], "clip_norm": [x, number], "sgd": [x, x, number],
             "acosh": [Input(x.shape, kind, "ones")], "atanh": [Input(x.shape, kind, "uniform", 0.5)],
-            **dict.fromkeys(("adam", "adamw"), [x, x, x, Input(x.shape, kind, "uniform"), number, number]),
+            **dict.fromkeys(("adam", "adamw", "adamax"), [x, x, x, Input(x.shape, kind, "uniform"), number, number]),
+            "lion": [x, x, x, number],
+            "rmsprop": [x, x, Input(x.shape, kind, "uniform"), number], "adagrad": [x, x, Input(x.shape, kind, "uniform"), number, number],
+            "nadam": [x, x, x, Input(x.shape, kind, "uniform"), number, number, number],
+            "amsgrad": [x, x, x, *[Input(x.shape, kind, "uniform")] * 2, number, number],
             **dict.fromkeys(("full", "arange", "eye"), [])}.get(name)
 
 

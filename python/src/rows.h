@@ -4,7 +4,7 @@
 
 #include "arguments.h"
 
-enum { MOST_INPUTS = 6 };
+enum { MOST_INPUTS = 8 };
 
 typedef struct input_spec {
   char name[NAME_BYTES];

@@ -218,6 +218,44 @@ def adamw(param, gradient, m, v, lr, step, beta1=0.9, beta2=0.999, eps=1e-8, dec
     return adam(param * (1 - lr * decay), gradient, m, v, lr, step, beta1, beta2, eps)
 
 
+def amsgrad(param, gradient, m, v, largest, lr, step, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.0, decoupled=0):
+    d, p = (gradient, param * (1 - lr * decay)) if decoupled else (gradient + decay * param, param)
+    m, v = beta1 * m + (1 - beta1) * d, beta2 * v + (1 - beta2) * d * d
+    h = np.maximum(largest, v)
+    return p - lr * (m / (1 - beta1 ** step)) / (np.sqrt(h / (1 - beta2 ** step)) + eps), m, v, h
+
+
+def nadam(param, gradient, m, v, product, lr, step, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.0, momentum_decay=0.004, decoupled=0):
+    d, p = (gradient, param * (1 - lr * decay)) if decoupled else (gradient + decay * param, param)
+    m, v = beta1 * m + (1 - beta1) * d, beta2 * v + (1 - beta2) * d * d
+    own, after = (beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay)) for t in (step, step + 1))
+    product, w = product * own, np.sqrt(v / (1 - beta2 ** step)) + eps
+    return p - lr * (1 - own) / (1 - product) * d / w - lr * after / (1 - product * after) * m / w, m, v, product
+
+
+def adamax(param, gradient, m, v, lr, step, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.0):
+    d = gradient + decay * param
+    m, v = beta1 * m + (1 - beta1) * d, np.maximum(beta2 * v, np.abs(d) + eps)
+    return param - lr / (1 - beta1 ** step) * m / v, m, v
+
+
+def rmsprop(param, gradient, v, lr, m=None, buffer=None, alpha=0.99, eps=1e-8, momentum=0.0, decay=0.0):
+    d = gradient + decay * param
+    v, mean = alpha * v + (1 - alpha) * d * d, d if m is None else alpha * m + (1 - alpha) * d
+    q = d / (np.sqrt(v if m is None else np.maximum(v - mean * mean, 0)) + eps)
+    q = q if buffer is None else momentum * buffer + q
+    return param - lr * q, v, mean, q
+
+
+def adagrad(param, gradient, v, lr, step, rate_decay=0.0, eps=1e-10, decay=0.0):
+    d = gradient + decay * param
+    return param - lr / (1 + (step - 1) * rate_decay) * d / (np.sqrt(v + d * d) + eps), v + d * d
+
+
+def lion(param, gradient, m, lr, beta1=0.9, beta2=0.99, decay=0.0):
+    return param * (1 - lr * decay) - lr * np.sign(beta1 * m + (1 - beta1) * gradient), beta2 * m + (1 - beta2) * gradient
+
+
 def gemm(a, b, c=None, alpha=1.0, beta=1.0, transpose_a=0, transpose_b=0):
     a, b = np.swapaxes(a, -1, -2) if transpose_a else a, np.swapaxes(b, -1, -2) if transpose_b else b
     return alpha * (a @ b) + (0 if c is None else beta * c)
@@ -275,6 +313,7 @@ REFERENCE = {
     "bce_of": bce_of, "bce_logit_of": bce_logit_of,
     "bce": lambda x, t, weight=None, reduction="mean": _total(bce_of(x, t) * (1 if weight is None else weight), reduction),
     "bce_with_logits": bce_with_logits, "kl_div": kl_div, "batch_norm": batch_norm, "gemm": gemm, "sgd": sgd, "adam": adam, "adamw": adamw,
+    "amsgrad": amsgrad, "nadam": nadam, "adamax": adamax, "rmsprop": rmsprop, "adagrad": adagrad, "lion": lion,
     "clip_norm": lambda x, norm, max_norm=1.0: x * np.minimum(max_norm / (norm + 1e-6), 1),
     "global_norm": lambda *x: np.sqrt(sum(np.sum(np.square(v)) for v in x)),
 }
@@ -302,6 +341,12 @@ def _of_magnitudes(step, rate):
     return terms
 
 
+def _adamax_terms(param, gradient, m, v, lr, step, **more):
+    """The divisor is a largest one: of magnitudes it would be larger than it is."""
+    largest, mean = adamax(param, gradient, m, v, lr, step, **more)[2], adamax(*map(np.abs, (param, gradient, m, v)), lr, step, **more)[1]
+    return np.abs(param) + lr / (1 - more.get("beta1", 0.9) ** step) * mean / largest, mean, largest
+
+
 SCALE = {
     "lerp": lambda a, b, t: np.abs(a) + np.abs(t * (b - a)), "logaddexp": lambda a, b: np.abs(np.maximum(a, b)) + 1,
     "sum": lambda x, axes=None, keep=0: np.sum(np.abs(x), axis=_axes(x, axes), keepdims=bool(keep)),
@@ -315,4 +360,6 @@ SCALE = {
     "nll": _nll_terms, "bce_with_logits": _bce_terms, "kl_div": _kl_terms,
     "bce_logit_of": lambda x, t, positive=None: _bce_terms(x, t, None, positive, "none"),
     "sgd": _of_magnitudes(sgd, 2), "adam": _of_magnitudes(adam, 4), "adamw": _of_magnitudes(adamw, 4),
+    "amsgrad": _of_magnitudes(amsgrad, 5), "nadam": _of_magnitudes(nadam, 5), "adamax": _adamax_terms,
+    "rmsprop": _of_magnitudes(rmsprop, 3), "adagrad": _of_magnitudes(adagrad, 3), "lion": _of_magnitudes(lion, 3),
 }

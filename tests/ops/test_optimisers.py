@@ -26,7 +26,7 @@ def steps(name, state, kind=f32, **arguments):
     for group in arrays(SHAPES, 2 + state, kind=kind):
         values = [c.input(a) for a in group]
         own, gradient, *kept = values
-        results = c.op_all(name, own, gradient, *kept, rate, *([step] if "adam" in name else []), **arguments) if "adam" in name \
+        results = c.op_all(name, own, gradient, *kept, rate, *([step] if name[0] == "a" else []), **arguments) if name[0] == "a" \
             else c.op_all(name, own, gradient, rate, *kept, **arguments)
         for old, new in zip([own, *kept], results):
             c.update(old, new)
@@ -39,7 +39,7 @@ def launches(c):
 
 
 CASES = [("sgd", 0, {}), ("sgd", 1, {"momentum": 0.9}), ("sgd", 1, {"momentum": 0.9, "nesterov": 1, "decay": 0.01}),
-         ("adam", 2, {}), ("adamw", 2, {})]
+         ("adam", 2, {}), ("adamw", 2, {}), ("adamax", 2, {}), ("amsgrad", 3, {"decoupled": 1})]
 
 
 @pytest.mark.parametrize("name, state, arguments", CASES)

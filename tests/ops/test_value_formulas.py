@@ -136,6 +136,7 @@ def test_optimisers(kind, state, judge):
     for shape in [(7,), (3, 5), (), (0, 3), (90, 70)]:
         p, g = numbers(rng, kind, shape), numbers(rng, kind, shape)
         m, v = numbers(rng, other, shape, -1, 1), numbers(rng, other, shape, 0, 1)
+        largest, square, mean = numbers(rng, other, shape, 0, 1), numbers(rng, other, shape, 1, 2), numbers(rng, other, shape, -0.25, 0.25)
         wider = np.float64 if kind == "f64" else np.float32
         lr, step = np.asarray(0.01, wider), np.asarray(3.0, wider)
         for momentum, nesterov, decay, dampening in [(0.0, 0, 0.0, 0.0), (0.9, 0, 0.0, 0.5), (0.9, 1, 0.1, 0.0)]:
@@ -144,6 +145,14 @@ def test_optimisers(kind, state, judge):
         for decay in (0.0, 0.1):
             compare(judge, "adam", (p, g, m, v, lr, step), decay=decay)
             compare(judge, "adamw", (p, g, m, v, lr, step), decay=decay)
+            compare(judge, "adamax", (p, g, m, v, lr, step), decay=decay)
+            compare(judge, "lion", (p, g, m, lr), decay=decay)
+            compare(judge, "adagrad", (p, g, v, lr, step), decay=decay, rate_decay=decay)
+            for decoupled in (0, 1):
+                compare(judge, "amsgrad", (p, g, m, v, largest, lr, step), decay=decay, decoupled=decoupled)
+                compare(judge, "nadam", (p, g, m, v, np.asarray(0.25, wider), lr, step), decay=decay, decoupled=decoupled)
+            compare(judge, "rmsprop", (p, g, v, lr), decay=decay)
+            compare(judge, "rmsprop", (p, g, square, lr, mean, m), decay=decay, momentum=0.9)
 
 
 @pytest.mark.parametrize("kind", FLOATS)

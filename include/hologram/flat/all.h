@@ -964,7 +964,13 @@ typedef enum hg_op {
   HG_OP_sgd = 0x1501,
   HG_OP_adam = 0x1502,
   HG_OP_adamw = 0x1503,
-  HG_OP_clip_norm = 0x1504
+  HG_OP_clip_norm = 0x1504,
+  HG_OP_rmsprop = 0x1505,
+  HG_OP_adagrad = 0x1506,
+  HG_OP_adamax = 0x1507,
+  HG_OP_nadam = 0x1508,
+  HG_OP_lion = 0x1509,
+  HG_OP_amsgrad = 0x150a
 } hg_op;
 
 typedef struct hg_argument {
