@@ -1,9 +1,9 @@
-/* collectives.c - collectives that do not depend on one another, brought together, so that an engine can do them at
+/* collectives.c - brings collectives together that do not depend on one another, so that an engine can perform them at
  * once.
  *
- * Why every bit stays: a collective's result depends on its arguments and on which lanes of the block are there, and no
- * lane ends within straight-line code; it neither faults nor orders memory. A load may pass it for the same reason;
- * accesses of a lane keep their order among themselves, so the first fault stays the first. */
+ * No bit changes: a collective's result depends on its arguments and on which lanes of the block have not ended, and no
+ * lane ends within straight-line code; it neither faults nor orders memory. A load may pass it for the same reason. A
+ * lane's accesses keep their order, so its first fault remains the first. */
 #include "compiler/collectives.h"
 #include "compiler/compiler_tuning.h"
 
@@ -26,15 +26,15 @@ static collective_kind kind_of(const ssa_insn *insn) {
   }
 }
 
-enum { FREE, BEHIND, MEMBER }; /* of a value, with the row's stamp */
+enum { FREE, BEHIND, MEMBER }; /* the mark of a value, with the stamp of the current row */
 
 typedef struct gatherer {
   ssa_unit *unit;
-  uint32_t *mark;   /* per value: 3 * stamp + where it goes; another stamp: before the row */
+  uint32_t *mark;   /* per value: 3 * stamp + mark; another stamp: the value stands before the row */
   uint32_t stamp;
   int past_loads;
   hg_array list;    /* the block's effects */
-  hg_array rest;    /* those that go behind the row's first */
+  hg_array rest;    /* effects that move behind the first of the row */
 } gatherer;
 
 static hg_status out_of_memory(void) { return hg_fail_memory("collectives", 0); }
@@ -49,13 +49,13 @@ static int depends(const gatherer *m, uint32_t value) {
   return 0;
 }
 
-/* Marks what belongs to the row that begins at list[start]; returns the end of it. */
+/* Marks the effects of the row that begins at list[start]; returns its end. */
 static uint32_t find_row(gatherer *m, uint32_t start) {
   const uint32_t *list = m->list.data;
   uint32_t end = start + 1;
   collective_kind kind = kind_of(ssa_insn_at(m->unit, list[start]));
   m->mark[list[start]] = 3 * ++m->stamp + MEMBER;
-  int loads_stay = 0; /* one is behind: later ones must be, too */
+  int loads_stay = 0; /* 1: a load has moved behind the row, so later ones must as well */
   for (uint32_t i = start + 1; i < m->list.count && i < end + COMPILER_COLLECTIVE_REACH; i++) {
     const ssa_insn *insn = ssa_insn_at(m->unit, list[i]);
     collective_kind other = kind_of(insn);
@@ -73,7 +73,7 @@ static uint32_t find_row(gatherer *m, uint32_t start) {
   return end;
 }
 
-/* list[start .. end): what goes before, the row, what goes behind. Returns the end of the row. */
+/* Reorders list[start .. end): what stays before the row, the row, what moves behind it. Returns the end of the row. */
 static hg_status bring_together(gatherer *m, uint32_t start, uint32_t end, uint32_t *behind) {
   uint32_t *list = m->list.data, to = start;
   m->rest.count = 0;

@@ -1,6 +1,5 @@
-/* expand.c - legalisation of functions: each becomes its own text (src/functions), inlined where it stands, so that
- * every backend computes it exactly as the reference machine does. A function's rare cases stay behind their branches.
- */
+/* expand.c - expands functions: each is replaced by its own text (src/functions), inlined in place, so that every
+ * backend computes it exactly as the reference machine does. A function's rare cases stay behind their branches. */
 #include "compiler/expand.h"
 
 #include "atlas/functions.h"
@@ -75,7 +74,7 @@ typedef struct hg_function {
 
 static hg_status expand_unit(hg_functions *cache, ssa_unit *unit);
 
-/* The library's function for these arguments: the one for their narrow type, if there is one. */
+/* The library's function for these arguments: the one for their narrow type if it exists. */
 static const atlas_entry *find_entry(const ssa_insn *insn, uint32_t *end_node) {
   const atlas_entry *found = NULL;
   *end_node = (uint32_t)atlas_functions.nodes.count;
@@ -114,7 +113,7 @@ static const function *find_function(const hg_functions *cache, const ssa_insn *
   return f;
 }
 
-/* Two threads that build the same function at the same time both publish theirs: either is right. */
+/* If two threads build the same function at the same time both publish theirs: either one is right. */
 static void publish_function(hg_functions *cache, function *made) {
   made->older = atomic_load_explicit(&cache->newest, memory_order_relaxed);
   while (!atomic_compare_exchange_weak_explicit(&cache->newest, &made->older, made, memory_order_release,
@@ -135,7 +134,7 @@ static hg_status function_of(hg_functions *cache, const ssa_insn *insn, const ss
   made->type2 = insn->type2;
   ir_ssa_init(&made->unit, &cache->allocator);
   hg_status status = build_function(cache, insn, made);
-  if (status != HG_OK) { /* kept only when whole: the list outlives this program */
+  if (status != HG_OK) { /* only a complete function is kept, since the list outlives this program */
     release_function(cache, made);
     return status;
   }
@@ -237,7 +236,7 @@ static hg_status copy_block(inlining *in, uint32_t b) {
   return HG_OK;
 }
 
-/* One phi argument an exit, in the order in which the exits became predecessors of `after`. */
+/* The phi has one argument for each exit, in the order in which the exits became predecessors of `after`. */
 static hg_status join_results(inlining *in) {
   ssa_insn phi = {
       .op = SSA_PHI, .type = ssa_insn_at(in->unit, in->call)->type, .insn = ssa_insn_at(in->unit, in->call)->insn};
@@ -253,7 +252,7 @@ static hg_status join_results(inlining *in) {
   return HG_OK;
 }
 
-/* Grows by half at least, because a program may have many calls. */
+/* Grows by at least half, because a program may have many calls. */
 static int make_room(const hg_allocator *allocator, hg_array *array, size_t count) {
   uint64_t needed = (uint64_t)array->count + count;
   return needed <= array->capacity || hg_array_reserve(allocator, array, needed + needed / 2);
@@ -306,7 +305,8 @@ static hg_status inline_call(ssa_unit *unit, const ssa_unit *callee, uint32_t ca
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* The call and those behind it that may share a test with it. `waits`, of `values` values: what depends on a call. */
+/* The call, and those behind it that may share a test with it. `waits`, for `values` values: 1 for those that depend on
+ * a call. */
 static hg_status find_row(hg_functions *cache, ssa_unit *unit, uint32_t first, uint8_t *waits, hg_row *row) {
   for (uint32_t v = first; v != SSA_NONE && row->count < COMPILER_GATHERED; v = ssa_insn_at(unit, v)->next) {
     const ssa_insn *insn = ssa_insn_at(unit, v);
@@ -365,7 +365,7 @@ static int calls_function(const ssa_unit *unit) {
   return 0;
 }
 
-/* A scheduled unit; blocks that are added behind the others have calls, too. */
+/* Expands a scheduled unit, including blocks that are added behind the others, which have calls too. */
 static hg_status expand_unit(hg_functions *cache, ssa_unit *unit) {
   for (uint32_t b = 0; b < unit->blocks.count; b++)
     if (!ssa_block_at(unit, b)->dead) HG_TRY(expand_block(cache, unit, b));
@@ -387,7 +387,7 @@ hg_status hg_expand_unplaced(ssa_unit *unit, hg_functions *functions) {
   if (calls_function(unit)) {
     HG_TRY(widen_all(unit));
     HG_TRY(hg_schedule(unit));
-    HG_TRY(hg_gather_collectives(unit, 1)); /* no function comes between them */
+    HG_TRY(hg_gather_collectives(unit, 1)); /* while no function stands between them */
     if (unit->gathers_stores) HG_TRY(hg_gather_stores(unit));
     HG_TRY(expand_unit(functions, unit));
     hg_unschedule(unit);

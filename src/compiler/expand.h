@@ -1,4 +1,4 @@
-/* expand.h - function instructions (exp, sin, ...) are replaced by primitives. */
+/* expand.h - replaces function instructions (exp, sin, ...) by primitives. */
 #ifndef HG_COMPILER_EXPAND_H
 #define HG_COMPILER_EXPAND_H
 
@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-/* A cache of functions that are ready to be inlined, filled as programs need them. All compilations of a device share
+/* A cache of functions that are ready for inlining, filled as programs need them. All compilations of a device share
  * one, on any thread: an entry never changes and stays until the cache is closed. */
 typedef struct hg_functions {
   hg_allocator allocator;
@@ -20,7 +20,7 @@ void hg_functions_close(hg_functions *functions);
  * primitives are left; f16 and bf16 go through f32, and integer divisions are guarded (legalise.h). The result is
  * scheduled; hg_optimise cleans it up. `functions` may be NULL. HG_OUT_OF_MEMORY. */
 hg_status hg_expand(ssa_unit *unit, hg_functions *functions);
-/* The same without a schedule, for callers that go on with hg_optimise, which schedules the unit itself. */
+/* The same without a schedule, for callers that then run hg_optimise, which schedules the unit itself. */
 hg_status hg_expand_unplaced(ssa_unit *unit, hg_functions *functions);
 
 #endif

@@ -1,16 +1,15 @@
-/* expand_row.c - one test in front of several functions, for their rare cases.
+/* expand_row.c - one test in front of several functions, for the rare cases of all of them.
  *
- * A function keeps its rare cases behind branches. The calls of a row become
+ * A function keeps its rare cases behind branches. The calls of a row (neighbouring calls that share a test) become the
+ * values of each function's usual way and one branch on all their tests: if one fails, a loop `for (k = 0; k < count;
+ * k++) y[k] = f(x[k])` computes each function of the row again.
  *
- *   the values of each function's usual way;  branch all of their tests ? (nothing) : rare;
- *   rare: for (k = 0; k < count; k++) y[k] = f(x[k]);    for each function of the row
+ * So there is one branch when no case is rare, and the values before it are in one block, where the instructions of
+ * several functions can be interleaved. A rare case costs time, since the loop computes whole functions again, but
+ * little code: a driver's compiler spends its time on code that exists, whether it runs or not.
  *
- * So there is one branch where no case is rare, and the values up to it are in one block, in which the instructions of
- * several functions can be mixed. A rare case costs time, since the loop computes the whole function again, but little
- * code: a driver's compiler takes its time for code that is there, whether it runs or not.
- *
- * Every bit stays: the usual way gives a function's result where all of its tests hold, pure values may be computed
- * where they are not needed, and each lane decides by the same conditions. */
+ * No bit changes: the usual way gives a function's result if all of its tests hold, pure values may be computed where
+ * they are not needed, and each lane decides by the same conditions. */
 #include "compiler/expand_row.h"
 
 #include "atlas/value.h"
@@ -25,8 +24,8 @@ static hg_status out_of_memory(void) { return hg_fail_memory("joining functions"
 
 /* ---- the usual way ----------------------------------------------------------------------------------------------- */
 
-/* Where these part, both ways are ordinary. No function has a case of its own for one of them, but NaN for a sine above
- * 1: such a function has no usual way. */
+/* Arguments for which every branch takes its usual side. Functions have no special cases at these arguments, except
+ * that a sine above 1 is NaN: such a function has no usual way. */
 static const double ordinary[] = {0.75, 2.5};
 
 static void compute(const ssa_unit *f, uint64_t *bits, uint32_t value) {
@@ -63,7 +62,8 @@ static int compute_block(const ssa_unit *f, uint64_t *bits, uint32_t block, uint
   return 1;
 }
 
-/* 1 if the way ends, has a branch, and no block twice. `is_known`: 1 if it is also the one that is marked already. */
+/* 1 if the way ends, contains a branch, and passes no block twice. `is_known`: 1 if it must also equal the way that is
+ * marked already. */
 static int mark_way(ssa_unit *f, uint64_t *bits, double argument, int is_known) {
   uint32_t block = 0, from = SSA_NONE, branches = 0;
   compute_leaves(f, bits, argument);
@@ -96,9 +96,9 @@ typedef struct joiner {
   const hg_row *row;
   uint32_t usual[COMPILER_GATHERED]; /* per call: its result on the usual way */
   uint32_t rare[COMPILER_GATHERED];  /* per call: its result on the rare side */
-  uint32_t test;                     /* that all are on their usual ways; SSA_NONE: none has been added yet */
-  uint32_t *map;                     /* per value of the function at hand: of the unit; SSA_NONE */
-  int failed;                        /* out of memory */
+  uint32_t test;                     /* the conjunction of all tests; SSA_NONE: no test has been added yet */
+  uint32_t *map;                     /* per value of the current function: its copy in the unit; SSA_NONE */
+  int failed;                        /* 1: out of memory */
 } joiner;
 
 static uint32_t add(joiner *j, const ssa_insn *insn, const uint32_t *args, uint32_t count) {
@@ -108,7 +108,7 @@ static uint32_t add(joiner *j, const ssa_insn *insn, const uint32_t *args, uint3
   return j->failed ? 0 : value;
 }
 
-/* A copy of the function's value; its arguments have theirs already, but constants. */
+/* Copies a value of the function, whose arguments other than constants have been copied. */
 static uint32_t copy(joiner *j, uint32_t k, uint32_t value) {
   const ssa_unit *f = j->row->function[k];
   ssa_insn insn = *ssa_insn_at(f, value);
@@ -125,7 +125,7 @@ static void add_test(joiner *j, uint16_t op, uint32_t a, uint32_t b) {
   j->test = add(j, &insn, (uint32_t[]){a, b}, op == ATLAS_OP_pnot ? 1 : 2);
 }
 
-/* That the branch of a usual way leads on there. */
+/* Adds the test that the branch of a usual way continues on that way. */
 static void add_branch(joiner *j, uint32_t condition, int holds) {
   uint32_t before = j->test;
   j->test = condition;
@@ -166,8 +166,8 @@ static hg_status add_values(joiner *j) {
 
 /* ---- the rare side ----------------------------------------------------------------------------------------------- */
 
-/* The calls of the row's function `k`, from block `from` on: the last block of these. They have a block of their own: a
- * row of two functions there would be expanded like this one. */
+/* Calls function `k` of the row again for its arguments, from block `from` on; returns the last block of these. They
+ * get a block of their own: two functions in one block would be expanded as a row again. */
 static uint32_t call_again(joiner *j, uint32_t k, uint32_t from) {
   uint32_t like[COMPILER_GATHERED], found[COMPILER_GATHERED], which[COMPILER_GATHERED], count = 0;
   for (uint32_t i = k; i < j->row->count; i++) {
@@ -197,7 +197,7 @@ static int is_in_row(const hg_row *row, uint32_t value) {
   return 0;
 }
 
-/* Out of the list of their block. */
+/* Removes the calls from their block's list. */
 static void unlink_calls(ssa_unit *unit, const hg_row *row) {
   uint32_t block = ssa_insn_at(unit, row->call[0])->block, e = ssa_block_at(unit, block)->first_effect;
   ssa_block_at(unit, block)->first_effect = ssa_block_at(unit, block)->last_effect = SSA_NONE;

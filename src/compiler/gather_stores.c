@@ -1,9 +1,9 @@
-/* gather_stores.c - stores that wait for the functions behind them.
+/* gather_stores.c - delays stores until after the functions behind them.
  *
- * A function keeps its rare cases behind a branch, so that a store between two functions lies in a block of its own:
- * neither do the functions share a test (expand_row.c), nor the stores an access. A store waits here for what is
- * computed behind it. Every bit stays: values without effects neither read what is stored nor fault, and stores keep
- * their order. */
+ * A function keeps its rare cases behind a branch, so a store between two functions would be in a block of its own:
+ * then neither the functions could share a test (expand_row.c), nor the stores an access. So a store moves behind the
+ * values that are computed after it. No bit changes: values without effects neither read what is stored nor fault, and
+ * stores keep their order. */
 #include "compiler/gather_stores.h"
 #include "compiler/compiler_tuning.h"
 
@@ -14,7 +14,7 @@
 
 typedef struct gatherer {
   ssa_unit *unit;
-  hg_array list; /* the block's effects as they were */
+  hg_array list; /* the block's effects before the change */
   uint32_t block, waiting[COMPILER_GATHERED], count, functions;
 } gatherer;
 

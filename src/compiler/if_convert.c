@@ -1,7 +1,8 @@
-/* if_convert.c - if-conversion: small pure sides of a branch are computed by all lanes, and `sel` chooses a result.
+/* if_convert.c - if-conversion: if the sides of a branch are small and pure, all lanes compute both, and `sel` chooses
+ * a result.
  *
- * After the hash, on a scheduled unit. Pure values cannot fault, so computing both sides changes no bit; it saves a
- * divergent branch. Sides with a division, a root or more than a few instructions keep their branch. */
+ * Runs after the hash, on a scheduled unit. Pure values cannot fault, so computing both sides changes no bit and saves
+ * a divergent branch. A side with a division, a root or more than a few instructions keeps its branch. */
 #include "compiler/optimise.h"
 #include "compiler/compiler_tuning.h"
 
@@ -19,7 +20,7 @@ static int is_cheap(const ssa_insn *insn) {
   }
 }
 
-/* A block that only its branch leads to, that holds a few cheap pure values and goes on to `join`. */
+/* 1 for a block that only its branch leads to, that contains a few cheap pure values and continues to `join`. */
 static int is_small_side(const ssa_unit *unit, uint32_t b, uint32_t join) {
   const ssa_block *block = ssa_block_at(unit, b);
   int count = 0;
@@ -82,7 +83,7 @@ static hg_status convert(ssa_unit *unit, uint32_t b, uint32_t join, const uint32
     if (chosen == SSA_NONE) return hg_fail_memory("if-conversion", sizeof(ssa_insn));
     ssa_args_of(unit, phi)[at[0]] = chosen;
   }
-  ir_ssa_remove_edge(unit, from[1], join); /* the edge of side 0 stays, and comes from b now */
+  ir_ssa_remove_edge(unit, from[1], join); /* the edge of side 0 remains, and comes from b now */
   ((uint32_t *)ssa_block_at(unit, join)->predecessors.data)[position_in(unit, join, from[0])] = b;
   for (int s = 0; s < 2; s++)
     if (from[s] != b) {

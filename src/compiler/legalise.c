@@ -1,8 +1,8 @@
-/* legalise.c - operations that no machine has, as operations that every machine has, with the same bits.
+/* legalise.c - replaces operations that no machine has by operations that every machine has, with the same bits.
  *
- * f16 and bf16 arithmetic and comparisons go through f32 and are rounded once: that is their definition. Integer
- * division gets a divisor that no hardware traps on, and a select for the cases that the ISA defines (x / 0 = 0, x rem
- * 0 = x, MIN / -1 = MIN, MIN rem -1 = 0). */
+ * f16 and bf16 arithmetic and comparisons are done in f32 and rounded once: that is their definition. Integer division
+ * gets a divisor that no hardware traps on, and a select for the cases that the ISA defines (x / 0 = 0, x rem 0 = x,
+ * MIN / -1 = MIN, MIN rem -1 = 0). */
 #include "compiler/legalise.h"
 
 #include "atlas/arith.h"
@@ -40,7 +40,7 @@ static int is_narrow(uint8_t type) { return type == ATLAS_f16 || type == ATLAS_b
 
 static int is_extreme(uint16_t op) { return op == ATLAS_OP_min || op == ATLAS_OP_max; }
 
-/* Arithmetic whose result is a rounded f32 result; functions have been widened before they were expanded. */
+/* 1 for arithmetic whose result is a rounded f32 result. Functions were widened before they were expanded. */
 static int is_narrow_arithmetic(const ssa_unit *unit, const ssa_insn *insn) {
   if (unit->narrow_extremes && is_extreme(insn->op)) return 0;
   const atlas_op_info *info = atlas_op_lookup(insn->op);
@@ -67,7 +67,7 @@ static hg_status widen_arithmetic(legaliser *l, uint32_t value) {
   return HG_OK;
 }
 
-/* A conversion to f32 is exact, so it decides every comparison alike. */
+/* Conversions to f32 are exact, so they change no comparison. */
 static hg_status widen_comparison(legaliser *l, uint32_t value) {
   uint8_t narrow = ssa_insn_at(l->unit, value)->type2;
   for (uint32_t i = 0; i < 2; i++) {
@@ -129,7 +129,7 @@ static hg_status legalise(legaliser *l, uint32_t value) {
 
 hg_status hg_legalise(ssa_unit *unit) {
   legaliser l = {.unit = unit};
-  uint32_t count = (uint32_t)unit->insns.count; /* what is added is legal */
+  uint32_t count = (uint32_t)unit->insns.count; /* the values that are added are legal already */
   ir_ssa_resolve_all(unit);
   for (uint32_t v = 0; v < count; v++) HG_TRY(legalise(&l, v));
   return HG_OK;

@@ -8,7 +8,7 @@ const machine_row hg_machine_rows[MACHINE_OP_COUNT] = {
 #include "compiler/machine_ops.def"
 };
 
-/* A row that stands twice does not compile: its place would be initialised twice. */
+/* A row that stands twice does not compile: its entry would be initialised twice. */
 const uint8_t hg_machine_op_of[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES] = {
 #define MACHINE(id, kind, types, narrow) [ATLAS_OP_##id >> 8][ATLAS_OP_##id & 0xff] = MACHINE_##id,
 #include "compiler/machine_ops.def"

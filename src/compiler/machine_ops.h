@@ -37,8 +37,8 @@ enum {
 #include "compiler/machine_ops.def"
 };
 
-typedef enum machine_kind { /* without a default, a switch over these names them all */
-  MACHINE_NO_KIND,          /* no machine's operation */
+typedef enum machine_kind { /* a switch without a default over these has to name them all */
+  MACHINE_NO_KIND,          /* not an operation of machines */
   MACHINE_ARITH,
   MACHINE_COMPARE,
   MACHINE_LOGIC,
@@ -57,11 +57,11 @@ typedef enum machine_kind { /* without a default, a switch over these names them
 
 typedef struct machine_row {
   uint8_t kind;   /* machine_kind */
-  uint32_t types; /* 0: it is written without a type */
+  uint32_t types; /* 0: the operation is written without a type */
   uint32_t narrow;
 } machine_row;
 
-/* The operations of a kind: a switch over them without a default names them all, or does not compile. */
+/* The operations of a kind: a switch without a default over them names them all, or does not compile. */
 typedef enum machine_arith {
 #define ARITH(id, types, narrow) ARITH_##id = MACHINE_##id,
 #include "compiler/machine_ops.def"
@@ -105,7 +105,7 @@ typedef enum machine_order {
 extern const machine_row hg_machine_rows[MACHINE_OP_COUNT];
 extern const uint8_t hg_machine_op_of[ATLAS_OP_PAGES][ATLAS_OP_PAGE_CODES];
 
-/* Inline, because emitters ask it of every instruction. */
+/* Inline, because emitters call it for every instruction. */
 static inline machine_op hg_machine_op(uint32_t op) {
   if (op >> 8 >= ATLAS_OP_PAGES || (op & 0xff) >= ATLAS_OP_PAGE_CODES) return MACHINE_NO_OP;
   return (machine_op)hg_machine_op_of[op >> 8][op & 0xff];
@@ -115,8 +115,8 @@ static inline machine_kind hg_machine_kind(uint32_t op) {
   return (machine_kind)hg_machine_rows[hg_machine_op(op)].kind;
 }
 
-/* HG_UNSUPPORTED, with its name, if an operation of the scheduled unit is not in the table for its type. Engines ask
- * before they begin: it costs next to nothing, and none of them has to guess. */
+/* HG_UNSUPPORTED, with its name, if an operation of the scheduled unit is not in the table for its type. Engines call
+ * it before they begin: it costs next to nothing, and no engine has to guess. */
 hg_status hg_check_machine_ops(const ssa_unit *unit);
 
 /* At file scope: the cell (see above) has those types, no more and no less. */
@@ -124,7 +124,7 @@ hg_status hg_check_machine_ops(const ssa_unit *unit);
 #define MACHINE_CELL_TYPES(id, expected, does, has, ...) \
   static_assert((has) == (expected), #id ": not every type has a cell, or one has a cell that has no row");
 
-/* The same where a third initialiser has the types that the engine leaves to others. */
+/* The same if a third initialiser has the types that the engine leaves to others. */
 #define MACHINE_HAS_CELL_OR_HELP(id, expected, ...) MACHINE_CELL_AND_HELP(id, expected, __VA_ARGS__, 0)
 #define MACHINE_CELL_AND_HELP(id, expected, does, has, help, ...) \
   MACHINE_CELL_TYPES(id, expected, does, (has) | (help), 0)

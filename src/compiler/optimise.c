@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "compiler/canon/schedule.h"
 
-/* CANON passes clean up behind OPTIMISE and PLACED passes. Rounds are few, for the sake of compile time: a further
+/* CANON passes clean up after OPTIMISE and PLACED passes. There are few rounds, for the sake of compile time: a further
  * round seldom finds anything. */
 
-/* Those after the hash: canon.c has the others. */
+/* The passes after the hash; canon.c has the others. */
 static const hg_pass passes[] = {
 #define ROW_CANON(id)
 #define ROW_SETTLE(id)

@@ -1,4 +1,4 @@
-/* optimise.h - what makes programs faster after their identity has been fixed. */
+/* optimise.h - makes programs faster after their identity has been fixed. */
 #ifndef HG_COMPILER_OPTIMISE_H
 #define HG_COMPILER_OPTIMISE_H
 

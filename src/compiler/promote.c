@@ -1,13 +1,13 @@
-/* promote.c - local arrays become values: where all indices are constants in bounds, each element is a variable, put
+/* promote.c - promotes local arrays to values: if all indices are constants in bounds, each element is a variable, put
  * into SSA form.
  *
- * After the hash. No other lane sees the array and no access to it can fault, so a load gives the bits that the last
- * store on the way to it has stored, or zero. Phis are made where a load asks for them, from its block backwards
+ * Runs after the hash. No other lane sees the array and no access to it can fault, so a load gives the bits that the
+ * last store on the way to it has stored, or zero. Phis are created when a load needs them, from its block backwards
  * (Braun, Buchwald, Hack, Leissa, Mallon, Zwinkau, "Simple and Efficient Construction of Static Single Assignment
- * Form", 2013); value_number takes away those that only one value reaches. What is stored and not loaded is gone.
+ * Form", 2013); value_number removes those that only one value reaches. What is stored and never loaded is removed.
  *
- * A program's arrays are promoted as long as their elements are few: an element that has no register is better off in
- * the array, where it costs nothing but its own accesses. */
+ * A program's arrays are promoted as long as their elements are few: an element without a register is better off in the
+ * array, where it costs nothing but its own accesses. */
 #include "compiler/optimise.h"
 #include "compiler/compiler_tuning.h"
 
@@ -20,17 +20,18 @@
 typedef struct promoter {
   const atlas_program *program;
   ssa_unit *unit;
-  uint32_t elements;     /* promoted so far */
+  uint32_t elements;     /* how many elements have been promoted so far */
   uint32_t *next;        /* per value: the next access to the same element, in the order of the blocks */
 
-  /* Of the array in hand. */
+  /* Of the current array. */
   uint8_t slot[ATLAS_MAX_LOCAL_BYTES];  /* per element: 1 + its number below; 0: it is not accessed */
   uint32_t first[COMPILER_PROMOTED_ELEMENTS], last[COMPILER_PROMOTED_ELEMENTS];
   uint32_t slots;
 
-  /* Of the element in hand. */
+  /* Of the current element. */
   uint8_t type;
-  uint32_t *in, *out;    /* per block: the value it begins with, if it has been asked for; the last that it stores */
+  uint32_t *in, *out;    /* per block: the value of the element at its beginning, once it was asked for; the last value
+                            that the block stores */
   hg_array open;         /* uint32_t: phis without arguments */
   hg_array path;         /* uint32_t: scratch */
 } promoter;
@@ -53,7 +54,7 @@ static int has_arrays(const atlas_program *program) {
   return 0;
 }
 
-/* Lists the array's accesses by their elements. 0 if it stays, or is not accessed. */
+/* Lists the array's accesses by their elements. 0 if the array is not promoted, or not accessed. */
 static int list_accesses(promoter *p, uint32_t symbol) {
   uint32_t count = atlas_symbol_at(p->program, symbol)->count;
   memset(p->slot, 0, count);
@@ -94,7 +95,7 @@ static hg_status add_phi(promoter *p, uint32_t block, uint32_t *out) {
   return HG_OK;
 }
 
-/* The value that the element has where a block begins: that of its only predecessor, and so on back. */
+/* The value of the element where a block begins: that of its only predecessor's end, and so on backwards. */
 static hg_status value_in(promoter *p, uint32_t block, uint32_t *out) {
   uint32_t at = block;
   p->path.count = 0;

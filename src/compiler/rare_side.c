@@ -1,8 +1,8 @@
-/* rare_side.c - a side of a branch on which values are computed again that are seldom needed.
+/* rare_side.c - a side of a branch that computes values again which are seldom needed.
  *
- * Many of them are one instruction in a loop: for (k = 0; k < count; k++) found[k] = f(x[k]). A driver's compiler takes
- * its time for code that is there, whether it runs or not. What a round is given and what it finds are chosen by its
- * number, since registers have no indices. Like loops of the function library, it counts no steps. */
+ * Many of them become one instruction in a loop: for (k = 0; k < count; k++) found[k] = f(x[k]). A driver's compiler
+ * spends its time on code that exists, whether it runs or not. What a round is given and what it finds are selected by
+ * its number, since registers have no indices. Like loops of the function library, the loop counts no steps. */
 #include "compiler/rare_side.h"
 
 #include "atlas/insn.h"
@@ -14,8 +14,9 @@
 typedef struct rounds {
   ssa_unit *unit;
   uint32_t head, count;
-  uint32_t number, is[HG_MOST_ROUNDS]; /* of the round, and whether it is this one: values */
-  int failed;                          /* out of memory */
+  uint32_t number, is[HG_MOST_ROUNDS]; /* values: the round's number, and for each round whether it is the current
+                                          one */
+  int failed;                          /* 1: out of memory */
 } rounds;
 
 static uint32_t add(rounds *r, const ssa_insn *insn, const uint32_t *args, uint32_t count) {
@@ -29,7 +30,7 @@ static uint32_t constant(rounds *r, uint8_t type, uint64_t bits) {
   return add(r, &(ssa_insn){.op = SSA_CONST, .type = type, .bits = bits, .insn = SSA_NONE}, NULL, 0);
 }
 
-/* With a number of 32 bits. */
+/* An operation on `a` and a 32-bit constant. */
 static uint32_t with_number(rounds *r, uint16_t op, uint32_t a, uint32_t number) {
   ssa_insn insn = {.op = op, .type = ATLAS_u32, .insn = SSA_NONE};
   if (op != ATLAS_OP_add) {
@@ -45,7 +46,7 @@ static uint32_t select_if(rounds *r, uint32_t test, uint32_t yes, uint32_t no) {
   return add(r, &insn, (uint32_t[]){test, yes, no}, 3);
 }
 
-/* What goes from round to round: it begins as the value. */
+/* A phi of the loop that begins as the value. */
 static uint32_t carry_on(rounds *r, uint32_t value) {
   if (r->failed) return 0;
   const ssa_insn insn = {.op = SSA_PHI, .type = ssa_insn_at(r->unit, value)->type, .insn = SSA_NONE};
@@ -72,14 +73,14 @@ static uint32_t given_in_round(rounds *r, const uint32_t *value) {
   return given;
 }
 
-/* Behind round k it is what that has found; behind the others it stays. */
+/* In round k it becomes what that round has found; in the others it keeps its value. */
 static uint32_t keep_found(rounds *r, uint32_t carried, uint32_t k, uint32_t found) {
   uint32_t value = select_if(r, r->is[k], found, carried);
   carry(r, carried, value);
   return value;
 }
 
-/* Where it goes on is not known yet. */
+/* Ends the loop; the block that follows is not known yet. */
 static void end_rounds(rounds *r) {
   uint32_t number = with_number(r, ATLAS_OP_add, r->number, 1);
   uint32_t again = with_number(r, ATLAS_OP_set_lt, number, r->count);
@@ -100,8 +101,8 @@ static int is_one(const rounds *r, const uint32_t *like, uint32_t i) {
   return is;
 }
 
-/* In a block that leads to itself. What is found takes the place of what was given: the first operand that differs,
- * which is not needed any more. */
+/* Writes a loop of one block. What a round finds replaces what it was given, which is not needed any more: the first
+ * operand that differs. */
 static uint32_t repeat(ssa_unit *unit, uint32_t loop, const uint32_t *like, uint32_t count, uint32_t *found) {
   rounds r = {.unit = unit, .count = count};
   const ssa_insn insn = *ssa_insn_at(unit, like[0]);
@@ -166,7 +167,7 @@ uint32_t hg_compute_again(ssa_unit *unit, uint32_t block, const uint32_t *like, 
   return block;
 }
 
-/* A loop is left on its second side. */
+/* A loop is left by its second side. */
 int hg_end_side(ssa_unit *unit, uint32_t block, uint32_t rest) {
   ssa_block *from = ssa_block_at(unit, block);
   if (from->end != SSA_BRANCH) from->end = SSA_JUMP;

@@ -1,34 +1,36 @@
-/* share_divisor.c - several divisions of f32 by one number, by one reciprocal.
+/* share_divisor.c - several f32 divisions by one number, by means of one reciprocal.
  *
- * y = 1 / b, once, by multiplications alone; then for each a three operations (Markstein, "Computation of elementary
- * functions on the IBM RISC System/6000 processor", IBM J. Res. Dev. 34 (1990)):
+ * y = 1 / b is computed once, with multiplications only; then each a / b takes three operations (Markstein,
+ * "Computation of elementary functions on the IBM RISC System/6000 processor", IBM J. Res. Dev. 34 (1990)): q = a y; e
+ * = a - q b, by fma; q' = q + e y, by fma.
  *
- *   q = a y;  e = a - q b, by fma;  q' = q + e y, by fma
+ * Why q' equals a / b in every bit if nothing overflows or loses bits below the subnormals: scale a and b to [1, 2),
+ * and let y = 1/b + d with |d| <= 2^-25. For a >= b, q differs from a / b by less than a unit of its last place, for a
+ * < b by less than one and a half; so e is exact, or off by at most 2^-47. Before q' is rounded it differs from a / b
+ * by so little that only a quotient could be rounded to the wrong number whose distance from the midpoint of two
+ * neighbours is at most 5 / b of the least distance that a quotient of two f32 can have. tests/unit/test_shared_work.c
+ * tries all of those, for every b.
  *
- * Why q' is a / b in every bit, where nothing overflows or loses bits below the subnormals: scale a and b to [1, 2),
- * and let y = 1/b + d with |d| <= 2^-25. For a >= b, q misses a / b by less than a unit of its last place, for a < b by
- * less than one and a half; so e is exact, or misses by 2^-47 at most. What q' rounds misses a / b by so little that
- * only a quotient whose distance from the middle of two neighbours is at most 5 / b of the least that the quotient of
- * two f32 can have could be rounded to the wrong one. tests/unit/test_shared_work.c tries all of those, for every b.
+ * y is computed without a division, which would be the only one in most kernels: from the bits of b, by Newton's steps
+ * e = 1 - b y, y += y (e + e^2), y += y e, y += y e. It is 1 / b rounded unless the fraction of b is all ones; the test
+ * tries every fraction.
  *
- * y is found without a division, which would be the only one of most kernels: from the bits of b, by Newton's steps
- * e = 1 - b y, y += y (e + e^2), y += y e, y += y e. It is 1 / b rounded but for fractions of ones; the test tries all.
+ * A group of divisions passes the test if 2^-16 <= |b| <= 2^64, the fraction of b is not all ones, and |q'| >= 2^-86
+ * for all of the group. Then 1/b and q are normal numbers, and the last bit of q b is 2^-149 or above. If a is infinite
+ * or NaN, or q overflows, q' is NaN and fails. A group that fails divides one by one; so do zeros. If they are many
+ * that is a loop with one division: a division is long, and drivers' compilers spend their time on code that exists,
+ * not on code that runs.
  *
- * The test: 2^-16 <= |b| <= 2^64, no fraction of ones, and |q'| >= 2^-86 for all of a group. Then 1/b and q are normal
- * numbers, and the last bit of q b is 2^-149 or above. Where a is infinite or NaN, or q overflows, q' is NaN. A group
- * for which it fails divides, one by one: so do zeros. From some number on that is a loop, with one division: a
- * division is long, and drivers' compilers spend their time on what is there, not on what runs.
- *
- * A quotient that only a rounding to bf16 uses needs less: the product q = a z, where z is the least f32 that is not
- * below 1 / b (all here in magnitude). It is not below the f32 nearest a / b, since rounding is monotonic, and misses
- * a / b by less than two units of its last place for the error of z and half a unit for its own: q is that f32 or one
- * of the two above it. Next to a power of two, where units below are half, z's share is half as well; where q is
- * subnormal it is nothing. The two can round differently only if the middle of two bf16, where the low 16 bits are
- * 0x8000, is neither below that f32 nor above q: then the low bits of q are 0x8000, 0x8001 or 0x8002, and no other bits
- * are less as an integer with sign. An infinite q is as near to the greatest f32, which rounds to infinity as well;
- * where q is NaN so is a / b. So the test is that no low bits of a group are at most 0x8002, and 2^-16 <= |b| <= 2^64.
- * tests/unit/test_shared_work.c tries what is around middles. Of a warp's lanes one fails it in some percent of all
- * groups. Such a group takes three operations a quotient, with the test of those, before it divides. */
+ * A quotient that is only rounded to bf16 needs less: the product q = a z, where z is the least f32 that is not below 1
+ * / b (all here in magnitude). q is not below the f32 nearest to a / b, since rounding is monotonic, and differs from a
+ * / b by less than two units of its last place for the error of z and half a unit for its own rounding: so q is that
+ * f32 or one of the two above it. Next to a power of two, where units below are half, z's share is half as well; if q
+ * is subnormal it is nothing. The two can round differently only if the midpoint of two bf16, where the low 16 bits are
+ * 0x8000, is neither below that f32 nor above q: then the low bits of q are 0x8000, 0x8001 or 0x8002, and these are the
+ * least ones if read as a signed integer. An infinite q is as near to the greatest f32, which rounds to infinity as
+ * well; if q is NaN so is a / b. So the test is that no low bits of the group are at most 0x8002, and 2^-16 <= |b| <=
+ * 2^64. tests/unit/test_shared_work.c tries numbers around midpoints. In some percent of all groups one lane of a warp
+ * fails it. Such a group takes three operations a quotient, with their test, before it divides. */
 #include "compiler/share_divisor.h"
 #include "compiler/compiler_tuning.h"
 
@@ -41,31 +43,31 @@
 
 static const uint32_t ONE = 0x3f800000, LEAST_DIVISOR = 0x37800000, GREATEST_DIVISOR = 0x5f800000,
                       LEAST_QUOTIENT = 0x14800000; /* 1, 2^-16, 2^64, 2^-86 */
-static const uint32_t RECIPROCAL = 0x7ef311c3;     /* less the bits of b: 1 / b, but for a twentieth of it at most */
+static const uint32_t RECIPROCAL = 0x7ef311c3;     /* less the bits of b: approximates 1 / b within a twentieth */
 static const uint32_t ALL_ONES = 0x7fffff;         /* the fraction of a b next to a power of two */
 static const uint32_t CUT = 16, LAST_MIDDLE = 0x80020000; /* of bf16 in the low bits of f32 */
 
 enum { ROUNDS = 1, OTHER = 2 }; /* to bf16 */
 
-/* Of a divisor that has been met: values. */
+/* A divisor that has been found, with values that belong to it. */
 typedef struct inverse {
-  uint32_t divisor, reciprocal, negative, fits; /* b, 1 / b, -b, whether b passes the test */
+  uint32_t divisor, reciprocal, negative, fits; /* b, 1 / b, -b, and whether b passes the test */
   uint32_t above;                               /* z; SSA_NONE: not needed yet */
 } inverse;
 
 typedef struct sharer {
   ssa_unit *unit;
-  uint32_t *late;        /* per value: the last group that did not wait for it */
+  uint32_t *late;        /* per value: the last group that it was too late for */
   uint8_t *is_done;      /* per value */
-  uint8_t *use;          /* per value: of what kind all its uses are */
-  uint64_t values;       /* that the arrays have */
-  uint32_t block, group; /* the block at hand; the number of the group */
+  uint8_t *use;          /* per value: the kinds of its users */
+  uint64_t values;       /* how many values the arrays have */
+  uint32_t block, group; /* the current block; the number of the current group */
   uint32_t fewest;       /* COMPILER_LEAST_DIVISIONS or 1 */
   inverse inverse[COMPILER_SHARED_DIVISORS];
   uint32_t inverses;
-  inverse *by;                          /* of the group at hand */
+  inverse *by;                          /* of the current group */
   uint32_t shared[COMPILER_SHARED_ROUNDED], count; /* divisions */
-  int is_narrow;                        /* those: all that is asked of them is to round to the right bf16 */
+  int is_narrow;                        /* 1: they only need to round to the right bf16 */
   int failed; /* out of memory */
 } sharer;
 
@@ -85,7 +87,7 @@ static int is_division(const sharer *s, uint32_t value) {
 
 static int is_narrow(const sharer *s, uint32_t division) { return s->use[division] == ROUNDS; }
 
-/* 1 if the value depends on one behind the first division that is not pure, or a division. */
+/* 1 if the value depends on something behind the first division that is not pure or is a division. */
 static int is_late(const sharer *s, uint32_t value) {
   for (uint32_t i = 0; i < insn_at(s, value)->arg_count; i++) {
     uint32_t arg = arg_of(s, value, i);
@@ -107,7 +109,7 @@ static inverse *inverse_of(sharer *s, uint32_t divisor) {
   return NULL;
 }
 
-/* The divisions that share a test with `first`: what they divide can be computed before it. */
+/* The divisions that share a test with `first`: their dividends can be computed before it. */
 static void find_shared(sharer *s, uint32_t first) {
   uint32_t divisor = arg_of(s, first, 1);
   s->group++;
@@ -124,13 +126,13 @@ static void find_shared(sharer *s, uint32_t first) {
   }
 }
 
-/* 1 if a loop divides by what it computes itself: a division is faster there than two steps of Newton's. */
+/* 1 if a loop computes the divisor itself: then a division is faster than two of Newton's steps. */
 static int is_new_in_loop(const sharer *s, const ir_loops *loops, uint32_t block, uint32_t divisor) {
   uint32_t loop = loops->loop[block], from = insn_at(s, divisor)->block;
   return loop != SSA_NONE && from != SSA_NONE && ir_in_loop(loops, loop, from);
 }
 
-/* Divisions that share nothing. */
+/* Counts divisions that share nothing. */
 static uint32_t count_alone(const sharer *s, const ssa_order *order, const ir_loops *loops) {
   uint32_t count = 0;
   for (uint32_t k = 0; k < order->count; k++) {
@@ -144,7 +146,7 @@ static uint32_t count_alone(const sharer *s, const ssa_order *order, const ir_lo
   return count;
 }
 
-/* Where few divisions stand alone none is left to be one that a driver's compiler makes a call of. */
+/* If few unshared divisions remain, expands them too, so that a driver's compiler emits no subroutine for them. */
 static hg_status choose_fewest(sharer *s) {
   ssa_order order;
   ir_loops loops = {0};
@@ -197,7 +199,7 @@ static uint32_t both(sharer *s, uint32_t a, uint32_t b) {
   return add(s, (ssa_insn){.op = ATLAS_OP_pand, .type = SSA_PREDICATE}, args, 2);
 }
 
-/* Of a NaN any bits will do: both sides make one. */
+/* The bits of a NaN do not matter: both sides produce one. */
 static uint32_t bits_of(sharer *s, uint32_t value) {
   return add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_i32, .type2 = ATLAS_f32, .bits = 1}, &value, 1);
 }
@@ -215,7 +217,7 @@ static uint32_t reciprocal_of(sharer *s, uint32_t divisor) {
   return nearer(s, nearer(s, nearer(s, y, 1), 0), 0);
 }
 
-/* Finds or makes what the divisions by a number share. It is pure, and stands above all of them. */
+/* Finds or makes the values that the divisions by a number share. They are pure, and stand before all of these. */
 static void invert(sharer *s, uint32_t divisor) {
   s->by = inverse_of(s, divisor);
   if (s->by != NULL) return;
@@ -236,16 +238,16 @@ static uint32_t quotient(sharer *s, uint32_t a) {
   return real(s, ATLAS_OP_fma, real(s, ATLAS_OP_fma, q, s->by->negative, a), s->by->reciprocal, q);
 }
 
-/* The reciprocal, or the next in magnitude where it is below 1 / b. */
+/* The reciprocal, or the next number in magnitude if it is below 1 / b. */
 static uint32_t reciprocal_above(sharer *s) {
   uint32_t y = s->by->reciprocal, next = whole(s, ATLAS_OP_add, bits_of(s, y), whole_constant(s, 1));
   next = add(s, (ssa_insn){.op = ATLAS_OP_bitcast, .type = ATLAS_f32, .type2 = ATLAS_i32}, &next, 1);
-  uint32_t missing = real(s, ATLAS_OP_fma, y, s->by->negative, constant(s, ONE)); /* its sign is exact */
+  uint32_t missing = real(s, ATLAS_OP_fma, y, s->by->negative, constant(s, ONE)); /* the sign of this is exact */
   const uint32_t args[3] = {compare(s, ATLAS_OP_set_lt, ATLAS_f32, constant(s, 0), missing), next, y};
   return add(s, (ssa_insn){.op = ATLAS_OP_sel, .type = ATLAS_f32}, args, 3);
 }
 
-/* What the group becomes where the test passes, and the test. */
+/* The group's results if the test passes, and the test. */
 static uint32_t share_exactly(sharer *s, uint32_t *shared) {
   uint32_t test = s->by->fits;
   for (uint32_t i = 0; i < s->count && !s->failed; i++) {
@@ -269,9 +271,9 @@ static uint32_t share_for_rounding(sharer *s, uint32_t *shared) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* Ends the block behind `previous`; what follows is the next block at hand. */
+/* Ends the block behind `previous`; what follows becomes the next current block. */
 static hg_status share(sharer *s, uint32_t previous) {
-  uint32_t value[3][COMPILER_SHARED_ROUNDED] = {{0}}, sides = 0; /* on each side */
+  uint32_t value[3][COMPILER_SHARED_ROUNDED] = {{0}}, sides = 0; /* per side */
   invert(s, arg_of(s, s->shared[0], 1));
   uint32_t test = s->is_narrow ? share_for_rounding(s, value[0]) : share_exactly(s, value[0]);
   uint32_t rest = s->failed ? SSA_NONE : ir_ssa_split_block(s->unit, s->block, previous);
@@ -302,7 +304,7 @@ static hg_status share_in(sharer *s, uint32_t block, int *changed) {
       HG_TRY(share(s, previous)); /* v begins the next block */
       *changed = 1;
     }
-    previous = v; /* a division that is done stays in the list until the unit is scheduled anew */
+    previous = v; /* a division that is done stays in the list until the unit is scheduled again */
     v = insn_at(s, v)->next;
   }
   return s->failed ? out_of_memory() : HG_OK;
@@ -326,7 +328,8 @@ hg_status hg_share_divisors(ssa_unit *unit, int *changed) {
   note_uses(&s);
   hg_status status = choose_fewest(&s);
   uint32_t blocks = (uint32_t)unit->blocks.count;
-  for (int round = 0; round < 2; round++) /* then the few divisions by what others have inverted */
+  for (int round = 0; round < 2; round++) /* the second round handles the few divisions by numbers that others have
+                                             inverted */
     for (uint32_t b = 0; b < blocks && status == HG_OK; b++)
       if (!ssa_block_at(unit, b)->dead) status = share_in(&s, b, changed);
   hg_unschedule(unit);

@@ -1,9 +1,9 @@
-/* ssa_interp.c - SSA, lane by lane.
+/* ssa_interp.c - interprets SSA lane by lane.
  *
- * Each lane has a place for every phi and every effect. Pure values are computed where they are asked for and
- * remembered until control enters another block, because that is when what they depend on may change. Memory, faults
- * and collectives are the reference machine's own: an effect is given to it as an instruction whose operands are
- * registers of a small window. */
+ * Each lane has a slot for every phi and every effect. Pure values are computed when they are asked for and remembered
+ * until control enters another block, because then what they depend on may change. Memory, faults and collectives are
+ * the reference machine's own: an effect is given to it as an instruction whose operands are registers of a small
+ * window. */
 #include "compiler/ssa_interp.h"
 
 #include "atlas/arith.h"
@@ -23,17 +23,17 @@ enum { WINDOW = HG_SSA_WINDOW, RESULT = HG_SSA_RESULT };
 
 typedef struct evaluator {
   machine m;
-  atlas_program shadow; /* the program, but node i is instruction i: faults name instructions by nodes */
+  atlas_program shadow; /* the program, except that node i is instruction i: faults name instructions by nodes */
   const ssa_unit *unit;
   ssa_order order;
   uint32_t *args; /* unit->args, resolved */
-  uint32_t *slot; /* per value: its place in a lane's row; phis and effects only */
+  uint32_t *slot; /* per value: its slot in a lane's row; only phis and effects have one */
   uint32_t slot_count;
   uint64_t *rows;       /* of each lane */
   uint64_t *row;        /* of the lane that runs */
   uint8_t *local;       /* the local arrays of each lane */
-  uint32_t *block;      /* per lane: where it is */
-  uint32_t *effect;     /* per lane: the effect it is at */
+  uint32_t *block;      /* per lane: the block it is in */
+  uint32_t *effect;     /* per lane: the effect it has reached */
   uint64_t *memo;       /* per value: pure values */
   uint32_t *memo_epoch; /* per value: when `memo` was computed */
   uint32_t epoch;
@@ -95,7 +95,7 @@ static uint64_t compute(evaluator *e, const lane *l, uint32_t value) {
   return 0;
 }
 
-/* A coefficient of a function that has been expanded. */
+/* A coefficient of an expanded function. */
 static uint64_t library_constant(evaluator *e, const lane *l, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(e->unit, value);
   const atlas_symbol *table = atlas_symbol_at(&atlas_functions, insn->symbol & ~(uint32_t)SSA_LIBRARY);
@@ -124,7 +124,7 @@ static uint64_t value_of(evaluator *e, const lane *l, uint32_t value) {
 
 /* ---- effects ----------------------------------------------------------------------------------------------------- */
 
-/* Arguments into the window, with their types: an index is read by its own. */
+/* Copies arguments into the window, with their types: an index is read by its own type. */
 static void fill_window(evaluator *e, lane *l, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(e->unit, value);
   const uint32_t *args = args_of(e, value);
@@ -132,7 +132,7 @@ static void fill_window(evaluator *e, lane *l, uint32_t value) {
     l->r[i] = value_of(e, l, args[i]);
     l->type[i] = ssa_insn_at(e->unit, args[i])->type;
   }
-  l->predicates = (uint32_t)(insn->arg_count > 0 ? l->r[0] & 1 : 0); /* votes: p0 asks, p1 answers */
+  l->predicates = (uint32_t)(insn->arg_count > 0 ? l->r[0] & 1 : 0); /* votes read p0 and write p1 */
   l->node = insn->insn == SSA_NONE ? 0 : insn->insn;
 }
 
@@ -145,7 +145,7 @@ uint64_t hg_ssa_effect(machine *m, lane *l, const atlas_insn *insn) {
   case MACHINE_PHASE:
     if (l->id == 0) m->launch->phase_advance = (uint32_t)((m->launch->phase_advance + l->r[0]) % ATLAS_PHASE_COUNT);
     return 0;
-  case MACHINE_ORDER: /* one lane at a time: memory is in order already */
+  case MACHINE_ORDER: /* lanes run one at a time, so memory is in order already */
   case MACHINE_BLOCK: /* all lanes together: run_waiting */
   case MACHINE_ARITH: /* values: compute */
   case MACHINE_COMPARE:
@@ -216,7 +216,7 @@ static void end_block(evaluator *e, lane *l, uint32_t b) {
   else enter(e, l, b, side, block->successor[side]);
 }
 
-/* In a scheduled unit pure values stand in the lists. */
+/* In a scheduled unit pure values stand in the lists too. */
 static int is_computed(const ssa_insn *insn) { return hg_is_pure(insn) || insn->symbol & SSA_LIBRARY; }
 
 static void run_lane(evaluator *e, uint32_t i) {
@@ -252,7 +252,7 @@ static uint32_t lowest_waiting(const evaluator *e) {
   return SSA_NONE;
 }
 
-/* Does what all waiting lanes wait for; 0 when none waits. */
+/* Performs what all waiting lanes wait for; 0 if none waits. */
 static int run_waiting(evaluator *e) {
   uint32_t first = lowest_waiting(e);
   if (first == SSA_NONE) return 0;
@@ -418,7 +418,7 @@ hg_status hg_ssa_interpret_watched(const hg_allocator *allocator, const atlas_pr
     if (atlas_is_cancelled(launch)) break;
     run_block(&e);
   }
-  if (e.status == HG_CANCELLED) e.status = HG_OK; /* the caller, who looks, says so */
+  if (e.status == HG_CANCELLED) e.status = HG_OK; /* the caller, who checks for it, reports it */
   void *owned[] = {e.args, e.slot, e.memo, e.memo_epoch, e.as_insn, e.incoming, e.back, e.rows, e.local, e.m.lanes,
                    e.m.shared};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hg_release(allocator, owned[i]);

@@ -17,14 +17,14 @@ typedef struct stores {
   ssa_unit *unit;
   hg_analysis analysis;
   uint32_t group[ATLAS_MAX_SYMBOLS + 2];
-  uint32_t last[ATLAS_MAX_SYMBOLS + 2]; /* per group: the latest store, SSA_NONE: none that may be used */
+  uint32_t last[ATLAS_MAX_SYMBOLS + 2]; /* per alias class: the latest store; SSA_NONE: none that may be used */
 } stores;
 
 static void forget(stores *s) {
   for (uint32_t l = 0; l < hg_location_count(s->program); l++) s->last[l] = SSA_NONE;
 }
 
-/* At a barrier or fence: all stores that other lanes may see. */
+/* At a barrier or fence: forgets all stores that other lanes may see. */
 static void forget_shared(stores *s) {
   for (uint32_t l = 0; l < hg_location_count(s->program); l++)
     if (!hg_is_private(s->program, l)) s->last[l] = SSA_NONE;
@@ -64,8 +64,8 @@ static void forward_stores(stores *s, uint32_t block, int *changed) {
   }
 }
 
-/* 1 if in some block an access of this kind follows a store to the same place, with no other store to that location
- * between: else there is nothing to do, and the analysis is not worth its time. */
+/* 1 if in some block an access of this kind follows a store to the same place, with no other store to that location in
+ * between; otherwise there is nothing to do, and the analysis would waste its time. */
 static int follows_store(stores *s, uint32_t kind) {
   for (uint32_t b = 0; b < s->unit->blocks.count; b++) {
     if (ssa_block_at(s->unit, b)->dead) continue;
@@ -100,7 +100,7 @@ hg_status hg_pass_forward_stores(const atlas_program *program, ssa_unit *unit, i
 }
 
 /* Removes stores that a later one overwrites before anything can have read them. The walk keeps the latest store of
- * each location, until a load, barrier or atomic that may alias it makes it needed. */
+ * each location until a load, barrier or atomic that may alias it makes the store needed. */
 static void remove_overwritten(stores *s, uint32_t block, int *changed) {
   ssa_block *b = ssa_block_at(s->unit, block);
   uint32_t before = SSA_NONE;

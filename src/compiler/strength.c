@@ -15,7 +15,7 @@ static int power_of_two(uint64_t value, uint32_t *exponent) {
   return 1;
 }
 
-/* Changes the operation, and its second argument into a constant. */
+/* Changes the operation, and makes its second argument a constant. */
 static hg_status become(ssa_unit *unit, uint32_t value, uint16_t op, uint8_t type, uint64_t bits, int *changed) {
   ssa_insn constant = {.op = SSA_CONST, .type = type, .bits = bits, .insn = SSA_NONE};
   uint32_t added = ir_ssa_add(unit, &constant, 0);

@@ -1,4 +1,5 @@
-/* affine.c - slopes in one pass over a unit, and the terms of sums. What a phi or a load gives has no known slope. */
+/* affine.c - computes slopes in one pass over a unit, and splits sums into terms. The slope of a phi or a load is
+ * unknown. */
 #include "compiler/analysis/affine.h"
 
 #include "atlas/tables.h"
@@ -47,7 +48,7 @@ static hg_slope times(hg_slope a, uint64_t factor) {
   return a;
 }
 
-/* Of a value that stays and one that may grow, in either order. */
+/* Product of an invariant and a growing value, in either order. */
 static hg_slope product(const ssa_unit *unit, const hg_slope *of, const uint32_t *arg) {
   int grows = stays(of[arg[0]]);
   const ssa_insn *factor = ssa_insn_at(unit, arg[!grows]);
@@ -68,7 +69,7 @@ static hg_slope converted(hg_slope a, const ssa_insn *insn) {
   return atlas_bytes((atlas_type)insn->type) > atlas_bytes((atlas_type)insn->type2) ? at_most(a, HG_LIKELY) : a;
 }
 
-/* Of an index that must not pass the end. */
+/* Minimum of an index and a bound that it must not pass. */
 static hg_slope least(hg_slope a, hg_slope b) {
   if (!stays(a) && !stays(b)) return unknown;
   return at_most(stays(a) ? b : a, HG_CLAMPED);

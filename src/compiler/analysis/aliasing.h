@@ -12,22 +12,22 @@ static inline uint32_t hg_location_count(const atlas_program *program) { return 
 /* The location that a load, store or atomic accesses. */
 uint32_t hg_location_of(const atlas_program *program, const ssa_insn *insn);
 
-/* How many arguments of a load, store or atomic belong to its address: they are the first ones. */
+/* The number of arguments of a load, store or atomic that belong to its address; they are the first ones. */
 uint32_t hg_address_args(const ssa_insn *insn);
 
-/* 1 for barriers and fences, which order all memory that hg_is_private does not name. */
+/* 1 for barriers and fences, which order all memory except what hg_is_private names. */
 int hg_orders_all(const ssa_insn *insn);
-/* 1 for local arrays, which no other lane sees: nothing but their own accesses orders them. */
+/* 1 for local arrays, which no other lane sees: only their own accesses order them. */
 int hg_is_private(const atlas_program *program, uint32_t location);
 
-/* Fills group[location]: locations of one group may alias. Two bindings never overlap where one of them is written,
- * with one exception: identical ranges that the program accesses only as [x + lane]. So all buffers that are accessed
- * only that way and have one element size form a group. Buffers are classified once, after the passes have come to rest
- * under the assumption that all of them are of that kind: so moves, dead and unreachable accesses make no difference.
- * The classification is part of the canonical form. `group` has hg_location_count entries. */
+/* Fills group[location]: locations with the same number may alias. Two bindings never overlap if one of them is
+ * written, with one exception: identical ranges that the program accesses only as [x + lane]. So all buffers that are
+ * accessed only in that way and have one element size form a class. Buffers are classified once, after the passes have
+ * come to rest under the assumption that all of them are of that kind: so moves, dead accesses and unreachable ones
+ * make no difference. The classification is part of the canonical form. `group` has hg_location_count entries. */
 void hg_alias_groups(const atlas_program *program, const ssa_unit *unit, uint32_t *group);
 
-/* Fills unit->other_forms: which buffers are accessed otherwise than as [x + lane]. */
+/* Fills unit->other_forms: which buffers are accessed in other ways than as [x + lane]. */
 void hg_classify_buffers(ssa_unit *unit);
 
 /* 1 if nothing in the program writes the group of this location. */

@@ -1,9 +1,9 @@
 /* analyse.c - walks over a unit that find level, range and alignment of every value, then the accesses that are in
  * bounds.
  *
- * A value's range follows from its arguments' (ranges.h), a phi's also from the branches on the way to it, and from how
- * often its loop goes round (guards.h). What comes along a back edge is anything in the first walk, and what the walk
- * before has found in those after. */
+ * A value's range follows from its arguments' ranges (ranges.h); a phi's also from the branches on the way to it, and
+ * from how often its loop iterates (guards.h). In the first walk, anything may come along a back edge; in later walks,
+ * what the walk before has found. */
 #include "compiler/analysis/analyse.h"
 
 #include "atlas/arith.h"
@@ -21,11 +21,11 @@ typedef struct analyst {
   const ssa_order *order;
   hg_array values;
   hg_analysis *out;
-  hg_range *range; /* per value; those of `out` */
+  hg_range *range; /* per value; the same array as in `out` */
   hg_guards guards;
-  uint8_t *control;    /* per block: ir_level; those of `out` */
-  uint8_t *news;       /* per value: what this round has found that the last had not: NEW_FACT, NEW_RANGE */
-  uint8_t has_lengths; /* 1: the program asks for the length of a buffer */
+  uint8_t *control;    /* per block: ir_level; the same array as in `out` */
+  uint8_t *news;       /* per value: what this round has found that the last had not found: NEW_FACT, NEW_RANGE */
+  uint8_t has_lengths; /* 1: the program reads the length of a buffer */
   uint8_t read_only[ATLAS_MAX_SYMBOLS + 2]; /* per location (compiler/analysis/aliasing.h) */
 } analyst;
 
@@ -66,7 +66,7 @@ static uint64_t block_lanes(const analyst *a) {
   return count < ATLAS_MAX_BLOCK_LANES ? count : ATLAS_MAX_BLOCK_LANES;
 }
 
-/* A number below `count`; 0: of the type. */
+/* The range of a number below `count`; 0: of any number of the type. */
 static hg_range below(uint8_t type, uint64_t count) {
   hg_range all = hg_range_of_type(type);
   return count == 0 || count - 1 > (uint64_t)all.high ? all : hg_range_between(type, 0, (int64_t)count - 1);
@@ -107,7 +107,7 @@ static hg_range special_fact(const analyst *a, const ssa_insn *insn, hg_fact *f)
 
 static int is_one_number(hg_range a) { return a.exact && a.low == a.high; }
 
-/* Counts of shifts are modulo the width. */
+/* Shift counts are taken modulo the width. */
 static uint32_t shift_by(const ssa_insn *insn, hg_range count) {
   return (uint32_t)count.low & (atlas_type_bits((atlas_type)insn->type) - 1);
 }
@@ -163,7 +163,7 @@ static void find_phi_level(const analyst *a, uint32_t value, hg_fact *f) {
   const hg_array *predecessors = &ssa_block_at(a->unit, insn->block)->predecessors;
   for (uint32_t i = 0; i < insn->arg_count; i++)
     if (arg_fact(a, value, i)->level > f->level) f->level = arg_fact(a, value, i)->level;
-  for (size_t i = 0; i < predecessors->count; i++) { /* the branches that decide which argument a lane gets */
+  for (size_t i = 0; i < predecessors->count; i++) { /* the branches that decide which argument a lane receives */
     uint32_t from = ((const uint32_t *)predecessors->data)[i], condition = ssa_block_at(a->unit, from)->condition;
     if (a->control[from] > f->level) f->level = a->control[from];
     if (condition != SSA_NONE && a->out->fact[condition].level > f->level) f->level = a->out->fact[condition].level;
@@ -179,7 +179,7 @@ static unsigned news_of_arguments(const analyst *a, uint32_t value) {
   return news;
 }
 
-/* 1 if this round may find another fact than the last: for a phi, whose back edges were not known; and where the level
+/* 1 if this round may find another fact than the last one: for a phi, whose back edges were unknown; and if the level
  * of the block's control or the fact of an argument has changed. */
 static int may_change(const analyst *a, uint32_t value) {
   const ssa_insn *insn = insn_at(a, value);
@@ -199,7 +199,7 @@ static hg_range length_of(analyst *a, const ssa_insn *insn) {
                                                      : hg_range_of_type(insn->type);
 }
 
-/* 1 if the phi, or one beside it, has another range than in the last round. */
+/* 1 if the range of the phi, or of one beside it, has changed since the last round. */
 static int find_phi_range(analyst *a, uint32_t phi) {
   hg_range before = a->range[phi];
   int others = 0;
@@ -210,7 +210,7 @@ static int find_phi_range(analyst *a, uint32_t phi) {
   return others || !is_same_range(a->range[phi], before);
 }
 
-/* 1 if the value's level rose. `is_first`: nothing has been found of it yet. */
+/* 1 if the value's level rose. `is_first`: nothing is known of the value yet. */
 static int find_fact(analyst *a, uint32_t value, int is_first) {
   const ssa_insn *insn = insn_at(a, value);
   const hg_fact before = a->out->fact[value];
@@ -269,7 +269,7 @@ static uint64_t extent_of(const analyst *a, const ssa_insn *insn) {
 }
 
 static int is_below(hg_range index, int64_t displacement, uint64_t extent) {
-  if (index.exact && index.low > index.high) return 1; /* no lane gets there */
+  if (index.exact && index.low > index.high) return 1; /* no lane reaches the access */
   return index.exact && hg_add_exact(index.low, displacement, &index.low) &&
          hg_add_exact(index.high, displacement, &index.high) && index.low >= 0 && (uint64_t)index.high < extent;
 }
@@ -285,7 +285,7 @@ static int is_below_extent(analyst *a, uint32_t value) {
   return is_below(hg_guards_range(&a->guards, ssa_args_of(a->unit, value)[0]), (int64_t)insn->bits, extent);
 }
 
-/* Where the launch does not say how long the buffer is: the program may have asked. */
+/* The launch does not say how long the buffer is, but the program may have compared its length. */
 static int is_in_length(analyst *a, uint32_t value) {
   const ssa_insn *insn = insn_at(a, value);
   int64_t displacement = (int64_t)insn->bits;
@@ -312,7 +312,7 @@ static int is_access(const ssa_insn *insn) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-enum { LEVEL_ROUNDS = 16 }; /* after so many, all control counts as divergent */
+enum { LEVEL_ROUNDS = 16 }; /* after so many rounds, all control counts as divergent */
 
 static hg_status allocate(analyst *a) {
   uint64_t values = a->unit->insns.count, blocks = a->unit->blocks.count;
@@ -330,7 +330,7 @@ static hg_status allocate(analyst *a) {
   return HG_OK;
 }
 
-/* What phis of loops may ask for before the walk gets there. */
+/* Facts that phis of loops may need before the walk reaches them. */
 static void find_leaves(analyst *a) {
   for (size_t k = 0; k < a->values.count; k++) {
     uint32_t value = ((const uint32_t *)a->values.data)[k];

@@ -1,4 +1,4 @@
-/* effects.c - what an instruction does besides giving its result. */
+/* effects.c - what an instruction does apart from producing its result. */
 #include "compiler/analysis/effects.h"
 
 int hg_is_collective(const ssa_insn *insn) {
@@ -21,7 +21,7 @@ int hg_is_class_query(const ssa_insn *insn) {
 int hg_is_removable(const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info == NULL || info->flags & ATLAS_PURE || info->flags & ATLAS_LOAD) return 1;
-  /* class queries fault like loads do, and go like loads */
+  /* class queries may fault, as loads may, and are removed as loads are */
   return hg_is_collective(insn) || hg_is_class_query(insn) || insn->op == ATLAS_OP_phase_get;
 }
 

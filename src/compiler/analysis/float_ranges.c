@@ -1,7 +1,7 @@
-/* float_ranges.c - ranges of f32 and f64, and with those of integers (ranges.c) the range of any value.
+/* float_ranges.c - ranges of f32 and f64 and, with those of integers (ranges.c), the range of any value.
  *
- * A range contains all values that are not NaN, infinities included; is_nan says whether the value may be NaN as well.
- */
+ * A range contains all values that are not NaN, infinities included; is_nan says whether the value may be NaN as
+ * well. */
 #include "compiler/analysis/ranges.h"
 
 #include "atlas/functions.h"
@@ -29,8 +29,9 @@ static int has_zero(hg_range a) { return a.least <= 0 && a.greatest >= 0; }
 
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
 
-/* Rounds a bound that was computed from operands of size `scale` outwards (towards is -1 or 1): first moved by more
- * than the error of this computation, so that it bounds the exact results, then rounded to the type as these are. */
+/* Rounds a bound that was computed from operands of magnitude `scale` outwards (`towards` is -1 or 1): it is first
+ * moved by more than the error of this computation, so that it bounds the exact results, then rounded to the type as
+ * these are. */
 static double rounded_outwards(uint8_t type, double bound, double scale, int towards) {
   if (scale == INFINITY) return bound;
   bound += towards * (scale * 0x1p-51 + 0x1p-1060);
@@ -81,14 +82,14 @@ static hg_range quotient(hg_range a, hg_range b) {
   return q;
 }
 
-/* Of the value's first two arguments. */
+/* The product of the value's first two arguments. */
 static hg_range product_in(const source *f, uint32_t value) {
   uint32_t a = arg(f, value, 0), b = arg(f, value, 1);
   return a == b ? square(f->of[a]) : product(f->of[a], f->of[b]);
 }
 
-/* 1 if the value is the reduced argument x - n c', with its greatest magnitude: n is the integer nearest to x c, found
- * by adding and subtracting 1.5 2^23 (f64: 1.5 2^52), and c' is near 1 / c. */
+/* 1 if the value is a reduced argument x - n c'; *greatest: its greatest magnitude. n is the integer nearest to x c,
+ * found by adding and subtracting 1.5 2^23 (f64: 1.5 2^52), and c' is near 1 / c. */
 static int is_argument_reduction(const source *f, uint32_t value, double *greatest) {
   const ssa_insn *insn = insn_at(f, value);
   double magic = insn->type == ATLAS_f32 ? 0x1.8p23 : 0x1.8p52;
@@ -113,7 +114,7 @@ static int is_argument_reduction(const source *f, uint32_t value, double *greate
 }
 
 /* w s + s, or w s + (s - k) with a constant k, is s (w + 1) - k, which has tighter bounds than the sum of w s and s.
- * The difference s - k has been rounded; that moves the result by less than if w + 1 and k were moved by 2^-23. */
+ * The difference s - k has been rounded; that moves the result by less than moving w + 1 and k by 2^-23 would. */
 static int is_scaled(const source *f, uint32_t value, hg_range *result) {
   uint32_t c = arg(f, value, 2), s = c;
   double k = 0;
@@ -145,7 +146,8 @@ static hg_range fused(const source *f, uint32_t value) {
 
 static hg_range bits_of(uint8_t type, hg_range a) {
   if (a.is_nan || (a.least <= 0 && a.greatest >= 0)) return hg_range_of_type(type);
-  int64_t low = (uint32_t)atlas_bits_of_f32((float)a.least); /* a bound that is none rounds to one, or outwards */
+  int64_t low = (uint32_t)atlas_bits_of_f32((float)a.least); /* an unbounded side rounds to no bound, other bounds
+                                                                outwards */
   int64_t high = (uint32_t)atlas_bits_of_f32((float)a.greatest);
   return hg_range_between(type, low < high ? low : high, low < high ? high : low);
 }
@@ -207,7 +209,7 @@ static hg_range entries_of(const ssa_insn *load) {
 static hg_range converted(const ssa_insn *insn, hg_range a) {
   if (atlas_is_wide_float((atlas_type)insn->type2)) return rounded(insn->type, a);
   if (!atlas_is_integer((atlas_type)insn->type2))
-    return hg_range_of_type(insn->type); /* infinities stay what they are */
+    return hg_range_of_type(insn->type); /* infinities remain */
   return a.exact ? rounded(insn->type, RANGE((double)a.low, (double)a.high, 0)) : RANGE(-0x1p64, 0x1p64, 0);
 }
 
@@ -224,7 +226,7 @@ static hg_range float_value(const source *f, uint32_t value) {
 
 /* ---- all values -------------------------------------------------------------------------------------------------- */
 
-/* Each of the two, where it is chosen. */
+/* The range of each alternative where it is chosen. */
 static hg_range selected(const source *f, uint32_t value) {
   uint32_t test = arg(f, value, 0), yes = arg(f, value, 1), no = arg(f, value, 2);
   return hg_range_join(insn_at(f, value)->type, hg_range_where(f->unit, f->of, yes, f->of[yes], test, 1),

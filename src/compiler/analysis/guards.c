@@ -1,24 +1,24 @@
-/* guards.c - ranges by place.
+/* guards.c - ranges at a place.
  *
- * A value's own range holds wherever it is. At one place it is narrowed by the comparisons on the way there, and
- * computed once more from its arguments as they are there: in `if (k < n) t[row * n + k]` the index is in bounds,
- * although k is not.
+ * A value's own range holds everywhere. At one place it is narrowed by the comparisons on the way there, and computed
+ * again from its arguments' ranges at that place: in `if (k < n) t[row * n + k]` the index is in bounds although k
+ * alone is not.
  *
- * Of a buffer's length no range is known. That an index is below it is found where a comparison on the way says so.
+ * The range of a buffer's length is unknown. A comparison on the way may say that an index is below it.
  *
- * A loop's phi is guessed and checked (widening): whatever bound its iterations move is first that of the type; the
- * range in which it then comes back must be kept by another iteration, wrapping included. What has no guard of its own,
- * such as an address to which each iteration adds a step, is bounded by the number of iterations, which the loop's
- * counter tells. All of it takes a constant number of looks a phi. */
+ * A loop's phi is guessed and checked (widening): any bound that the iterations move first becomes the type's; the
+ * range that then comes back must be kept by another iteration, wrapping included. A value without a guard of its own,
+ * such as an address to which each iteration adds a step, is bounded by the number of iterations, known from the loop's
+ * counter. All of this looks at each phi a constant number of times. */
 #include "compiler/analysis/guards.h"
 
 #include "atlas/tables.h"
 
 enum {
-  MOST_DEPTH = 6, /* of an expression; of those of phis, which are many, less */
+  MOST_DEPTH = 6, /* of an expression; lower for phis, which are many */
   DEPTH_OF_ENTRY = 2,
   DEPTH_OF_ROUND = 4,
-  MOST_WORK = 256 /* values and conditions looked at for one range: graphs of `and` may have exponentially many paths */
+  MOST_WORK = 256 /* values and conditions examined for one range: graphs of `and` may have exponentially many paths */
 };
 
 static const ssa_insn *insn_at(const hg_guards *g, uint32_t value) { return ssa_insn_at(g->unit, value); }
@@ -29,8 +29,8 @@ static int is_integer(const ssa_insn *insn) {
 
 /* ---- guards ------------------------------------------------------------------------------------------------------ */
 
-/* 1 if the block is entered from its dominator alone: all other edges into it come back from its loop, so that what the
- * dominator's branch has found still holds. */
+/* 1 if the block is entered only from its dominator: all other edges into it are back edges of its loop, so what the
+ * dominator's branch has decided still holds. */
 static int is_entered_by_dominator(const hg_guards *g, uint32_t block, uint32_t dominator) {
   const hg_array *from = &ssa_block_at(g->unit, block)->predecessors;
   uint32_t edges = 0;
@@ -67,12 +67,13 @@ static hg_range narrowed_by(hg_guards *g, uint32_t value, hg_range range, uint32
   if (g->work == 0) return range;
   g->work--;
   if (insn->op == ATLAS_OP_pnot) return narrowed_by(g, value, range, args[0], !holds);
-  if (insn->op != (holds ? ATLAS_OP_pand : ATLAS_OP_por)) /* both hold; neither holds */
+  if (insn->op != (holds ? ATLAS_OP_pand : ATLAS_OP_por)) /* a true `and` means that both hold, a false `or` that
+                                                             neither does */
     return hg_range_where(g->unit, g->of, value, range, condition, holds);
   return narrowed_by(g, value, narrowed_by(g, value, range, args[0], holds), args[1], holds);
 }
 
-/* By what the branches on the way have found. */
+/* Narrows a range by the branches on the way. */
 static hg_range narrowed(hg_guards *g, uint32_t value, hg_range range) {
   const ssa_block *block = ssa_block_at(g->unit, g->block);
   if (g->side < 2 && block->end == SSA_BRANCH && block->successor[0] != block->successor[1])
@@ -82,7 +83,7 @@ static hg_range narrowed(hg_guards *g, uint32_t value, hg_range range) {
   return range;
 }
 
-/* After at most `most` iterations. */
+/* The value's range after at most `most` iterations. */
 static hg_range after(uint8_t type, const hg_induction *i, uint64_t most) {
   const hg_range count = {.low = 0, .high = most > INT32_MAX ? INT64_MAX : (int64_t)most, .exact = 1};
   hg_range moved = hg_range_of_numbers(ATLAS_OP_mul, count, i->step), all = hg_range_of_type(ATLAS_i64);
@@ -90,7 +91,7 @@ static hg_range after(uint8_t type, const hg_induction *i, uint64_t most) {
   return hg_range_of_integer_op(&(ssa_insn){.op = ATLAS_OP_add, .type = type}, (hg_range[]){i->start, moved});
 }
 
-/* How often the loop has gone round where its counter is in this range. */
+/* How often the loop has iterated when its counter is in this range. */
 static uint64_t rounds_at(const hg_counter *c, hg_range now) {
   uint64_t way = c->goes_down ? (uint64_t)c->first - (uint64_t)now.low : (uint64_t)now.high - (uint64_t)c->first;
   if (c->goes_down ? now.low > c->first : now.high < c->first) return 0;
@@ -101,7 +102,7 @@ static int read_induction(const hg_guards *g, uint32_t phi, hg_induction *out) {
   return hg_read_induction(g->unit, g->order, g->of, phi, out);
 }
 
-/* A phi to which a loop has added its step as often as the loop's counter tells here. */
+/* A phi to which a loop has added its step as often as the loop's counter indicates here. */
 static hg_range phi_at(hg_guards *g, uint32_t phi) {
   const hg_counter *c = &g->at[insn_at(g, phi)->block].counter;
   hg_induction i;
@@ -138,9 +139,9 @@ hg_range hg_guards_range(hg_guards *g, uint32_t value) { return range_to_depth(g
 
 /* ---- lengths ----------------------------------------------------------------------------------------------------- */
 
-enum { MOST_STEPS = 3 }; /* of i < n and n <= m and m <= len */
+enum { MOST_STEPS = 3 }; /* steps of i < n and n <= m and m <= len */
 
-/* What an index is with conversions and constants taken off that change no number, and what they have added. */
+/* An index without conversions and constants that do not change its number; *added: what these constants add. */
 static uint32_t base_of(hg_guards *g, uint32_t value, int64_t *added) {
   for (int look = 0; look < MOST_DEPTH; look++) {
     const ssa_insn *insn = insn_at(g, value);
@@ -160,7 +161,7 @@ static uint32_t base_of(hg_guards *g, uint32_t value, int64_t *added) {
 
 static int is_at_most_length(hg_guards *g, uint32_t value, int64_t added, uint32_t buffer, unsigned steps);
 
-/* 1 if the condition says that base + added <= len. */
+/* 1 if the condition implies base + added <= len. */
 static int bounds_by_length(hg_guards *g, uint32_t condition, int holds, uint32_t base, int64_t added, uint32_t buffer,
                             unsigned steps) {
   const ssa_insn *insn = insn_at(g, condition);
@@ -172,12 +173,13 @@ static int bounds_by_length(hg_guards *g, uint32_t condition, int holds, uint32_
     return bounds_by_length(g, args[0], holds, base, added, buffer, steps) ||
            bounds_by_length(g, args[1], holds, base, added, buffer, steps);
   if (insn->op != ATLAS_OP_set_lt || !atlas_is_integer((atlas_type)insn->type2)) return 0;
-  int64_t tested = 0; /* base + tested < the other; or at most the other, where the other is not below it */
+  int64_t tested = 0; /* base + tested < the other; or at most the other, if the condition is that the other is not
+                         below it */
   if (base_of(g, args[!holds], &tested) != base) return 0;
   return is_at_most_length(g, args[holds], added - tested - (holds != 0), buffer, steps - 1);
 }
 
-/* 1 if value + added <= len: as numbers, not modulo anything. */
+/* 1 if value + added <= len as exact numbers. */
 static int is_at_most_length(hg_guards *g, uint32_t value, int64_t added, uint32_t buffer, unsigned steps) {
   uint32_t base = base_of(g, value, &added);
   const ssa_insn *insn = insn_at(g, base);
@@ -204,7 +206,7 @@ int hg_guards_is_below_length(hg_guards *g, uint32_t value, int64_t displacement
 
 /* ---- phis -------------------------------------------------------------------------------------------------------- */
 
-/* What comes along the phi's edges of one kind. */
+/* The join of what comes along the phi's edges of one kind. */
 static hg_range coming(hg_guards *g, uint32_t phi, hg_edge edge) {
   const ssa_insn *insn = insn_at(g, phi);
   hg_range all = {.low = INT64_MAX, .high = INT64_MIN, .exact = 1};
@@ -226,7 +228,7 @@ static int has_back_edge(const hg_guards *g, uint32_t phi) {
   return 0;
 }
 
-/* 1 if the phi, where an iteration finds it in `guess`, comes back in it; *next: in what. */
+/* 1 if a phi that an iteration finds in `guess` comes back in `guess`; *next: the range in which it comes back. */
 static int is_kept(hg_guards *g, uint32_t phi, hg_range guess, hg_range *next) {
   hg_range before = g->of[phi];
   g->of[phi] = guess;
@@ -235,12 +237,12 @@ static int is_kept(hg_guards *g, uint32_t phi, hg_range guess, hg_range *next) {
   return next->exact && (next->low > next->high || (next->low >= guess.low && next->high <= guess.high));
 }
 
-/* The range of an integer that a loop's iterations keep, if it enters in `start`; else of the type. */
+/* The range of an integer that a loop's iterations keep, if the integer enters in `start`; else the type's. */
 static hg_range kept_range(hg_guards *g, uint32_t phi, hg_range start) {
   uint8_t type = insn_at(g, phi)->type;
   hg_range all = hg_range_of_type(type), wide = start, narrow = start, next;
   if (!start.exact || start.low > start.high || is_kept(g, phi, start, &next)) return start;
-  if (type == ATLAS_u64) all = hg_range_between(type, 0, INT64_MAX); /* as far as it goes */
+  if (type == ATLAS_u64) all = hg_range_between(type, 0, INT64_MAX); /* as far as an int64_t goes */
   if (!next.exact) next = all;
   int goes_down = next.low<start.low, goes_up = next.high> start.high;
   if (goes_down && goes_up) return hg_range_of_type(type);
@@ -252,7 +254,7 @@ static hg_range kept_range(hg_guards *g, uint32_t phi, hg_range start) {
   return is_kept(g, phi, narrow, &next) ? narrow : keeps_wide ? wide : hg_range_of_type(type);
 }
 
-/* What the phi can be where its loop goes round, before the step. */
+/* The range of the phi when its loop iterates again, before the step. */
 static hg_range going_round(hg_guards *g, uint32_t phi) {
   const ssa_insn *insn = insn_at(g, phi);
   hg_range all = {.low = INT64_MAX, .high = INT64_MIN, .exact = 1};
@@ -266,20 +268,20 @@ static hg_range going_round(hg_guards *g, uint32_t phi) {
   return all;
 }
 
-/* 1 if each step leads to another number on the same side, from any that this range holds. */
+/* 1 if each step, from any number in this range, leads to another number without wrapping. */
 static int stays_in_type(uint8_t type, hg_range from, hg_range step) {
   hg_range all = hg_range_of_type(type);
   if (type == ATLAS_u64) all.low = 0;
   return from.exact && (step.low > 0 ? from.high <= all.high - step.high : from.low >= all.low - step.low);
 }
 
-/* How often numbers that lie at least `step` apart can come in this range; the first may be any of them. */
+/* How many numbers at least `step` apart fit into this range; the first may be any of them. */
 static uint64_t rounds_within(hg_range a, uint64_t step) {
   uint64_t most = a.low > a.high ? 0 : ((uint64_t)a.high - (uint64_t)a.low) / step;
   return most == UINT64_MAX ? most : most + 1;
 }
 
-/* Counts the loop's iterations by a phi of its header. `counter`: none of its steps wraps, not the first either. */
+/* Counts the loop's iterations by a phi of its header. `counter`: none of its steps wraps, not even the first. */
 static void count_by(hg_guards *g, uint32_t phi, hg_counter *counter, uint64_t *most_rounds) {
   uint8_t type = insn_at(g, phi)->type;
   hg_induction i;
@@ -303,8 +305,8 @@ static void count_by(hg_guards *g, uint32_t phi, hg_counter *counter, uint64_t *
   if (counter->most < *most_rounds) *most_rounds = counter->most;
 }
 
-/* The phi of the header that allows the fewest iterations; of several the one of the last round, because it is not what
- * bounds itself. */
+/* The phi of the header that allows the fewest iterations. Among equals the one of the last round, since a phi does not
+ * bound itself. */
 static void find_counter(hg_guards *g, uint32_t header) {
   hg_guarded *at = &g->at[header];
   hg_counter best = {.phi = SSA_NONE, .most = UINT64_MAX}, counter;

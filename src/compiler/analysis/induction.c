@@ -1,9 +1,9 @@
-/* induction.c - what each way around a loop adds to a phi of its header. */
+/* induction.c - what each way through a loop adds to a phi of its header. */
 #include "compiler/analysis/induction.h"
 
 #include "atlas/tables.h"
 
-enum { MOST_DEPTH = 6 }; /* of the sums that make a step */
+enum { MOST_DEPTH = 6 }; /* of the sums that form a step */
 
 typedef struct source {
   const ssa_unit *unit;
@@ -13,8 +13,7 @@ typedef struct source {
 
 static const ssa_insn *insn_at(const source *g, uint32_t value) { return ssa_insn_at(g->unit, value); }
 
-/* A step is a number between the least and the greatest of signed numbers of its width: adding 2^bits - 1 is
- * subtracting 1. */
+/* A step is a signed number of its width, between the least and the greatest: adding 2^bits - 1 is subtracting 1. */
 static hg_range as_step(const ssa_insn *insn, hg_range r) {
   unsigned bits = atlas_type_bits((atlas_type)insn->type);
   if (bits == 64 || r.low < INT64_C(1) << (bits - 1)) return r;
@@ -27,7 +26,7 @@ hg_range hg_range_of_numbers(uint16_t op, hg_range a, hg_range b) {
   return hg_range_of_integer_op(&insn, (hg_range[]){a, b});
 }
 
-/* 1 if the value is the phi plus numbers of which the sum's range is known, by any path through the loop. */
+/* 1 if the value is, on every path through the loop, the phi plus numbers whose sum has a known range. */
 static int read_step(const source *g, uint32_t value, uint32_t phi, unsigned depth, hg_range *step) {
   const ssa_insn *insn = insn_at(g, value);
   const uint32_t *args = ssa_args_of(g->unit, value);

@@ -1,6 +1,6 @@
-/* local_zeros.c - an array's zeros are not seen if the stores on every way to its first load write all its elements:
- * those whose indices are constants, and those of counted loops that such a way goes through. A loop is followed, one
- * round after the other: arrays are small. */
+/* local_zeros.c - the zeros of a local array are not observable if on every way to its first load, stores write all of
+ * its elements: by constant indices, and in counted loops on that way. A loop is followed round by round, since arrays
+ * are small. */
 #include "compiler/analysis/local_zeros.h"
 
 #include "atlas/arith.h"
@@ -14,7 +14,7 @@ typedef struct array_walk {
   const ssa_order *order;
   const hg_analysis *analysis;
   uint32_t symbol, count;
-  uint32_t loads; /* the innermost block on all ways to a load; SSA_NONE: there is no load */
+  uint32_t loads; /* the innermost block on all ways to a load; SSA_NONE: there is none */
   uint32_t stored;
   uint8_t is_stored[ATLAS_MAX_LOCAL_BYTES]; /* per element */
 } array_walk;
@@ -45,7 +45,7 @@ static void note_store(array_walk *a, int64_t index) {
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
 
-/* The only block from which a loop is left; SSA_NONE. */
+/* The only block that a loop is left from; SSA_NONE. */
 static uint32_t exit_of(const array_walk *a, uint32_t header) {
   const ir_loops *loops = &a->analysis->loops;
   uint32_t found = SSA_NONE;
@@ -72,15 +72,15 @@ static int is_in_every_round(const array_walk *a, uint32_t header, uint32_t bloc
   return 1;
 }
 
-/* What a phi is in each round, and when the loop is left. */
+/* A loop whose phi is known in each round, and whose end is. */
 typedef struct counted_loop {
   uint8_t type;
   uint64_t value, step;
   const ssa_insn *compare;
-  uint32_t side;     /* of the comparison: the phi's, or its next value's */
-  uint8_t is_next;   /* what is compared is the next value */
-  uint64_t end;      /* with which it is compared */
-  uint8_t leaves;    /* the comparison's result that leaves the loop */
+  uint32_t side;     /* which side of the comparison is the phi, or its next value */
+  uint8_t is_next;   /* 1: the next value is compared */
+  uint64_t end;      /* the number it is compared with */
+  uint8_t leaves;    /* the result of the comparison that leaves the loop */
 } counted_loop;
 
 static int read_comparison(const array_walk *a, uint32_t exit, uint32_t header, uint32_t phi, counted_loop *l) {
@@ -111,7 +111,7 @@ static int leaves(const counted_loop *l) {
   return atlas_compare(l->compare->op, (atlas_type)l->type, ends[0], ends[1]) == l->leaves;
 }
 
-/* A store whose index is a phi of the loop around it, if no way to the loads comes past the loop. */
+/* Notes a store whose index is a phi of the loop around it, if no way to the loads bypasses the loop. */
 static void note_loop(array_walk *a, const ssa_insn *store) {
   uint32_t phi = ((const uint32_t *)a->unit->args.data)[store->args], header = a->analysis->loops.loop[store->block];
   if (header == SSA_NONE || insn_at(a, phi)->op != SSA_PHI || insn_at(a, phi)->block != header) return;
@@ -136,7 +136,7 @@ static void note_loop(array_walk *a, const ssa_insn *store) {
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* The stores of a block that comes before every load, or that has the first one. */
+/* Notes the stores of a block that comes before every load, or that contains the first one. */
 static void note_stores(array_walk *a, uint32_t block) {
   int is_before = ssa_dominates(a->order, block, a->loads);
   for (uint32_t e = ssa_block_at(a->unit, block)->first_effect; e != SSA_NONE; e = insn_at(a, e)->next) {

@@ -1,4 +1,4 @@
-/* nan_bits.c - what each operation does with the bits of a NaN, and in which values they can therefore be seen. */
+/* nan_bits.c - what each operation does with the bits of a NaN, and therefore in which values they are observable. */
 #include "compiler/analysis/nan_bits.h"
 
 #include "base/error.h"
@@ -12,9 +12,9 @@ int hg_makes_other_nan(uint16_t op, uint8_t type, uint8_t type2) {
   return op != ATLAS_OP_cvt || atlas_is_float((atlas_type)type2) || type2 == ATLAS_f8e4m3 || type2 == ATLAS_f8e5m2;
 }
 
-enum { MOST_DEEP = 16 }; /* of a condition of several comparisons */
+enum { MOST_DEEP = 16 }; /* comparisons in one condition */
 
-/* 1 if the condition compares `value`, or its magnitude, and is false for NaN. */
+/* 1 if the condition compares `value`, or its magnitude, and is false for a NaN. */
 static int is_compared(const ssa_unit *unit, uint32_t condition, uint32_t value, int depth) {
   const ssa_insn *test = ssa_insn_at(unit, condition);
   const uint32_t *args = ssa_args_of(unit, condition);
@@ -29,8 +29,8 @@ static int is_compared(const ssa_unit *unit, uint32_t condition, uint32_t value,
   return 0;
 }
 
-/* The condition under which the edge is taken: of its branch, or of the one that leads to its block, which has no other
- * way in. SSA_NONE: it is taken where a condition does not hold, or always. */
+/* The condition under which the edge is taken: its branch's, or that of the branch that leads to its block, which has
+ * no other way in. SSA_NONE: the edge is taken if a condition is false, or always. */
 static uint32_t condition_of_edge(const ssa_unit *unit, uint32_t from, uint32_t to) {
   const ssa_block *block = ssa_block_at(unit, from);
   if (block->end == SSA_JUMP && block->predecessors.count == 1) {
@@ -57,7 +57,7 @@ typedef struct finder {
   hg_nan_rule *rule;
   const void *engine;
   uint8_t *seen;
-  uint32_t *todo; /* worklist: values whose bits are seen, and those of the arguments they pass on */
+  uint32_t *todo; /* worklist of values whose bits are observable; marks pass on to their arguments */
   uint32_t count;
 } finder;
 

@@ -1,13 +1,13 @@
-/* nan_blind.c - whether the bits of a NaN that a bitcast reads can be seen, followed through its block.
+/* nan_blind.c - whether the bits of a NaN that a bitcast reads are observable, followed through its block.
  *
  * An exponential function takes an integer from the bits of a number and builds a power of two from it, which it
- * multiplies with something made of that same number. Where that is a NaN so is the product, whatever the integer was.
- * So, assuming that the operand of the bitcast is a NaN, each value has one of three states: it does not depend on the
- * operand; it is a NaN, by arithmetic on the operand; or it may be anything, since it depends on the bits. Arithmetic
- * on a NaN and anything is a NaN again. The bits cannot be seen if no value that may be anything is stored, is an
- * index, decides a branch, or leaves the block, unless by an edge that is not taken where the operand is a NaN. A
- * further bitcast of a NaN made this way reads canonical bits, or is judged by itself: it, too, is blind only if
- * nothing but NaNs depends on its bits. */
+ * multiplies with something computed from that same number. If that number is NaN so is the product, whatever the
+ * integer was. So, assuming that the operand of the bitcast is a NaN, each value is in one of three states: it does not
+ * depend on the operand; it is a NaN, by arithmetic on the operand; or it may be anything, since it depends on the
+ * bits. Arithmetic on a NaN and anything gives a NaN. The bits are not observable if no value that may be anything is
+ * stored, is an index, decides a branch, or leaves the block, except by an edge that is not taken if the operand is a
+ * NaN. A further bitcast of such a NaN reads canonical bits, or is judged by itself: it, too, is blind only if nothing
+ * but NaNs depends on its bits. */
 #include "compiler/analysis/nan_bits.h"
 
 #include "atlas/tables.h"
@@ -22,17 +22,17 @@ typedef struct walker {
   const ssa_unit *unit;
   uint32_t *uses;  /* per value */
   uint32_t *line;  /* the values of the current block */
-  uint32_t *place; /* per value of it: where in line */
+  uint32_t *place; /* per value of the block: its position in `line` */
   uint8_t *state;  /* per value */
   uint32_t count;  /* of line */
-  uint32_t open;   /* how many uses of values that may be anything are still to come */
+  uint32_t open;   /* how many uses of values that may be anything remain */
   const ssa_block *block;
   uint32_t number; /* of the block */
-  hg_range *range; /* per value; NULL: what leaves the block is seen */
+  hg_range *range; /* per value; NULL: whatever leaves the block is observable */
 } walker;
 
 static const ssa_insn *insn_at(const walker *w, uint32_t value) { return ssa_insn_at(w->unit, value); }
-/* A NaN in, a NaN out. */
+/* 1 if a NaN operand gives a NaN. */
 static int propagates_nan(const ssa_insn *insn) {
   if (!atlas_is_wide_float((atlas_type)insn->type)) return 0;
   switch (insn->op) {
@@ -60,7 +60,7 @@ static uint8_t state_of(const walker *w, uint32_t value) {
   int some_nan = has(w, value, 0, A_NAN);
   if (some_nan && propagates_nan(insn)) return A_NAN;
   if (some_nan && atlas_is_comparison(insn->op) && atlas_is_wide_float((atlas_type)insn->type2))
-    return UNTOUCHED; /* its result is the same for every NaN */
+    return UNTOUCHED; /* the result is the same for every NaN */
   int is_choice = insn->op == ATLAS_OP_sel && has(w, value, 1, A_NAN);
   if (is_choice && !has(w, value, 1, UNTOUCHED) && !has(w, value, 1, ANYTHING)) return A_NAN;
   return has(w, value, 0, ANYTHING) ? ANYTHING : UNTOUCHED;
@@ -70,7 +70,8 @@ static int may_be_anything(const ssa_insn *insn) {
   return insn->op < SSA_DELETED && (atlas_op_flags(insn->op) & (ATLAS_PURE | ATLAS_LOAD)) == ATLAS_PURE;
 }
 
-/* Uses of values that may be anything by the phis behind the edge that is taken where the block's condition holds. */
+/* Counts the uses of values that may be anything by phis behind the edge that is taken if the block's condition
+ * holds. */
 static uint32_t uses_on_edge(const walker *w) {
   uint32_t to = w->block->successor[0], uses = 0;
   const ssa_block *block = ssa_block_at(w->unit, to);
@@ -81,7 +82,7 @@ static uint32_t uses_on_edge(const walker *w) {
   return uses;
 }
 
-/* 1 if what is left of the uses, at the end of the block, is where the operand is a number. */
+/* 1 if the uses that remain at the end of the block are where the operand is a number. */
 static int leaves_as_number(const walker *w, uint32_t bitcast) {
   const ssa_block *block = w->block;
   if (w->range == NULL || insn_at(w, bitcast)->type2 != ATLAS_f32 || w->place[bitcast] + WINDOW < w->count) return 0;
@@ -90,7 +91,7 @@ static int leaves_as_number(const walker *w, uint32_t bitcast) {
   return hg_is_number_where(w->unit, w->range, block->condition, ssa_args_of(w->unit, bitcast)[0]);
 }
 
-/* 1 if within WINDOW values the last use of everything that depends on the bits has come, and none of them shows it. */
+/* 1 if the last use of everything that depends on the bits comes within WINDOW values, and no use shows the bits. */
 static int is_contained(walker *w, uint32_t from, uint32_t bitcast) {
   uint32_t end = w->place[bitcast] + WINDOW < w->count ? w->place[bitcast] + WINDOW : w->count;
   for (uint32_t at = from; at < end; at++) {

@@ -1,26 +1,26 @@
 /* number_casts.c - bitcasts that read a number, never a NaN, because of the branch that leads to them.
  *
- * The exponential function builds its result from the bits of numbers which are NaN where its argument is; but then it
- * takes its rare side. Here the range of what is cast is found once more, from the range that the compared argument has
+ * The exponential function builds its result from the bits of numbers that are NaN if its argument is; but then it
+ * takes its rare side. Here the range of what is cast is computed again from the range that the compared argument has
  * where the comparison holds. */
 #include "compiler/analysis/nan_bits.h"
 
 #include "compiler/analysis/effects.h"
 
 enum {
-  MOST_TESTS = 32, /* comparisons of a branch */
-  MOST_CONE = 48   /* values between what is cast and what has been compared */
+  MOST_TESTS = 32, /* comparisons in one branch */
+  MOST_CONE = 48   /* values between what is cast and what is compared */
 };
 
 typedef struct narrowing {
   const ssa_unit *unit;
   hg_range *range;
-  uint32_t compared[MOST_TESTS]; /* values that a comparison bounds */
-  hg_range bound[MOST_TESTS];    /* to this */
+  uint32_t compared[MOST_TESTS]; /* values that a comparison bounds, */
+  hg_range bound[MOST_TESTS];    /* and the bound of each */
   uint32_t count;
-  uint32_t cone[MOST_CONE]; /* arguments first */
+  uint32_t cone[MOST_CONE]; /* values that depend on them, arguments first */
   hg_range saved[MOST_CONE];
-  uint32_t size, found; /* of cone; how many of `compared` it reaches */
+  uint32_t size, found; /* of `cone`; how many of `compared` it reaches */
 } narrowing;
 
 static const ssa_insn *insn_at(const narrowing *n, uint32_t value) { return ssa_insn_at(n->unit, value); }
@@ -62,7 +62,7 @@ static int is_in_cone(const narrowing *n, uint32_t value) {
   return 0;
 }
 
-/* Values whose range may be narrower; 0: there are too many. */
+/* Collects values whose range may be narrower; 0: there are too many. */
 static int collect_cone(narrowing *n, uint32_t value, int depth) {
   const ssa_insn *insn = insn_at(n, value);
   int is_bound = bound_of(n, value) != SSA_NONE;
@@ -95,7 +95,7 @@ int hg_is_number_where(const ssa_unit *unit, hg_range *range, uint32_t condition
   return n.count > 0 && is_number(&n, value);
 }
 
-/* The condition that holds where the block is entered; SSA_NONE. */
+/* The condition that holds when the block is entered; SSA_NONE. */
 static uint32_t condition_of(const ssa_unit *unit, uint32_t number) {
   const ssa_block *block = ssa_block_at(unit, number);
   if (block->predecessors.count != 1) return SSA_NONE;

@@ -1,4 +1,4 @@
-/* ranges.c - ranges of integers, and what comparisons say about a value. */
+/* ranges.c - ranges of integers, and what comparisons imply for a value. */
 #include "compiler/analysis/ranges.h"
 
 #include "atlas/value.h"
@@ -12,7 +12,7 @@ static int is_signed(uint8_t type) { return atlas_kind((atlas_type)type) == ATLA
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Of u64 as far as an int64_t goes. */
+/* For u64 as far as an int64_t goes. */
 static int64_t greatest_of(uint8_t type) {
   uint64_t mask = atlas_mask((atlas_type)type);
   return (int64_t)(is_signed(type) || type == ATLAS_u64 ? mask >> 1 : mask);
@@ -47,7 +47,7 @@ hg_range hg_range_of_bits(uint8_t type, uint64_t bits) {
   return hg_range_between(type, number, number);
 }
 
-/* The range of the value as a number, which may be all that the type has; of u64 it may still not be exact. */
+/* The range of the value as a number, which may be the whole type; for u64 even that may be inexact. */
 static hg_range as_number(uint8_t type, hg_range a) { return a.exact ? a : hg_range_of_type(type); }
 
 hg_range hg_range_join(uint8_t type, hg_range a, hg_range b) {
@@ -116,7 +116,7 @@ static hg_range remainder_of(uint8_t type, hg_range a, hg_range b) {
   return hg_range_between(type, is_signed(type) ? 1 - b.high : 0, b.high - 1);
 }
 
-/* Of `and`: no greater than an argument that is not negative. */
+/* `and`: no greater than an argument that is not negative. */
 static hg_range conjunction(uint8_t type, hg_range a, hg_range b) {
   int64_t high = INT64_MAX;
   if (a.exact && a.low >= 0) high = a.high;
@@ -124,7 +124,7 @@ static hg_range conjunction(uint8_t type, hg_range a, hg_range b) {
   return high == INT64_MAX ? hg_range_of_type(type) : hg_range_between(type, 0, high);
 }
 
-/* Of `or` and `xor` of numbers that are not negative: no bit above theirs. */
+/* `or` and `xor` of numbers that are not negative: no bit above theirs. */
 static hg_range disjunction(uint8_t type, hg_range a, hg_range b) {
   if (!a.exact || !b.exact || a.low < 0 || b.low < 0) return hg_range_of_type(type);
   int bits = atlas_highest_bit((uint64_t)larger(a.high, b.high) | 1) + 1;
@@ -143,13 +143,13 @@ static hg_range shifted(const ssa_insn *insn, hg_range a, hg_range count) {
   }
   a = as_number(insn->type, a);
   if (!a.exact || (a.low < 0 && least != most)) return hg_range_of_type(insn->type);
-  /* of a negative number rounded down: that is what a shift with the sign does */
+  /* the rounded-down quotient of a negative number: that is what an arithmetic shift gives */
   int64_t low = a.low < 0 ? -(-(a.low + 1) >> least) - 1 : a.low >> most;
   int64_t high = a.high < 0 ? -(-(a.high + 1) >> least) - 1 : a.high >> least;
   return hg_range_between(insn->type, low, high);
 }
 
-/* From an integer: the bits that fit; a wider type has the number. */
+/* From an integer: the bits that fit; a wider type holds the number. */
 static hg_range converted(const ssa_insn *insn, hg_range a) {
   int is_wider = atlas_type_bits((atlas_type)insn->type) > atlas_type_bits((atlas_type)insn->type2);
   if (!is_integer(insn->type2) || (is_wider && !a.exact)) return hg_range_of_type(insn->type);
@@ -186,9 +186,9 @@ hg_range hg_range_of_integer_op(const ssa_insn *insn, const hg_range *x) {
 
 /* ---- what comparisons say ---------------------------------------------------------------------------------------- */
 
-/* a < b, or not. Of a u64 that may be any the least is 0, and the greatest is not known. */
+/* a < b, or not. A u64 that may be any number has the least bound 0, and an unknown greatest. */
 static hg_range where_less(uint8_t type, hg_range r, int is_left, hg_range other, int holds) {
-  int is_below = is_left == holds; /* the value is below the other, or not above it */
+  int is_below = is_left == holds; /* 1: the value is below the other; 0: it is not above it */
   hg_range n = r.exact ? r : type == ATLAS_u64 ? hg_range_between(type, 0, INT64_MAX) : hg_range_of_type(type);
   other = as_number(type, other);
   if (!other.exact) return r;
@@ -208,8 +208,8 @@ static hg_range where_equal(hg_range r, hg_range other, int holds) {
   return r;
 }
 
-/* set.lt or set.le of floats; of numbers alone, where it holds. An empty range: it never has this result, and any
- * answer is right. */
+/* set.lt or set.le of floats; for numbers only, where it holds. An empty range means that the comparison never has this
+ * result, so any answer is right. */
 static hg_range where_float(hg_range r, int is_left, hg_range other, int holds) {
   hg_range n = r;
   if (!holds && (r.is_nan || other.is_nan)) return r;

@@ -1,6 +1,6 @@
-/* trips.c - bounds for trip counts: from the range that a phi of the header keeps (guards.h), or because somewhere on
- * every way around a phi is compared with a loop invariant and one result leaves the loop. Where such a phi starts, and
- * what it is compared with, may be unknown: a 32-bit counter that goes up or down by one has 2^32 values. */
+/* trips.c - bounds on trip counts: from the range that a phi of the header keeps (guards.h), or because on every way
+ * through the loop a phi is compared with a loop-invariant value and one result leaves the loop. The start of such a
+ * phi and what it is compared with may be unknown: a 32-bit counter that changes by one has 2^32 values. */
 #include "compiler/analysis/trips.h"
 
 #include "atlas/arith.h"
@@ -17,7 +17,7 @@ typedef struct loop {
 
 static const ssa_insn *insn_at(const loop *l, uint32_t value) { return ssa_insn_at(l->unit, value); }
 
-/* The phi of the header that this value is, or is in the next iteration; SSA_NONE. */
+/* The phi of the header that this value equals, or becomes in the next iteration; SSA_NONE. */
 static uint32_t phi_of(const loop *l, uint32_t value) {
   const ssa_insn *insn = insn_at(l, value);
   uint32_t phi = insn->op == SSA_PHI ? value : insn->arg_count == 0 ? SSA_NONE : ssa_args_of(l->unit, value)[0];
@@ -27,7 +27,7 @@ static uint32_t phi_of(const loop *l, uint32_t value) {
   return phi == value ? phi : SSA_NONE;
 }
 
-/* Each iteration adds 1, or subtracts it: the phi has every number of the type once before one comes again. */
+/* Each iteration adds or subtracts 1: the phi takes every number of the type before one repeats. */
 static uint64_t trips_to_number(const loop *l, uint32_t phi) {
   hg_induction i;
   uint32_t bits = atlas_type_bits((atlas_type)insn_at(l, phi)->type);
@@ -35,7 +35,7 @@ static uint64_t trips_to_number(const loop *l, uint32_t phi) {
   return i.step.low == i.step.high && (i.step.low == 1 || i.step.low == -1) ? UINT64_C(1) << bits : UINT64_MAX;
 }
 
-/* Each iteration shifts zeros in from above: the phi comes to 0 and stays there. */
+/* Each iteration shifts in zeros from above: the phi reaches 0 and stays there. */
 static uint64_t trips_to_zero(const loop *l, uint32_t phi, const ssa_insn *compare, const uint64_t ends[2],
                               int leaves_when) {
   uint8_t type = insn_at(l, phi)->type;
@@ -54,7 +54,7 @@ static uint64_t trips_to_zero(const loop *l, uint32_t phi, const ssa_insn *compa
   return leaves ? bits / fewest + 2 : UINT64_MAX;
 }
 
-/* By the branch of a block that is on every way around. */
+/* The trip count bounded by the branch of a block that lies on every way through the loop. */
 static uint64_t trips_of_branch(const loop *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   int inside[2];
@@ -76,8 +76,7 @@ static uint64_t trips_of_branch(const loop *l, uint32_t b) {
   return UINT64_MAX;
 }
 
-/* The greatest trip count of a loop, each time it is entered: how often its header is come to. UINT64_MAX: not known.
- */
+/* The greatest trip count of a loop for each entry into it: how often its header is reached. UINT64_MAX: unknown. */
 static uint64_t most_trips(const hg_analysis *analysis, const ssa_unit *unit, const ssa_order *order, uint32_t header) {
   const loop l = {analysis, unit, order, header};
   uint64_t rounds = analysis->guarded[header].most_rounds, fewest = rounds == UINT64_MAX ? rounds : rounds + 1;
@@ -96,7 +95,7 @@ static uint64_t most_trips(const hg_analysis *analysis, const ssa_unit *unit, co
   }
 }
 
-/* The back edges of each loop, as often as it is entered. */
+/* The back edges of each loop, as often as the loop is entered. */
 uint64_t hg_most_steps(const hg_analysis *analysis, const ssa_unit *unit, const ssa_order *order,
                        const uint8_t *counted) {
   uint64_t sum = 0;

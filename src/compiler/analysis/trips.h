@@ -4,9 +4,9 @@
 
 #include "compiler/analysis/analyse.h"
 
-/* Of the whole program, how many back edges a lane takes at most, loops of the function library not counted.
- * UINT64_MAX: not known, or above the default step limit. `counted`: per block, for how many the back edges of the loop
- * that begins there stand; NULL: for one. */
+/* The most back edges that a lane takes in the whole program, not counting loops of the function library. UINT64_MAX:
+ * unknown, or above the default step limit. `counted`: per block, how many back edges one of the loop that begins there
+ * stands for; NULL: one. */
 uint64_t hg_most_steps(const hg_analysis *analysis, const ssa_unit *unit, const ssa_order *order,
                        const uint8_t *counted);
 
