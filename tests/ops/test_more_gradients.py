@@ -175,6 +175,7 @@ def test_second_gradients_of_the_rest(name):
 # Whose gradient is no finite difference: none, zero everywhere, or of a type that differences are too coarse for.
 OTHERS = {"any", "all", "argmin", "argmax", "random_bits", "uniform", "normal", "integers", "full", "arange", "eye", "one_hot",
           "axis_numbers",  # of integers
+          "uniform_open", "exponential", "gumbel", "laplace", "window_places", "hann", "hamming", "blackman", "bartlett",
           "global_norm",  # f32 by definition; tests/ops/test_optimisers.py
           "nextafter",  # tests/python/test_special_points.py
           "clip_norm", "logit_nll", "cross_entropy_of_classes", "batch_norm"}  # within those of LAYERS

@@ -139,3 +139,59 @@ def test_integers_of_many():
 def test_integers_are_uniform():
     counts = np.bincount(draw("integers", [MANY], low=0, high=100))
     assert len(counts) == 100 and np.sum((counts - MANY / 100) ** 2) / (MANY / 100) < 148.2  # chi squared, 99 degrees, 0.1%
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_open_uniform(kind):
+    """The middles of 2^23 parts of [0, 1), or 2^52."""
+    u, parts = draw("uniform", [1001], type=kind), 2.0 ** (52 if kind == "f64" else 23)
+    own = draw("uniform_open", [1001], type=kind)
+    assert own.dtype == u.dtype and np.array_equal(own, ((np.floor(u.astype(f64) * parts) + 0.5) / parts).astype(u.dtype))
+    if kind == "f32":
+        words = draw("random_bits", [1001])
+        assert np.array_equal(own, ((words >> np.uint32(9)).astype(f64) + 0.5).astype(f32) * f32(2.0 ** -23))
+        for narrow in ("f16", "bf16"):
+            assert np.array_equal(draw("uniform_open", [1001], type=narrow), own)
+
+
+def by_open_uniform(name, kind, loc=0.0, scale=1.0, **more):
+    """What the table says, by the functions of the ISA on what uniform_open gives."""
+    u = draw("uniform_open", [1001], type=kind, **more)
+    loc, scale = u.dtype.type(loc), u.dtype.type(scale)
+    if name == "exponential":
+        return -apply("log", u) * scale
+    if name == "gumbel":
+        return loc - apply("log", -apply("log", u)) * scale
+    half = apply("log", np.minimum(u, 1 - u) * 2)
+    return loc + np.where(u < 0.5, half, -half) * scale
+
+
+@pytest.mark.parametrize("name, more", [("exponential", {}), ("exponential", {"scale": 0.25}), ("gumbel", {}), ("laplace", {}),
+                                        ("gumbel", {"loc": -3.0, "scale": 0.3}), ("laplace", {"loc": 2.0, "scale": 5.0})])
+def test_other_distributions(name, more):
+    for kind in ("f32", "f64"):
+        right = by_open_uniform(name, kind, **more)
+        assert np.array_equal(draw(name, [7, 11, 13], type=kind, **more).reshape(-1), right)
+    right = by_open_uniform(name, "f32", counter=2**40, **more)
+    for kind in ("f16", "bf16"):
+        own = draw(name, [1001], counter=2**40, type=kind, **more)
+        assert np.array_equal(own, right.astype(own.dtype))
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("name, below, mean, variance", [
+    ("exponential", lambda x: 1 - np.exp(-x), 1.0, 1.0),
+    ("gumbel", lambda x: np.exp(-np.exp(-x)), 0.5772156649015329, math.pi**2 / 6),
+    ("laplace", lambda x: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2), 0.0, 2.0)])
+def test_distribution_functions(name, below, mean, variance, kind):
+    own = np.sort(draw(name, [MANY], key=11, type=kind).astype(f64))
+    assert np.abs(below(own) - (np.arange(MANY) + 0.5) / MANY).max() < 1.95 / math.sqrt(MANY)  # Kolmogorov and Smirnov, 0.1%
+    assert abs(own.mean() - mean) < 3.3 * math.sqrt(variance / MANY) and abs(own.var() / variance - 1) < 0.02
+    assert np.isfinite(own).all() and (name != "exponential" or own[0] > 0)
+
+
+def test_bad_distributions():
+    for name, wrong, said in (("exponential", {"scale": -1.0}, "scale is -1; it has to lie from 0"), ("gumbel", {"loc": INF}, "loc is inf"),
+                              ("laplace", {"type": "i32"}, "its numbers are floats, not i32"), ("exponential", {"type": "u8"}, "floats, not u8")):
+        with pytest.raises(Error, match=said):
+            draw(name, [4], **wrong)

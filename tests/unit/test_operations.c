@@ -439,7 +439,10 @@ static const formula_case formula_cases[] = {
     {HG_OP_uniform, "kk", "f32[]"}, {HG_OP_normal, "k", "f32[]"}, {HG_OP_integers, "k", "i64[]"},
     {HG_OP_concatenate, "xxx", "?[18, 5]"}, {HG_OP_stack, "xx", "?[2, 6, 5]"}, {HG_OP_pad, "x", "?[6, 5]"},
     {HG_OP_update, "xv", "?[6, 5]"}, {HG_OP_update, "xs", "?[6, 5]"}, {HG_OP_update, "vx", ""},
-    {HG_OP_full, "", "f32[]"}, {HG_OP_eye, "", "f32[1, 1]"},
+    {HG_OP_full, "", "f32[]"}, {HG_OP_eye, "", "f32[1, 1]"}, {HG_OP_window_places, "", "f64[0]"},
+    {HG_OP_hann, "", "f32[0]"}, {HG_OP_hamming, "", "f32[0]"}, {HG_OP_blackman, "", "f32[0]"},
+    {HG_OP_bartlett, "", "f32[0]"}, {HG_OP_uniform_open, "k", "f32[]"}, {HG_OP_exponential, "kk", "f32[]"},
+    {HG_OP_gumbel, "k", "f32[]"}, {HG_OP_laplace, "k", "f32[]"},
 };
 
 static hg_value case_input(char letter, atlas_type type) {

@@ -970,7 +970,16 @@ typedef enum hg_op {
   HG_OP_adamax = 0x1507,
   HG_OP_nadam = 0x1508,
   HG_OP_lion = 0x1509,
-  HG_OP_amsgrad = 0x150a
+  HG_OP_amsgrad = 0x150a,
+  HG_OP_window_places = 0x1640,
+  HG_OP_hann = 0x1641,
+  HG_OP_hamming = 0x1642,
+  HG_OP_blackman = 0x1643,
+  HG_OP_bartlett = 0x1644,
+  HG_OP_uniform_open = 0x1650,
+  HG_OP_exponential = 0x1651,
+  HG_OP_gumbel = 0x1652,
+  HG_OP_laplace = 0x1653
 } hg_op;
 
 typedef struct hg_argument {
