@@ -314,6 +314,13 @@ def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, co
     return made.astype(dtype)
 
 
+def arrays_beside(values: Any) -> list[Array]:
+    """Arrays of objects, on the device of those that are arrays."""
+    values = list(values)
+    device = next((x.device for x in values if isinstance(x, Array)), None)
+    return [x if isinstance(x, Array) else asarray(x, device=device) for x in values]
+
+
 def array(value: Any, dtype: Any = None, *, device: Executor | None = None, copy: bool | None = True) -> Array:
     """An Array of an object, with memory of its own unless copy says otherwise."""
     return asarray(value, dtype, device=device, copy=copy)

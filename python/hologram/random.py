@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hologram import _core
 from hologram._core import Array
-from hologram._create import integers_of, need_held, plain
+from hologram._create import asarray, integers_of, need_held, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -53,11 +53,41 @@ def integers(key: Array, shape: Any = (), low: int = 0, high: int = 2, dtype: An
     return _made(_core.integers(key, None, _sized(shape), low, high, dtype), shape)
 
 
-def bernoulli(key: Array, shape: Any = (), p: float | Array = 0.5) -> Array:
-    """True with probability p, a number or an array of them."""
-    if not isinstance(p, Array) and not 0 <= p <= 1:
-        raise ValueError(f"bernoulli: the probability p is from 0 to 1, not {p}")
-    return uniform(key, shape) < p
+def bernoulli(key: Array, shape: Any = None, p: Any = 0.5) -> Array:
+    """True with probability p, a number or an array, whose shape it has unless another is given: p broadcasts to that, and each element
+    has a random number of its own. Of p below `uniform` in float32; where p is NaN False. ValueError: a number that is no probability.
+
+    hg.random.bernoulli(key, (3, 4), 0.2)            # bool, shape (3, 4)
+    hg.random.bernoulli(key, p=hg.sigmoid(logits))   # of logits' shape"""
+    p = plain(p) if getattr(p, "shape", None) == () and not isinstance(p, Array) else p
+    if isinstance(p, (int, float)):
+        if not 0 <= p <= 1:
+            raise ValueError(f"bernoulli: the probability p is from 0 to 1, not {p}")
+        return uniform(key, () if shape is None else shape) < p
+    each: Array = asarray(p) if shape is None else asarray(p).broadcast_to(shape)
+    return uniform(key, each.shape) < each
+
+
+def exponential(key: Array, shape: Any = (), scale: float = 1.0, dtype: Any = "float32") -> Array:
+    """Exponentially distributed numbers, of mean scale (PyTorch's 1 / lambd): -log(u) * scale, all above 0. Any float dtype.
+
+    waits = hg.random.exponential(hg.random.key(0), (1000,), scale=2.0)"""
+    return _made(_core.exponential(key, None, _sized(shape), scale, dtype), shape)
+
+
+def gumbel(key: Array, shape: Any = (), loc: float = 0.0, scale: float = 1.0, dtype: Any = "float32") -> Array:
+    """Gumbel distributed numbers: loc - log(-log(u)) * scale. The argmax of logits plus these is drawn with softmax's shares
+    (Gumbel 1954; Maddison, Tarlow, Minka: A* sampling, 2014). Any float dtype.
+
+    drawn = (logits + hg.random.gumbel(key, logits.shape)).argmax(-1)"""
+    return _made(_core.gumbel(key, None, _sized(shape), loc, scale, dtype), shape)
+
+
+def laplace(key: Array, shape: Any = (), loc: float = 0.0, scale: float = 1.0, dtype: Any = "float32") -> Array:
+    """Laplace distributed numbers: the density is e^(-|x - loc| / scale) / (2 scale). Any float dtype.
+
+    noise = hg.random.laplace(hg.random.key(0), (3, 4), scale=0.1)"""
+    return _made(_core.laplace(key, None, _sized(shape), loc, scale, dtype), shape)
 
 
 def _sized(shape: Any) -> tuple[int, ...]:

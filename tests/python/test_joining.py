@@ -1,0 +1,172 @@
+"""Joining, cutting and turning arrays, numbers at equal ratios, and draws, beside NumPy and PyTorch."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hologram as hg
+
+RNG = np.random.default_rng(41)
+SHAPES = [(), (3,), (2, 3), (2, 3, 4), (0, 3), (2, 1, 4, 2)]
+
+
+def arrays_of(*shapes, dtype="f4"):
+    return [RNG.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def same(own, right):
+    own = own.numpy()
+    assert own.shape == right.shape and own.dtype == right.dtype and np.array_equal(own, right)
+
+
+def same_parts(own, right):
+    assert len(own) == len(right)
+    for a, b in zip(own, right):
+        same(a, b)
+
+
+@pytest.mark.parametrize("name", ["hstack", "vstack", "dstack", "column_stack"])
+def test_stacks(name):
+    own, numpy = getattr(hg, name), getattr(np, name)
+    for shapes in ([(3,), (3,)], [(2, 3), (2, 3)], [(2, 3, 4), (2, 3, 4)], [(2, 3, 4, 5)] * 3, [(), ()], [(3,)], [(0,), (3,)],
+                   [(2, 1), (2, 3)], [(1, 3), (4, 3)], [(3,), (2, 3)], [(2,), (2, 3)], [(2, 3, 1), (2, 3)]):
+        arrays = arrays_of(*shapes)
+        try:
+            right = numpy(arrays)
+        except ValueError:
+            with pytest.raises(ValueError, match=f"^{name}: array 1 has shape .* the other axes have to agree$"):
+                own(arrays)
+            continue
+        same(own(arrays), right)
+        same(own([hg.asarray(x) for x in arrays]), right)
+        same(own(tuple(x.astype("i4") for x in arrays)), numpy([x.astype("i4") for x in arrays]))
+    same(own([[1.0, 2.0], np.float32([3, 4])]), numpy([np.float32([1, 2]), np.float32([3, 4])]))
+    with pytest.raises(ValueError, match=f"{name}: the list of arrays is empty"):
+        own([])
+    with pytest.raises(TypeError, match=rf"takes a list of arrays, not float: hg.{name}\(\[a, b\]\)"):
+        own(1.0)
+
+
+def test_stacks_of_mixed_types_and_gradients():
+    x, n = hg.asarray(RNG.standard_normal((2, 3)).astype("f4")), np.arange(6).reshape(2, 3)
+    assert hg.hstack([x, n]).dtype == hg.vstack([n, x]).dtype == "float32"
+    g = hg.grad(lambda x: (hg.vstack([x, n, x * 2]) * hg.arange(18).reshape(6, 3)).sum())(x)
+    assert g.tolist() == (np.arange(6).reshape(2, 3) + 2 * np.arange(12, 18).reshape(2, 3)).tolist()
+
+
+def test_at_least():
+    for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+        own, numpy, pytorch = getattr(hg, name), getattr(np, name), getattr(torch, name)
+        arrays = arrays_of(*SHAPES)
+        for x in arrays:
+            same(own(x), numpy(x))
+            assert tuple(pytorch(torch.tensor(x)).shape) == own(x).shape
+        same_parts(own(*arrays), numpy(*arrays))
+        assert own(3.0).numpy().shape == numpy(3.0).shape and own().__class__ is tuple
+    x = hg.ones((2, 2, 2))
+    y = hg.atleast_3d(x)
+    y[0] = 0.0
+    assert x.sum() == 8
+
+
+@given(st.integers(0, 9), st.one_of(st.integers(1, 11), st.lists(st.integers(-11, 11), max_size=4)), st.integers(-2, 1))
+def test_splits(size, where, axis):
+    shape = (size, 2) if axis in (0, -2) else (2, size)
+    x = np.arange(size * 2, dtype="f4").reshape(shape)
+    same_parts(hg.array_split(x, where, axis), np.array_split(x, where, axis))
+    if isinstance(where, int) and size % where:
+        with pytest.raises(ValueError, match=f"split: {size} elements of axis {axis % 2} do not split into {where} equal parts"):
+            hg.split(x, where, axis)
+    else:
+        same_parts(hg.split(hg.asarray(x), where, axis), np.split(x, where, axis))
+
+
+def test_splits_of_axes():
+    x = np.arange(64).reshape(4, 4, 4)
+    for name, rank in (("hsplit", 1), ("vsplit", 2), ("dsplit", 3)):
+        own, numpy = getattr(hg, name), getattr(np, name)
+        for where in (2, [1], np.array([1, 3]), hg.asarray([1, 3]), np.int64(4)):
+            same_parts(own(x, where), numpy(x, np.asarray(where) if hasattr(where, "shape") else where))
+        with pytest.raises(ValueError, match=f"{name} cuts along axis"):
+            own(np.ones((1,) * (rank - 1)), 1)
+    same_parts(hg.hsplit(x[0, 0], 2), np.hsplit(x[0, 0], 2))
+    with pytest.raises(ValueError, match="split into 1 part or more, not 0"):
+        hg.split(x, 0)
+    with pytest.raises(IndexError, match="array_split: axis 3 is out of range"):
+        hg.array_split(x, 2, 3)
+    with pytest.raises(TypeError):
+        hg.split(x, 1.5)
+
+
+def test_turned():
+    for shape in ((2, 3), (3, 3), (2, 3, 4), (0, 2)):
+        x = arrays_of(shape)[0]
+        for k in range(-5, 6):
+            for axes in ((0, 1), (1, 0), (-1, 0), (-2, -1)):
+                if axes[0] % x.ndim != axes[1] % x.ndim:
+                    same(hg.rot90(x, k, axes), np.rot90(x, k, axes))
+                    assert np.array_equal(hg.rot90(x, k, axes).numpy(), torch.rot90(torch.tensor(x), k, axes).numpy())
+    for axes, error, said in (((0, 0), ValueError, "an axis comes twice"), ((0, 5), IndexError, "axis 5 is out of range"),
+                              ((0,), ValueError, "axes are two")):
+        with pytest.raises(error, match=f"rot90: .*{said}|{said}"):
+            hg.rot90(np.ones((2, 3)), 1, axes)
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_ratios(endpoint):
+    for start, stop, num in ((1, 1000, 4), (1, 256, 9), (-8, -1, 4), (1e-300, 1e300, 7), (3, 7, 1), (3, 7, 0), (2, 2, 3), (1e5, 1e-5, 11)):
+        right = np.geomspace(start, stop, num, endpoint=endpoint)
+        np.testing.assert_allclose(hg.geomspace(start, stop, num, "float64", endpoint=endpoint).numpy(), right, rtol=1e-12)
+        own = hg.geomspace(start, stop, num, endpoint=endpoint).numpy()
+        assert own.dtype == "float32" and (num == 0 or own[0] == np.float32(start)) and (num < 2 or not endpoint or own[-1] == np.float32(stop))
+    for start, stop, num, base in ((0, 3, 4, 10.0), (0, 10, 11, 2), (-2, 2.5, 6, 10.0), (1, 2, 1, 3.0), (1, 2, 0, 3.0)):
+        right = np.logspace(start, stop, num, base=base, endpoint=endpoint)
+        np.testing.assert_allclose(hg.logspace(start, stop, num, "float64", base=base, endpoint=endpoint).numpy(), right, rtol=1e-14)
+        np.testing.assert_allclose(hg.logspace(start, stop, num, base=base, endpoint=endpoint).numpy(), right.astype("f4"), rtol=1e-7)
+    assert hg.logspace(0, 3, 4, "int64").tolist() == hg.geomspace(1, 1000, 4, "int64").tolist() == [1, 10, 100, 1000]
+
+
+def test_ratios_have_gradients_and_say_what_is_wrong():
+    for f, a in ((lambda a: (hg.geomspace(a, 8.0, 4, "float64") ** 2).sum(), 1.5), (lambda a: (hg.logspace(a, 2.0, 4, "float64") ** 2).sum(), 0.5),
+                 (lambda a: hg.logspace(0.0, 2.0, 4, "float64", base=a).sum(), 3.0), (lambda a: hg.geomspace(-8.0, -a, 4, "float64").sum(), 2.0)):
+        step, at = 1e-6, lambda v, f=f: f(hg.asarray(np.float64(v))).item()
+        slope = (at(a + step) - at(a - step)) / (2 * step)
+        np.testing.assert_allclose(hg.grad(f)(hg.asarray(np.float64(a))).item(), slope, rtol=1e-7)
+    for ends in ((0, 1), (1, 0), (-1, 1)):
+        with pytest.raises(ValueError, match="no numbers have equal ratios; both have one sign, and neither is 0"):
+            hg.geomspace(*ends, 3)
+    with pytest.raises(ValueError, match="shape \\(3,\\) is not one number"):
+        hg.geomspace(hg.ones(3), 1, 3)
+
+
+def test_bernoulli_of_an_array():
+    """Each element has a number of its own."""
+    key, p = hg.random.key(3), np.linspace(0, 1, 5).astype("f4")
+    drawn = hg.random.bernoulli(key, (20000, 5), p).numpy()
+    assert drawn.dtype == bool and not drawn[:, 0].any() and drawn[:, 4].all()
+    assert np.abs(drawn.mean(0) - p).max() < 3.3 * np.sqrt(0.25 / 20000)
+    assert np.abs(np.corrcoef(drawn[:, 1:4].T) - np.eye(3)).max() < 3.3 / np.sqrt(20000)
+    own = hg.random.bernoulli(key, p=hg.full((50, 40), 0.5))
+    assert own.shape == (50, 40) and 0.44 < own.numpy().mean() < 0.56
+    assert np.array_equal(own.numpy(), hg.random.bernoulli(key, (50, 40)).numpy())
+    assert hg.random.bernoulli(key).shape == hg.random.bernoulli(key, (), np.float32(0.5)).shape == ()
+    assert not hg.random.bernoulli(key, p=[np.nan] * 9).numpy().any()
+    with pytest.raises(ValueError, match="the probability p is from 0 to 1, not 2.0"):
+        hg.random.bernoulli(key, (3,), np.float32(2))
+    with pytest.raises(hg.Error, match="does not broadcast"):
+        hg.random.bernoulli(key, (2,), np.ones(3))
+
+
+def test_distributions_of_keys():
+    key = hg.random.key(5)
+    for name in ("exponential", "gumbel", "laplace"):
+        draw = getattr(hg.random, name)
+        assert draw(key).shape == () and draw(key, 7).shape == (7,) and draw(key, (2, 3), dtype="float16").dtype == "float16"
+        x = draw(key, (1000,), scale=3.0).numpy()
+        assert np.allclose(x, 3 * draw(key, (1000,)).numpy(), rtol=1e-6) and np.array_equal(x, draw(hg.random.key(5), (1000,), scale=3.0).numpy())
+        assert np.array_equal(hg.jit(lambda k, draw=draw: draw(k, (1000,), scale=3.0))(key).numpy(), x)
+    logits = hg.asarray(np.log(np.float32([0.1, 0.2, 0.7])))
+    drawn = (logits + hg.random.gumbel(key, (20000, 3))).argmax(-1).numpy()
+    assert np.abs(np.bincount(drawn) / 20000 - [0.1, 0.2, 0.7]).max() < 3.3 * np.sqrt(0.25 / 20000)
