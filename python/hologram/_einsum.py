@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
 
     Name = str | int  # a letter, or a negative number: an axis of '...', counted from the last
     Names = tuple[Name, ...]
+    Term = tuple[Array, Names]
     Path = tuple[tuple[int, ...], ...]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -26,14 +27,14 @@ _SHOWN = "einsum: "
 def einsum(*operands: Any, optimize: Any = True) -> Array:
     """Einstein's summation: products of arrays, summed over the axes whose names the result does not have.
 
-    `einsum("ij,jk->ik", a, b)`: a letter for each axis, a comma between arrays, the result's axes behind `->`. Without `->` the result has
-    the letters that occur once, in alphabetical order. A letter twice in one array takes the diagonal. `...` stands for any axes, which
-    broadcast. Or lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`. An axis of one element broadcasts.
+    `einsum("ij,jk->ik", a, b)`: a letter for each axis, a comma between arrays, the result's axes behind `->`. Without `->` the result
+    has the letters that occur once, in alphabetical order. A letter twice in one array takes the diagonal. `...` stands for any axes,
+    which broadcast. Or lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`. An axis of one element broadcasts.
 
-    Any number of arrays, one list of them, NumPy's arrays; they become of one type, the result's. Of bool it is `any` of `and`. Two arrays are
-    contracted at a time, in order C, in which `einsum("ij,jk", a, b)` has the bits of `a @ b`; what only one array has is summed before, in
-    order F. optimize: True: the pairs that multiply least, by the sizes alone (the best order of up to 7 arrays); False: from left to right;
-    or a list of pairs as `numpy.einsum_path` gives. The order of pairs is the only thing that decides about bits.
+    Any number of arrays, one list of them, NumPy's arrays; they become of one type, the result's. Of bool it is `any` of `and`. Two arrays
+    are contracted at a time, in order C, in which `einsum("ij,jk", a, b)` has the bits of `a @ b`; what only one array has is summed
+    before, in order F. optimize: True: the pairs that multiply least, by the sizes alone (the best order of up to 7 arrays); False: from
+    left to right; or a list of pairs as `numpy.einsum_path` gives. The order of pairs is the only thing that decides about bits.
 
     ValueError: names, axes or sizes that do not fit; the sentence says which. Gradients flow to all arrays.
     Source: A. Einstein, Die Grundlage der allgemeinen Relativitätstheorie (1916), section 5.
@@ -126,12 +127,15 @@ def _of_one_type(operands: list[Any]) -> tuple[list[Array], bool]:
     return [x.astype(dtype) if isinstance(x, _core.Array) else _core._scalar(x, dtype) for x in operands], is_bool
 
 
+def _shown(names: Names) -> str:
+    return "".join("..." if name == 0 else str(name) for name in names)
+
+
 def _named(names: Names, rank: int, number: int) -> Names:
     """A name for each axis: those of '...' are negative numbers, counted from the last of them."""
     more = rank - len(names) + 1 if 0 in names else 0
     if more < 0 or 0 not in names and rank != len(names):
-        shown = "".join("..." if name == 0 else str(name) for name in names)
-        raise ValueError(f"{_SHOWN}{shown!r} names {len(names) - (0 in names)} axes of array {number}, which has {rank}")
+        raise ValueError(f"{_SHOWN}{_shown(names)!r} names {len(names) - (0 in names)} axes of array {number}, which has {rank}")
     place = names.index(0) if 0 in names else 0
     return (*names[:place], *range(-more, 0), *names[place + 1 :]) if 0 in names else names
 
@@ -158,9 +162,9 @@ def _result_of(names: tuple[Names, ...], result: Names | None) -> Names:
     for name in result:
         if result.count(name) > 1 or name not in everywhere and name != 0:
             wrong = "stands twice" if result.count(name) > 1 else "is the name of no array's axis"
-            raise ValueError(f"{_SHOWN}{'...' if name == 0 else name!r} {wrong} in the result {''.join(map(str, result))!r}".replace("'0", "'..."))
+            raise ValueError(f"{_SHOWN}{_shown((name,))!r} {wrong} in the result {_shown(result)!r}")
     if broadcast and 0 not in result:
-        raise ValueError(f"{_SHOWN}'...' stands for {len(broadcast)} axes, and the result has none; write it behind '->', too, or name the axes")
+        raise ValueError(f"{_SHOWN}'...' stands for {len(broadcast)} axes, and the result has none; write it behind '->' or name them")
     return tuple(part for name in result for part in (broadcast if name == 0 else (name,)))
 
 
@@ -184,7 +188,7 @@ def _ordered(x: Array, names: Names, order: Sequence[Name]) -> Array:
     return x.reshape(tuple(next(there) if name in names else 1 for name in order))
 
 
-def _alone(x: Array, names: Names, kept: frozenset[Name], sizes: dict[Name, int]) -> tuple[Array, Names]:
+def _alone(x: Array, names: Names, kept: frozenset[Name], sizes: dict[Name, int]) -> Term:
     """Diagonals of names that come twice; without axes that broadcast, and summed over those that nobody else has."""
     while twice := next((name for name in names if names.count(name) > 1), None):
         first = names.index(twice)
@@ -206,7 +210,7 @@ def _alone(x: Array, names: Names, kept: frozenset[Name], sizes: dict[Name, int]
     return _summed(x, names, kept)
 
 
-def _summed(x: Array, names: Names, kept: frozenset[Name]) -> tuple[Array, Names]:
+def _summed(x: Array, names: Names, kept: frozenset[Name]) -> Term:
     """Over what nobody needs."""
     lone = [d for d, name in enumerate(names) if name not in kept]
     if not lone:
@@ -214,7 +218,7 @@ def _summed(x: Array, names: Names, kept: frozenset[Name]) -> tuple[Array, Names
     return _core.sum(x, lone).astype(x.dtype), tuple(name for d, name in enumerate(names) if d not in lone)
 
 
-def _contracted(left: tuple[Array, Names], right: tuple[Array, Names], kept: frozenset[Name], sizes: dict[Name, int]) -> tuple[Array, Names]:
+def _contracted(left: Term, right: Term, kept: frozenset[Name], sizes: dict[Name, int]) -> Term:
     """The products of two arrays, summed over the names that both have and nobody needs any more."""
     (a, a_names), (b, b_names) = _summed(*left, kept.union(right[1])), _summed(*right, kept.union(left[1]))
     summed = [name for name in a_names if name in b_names and name not in kept]

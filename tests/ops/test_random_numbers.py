@@ -192,6 +192,6 @@ def test_distribution_functions(name, below, mean, variance, kind):
 
 def test_bad_distributions():
     for name, wrong, said in (("exponential", {"scale": -1.0}, "scale is -1; it has to lie from 0"), ("gumbel", {"loc": INF}, "loc is inf"),
-                              ("laplace", {"type": "i32"}, "its numbers are floats, not i32"), ("exponential", {"type": "u8"}, "floats, not u8")):
+                              ("laplace", {"type": "i32"}, "numbers are floats, not i32"), ("gumbel", {"type": "u8"}, "floats, not u8")):
         with pytest.raises(Error, match=said):
             draw(name, [4], **wrong)

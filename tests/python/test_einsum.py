@@ -4,7 +4,6 @@ import string
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,10 +11,10 @@ import hologram as hg
 from hologram import _einsum
 
 RNG = np.random.default_rng(40)
-TEXTS = ["ij,jk->ik", "ij,jk", "ij,kj->ki", "ii", "ii->i", "iij->ji", "iji", "iii->i", "i,i", "i,j->ji", "ij,j->i", "j,ij", "ij->", "ij->ji", "ba",
-         "ij,ij->ij", "ij,ji->", "...ij,...jk", "i...->...", "...i,i...->...", "bij,bjk->bik", "bhqd,bhkd->bhqk", "bhqk,bkhd->bqhd",
-         "a,ab,abc->c", "ij,jk,kl->il", "ij,kl,kl->ij", " i j , j k -> k i ", "ab,bc,cd,de->ea", "i,ij,j", "Ab,bA->b", "b...a,a->...b",
-         "ijkl,kl->ij", "ijk,ilm,njm,nlk->"]  # fmt: skip
+TEXTS = ["ij,jk->ik", "ij,jk", "ij,kj->ki", "ii", "ii->i", "iij->ji", "iji", "iii->i", "i,i", "i,j->ji", "ij,j->i", "j,ij", "ij->",
+         "ij->ji", "ba", "ij,ij->ij", "ij,ji->", "...ij,...jk", "i...->...", "...i,i...->...", "bij,bjk->bik", "bhqd,bhkd->bhqk",
+         "bhqk,bkhd->bqhd", "a,ab,abc->c", "ij,jk,kl->il", "ij,kl,kl->ij", " i j , j k -> k i ", "ab,bc,cd,de->ea", "i,ij,j", "Ab,bA->b",
+         "b...a,a->...b", "ijkl,kl->ij", "ijk,ilm,njm,nlk->"]  # fmt: skip
 SIZES = {name: 2 + i % 4 for i, name in enumerate(string.ascii_letters)}
 
 
@@ -50,6 +49,7 @@ def test_beside_numpy(text):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_gradients_beside_torch(text):
+    torch = pytest.importorskip("torch")
     arrays = operands_of(text, "f8")
     tensors = [torch.tensor(x, requires_grad=True) for x in arrays]
     y = torch.einsum(text, *tensors)
@@ -191,7 +191,7 @@ def test_the_result_is_an_array_of_its_own():
 ])  # fmt: skip
 def test_bad_names(arguments, said):
     if said is None:
-        for path, wrong in (([(0, 1)], "leaves 2 arrays, not one"), ([(0, 3), (0, 1)], r"\(0, 3\) in the path"), ([(0, 0)], r"\(0, 0\) in")):
+        for path, wrong in (([(0, 1)], "leaves 2 arrays, not"), ([(0, 3), (0, 1)], r"\(0, 3\) in the path"), ([(0, 0)], r"\(0, 0\) in")):
             with pytest.raises(ValueError, match=wrong):
                 hg.einsum(*arguments, optimize=path)
         return
@@ -201,7 +201,8 @@ def test_bad_names(arguments, said):
 
 
 def test_bad_operands():
-    for arguments, said in ((("ij",), "0 are given"), ((), "it takes the names of axes and arrays"), ((np.ones(3), "i"), "stands the list of its axes'"),
+    for arguments, said in ((("ij",), "0 are given"), ((), "it takes the names of axes and arrays"),
+                            ((np.ones(3), "i"), "stands the list of its axes'"),
                             ((np.ones(3), [52]), "numbered from 0 to 51"), ((np.ones(3), [-1]), "numbered from 0 to 51"),
                             (("i,i", 2.5, np.arange(3)), "'i' names 1 axes of array 0, which has 0"),
                             (("i", "abc"), "an Array cannot be made of str")):
