@@ -1,8 +1,8 @@
-/* compare.c - comparisons of integers with floats as of the numbers that they are, without rounding either.
+/* compare.c - exact comparisons of integers with floats: neither is rounded.
  *
- * Up to 32 bits both fit a float type. An integer i of 64 bits is compared with the float rounded to an integer t:
- * i < f is i < ceil(f), i <= f is i <= floor(f), and i == f is i == t where t is f. The conversion to t saturates;
- * where that, a NaN or a fraction would make it wrong, 0 stands for i, which is on the same side of f. */
+ * Integers of up to 32 bits fit a float type. A 64-bit integer i is compared with the float rounded to an integer t: i
+ * < f is i < ceil(f), i <= f is i <= floor(f), and i == f is i == t if t equals f. The conversion to t saturates; if
+ * that, a NaN or a fraction makes t wrong, 0 replaces i, which is on the same side of f. */
 #include "ops/graph/compute.h"
 
 #include "atlas/value.h"
@@ -19,7 +19,7 @@ static atlas_op with_sides_changed(atlas_op op) {
   }
 }
 
-/* The limit beyond which rounding and the saturating conversion are not f: below `low`, or from 2^63 or 2^64 on. */
+/* The limits beyond which the saturating conversion does not give f: below `low`, or from 2^63 or 2^64 on. */
 typedef struct limits {
   double low, high;
 } limits;

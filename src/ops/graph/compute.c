@@ -1,5 +1,5 @@
-/* compute.c - hg_compute: a call is checked against its row, its arguments get their defaults, and the row's maker adds
- * the nodes. */
+/* compute.c - hg_compute: checks a call against its row, gives its arguments their defaults, and calls the row's maker,
+ * which adds the nodes. */
 #include "ops/graph/compute.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 static ops_item item_of(const hg_argument *argument, ops_word preset) {
-  if (argument->count > HG_MAX_RANK) return (ops_item){.kind = OPS_ITEM_PACK}; /* fits nowhere */
+  if (argument->count > HG_MAX_RANK) return (ops_item){.kind = OPS_ITEM_PACK}; /* fits no argument */
   if (argument->count == 1 && argument->has_number) { /* an integer beyond i64 */
     ops_item number = ops_integer_item(argument->integers[0]);
     number.number = argument->number;
@@ -18,7 +18,7 @@ static ops_item item_of(const hg_argument *argument, ops_word preset) {
     memcpy(list.integers, argument->integers, sizeof list.integers);
     return list;
   }
-  if (!ops_is_real(preset)) { /* an integer that was given as a number */
+  if (!ops_is_real(preset)) { /* an integer given as a number */
     double value = argument->number;
     if (ops_is_whole(value)) return ops_integer_item((int64_t)value);
   }
@@ -60,12 +60,13 @@ static int check_value(const ops_request *request, const ops_input_spec *spec, s
   return ops_refuse(request, HG_INVALID_ARGUMENT, "%s: %u is no value of this computation", name, (unsigned)value), 0;
 }
 
-/* What to write instead, where the type is none that the row takes. */
+/* Says what to write instead if the row does not take the type. */
 static void advise(ops_word types, const char *name, char *text, size_t bytes) {
   static const atlas_type kinds[] = {ATLAS_bool, ATLAS_i32, ATLAS_f32};
   size_t used = 0;
   text[0] = '\0';
-  int is_all = ops_type_is_of(ATLAS_f32, types.text, types.length); /* whatever has floats is made of floats */
+  int is_all = ops_type_is_of(ATLAS_f32, types.text, types.length); /* a row for floats: its inputs are promoted to
+                                                                       them */
   for (size_t i = is_all ? 2 : 0; i < 3 && used < bytes; i++)
     if (ops_type_is_of(kinds[i], types.text, types.length))
       used += (size_t)snprintf(text + used, bytes - used, "%scast(%s, %s)", used > 0 ? " or " : "", name,
@@ -83,7 +84,7 @@ static int check_type(const ops_request *request, const ops_input_spec *spec, si
   return 0;
 }
 
-/* Each input beside its name, those of the last name again and again where that may stand for many. */
+/* Pairs each input with its name; the last name may stand for many inputs. */
 static int check_inputs(const ops_request *request,
                         int (*check)(const ops_request *, const ops_input_spec *, size_t, value_id)) {
   const char *at = request->row->inputs;
@@ -96,7 +97,7 @@ static int check_inputs(const ops_request *request,
   return 1;
 }
 
-/* Fills in absent ones behind those that are given. */
+/* Fills in absent inputs behind the given ones. */
 static int place_inputs(ops_request *request, const value_id *inputs, size_t count, value_id own[HG_MAX_RANK],
                         int *is_variadic) {
   const char *at = request->row->inputs;
@@ -142,7 +143,7 @@ static uint32_t make(const ops_request *request, value_id *results) {
   return results[0] != 0;
 }
 
-/* What the user called, and what has a gradient of its own wherever it was called, is remembered. */
+/* Remembers what the user called, and every call of a formula with a gradient of its own. */
 static int record(const ops_request *request, const value_id *results, uint32_t count, uint32_t first_node) {
   hg_computation *c = request->c;
   const ops_row *row = request->row;
@@ -168,7 +169,7 @@ uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count
   uint32_t first_node = (uint32_t)request->c->nodes.count;
   uint32_t made = take_inputs(request, inputs, count, own) ? make(request, results) : 0;
   if (made > 0 && !record(request, results, made, first_node)) made = 0;
-  request->inputs = NULL; /* they were this function's */
+  request->inputs = NULL; /* they pointed into this function's memory */
   return made;
 }
 

@@ -10,14 +10,14 @@
 
 enum { OPS_MAX_ARGUMENTS = 8 };
 
-/* What a name of a formula stands for, and what an argument of an operation is. */
+/* What a name in a formula, or an argument of an operation, holds. */
 typedef enum ops_item_kind {
-  OPS_ITEM_ABSENT,  /* an optional input that is not given; "end" */
+  OPS_ITEM_ABSENT,  /* an optional input that was not given; "end" */
   OPS_ITEM_VALUE,   /* value */
-  OPS_ITEM_NUMBER,  /* number, and integers[0] where is_integer; it takes the type of what it meets. See
-                     * ops_is_unsigned and ops_is_beyond */
+  OPS_ITEM_NUMBER,  /* number, and integers[0] if is_integer; it takes the type of the values it meets. See
+                       ops_is_unsigned and ops_is_beyond */
   OPS_ITEM_LIST,    /* count integers; is_all: every axis */
-  OPS_ITEM_PACK     /* values[count]: an input that may be given any number of times */
+  OPS_ITEM_PACK     /* values[count]: an input that may be given several times */
 } ops_item_kind;
 
 typedef struct ops_item {
@@ -30,45 +30,45 @@ typedef struct ops_item {
   int64_t integers[HG_MAX_RANK];
 } ops_item;
 
-/* One call, checked: as many inputs as the row has (0: absent), all arguments. */
+/* A call that has been checked: as many inputs as the row has (0: absent), and all arguments. */
 typedef struct ops_request {
   hg_computation *c;
   const ops_row *row;
   const value_id *inputs;
   uint32_t input_count;
   ops_item arguments[OPS_MAX_ARGUMENTS];
-  uint32_t depth; /* of formulas in formulas */
-  int is_users;   /* the user wrote it: by itself, or in a formula */
+  uint32_t depth; /* the number of formulas around it */
+  int is_users;   /* 1: the user wrote it, by itself or in a formula */
 } ops_request;
 
 int ops_is_value(const hg_computation *c, value_id value);
-/* Why these numerics cannot be; NULL: they can. */
+/* Why these numerics are not possible; NULL: they are. */
 const char *ops_check_numerics(uint32_t flags);
 
-/* "softmax: " and why not; 0. */
+/* Fails with "softmax: " and the reason; returns 0. */
 value_id ops_refuse(const ops_request *request, hg_status status, const char *format, ...) HG_PRINTF(3, 4);
 
 ops_item ops_integer_item(int64_t value);
 ops_item ops_unsigned_item(uint64_t value);
-int ops_is_unsigned(const ops_item *number); /* an integer near 2^63 or above: integers[0] has its bits as a u64 */
-int ops_is_beyond(const ops_item *number);   /* an integer that no type holds: only its `number` counts */
+int ops_is_unsigned(const ops_item *number); /* 1: an integer near 2^63 or above: integers[0] has its bits as a u64 */
+int ops_is_beyond(const ops_item *number);   /* 1: an integer that no type holds: only its `number` counts */
 ops_item ops_real_item(double value);
 int ops_holds(atlas_type type, int64_t value); /* an integer type, or bool */
 int ops_is_whole(double value); /* an i64 of at most 2^62 */
 /* An argument's default. */
 ops_item ops_preset(ops_word preset);
-int ops_is_real(ops_word preset); /* it takes a number that need not be whole */
-/* An item as the argument that `preset` describes: a number where it wants a list, and so on; 0: it is of no use. */
+int ops_is_real(ops_word preset); /* 1: the argument takes numbers that need not be whole */
+/* Converts an item into what `preset` describes, for example a number into a list; 0: that is not possible. */
 int ops_fit_argument(ops_word preset, ops_item *item);
-/* What the argument should be, for a sentence. */
+/* What the argument should be, as words for a sentence. */
 const char *ops_argument_wish(ops_word preset);
 
-/* Checks the inputs of a request whose arguments are set, and makes nodes; up to OPS_MAX_RESULTS values. Returns how
- * many; 0: failed. */
+/* Checks the inputs of a request whose arguments are set, and makes nodes with up to OPS_MAX_RESULTS values. Returns
+ * how many; 0: failed. */
 uint32_t ops_call_row(ops_request *request, const value_id *inputs, size_t count, value_id *results);
 
-/* Casts inputs of a lower kind to the type of those beside them, in place; 0: failed. `own` is NULL or what
- * request->inputs points at: with NULL a mix is only noted. */
+/* Casts inputs of a lower kind to the type of the others, in place; 0: failed. `own` is what request->inputs points to,
+ * or NULL: then a mix is only noted. */
 int ops_promote_inputs(ops_request *request, value_id *own);
 
 /* The makers of each kind. */
@@ -84,23 +84,23 @@ value_id ops_make_create(const ops_request *request);
 uint32_t ops_make_sort(const ops_request *request, value_id *results);
 uint32_t ops_make_formula(const ops_request *request, value_id *results);
 
-/* Axes of a list argument as bits; 0 and refused where one does not exist or stands twice. */
+/* The axes of a list argument as bits; 0 and refused if one does not exist or stands twice. */
 int ops_axes_of(const ops_request *request, const ops_item *axes, uint32_t rank, uint32_t *bits);
 /* One axis of 0 to rank - 1; -1 and refused. */
 int ops_axis_of(const ops_request *request, const ops_item *axis, uint32_t rank);
-/* A list argument as a shape; 0 and refused where it is none. */
+/* A list argument as a shape; 0 and refused if it is none. */
 int ops_shape_of(const ops_request *request, const ops_item *sizes, ops_shape *shape);
-/* Casts to one type and broadcasts to one shape all of them, in place; 0 and refused where they do not. */
+/* Casts all values to one type and broadcasts them to one shape, in place; 0 and refused if that is not possible. */
 int ops_agree_types(const ops_request *request, value_id *values, uint32_t count);
 int ops_agree_shapes(const ops_request *request, value_id *values, uint32_t count);
-/* A comparison of an integer and a float (in either order) of one shape, exact. */
+/* An exact comparison of an integer with a float (in either order) of the same shape. */
 value_id ops_compare_kinds(hg_computation *c, atlas_op op, value_id a, value_id b);
-/* An operation by its code on values of one shape and type: for makers. */
+/* For makers: an operation, by its code, on values of one shape and type. */
 value_id ops_binary(hg_computation *c, atlas_op op, value_id a, value_id b);
 value_id ops_unary(hg_computation *c, atlas_op op, value_id a);
-/* The bits of numbers read as another type of the same width. */
+/* Reinterprets the bits of numbers as another type of the same width. */
 value_id ops_read_as(hg_computation *c, value_id x, atlas_type type);
-/* The f16 or bf16 value that was widened to this one, where it was: for makers that widen by themselves. */
+/* For makers that widen by themselves: the f16 or bf16 value that was widened to this one, or this one. */
 value_id ops_before_widening(const hg_computation *c, value_id value);
 /* A constant of a shape. */
 value_id ops_full(hg_computation *c, atlas_type type, uint64_t bits, const ops_shape *shape);

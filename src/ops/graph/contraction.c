@@ -1,4 +1,4 @@
-/* contraction.c - a contraction as a node; as several where tiles could not be numbered in 32 bits. */
+/* contraction.c - a contraction as a node, or as several nodes if its tiles could not be numbered in 32 bits. */
 #include "ops/graph/infer.h"
 
 enum { AT_BATCH, AT_M, AT_N, AT_K, AXES, WHOLE = AXES };
@@ -8,7 +8,7 @@ static uint64_t tiles_of(uint64_t count) {
   return count <= SIDE ? 1 : count / SIDE + (count % SIDE != 0);
 }
 
-/* The axis to cut; WHOLE: none. One matrix of the result has 2^40 elements at most, so tiles enough for it. */
+/* The axis to cut; WHOLE: none. A matrix of the result has at most 2^40 elements, so its tiles fit 32 bits. */
 static uint32_t axis_to_cut(const uint64_t sizes[AXES]) {
   uint32_t axis = AXES;
   while (axis-- > 0)
@@ -24,8 +24,8 @@ static value_id part(hg_computation *c, value_id value, uint32_t axis, uint64_t 
   return ops_part_of(c, value, low, &shape);
 }
 
-/* In two along an axis. What products are summed over is cut where order C folds last: before the greatest power of two
- * below its size. */
+/* Cuts along an axis. The axis that products are summed over is cut where order C folds last: at the greatest power of
+ * two below its size. */
 static value_id contract_in_two(hg_computation *c, value_id a, value_id b, atlas_type type, uint32_t axis,
                                 uint64_t size) {
   static const uint8_t of_a[AXES] = {[AT_BATCH] = 0, [AT_M] = 1, [AT_K] = 2};

@@ -1,4 +1,4 @@
-/* formula.c - expressions become values: operators, numbers, names, choices. */
+/* formula.c - evaluates expressions: operators, numbers, names, choices. */
 #include "ops/graph/formula.h"
 
 #include "atlas/value.h"
@@ -15,7 +15,7 @@ void ops_wrap_failure(hg_computation *c, const char *prefix) {
   hg_fail(c->status, "%s", c->sentence);
 }
 
-/* "formula:1:12: " of a user's text; of the table's the operation is enough. */
+/* "formula:1:12: " for a user's text; for the table's the operation's name is enough. */
 void ops_place_text(const ops_formula *f, const char *at, char *text, size_t bytes) {
   unsigned line = 1, column = 1;
   for (const char *i = f->text; i < at; i++) {
@@ -96,7 +96,7 @@ static ops_item item_of_name(ops_formula *f, ops_word word) {
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* The bits of an integer of a type; 0: it has no such number. */
+/* The bits of an integer in a type; 0: the type does not have the number. */
 static int whole_bits(const ops_item *item, atlas_type type, uint64_t *bits) {
   if (ops_is_beyond(item) || (!item->is_integer && !ops_is_whole(item->number))) return 0;
   *bits = item->is_integer ? (uint64_t)item->integers[0] : (uint64_t)(int64_t)item->number;
@@ -116,7 +116,7 @@ value_id ops_number_of(ops_formula *f, const char *at, const ops_item *item, atl
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
 
-/* -1, 0 or 1 where a is below, equal to or above b; 2: one of them is NaN. Integers are compared as such. */
+/* -1, 0 or 1 if a is below, equal to or above b; 2: one of them is NaN. Integers are compared as integers. */
 static int order_of(const ops_item *a, const ops_item *b) {
   int are_exact = a->is_integer && b->is_integer && !ops_is_beyond(a) && !ops_is_beyond(b);
   if (are_exact && ops_is_unsigned(a) && ops_is_unsigned(b)) {
@@ -129,7 +129,7 @@ static int order_of(const ops_item *a, const ops_item *b) {
   return x != x || y != y ? 2 : (x > y) - (x < y);
 }
 
-/* Of two numbers when the formula is built, in f64. Whole numbers stay whole. */
+/* An operation on two numbers while the formula is built, in f64. Whole numbers stay whole. */
 static ops_item operate_on_numbers(hg_op op, const ops_item *a, const ops_item *b) {
   double x = a->number, y = b->number, z;
   int order = order_of(a, b);
@@ -157,7 +157,7 @@ static ops_item operate_on_two(ops_formula *f, const char *at, hg_op op, ops_ite
 
 /* ---- expressions ------------------------------------------------------------------------------------------------- */
 
-/* The nodes in which the operands of one end. */
+/* The last nodes of the operands' expressions. */
 static void operands_of(const ops_formula *f, uint32_t at, uint32_t *operands) {
   for (uint32_t i = f->parsed.nodes[at].count, end = at; i-- > 0; end -= ops_syntax_size(&f->parsed.nodes[end - 1]))
     operands[i] = end - 1;
@@ -184,8 +184,8 @@ static ops_item negated(ops_formula *f, uint32_t at) {
   return x.is_integer && x.integers[0] > INT64_MIN ? ops_integer_item(-x.integers[0]) : ops_real_item(-x.number);
 }
 
-/* The operators of a sum, or of a product, from the last one back to the first, which has the others behind it: they
- * wait as parts do. Returns where the first operand ends. */
+/* Pushes the operators of a sum or a product, from the last to the first; the first has the others behind it. They wait
+ * as parts do. Returns where the first operand ends. */
 static uint32_t push_operators(ops_formula *f, uint32_t at) {
   for (; f->parsed.nodes[at].kind == OPS_SYNTAX_OPERATE && !f->failed;
        at -= 1 + ops_syntax_size(&f->parsed.nodes[at - 1]))
@@ -219,7 +219,8 @@ static ops_item chosen(ops_formula *f, uint32_t at) {
   return ops_evaluate(f, operands[condition.number != 0 ? 1 : 2]);
 }
 
-/* Of a call. They wait in memory, not on the stack of the thread, which may be small: calls stand in calls. */
+/* Evaluates the parts of a call. They wait in memory instead of on the thread's stack, which may be small, since calls
+ * may be nested. */
 static void evaluate_parts(ops_formula *f, uint32_t at) {
   uint32_t operands[OPS_MAX_PARTS] = {0};
   operands_of(f, at, operands);

@@ -1,5 +1,5 @@
-/* formula_row.c - a formula from begin to end: its names, its statements, its results; rows of the table that are
- * formulas, and users' own. */
+/* formula_row.c - a formula from beginning to end: its names, its statements, its results; for rows of the table that
+ * are formulas, and for users' formulas. */
 #include "ops/graph/formula.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ void ops_formula_begin(ops_formula *f, hg_computation *c, const char *text) {
 
 static int is_narrow(atlas_type type) { return type == ATLAS_f16 || type == ATLAS_bf16; }
 
-/* f->rounded is what float inputs promote to, for now. */
+/* f->rounded is still what the float inputs promote to. */
 static value_id widen(ops_formula *f, value_id value) {
   atlas_type type = (atlas_type)ops_at(f->c, value)->type;
   if (atlas_is_float(type)) f->rounded = f->rounded == ATLAS_NONE ? type : ops_promote(f->rounded, type);
@@ -58,7 +58,7 @@ static void settle_types(ops_formula *f) {
 
 /* ---- statements and results -------------------------------------------------------------------------------------- */
 
-/* `as name` behind a result: the type that the input came with. */
+/* `as name` behind a result: the type that the input had. */
 static atlas_type type_as(ops_formula *f, ops_word word) {
   const ops_name *name = ops_find_name(f, word);
   atlas_type type = name == NULL ? atlas_type_lookup_name(word.text, word.length) : name->type;
@@ -99,7 +99,7 @@ uint32_t ops_formula_finish(ops_formula *f, uint32_t wanted, value_id *results) 
   settle_types(f);
   for (uint32_t at = 0; at < f->parsed.count && !f->failed; at++) {
     const ops_syntax *node = &f->parsed.nodes[at];
-    if (node->kind == OPS_SYNTAX_AS) continue; /* the result before it has looked at it */
+    if (node->kind == OPS_SYNTAX_AS) continue; /* the result before it has handled this node */
     if (node->kind == OPS_SYNTAX_SET) evaluate_statement(f, at);
     else {
       results[count] = wanted >> count & 1 ? evaluate_result(f, at) : 0;
@@ -130,7 +130,7 @@ uint32_t ops_formula_read(ops_formula *f, uint32_t wanted, value_id *results) {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* "softmax(f32[2, 3]): ", before what an operation inside it says. */
+/* Puts "softmax(f32[2, 3]): " before the sentence of an operation inside the formula. */
 static void wrap(const ops_request *request) {
   char prefix[400];
   size_t used = (size_t)snprintf(prefix, sizeof prefix, "%s(", request->row->name);
@@ -158,7 +158,7 @@ static int set_names(ops_formula *f, const ops_request *request) {
   return !f->failed;
 }
 
-/* The number of an argument in its row; -1: it has none of that name. */
+/* The position of an argument in its row; -1: there is none of that name. */
 static int argument_number(const ops_row *row, const char *name) {
   const char *at = row->arguments;
   ops_argument_spec spec;
@@ -167,7 +167,7 @@ static int argument_number(const ops_row *row, const char *name) {
   return -1;
 }
 
-/* Inside a formula reductions keep their axes; they go here unless they are to be kept. */
+/* Inside a formula, reductions keep their axes; these are dropped here unless the call asks to keep them. */
 static int drop_axes(const ops_request *request, value_id *results, uint32_t count) {
   int keep = argument_number(request->row, "keep"), axes = argument_number(request->row, "axes");
   if (keep < 0 || axes < 0 || request->arguments[keep].integers[0] != 0) return 1;

@@ -1,4 +1,4 @@
-/* gradient.c - hg_gradient: cotangents flow from a value back to what it was made of. */
+/* gradient.c - hg_gradient: cotangents flow from a value back to its inputs. */
 #include "ops/graph/gradient.h"
 
 static const ops_node *at(const ops_gradient *g, value_id value) { return ops_at(g->c, value); }
@@ -32,8 +32,9 @@ static int is_input_of(const ops_call *call, value_id value) {
   return 0;
 }
 
-/* Formulas with a gradient of their own, by their result; of equal ones the first. That gradient reads the result
- * before it dropped its axes, so this is one, too: second gradients arrive there. */
+/* Finds the formulas with a gradient of their own, by their result; the first of equal ones. That gradient reads the
+ * result as it was before its axes were dropped, so that value counts as a result, too: second gradients arrive
+ * there. */
 static void find_calls(ops_gradient *g) {
   for (uint32_t i = 0; i < g->c->calls.count; i++) {
     const ops_call *call = (const ops_call *)g->c->calls.data + i;
@@ -41,7 +42,7 @@ static void find_calls(ops_gradient *g) {
     value_id result = call->results[0];
     int has_rule = row->kind == OPS_KIND_formula && row->gradient[0] != '\0' && strcmp(row->gradient, "none") != 0;
     if (!has_rule || call->result_count != 1 || result > g->value || g->call[result] != 0) continue;
-    if (is_input_of(call, result)) continue; /* a formula that gives back what it was given */
+    if (is_input_of(call, result)) continue; /* the formula returns one of its inputs */
     g->call[result] = i + 1;
     const ops_item *arguments = g->c->arguments.data; /* NULL: no call has any */
     if (arguments != NULL) arguments += call->first_argument;
@@ -50,7 +51,8 @@ static void find_calls(ops_gradient *g) {
   }
 }
 
-/* 1 if a value inside the call, before its inputs, is among those that are asked for: then the call is no one step. */
+/* 1 if a value inside the call, behind its inputs, is among the requested ones: then the call cannot be a single
+ * step. */
 static int hides_what_is_asked(const ops_gradient *g, const ops_call *call) {
   enum { MOST = 256 };
   value_id seen[MOST];
@@ -119,8 +121,8 @@ static void walk(ops_gradient *g) {
   }
 }
 
-/* Where one element is taken along an axis, its cotangent goes where its number is met, and nowhere if that is wrong:
- * the gather itself has the fault, also where nobody reads the value. */
+/* If one element is taken along an axis, its cotangent is added where the index matches, and nowhere if the index is
+ * out of range: the gather itself faults, even if nobody reads its value. */
 static void keep_checks(const ops_gradient *g) {
   for (value_id value = 1; value <= g->value && g->c->status == HG_OK; value++) {
     const ops_node *node = at(g, value);
@@ -179,7 +181,7 @@ hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cota
     ops_failed(c, HG_OUT_OF_MEMORY, "no memory for the gradients of %u values", (unsigned)value);
   } else {
     find_dependent(&g, wrt, count);
-    uint8_t numerics = c->numerics; /* of what is recorded; a gradient has those of what it is the gradient of */
+    uint8_t numerics = c->numerics; /* of whatever is recorded; a gradient has the numerics of its value */
     find_calls(&g);
     g.adjoint[value] = first;
     walk(&g);

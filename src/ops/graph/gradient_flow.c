@@ -1,15 +1,15 @@
-/* gradient_flow.c - cotangents of values, and the rules that make them. */
+/* gradient_flow.c - adds cotangents to values, and evaluates the rules that produce them. */
 #include "ops/graph/gradient.h"
 
 static const ops_node *at(const ops_gradient *g, value_id value) { return ops_at(g->c, value); }
 
 /* ---- flowing ----------------------------------------------------------------------------------------------------- */
 
-/* What was broadcast from `shape` is summed over the axes along which it was repeated. */
+/* A cotangent of something broadcast from `shape` is summed over the repeated axes. */
 static value_id sum_to(hg_computation *c, value_id value, const ops_shape *shape) {
   if (value == 0) return 0;
   ops_shape own = ops_at(c, value)->shape;
-  if (own.rank < shape->rank) return ops_broadcast(c, value, shape); /* a rule's constant */
+  if (own.rank < shape->rank) return ops_broadcast(c, value, shape); /* a constant of a rule */
   uint32_t missing = own.rank - shape->rank, axes = 0;
   for (uint32_t i = 0; i < own.rank; i++)
     if (i < missing || (own.size[i] != shape->size[i - missing] && shape->size[i - missing] == 1)) axes |= 1u << i;

@@ -1,7 +1,7 @@
-/* gradient_nodes.c - how a cotangent goes on through each kind of node. */
+/* gradient_nodes.c - passes a cotangent on through each kind of node. */
 #include "ops/graph/gradient.h"
 
-/* The row of an instruction, whose gradient column is its rule. */
+/* The row of an instruction; its gradient column is the rule. */
 static const ops_row *row_of_instruction(uint16_t op) {
   const char *name = atlas_op_name((atlas_op)op);
   for (size_t i = 0; i < ops_row_count(); i++) {
@@ -30,8 +30,8 @@ static void flow_pointwise(ops_gradient *g, const ops_node *node, value_id amoun
 static void flow_reduce(ops_gradient *g, const ops_node *node, value_id amount) {
   static const char *const rules[] = {
       [OPS_SUM] = "", /* below */
-      /* p is the product of what is not 0, q that of the zeros, by sums of their powers, and r that of the other zeros:
-       * so their derivatives are right, too; beyond three zeros they are 0, as they are up to the third order. */
+      /* p is the product of the nonzero elements, q of the zeros, by sums of their powers, and r of the other zeros: so
+       * their derivatives are right, too; beyond three zeros they are 0, as they are up to the third order. */
       [OPS_PRODUCT] =
           ("z = x == 0; n = sum(where(z, 1, 0), axes); w = where(z, 1, x); p = prod(w, axes); t = where(z, x, 0); "
            "s = sum(t, axes); u = 0.5 * (s * s - sum(t * t, axes)); v = (s * s * s - 3 * s * sum(t * t, axes) + "
@@ -63,7 +63,7 @@ static void flow_reduce(ops_gradient *g, const ops_node *node, value_id amount) 
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
-/* Zeros around: so many elements before along each axis, and a shape for all. */
+/* Pads with zeros: `low` elements before, along each axis, to a shape. */
 static value_id amid_zeros(hg_computation *c, value_id value, const int64_t *low, const ops_shape *shape) {
   if (value == 0 || ops_same_shape(&ops_at(c, value)->shape, shape)) return value;
   ops_node node = {.kind = OPS_PAD, .type = ops_at(c, value)->type, .shape = *shape};
@@ -74,7 +74,7 @@ static value_id amid_zeros(hg_computation *c, value_id value, const int64_t *low
   return ops_add(c, &node);
 }
 
-/* step - 1 zeros behind each element along an axis but the last. */
+/* Inserts step - 1 zeros behind each element along an axis except the last. */
 static value_id dilated(hg_computation *c, value_id value, uint32_t axis, uint64_t step) {
   if (value == 0) return 0;
   ops_shape shape = ops_at(c, value)->shape, wide = shape, tall = shape;
@@ -96,8 +96,8 @@ static value_id dilated(hg_computation *c, value_id value, uint32_t axis, uint64
   return ops_view_of(c, value, &view, &tall);
 }
 
-/* Axes of the view in the order of the input's; those that repeat are summed, those that the view leaves out have one
- * element. step[d], size[d]: of the view along input axis d. */
+/* Brings the axes of a view into the order of the input's. Axes that repeat are summed; those that the view leaves out
+ * get one element. step[d], size[d]: of the view along input axis d. */
 static value_id back_to_axes(hg_computation *c, const ops_node *node, value_id amount, uint32_t rank, int64_t *step) {
   uint32_t summed = 0, place[HG_MAX_RANK], left = 0;
   int position[HG_MAX_RANK];
@@ -174,7 +174,7 @@ static void flow_pad(ops_gradient *g, const ops_node *node, value_id amount) {
   ops_shape shape = ops_at(c, node->input[0])->shape;
   ops_flow(g, node->input[0], ops_part_of(c, amount, node->view.start, &shape));
   if (g->depends[node->input[1]] == 0) return;
-  ops_node mask = *node; /* false amid true */
+  ops_node mask = *node; /* a mask: false where the view has its elements */
   mask.type = ATLAS_bool;
   mask.input[0] = ops_full(c, ATLAS_bool, 0, &shape);
   mask.input[1] = ops_constant(c, ATLAS_bool, 1);
@@ -183,8 +183,8 @@ static void flow_pad(ops_gradient *g, const ops_node *node, value_id amount) {
   ops_flow(g, node->input[1], ops_sum(c, around, (1u << node->shape.rank) - 1, 0));
 }
 
-/* What was put over is not seen: there the base's cotangent is 0. The source's is taken first, so that the base's can
- * be written where the whole lies. */
+/* What was overwritten is not visible, so the base's cotangent is 0 there. The source's cotangent is computed first, so
+ * that the base's can be written in place. */
 static void flow_update(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   ops_shape box = ops_at(c, node->input[1])->shape;
@@ -199,7 +199,7 @@ static void flow_update(ops_gradient *g, const ops_node *node, value_id amount) 
 
 static value_id turned(hg_computation *c, value_id value) { return ops_permute(c, value, (uint32_t[]){0, 2, 1}); }
 
-/* a b in the node's type; 16-bit operands as they are where both are of one type. */
+/* a b in the node's type; 16-bit operands are used directly if both have one type. */
 static value_id contract(hg_computation *c, const ops_node *node, value_id a, value_id b) {
   atlas_type type = (atlas_type)node->type;
   if (a == 0 || b == 0) return 0;
@@ -212,14 +212,15 @@ static value_id contract(hg_computation *c, const ops_node *node, value_id a, va
   return ops_contract(c, left, right, type);
 }
 
-/* 1 if the matrices are a view that reads the columns of others as their rows: of the transposed weight of a layer. */
+/* 1 if the matrices are a view that reads the columns of other matrices as their rows, as the transposed weight of a
+ * layer does. */
 static int reads_turned(const hg_computation *c, value_id value) {
   const ops_node *node = ops_at(c, value);
   return node->kind == OPS_VIEW && node->view.axis[2] >= 0 && node->view.axis[1] > node->view.axis[2];
 }
 
-/* a b; where it goes back to a turned view, as the turned (b' a'), whose elements are the same sums of the same
- * products: what is behind the view is then written as it lies. */
+/* a b; if it flows back to a transposed view, as the transposed (b' a'), whose elements are the same sums of the same
+ * products: the matrix behind the view is then written in its own layout. */
 static value_id contract_for(hg_computation *c, const ops_node *node, value_id to, value_id a, value_id b) {
   if (!reads_turned(c, to)) return contract(c, node, a, b);
   return turned(c, contract(c, node, turned(c, b), turned(c, a)));
@@ -253,7 +254,7 @@ static value_id scatter(hg_computation *c, const ops_node *like, int is_sum, val
                                     .input = {x, index, source}, .shape = ops_at(c, x)->shape});
 }
 
-/* Numbers of which negative ones count from the end, as such from the start. */
+/* Indices with negative ones, which count from the end, replaced by the same counted from the start. */
 static value_id from_start(hg_computation *c, value_id number, uint64_t size) {
   if (number == 0) return 0;
   ops_shape shape = ops_at(c, number)->shape;
@@ -262,8 +263,8 @@ static value_id from_start(hg_computation *c, value_id number, uint64_t size) {
   return ops_pointwise(c, ATLAS_OP_sel, (value_id[]){is_below, sum, number}, 3);
 }
 
-/* Where one element is taken along the axis, it is where its number is met: no scattering. Elsewhere a sum at each
- * place, in f32 of 16-bit floats. */
+/* If one element is taken along the axis, a comparison with the index finds it: no scatter. Otherwise a scatter-add, in
+ * f32 for 16-bit floats. */
 static void flow_gather(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   value_id index = node->input[1];
@@ -281,8 +282,8 @@ static void flow_gather(ops_gradient *g, const ops_node *node, value_id amount) 
   ops_flow(g, node->input[0], scatter(c, node, 1, zeros, index, ops_cast(c, amount, wide)));
 }
 
-/* Each back to where it was: places differ. The axes before and behind are one each, since a scatter takes no tensor of
- * as many axes as there may be. */
+/* Each cotangent goes back to its element's old index; the indices are distinct. The axes before and behind are merged,
+ * since a scatter takes no tensor with the greatest number of axes. */
 static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
   ops_shape shape = node->shape, joined = {.rank = 3, .size = {1, shape.size[node->axis], 1}};
@@ -295,7 +296,7 @@ static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
   ops_flow(g, node->input[1], ops_reshape(c, back, &shape));
 }
 
-/* Of a sum: each element is in the sums from its own on. */
+/* For a sum: each element is part of the sums from its own on. */
 static void flow_scan(ops_gradient *g, const ops_node *node, value_id amount) {
   value_id from_end = ops_scan(g->c, (ops_reduce)node->reduce, flipped(g->c, amount, node->axis), node->axis);
   ops_flow(g, node->input[0], flipped(g->c, from_end, node->axis));
@@ -312,7 +313,7 @@ static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount)
   }
   value_id zeros = ops_full(c, (atlas_type)node->type, 0, &places);
   ops_flow(g, node->input[0], scatter(c, node, 0, amount, index, zeros));
-  /* Of several sources for one place the last one stays: the one whose number is found there again. */
+  /* If several sources have one destination the last one counts: the one whose number is found there again. */
   value_id own = ops_coordinate(c, &places, node->axis);
   value_id last = scatter(c, node, 0, ops_full(c, ATLAS_i64, UINT64_MAX, &node->shape), index, own);
   value_id stays = ops_binary(c, ATLAS_OP_set_eq, gather(c, node, last, index), own);
@@ -330,7 +331,7 @@ static void (*const flows[OPS_NODE_KINDS])(ops_gradient *g, const ops_node *node
 #undef flow_none
 
 void ops_flow_through(ops_gradient *g, value_id of, value_id amount) {
-  ops_node node = *ops_at(g->c, of); /* a copy: nodes move when some are added */
+  ops_node node = *ops_at(g->c, of); /* a copy, since nodes move when others are added */
   g->at = of;
   if (flows[node.kind] != NULL) flows[node.kind](g, &node, amount);
 }

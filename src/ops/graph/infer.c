@@ -1,4 +1,4 @@
-/* infer.c - promotion, broadcasting, and values in words. */
+/* infer.c - promotion, broadcasting, and types and shapes in words. */
 #include "ops/graph/infer.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ const char *ops_value_text(const hg_computation *c, value_id value, char *text, 
   return text;
 }
 
-/* What printf puts between whole and fraction is the locale's, and may be several bytes. */
+/* The decimal point that printf prints depends on the locale, and may be several bytes. */
 const char *ops_number_text(double number, char text[OPS_NUMBER_BYTES]) {
   char local[OPS_NUMBER_BYTES];
   size_t used = 0;
@@ -38,7 +38,7 @@ const char *ops_number_text(double number, char text[OPS_NUMBER_BYTES]) {
 
 static atlas_type wider(atlas_type a, atlas_type b) { return atlas_bytes(a) >= atlas_bytes(b) ? a : b; }
 
-/* Of a signed and an unsigned integer: the smallest signed one that holds both. */
+/* For a signed and an unsigned integer: the smallest signed type that holds both. */
 static atlas_type promote_signs(atlas_type sint, atlas_type uint) {
   if (atlas_bytes(sint) > atlas_bytes(uint)) return sint;
   switch (uint) {
@@ -116,7 +116,7 @@ int ops_is_countable(const ops_shape *shape) {
   return ops_measure(shape->rank, shape->size, nowhere, &lowest, &extent) == NULL;
 }
 
-/* Products are checked by a division, which takes long, only where an operand is large. */
+/* Only if an operand is large is the product checked by a division, which takes long. */
 static int product_passes(uint64_t a, uint64_t b, uint64_t most, int half_of_its_bits) {
   return (a | b) >> half_of_its_bits != 0 && b != 0 && a > most / b;
 }
@@ -151,7 +151,7 @@ const char *ops_measure(uint32_t rank, const uint64_t *shape, const int64_t *str
   uint64_t all_steps = 0, all_strides = 0, beyond = 0, below = 0;
   if (rank > HG_MAX_RANK) return measure_any(rank, shape, stride, lowest, extent);
   for (uint32_t d = 0; d < rank; d++) {
-    uint64_t steps = shape[d] - 1, reach = (uint64_t)stride[d] * steps; /* size 0: no few steps */
+    uint64_t steps = shape[d] - 1, reach = (uint64_t)stride[d] * steps; /* size 0 gives a huge number of steps */
     all_steps |= steps;
     all_strides |= ops_magnitude(stride[d]);
     if (stride[d] < 0) below += reach;

@@ -7,10 +7,10 @@
 
 #include <stddef.h>
 
-/* No tensor has more elements: a launch has fewer than 2^40 lanes. */
+/* The most elements of a tensor: a launch has fewer than 2^40 lanes. */
 #define OPS_MAX_ELEMENTS (UINT64_C(1) << 40)
 
-/* No elements of one tensor lie further apart: no machine has as many addresses. */
+/* The greatest distance between elements of a tensor: no machine has that many addresses. */
 #define OPS_MOST_REACH (UINT64_C(1) << 56)
 
 enum { OPS_TEXT_BYTES = 224, OPS_NUMBER_BYTES = 40 };
@@ -24,40 +24,40 @@ const char *ops_number_text(double number, char text[OPS_NUMBER_BYTES]);
 #define OPS_TEXT(c, value) ops_value_text(c, value, (char[OPS_TEXT_BYTES]){0}, OPS_TEXT_BYTES)
 #define OPS_SHAPE(shape) ops_shape_text(shape, (char[OPS_TEXT_BYTES]){0}, OPS_TEXT_BYTES)
 
-/* 0 of bool, 1 of integers, 2 of floats, 3 of 8-bit floats, which do not mix with others. */
+/* 0 for bool, 1 for integers, 2 for floats, 3 for 8-bit floats, which do not mix with others. */
 int ops_kind_rank(atlas_type type);
-/* The type that both become in one operation: of two kinds the higher one's; ATLAS_NONE: they do not mix. */
+/* The type that both are promoted to in one operation: of two kinds, the higher one's; ATLAS_NONE: they do not mix. */
 atlas_type ops_promote(atlas_type a, atlas_type b);
-/* Why not, and what to do: for a sentence. */
+/* Why they do not mix and what to do, as words for a sentence. */
 const char *ops_promote_rule(atlas_type a, atlas_type b);
 
-/* The shape that both become; 0: they do not fit. */
+/* The shape that both broadcast to; 0: they do not fit. */
 int ops_broadcast_shapes(const ops_shape *a, const ops_shape *b, ops_shape *out);
 int ops_same_shape(const ops_shape *a, const ops_shape *b);
 
-/* 1 if there are at most OPS_MAX_ELEMENTS elements, and no size is below 0: 2^63 or more. */
+/* 1 if there are at most OPS_MAX_ELEMENTS elements and no size is negative (2^63 or more). */
 int ops_is_countable(const ops_shape *shape);
 
-/* Where the elements of a tensor lie: the lowest one relative to element 0 (0 or below), and how many there are from
- * there to the last, both inclusive (0: the tensor has none). Else why no memory can hold it. */
+/* The extent of a tensor's elements: the lowest one relative to element 0 (0 or below), and the number of elements from
+ * there to the last, both inclusive (0: the tensor has none). Returns NULL, or why no memory can hold it. */
 const char *ops_measure(uint32_t rank, const uint64_t *shape, const int64_t *stride, int64_t *lowest,
                         uint64_t *extent);
 
-/* 1 where no product of what is small has to be looked at: 2^40 elements at most, and eight reaches of 2^48. `sizes`:
- * the bits of all sizes, or of all steps along an axis; `strides`: those of all strides' ops_magnitude. */
+/* 1 if no product can overflow: at most 2^40 elements, and eight reaches of 2^48. `sizes`: all sizes, or all steps
+ * along an axis, or-ed together; `strides`: ops_magnitude of all strides, or-ed. */
 static inline int ops_is_small(uint32_t rank, uint64_t sizes, uint64_t strides) {
   static const uint8_t bits_of_a_size[HG_MAX_RANK + 1] = {20, 20, 20, 13, 10, 8, 6, 5, 5};
   return (sizes >> bits_of_a_size[rank] | strides >> 28) == 0;
 }
 static inline uint64_t ops_magnitude(int64_t stride) { return (uint64_t)(stride < 0 ? ~stride : stride); }
 
-/* An axis counted from either end, as 0 to rank - 1; -1: there is no such axis. */
+/* An axis counted from either end as 0 to rank - 1; -1: there is no such axis. */
 int ops_axis(int64_t axis, uint32_t rank);
 
-/* How many elements a slice has; 0: it does not lie in an axis of that size (hg_tensor_slice has the rule). */
+/* The number of elements of a slice; 0: it does not lie within an axis of that size (the rule is hg_tensor_slice's). */
 int ops_slice_count(uint64_t size, int64_t start, int64_t stop, int64_t step, uint64_t *count);
 
-/* 1 if a word of a types column ("number bool", `length` bytes) names the type's kind. */
+/* 1 if a word of a types column ("number bool", `length` bytes) includes the type's kind. */
 int ops_type_is_of(atlas_type type, const char *types, size_t length);
 
 #endif

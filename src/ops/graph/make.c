@@ -1,4 +1,4 @@
-/* make.c - what makers share: refusing, arguments, axes, agreeing on types and shapes. */
+/* make.c - what makers share: refusing, arguments, axes, common types and shapes. */
 #include "ops/graph/compute.h"
 
 #include "atlas/number.h"
@@ -52,7 +52,7 @@ static int is_list(ops_word preset) {
   return preset.length > 0 && (preset.text[0] == '[' || ops_word_is(preset, "all"));
 }
 
-/* A number that has a point or an exponent, or is infinite: the argument is a real number. */
+/* 1 if a default has a point or an exponent, or is infinite: then the argument is a real number. */
 int ops_is_real(ops_word preset) {
   if (atlas_type_lookup_name(preset.text, preset.length) != ATLAS_NONE) return 0;
   for (size_t i = 0; i < preset.length; i++)
@@ -180,6 +180,6 @@ value_id ops_binary(hg_computation *c, atlas_op op, value_id a, value_id b) {
 value_id ops_unary(hg_computation *c, atlas_op op, value_id a) { return ops_pointwise(c, op, &a, 1); }
 
 value_id ops_full(hg_computation *c, atlas_type type, uint64_t bits, const ops_shape *shape) {
-  ops_shape own = *shape; /* of a node, maybe, which moves when one is added */
+  ops_shape own = *shape; /* `shape` may belong to a node, which moves when another is added */
   return ops_broadcast(c, ops_constant(c, type, bits), &own);
 }

@@ -1,5 +1,5 @@
-/* make_contract.c - rows of the kind contract: everything becomes [batch, m, k] x [batch, k, n] in order C. f16 and
- * bf16 go in as they are and add up in f32, i8 in i32. */
+/* make_contract.c - rows of the kind contract: each becomes [batch, m, k] x [batch, k, n] in order C. f16 and bf16 are
+ * summed in f32, i8 in i32. */
 #include "ops/graph/compute.h"
 
 static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
@@ -31,9 +31,9 @@ static value_id with_one_batch(hg_computation *c, value_id value, const ops_shap
 }
 
 typedef struct product {
-  value_id a, b;     /* matrices, of one type, or f16 or bf16 both */
+  value_id a, b;     /* matrices of one type, or both of f16 or bf16 */
   atlas_type type;   /* of the sums */
-  atlas_type result; /* rounded to this at last */
+  atlas_type result; /* what they are rounded to at the end */
 } product;
 
 static int settle_types(const ops_request *request, product *p) {
@@ -60,7 +60,7 @@ static value_id contract(hg_computation *c, const product *p, value_id a, value_
   return ops_cast(c, ops_contract(c, a, b, p->type), p->result);
 }
 
-/* Rows of all batches under each other where b is the same for all of them. */
+/* Stacks the rows of all batches if b is the same for all of them. */
 static value_id contract_rows(const ops_request *request, const product *p) {
   hg_computation *c = request->c;
   ops_shape shape = ops_at(c, p->a)->shape, one = {.rank = 0};
@@ -115,7 +115,7 @@ static value_id matmul(const ops_request *request, int flip_a, int flip_b) {
   value_id result = multiply(request, &p);
   if (result == 0) return 0;
   ops_shape shape = ops_at(c, result)->shape;
-  if (rank_a == 1) { /* the axes that vectors lacked go again */
+  if (rank_a == 1) { /* drops the axes that were added to vectors */
     for (uint32_t i = shape.rank - 2; i + 1 < shape.rank; i++) shape.size[i] = shape.size[i + 1];
     shape.rank--;
   }
@@ -123,7 +123,7 @@ static value_id matmul(const ops_request *request, int flip_a, int flip_b) {
   return ops_reshape(c, result, &shape);
 }
 
-/* Matrices by vectors, both with any axes before. */
+/* Products of matrices and vectors, both with any number of leading axes. */
 static value_id matvec(const ops_request *request) {
   hg_computation *c = request->c;
   product p = {.a = request->inputs[0], .b = request->inputs[1]};

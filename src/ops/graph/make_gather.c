@@ -1,9 +1,9 @@
-/* make_gather.c - rows of the kind gather: elements by number, and back to their places. */
+/* make_gather.c - rows of the kind gather: elements by index, and scattered back. */
 #include "ops/graph/compute.h"
 
 static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
 
-/* No unsigned number counts from the end, as large as it is. */
+/* An unsigned index never counts from the end. */
 static uint8_t bounds_of(const ops_request *request, value_id index) {
   uint8_t bounds = (uint8_t)request->arguments[1].integers[0];
   return bounds == OPS_WRAP && type_of(request->c, index) > ATLAS_i64 ? OPS_FAULT : bounds;
@@ -23,7 +23,7 @@ static value_id gather(const ops_request *request, value_id x, value_id index, i
                                 .shape = ops_at(c, index)->shape});
 }
 
-/* x[..., index, ...]: the index has any shape, which stands in the axis' place. */
+/* x[..., index, ...]: the index has any shape, which replaces the axis. */
 static value_id take(const ops_request *request) {
   hg_computation *c = request->c;
   ops_shape x = ops_at(c, request->inputs[0])->shape, index = ops_at(c, request->inputs[1])->shape;
@@ -48,7 +48,7 @@ static value_id take(const ops_request *request) {
   return ops_reshape(c, gather(request, request->inputs[0], numbers, axis), &result);
 }
 
-/* Broadcasts values to one shape but for an axis, along which each keeps its own size. */
+/* Broadcasts values to one shape, except along an axis, where each keeps its own size. */
 static int agree_around(const ops_request *request, value_id *values, uint32_t count, int axis) {
   hg_computation *c = request->c;
   ops_shape around = ops_at(c, values[0])->shape;

@@ -1,4 +1,5 @@
-/* make_join.c - rows of the kinds join and create: tensors one after another, amid a constant, and from nothing. */
+/* make_join.c - rows of the kinds join and create: tensors joined along an axis, within a constant, and from
+ * nothing. */
 #include "ops/graph/compute.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -18,14 +19,14 @@ int ops_shape_of(const ops_request *request, const ops_item *sizes, ops_shape *s
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
 
-/* Of some of the tensors, along the axis. */
+/* The shape of some of the tensors joined along the axis. */
 static ops_shape shape_of_all(const hg_computation *c, const value_id *values, uint32_t count, int axis) {
   ops_shape shape = ops_at(c, values[0])->shape;
   for (uint32_t i = 1; i < count; i++) shape.size[axis] += ops_at(c, values[i])->shape.size[axis];
   return shape;
 }
 
-/* Two are one node. More are put in one after the other, each where it belongs, so that each is written once. */
+/* Two tensors are one node. Further ones are put in one after another, so that each is written once. */
 static value_id join_run(hg_computation *c, const value_id *values, uint32_t count, int axis) {
   if (count == 1) return values[0];
   if (count == 2) return ops_concatenate(c, values[0], values[1], (uint32_t)axis);
@@ -41,8 +42,8 @@ static value_id join_run(hg_computation *c, const value_id *values, uint32_t cou
   return result;
 }
 
-/* The tensors, in place, but that neighbours which one launch would join (plan_boxes.c) are one: how many are left; 0:
- * failed. */
+/* Joins neighbours among the tensors, in place, that one launch would join (plan_boxes.c). Returns how many are left;
+ * 0: failed. */
 static uint32_t join_small(hg_computation *c, value_id *values, uint32_t count, int axis) {
   uint32_t left = 0;
   for (uint32_t first = 0, end; first < count; first = end) {
@@ -63,7 +64,7 @@ static value_id join_all(hg_computation *c, value_id *values, uint32_t count, in
   return count != 0 ? join_run(c, values, count, axis) : 0;
 }
 
-/* The tensors, in place, without those that have no elements along the axis, but for the last if all are such; 0:
+/* Drops the tensors that have no elements along the axis, in place, except the last one if all are empty. 0:
  * refused. */
 static uint32_t fit_together(const ops_request *request, value_id *values, uint32_t count, int axis) {
   hg_computation *c = request->c;
@@ -86,7 +87,7 @@ static uint32_t fit_together(const ops_request *request, value_id *values, uint3
   return left;
 }
 
-/* With one axis more, of one element. */
+/* Adds an axis of one element. */
 static value_id expanded(hg_computation *c, value_id value, int axis) {
   ops_shape shape = ops_at(c, value)->shape;
   for (uint32_t i = shape.rank++; i > (uint32_t)axis; i--) shape.size[i] = shape.size[i - 1];
@@ -146,7 +147,7 @@ static value_id pad(const ops_request *request) {
   return ops_add(c, &node);
 }
 
-/* The box that the lists name: its shape, where it begins, steps up; flipped[i]: they went down. */
+/* The box that the lists describe: its shape, start and positive steps; flipped[i]: the steps were negative. */
 static int box_of(const ops_request *request, ops_shape *shape, ops_view *box, int *flipped) {
   const ops_shape *own = &ops_at(request->c, request->inputs[0])->shape;
   const ops_item *lists = request->arguments;
@@ -235,7 +236,7 @@ static int is_whole_number(double value) {
   return value >= -0x1p53 && value <= 0x1p53 && (double)(int64_t)value == value;
 }
 
-/* How many steps lie before the stop; 0 and refused where there is no answer. */
+/* The number of steps before the stop; 0 and refused if there is none. */
 static int count_steps(const ops_request *request, uint64_t *count) {
   double start = request->arguments[0].number, stop = request->arguments[1].number, step = request->arguments[2].number;
   double steps = (stop - start) / step;
@@ -250,7 +251,7 @@ static int count_steps(const ops_request *request, uint64_t *count) {
   return 1;
 }
 
-/* 1 if the first or the last element is none of the integer type. */
+/* 1 if the integer type does not have the first or the last element. */
 static int reaches_beyond(atlas_type type, int64_t start, int64_t step, uint64_t count) {
   if (count == 0) return 0;
   if (!ops_holds(type, start)) return 1;
@@ -261,7 +262,7 @@ static int reaches_beyond(atlas_type type, int64_t start, int64_t step, uint64_t
   return count > 1 && each > room / (count - 1);
 }
 
-/* start + i * step: of whole numbers in i64, of others in f64, each rounded once. */
+/* start + i * step: for whole numbers in i64, for others in f64, each rounded once. */
 static value_id arange(const ops_request *request) {
   hg_computation *c = request->c;
   const ops_item *start = &request->arguments[0], *step = &request->arguments[2];

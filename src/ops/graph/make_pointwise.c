@@ -3,7 +3,7 @@
 
 static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
 
-/* Comparing bools: the ISA compares numbers only. */
+/* Compares bools: the ISA compares numbers only. */
 static value_id compare_bools(hg_computation *c, atlas_op op, value_id a, value_id b) {
   value_id differ = ops_binary(c, ATLAS_OP_pxor, a, b);
   return op == ATLAS_OP_set_eq ? ops_unary(c, ATLAS_OP_pnot, differ) : differ;
@@ -15,7 +15,7 @@ static int is_mixed_comparison(const ops_request *request) {
   return (atlas_is_integer(a) && atlas_is_float(b)) || (atlas_is_float(a) && atlas_is_integer(b));
 }
 
-/* The instruction on predicates that stands for one on integers. */
+/* The instruction on predicates that corresponds to one on integers. */
 static atlas_op on_bools(atlas_op op) {
   switch (op) {
     case ATLAS_OP_and: return ATLAS_OP_pand;
@@ -43,7 +43,7 @@ static value_id select(const ops_request *request) {
   return ops_pointwise(c, ATLAS_OP_sel, values, 3);
 }
 
-/* The count of a shift is u32 whatever is shifted. */
+/* The count of a shift is u32, whatever is shifted. */
 static value_id shift(const ops_request *request, atlas_op op) {
   hg_computation *c = request->c;
   value_id values[2] = {request->inputs[0], ops_cast(c, request->inputs[1], ATLAS_u32)};
@@ -75,7 +75,7 @@ static value_id bitcast(const ops_request *request) {
   return ops_read_as(c, x, type);
 }
 
-/* Whatever the row's instruction does to values of one type and shape. */
+/* Applies the row's instruction to values of one type and shape. */
 static value_id plain(const ops_request *request, atlas_op op) {
   hg_computation *c = request->c;
   value_id values[3] = {0};
@@ -95,7 +95,7 @@ static value_id plain(const ops_request *request, atlas_op op) {
   if (atlas_kind(type) == ATLAS_KIND_UINT && op == ATLAS_OP_sign) return unsigned_sign(c, values[0]);
   if (atlas_op_lookup(op)->types != 0 && !atlas_op_has_type(op, type))
     return ops_refuse(request, HG_INVALID_ARGUMENT, "there is none of %s", atlas_type_name(type));
-  for (uint32_t i = 0; i < count; i++) /* words of four bytes are u32, whatever is added up */
+  for (uint32_t i = 0; i < count; i++) /* words of four bytes are u32, whatever the sum's type is */
     if (atlas_op_lookup(op)->operands[1 + i] == 'c') values[i] = ops_read_as(c, values[i], ATLAS_u32);
   return ops_pointwise(c, op, values, count);
 }

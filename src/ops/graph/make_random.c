@@ -1,4 +1,4 @@
-/* make_random.c - rows of the kind random: words of a Philox sequence, and numbers made of them. */
+/* make_random.c - rows of the kind random: words of a Philox sequence, and numbers made from them. */
 #include "ops/graph/compute.h"
 
 #include "atlas/value.h"
@@ -13,7 +13,7 @@ static ops_shape flat_shape(uint64_t rows, uint64_t columns) {
   return (ops_shape){.rank = columns == 0 ? 1u : 2u, .size = {rows, columns}};
 }
 
-/* Words number 0 on, in C order of a shape. */
+/* Words from number 0 on, in C order of a shape. */
 static value_id words(const ops_request *request, const ops_shape *shape) {
   hg_computation *c = request->c;
   value_id key = ops_cast(c, request->inputs[0], ATLAS_u64);
@@ -56,8 +56,8 @@ static value_id unit_f64(hg_computation *c, value_id word) {
   return ops_binary(c, ATLAS_OP_mul, top, number(c, ATLAS_f64, 0x1p-53, &shape));
 }
 
-/* In [0, 1): element i of a sequence takes word i, or of f64 words 2i and 2i + 1. Two sequences side by side: [rows]
- * from columns first on of [rows, columns]. */
+/* Numbers in [0, 1): element i of a sequence takes word i, or for f64 words 2i and 2i + 1. Two sequences side by side:
+ * [rows] from column `first` on of [rows, columns]. */
 static value_id units(const ops_request *request, atlas_type type, uint64_t rows, int64_t first, uint64_t sequences) {
   hg_computation *c = request->c;
   uint64_t each = type == ATLAS_f64 ? 2 : 1;
@@ -69,7 +69,7 @@ static value_id units(const ops_request *request, atlas_type type, uint64_t rows
   return unit_f32(c, column(c, word, rows, at));
 }
 
-/* x * scale + shift, where these change anything. */
+/* x * scale + shift; a step that changes nothing is left out. */
 static value_id moved(hg_computation *c, value_id x, double scale, double shift) {
   if (x == 0) return 0;
   ops_shape shape = ops_at(c, x)->shape;
@@ -79,7 +79,7 @@ static value_id moved(hg_computation *c, value_id x, double scale, double shift)
                        3);
 }
 
-/* The type of the numbers, and the one that they are computed in: f32 of 16-bit floats. */
+/* The type of the numbers, and the type they are computed in: f32 for 16-bit floats. */
 static int float_type(const ops_request *request, atlas_type *type, atlas_type *wide) {
   *type = (atlas_type)request->arguments[3].integers[0];
   *wide = *type == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32;
@@ -101,14 +101,14 @@ static uint64_t nearest(atlas_type type, double x) {
   return atlas_convert(type, ATLAS_f64, bits);
 }
 
-/* The bits of the greatest number of the type below one that is not -inf. */
+/* The bits of the type's greatest number below x, which is not -inf. */
 static uint64_t below(atlas_type type, double x) {
   uint64_t bits = nearest(type, x), sign = 1ull << (atlas_type_bits(type) - 1);
   if (value_of(type, bits) >= x) bits = (bits & ~sign) == 0 ? sign | 1 : (bits & sign) != 0 ? bits + 1 : bits - 1;
   return bits;
 }
 
-/* Numbers lie from low, rounded to the type, to below high. */
+/* Checks that there are numbers from low, rounded to the type, to below high. */
 static int bounds_fit(const ops_request *request, atlas_type type, double low, double high) {
   double first = value_of(type, nearest(type, low)), end = value_of(type, nearest(type, high));
   if (!(low <= high) || first - first != 0 || end - end != 0)
@@ -142,12 +142,12 @@ static value_id uniform(const ops_request *request, const ops_shape *shape) {
                                     : ops_reshape(c, units(request, wide, ops_count(shape), 0, 1), shape);
   value_id result = spread(c, unit, low, high);
   if (result == 0 || low >= high || (result == unit && type == wide)) return ops_cast(c, result, type);
-  value_id last = ops_full(c, type, below(type, high), shape); /* rounding may have led to high */
+  value_id last = ops_full(c, type, below(type, high), shape); /* rounding may have given high */
   return ops_binary(c, ATLAS_OP_min, ops_cast(c, result, type), last);
 }
 
-/* Box and Muller 1958: elements 2i and 2i + 1 are r cos and r sin, r = sqrt(-2 log(1 - u)), of an angle 2 pi v, where u
- * and v are elements 2i and 2i + 1 of the uniform sequence. */
+/* Box and Muller 1958: elements 2i and 2i + 1 are r cos and r sin of the angle 2 pi v with r = sqrt(-2 log(1 - u)),
+ * where u and v are elements 2i and 2i + 1 of the uniform sequence. */
 static value_id normal(const ops_request *request, const ops_shape *shape) {
   hg_computation *c = request->c;
   atlas_type own, type;
@@ -177,7 +177,7 @@ static value_id normal(const ops_request *request, const ops_shape *shape) {
   return ops_reshape(c, ops_view_of(c, ops_reshape(c, result, &all), &front, &cut), shape);
 }
 
-/* The high half of word * range; of a range of more than 32 bits element i takes words 2i and 2i + 1. */
+/* The high half of word * range; for a range of more than 32 bits element i takes words 2i and 2i + 1. */
 static value_id chosen_below(const ops_request *request, const ops_shape *shape, uint64_t range) {
   hg_computation *c = request->c;
   if (range <= UINT32_MAX) {

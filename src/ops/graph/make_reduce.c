@@ -1,12 +1,12 @@
 /* make_reduce.c - rows of the kinds reduce and scan: sums and products accumulate in a type that holds them, a sequence
- * of one or no values is no reduction, and a NaN is canonical. */
+ * of one or no values needs no reduction, and a NaN is made canonical. */
 #include "ops/graph/gradient.h"
 
 #include "atlas/value.h"
 
 static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
 
-/* In which type a sum or product accumulates. */
+/* The type in which a sum or product accumulates. */
 static atlas_type wide_type(atlas_type type) {
   if (type == ATLAS_bool || atlas_kind(type) == ATLAS_KIND_SINT) return ATLAS_i64;
   if (atlas_kind(type) == ATLAS_KIND_UINT) return ATLAS_u64;
@@ -36,7 +36,7 @@ static uint64_t one_of(atlas_type type) {
   return atlas_convert(type, ATLAS_f64, bits);
 }
 
-/* A value as it is, but for a NaN's payload. */
+/* The value with canonical NaNs. */
 static value_id canonical(hg_computation *c, value_id value) {
   atlas_type type = type_of(c, value);
   if (!atlas_is_float(type)) return value;
@@ -51,7 +51,7 @@ static value_id of_nothing(const ops_request *request, ops_reduce reduce, atlas_
                     OPS_TEXT(c, request->inputs[0]));
 }
 
-/* The reduction of a value of a type that it is defined for. */
+/* Reduces a value of a type that the reduction is defined for. */
 static value_id reduced(const ops_request *request, ops_reduce reduce, value_id x, uint32_t axes, int keep) {
   hg_computation *c = request->c;
   if (x == 0) return 0;

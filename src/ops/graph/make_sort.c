@@ -1,7 +1,8 @@
-/* make_sort.c - the row of the kind sort: elements in order, and where they were.
+/* make_sort.c - the row of the kind sort: sorted elements, and their old indices.
  *
- * A node sorts by u32 keys. Those of numbers are monotone: floats by their bits, the negative ones turned round; those
- * of 64 bits are two, and of two stable sorts, by the lower half and then by the upper one, the second decides. */
+ * A node sorts by u32 keys, which are monotone in the numbers: for floats their bits, with negative ones reversed.
+ * 64-bit numbers have two keys and are sorted twice, stably: by the lower half, then by the upper one, which
+ * decides. */
 #include "ops/graph/compute.h"
 
 static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
@@ -14,7 +15,7 @@ static value_id with_constant(hg_computation *c, atlas_op op, value_id value, ui
   return ops_binary(c, op, value, constant_like(c, value, bits));
 }
 
-/* Unsigned, of as many bits, in the order of floats, of which there are one zero and one NaN. */
+/* Unsigned keys with as many bits, in the order of floats, for which both zeros are equal and all NaNs are. */
 static value_id key_of_floats(hg_computation *c, value_id x) {
   atlas_type type = type_of(c, x), key = type == ATLAS_f64 ? ATLAS_u64 : ATLAS_u32;
   uint64_t top = UINT64_C(1) << (atlas_type_bits(key) - 1);
@@ -25,7 +26,7 @@ static value_id key_of_floats(hg_computation *c, value_id x) {
   return ops_pointwise(c, ATLAS_OP_sel, sides, 3);
 }
 
-/* Unsigned numbers of 32 or 64 bits in the order of x. */
+/* Unsigned keys of 32 or 64 bits in the order of x. */
 static value_id key_of(hg_computation *c, value_id x) {
   atlas_type type = type_of(c, x);
   if (atlas_is_float(type)) return key_of_floats(c, ops_cast(c, x, type == ATLAS_f64 ? type : ATLAS_f32));
@@ -42,7 +43,7 @@ static value_id sort_by(hg_computation *c, value_id key, value_id x, uint32_t ax
                                 .input = {key, x}, .shape = ops_at(c, x)->shape});
 }
 
-/* Values and places by keys of 64 bits. */
+/* Sorts values and indices by 64-bit keys. */
 static void sort_by_halves(hg_computation *c, value_id key, value_id x, uint32_t axis, value_id *results) {
   ops_shape shape = ops_at(c, key)->shape;
   value_id count = ops_full(c, ATLAS_u32, 32, &shape);

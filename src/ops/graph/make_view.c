@@ -9,7 +9,7 @@ static ops_view same_view(uint32_t rank) {
   return view;
 }
 
-/* Sizes of an argument; one may be -1: what is left of `count` elements. */
+/* The sizes of an argument; one may be -1: whatever makes `count` elements. */
 static int sizes_of(const ops_request *request, const ops_item *sizes, uint64_t count, ops_shape *shape) {
   int open = -1;
   uint64_t rest = 1;
@@ -48,7 +48,7 @@ static value_id permute(const ops_request *request) {
   if (!ops_axes_of(request, list, rank, &bits)) return 0;
   if (!list->is_all && list->count != rank)
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%u axes are named, of %u", (unsigned)list->count, (unsigned)rank);
-  for (uint32_t i = 0; i < rank; i++) /* all: the other way round */
+  for (uint32_t i = 0; i < rank; i++) /* all: in reverse order */
     axes[i] = list->is_all ? rank - 1 - i : (uint32_t)ops_axis(list->integers[i], rank);
   return ops_permute(request->c, request->inputs[0], axes);
 }
@@ -117,7 +117,7 @@ static value_id expand(const ops_request *request) {
   return ops_reshape(request->c, request->inputs[0], &shape);
 }
 
-/* `all`: every axis of one element. */
+/* `all`: drops every axis of one element. */
 static value_id squeeze(const ops_request *request) {
   hg_computation *c = request->c;
   ops_shape shape = *shape_of(request), result = {.rank = 0};
@@ -133,7 +133,7 @@ static value_id squeeze(const ops_request *request) {
   return ops_reshape(c, request->inputs[0], &result);
 }
 
-/* A node of its own, so that what an index is made of can be found again. */
+/* A node of its own, so that it can be recognised in what an index is computed from. */
 static value_id axis_numbers(const ops_request *request) {
   int64_t number = request->arguments[0].integers[0], length = request->arguments[1].integers[0];
   const ops_node *x = ops_at(request->c, request->inputs[0]);

@@ -1,4 +1,4 @@
-/* nodes.c - nodes of a computation: adding one, finding the equal one, and short ways to say the common ones. */
+/* nodes.c - nodes of a computation: adding one, finding an equal one, and short forms of the common ones. */
 #include "ops/graph/nodes.h"
 
 #include "atlas/tables.h"
@@ -32,13 +32,13 @@ const ops_kind_row ops_kinds[OPS_NODE_KINDS] = {
 
 /* ---- equal nodes are one ----------------------------------------------------------------------------------------- */
 
-/* Over the words of a node: they are all set, padding included, because ops_add copies field by field. */
+/* Hashes the words of a node. All are set, padding included, because ops_add copies field by field. */
 static uint32_t hash_of(const ops_node *node) {
   return (uint32_t)hg_hash_words(node, sizeof *node / sizeof(uint64_t));
 }
 _Static_assert(sizeof(ops_node) % sizeof(uint64_t) == 0, "a node is whole words");
 
-/* A table of twice as many places as there are nodes, each 1 + the index of a node; 0: free. */
+/* A table with twice as many entries as nodes; an entry is 1 + the index of a node; 0: free. */
 static int grow_buckets(hg_computation *c) {
   uint64_t count = c->buckets.count == 0 ? 64 : 2 * (uint64_t)c->buckets.count;
   hg_array larger = {.element_size = sizeof(uint32_t)};
@@ -54,7 +54,7 @@ static int grow_buckets(hg_computation *c) {
   return 1;
 }
 
-/* A copy in which whatever the kind does not use is zero: dimensions beyond the rank, inputs that are not there. */
+/* A copy in which everything that the kind does not use is zero: dimensions beyond the rank, absent inputs. */
 static ops_node clean(const hg_computation *c, const ops_node *node) {
   ops_node copy;
   const ops_kind_row *kind = ops_kind_of(node);
@@ -105,7 +105,7 @@ value_id ops_result_of(hg_computation *c, value_id first, uint32_t index, atlas_
 
 /* ---- gathers ----------------------------------------------------------------------------------------------------- */
 
-/* All of the elements of its input in their order, some of them repeated. */
+/* 1 if the view has all elements of its input in their order, some of them repeated. */
 static int only_repeats(const ops_node *view, const ops_shape *input) {
   uint64_t count = 1;
   int last = -1;
@@ -128,11 +128,11 @@ value_id ops_taken_from(const hg_computation *c, const ops_node *gather) {
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* Calls are in the order of their ends: a call comes behind those that its formula is made of. */
+/* Calls are sorted by their ends: a call comes behind the calls that its formula consists of. */
 const ops_call *ops_call_of(const hg_computation *c, value_id value) {
   const ops_call *calls = c->calls.data;
   size_t first = 0, count = c->calls.count;
-  while (count > 0) { /* the first one that ends behind the node */
+  while (count > 0) { /* finds the first one that ends behind the node */
     size_t half = count / 2;
     if (calls[first + half].end_node < value) first += half + 1, count -= half + 1;
     else count = half;
@@ -157,7 +157,7 @@ value_id ops_coordinate(hg_computation *c, const ops_shape *shape, uint32_t axis
   return ops_add(c, &(ops_node){.kind = OPS_COORDINATE, .type = ATLAS_i64, .axis = (uint8_t)axis, .shape = *shape});
 }
 
-/* The type of a pointwise result: bool of what has a predicate for its destination, the last operand's else. */
+/* The type of a pointwise result: bool if the instruction's destination is a predicate, else the last operand's. */
 static atlas_type result_type(const hg_computation *c, atlas_op op, const value_id *inputs, uint32_t count) {
   const atlas_op_info *info = atlas_op_lookup(op);
   if (info != NULL && info->operands[0] == 'p') return ATLAS_bool;
@@ -182,7 +182,8 @@ value_id ops_cast(hg_computation *c, value_id value, atlas_type type) {
   if (input->type == type) return value;
   if (input->kind == OPS_CONSTANT)
     return ops_constant(c, type, atlas_convert(type, (atlas_type)input->type, input->bits));
-  if (type == ATLAS_bool && atlas_kind((atlas_type)input->type) == ATLAS_KIND_STORAGE) /* which compare with nothing */
+  if (type == ATLAS_bool && atlas_kind((atlas_type)input->type) == ATLAS_KIND_STORAGE) /* these types have no
+                                                                                          comparisons */
     return ops_cast(c, ops_cast(c, value, ATLAS_f32), type);
   return ops_add(c, &(ops_node){.kind = OPS_POINTWISE, .op = ATLAS_OP_cvt, .type = (uint8_t)type, .input_count = 1,
                                 .input = {value}, .shape = input->shape});
@@ -195,7 +196,7 @@ static int same_shape(const ops_shape *a, const ops_shape *b) {
   return 1;
 }
 
-/* The view of a view is one view of the inner one's input. */
+/* The view of a view as one view of the inner one's input. */
 static ops_view through(const ops_view *outer, const ops_node *inner, uint32_t rank) {
   ops_view view = {.start = {0}};
   memcpy(view.start, inner->view.start, sizeof view.start);
@@ -216,7 +217,7 @@ static int changes_nothing(const ops_view *view, const ops_shape *from, const op
   return 1;
 }
 
-/* Numbers start + step * k, k < count. */
+/* The numbers start + step * k, k < count. */
 typedef struct progression {
   int64_t start, step;
   uint64_t count;
@@ -232,7 +233,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a < 0 ? -a : a;
 }
 
-/* Whether all of `own` are among those of `box`, or none is known to be, or neither. */
+/* Whether all of `own` are in `box`, or certainly none is, or neither. */
 static int place_in(progression own, progression box) {
   int64_t first = own.start, last = own.start + own.step * (int64_t)(own.count - 1), off = first - box.start;
   int64_t end = box.start + box.step * (int64_t)(box.count - 1);
@@ -243,7 +244,7 @@ static int place_in(progression own, progression box) {
   return is_within && (own.count == 1 || own.step % box.step == 0) ? INSIDE : ACROSS;
 }
 
-/* The elements along an axis of the input that a view looks at; 0: along two of its own axes. */
+/* The elements along an axis of the input that a view reads; 0: the axis is along two of the view's axes. */
 static int looks_at(const ops_node *node, uint32_t axis, progression *out) {
   int is_met = 0;
   *out = (progression){.start = node->view.start[axis], .step = 1, .count = 1};
@@ -257,8 +258,8 @@ static int looks_at(const ops_node *node, uint32_t axis, progression *out) {
   return 1;
 }
 
-/* What a view of an updated value looks at may be there without the update, or all be of its source: then neither the
- * value nor its memory is needed. 1: the view is one of that. */
+/* A view of an updated value may read only elements outside the update, or only elements of its source: then the other
+ * value, and its memory, is not needed. 1: the view has been changed so. */
 static int look_through(const hg_computation *c, ops_node *node, const ops_node *update) {
   const ops_shape *size = &ops_at(c, update->input[1])->shape;
   progression own;
@@ -292,7 +293,7 @@ value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, co
   const ops_node *input = ops_at(c, value);
   ops_node node = {.kind = OPS_VIEW, .type = input->type, .input = {value}, .shape = *shape};
   node.view = *view;
-  for (uint32_t j = 0; j < shape->rank; j++) /* along one element there is nothing to step */
+  for (uint32_t j = 0; j < shape->rank; j++) /* an axis of one element has no steps */
     if (shape->size[j] == 1) node.view.axis[j] = -1, node.view.step[j] = 0;
     else if (node.view.axis[j] < 0) node.view.step[j] = 0;
   for (;; input = ops_at(c, node.input[0])) {
@@ -302,7 +303,7 @@ value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, co
     } else if (input->kind != OPS_UPDATE || !has_elements(shape) || !look_through(c, &node, input)) break;
   }
   for (uint32_t j = 0; j < shape->rank && j < HG_MAX_RANK;
-       j++) /* but if the input has one element there too, it is the same axis */
+       j++) /* if the input has one element there too, it is the same axis */
     if (shape->size[j] == 1 && j < input->shape.rank && input->shape.size[j] == 1)
       node.view.axis[j] = (int16_t)j, node.view.step[j] = 1;
   if (changes_nothing(&node.view, &input->shape, shape)) return node.input[0];
@@ -405,7 +406,7 @@ value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops
   if (x == 0 || source == 0) return 0;
   const ops_node *base = ops_at(c, x), *part = ops_at(c, source);
   if (!has_elements(&part->shape)) return x;
-  if (same_shape(&base->shape, &part->shape)) return source; /* steps of 1, from 0 on */
+  if (same_shape(&base->shape, &part->shape)) return source; /* steps of 1 from 0 on */
   ops_node node = {
       .kind = OPS_UPDATE, .type = base->type, .input = {x, source}, .shape = base->shape};
   memcpy(node.view.start, box->start, sizeof box->start);
@@ -413,11 +414,11 @@ value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops
   for (uint32_t i = 0; i < part->shape.rank; i++)
     if (part->shape.size[i] == 1) node.view.step[i] = 1;
   for (; base->kind == OPS_UPDATE && is_same_box(c, &node, base); base = ops_at(c, node.input[0]))
-    node.input[0] = base->input[0]; /* what is put over it is seen by nobody through this */
+    node.input[0] = base->input[0]; /* nothing of what the update covers is visible */
   return ops_add(c, &node);
 }
 
-/* One axis more than the tensor's numbers sources. */
+/* Has one more axis than the tensor: the numbers of the sources. */
 value_id ops_scatter(hg_computation *c, const ops_node *node) {
   if (node->shape.rank == HG_MAX_RANK)
     return ops_failed(c, HG_UNSUPPORTED, "%s into a tensor of %d axes; it takes at most %d: join two by a reshape",

@@ -1,5 +1,5 @@
-/* nodes.h - computations as graphs of primitives. A formula of the table is expanded as it is built; equal nodes are
- * one node; nodes stand in topological order: a node's inputs have lower numbers. */
+/* nodes.h - computations as graphs of primitives. A formula of the table is expanded when it is called; equal nodes are
+ * one node; nodes are in topological order: a node's inputs have lower numbers. */
 #ifndef HG_OPS_NODES_H
 #define HG_OPS_NODES_H
 
@@ -24,21 +24,22 @@ typedef enum ops_kind {
 
 enum { OPS_ANY = 255 /* inputs */ };
 
-/* What a kind of node is to the planner. */
+/* What the planner needs to know of a kind of node. */
 enum {
   OPS_VIRTUAL = 1,        /* no work: it is computed wherever it is read */
-  OPS_ELEMENT_WISE = 2,   /* each element is an expression of elements of its inputs */
-  OPS_MOVES = 4,          /* which are not those of its own index alone */
-  OPS_AROUND = 8,         /* it tests along each axis whether it is within a smaller input, or amid the rest */
-  OPS_FOLD = 16,          /* a launch has one of a kind, and an element of it is there for its own row or place alone */
-  OPS_IN_MEMORY = 32,     /* a launch has written it, whatever becomes of it: updates may be written over it */
-  OPS_BY_NUMBER = 64,     /* input 1 are numbers along `axis`, which may be out of range: `bounds` */
-  OPS_TAKES = 128,        /* from input 0, which lies in a storage */
-  OPS_SHAPE_FOLLOWS = 256, /* from its inputs', or it is none */
-  OPS_OF_ANOTHER = 512     /* a further result of its input, whose launch writes it */
+  OPS_ELEMENT_WISE = 2,   /* each element is an expression of elements of its inputs, */
+  OPS_MOVES = 4,          /* not only of those with the same index */
+  OPS_AROUND = 8,         /* along each axis it tests whether the element is within a smaller input */
+  OPS_FOLD = 16,          /* a launch has folds of one kind only, and an element of the result is available only to its
+                             own row or place */
+  OPS_IN_MEMORY = 32,     /* a launch writes it in any case, so updates may be written over it */
+  OPS_BY_NUMBER = 64,     /* input 1 holds indices along `axis`, which may be out of range: `bounds` */
+  OPS_TAKES = 128,        /* of input 0, which lies in a storage */
+  OPS_SHAPE_FOLLOWS = 256, /* its shape follows from its inputs', or it has none */
+  OPS_OF_ANOTHER = 512     /* a further result of its input, written by the input's launch */
 };
 
-/* Lists of ops_node.view. */
+/* Which lists of ops_node.view a kind uses. */
 enum { OPS_AXES = 1, OPS_STEPS = 2, OPS_STARTS = 4 };
 
 /* A row of kinds.def. */
@@ -49,11 +50,12 @@ typedef struct ops_kind_row {
 } ops_kind_row;
 
 typedef enum ops_reduce { OPS_SUM, OPS_PRODUCT, OPS_MIN, OPS_MAX, OPS_ARGMIN, OPS_ARGMAX } ops_reduce;
-/* Numbers out of range: a fault, counted from the end where negative (then a fault), or moved to the nearest. */
+/* What an index out of range does: faults; counts from the end if negative (else faults); or is moved to the
+ * nearest. */
 typedef enum ops_bounds { OPS_FAULT, OPS_WRAP, OPS_CLAMP } ops_bounds;
 
-/* Index of the input's element: along input dimension d it is start[d] + the sum of step[j] * (output index j) over the
- * output dimensions j with axis[j] == d. axis[j] -1: repeated along j. All within the input's shape. */
+/* The index of the input's element: along input dimension d it is start[d] + the sum of step[j] * (output index j) over
+ * the output dimensions j with axis[j] == d. axis[j] -1: repeated along j. All indices are within the input's shape. */
 typedef struct ops_view {
   int16_t axis[HG_MAX_RANK];
   int64_t step[HG_MAX_RANK];
@@ -62,32 +64,31 @@ typedef struct ops_view {
 
 typedef struct ops_node {
   uint8_t kind; /* ops_kind */
-  uint8_t type; /* atlas_type; of POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
-  uint8_t input_count; /* as kinds.def says; of POINTWISE the maker */
-  uint8_t reduce; /* ops_reduce; of SCATTER: 1 adds; of UPDATE: 1 as ops_is_fresh says */
-  uint16_t op;    /* atlas_op of POINTWISE; a comparison, pand, por, pxor, pnot on bool; sel (bool, a, b); cvt */
+  uint8_t type; /* atlas_type; for POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
+  uint8_t input_count; /* as in kinds.def; for POINTWISE the maker decides */
+  uint8_t reduce; /* ops_reduce; for SCATTER: 1: it adds; for UPDATE: 1: see ops_is_fresh */
+  uint16_t op;    /* atlas_op for POINTWISE: a comparison; pand, por, pxor, pnot on bool; sel (bool, a, b); cvt; ... */
   union {
-    uint8_t bounds;   /* ops_bounds of GATHER, SCATTER */
-    uint8_t numerics; /* of CONTRACT: HG_NUMERICS_FAST, HG_NUMERICS_TF32; 0: canonical */
+    uint8_t bounds;   /* ops_bounds for GATHER, SCATTER */
+    uint8_t numerics; /* for CONTRACT: HG_NUMERICS_FAST, HG_NUMERICS_TF32; 0: canonical */
   };
   uint8_t axis;
-  uint32_t axes;  /* bits, of REDUCE; of RESHAPE see ops_is_named */
-  uint32_t index; /* of INPUT; of RESULT its number, from 1 on */
+  uint32_t axes;  /* bits, for REDUCE; for RESHAPE see ops_is_named */
+  uint32_t index; /* for INPUT; for RESULT its number, from 1 on */
   value_id input[3];
-  uint64_t bits;  /* CONSTANT; of RESHAPE likewise */
+  uint64_t bits;  /* for CONSTANT; for RESHAPE see ops_is_named */
   ops_shape shape;
-  ops_view view; /* of the kinds that have lists of it */
+  ops_view view; /* for kinds that use its lists */
 } ops_node;
 
-/* How an operation of the table was called, in a formula or by the user: for gradients and reports. Inputs are as
- * given. */
+/* A call of an operation of the table, in a formula or by the user, for gradients and reports. Inputs are as given. */
 typedef struct ops_call {
   uint16_t op; /* hg_op */
   uint8_t input_count, result_count;
   uint8_t numerics; /* of its contractions */
-  uint32_t depth; /* of formulas around it; 0: the user called it */
+  uint32_t depth; /* the number of formulas around it; 0: the user called it */
   value_id inputs[8], results[8];
-  uint32_t first_argument;       /* in hg_computation.arguments: as many as the row has */
+  uint32_t first_argument;       /* in hg_computation.arguments, which has as many for the call as its row */
   uint32_t first_node, end_node; /* nodes (by index) that were added for it */
 } ops_call;
 
@@ -95,7 +96,7 @@ typedef struct ops_input {
   char name[ATLAS_MAX_NAME + 1];
   hg_tensor like;    /* type, shape, strides */
   value_id value;
-  value_id update;   /* what its tensor holds in the end; 0: it is only read */
+  value_id update;   /* what its tensor holds at the end; 0: it is only read */
 } ops_input;
 
 typedef struct ops_output {
@@ -111,13 +112,13 @@ struct hg_computation {
   hg_array arguments; /* ops_item of compute.h: of the calls */
   hg_array inputs;  /* ops_input */
   hg_array outputs; /* ops_output */
-  hg_array buckets; /* uint32_t: of the table that finds equal nodes */
-  hg_array parts, operators; /* ops_part of formula.h, uint32_t: of the calls and sums that are being evaluated */
-  hg_array checks;  /* value_id: gathers whose numbers are looked at although nobody may read what they give */
-  uint8_t numerics; /* of contractions that are added: see ops_node */
+  hg_array buckets; /* uint32_t: the hash table of nodes */
+  hg_array parts, operators; /* ops_part of formula.h, uint32_t: of calls and sums that are being evaluated */
+  hg_array checks;  /* value_id: gathers whose indices are checked even if nobody reads their values */
+  uint8_t numerics; /* of contractions to come: see ops_node */
   hg_status status;
   char sentence[512];
-  char mix[512]; /* of the first call whose inputs are of several kinds; "": there is none */
+  char mix[512]; /* the first call whose inputs are of several kinds; "": there is none */
 };
 
 static inline const ops_node *ops_at(const hg_computation *c, value_id value) {
@@ -135,43 +136,47 @@ static inline uint64_t ops_count(const ops_shape *shape) {
   return count;
 }
 
-/* Adds a node, or finds the equal one. Nothing of it is checked: types and shapes are the caller's to have right.
- * 0, and the error kept, where there is no memory. */
+/* Adds a node, or finds the equal one. It checks nothing: the caller provides right types and shapes. 0, and the error
+ * kept, if memory is short. */
 value_id ops_add(hg_computation *c, const ops_node *node);
 
-/* Result `index`, from 1 on, of a node with several, of the shape of the first: its kind's row says how many. */
+/* Result `index`, from 1 on, of a node with several results; it has the first result's shape. The kind's row says how
+ * many there are. */
 value_id ops_result_of(hg_computation *c, value_id first, uint32_t index, atlas_type type);
 
-/* The node that has a launch for what the value is a result of. */
+/* The node whose launch writes the value, which may be one of several results. */
 static inline value_id ops_first_result(const hg_computation *c, value_id value) {
   return ops_kind_is(ops_at(c, value), OPS_OF_ANOTHER) ? ops_at(c, value)->input[0] : value;
 }
 
-/* Of the shape of its input, whose numbers are of elements along the one axis in `axes`, which has `bits` of them. */
+/* 1: a reshape to its input's own shape, which says that the numbers are of elements along the one axis in `axes`,
+ * `bits` of them. */
 static inline int ops_is_named(const ops_node *node) { return node->kind == OPS_RESHAPE && node->axes != 0; }
-/* UPDATE of what is put together of such: nothing lay in its box, and what they begin with is seen by nobody. */
+/* 1: an UPDATE in what is assembled from such: its box was empty before, and nothing is visible of what the first one
+ * began with. */
 static inline int ops_is_fresh(const ops_node *node) { return node->kind == OPS_UPDATE && node->reduce != 0; }
-/* The first of them: its box is all that there is. */
+/* 1: the first of them, whose box is all that exists. */
 static inline int ops_is_blank(const hg_computation *c, const ops_node *node) {
   return ops_is_fresh(node) && ops_kind_is(ops_at(c, node->input[0]), OPS_VIRTUAL);
 }
-/* By numbers that may be out of range. */
+/* 1: its indices may be out of range. */
 static inline int ops_is_guarded(const ops_node *node) {
   return ops_kind_is(node, OPS_BY_NUMBER) && node->bounds != OPS_CLAMP;
 }
 
-/* What a gather takes from: its input 0, or where that only repeats the elements of another value, that. */
+/* What a gather takes from: its input 0 or, if that only repeats the elements of another value, that value. */
 value_id ops_taken_from(const hg_computation *c, const ops_node *gather);
 
-/* The call of the user's that a node was added for; NULL: there is none. */
+/* The user's call that a node was added for; NULL: there is none. */
 const ops_call *ops_call_of(const hg_computation *c, value_id value);
 
-/* Shorter ways to say it. Each returns 0 where an input is 0. Shapes of pointwise operands must be equal. */
+/* Short forms. Each returns 0 if an input is 0. The shapes of pointwise operands must be equal. */
 value_id ops_constant(hg_computation *c, atlas_type type, uint64_t bits);          /* rank 0 */
 value_id ops_number(hg_computation *c, atlas_type type, double value);             /* rank 0, rounded to the type */
 value_id ops_coordinate(hg_computation *c, const ops_shape *shape, uint32_t axis); /* i64 */
 value_id ops_pointwise(hg_computation *c, atlas_op op, const value_id *inputs, uint32_t count);
-value_id ops_cast(hg_computation *c, value_id value, atlas_type type);             /* the value itself if it has it */
+value_id ops_cast(hg_computation *c, value_id value, atlas_type type);             /* the value itself if it has the
+                                                                                      type */
 value_id ops_view_of(hg_computation *c, value_id value, const ops_view *view, const ops_shape *shape);
 value_id ops_broadcast(hg_computation *c, value_id value, const ops_shape *shape); /* by the array API's rule */
 value_id ops_permute(hg_computation *c, value_id value, const uint32_t *axes);
@@ -181,21 +186,22 @@ value_id ops_scan(hg_computation *c, ops_reduce reduce, value_id value, uint32_t
 value_id ops_concatenate(hg_computation *c, value_id a, value_id b, uint32_t axis);
 /* [B,M,K] x [B,K,N], with the computation's numerics. */
 value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type);
-/* Of flags, the numerics that mean something to a contraction of factors of this type: only f32 has TF32. */
+/* Those flags that have a meaning for a contraction of factors of this type: only f32 has TF32. */
 uint8_t ops_numerics_for(atlas_type type, uint32_t numerics);
-/* x with the source, of its rank, at box->start + box->step * j along each axis; steps >= 1, all within x's shape. */
+/* x with the source, of the same rank, at box->start + box->step * j along each axis; steps >= 1, all within x's
+ * shape. */
 value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops_view *box);
 /* The view of the elements of such a box. */
 ops_view ops_box_view(const ops_view *box, uint32_t rank);
-/* The elements of such a shape from `low` on, an index along each axis. */
+/* The elements of a box of such a shape that begins at `low`, an index along each axis. */
 value_id ops_part_of(hg_computation *c, value_id value, const int64_t *low, const ops_shape *shape);
-/* A SCATTER node; refused where its launches could not number the sources of an axis. */
+/* A SCATTER node; refused if its launches could not number the sources along an axis. */
 value_id ops_scatter(hg_computation *c, const ops_node *node);
 
-/* Keeps the first error of a computation, with hg_last_error's sentence; returns 0. */
+/* Keeps the first error of a computation, with its sentence for hg_last_error; returns 0. */
 value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...) HG_PRINTF(3, 4);
 
-/* Instructions that an element of a pointwise operation takes, about. */
+/* An estimate of the instructions for one element of a pointwise operation. */
 uint32_t ops_work_of(atlas_op op);
 
 #endif

@@ -1,5 +1,5 @@
-/* promote.c - inputs of several kinds in one call: bool < integers < floats, and the highest kind's type is that of
- * all. Within a kind the makers agree on a type (ops_agree_types). */
+/* promote.c - inputs of several kinds in one call: bool < integers < floats; the highest kind's type becomes the type
+ * of all. Within a kind the makers find the common type (ops_agree_types). */
 #include "ops/graph/compute.h"
 
 #include <stdio.h>
@@ -12,11 +12,11 @@ static int is_same_word(ops_word a, ops_word b) {
   return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
-/* The inputs of a call that are of one type: those with the same words in the types column. */
+/* Inputs of a call that get one type: those with the same words in the types column. */
 typedef struct group {
   ops_word types;
-  value_id lowest, highest; /* inputs of the lowest and the highest kind */
-  atlas_type type;          /* of the highest kind's inputs together; NONE: there is none */
+  value_id lowest, highest; /* inputs of the lowest and of the highest kind */
+  atlas_type type;          /* the common type of the highest kind's inputs; NONE: there is none */
 } group;
 
 static int is_in(const ops_request *request, const group *g, uint32_t index, value_id value) {
@@ -38,7 +38,7 @@ static group group_of(const ops_request *request, uint32_t first) {
   return g;
 }
 
-/* The first mix of kinds is remembered, for hg_compile with HG_STRICT_TYPES. */
+/* Notes the first mix of kinds, for hg_compile with HG_STRICT_TYPES. */
 static void note_mix(const ops_request *request, const group *g) {
   hg_computation *c = request->c;
   if (!request->is_users || c->mix[0] != '\0' || g->lowest == 0) return;
@@ -52,8 +52,8 @@ static int is_comparison(const ops_row *row) {
   return row->kind == OPS_KIND_pointwise && strncmp(row->formula, "set.", 4) == 0;
 }
 
-/* Casts the group's inputs of a lower kind. Functions of floats make f32 of integers and bools; comparisons of integers
- * with floats leave both as they are: they are exact. */
+/* Casts the group's inputs of lower kinds. Functions of floats turn integers and bools into f32; comparisons of
+ * integers with floats change neither, since they are exact. */
 static int promote_group(ops_request *request, const group *g, value_id *own) {
   hg_computation *c = request->c;
   atlas_type type = g->type;

@@ -13,7 +13,7 @@ typedef struct reader {
   const char *text, *at;
   ops_syntax_list *list;
   ops_syntax_error *error;
-  uint32_t depth; /* of parentheses, calls, signs */
+  uint32_t depth; /* nesting of parentheses, calls and signs */
   int failed;
 } reader;
 
@@ -48,7 +48,7 @@ static void add(reader *r, ops_syntax_kind kind, uint32_t op, const char *at, ui
   r->error->status = HG_OUT_OF_MEMORY;
 }
 
-/* A node over what was added from `first` on. */
+/* Adds a node over everything added from `first` on. */
 static void add_over(reader *r, ops_syntax_kind kind, uint32_t op, const char *at, uint32_t count, uint32_t first) {
   add(r, kind, op, at, count, node_count(r) - first + 1);
 }
@@ -73,7 +73,7 @@ static void skip_blanks(reader *r) {
   while (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r') r->at++;
 }
 
-/* 1 and behind it, if it comes next. */
+/* 1, and past it, if it comes next. */
 static int take(reader *r, char wanted) {
   skip_blanks(r);
   if (*r->at != wanted) return 0;
@@ -81,7 +81,7 @@ static int take(reader *r, char wanted) {
   return 1;
 }
 
-/* What comes next, for a sentence. */
+/* What comes next, as words for a sentence. */
 static const char *next_text(reader *r, char *copy, size_t bytes) {
   skip_blanks(r);
   if (*r->at == '\0') return "its end";
@@ -112,7 +112,7 @@ static ops_word take_word(reader *r) {
   return word;
 }
 
-/* `name =` comes next, and is taken. */
+/* 1, and past it, if `name =` comes next. */
 static int takes_assignment(reader *r, ops_word *name) {
   const char *before = r->at;
   *name = take_word(r);
@@ -168,7 +168,7 @@ static void read_list(reader *r, const char *at) {
   add_over(r, OPS_SYNTAX_LIST, 0, at, count, first);
 }
 
-/* What stands between parentheses: so many parts. */
+/* Reads the parts between parentheses; returns how many there are. */
 static uint32_t read_parts(reader *r) {
   uint32_t count = 0;
   if (take(r, ')')) return 0;
@@ -258,7 +258,7 @@ static hg_op take_operator(reader *r, const operator_row *rows) {
   return HG_OP_none;
 }
 
-/* Operands and operators from the left to the right. */
+/* Reads operands and operators from left to right. */
 static void read_chain(reader *r, void (*operand)(reader *), const operator_row *rows, int may_go_on) {
   uint32_t first = node_count(r);
   operand(r);
@@ -292,7 +292,7 @@ static void read_expression(reader *r) {
 
 /* ---- statements and results -------------------------------------------------------------------------------------- */
 
-/* A node whose expression follows. */
+/* Adds a node whose expression follows it. */
 static void read_behind(reader *r, ops_syntax_kind kind, uint32_t op, const char *at) {
   uint32_t first = node_count(r);
   add_over(r, kind, op, at, 0, first);

@@ -1,4 +1,4 @@
-/* table.c - the rows of operations.def: finding one, and reading its columns of names. */
+/* table.c - the rows of operations.def: finds one, and reads its columns of names. */
 #include "ops/graph/table.h"
 
 #include "base/abi.h"
@@ -17,7 +17,7 @@ size_t ops_row_count(void) { return ROW_COUNT; }
 
 const ops_row *ops_row_at(size_t index) { return index < ROW_COUNT ? &rows[index] : NULL; }
 
-/* Rows stand in ascending order of their codes; test_operations asks. */
+/* Rows are sorted by code, which test_operations checks. */
 const ops_row *ops_row_of(uint32_t op) {
   size_t low = 0, high = ROW_COUNT;
   while (low < high) {

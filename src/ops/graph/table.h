@@ -1,4 +1,4 @@
-/* table.h - the rows of operations.def as data, and their columns of names taken apart. */
+/* table.h - the rows of operations.def as data, and readers of their columns of names. */
 #ifndef HG_OPS_TABLE_H
 #define HG_OPS_TABLE_H
 
@@ -51,14 +51,15 @@ typedef struct ops_argument_spec {
   ops_word name, preset;
 } ops_argument_spec;
 
-/* Take the next one; 0 at the end. Begin with *at the column. */
+/* Reads the next one; 0 at the end. Begin with *at at the column's start. */
 int ops_next_input(const char **at, ops_input_spec *spec);
 int ops_next_argument(const char **at, ops_argument_spec *spec);
 
-/* The part of a types column that is about an input: "bool; any" has one for the first and one for the rest. */
+/* The part of a types column that concerns an input: "bool; any" has one for the first and one for the rest. */
 ops_word ops_types_part(const char *types, size_t index);
 
-/* Of a choice "mean|sum|none": the number of a word; -1: it is not among them. And how many there are; 1: no choice. */
+/* The position of a word in a choice "mean|sum|none"; -1: it is not one of them. And how many there are; 1: no
+ * choice. */
 int ops_choice_of(ops_word preset, ops_word word);
 int ops_choice_count(ops_word preset);
 

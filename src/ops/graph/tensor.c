@@ -21,8 +21,8 @@ HG_RARE static hg_status fail_to_measure(const char *function, const hg_tensor *
                  OPS_SHAPE(&shape), why);
 }
 
-/* Every function here looks at the tensor that it is given first, so that no arithmetic on its sizes, strides and
- * offset overflows. Of nearly all tensors that is seen without measuring them, which takes longer than a view. */
+/* Every function here first checks the tensor that it is given, so that no arithmetic on its sizes, strides and offset
+ * overflows. For nearly all tensors a quick test suffices; measuring them takes longer than making a view. */
 static hg_status check(const char *function, const hg_tensor *tensor, const hg_tensor *out) {
   int64_t lowest;
   uint64_t extent, sizes = 0, strides = 0;
@@ -58,13 +58,13 @@ static void dense_strides(hg_tensor *tensor) {
 hg_tensor hg_tensor_of(hg_buffer *buffer, atlas_type type, uint32_t rank, const uint64_t *shape) {
   hg_tensor tensor = {.buffer = buffer, .type = (uint32_t)type, .rank = rank};
   if (shape == NULL && rank > 0) tensor.rank = UINT32_MAX;
-  if (tensor.rank > HG_MAX_RANK) return tensor; /* whatever takes it refuses it */
+  if (tensor.rank > HG_MAX_RANK) return tensor; /* the function that receives it refuses it */
   for (uint32_t i = 0; i < rank; i++) tensor.shape[i] = shape[i];
   dense_strides(&tensor);
   return tensor;
 }
 
-/* None where a size is 0, however large the others are. */
+/* 0 if any size is 0, however large the others are. */
 static uint64_t count_of_many(const hg_tensor *tensor) {
   uint64_t count = 1;
   int is_beyond = 0;
@@ -80,7 +80,7 @@ static uint64_t count_of_many(const hg_tensor *tensor) {
 uint64_t hg_tensor_count(const hg_tensor *tensor) {
   static const uint8_t bits_of_a_size[HG_MAX_RANK + 1] = {63, 63, 32, 21, 16, 12, 10, 9, 8};
   uint64_t count = 1, all = 0;
-  if (tensor->rank == 1) return tensor->shape[0]; /* what is asked most */
+  if (tensor->rank == 1) return tensor->shape[0]; /* the most frequent case */
   if (tensor->rank > HG_MAX_RANK) return 0;
   for (uint32_t i = 0; i < tensor->rank; i++) {
     all |= tensor->shape[i];
@@ -140,7 +140,7 @@ hg_status hg_tensor_slice(const hg_tensor *tensor, int64_t axis, int64_t start, 
   hg_tensor result = *tensor;
   if (count > 0) result.offset += start * tensor->stride[at];
   result.shape[at] = count;
-  if (count > 1) result.stride[at] = step * tensor->stride[at]; /* else nothing is stepped over */
+  if (count > 1) result.stride[at] = step * tensor->stride[at]; /* otherwise no step is taken */
   *out = result;
   return HG_OK;
 }
@@ -166,8 +166,8 @@ hg_status hg_tensor_broadcast(const hg_tensor *tensor, uint32_t rank, const uint
   return HG_OK;
 }
 
-/* Cuts both shapes into the smallest runs of axes with the same number of elements; within a run of the old shape, each
- * axis must go on where the next one ends. Axes of one element have no say. 0: strides cannot say it. */
+/* Cuts both shapes into the smallest runs of axes with the same number of elements. Within a run of the old shape, each
+ * axis must continue where the next one ends. Axes of one element are ignored. 0: strides cannot express it. */
 static int reshape_strides(const hg_tensor *tensor, hg_tensor *result) {
   uint32_t old_end = 0, new_end = 0;
   while (new_end < result->rank) {
@@ -176,7 +176,7 @@ static int reshape_strides(const hg_tensor *tensor, hg_tensor *result) {
     while (old_count != new_count) {
       if (old_count < new_count && old_end < tensor->rank) old_count *= tensor->shape[old_end++];
       else if (new_end < result->rank) new_count *= result->shape[new_end++];
-      else return 0; /* not reached where both have the same number of elements */
+      else return 0; /* not reached if both have the same number of elements */
     }
     int64_t stride = 1, run = 0; /* run: elements of the old axes seen so far in this run, times the innermost stride */
     int seen = 0;
