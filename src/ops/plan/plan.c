@@ -1,10 +1,10 @@
 /* plan.c - cuts a computation into launches.
  *
- * Every live node that does work belongs to a cluster, which one launch computes, or is inline: computed anew by each
- * cluster that reads it. Views, reshapes, constants and coordinates are inline always. A node whose users read each of
- * its elements about once is inline too; the others join the cluster of what they read where shapes and dependences
- * allow, from the inputs on. What is read outside its cluster, and what is put out, lies in a storage. A cluster that
- * no launch can hold is cut when its turn comes. */
+ * Every live node that does work belongs to a cluster, which one launch computes, or is inline: every cluster that
+ * reads it computes it again. Views, reshapes, constants and coordinates are always inline. A node is inline, too, if
+ * its users read each of its elements about once. The other nodes, from the inputs on, join the cluster of something
+ * they read if shapes and dependences allow it. What is read outside its cluster, and every output, lies in a storage.
+ * A cluster that no launch can hold is split when its turn comes. */
 #include "ops/plan/planner.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -12,7 +12,7 @@
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-/* The cluster's nodes and what it has inline, from those that the walk begins with. */
+/* Collects the cluster's nodes and what it has inline, from the nodes that the walk begins with. */
 static hg_status collect(planner *p, uint32_t number, hg_array *nodes) {
   uint32_t i;
   while (hg_walk_next(p, &i)) {
@@ -24,7 +24,7 @@ static hg_status collect(planner *p, uint32_t number, hg_array *nodes) {
   return HG_OK;
 }
 
-/* By their bytes, from the last one on, those that differ in it; `room` for as many. */
+/* Radix sort by the bytes of the values that differ, lowest byte first; `room` has space for as many values. */
 static void sort_by_bytes(uint32_t *values, uint32_t *room, size_t count) {
   uint32_t *from = values, *to = room;
   for (uint32_t shift = 0; shift < 32; shift += 8) {
@@ -56,7 +56,7 @@ static hg_status sort_values(const hg_allocator *allocator, value_id *values, si
   return HG_OK;
 }
 
-/* By kind of node: who writes the launch that such a node has for itself. */
+/* By kind of node: the writer of the launch that such a node has to itself. */
 #define ops_write_none NULL
 static hg_status (*const alone[OPS_NODE_KINDS])(const ops_group *group) = {
 #define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch) \
@@ -77,7 +77,7 @@ static hg_status write_group(const planner *p, const ops_group *group) {
   return hg_fail(HG_UNSUPPORTED, "operations of kind %d are not there yet", first->kind);
 }
 
-/* What a launch moves at least: each tensor that it reads, and each that it writes, once. */
+/* The least bytes that a launch moves: each tensor that it reads, and each that it writes, once. */
 static void count_bytes(const ops_plan *plan, ops_step *step) {
   const atlas_symbol *symbols = atlas_program_symbols(step->program, NULL);
   for (uint32_t i = 0; i < step->binding_count; i++) {
@@ -89,7 +89,7 @@ static void count_bytes(const ops_plan *plan, ops_step *step) {
   }
 }
 
-/* What a writer has made becomes the plan's, of values from one on. */
+/* Takes over what a writer has made: the plan's values from first_value on. */
 static hg_status take_steps(planner *p, uint32_t first_value, hg_status status) {
   ops_plan *plan = p->plan;
   ops_step *steps = plan->made.data;
@@ -109,7 +109,7 @@ static hg_status take_steps(planner *p, uint32_t first_value, hg_status status) 
   return status;
 }
 
-/* One launch for these groups, or one after the other for parts of a group. */
+/* Writes one launch for these groups; or for the parts of a group, one launch after another. */
 static hg_status add_steps(planner *p, const ops_group *groups, uint32_t count) {
   uint32_t first_value = (uint32_t)p->plan->values.count;
   hg_status status = count == 1 ? write_group(p, groups) : ops_write_maps(groups, count);
@@ -119,7 +119,7 @@ static hg_status add_steps(planner *p, const ops_group *groups, uint32_t count) 
   return take_steps(p, first_value, status);
 }
 
-/* Of a cluster's nodes. */
+/* Makes the group of a cluster's nodes. */
 static hg_status gather_group(planner *p, uint32_t number, const uint32_t *own, uint32_t own_count, ops_group *group) {
   const hg_allocator *allocator = &p->plan->allocator;
   hg_array nodes = {.element_size = sizeof(value_id)}, results = {.element_size = sizeof(value_id)};
@@ -143,10 +143,10 @@ static void drop_group(const hg_allocator *allocator, ops_group *group) {
   hg_release(allocator, (void *)group->results);
 }
 
-/* A cluster that waits for its launch, or is cut where none can hold it. */
+/* A cluster that waits to be written, and is split if no launch can hold it. */
 typedef struct part {
-  uint32_t number, count, *nodes; /* its own ones, in memory of the part's */
-  char note[sizeof((ops_step *)0)->note]; /* why it is a part; "" */
+  uint32_t number, count, *nodes; /* the cluster's own nodes, in the part's memory */
+  char note[sizeof((ops_step *)0)->note]; /* why it is a part of a split cluster; "": it is not */
 } part;
 
 static hg_status push_part(const hg_allocator *allocator, hg_array *parts, uint32_t number, const uint32_t *nodes,
@@ -160,7 +160,7 @@ static hg_status push_part(const hg_allocator *allocator, hg_array *parts, uint3
   return HG_OK;
 }
 
-/* In place of a part, which none can hold: the first one comes out first. */
+/* Replaces a part that no launch can hold by its halves; the first comes off the stack first. */
 static hg_status push_halves(planner *p, hg_array *parts, const part *whole) {
   const hg_allocator *allocator = &p->plan->allocator;
   char note[sizeof whole->note];
@@ -185,7 +185,7 @@ static hg_status write_part(planner *p, hg_array *parts, const part *own) {
   return status == HG_UNSUPPORTED ? push_halves(p, parts, own) : status;
 }
 
-/* A cluster's launch, or those of its parts. */
+/* Writes the launch of a cluster, or those of its parts. */
 static hg_status write_cluster(planner *p, uint32_t number, const uint32_t *nodes, uint32_t count) {
   const hg_allocator *allocator = &p->plan->allocator;
   hg_array parts = {.element_size = sizeof(part)};
@@ -205,7 +205,7 @@ static const uint32_t *own_nodes(const plan_listing *nodes_of, uint32_t number, 
   return nodes_of->sorted + first;
 }
 
-/* Several clusters' launch; too many for one are two. */
+/* Writes the launch of several clusters; if they are too many for one, two launches. */
 static hg_status write_clusters(planner *p, const uint32_t *own, const ops_group *groups, uint32_t count,
                                 const plan_listing *nodes_of) {
   uint32_t node_count;
@@ -219,7 +219,7 @@ static hg_status write_clusters(planner *p, const uint32_t *own, const ops_group
   return write_clusters(p, own + count / 2, groups + count / 2, count - count / 2, nodes_of);
 }
 
-/* The launch of these clusters, which belong together. */
+/* Writes the launch of these clusters, which belong together. */
 static hg_status write_launch(planner *p, uint32_t *own, uint32_t own_count, const plan_listing *nodes_of) {
   const hg_allocator *allocator = &p->plan->allocator;
   if (own_count == 1) return write_clusters(p, own, NULL, 1, nodes_of);
@@ -240,7 +240,8 @@ static hg_status write_launch(planner *p, uint32_t *own, uint32_t own_count, con
   return status;
 }
 
-/* A cluster that comes after another one has more before it: what that one has, and itself. */
+/* A cluster that comes after another one has more clusters before it: the other one's, and the other one itself. So
+ * their number orders the clusters. */
 static hg_status write_in_order(planner *p, uint32_t *keys, plan_listing *order, plan_listing *members,
                                 plan_listing *nodes_of) {
   uint32_t count = (uint32_t)p->clusters.count;
@@ -276,7 +277,8 @@ static hg_status add_copy(planner *p, uint32_t from, uint32_t to) {
   return take_steps(p, (uint32_t)p->plan->values.count, ops_write_copy(p->plan, from, to));
 }
 
-/* Before all else, while inputs are what they were: those that are put out, and those that others will hold. */
+/* Copies inputs at the beginning, while they still have their old values: those that are outputs, and those that other
+ * inputs will hold. */
 static hg_status copy_inputs(planner *p) {
   const ops_output *outputs = p->c->outputs.data;
   const ops_input *inputs = p->c->inputs.data;
@@ -321,7 +323,7 @@ static uint64_t count_inputs(const planner *p) {
 }
 
 static void list_users(planner *p) {
-  uint32_t *first = p->first_user + 1; /* by node, as lists are filled: where the next one goes */
+  uint32_t *first = p->first_user + 1; /* by node: where the next user is entered while the lists are filled */
   for (uint32_t i = 0; i < p->node_count; i++)
     for (uint32_t j = 0; j < node_at(p, i)->input_count; j++) first[node_at(p, i)->input[j]]++;
   for (uint32_t i = 0; i < p->node_count; i++) first[i + 1] += first[i];

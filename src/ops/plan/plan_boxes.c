@@ -1,10 +1,10 @@
-/* plan_boxes.c - updates that are written where their base lies: a launch has the elements of the box alone, so that a
- * loop which fills an array element by element costs what it assigns. See plan.c.
+/* plan_boxes.c - updates in place: a launch writes only the elements of the box into the base's memory, so that a loop
+ * which fills an array element by element costs only what it assigns. See plan.c.
  *
- * That is so where the base lies in memory of the computation's own, and all others who read it can come before. What
- * is read later of a part of it is taken out before. The first updates of a small value are computed with what is
- * around them, like any element-wise operation: a launch would cost more. Without fusion all are, but what is put
- * together of many (ops_is_fresh): one operation, which would write all of it for each of them. */
+ * This requires that the base lies in the computation's own memory and that all other readers of it can run before. A
+ * part of it that is read later is copied out before. The first updates of a small value are computed together with
+ * what surrounds them, as element-wise operations: a launch would cost more. Without fusion all are, except what is
+ * assembled from many parts (ops_is_fresh): that is one operation, which would write the whole for each part. */
 #include "ops/plan/planner.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -14,12 +14,12 @@ static uint64_t count_of(const planner *p, uint32_t index) { return ops_count(&n
 
 /* ---- which could be ---------------------------------------------------------------------------------------------- */
 
-/* It may be computed wherever it is read. */
+/* 1 if the node may be inline. */
 static int may_be_inline(const planner *p, uint32_t i) {
   return is_virtual(node_at(p, i)) || (is_element_wise(node_at(p, i)) && p->uses[i] <= 1);
 }
 
-/* By node: the last one that reads it, directly or through nodes that are computed there. */
+/* By node: the last node that reads it, directly or through inline nodes. */
 static void find_last_readers(const planner *p, uint32_t *last) {
   for (uint32_t i = p->node_count; i-- > 0;)
     for (uint32_t u = p->first_user[i]; u < p->first_user[i + 1]; u++) {
@@ -28,7 +28,7 @@ static void find_last_readers(const planner *p, uint32_t *last) {
     }
 }
 
-/* Whether the source reads the base, by nodes that its launch would compute. */
+/* 1 if the source reads the base through nodes that its launch would compute. */
 static int source_reads(planner *p, uint32_t update, uint32_t base) {
   uint32_t source = node_at(p, update)->input[1] - 1;
   if (source < base) return 0;
@@ -54,7 +54,7 @@ static int may_be_box(const planner *p, uint32_t update, uint32_t length) {
   return !is_fused || length > OPS_BOX_UPDATES || count_of(p, update) > OPS_BOX_ELEMENTS;
 }
 
-/* What reads a part of the base, and is read itself when the update may have come, is written before. */
+/* A node that reads a part of the base, and may itself be read after the update, is written before. */
 static void demand_parts(const planner *p, uint32_t update, uint32_t base, const uint32_t *last) {
   for (uint32_t u = p->first_user[base]; u < p->first_user[base + 1]; u++) {
     uint32_t user = p->users[u];
@@ -67,7 +67,7 @@ hg_status hg_plan_choose_boxes(planner *p) {
   const hg_allocator *allocator = &p->plan->allocator;
   uint32_t *last = hg_allocate(allocator, 2 * (uint64_t)p->node_count + 2, sizeof *last);
   if (last == NULL) return hg_fail_memory("a plan", p->node_count);
-  uint32_t *length = last + p->node_count + 1; /* of the row of updates that a node ends */
+  uint32_t *length = last + p->node_count + 1; /* the length of the row of updates that a node ends */
   find_last_readers(p, last);
   for (uint32_t i = 0; i < p->node_count; i++) {
     if (!p->live[i] || node_at(p, i)->kind != OPS_UPDATE) continue;
@@ -88,11 +88,11 @@ hg_status hg_plan_choose_boxes(planner *p) {
 
 /* ---- which are --------------------------------------------------------------------------------------------------- */
 
-/* Clusters that read the base, but the update's own. *is_possible 0: one of them cannot come before. */
+/* Finds the clusters that read the base, other than the update's. *is_possible 0: one of them cannot run before it. */
 static hg_status find_others(planner *p, uint32_t update, reading *others, int *is_possible) {
   const ops_node *node = node_at(p, update);
   uint32_t own = p->cluster_of[update], base = node->input[0] - 1;
-  int is_one = count_of(p, node->input[1] - 1) == 1; /* which reads what it likes, and then writes */
+  int is_one = count_of(p, node->input[1] - 1) == 1; /* an update may read its own base before it writes */
   *is_possible = 1;
   if (ops_is_blank(p->c, node)) return HG_OK;
   hg_walk_begin(p);
@@ -103,7 +103,7 @@ static hg_status find_others(planner *p, uint32_t update, reading *others, int *
       uint32_t user = p->users[u], in = p->cluster_of[user];
       if (!p->live[user] || p->stamp[user] == p->epoch || (user == update && at == base)) continue;
       p->stamp[user] = p->epoch;
-      if (own == NONE && user >= update) continue; /* in no cluster yet */
+      if (own == NONE && user >= update) continue; /* not in a cluster yet */
       if (in == own && own != NONE && !is_one) *is_possible = 0;
       if (in == own && own != NONE) continue;
       if (in != NONE && own != NONE && is_before(p, own - 1, in - 1)) *is_possible = 0;
@@ -141,7 +141,7 @@ hg_status hg_plan_come_before(planner *p, uint32_t index) {
   return HG_OK;
 }
 
-/* From the last update on, so that all of a row of them lie where the last one is put out. */
+/* From the last update to the first, so that all updates of a row lie where the last one's output is. */
 hg_status hg_plan_place_boxes(planner *p) {
   for (uint32_t i = p->node_count; i-- > 0;) {
     if ((p->boxes[i] & PLAN_BOX) == 0) continue;

@@ -1,4 +1,5 @@
-/* plan_clusters.c - which nodes are computed together, and which anew wherever they are read. See plan.c. */
+/* plan_clusters.c - which nodes are computed together, and which are computed again wherever they are read. See
+ * plan.c. */
 #include "ops/plan/planner.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -16,7 +17,7 @@ static void mark_roots(planner *p) {
   for (uint32_t i = 0; i < p->node_count; i++) p->live[i] = (p->ends[i] & ~CHECKS) != 0;
 }
 
-/* A use by a node that does work counts for what stands behind views, too, with as many elements as are looked at. */
+/* A use by a node that does work also counts for what is behind views, with as many elements as are read. */
 static void count_use(planner *p, value_id value, uint64_t elements) {
   for (;;) {
     uint32_t i = value - 1;
@@ -30,7 +31,7 @@ static void count_use(planner *p, value_id value, uint64_t elements) {
 static void mark_live(planner *p) {
   mark_roots(p);
   for (uint32_t i = p->node_count; i-- > 0;) {
-    if (p->live[i]) p->ends[i] &= (uint8_t)~CHECKS; /* who reads it has the fault */
+    if (p->live[i]) p->ends[i] &= (uint8_t)~CHECKS; /* whoever reads its value has the fault */
     else if ((p->ends[i] & CHECKS) != 0) p->live[i] = 1;
     if (!p->live[i]) continue;
     const ops_node *node = node_at(p, i);
@@ -51,7 +52,7 @@ static int is_cheap(atlas_op op) {
   return info != NULL && (info->flags & ATLAS_FUNC) == 0 && op != ATLAS_OP_div && op != ATLAS_OP_sqrt;
 }
 
-/* Outputs, and what an operation reads by numbers of its own. */
+/* Outputs, and what an operation reads by indices of its own. */
 static int must_lie_in_storage(const planner *p, uint32_t index) {
   return p->ends[index] != 0 || p->is_inline[index] == PLAN_DEMANDED;
 }
@@ -62,7 +63,7 @@ static int is_widening(const planner *p, const ops_node *node) {
   return atlas_bytes(from) == 2 && atlas_is_float(from);
 }
 
-/* A widening of numbers that lie in a storage: each read of it reads half the bytes that a stored result has. */
+/* 1 for a widening of numbers that lie in a storage: each read of it reads half the bytes of a stored result. */
 static int widens_stored(const planner *p, const ops_node *node) {
   if (!is_widening(p, node)) return 0;
   uint32_t from = node->input[0] - 1;
@@ -70,8 +71,8 @@ static int widens_stored(const planner *p, const ops_node *node) {
   return node_at(p, from)->kind == OPS_INPUT || must_lie_in_storage(p, from);
 }
 
-/* Computed anew costs less than a trip through memory: one use, of each element once; or something cheap of one input.
- */
+/* 1 if computing the node again costs less than storing and loading it: it has one use, which reads each element once;
+ * or it is cheap and has one input. */
 static int is_worth_inlining(const planner *p, uint32_t i) {
   const ops_node *node = node_at(p, i);
   if (!is_element_wise(node)) return 0;
@@ -84,7 +85,7 @@ static int is_worth_inlining(const planner *p, uint32_t i) {
          p->uses[i] <= OPS_INLINE_USES && p->reads[i] <= OPS_INLINE_USES * own;
 }
 
-/* An operand of a contraction is read where it lies, through views and from 16 bits to f32. */
+/* An operand of a contraction is read in place, through views and conversions from 16 bits to f32. */
 static void demand_operand(planner *p, value_id value) {
   for (;;) {
     const ops_node *node = node_at(p, value - 1);
@@ -104,9 +105,9 @@ static void demand_storage(planner *p) {
   }
 }
 
-/* What is computed anew for each that reads it takes its inputs along: they are read as often. So a power of a step's
- * number, say, is worth a launch of its own behind the cheap operation that everybody reads, and what two read of what
- * two read, and so on, is not computed for each way there. */
+/* A node that is computed again by each of its readers takes its inputs along: they are read as often. So, for example,
+ * a power of a step's number behind a cheap operation that everybody reads is worth a launch of its own; and a chain in
+ * which each node is read twice is not computed once for each path through it. */
 static void take_along(planner *p, uint32_t i) {
   const ops_node *node = node_at(p, i);
   uint64_t own = ops_count(&node->shape);
@@ -122,10 +123,11 @@ static int is_scalar_work(const ops_node *node) {
   return node->kind == OPS_POINTWISE && node->shape.rank == 0 && is_cheap((atlas_op)node->op);
 }
 
-/* Numbers that are made of each other, each of which others read, too: a recurrence. Some lie in a storage, so that not
- * all of them are computed anew for every one. */
+/* Finds numbers that depend on each other and that others read, too: a recurrence. Some of them get a storage, so that
+ * not every reader computes the whole chain again. */
 static hg_status cut_scalars(planner *p) {
-  uint8_t *behind = hg_allocate(&p->plan->allocator, p->node_count + 1u, 1); /* by node: how many it is made of */
+  uint8_t *behind = hg_allocate(&p->plan->allocator, p->node_count + 1u, 1); /* by node: the number of scalar nodes that
+                                                                                it depends on */
   if (behind == NULL) return hg_fail_memory("a plan", p->node_count);
   for (uint32_t i = 0; i < p->node_count; i++) {
     const ops_node *node = node_at(p, i);
@@ -166,7 +168,7 @@ static int same(const ops_shape *a, const ops_shape *b) {
   return memcmp(a->size, b->size, a->rank * sizeof a->size[0]) == 0;
 }
 
-/* The clusters that a node reads, directly or by inline nodes, each once. */
+/* The clusters that a node reads, directly or through inline nodes, each once. */
 static hg_status reading_of(planner *p, uint32_t index, reading *r) {
   uint32_t i;
   *r = (reading){.numbers = {.element_size = sizeof(uint32_t)}};
@@ -185,7 +187,7 @@ static hg_status reading_of(planner *p, uint32_t index, reading *r) {
   return HG_OK;
 }
 
-/* The same elements in the same order, but for axes of one element: [m, n] behind [1, m, n]. */
+/* 1 if both have the same elements in the same order, except for axes of one element: [m, n] and [1, m, n]. */
 static int same_but_ones(const ops_shape *a, const ops_shape *b) {
   uint32_t i = 0, j = 0;
   for (;; i++, j++) {
@@ -196,7 +198,7 @@ static int same_but_ones(const ops_shape *a, const ops_shape *b) {
   }
 }
 
-/* A view that changes nothing but axes of one element. */
+/* 1 for a view that only adds or drops axes of one element. */
 static int is_in_order(const ops_node *node) {
   int last = -1;
   for (uint32_t j = 0; j < node->shape.rank; j++) {
@@ -207,12 +209,12 @@ static int is_in_order(const ops_node *node) {
   return 1;
 }
 
-/* The same elements in the same order, under another shape. */
+/* 1 if the node has the same elements in the same order, in another shape. */
 static int only_renames(const ops_node *node) {
   return node->kind == OPS_RESHAPE || (node->kind == OPS_VIEW && is_in_order(node));
 }
 
-/* A cluster's value under another shape, or what an operation of one operand makes of it. */
+/* 1 for a cluster's value in another shape, or an operation with that as its only operand. */
 static int is_renaming(const planner *p, uint32_t index) {
   for (; p->cluster_of[index] == NONE; index = node_at(p, index)->input[0] - 1) {
     const ops_node *node = node_at(p, index);
@@ -227,7 +229,7 @@ static const ops_node *renamed(const planner *p, const ops_node *node) {
   return node;
 }
 
-/* Whether a node fits what a cluster computes; *wanted is what the cluster then is. */
+/* 1 if a node fits what a cluster computes; *wanted is what the cluster becomes. */
 static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wanted) {
   const ops_node *node = node_at(p, index);
   *wanted = *to;
@@ -250,7 +252,7 @@ static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wa
   if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
   if (same(&node->shape, &to->space)) return to->kind == MAP || (p->ends[index] & UPDATES) == 0;
   if (to->kind != ROWS) return 0;
-  ops_shape outer = {.rank = 0}; /* a row's own values: without the axes, or with 1 in their place */
+  ops_shape outer = {.rank = 0}; /* values of a row: without the reduced axes, or with 1 in their place */
   ops_shape kept = to->space;
   for (uint32_t d = 0; d < to->space.rank; d++) {
     if ((to->axes >> d & 1) == 0) outer.size[outer.rank++] = to->space.size[d];
@@ -259,15 +261,15 @@ static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wa
   return same(&node->shape, &outer) || same(&node->shape, &kept);
 }
 
-/* Joining cluster `into` must not make it wait for itself: nothing else that the node reads may come after it. */
+/* Joining cluster `into` must not create a cycle: nothing else that the node reads may run after it. */
 static int is_acyclic(const planner *p, const reading *r, uint32_t into) {
   for (size_t k = 0; k < r->numbers.count; k++)
     if (number_at(r, k) != into && is_before(p, into, number_at(r, k))) return 0;
   return 1;
 }
 
-/* Whether a node, or what it has inline, takes by number what this cluster computes: that lies there when its launch
- * has ended. */
+/* 1 if a node, or what it has inline, gathers from what this cluster computes: that is complete only after the
+ * launch. */
 static hg_status takes_from(planner *p, uint32_t index, uint32_t number, int *is_taking) {
   uint32_t i = index;
   *is_taking = 0;
@@ -283,7 +285,7 @@ static hg_status takes_from(planner *p, uint32_t index, uint32_t number, int *is
   return HG_OK;
 }
 
-/* A node may be computed in a cluster that it reads. */
+/* 1 if a node may be computed in a cluster that it reads. */
 static hg_status may_be_in(planner *p, uint32_t index, uint32_t number, int *may_be) {
   int is_taking;
   HG_TRY(takes_from(p, index, number, &is_taking));
@@ -291,8 +293,9 @@ static hg_status may_be_in(planner *p, uint32_t index, uint32_t number, int *may
   return is_taking ? HG_OK : hg_plan_is_worth_anew(p, index, number, may_be);
 }
 
-/* A cluster of few elements that waits for nothing large may yet be read by what would join the large one; a node that
- * reads both would make it wait: the pass over many elements that this costs is more than a launch. */
+/* 1 if a node that reads a small and a large cluster had better not join: joining would make the small cluster wait,
+ * which may later be read by what would join the large one; the extra pass over many elements costs more than a
+ * launch. */
 static int waits_for_larger(const planner *p, const reading *r, uint32_t into) {
   const cluster *clusters = p->clusters.data;
   for (size_t k = 0; k < r->numbers.count; k++) {
@@ -303,7 +306,7 @@ static int waits_for_larger(const planner *p, const reading *r, uint32_t into) {
   return 0;
 }
 
-/* The cluster that a node joins: of those it reads, the last; UINT32_MAX: none. */
+/* The cluster that a node joins: the last one of those it reads; UINT32_MAX: none. */
 static hg_status cluster_to_join(planner *p, uint32_t index, const reading *r, cluster *wanted, uint32_t *into) {
   cluster alone = *wanted;
   *into = UINT32_MAX;
@@ -334,8 +337,7 @@ static void add_node(planner *p, uint32_t number, uint32_t index) {
   p->cluster_of[index] = number + 1;
 }
 
-/* Maps over one shape that a node reads, and of which neither waits for the other, are one launch: what they read is
- * read once. */
+/* Merges maps over one shape that a node reads, if neither waits for the other: what they read is then read once. */
 static hg_status take_in(planner *p, uint32_t number, uint32_t other) {
   cluster *into = cluster_at(p, number), *from = cluster_at(p, other);
   for (uint32_t i = from->first_node; i != 0; i = p->next_node[i - 1]) p->cluster_of[i - 1] = number + 1;
@@ -396,7 +398,7 @@ static hg_status choose_cluster(planner *p, uint32_t index, const reading *r, in
   return HG_OK;
 }
 
-/* A further result is written by the launch of the first. */
+/* A further result is written by the first result's launch. */
 static void put_beside_first(planner *p, uint32_t index) {
   uint32_t number = p->cluster_of[node_at(p, index)->input[0] - 1] - 1;
   cluster_at(p, number)->updates |= (p->ends[index] & UPDATES) != 0;
@@ -416,7 +418,7 @@ static hg_status put_in_cluster(planner *p, uint32_t index) {
   return status;
 }
 
-/* What kept away from a cluster joins it after all where nothing has come to stand between them. */
+/* A node that kept away from a cluster joins it after all if nothing has come to stand between them. */
 static hg_status join_beside(planner *p) {
   for (uint32_t i = 0; i < p->clusters.count; i++) {
     const cluster *own = cluster_at(p, i);

@@ -1,11 +1,12 @@
-/* plan_join.c - small maps that do not wait for each other become one launch, whatever their shapes: an optimiser's
- * step of many tensors is bound by launches otherwise. As many as the buffers of a program allow. See plan.c. */
+/* plan_join.c - merges small maps that do not wait for each other into one launch, whatever their shapes, as many as a
+ * program's buffers allow: launches would otherwise bound, for example, an optimiser's step over many tensors. See
+ * plan.c. */
 #include "ops/plan/planner.h"
 #include "ops/graph/ops_tuning.h"
 
-/* A launch to which maps may be added. */
+/* A launch that maps may be added to. */
 typedef struct open_launch {
-  uint32_t number, weight; /* of its first cluster; nodes */
+  uint32_t number, weight; /* number of its first cluster; nodes */
   uint32_t storage[OPS_MAX_BINDINGS], storage_count;
 } open_launch;
 
@@ -17,8 +18,8 @@ static int add_storage(open_launch *l, uint32_t storage) {
   return 1;
 }
 
-/* The storages that the cluster's nodes take it to touch; *is_possible 0: too many, or a lane may have a fault of its
- * own there. */
+/* Adds the storages that the cluster's nodes touch; *is_possible 0: they are too many, or a lane may have a fault of
+ * its own there. */
 static hg_status add_storages(planner *p, uint32_t number, open_launch *l, int *is_possible) {
   uint32_t i;
   hg_walk_begin(p);
@@ -35,7 +36,7 @@ static hg_status add_storages(planner *p, uint32_t number, open_launch *l, int *
   return HG_OK;
 }
 
-/* The cluster as a launch of its own; *is_possible 0: it is to stay one. */
+/* Begins a launch with the cluster; *is_possible 0: no other map may join it. */
 static hg_status may_join(planner *p, uint32_t number, open_launch *own, int *is_possible) {
   const cluster *c = cluster_at(p, number);
   uint64_t elements = ops_count(&c->space);
@@ -44,8 +45,8 @@ static hg_status may_join(planner *p, uint32_t number, open_launch *own, int *is
   return *is_possible ? add_storages(p, number, own, is_possible) : HG_OK;
 }
 
-/* Its storages fit, and nobody in the launch waits for it or the other way round: what holds of one of a launch's
- * clusters holds of all. */
+/* 1 if its storages fit and neither side waits for the other: what holds for one of a launch's clusters holds for
+ * all. */
 static int can_take(const planner *p, open_launch *l, const open_launch *own) {
   if (l->weight + own->weight > OPS_CLUSTER_NODES) return 0;
   if (is_before(p, l->number, own->number) || is_before(p, own->number, l->number)) return 0;

@@ -1,14 +1,14 @@
-/* plan_places.c - what is computed anew in a launch. A node of its cluster that is read elsewhere than at the reader's
- * own element, by a slice, say, or amid a padding, is computed once more for each such place, with all that it is made
- * of. A launch of its own would write it instead, and read it. See plan.c. */
+/* plan_places.c - how often a launch computes a node. A node of the cluster that is read at other elements than the
+ * reader's own (through a slice, for example, or within a padding) is computed again for each such place, with
+ * everything that it depends on. The alternative is a launch of its own that writes it, and a load. See plan.c. */
 #include "ops/plan/planner.h"
 #include "ops/graph/ops_tuning.h"
 
 #include "atlas/tables.h"
 
-enum { OWN_PLACE = 1 /* the set of the element's own */ };
+enum { OWN_PLACE = 1 /* the set that only contains the reader's own element */ };
 
-/* Element i of it is element i of its input, or the input's only one along an axis. */
+/* 1 if element i is element i of the node's input, or the input's only one along an axis. */
 static int stays(const ops_node *node) {
   int last = -1;
   if (node->kind != OPS_VIEW) return !ops_kind_is(node, OPS_MOVES);
@@ -20,12 +20,12 @@ static int stays(const ops_node *node) {
   return 1;
 }
 
-/* Computed where it is read: inline, or in the cluster. */
+/* 1 if the node is computed where it is read: it is inline, or in the cluster. */
 static int is_inside(const planner *p, uint32_t i, uint32_t number) {
   return p->cluster_of[i] == number + 1 || (p->cluster_of[i] == NONE && node_at(p, i)->kind != OPS_INPUT);
 }
 
-/* Instructions for one element; of those that read a storage, the address and the load. */
+/* Instructions for one element; if the node reads a storage, those of the address and the load. */
 static uint32_t work_of(const planner *p, uint32_t index, uint32_t number) {
   const ops_node *node = node_at(p, index);
   uint32_t work = ops_kind_of(node)->work;
@@ -40,8 +40,8 @@ static uint32_t work_of(const planner *p, uint32_t index, uint32_t number) {
   return work;
 }
 
-/* 1: the node, through what it has inline, reads an element of the cluster that is not its own. A node is met on two
- * kinds of ways; those that are not element by element have numbers of their own. */
+/* 1: the node, through what it has inline, reads an element of the cluster other than its own. A walk reaches a node by
+ * two kinds of paths; those that are not element by element count with different numbers. */
 static hg_status reads_elsewhere(planner *p, uint32_t index, uint32_t number, int *is_elsewhere) {
   uint32_t at = index;
   *is_elsewhere = 0;
@@ -64,13 +64,14 @@ static uint32_t places_of(const plan_places *own) {
   return places < OPS_WORK_OF_ELEMENT ? (uint32_t)places : OPS_WORK_OF_ELEMENT;
 }
 
-/* A node's places, and those that are its to its input's: others than any before it has passed on. */
+/* The set of places that a node passes on to its input: its own unless it is read elsewhere; then a new one that no
+ * node before it has passed on. */
 static uint32_t set_of(const planner *p, uint32_t i) { return p->places[i].elsewhere == 0 ? p->places[i].set : i + 2; }
 static uint32_t set_for_input(const planner *p, uint32_t i) {
   return stays(node_at(p, i)) ? set_of(p, i) : p->node_count + i + 2;
 }
 
-/* The input is needed there, too. 1: it has not been anywhere before. */
+/* The input is needed at these places, too. 1: it was not needed anywhere before. */
 static int pass_on(planner *p, uint32_t i, uint32_t input, uint32_t number) {
   plan_places *own = &p->places[i], *to = &p->places[input];
   uint32_t set = set_for_input(p, i), is_new = to->set == 0;
@@ -86,8 +87,9 @@ static int pass_on(planner *p, uint32_t i, uint32_t input, uint32_t number) {
   return is_new != 0;
 }
 
-/* At how many places a node of the cluster is needed, and what is inline there, for one element of the node `index`,
- * if that joins: of nodes from the result on. The others' are 0, as all are before, and after forget_places. */
+/* Counts at how many places a node of the cluster, and what is inline there, is needed for one element of the node
+ * `index`, if that joins: for nodes from the result on. The counts of all others are 0, as all are before and after
+ * forget_places. */
 static uint32_t count_places(planner *p, uint32_t index, uint32_t number) {
   uint32_t i = index;
   p->places[index] = (plan_places){.set = OWN_PLACE, .count = 1, .is_above = 1};
@@ -106,7 +108,7 @@ static void forget_places(planner *p, uint32_t first, uint32_t index) {
   memset(p->places + first, 0, (index + 1u - first) * sizeof *p->places);
 }
 
-/* A row's reduction is there for that row alone, and a product for its own element. */
+/* 1 for a row's reduction, which is available for that row only, and a product, available for its own element only. */
 static int is_out_of_reach(const planner *p, uint32_t i, uint32_t number) {
   const ops_node *node = node_at(p, i);
   return ops_kind_is(node, OPS_FOLD) && p->cluster_of[i] == number + 1 && p->places[i].set != 0 &&
@@ -125,7 +127,7 @@ hg_status hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number, int
     uint32_t places = places_of(&p->places[i]), had = p->copies[i] > 1 ? p->copies[i] : 1;
     if (is_out_of_reach(p, i, number)) work = OPS_WORK_OF_ELEMENT + 1;
     if (places > had) work += (uint64_t)(places - had) * work_of(p, i, number);
-    if (p->places[i].is_read) /* written, unless it is in any case, and read */
+    if (p->places[i].is_read) /* it is written, unless it is anyway, and read */
       bytes += ops_count(&node->shape) * atlas_bytes((atlas_type)node->type) * ((p->ends[i] & PUT_OUT) != 0 ? 1 : 2);
   }
   forget_places(p, first, index);

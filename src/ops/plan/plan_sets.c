@@ -1,20 +1,20 @@
-/* plan_sets.c - sets of numbers that have most of their elements in common. A set is a tree of halves down to words of
- * 64 bits, and equal trees are one node: a set that is another one with an element more shares all with it but the way
- * down to the element. So the clusters before each of many, of which each comes after the last, take no more than a
- * few nodes a cluster. Sets are never changed, and live as long as the plan is made. */
+/* plan_sets.c - sets of numbers that share most of their elements. A set is a binary tree down to words of 64 bits, and
+ * equal trees are one node: a set with one element more than another shares everything with it except the path to that
+ * element. So if each of many clusters runs after the last one, their sets of predecessors take only a few nodes for
+ * each. Sets never change, and live as long as the plan is being made. */
 #include "ops/plan/planner.h"
 #include "ops/graph/ops_tuning.h"
 
 enum { LEAF_BITS = 6 };
 
 typedef struct set_node {
-  uint32_t low, high; /* the halves, 0: an empty one; of level 0 the bits */
+  uint32_t low, high; /* the two halves, 0: an empty one; at level 0 the bits */
   uint32_t count;     /* of elements */
-  uint32_t level;     /* of 64 << level numbers */
-  uint32_t next;      /* in its bucket */
+  uint32_t level;     /* it covers 64 << level numbers */
+  uint32_t next;      /* the next node in its bucket */
 } set_node;
 
-/* A union that was made: the same two meet again wherever larger sets are made of them. */
+/* A union that was computed: the same two sets meet again when larger sets are united. */
 typedef struct known_union {
   plan_set a, b, result;
 } known_union;
@@ -87,7 +87,7 @@ static plan_set node_of(plan_sets *s, uint32_t level, uint32_t low, uint32_t hig
 
 /* ---- what is asked of them --------------------------------------------------------------------------------------- */
 
-/* Which half of a level a number is in: of level 0, which word of 32 bits. */
+/* Which half of a level contains a number; at level 0, which word of 32 bits. */
 static int is_high(uint32_t number, uint32_t level) { return number >> (LEAF_BITS - 1 + level) & 1; }
 
 int hg_set_has(const plan_sets *s, plan_set set, uint32_t number) {
@@ -99,7 +99,7 @@ int hg_set_has(const plan_sets *s, plan_set set, uint32_t number) {
 
 uint32_t hg_set_count(const plan_sets *s, plan_set set) { return at(s, set)->count; }
 
-/* The set of a level with or without a number. As deep as there are levels. */
+/* The set, at a level, with or without a number. Recurses once for each level. */
 static plan_set put(plan_sets *s, uint32_t level, plan_set set, uint32_t number, int is_in) {
   uint32_t halves[2] = {at(s, set)->low, at(s, set)->high}, *half = &halves[is_high(number, level)];
   if (level > 0) *half = put(s, level - 1, *half, number, is_in);

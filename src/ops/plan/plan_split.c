@@ -1,16 +1,17 @@
-/* plan_split.c - clusters that their writers have refused, in two: too many values, tensors or indices for one launch.
- * Others have been written already, or will be, and do not notice: what is new is where values lie. See plan.c. */
+/* plan_split.c - splits clusters that their writers have refused: too many values, tensors or indices for one launch.
+ * Other clusters, written or not, are unaffected: what changes is where values lie. See plan.c. */
 #include "ops/plan/planner.h"
 
 #include "ops/graph/infer.h"
 
-/* Where a cluster could be cut: at its own nodes, or at those that its only one has inline. */
+/* The places where a cluster could be cut: between its own nodes or, if it has only one, before a node that this has
+ * inline. */
 typedef struct cuts {
   uint32_t number;        /* of the cluster */
   hg_array nodes;         /* uint32_t, ascending */
-  uint32_t *place;        /* by node: its place among them */
-  uint32_t *last_reader;  /* by place: the last one that reads it */
-  hg_array work;          /* uint32_t, by place: nodes that it takes along, itself included */
+  uint32_t *place;        /* by node: its position in `nodes` */
+  uint32_t *last_reader;  /* by position: the last node that reads it */
+  hg_array work;          /* uint32_t, by position: how many nodes it takes along, itself included */
 } cuts;
 
 static uint32_t node_of(const cuts *s, uint32_t place) { return ((const uint32_t *)s->nodes.data)[place]; }
@@ -26,7 +27,7 @@ static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a;
 
 /* ---- a cluster's own nodes --------------------------------------------------------------------------------------- */
 
-/* What the node at a place reads of the others, through inline nodes. */
+/* What the node at a position reads of the others, through inline nodes. */
 static hg_status look_back(planner *p, cuts *s, uint32_t place) {
   uint32_t i;
   hg_walk_begin(p);
@@ -49,8 +50,8 @@ static hg_status find_readers(planner *p, cuts *s) {
   return HG_OK;
 }
 
-/* Where the second half begins: with a quarter of the work or more on either side, where that can be, the fewest bytes
- * go from one to the other; of equals the one nearest to the middle. */
+/* Best cut: where the second half begins, with at least a quarter of the work on either side if possible, such that the
+ * fewest bytes cross; among equals, nearest to the middle. */
 static uint32_t best_cut(const planner *p, const cuts *s) {
   uint64_t all = 0, before = 0, least = UINT64_MAX, nearest = UINT64_MAX;
   uint32_t best = 1;
@@ -58,7 +59,7 @@ static uint32_t best_cut(const planner *p, const cuts *s) {
   for (uint32_t k = 1; k < count_of(s); k++) {
     uint64_t bytes = 0;
     before += *work_of(s, k - 1);
-    for (uint32_t q = 0; q < k; q++) /* written, unless it is in any case, and read */
+    for (uint32_t q = 0; q < k; q++) /* it is written, unless it is anyway, and read */
       if (s->last_reader[q] >= k) bytes += bytes_of(p, node_of(s, q)) * (p->storage_of[node_of(s, q)] != 0 ? 1 : 2);
     uint64_t off = distance(2 * before, all);
     if (2 * off > all) bytes = UINT64_MAX;
@@ -68,13 +69,13 @@ static uint32_t best_cut(const planner *p, const cuts *s) {
   return best;
 }
 
-/* What makes a cluster more than a map. */
+/* 1 for a node that makes a cluster more than a map. */
 static int is_fold(const planner *p, const cuts *s, uint32_t k) {
   return ops_kind_is(node_at(p, node_of(s, k)), OPS_FOLD);
 }
 
-/* Where a part that begins at a place, in the half that ends at another one, has to end: elements of several shapes are
- * no map. */
+/* Where a part that begins at `first`, in the half that ends at `end`, has to end: elements of several shapes do not
+ * form a map. */
 static uint32_t end_of_part(const planner *p, const cuts *s, uint32_t first, uint32_t end) {
   for (uint32_t k = first; k < end; k++)
     if (is_fold(p, s, k)) return end;
@@ -90,7 +91,7 @@ static hg_status add_cluster(planner *p, const cluster *part, uint32_t *number) 
   return HG_OK;
 }
 
-/* Values that later parts read lie in a storage. So does what would be put over an input that they may read. */
+/* Values that later parts read get a storage. So does a value that would overwrite an input which they may read. */
 static hg_status set_part(planner *p, const cuts *s, uint32_t first, uint32_t end, uint32_t *numbers) {
   cluster part = {.kind = MAP, .space = node_at(p, node_of(s, first))->shape};
   uint32_t number;
@@ -119,7 +120,7 @@ static hg_status halve(planner *p, const cuts *s, uint32_t *numbers) {
 
 /* ---- what one node has inline ------------------------------------------------------------------------------------ */
 
-/* All that a node has inline behind it: the node's work is one more than its inputs'. */
+/* Everything that a node has inline: its work is one more than its inputs'. */
 static hg_status add_inline(planner *p, cuts *s, uint32_t index) {
   const hg_allocator *allocator = &p->plan->allocator;
   const ops_node *node = node_at(p, index);
@@ -133,8 +134,8 @@ static hg_status add_inline(planner *p, cuts *s, uint32_t index) {
   return hg_fail_memory("a plan", s->nodes.count);
 }
 
-/* What a node has inline, inputs first. A node waits on the stack, one up from its number, until its inputs are there.
- */
+/* Lists what a node has inline, inputs first. A node waits on the stack, as its number + 1, until its inputs are
+ * listed. */
 static hg_status list_inline(planner *p, cuts *s, uint32_t index) {
   enum { WAITS = 1 };
   HG_TRY(hg_walk_push(p, index << 1));
@@ -153,8 +154,8 @@ static hg_status list_inline(planner *p, cuts *s, uint32_t index) {
   return HG_OK;
 }
 
-/* The node that is to be computed before: of those that do work, or else of views, the one with the fewest bytes that
- * has a quarter of all before it and behind it, where that can be. UINT32_MAX: there is none. */
+/* Best cut: the node with the fewest bytes, among those that do work or else among views, that leaves at least a
+ * quarter of all nodes on either side if possible. UINT32_MAX: there is none. */
 static uint32_t best_inline(const planner *p, const cuts *s, uint32_t all) {
   uint64_t least = UINT64_MAX, nearest = UINT64_MAX;
   uint32_t best = UINT32_MAX;
@@ -171,8 +172,8 @@ static uint32_t best_inline(const planner *p, const cuts *s, uint32_t all) {
   return best;
 }
 
-/* It is a cluster, and what comes after reads it; what has been written has computed it anew. Further results of a node
- * stay with it. */
+/* The node becomes a cluster of its own, which later launches read; launches that are written have computed it
+ * themselves. Further results of a node stay with it. */
 static hg_status take_out(planner *p, cuts *s, plan_parts *out) {
   const ops_node *node = node_at(p, out->nodes[0]);
   uint32_t all = 1;
@@ -184,7 +185,7 @@ static hg_status take_out(planner *p, cuts *s, plan_parts *out) {
     if (p->cluster_of[from] == NONE && !is_input(p, from + 1)) all += *work_of(s, s->place[from]);
   }
   uint32_t best = best_inline(p, s, all), number;
-  if (best == UINT32_MAX) return HG_UNSUPPORTED; /* with the sentence of who refused it */
+  if (best == UINT32_MAX) return HG_UNSUPPORTED; /* with the sentence of the writer that refused it */
   HG_TRY(add_cluster(p, &(cluster){.kind = MAP, .space = node_at(p, best)->shape}, &number));
   p->cluster_of[best] = number + 1;
   memmove(out->nodes + 1, out->nodes, out->count * sizeof *out->nodes);
@@ -200,7 +201,7 @@ static hg_status begin_cuts(planner *p, cuts *s, const uint32_t *nodes, uint32_t
   s->last_reader = hg_allocate(allocator, count, sizeof *s->last_reader);
   if (p->place == NULL) p->place = hg_allocate_unset(allocator, p->node_count, sizeof *p->place);
   s->place = p->place;
-  out->nodes = hg_allocate(allocator, 2 * (count + UINT64_C(1)), sizeof *out->nodes); /* one may come to it */
+  out->nodes = hg_allocate(allocator, 2 * (count + UINT64_C(1)), sizeof *out->nodes); /* one node may be added */
   if (s->last_reader == NULL || s->place == NULL || out->nodes == NULL ||
       hg_array_append(allocator, &s->nodes, nodes, count) == NULL ||
       hg_array_append(allocator, &s->work, NULL, count) == NULL)

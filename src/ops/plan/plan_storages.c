@@ -1,5 +1,5 @@
 /* plan_storages.c - where values lie: inputs and outputs in their tensors, updates over their inputs where that is
- * safe, the rest in a workspace. See plan.c. */
+ * safe, all others in a workspace. See plan.c. */
 #include "ops/plan/planner.h"
 
 #include "atlas/tables.h"
@@ -28,7 +28,7 @@ hg_status hg_plan_give_storage(planner *p, uint32_t index) {
   return HG_OK;
 }
 
-/* Inputs lie where they are; a value that is put out is written to the first output that it is. */
+/* Inputs lie in their tensors; a value that is an output is written to the first of its tensors. */
 static hg_status give_tensors(planner *p) {
   const ops_input *inputs = p->c->inputs.data;
   const ops_output *outputs = p->c->outputs.data;
@@ -48,12 +48,12 @@ static hg_status give_tensors(planner *p) {
 
 /* ---- updates in place -------------------------------------------------------------------------------------------- */
 
-/* Of a way from an input: not element by element; by a value of the update's cluster, which others read where it is
- * stored. */
+/* What is on the path from an input to a node: a step that is not element by element; a value that the update's cluster
+ * computes and that others read from its storage. */
 enum { ELSEWHERE = 1, COMPUTED = 2 };
 
-/* What reads an input through inline nodes and those of the update's cluster (1 + its number); `others`: clusters that
- * do. *is_possible 0: it cannot be updated in place. */
+/* Finds what reads an input through inline nodes and through nodes of the update's cluster (1 + its number); `others`:
+ * other clusters that do. *is_possible 0: the input cannot be updated in place. */
 static hg_status trace(planner *p, uint32_t input, uint32_t own, reading *others, int *is_possible) {
   uint32_t at = input;
   hg_walk_begin(p);
@@ -78,8 +78,8 @@ static hg_status trace(planner *p, uint32_t input, uint32_t own, reading *others
   return HG_OK;
 }
 
-/* An update may be written over its input if its launch goes element by element, or does so with what it has computed,
- * and all others that read the input are before it, or can be made to be. */
+/* An update may be written over its input if its launch goes element by element, or reads by element what it has
+ * computed, and all other readers of the input run before it or can be made to. */
 static hg_status try_in_place(planner *p, const ops_input *input) {
   uint32_t index = input->update - 1, number = p->cluster_of[index] - 1;
   if (p->cluster_of[index] == NONE || p->storage_of[index] != 0) return HG_OK;
@@ -95,7 +95,7 @@ static hg_status try_in_place(planner *p, const ops_input *input) {
   return status;
 }
 
-/* What a node reads of other clusters than its own lies in a storage; inline nodes are looked through. */
+/* What a node reads from other clusters lies in a storage; inline nodes are looked through. */
 static hg_status give_read(planner *p, uint32_t index) {
   uint32_t i;
   hg_walk_begin(p);
@@ -153,25 +153,25 @@ static uint64_t bytes_of(const ops_storage *storage) {
   return (uint64_t)storage->extent * atlas_bytes((atlas_type)storage->type);
 }
 
-/* A place that no storage takes, up to the next one that one does, or up to the end of all. */
+/* Free memory between storages, or behind the last one. */
 typedef struct gap {
   uint64_t first, end;
 } gap;
 
-/* Storages as they come to be used, and as their use ends. */
+/* Storages in the order in which their use begins and in which it ends. */
 typedef struct workspace {
   ops_storage *storages;
-  plan_listing begin, end; /* by step; those that need no place are of the step behind the last */
+  plan_listing begin, end; /* by step; storages that need no memory are listed for the step behind the last */
   hg_array gaps;           /* ascending */
-  uint32_t still_used;     /* of end.sorted: the first one that has its place still */
+  uint32_t still_used;     /* index in end.sorted of the first storage that still has its memory */
 } workspace;
 
-/* What it takes of the workspace. */
+/* The bytes that it occupies in the workspace. */
 static uint64_t room_of(const ops_storage *storage) {
   return (bytes_of(storage) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* The first gap that ends at a place or behind it. */
+/* The first gap that ends at an offset or behind it. */
 static size_t gap_before(const workspace *w, uint64_t place) {
   const gap *gaps = w->gaps.data;
   size_t first = 0, count = w->gaps.count;
@@ -183,13 +183,13 @@ static size_t gap_before(const workspace *w, uint64_t place) {
   return first;
 }
 
-/* A storage's place is free again: a gap, or more of the gaps beside it. */
+/* Frees a storage's memory: it becomes a gap, or extends the gaps beside it. */
 static hg_status give_back(const hg_allocator *allocator, workspace *w, const ops_storage *storage) {
   gap own = {storage->first_byte, storage->first_byte + room_of(storage)};
   if (own.first == own.end) return HG_OK;
   if (hg_array_append(allocator, &w->gaps, NULL, 1) == NULL) return hg_fail_memory("a plan", sizeof own);
   gap *gaps = w->gaps.data;
-  size_t last = --w->gaps.count, first = gap_before(w, own.first), end = first; /* there is room for one more */
+  size_t last = --w->gaps.count, first = gap_before(w, own.first), end = first; /* there is room for one more gap */
   while (end < last && gaps[end].first <= own.end) {
     if (gaps[end].first < own.first) own.first = gaps[end].first;
     if (gaps[end].end > own.end) own.end = gaps[end].end;
@@ -201,14 +201,14 @@ static hg_status give_back(const hg_allocator *allocator, workspace *w, const op
   return HG_OK;
 }
 
-/* The lowest gap that has room. */
+/* Places a storage in the lowest gap that is large enough. */
 static void place(workspace *w, ops_storage *storage) {
   gap *gaps = w->gaps.data;
   uint64_t room = room_of(storage);
   size_t k = 0;
   storage->first_byte = 0;
   if (room == 0) return;
-  while (gaps[k].end - gaps[k].first < room) k++; /* the last one has no end */
+  while (gaps[k].end - gaps[k].first < room) k++; /* the last gap has no end */
   storage->first_byte = gaps[k].first;
   gaps[k].first += room;
   if (gaps[k].first < gaps[k].end) return;

@@ -1,10 +1,11 @@
-/* plan_waits.c - which clusters wait for which. Each has the set of all that must run before it, directly or not, and
- * the list of those that wait for it directly: what it comes to wait for is passed on along these. See plan.c. */
+/* plan_waits.c - which clusters wait for which. Each cluster has the set of all clusters that must run before it,
+ * directly or not, and the list of those that wait for it directly: what it comes to wait for is passed on along these.
+ * See plan.c. */
 #include "ops/plan/planner.h"
 
-/* In the list of a cluster: from it to one that waits for it. */
+/* An entry in a cluster's list: an edge to a cluster that waits for it. */
 typedef struct edge {
-  uint32_t to, next; /* 1 + the number of the next one of the list; 0: it is the last */
+  uint32_t to, next; /* 1 + the number of the list's next edge; 0: it is the last */
 } edge;
 
 static const edge *edge_at(const planner *p, uint32_t number) { return (const edge *)p->edges.data + (number - 1); }
@@ -24,8 +25,9 @@ static uint32_t next_of_launch(const planner *p, uint32_t number) {
   return p->next_member != NULL ? p->next_member[number] : number;
 }
 
-/* All of a launch wait for what one of them waits for. 1: that was not so. What comes back to the one that passes it
- * on, by a cluster that read it and that it has taken in, is there already but for that one itself. */
+/* All clusters of a launch wait for what one of them waits for. 1: the set has grown. What comes back to the cluster
+ * that passes it on, by way of a cluster that it has taken in, is in the set already, except for that cluster
+ * itself. */
 static int add_before(planner *p, uint32_t number, plan_set more) {
   int is_new = 0;
   uint32_t member = number;
@@ -39,7 +41,7 @@ static int add_before(planner *p, uint32_t number, plan_set more) {
   return is_new;
 }
 
-/* Those that wait for the cluster, or for one of its launch, come to wait for `more`. */
+/* The clusters that wait for this cluster, or for one of its launch, come to wait for `more`. */
 static hg_status pass_on(planner *p, uint32_t number, plan_set more) {
   p->stack.count = 0;
   HG_TRY(hg_walk_push(p, number));
@@ -58,7 +60,7 @@ hg_status hg_plan_wait_for(planner *p, uint32_t number, const reading *r) {
   plan_set more = 0;
   for (size_t k = 0; k < r->numbers.count; k++) {
     uint32_t other = number_at(r, k);
-    if (other == number || is_before(p, other, number)) continue; /* then so is all that is before that */
+    if (other == number || is_before(p, other, number)) continue; /* then everything before that is included already */
     HG_TRY(add_edge(p, other, number));
     more = hg_set_union(&p->sets, more, hg_set_with(&p->sets, cluster_at(p, other)->before, other));
   }
@@ -66,7 +68,8 @@ hg_status hg_plan_wait_for(planner *p, uint32_t number, const reading *r) {
   return pass_on(p, number, more);
 }
 
-/* The cluster that has been taken in stays between what it waits for and who waits for it, but for the other's sake. */
+/* A cluster that was taken in remains between what it waits for and what waits for it, except for the cluster that took
+ * it in. */
 hg_status hg_plan_take_in(planner *p, uint32_t into, uint32_t other) {
   cluster *to = cluster_at(p, into), *from = cluster_at(p, other);
   plan_set own = hg_set_union(&p->sets, to->before, from->before);
@@ -91,7 +94,8 @@ hg_status hg_plan_is_between(planner *p, uint32_t first, uint32_t last, int *is_
       cluster_at(p, to)->stamp = p->epoch;
       *is_between |= is_before(p, first, to) && is_before(p, to, last);
       if (*is_between) return HG_OK;
-      if (cluster_at(p, to)->is_taken) HG_TRY(hg_walk_push(p, to)); /* its way goes on through who took it in */
+      if (cluster_at(p, to)->is_taken) HG_TRY(hg_walk_push(p, to)); /* its path continues through the cluster that took
+                                                                       it in */
     }
   }
   return HG_OK;

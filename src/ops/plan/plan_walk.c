@@ -1,4 +1,4 @@
-/* plan_walk.c - walks from nodes back to what they are made of. See planner.h. */
+/* plan_walk.c - walks from nodes backwards to their inputs. See planner.h. */
 #include "ops/plan/planner.h"
 
 hg_status hg_walk_push(planner *p, uint32_t number) {

@@ -1,5 +1,5 @@
-/* cache.c - the executables that an executor keeps for equal computations: found by their keys, bounded by bytes, least
- * recently used first out. */
+/* cache.c - the executables that an executor keeps for equal computations: found by their keys, bounded by bytes,
+ * evicted by least recent use. */
 #include "ops/run/executable.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -15,7 +15,7 @@ static void close_attachment(hg_executor *executor, void *data) {
   hg_release(&executor->allocator, a);
 }
 
-/* NULL: there is no memory for it. */
+/* NULL: out of memory. */
 static ops_attachment *attachment_locked(hg_executor *executor) {
   if (executor->attachment == NULL) {
     ops_attachment *a = hg_allocate(&executor->allocator, 1, sizeof *a);
@@ -55,12 +55,12 @@ static hg_executable *find(ops_attachment *a, uint64_t hash, const void *key, si
   return NULL;
 }
 
-/* Somebody outside comes to hold it. */
+/* A holder outside the cache takes a reference. */
 static void hold_locked(hg_executable *e) {
   if (e->references++ == 0) hg_executor_retain(e->executor);
 }
 
-/* Its calls are not found any more; they are released with it. */
+/* Its eager calls are no longer found; they are released with it. */
 static void forget_calls_locked(ops_attachment *a, hg_executable *e) {
   for (ops_eager *call = e->calls; call != NULL; call = call->sibling) {
     ops_eager **at = &a->calls[call->hash % OPS_BUCKETS];
@@ -69,7 +69,8 @@ static void forget_calls_locked(ops_attachment *a, hg_executable *e) {
   }
 }
 
-/* Takes it out; what nobody holds is added to the list of what is to be destroyed without the lock. */
+/* Removes an executable from the cache; if nobody holds it, it is added to the list of those to be destroyed without
+ * the lock. */
 static void take_out_locked(ops_attachment *a, hg_executable *e, hg_executable **garbage) {
   hg_executable **at = bucket_of(a, e->hash);
   while (*at != e) at = &(*at)->next;
@@ -136,7 +137,7 @@ void ops_cache_add(hg_executor *executor, ops_key *key, hg_executable **executab
   hg_executable *e = *executable, *garbage = NULL, *other = NULL;
   uint64_t bytes = e->byte_count + key->bytes.count;
   hg_lock(executor);
-  ops_attachment *a = executor->attachment; /* made when the key was looked for */
+  ops_attachment *a = executor->attachment; /* it was made when the key was looked up */
   other = find(a, key->hash, key->bytes.data, key->bytes.count);
   if (other != NULL) {
     hold_locked(other);

@@ -1,41 +1,43 @@
-/* eager.c - one operation at once: the executable of a computation of it, and a table of the calls that were made, by
- * all that an executable depends on: operation, arguments, and each tensor's type, shape and strides.
+/* eager.c - runs one operation at once: by the executable of a computation with that operation, and a table of earlier
+ * calls, whose key has all that an executable depends on: operation, arguments, and each tensor's type, shape and
+ * strides.
  *
- * A call that is found in the table and is one launch on no stream is made right away, with the executor's lock held as
- * for any launch: what differs from the last such call are addresses alone, and they are checked here. Whatever is not
- * as it should be is left to hg_run, which says so.
+ * A call that is found in the table, is a single launch and uses no stream is launched directly, with the executor's
+ * lock held as for any launch: only addresses differ from the last such call, and they are checked here. If anything is
+ * unusual, hg_run handles it and reports errors.
  *
- * Tensors that are the very same view are one input; a result that goes where an input lies updates it. */
+ * Tensors that are the very same view are one input; a result that is written over an input updates it. */
 #include "ops/run/executable.h"
 #include "ops/graph/infer.h"
 #include "ops/graph/table.h"
 #include "base/bytes.h"
 
 enum {
-  STACK_TENSORS = 16,      /* of a call that needs no memory of its own */
-  KEY_WORDS = 2,         /* before those of arguments and tensors */
+  STACK_TENSORS = 16,      /* of a call that needs no allocation */
+  KEY_WORDS = 2,         /* words before those of arguments and tensors */
   TENSOR_WORDS = 1 + 2 * HG_MAX_RANK,
   ARGUMENT_WORDS = 2 + HG_MAX_RANK,
   MOST_ARGUMENTS = 16,
-  MOST_TENSORS = 1 << 23,  /* 24 bits of a key number them */
+  MOST_TENSORS = 1 << 23,  /* a key numbers tensors with 24 bits */
   STACK_WORDS = KEY_WORDS + MOST_ARGUMENTS * ARGUMENT_WORDS + STACK_TENSORS * TENSOR_WORDS,
   MOST_SYMBOLS = 64      /* of a direct launch */
 };
 
 enum { NO_TENSOR = INT32_MAX };
 
-/* What hg_apply was given. */
+/* The arguments of hg_apply. */
 typedef struct call {
   hg_op op;
   const hg_tensor *inputs, *outputs;
   const hg_argument *arguments;
-  uint32_t input_count, output_count, argument_count, count; /* count: of all tensors */
+  uint32_t input_count, output_count, argument_count, count; /* count: the number of all tensors */
   hg_stream *stream;
   hg_executor *executor;
   uint32_t cancel_number; /* executor->cancels when the call began */
-  uint32_t *same_as;    /* by tensor: the first one that is the same view (itself, where there is none) */
-  uintptr_t *addresses; /* by tensor: of element 0; 0: it is absent */
-  uint32_t *by_address, address_mask; /* of many tensors: a table by addresses, 1 + the number of the first; 0: free */
+  uint32_t *same_as;    /* by tensor: the first tensor that is the same view; itself if there is none */
+  uintptr_t *addresses; /* by tensor: the address of element 0; 0: it is absent */
+  uint32_t *by_address, address_mask; /* for many tensors: a hash table by address: 1 + the number of the first; 0:
+                                         free */
   uint64_t *words, hash;
   uint32_t word_count;
 } call;
@@ -52,7 +54,7 @@ static int is_empty(const hg_tensor *tensor) {
   return 0;
 }
 
-/* A tensor without a buffer is none, but one without elements needs no buffer. */
+/* A tensor without a buffer is absent, unless it has no elements and so needs no buffer. */
 static int is_absent(const hg_tensor *tensor) {
   return tensor->buffer == NULL && (tensor->type == ATLAS_NONE || !is_empty(tensor));
 }
@@ -135,7 +137,7 @@ static ops_eager *find_call_locked(const ops_attachment *a, const call *c) {
 
 /* ---- a launch right away ----------------------------------------------------------------------------------------- */
 
-/* Where a place's elements begin; 0: something is not as it should be. */
+/* The address where a place's elements begin; 0: something is unusual. */
 static uintptr_t check_place(const hg_executable *e, const ops_place *place, const hg_tensor *tensor) {
   const hg_buffer *buffer = tensor->buffer;
   if (buffer == NULL) return 0;
@@ -159,7 +161,7 @@ static int overlap(const hg_executable *e, const uintptr_t *addresses) {
   return 0;
 }
 
-/* HG_UNPREPARED: hg_run must do it. */
+/* HG_UNPREPARED: hg_run has to do it. */
 static hg_status launch_locked(const ops_eager *known, const call *c, hg_fault *fault) {
   const hg_executable *e = known->executable;
   const ops_launch *launch = e->launches;
@@ -182,8 +184,8 @@ static hg_status launch_locked(const ops_eager *known, const call *c, hg_fault *
 
 static hg_status run_known(hg_executable *e, const uint32_t *tensor_of, const call *c) {
   hg_tensor few[STACK_TENSORS],
-      *tensors = few;   /* 2.7 KB: to zero them all would take longer than to set those needed */
-  few[0].buffer = NULL; /* there may be none */
+      *tensors = few;   /* 2.7 KB: zeroing all of them would take longer than setting those needed */
+  few[0].buffer = NULL; /* there may be no tensors */
   if (e->place_count > STACK_TENSORS) {
     tensors = hg_allocate_unset(&c->executor->allocator, e->place_count, sizeof *tensors);
     if (tensors == NULL) return hg_fail_memory("the tensors of a call", e->place_count * sizeof *tensors);
@@ -204,7 +206,7 @@ HG_RARE static hg_status fail_fault(const ops_eager *known, const call *c, hg_fa
   return ops_fail_fault(fault, sentence);
 }
 
-/* 0: the call is not known yet. */
+/* 0: there was no such call before. */
 static int call_known(const call *c, hg_status *status) {
   hg_executor *executor = c->executor;
   hg_fault fault;
@@ -236,7 +238,7 @@ static int call_known(const call *c, hg_status *status) {
 
 /* ---- a new call -------------------------------------------------------------------------------------------------- */
 
-/* "x", or of an operation that takes any number of inputs "tensors[3]". */
+/* "x"; for an operation that takes any number of inputs "tensors[3]". */
 static void name_input(hg_op op, uint32_t index, char *name, size_t bytes) {
   const ops_row *row = ops_row_of((uint32_t)op);
   const char *at = row != NULL ? row->inputs : "";
@@ -253,7 +255,7 @@ static void name_input(hg_op op, uint32_t index, char *name, size_t bytes) {
 /* The call as a computation; tensor_of: by place. */
 typedef struct made {
   hg_computation *computation;
-  hg_value *values;    /* by tensor: of inputs, 0: absent; then results */
+  hg_value *values;    /* by tensor: inputs, 0: absent; then results */
   uint32_t *tensor_of, place_count;
 } made;
 
@@ -332,7 +334,7 @@ static void prepare_direct(ops_eager *known) {
   known->shape.moved_bytes = launch->moved_bytes;
 }
 
-/* A call that cannot be remembered is made anew next time. */
+/* A call that cannot be remembered is built again next time. */
 static void remember(const call *c, hg_executable *e, const made *m) {
   const hg_allocator *allocator = &c->executor->allocator;
   size_t symbols = can_be_direct(e) ? e->launches[0].kernel->program->symbols.count : 0;
@@ -403,7 +405,7 @@ static hg_status apply(call *c) {
   return call_known(c, &status) ? status : call_new(c);
 }
 
-/* Many tensors, or large arguments. */
+/* For many tensors, or large arguments. */
 static hg_status apply_many(call *c) {
   const hg_allocator *allocator = &c->executor->allocator;
   uint64_t words = KEY_WORDS + (uint64_t)c->argument_count * ARGUMENT_WORDS + (uint64_t)c->count * TENSOR_WORDS;
@@ -443,7 +445,8 @@ hg_status hg_apply(hg_op op, const hg_tensor *inputs, size_t input_count, const 
   return apply(&c);
 }
 
-/* Of types and shapes alone: what has neither is absent. `values`: room for those of inputs, 0, and results. */
+/* Infers from types and shapes alone: a tensor with neither is absent. `values`: room for the inputs (0: absent) and
+ * results. */
 static hg_status infer(hg_computation *computation, hg_op op, const hg_tensor *inputs, size_t input_count,
                        const hg_argument *arguments, size_t argument_count, hg_tensor *outputs, size_t output_count,
                        hg_value *values) {

@@ -1,4 +1,4 @@
-/* executable.c - from a computation to an executable: places, plan, kernels. */
+/* executable.c - makes an executable from a computation: places, plan, kernels. */
 #include "ops/run/executable.h"
 
 #include "ops/graph/infer.h"
@@ -6,7 +6,8 @@
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* Dimensions in ascending order of their strides, each of which must pass all that the smaller ones reach. */
+/* Takes dimensions in ascending order of their strides: each stride must exceed everything that the smaller ones
+ * reach. */
 static int overlaps_itself(const ops_place *place) {
   uint64_t strides[HG_MAX_RANK], sizes[HG_MAX_RANK], reach = 0;
   uint32_t count = 0;
@@ -62,7 +63,7 @@ static hg_status declare_places(hg_executable *e, const hg_computation *c) {
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* A step whose results have no elements. */
+/* 1 for a step whose results have no elements. */
 static int runs_nothing(const ops_step *step) {
   if (step->program == NULL) return 1;
   return step->lanes == 0 && (step->grid[0] == 0 || step->grid[1] == 0 || step->grid[2] == 0);
@@ -115,22 +116,22 @@ static hg_status describe_launches(hg_executable *e) {
   return HG_OK;
 }
 
-/* By their bytes, of which padding is 0. */
+/* Compares the bytes; padding is 0. */
 static int is_same_contraction(const void *a, const void *b) {
   return a == b || (a != NULL && b != NULL && memcmp(a, b, sizeof(hg_contraction)) == 0);
 }
 
-/* Launches that have made a kernel for others as well, in lists of those with one program. */
+/* Launches that share a kernel, in lists of those with one program. */
 typedef struct makers {
-  uint32_t *last; /* by the first step that has the program: 1 + the last one of its list; 0: it is empty */
-  uint32_t *next; /* by launch, likewise */
+  uint32_t *last; /* by the first step with the program: 1 + the last launch of its list; 0: the list is empty */
+  uint32_t *next; /* by launch, in the same way */
 } makers;
 
 static uint32_t *list_of(const makers *m, const ops_step *steps, uint32_t step) {
   return &m->last[steps[step].same != 0 ? steps[step].same - 1 : step];
 }
 
-/* The launch that has made a kernel that does the same: this one, if there is none. */
+/* The launch whose kernel does the same; this one if there is none. */
 static uint32_t maker_of_same(const hg_executable *e, const makers *m, uint32_t number) {
   const ops_step *steps = e->plan.steps.data, *step = &steps[e->launches[number].step];
   if (step->rows != NULL) return number;
@@ -139,7 +140,7 @@ static uint32_t maker_of_same(const hg_executable *e, const makers *m, uint32_t 
   return number;
 }
 
-/* All but the last are compiled side by side, the last by this thread. */
+/* Starts compiling a kernel: all but the last are compiled in parallel, the last by this thread. */
 static hg_status begin_kernel(hg_executable *e, const makers *m, uint32_t number) {
   ops_step *steps = e->plan.steps.data;
   ops_launch *launch = &e->launches[number];
@@ -152,7 +153,7 @@ static hg_status begin_kernel(hg_executable *e, const makers *m, uint32_t number
   if (number + 1 == e->launch_count || step->contraction != NULL)
     HG_TRY(hg_kernel_create_contraction(e->executor, step->program, step->contraction, &launch->kernel));
   else HG_TRY(hg_kernel_create_async(e->executor, step->program, &launch->kernel, NULL));
-  if (step->rows != NULL) { /* it is this launch's alone */
+  if (step->rows != NULL) { /* it belongs to this launch only */
     launch->kernel->rows = step->rows, step->rows = NULL;
     return HG_OK;
   }
@@ -184,7 +185,7 @@ static hg_status make_kernels(hg_executable *e, hg_patience *patience) {
   return status;
 }
 
-/* A kernel that several steps have is named by those whose operations are the same. */
+/* A kernel that several steps share is named after those whose operations are the same. */
 static void name_kernels(hg_executable *e) {
   char by_index[sizeof((hg_kernel *)0)->by_index];
   ops_guards_names(e, by_index, sizeof by_index);
@@ -200,7 +201,7 @@ static void name_kernels(hg_executable *e) {
 
 /* ---- what may lie in one place ----------------------------------------------------------------------------------- */
 
-/* See ops_may_share. */
+/* Notes what ops_may_share needs. */
 static void note_access(hg_executable *e, uint32_t number) {
   const ops_launch *launch = &e->launches[number];
   const hg_parameter *parameters = launch->kernel->parameters;
@@ -231,7 +232,7 @@ static void note_accesses(hg_executable *e) {
 
 static uint64_t bytes_of(const hg_array *array) { return (uint64_t)array->capacity * array->element_size; }
 
-/* Its compiled code takes about twice as much as the program that it is made of. */
+/* An estimate: compiled code takes about twice as much as its program. */
 static uint64_t bytes_of_kernel(const hg_kernel *kernel) {
   enum { PROGRAMS = 1 + 2 };
   const atlas_program *program = kernel->program;
@@ -241,7 +242,7 @@ static uint64_t bytes_of_kernel(const hg_kernel *kernel) {
   return sizeof *kernel + sizeof(hg_code) + PROGRAMS * own + (kernel->rows != NULL ? sizeof *kernel->rows : 0);
 }
 
-/* What is there as long as the executable is; of several launches with one kernel that once. */
+/* The bytes that exist as long as the executable; a kernel shared by launches counts once. */
 static uint64_t count_bytes(const hg_executable *e) {
   uint64_t bytes = sizeof *e + e->place_count * sizeof *e->places + e->launch_count * sizeof *e->launches;
   bytes += bytes_of(&e->plan.storages) + bytes_of(&e->plan.steps) + bytes_of(&e->plan.values) +

@@ -1,29 +1,30 @@
-/* explain.c - which index was out of range. A program puts an address that must fault in the place of a wrong index, so
- * the fault itself does not tell. After a fault the indices of the run are computed once more, from its inputs; a run
- * that goes well pays nothing for that. */
+/* explain.c - finds out which index was out of range. A program replaces a wrong index by an address that must fault,
+ * so the fault itself does not tell. After a fault the indices of the run are computed again from its inputs; a run
+ * without faults pays nothing for that. */
 #include "ops/run/executable.h"
 
 #include "atlas/value.h"
 #include "ops/graph/table.h"
 
-/* An index of a step, whose numbers may be out of range. */
+/* An index of a step that may be out of range. */
 typedef struct guard {
-  value_id index; /* among the nodes that are kept: its numbers, in any order and each at least once */
+  value_id index; /* the kept node with its numbers, in any order, each at least once */
   uint8_t bounds; /* ops_bounds */
   uint8_t axis;
-  uint64_t length; /* of that axis */
+  uint64_t length; /* the length of the indexed axis */
   const char *operation;
 } guard;
 
 struct ops_guards {
   hg_array list;  /* guard */
-  hg_array nodes; /* ops_node: what the indices are computed from; the index of an input is its number in `inputs` */
+  hg_array nodes; /* ops_node: what the indices are computed from; the `index` of an input is its position in
+                     `inputs` */
   hg_array inputs; /* uint32_t: places */
 };
 
 /* ---- what is kept ------------------------------------------------------------------------------------------------ */
 
-/* Each element of an input of that shape stands in the view, at least once. */
+/* 1 if the view has each element of an input of that shape at least once. */
 static int shows_all(const ops_node *node, const ops_shape *shape) {
   if (ops_count(&node->shape) == 0) return 0;
   for (uint32_t d = 0; d < shape->rank; d++) {
@@ -40,7 +41,7 @@ static int shows_all(const ops_node *node, const ops_shape *shape) {
   return 1;
 }
 
-/* A value of the same numbers that has none of them twice because of a view: often the user's own. */
+/* A value with the same numbers in which no view repeats any: often the user's own. */
 static value_id without_views(const hg_computation *c, value_id value) {
   for (;;) {
     const ops_node *node = ops_at(c, value);
@@ -59,19 +60,19 @@ static uint64_t length_of(const hg_computation *c, const ops_node *node) {
   return ops_at(c, node->input[0])->shape.size[node->axis];
 }
 
-/* What is known while indices are looked for. */
+/* The state of the search for indices. */
 typedef struct search {
   const hg_allocator *allocator;
   ops_guards *guards;
   const hg_computation *c;
-  uint32_t *marks;  /* by node: zero, but while a walk is at it */
-  uint32_t *named;  /* by the value of an index: the first call's node that takes by it; 0: there is none */
+  uint32_t *marks;  /* by node: zero except during a walk */
+  uint32_t *named;  /* by index value: the first node of a call that takes by it; 0: there is none */
   uint32_t *next;   /* by such a node: the next one */
-  hg_array stack, met; /* value_id: of a walk; its named nodes */
+  hg_array stack, met; /* value_id: of a walk; the named nodes that it has met */
   int has_named;
 } search;
 
-/* Nodes of calls that take by an index, in lists of those of one index. */
+/* Lists the nodes of calls that take by an index, by index. */
 static void list_named(search *s) {
   for (value_id v = (value_id)s->c->nodes.count; v > 0; v--) {
     const ops_node *node = ops_at(s->c, v);
@@ -83,7 +84,7 @@ static void list_named(search *s) {
   }
 }
 
-/* A gradient's node is of no call: it is named by the operation whose index it has. */
+/* A node of a gradient belongs to no call: it is named after the operation that uses the same index. */
 static const char *operation_of(const search *s, value_id value) {
   const char *name = name_of_call(ops_call_of(s->c, value));
   const ops_node *node = ops_at(s->c, value);
@@ -93,13 +94,14 @@ static const char *operation_of(const search *s, value_id value) {
   return name != NULL ? name : ops_kind_of(node)->name;
 }
 
-/* All that a marked node is computed from becomes marked. */
+/* Marks everything that a marked node is computed from. */
 static void mark_inputs(const ops_node *nodes, uint32_t count, uint32_t *marks) {
   for (uint32_t i = count; i-- > 0;)
     for (uint32_t k = 0; marks[i] != 0 && k < nodes[i].input_count; k++) marks[nodes[i].input[k] - 1] = 1;
 }
 
-/* The named nodes that a value is computed from, ascending: none behind another one, which stands for it. */
+/* The named nodes that a value is computed from, ascending; a node behind another one is left out, since that stands
+ * for it. */
 static hg_status find_named(search *s, value_id root) {
   s->met.count = 0;
   if (!s->has_named) return HG_OK;
@@ -133,7 +135,7 @@ static uint8_t axis_of(const ops_node *named) {
   return axis;
 }
 
-/* Of an index what it is made of, as far as that is named, and then itself. */
+/* Adds the guards of what an index is computed from, as far as that is named, and then the index's own. */
 static hg_status add_guards(search *s, value_id value) {
   const hg_computation *c = s->c;
   const ops_node *node = ops_at(c, value);
@@ -155,7 +157,7 @@ static hg_status add_guards(search *s, value_id value) {
   return add_guard(s->allocator, s->guards, &own);
 }
 
-/* Its number among those that are kept. */
+/* Returns its position among the kept inputs. */
 static hg_status keep_input(const hg_allocator *allocator, ops_guards *guards, uint32_t *place) {
   const uint32_t *inputs = guards->inputs.data;
   uint32_t number = 0;
@@ -166,7 +168,7 @@ static hg_status keep_input(const hg_allocator *allocator, ops_guards *guards, u
   return HG_OK;
 }
 
-/* Keeps what the indices are computed from; numbers: by node of the computation, zero. */
+/* Keeps what the indices are computed from; numbers: by node of the computation, all zero. */
 static hg_status keep_nodes(const hg_allocator *allocator, ops_guards *guards, const hg_computation *c,
                             uint32_t *numbers) {
   guard *list = guards->list.data;
@@ -186,7 +188,7 @@ static hg_status keep_nodes(const hg_allocator *allocator, ops_guards *guards, c
   return HG_OK;
 }
 
-/* In the order of nodes: none is computed from a later one. `is_run`: by node, zero. */
+/* In the order of nodes, since none is computed from a later one. `is_run`: by node, all zero. */
 static hg_status find_guards(search *s, const hg_executable *e, uint32_t *is_run) {
   const value_id *values = e->plan.values.data;
   const hg_computation *c = s->c;
@@ -252,7 +254,7 @@ static int is_among(const char *const *names, uint32_t count, const char *name) 
 }
 
 void ops_guards_names(const hg_executable *e, char *text, size_t text_bytes) {
-  enum { MOST = 48 }; /* more fit into no text */
+  enum { MOST = 48 }; /* more do not fit into the text */
   const guard *list = e->guards != NULL ? e->guards->list.data : NULL;
   const char *told[MOST];
   uint32_t told_count = 0;
@@ -274,7 +276,7 @@ static uintptr_t first_byte(const ops_place *place, const hg_tensor *tensor) {
   return (uintptr_t)tensor->buffer->storage->address + tensor->buffer->offset + first;
 }
 
-/* The run itself may have written where an input lay. */
+/* 1 if the run itself may have overwritten the input. */
 static int is_overwritten(const hg_executable *e, const hg_tensor *inputs, const hg_tensor *outputs, uint32_t input) {
   const ops_place *own = &e->places[input];
   for (uint32_t p = 0; p < e->place_count && own->extent > 0; p++) {
@@ -304,14 +306,14 @@ void ops_guards_input(const hg_executable *e, uint32_t number, const hg_tensor *
 
 typedef struct look {
   const hg_executable *e;
-  const hg_tensor *of_indices; /* by number of an input */
+  const hg_tensor *of_indices; /* by position of an input */
   const guard *of;
   hg_computation *computation;
-  hg_tensor *used; /* the inputs of the computation */
+  hg_tensor *used; /* the inputs of the computation that is run */
   uint32_t used_count;
-  uint32_t *numbers; /* by kept node: its value there */
+  uint32_t *numbers; /* by kept node: its value in that computation */
   hg_tensor result;
-  void *host; /* the result's elements */
+  void *host; /* the elements of the result */
   uint64_t count;
 } look;
 
@@ -348,7 +350,7 @@ static hg_status compute(look *l) {
   if (l->host == NULL) return hg_fail_memory("the numbers of an index", bytes);
   HG_TRY(hg_buffer_create(executor, &desc, bytes, &l->result.buffer));
   HG_TRY(ops_executable_create(executor, l->computation, OPS_UNASKED, &e));
-  ops_guards_release(e); /* its own faults, which earlier guards would have found, need no words */
+  ops_guards_release(e); /* without guards, since earlier ones would have found its faults */
   hg_status status = ops_run(e, l->used, &l->result, NULL, atomic_load(&executor->cancels), NULL);
   hg_executable_release(e);
   return status == HG_OK ? hg_buffer_read(l->result.buffer, 0, l->host, bytes) : status;
@@ -386,7 +388,7 @@ static hg_status find_wrong(look *l, uint64_t *bits) {
   for (uint64_t i = 0; i < l->count; i++) {
     *bits = element_of(l->host, atlas_bytes(type), i);
     if (is_in_range(l->of, type, *bits)) continue;
-    int is_made = type == ATLAS_i64 && *bits == UINT64_C(1) << 63; /* of several indices, of which one is wrong */
+    int is_made = type == ATLAS_i64 && *bits == UINT64_C(1) << 63; /* a marker that one of several indices is wrong */
     return is_made ? HG_NOT_FOUND : HG_OK;
   }
   return HG_NOT_FOUND;

@@ -1,12 +1,12 @@
-/* key.c - a computation as bytes: what is reachable from its outputs and updates, numbered as a walk from these meets
- * it, so that neither the order in which it was built nor what nobody needs counts. Names do, since errors tell them.
+/* key.c - a computation as bytes: what is reachable from its outputs and updates, numbered in the order in which a walk
+ * meets it. So neither the order in which it was built nor unused nodes count. Names count, since errors mention them.
  *
- * Equal bytes are equal computations; the hash only finds them. So it need not be a slow one. */
+ * Computations are equal if their bytes are; the hash only finds candidates, so it need not be a slow one. */
 #include "ops/run/executable.h"
 
 #include "base/bytes.h"
 
-/* A walk without recursion: graphs are as deep as their users like. */
+/* A walk without recursion, since graphs may be arbitrarily deep. */
 typedef struct walk {
   const hg_allocator *allocator;
   const hg_computation *c;
@@ -80,7 +80,7 @@ static hg_status put_node(walk *w, const ops_node *node) {
   return HG_OK;
 }
 
-/* A fault of an index names the operation. */
+/* The operation's name counts, since a fault of an index mentions it. */
 static hg_status put_operation(walk *w, value_id value) {
   const ops_call *call = ops_call_of(w->c, value);
   uint16_t op = call != NULL ? call->op : 0;
@@ -92,7 +92,7 @@ static hg_status push(walk *w, value_id value) {
   return hg_fail_memory("the key of a computation", w->stack.count * sizeof value);
 }
 
-/* A node is written when all that it reads has a number: it stays on the stack until then. */
+/* A node is written when everything that it reads has a number; until then it stays on the stack. */
 static hg_status put_value(walk *w, value_id root) {
   HG_TRY(push(w, root));
   while (w->stack.count > 0) {
@@ -117,7 +117,7 @@ static hg_status put_value(walk *w, value_id root) {
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-/* The stride of a dimension with one element says nothing. */
+/* The stride of a dimension with one element is ignored. */
 static hg_status put_tensor(walk *w, const char *name, const hg_tensor *like) {
   uint32_t head[2] = {like->type, like->rank};
   int64_t stride[HG_MAX_RANK];

@@ -1,24 +1,24 @@
-/* origin.c - what launches on a stream take with them, so that their fault can name an index: the executable, and the
- * inputs that its indices are computed from. Buffers of the library are held until the faults of the launches have been
- * collected. Imported memory is its owner's again once its buffer is released: it is only looked for, by its handle. */
+/* origin.c - what launches on a stream keep so that their fault can name an index: the executable, and the inputs that
+ * its indices are computed from. Buffers of the library are held until the faults of the launches have been collected.
+ * Imported memory belongs to its owner again once its buffer is released: it is only looked up, by its handle. */
 #include "ops/run/executable.h"
 #include "ops/graph/ops_tuning.h"
 
 typedef struct kept {
-  hg_tensor tensor; /* without a buffer where that is not held; of type ATLAS_NONE: it is lost */
-  uint64_t handle;  /* of a buffer that is not held, else 0 */
+  hg_tensor tensor; /* without a buffer if that is not held; of type ATLAS_NONE if it is lost */
+  uint64_t handle;  /* of a buffer that is not held; else 0 */
 } kept;
 
 typedef struct origin {
   hg_origin head;
   hg_executable *executable; /* pinned */
-  uint64_t byte_count;       /* of what is held */
-  kept inputs[];             /* as ops_guards_inputs gives them */
+  uint64_t byte_count;       /* bytes that are held */
+  kept inputs[];             /* in the order of ops_guards_inputs */
 } origin;
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
-/* A copy of the elements of imported memory; nobody takes it away while the lock is held. */
+/* Copies the elements of imported memory, which nobody can release while the lock is held. */
 static hg_status copy_locked(const kept *from, const ops_place *place, hg_buffer *to) {
   hg_executor *executor = to->storage->executor;
   hg_buffer *buffer = hg_handle_find_locked(executor, from->handle);
@@ -34,8 +34,8 @@ static int was_written_locked(hg_executor *executor, const kept *input, uint64_t
   return buffer != NULL && buffer->storage->written > written;
 }
 
-/* An input as it was when the launch was submitted, with a reference to its buffer; of type ATLAS_NONE where that is
- * known no more. */
+/* An input as it was when the launch was submitted, with a reference to its buffer; of type ATLAS_NONE if that is no
+ * longer known. */
 static hg_tensor find_input(const origin *o, uint32_t number, uint64_t written) {
   const kept *input = &o->inputs[number];
   const ops_place *place = &o->executable->places[ops_guards_place(o->executable, number)];
@@ -95,7 +95,7 @@ void ops_origins_release(const hg_allocator *allocator, hg_origin *spares) {
   }
 }
 
-/* Bytes of memory that the inputs would be held in. */
+/* The bytes of memory that holding the inputs would keep. */
 static uint64_t bytes_of(const hg_executable *e, const hg_tensor *inputs) {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < ops_guards_input_count(e); i++) {
@@ -109,7 +109,8 @@ static void hold(kept *input) {
   hg_buffer *buffer = input->tensor.buffer;
   int is_there = input->tensor.type != ATLAS_NONE && buffer != NULL, is_held = is_there && !buffer->storage->foreign;
   input->handle = is_there && !is_held ? hg_buffer_handle(buffer) : 0;
-  if (is_there && !is_held && input->handle == 0) input->tensor.type = ATLAS_NONE; /* no memory for it */
+  if (is_there && !is_held && input->handle == 0) input->tensor.type = ATLAS_NONE; /* it is in no memory that can be
+                                                                                      looked up */
   if (is_held) hg_buffer_retain(buffer);
   else input->tensor.buffer = NULL;
 }

@@ -1,4 +1,4 @@
-/* report.c - what an executable does, as text or JSON: which operations became which launch, bytes, temporaries, and
+/* report.c - describes an executable as text or JSON: which operations became which launch, bytes, temporaries, and
  * what was not fused. */
 #include "ops/run/executable.h"
 
@@ -6,12 +6,12 @@
 
 /* ---- the operations of each step --------------------------------------------------------------------------------- */
 
-/* hg_executable.operations: for each step of the plan its operations in order, each "name" or "3 x name" with a NUL
+/* hg_executable.operations: for each step of the plan its operations in order, each as "name" or "3 x name" with a NUL
  * behind it, and an empty one at the end. */
 
 static const char *const reduce_names[] = {"sum", "prod", "min", "max", "argmin", "argmax"};
 
-/* Of a node that no call was noted for. "": it is no work. */
+/* The name of a node without a call. "": it does no work. */
 static const char *name_of_node(const ops_node *node) {
   if (node->kind == OPS_POINTWISE) {
     const atlas_op_info *info = atlas_op_lookup((atlas_op)node->op);
@@ -21,7 +21,7 @@ static const char *name_of_node(const ops_node *node) {
   return ops_kind_of(node)->name;
 }
 
-/* By node: 1 + the call that it was made for. The call of a formula comes after those that it is made of. */
+/* By node: 1 + the call that it was made for. A formula's call comes after the calls that the formula consists of. */
 static uint32_t *calls_of_nodes(const hg_allocator *allocator, const hg_computation *c) {
   uint32_t *of = hg_allocate(allocator, c->nodes.count, sizeof *of);
   const ops_call *calls = c->calls.data;
@@ -38,9 +38,9 @@ static int note_name(hg_executable *e, const char *name, uint32_t count) {
          hg_array_append(&e->executor->allocator, &e->operations, text, strlen(text) + 1) != NULL;
 }
 
-/* Neighbours of one name are told together. */
+/* Merges neighbours with the same name. */
 static int note_step(hg_executable *e, const hg_computation *c, const ops_step *step, const uint32_t *call_of) {
-  const value_id *values = e->plan.values.data; /* NULL: a plan of copies alone has none */
+  const value_id *values = e->plan.values.data; /* NULL: a plan that only copies has none */
   const char *last = "";
   uint32_t count = 0, last_call = 0;
   for (uint32_t i = 0; i < step->value_count; i++) {
@@ -78,7 +78,7 @@ hg_status ops_note_operations(hg_executable *e, const hg_computation *computatio
   return ok ? HG_OK : hg_fail_memory("the report of an executable", e->operations.count);
 }
 
-/* The first name of a step; "": it has none. Each is followed by the next. */
+/* The first name of a step; "": there is none. Each is followed by the next. */
 static const char *first_name(const hg_executable *e, uint32_t step) {
   return (const char *)e->operations.data + ((const ops_step *)e->plan.steps.data)[step].first_name;
 }
@@ -146,7 +146,7 @@ static totals add_up(const hg_executable *e) {
   return t;
 }
 
-/* What it has, whatever was asked for. */
+/* The numerics that were used, whatever was requested. */
 static const char *numerics(const hg_executable *e) {
   for (uint32_t s = 0; s < e->plan.steps.count; s++)
     if (((const ops_step *)e->plan.steps.data)[s].is_fast) return "fast";

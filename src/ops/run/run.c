@@ -1,15 +1,15 @@
-/* run.c - a run of an executable: tensors are checked against what was declared, the workspace is allocated, and only
- * then the first launch is made. */
+/* run.c - runs an executable: all tensors are checked against what was declared and the workspace is allocated before
+ * the first launch is made. */
 #include "ops/run/executable.h"
 #include "ops/graph/ops_tuning.h"
 
-/* A place with what it was given. */
+/* A place with its tensor. */
 typedef struct given {
   hg_buffer *buffer;
-  uint64_t first_byte; /* of the lowest element, in the buffer */
-  uintptr_t address;   /* of it */
+  uint64_t first_byte; /* of the lowest element, relative to the buffer */
+  uintptr_t address;   /* of the lowest element */
   uint64_t byte_count;
-  uint32_t ordered; /* of many: the place that comes here by its address */
+  uint32_t ordered; /* for many tensors: the place that is next in the order of addresses */
 } given;
 
 enum { STACK_PLACES = 16 };
@@ -18,11 +18,11 @@ typedef struct run {
   hg_executable *e;
   const hg_tensor *inputs, *outputs;
   hg_stream *stream;
-  hg_launch_report *report; /* the caller's; NULL: none */
-  hg_origin *origin;        /* on a stream, of an executable with guards; NULL */
+  hg_launch_report *report; /* the caller's; NULL: there is none */
+  hg_origin *origin;        /* for a run on a stream of an executable with guards; NULL */
   given *places;
-  hg_buffer *workspace, *any; /* any: of a tensor that has elements */
-  hg_fault fault;             /* of the first launch that had one */
+  hg_buffer *workspace, *any; /* any: the buffer of a tensor that has elements */
+  hg_fault fault;             /* of the first launch that faulted */
   hg_status status;
   uint32_t cancel_number;       /* executor->cancels when the run began */
   hg_launch_report total;
@@ -100,14 +100,14 @@ static hg_status check_tensor(const run *r, const ops_place *place, const hg_ten
     return fail_shape(place, tensor);
   const hg_buffer *buffer = tensor->buffer;
   *at = (given){.buffer = tensor->buffer};
-  if (place->extent == 0) return HG_OK; /* it has no elements: nobody looks where they would be */
+  if (place->extent == 0) return HG_OK; /* without elements, nobody uses the address */
   if (buffer == NULL) return hg_fail(HG_BINDING, "%s '%s' has no buffer", what_of(place), place->name);
   if (!has_strides(place, tensor)) return fail_strides(place, tensor);
   const hg_storage *storage = buffer->storage;
   if (storage->executor != r->e->executor)
     return hg_fail(HG_BINDING, "the buffer of %s '%s' belongs to another executor", what_of(place), place->name);
   uint64_t elements = buffer->byte_count / place->element_bytes;
-  /* lowest is 0 or less and no less than -OPS_MOST_REACH */
+  /* lowest is between -OPS_MOST_REACH and 0 */
   if (tensor->offset < -place->lowest || (uint64_t)(tensor->offset + place->lowest) > elements ||
       place->extent > elements - (uint64_t)(tensor->offset + place->lowest))
     return fail_bounds(place, tensor);
@@ -159,7 +159,7 @@ static hg_status check_each(const run *r) {
 
 static uintptr_t address_at(const given *places, uint32_t k) { return places[places[k].ordered].address; }
 
-/* The largest one of those below a place of the heap comes to the place. */
+/* Restores the heap below a place: the largest of its descendants moves up. */
 static void sift(given *places, uint32_t k, uint32_t count) {
   for (uint32_t next = 2 * k + 1; next < count; k = next, next = 2 * k + 1) {
     next += next + 1 < count && address_at(places, next + 1) > address_at(places, next);
@@ -189,7 +189,7 @@ static hg_status check_beside_all(const run *r, uint32_t number) {
   return HG_OK;
 }
 
-/* In the order of their addresses one that begins before an earlier one ends is looked at beside all others. */
+/* In the order of addresses, only a place that begins before an earlier one ends is compared with all others. */
 static hg_status check_overlaps(const run *r) {
   const hg_executable *e = r->e;
   uintptr_t end = 0, written_end = 0;
@@ -237,7 +237,8 @@ static hg_status check_tensors(run *r, const hg_tensor *inputs, const hg_tensor 
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* No bytes of memory: from the last whole elements of some buffer on, since a count of 0 means the rest of it. */
+/* A binding of no bytes: it begins behind the last whole element of some buffer, since a count of 0 means the rest of
+ * it. */
 static hg_binding nothing_of(hg_buffer *buffer, uint32_t slot) {
   uint64_t end = buffer->offset + buffer->byte_count;
   uint64_t rest = end % sizeof(uint64_t) <= buffer->byte_count ? end % sizeof(uint64_t) : buffer->byte_count;
@@ -257,7 +258,7 @@ static hg_binding binding_of(const run *r, const ops_bind *bind) {
   return binding;
 }
 
-/* The tensor that a fault was in, by the program's name for it; NULL: none, or a temporary. */
+/* The tensor that a fault concerns, by the program's name for it; NULL: none, or a temporary. */
 static const ops_place *place_of_fault(const hg_executable *e, const ops_launch *launch, const hg_fault *fault) {
   for (uint32_t b = 0; b < launch->bind_count && fault->buffer[0] != '\0'; b++) {
     const ops_bind *bind = &launch->binds[b];
@@ -279,7 +280,7 @@ static int explain(const hg_executable *e, const hg_tensor *inputs, const hg_ten
   return is_told;
 }
 
-/* Programs have names of their own for tensors, and addresses of their own in the place of a wrong index. */
+/* Programs use their own names for tensors, and special addresses for wrong indices. */
 void ops_describe_fault(const hg_executable *e, const ops_launch *launch, const hg_tensor *inputs,
                         const hg_tensor *outputs, hg_fault *fault, char *text, size_t text_bytes) {
   char sentence[256], names[128];
@@ -296,7 +297,7 @@ void ops_describe_fault(const hg_executable *e, const ops_launch *launch, const 
   snprintf(text, text_bytes, "in %s: %s", names, sentence);
 }
 
-/* The first fault counts; what comes after it runs all the same, as on a stream. */
+/* The first fault counts; what follows it still runs, as on a stream. */
 static void note_fault(run *r, const ops_launch *launch, const hg_fault *fault) {
   if (r->status != HG_OK) return;
   r->status = HG_FAULT;
@@ -340,14 +341,14 @@ static hg_status run_launches(run *r) {
     HG_TRY(hg_buffer_create(e->executor, &desc, e->workspace_bytes, &r->workspace));
   }
   hg_status status = HG_OK;
-  hg_patience patience = {.ask = NULL}; /* to look at the clock costs a single launch something */
+  hg_patience patience = {.ask = NULL}; /* a single launch does without the clock, which costs something */
   if (e->launch_count > 1) patience = ops_patience(e);
   patience.cancel_number = r->cancel_number;
   for (uint32_t i = 0; i < e->launch_count && status == HG_OK; i++) {
     status = launch(r, &e->launches[i]);
     if (status == HG_OK && i + 1 < e->launch_count) status = hg_patience_ask(&patience);
   }
-  hg_buffer_release(r->workspace); /* freed behind the work that uses it */
+  hg_buffer_release(r->workspace); /* it is freed once the work that uses it is done */
   return status;
 }
 

@@ -1,8 +1,8 @@
-/* warm.c - an executable's kernels compiled in full before it runs: its launches are described to the device as a run
- * would make them, with memory that nobody looks at. */
+/* warm.c - compiles an executable's kernels in full before it runs: its launches are described to the device as a run
+ * would make them, with memory that is never accessed. */
 #include "ops/run/executable.h"
 
-/* Tensors of a run that follows begin at such addresses, each far from the others. */
+/* Such addresses are aligned as those of a later run's tensors are, and far apart from each other. */
 static uint8_t *place_of_bind(uint32_t number, const ops_bind *bind) {
   uint64_t first = ((uint64_t)number + 1) << 44, within = bind->place == OPS_WORKSPACE ? bind->first_byte : 0;
   return (uint8_t *)(uintptr_t)(first + within);
