@@ -1,9 +1,11 @@
-/* columns.c - reductions whose results lie side by side: a lane has some of them, and goes over what each is made of.
+/* columns.c - reductions whose results lie side by side in memory: a lane has some of the results, and goes over the
+ * elements of each.
  *
- * A block has `lanes` times `wide` neighbouring results, and as many groups of such lanes as share the elements. Of the
- * index along the reduced axes (up to 4096, a chunk) the top bits are between the loads of a batch; those below number
- * the batches, which come in bit-reversed order, so that a binary counter folds them as they come; the lowest are the
- * groups, which fold last, in shared memory. Longer ones are parts, a chunk each, that a second launch folds. */
+ * A block has `lanes` times `wide` neighbouring results, and several groups of such lanes, which share the elements. Of
+ * the index along the reduced axes (up to 4096, a chunk), the top bits select a load of a batch; the bits below number
+ * the batches, which come in bit-reversed order, so that a binary counter folds them as they come; the lowest bits
+ * select the group, and groups fold last, in shared memory. A longer index is cut into parts of a chunk each, which a
+ * second launch folds. */
 #include "ops/write/columns.h"
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
@@ -35,7 +37,7 @@ static void set_element(row_block *k, uint32_t element) {
 
 /* ---- one stage ------------------------------------------------------------------------------------------------- */
 
-/* The batch's first element: its number's bits reversed, times the groups, and the group. */
+/* Sets the batch's first element: the bits of its number reversed, times the groups, plus the group. */
 static void place_batch(column_block *c) {
   ops_code *code = &c->k.code;
   atlas_builder *b = code->builder;
@@ -49,7 +51,7 @@ static void place_batch(column_block *c) {
   if (c->chunk != OPS_NO_REGISTER) row_mad(&c->k, c->row, c->chunk, OPS_CHUNK, c->row);
 }
 
-/* Levels of the counter of the reduction in hand. */
+/* Levels of the counter for the current reduction. */
 static uint32_t levels_of(const column_block *c) {
   if (row_is_place(c->k.reduction) || c->levels == 0) return 0;
   return c->k.fold.is_ordered ? c->levels : 1;
@@ -74,7 +76,7 @@ static void find_places(column_block *c, uint32_t i) {
   }
 }
 
-/* A batch is folded; the results go on as what is kept. */
+/* Folds a batch; reductions in any order continue with the result as the kept value. */
 static void fold_batch(column_block *c) {
   row_block *k = &c->k;
   uint32_t wide = k->layout.wide;
@@ -96,7 +98,7 @@ static void keep_sums(column_block *c, uint32_t level) {
       ops_block_move(k, c->counter[i][k->fold.is_ordered ? level : 0][w], k->kept[i][w]);
 }
 
-/* Adds a level of the counter, of reductions that are ordered or of those that are not. */
+/* Adds a level of the counter: of ordered reductions, or of the others. */
 static void add_sums(column_block *c, uint32_t level, int ordered) {
   row_block *k = &c->k;
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
@@ -107,7 +109,7 @@ static void add_sums(column_block *c, uint32_t level, int ordered) {
   }
 }
 
-/* Puts the batch into the binary counter: it leaves the loop with all of them when all levels carry. Where order does
+/* Puts the batch into the binary counter. The loop is left with all batches folded when all levels carry. If order does
  * not matter, level 0 has everything so far: it is added first, and kept again wherever the counting ends. */
 static void count_batch(column_block *c, uint32_t next) {
   atlas_builder *b = c->k.code.builder;
@@ -143,8 +145,8 @@ static void fold_all_batches(row_block *k) {
 
 /* ---- groups ---------------------------------------------------------------------------------------------------- */
 
-/* Where one stage is all and nothing but its results is asked for, each lane goes on with one of them: so all are
- * folded at once. */
+/* If there is only one stage and only its results are wanted, each lane continues with one result: so all are folded at
+ * once. */
 static int spreads(const column_block *c) {
   return !ops_row_has_full_results(c->k.g) && c->k.g->stage_count == 2 && c->k.layout.wide <= c->groups;
 }
@@ -161,7 +163,7 @@ static void spread(column_block *c, uint16_t own) {
   k->layout.wide = 1;
 }
 
-/* The group's own is there already, but where lanes have gone on with another column. */
+/* The lane's own group has its place already, unless lanes have moved on to another column. */
 static void places_of_groups(column_block *c, uint32_t i, uint32_t w, uint16_t at, uint32_t across) {
   row_block *k = &c->k;
   atlas_builder *b = k->code.builder;
@@ -180,7 +182,7 @@ static void share(row_block *k, atlas_type type, uint16_t symbol, uint16_t at, u
   atlas_emit(k->code.builder, ATLAS_OP_sts, type, 2, atlas_mem_reg(symbol, at, w), atlas_reg(value));
 }
 
-/* Groups fold in shared memory; every lane has the results of its neighbours then, or one of its own. */
+/* Folds the groups in shared memory; afterwards every lane has the results of its neighbours, or one of its own. */
 static void fold_groups(column_block *c) {
   row_block *k = &c->k;
   atlas_builder *b = k->code.builder;
@@ -223,7 +225,7 @@ static void reduce_stage(column_block *c) {
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* Element after element: batches side by side, in a loop that counts down. */
+/* Stores element after element: batches side by side, in a loop that counts down. */
 static void store_full(column_block *c) {
   row_block *k = &c->k;
   ops_code *code = &k->code;
@@ -231,7 +233,7 @@ static void store_full(column_block *c) {
   uint64_t each = (uint64_t)c->batch * c->groups, rounds = (k->g->columns + each - 1) / each;
   uint32_t next = atlas_builder_label(b, NULL);
   c->k.tests = k->g->columns % each != 0;
-  k->layout.loads = c->batch + 1; /* no last one that is tested */
+  k->layout.loads = c->batch + 1; /* so that no load is the last one, which would be tested */
   c->step = c->groups;
   atlas_emit(b, ATLAS_OP_mov, code->index_type, 2, atlas_reg(c->row), atlas_reg(c->group));
   atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(c->batch_number), ops_scalar_of(code, ATLAS_u32, rounds));
@@ -242,7 +244,7 @@ static void store_full(column_block *c) {
   atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(c->batch_number), atlas_label_ref(next));
 }
 
-/* What the first group's lanes do that have results, up to the label. */
+/* Begins what the lanes of the first group that have results do, up to the label. */
 static uint32_t begin_single(column_block *c) {
   uint32_t done = atlas_builder_label(c->k.code.builder, NULL);
   if (!c->all_have_results) atlas_emit_branch(c->k.code.builder, HAS_RESULTS, 1, done);

@@ -1,7 +1,8 @@
-/* columns_shape.c - which reductions have a lane a result, and in blocks of which shape. See columns.c. */
+/* columns_shape.c - decides which reductions have one lane for each result, and the shape of their blocks. See
+ * columns.c. */
 #include "ops/write/columns.h"
 
-/* Neighbouring results that loads along `own` can join. */
+/* The most neighbouring results that loads along `own` can join. */
 static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {
   while (most > 1 && g->terms.space.size[own] % most != 0) most /= 2;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {

@@ -1,19 +1,18 @@
-/* columns_top.c - long columns on a processor: the top bits of their elements' numbers are folded first, all along
- * memory.
+/* columns_top.c - long columns on a CPU: folds the top bits of their element numbers first, in one pass along memory.
  *
- * Order F begins with elements that are half a column apart, then a quarter: where a block has some columns and goes
- * over their elements in that order (columns.c), each round reads pieces of a few hundred bytes wherever they lie, and
- * nothing foresees the next ones. What the caches hold is read so in little time; what they do not is read in one pass,
- * as a map reads several inputs: a lane folds elements that are an eighth of the column apart, and the lanes' results,
- * an eighth as much, are columns again, whose order goes on where this ends. */
+ * Order F begins with elements that are half a column apart, then a quarter. A block that has some columns and goes
+ * over their elements in that order (columns.c) reads pieces of a few hundred bytes in each round, which no hardware
+ * prefetcher predicts. That is fast for what the caches hold. Anything larger is read in one pass instead, as a map
+ * reads several inputs: a lane folds elements that are an eighth of the column apart, and the lanes' results, an eighth
+ * as many, are columns again, whose folding continues in the same order. */
 #include "ops/write/row_block.h"
 
 typedef struct top_lane {
   row_block k;
-  uint16_t base; /* the lane's place in its column */
+  uint16_t base; /* the lane's position in its column */
 } top_lane;
 
-/* Lanes of a column. */
+/* The number of lanes for a column. */
 static uint64_t lanes_of(const row_group *g) {
   uint64_t lanes = 1;
   while (lanes * OPS_TOP_ELEMENTS < g->columns) lanes *= 2;
@@ -31,13 +30,13 @@ int ops_columns_top_can(const row_group *g) {
   return lanes <= INT32_MAX && lanes * OPS_TOP_ELEMENTS * ops_row_element_bytes(g) >= OPS_TOP_BYTES;
 }
 
-/* A column's number is its lane's place in it + a multiple of the lanes, which F folds first. */
+/* The column number is the lane's position in its column plus a multiple of the lanes, which F folds first. */
 static void set_element(row_block *k, uint32_t element) {
   top_lane *t = (top_lane *)k;
   ops_block_set_column(k, t->base, ops_column(&k->layout, element));
 }
 
-/* Lanes lie along memory where columns do: the lane's place in the column comes first, then the row's coordinates. */
+/* Lanes lie along memory if columns do: then the position in the column comes first, then the row's coordinates. */
 static void write_top(row_block *k) {
   top_lane *t = (top_lane *)k;
   const row_group *g = k->g;

@@ -1,4 +1,4 @@
-/* contract.c - what becomes of a contraction: which tiles, how many parts of K, in one step or two. */
+/* contract.c - decides how a contraction is computed: which tiles, how many parts of K, in one step or two. */
 #include "ops/write/contract_tiles.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -70,7 +70,7 @@ static uint64_t blocks_of(const contract *c) {
   return c->batch * parts_of(c->m, contract_tile_m(c)) * parts_of(c->n, contract_tile_n(c));
 }
 
-/* 1: smaller tiles and parts of K are worth their price. */
+/* 1: there is so little work that smaller tiles and parts of K pay. */
 static int is_too_little(const contract *c, uint64_t parts) {
   return blocks_of(c) * parts * contract_lanes(c) < OPS_MANY_LANES / 2;
 }
@@ -78,7 +78,7 @@ static int is_too_little(const contract *c, uint64_t parts) {
 static hg_status choose(contract *c) {
   uint64_t chains = parts_of(c->k, CONTRACT_CHAIN),
            most = chains < OPS_CONTRACT_MOST_PARTS ? chains : OPS_CONTRACT_MOST_PARTS;
-  int is_wide = atlas_bytes((atlas_type)c->sum_type) == 8; /* 128 x 128 of them are more than registers hold */
+  int is_wide = atlas_bytes((atlas_type)c->sum_type) == 8; /* 128 x 128 of these do not fit the registers */
   c->warps_m = 2, c->warps_n = 4;
   c->rows = c->columns = is_wide ? 4 : 8;
   if (c->m <= OPS_SIDE_OF_HALF_TILE) c->rows = 4;
@@ -109,7 +109,7 @@ static hg_status write_contract(contract *c) {
   if (step == NULL) return HG_OUT_OF_MEMORY;
   HG_TRY(find_contraction(c));
   HG_TRY(begin(c));
-  contract_results results; /* refuses what cannot be, before there is anything */
+  contract_results results; /* refuses what is not possible before anything is made */
   HG_TRY(ops_contract_results(c, &results));
   int is_done = 0;
   HG_TRY(ops_contract_own(c, &results, step, &is_done));

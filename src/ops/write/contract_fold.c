@@ -1,5 +1,5 @@
-/* contract_fold.c - the second step of a contraction whose K was split: a lane has an element of the result, folds its
- * parts by the aligned binary tree and computes what follows. */
+/* contract_fold.c - the second step of a contraction whose K was split into parts: each lane has an element of the
+ * result, folds its parts by the aligned binary tree and computes the epilogue. */
 #include "ops/write/contract_tiles.h"
 #include "ops/graph/ops_tuning.h"
 #include "ops/write/fold.h"
@@ -8,15 +8,15 @@ hg_status ops_contract_partials(contract *c) {
   return ops_add_temporary(c->group->plan, c->sum_type, c->parts * c->batch * c->m * c->n, &c->partial);
 }
 
-/* The parts of an element of the result, one after the other. */
+/* Reads the parts of an element of the result one after another. */
 typedef struct part_reader {
   contract *c;
   ops_fold fold;
-  uint16_t slot, at;    /* where they are; where in it the next one lies */
-  uint16_t number;      /* its number, which may be beyond the last; OPS_NO_REGISTER: no part is */
-  uint32_t count;       /* how many are read */
-  int is_lane;          /* the first one lies at the lane's number */
-  uint64_t size, parts; /* elements of a part; how many there are */
+  uint16_t slot, at;    /* the storage with the parts; the position in it of the next part */
+  uint16_t number;      /* the part's number, which may lie behind the last; OPS_NO_REGISTER: never */
+  uint32_t count;       /* how many have been read */
+  int is_lane;          /* 1: the first part lies at the lane's number */
+  uint64_t size, parts; /* the elements of a part; the number of parts */
 } part_reader;
 
 static part_reader begin_parts(contract *c, uint32_t from, uint32_t count) {
@@ -25,7 +25,7 @@ static part_reader begin_parts(contract *c, uint32_t from, uint32_t count) {
                        .number = OPS_NO_REGISTER, .size = c->batch * c->m * c->n};
 }
 
-/* Parts that there are not are -0, which changes no sum. */
+/* Absent parts are -0, which does not change a sum. */
 static uint16_t next_part(void *context, uint32_t i) {
   part_reader *p = context;
   ops_code *code = &p->c->code;
@@ -45,7 +45,7 @@ static uint16_t next_part(void *context, uint32_t i) {
 
 /* ---- more parts than a lane folds ------------------------------------------------------------------------------- */
 
-/* A lane folds an aligned power of two of them; what comes of it is a part of the next step. */
+/* A lane folds an aligned power of two of the parts; the result is a part for the next step. */
 static void write_groups(contract *c, uint32_t from, uint64_t parts) {
   ops_code *code = &c->code;
   atlas_type type = code->index_type;
@@ -72,7 +72,7 @@ hg_status ops_contract_fold_groups(contract *c) {
   c->parts = (parts + OPS_CONTRACT_MOST_PARTS - 1) / OPS_CONTRACT_MOST_PARTS;
   c->terms.space.size[AT_PART] = c->parts;
   ops_form form = {.constant = 0};
-  term_id partial; /* nobody's: by it the storage is known to be read */
+  term_id partial; /* unused, except that it makes the storage one that is read */
   form.factor[AT_PART] = (int64_t)(c->batch * c->m * c->n);
   HG_TRY(ops_load_of(&c->terms, from, (atlas_type)c->sum_type, &form, &partial));
   HG_TRY(ops_contract_partials(c));
@@ -109,7 +109,7 @@ hg_status ops_contract_fold(contract *c) {
   form.factor[AT_PART] = (int64_t)(c->batch * c->m * c->n);
   HG_TRY(ops_load_of(&c->terms, c->partial, (atlas_type)c->sum_type, &form, &partial));
   HG_TRY(ops_contract_results(c, &results));
-  if (c->reached != 0) { /* it is loaded, so what it is made of is not computed again */
+  if (c->reached != 0) { /* it is loaded, so its inputs are not computed again */
     results.bound = c->reached;
     ops_term_at(&c->terms, c->reached)->kind = TERM_BOUND;
     ops_term_at(&c->terms, c->reached)->input_count = 0;

@@ -1,17 +1,17 @@
-/* contract_matvec.c - products of matrices with a vector: each element of the matrix is read once, so memory is the
+/* contract_matvec.c - products of matrices with a vector. Each element of the matrix is read once, so memory is the
  * limit.
  *
- * A lane has a chain of 256 products of an element of the result, or of four where memory has neighbours along the
- * result; chains are parts of K, which a second step folds. Where neighbours lie along K, a block brings 128 rows, 32
- * columns (whole lines of a cache) at a time, to shared memory, where its part of the vector is as well, and its lanes
- * read a row each; columns behind the last 32 they read where they lie. */
+ * A lane has a chain of 256 products for one element of the result, or for four if elements along the result are
+ * neighbours in memory. Chains are parts of K, which a second step folds. If neighbours lie along K, a block copies 128
+ * rows, 32 columns (whole cache lines) at a time, to shared memory, where its part of the vector is as well, and each
+ * lane reads one row; the columns behind the last 32 are read directly. */
 #include "ops/write/contract_tiles.h"
 #include "ops/graph/ops_tuning.h"
 
 enum {
   TILE_PITCH = OPS_MATVEC_TILE + 1,
   LANES_OF_ROW = OPS_MATVEC_TILE / 4,
-  FETCHES = OPS_MATVEC_TILE * LANES_OF_ROW / 32, /* of four neighbours, by each lane, for a tile */
+  FETCHES = OPS_MATVEC_TILE * LANES_OF_ROW / 32, /* loads of four neighbours, by each lane, for a tile */
   P_DONE = 0
 };
 
@@ -20,15 +20,16 @@ typedef struct matvec {
   atlas_builder *builder;
   atlas_type index, sum;
   const contract_side *matrix, *vector;
-  uint64_t size;                      /* of the result */
-  uint32_t lanes, wide;               /* of a block; elements of the result that a lane has */
-  uint32_t axis;                      /* AT_M or AT_N: the one along the result */
-  uint16_t batch, part, first, count; /* registers: of the index type; first k; how many (u32) */
-  uint16_t place;                     /* the lane's first element of the result, perhaps beyond its end: index type */
+  uint64_t size;                      /* of the result along its axis */
+  uint32_t lanes, wide;               /* lanes of a block; elements of the result in a lane */
+  uint32_t axis;                      /* AT_M or AT_N: the axis along the result */
+  uint16_t batch, part, first, count; /* registers: of the index type; the first k; the number of k (u32) */
+  uint16_t place;                     /* the lane's first element of the result, which may lie behind its end: index
+                                         type */
   uint16_t at_matrix[FETCHES], at_vector;
-  atlas_operand step; /* from row to row of the matrix: a multiple of `wide` where the program can see it */
+  atlas_operand step; /* the distance between rows of the matrix: a multiple of `wide` if the program can know that */
   uint16_t sums[4], matrix_values[4 * OPS_MATVEC_VALUES], vector_values[OPS_MATVEC_VALUES];
-  uint16_t own_row; /* the lane's own row, by its first column behind the last tile */
+  uint16_t own_row; /* the lane's own row, at its first column behind the last tile */
 } matvec;
 
 static void emit3(matvec *t, atlas_op op, atlas_type type, uint16_t to, atlas_operand a, atlas_operand b) {
@@ -95,7 +96,7 @@ static void zero_sums(matvec *t) {
   }
 }
 
-/* So many values of the vector, and on. */
+/* Loads `count` values of the vector, and advances. */
 static void load_vector(matvec *t, uint32_t count) {
   int is_dense = t->vector->k_stride == 1;
   for (uint32_t k = 0; k < count; k++) {
@@ -124,7 +125,7 @@ static void add_products(matvec *t, uint32_t count) {
   }
 }
 
-/* As often as `turns` (a register that is used up) says, which may be never. */
+/* Repeats as often as the register `turns`, which is used up, says; possibly never. */
 static void repeat_products(matvec *t, uint16_t turns, uint32_t count) {
   uint32_t top = atlas_builder_label(t->builder, NULL), done = atlas_builder_label(t->builder, NULL);
   atlas_emit(t->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(turns), constant(0));
@@ -156,7 +157,7 @@ static void sum_columns(matvec *t) {
 
 /* ---- neighbours along K ------------------------------------------------------------------------------------------ */
 
-/* The lane's part of a tile: four neighbours of some rows. */
+/* Loads the lane's share of a tile: four neighbours in some rows. */
 static void fetch_tile(matvec *t) {
   for (uint32_t r = 0; r < FETCHES; r++) {
     for (uint32_t i = 0; i < 4; i++) load(t, t->matrix, t->matrix_values[4 * r + i], t->at_matrix[r], i);
@@ -165,7 +166,7 @@ static void fetch_tile(matvec *t) {
   }
 }
 
-/* Rows beyond the last are the last once more. */
+/* Rows behind the last repeat the last one. */
 static uint16_t address_of_row(matvec *t, uint16_t row, uint16_t base) {
   uint16_t index = ops_index_of(&t->c->code, row), at = fresh(t);
   emit3(t, ATLAS_OP_min, t->index, index, atlas_reg(index), number(t, (int64_t)(t->size - 1)));
@@ -197,7 +198,7 @@ static void begin_rows(matvec *t, uint16_t first_row, uint16_t low) {
 static void store_tile(matvec *t, uint16_t tile, uint16_t place) {
   for (uint32_t i = 0; i < 4 * FETCHES; i++) {
     uint16_t value = t->matrix_values[i];
-    if (t->matrix->type != t->sum) { /* beside it: there may be no next one, and then it stays as it is */
+    if (t->matrix->type != t->sum) { /* next to the loop: if there is no next one it remains unchanged */
       value = t->matrix_values[4 * FETCHES + i];
       atlas_emit2(t->builder, ATLAS_OP_cvt, t->sum, (atlas_type)t->matrix->type, atlas_reg(value),
                   atlas_reg(t->matrix_values[i]));
@@ -209,7 +210,7 @@ static void store_tile(matvec *t, uint16_t tile, uint16_t place) {
   }
 }
 
-/* The chain's part of the vector, which all lanes read; behind its end the last value once more. */
+/* Stores the chain's part of the vector, which all lanes read; behind its end the last value is repeated. */
 static void store_vector(matvec *t, uint16_t shared) {
   uint16_t k = fresh(t), last = fresh(t), value = t->vector_values[0];
   emit3(t, ATLAS_OP_sub, ATLAS_u32, last, atlas_reg(t->count), constant(1));

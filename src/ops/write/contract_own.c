@@ -1,12 +1,12 @@
-/* contract_own.c - contractions that a backend has a kernel of its own for. The step's program has the parameters of
- * that and computes nothing. */
+/* contract_own.c - contractions for which a backend has a native kernel. The step's program has that kernel's
+ * parameters and computes nothing. */
 #include "ops/write/contract_tiles.h"
 
 #include "atlas/tables.h"
 
 #include <stdio.h>
 
-enum { SLOT_A, SLOT_B, SLOT_C, SLOT_BIAS }; /* of hg_contraction.first */
+enum { SLOT_A, SLOT_B, SLOT_C, SLOT_BIAS }; /* symbols of hg_contraction, counted from its `first` */
 #define NO_STORAGE UINT32_MAX
 
 static uint64_t bytes_of(int64_t elements, uint8_t type) { return (uint64_t)elements * atlas_bytes((atlas_type)type); }
@@ -16,9 +16,9 @@ static uint8_t numerics_of(const contract *c) {
   return ops_numerics_for((atlas_type)c->a.type, node->numerics | c->group->plan->target.numerics);
 }
 
-/* All but where C lies. */
+/* Everything except where C lies. */
 static void describe(const contract *c, hg_contraction *out) {
-  memset(out, 0, sizeof *out); /* padding, too: kernels are found again by its bytes */
+  memset(out, 0, sizeof *out); /* with padding, since kernels are found again by these bytes */
   uint8_t numerics = c->group->plan->for_gpu ? numerics_of(c) : 0;
   out->is_fast = (numerics & HG_NUMERICS_FAST) != 0;
   out->is_tf32 = (numerics & HG_NUMERICS_TF32) != 0;
@@ -32,15 +32,15 @@ static void describe(const contract *c, hg_contraction *out) {
   out->first[SLOT_B] = bytes_of(c->b.constant, c->b.type);
 }
 
-/* A result that values of this type can lie in: what follows is then computed in place. Not over an input, whose old
- * elements may be read by what follows. */
+/* 1 if a result can hold values of this type, so that the epilogue is computed in place. Not over an input, whose old
+ * elements the epilogue may read. */
 static int can_hold(const contract *c, const contract_results *results, uint8_t type, uint32_t i) {
   uint32_t storage = c->group->storage_of[c->group->results[i] - 1] - 1;
   return ops_at(c->group->computation, c->group->results[i])->type == type &&
          !ops_is_over_input(c->group->plan, storage) && ops_contract_is_dense(c, &results->places[i]);
 }
 
-/* What the kernel computes, and whether that is the result as it is stored. */
+/* What the kernel computes, and whether that is the final result as it is stored. */
 typedef struct own {
   hg_contraction what;
   contract_reach reach;
@@ -48,7 +48,7 @@ typedef struct own {
   uint32_t storages[4]; /* by slot */
 } own;
 
-/* C is the result as it is stored, or something follows: then it lies in one of the results, or a temporary. */
+/* C is the result as it is stored; or an epilogue follows, and C lies in one of the results or in a temporary. */
 static void place_result(const contract *c, const contract_results *results, own *o) {
   const ops_group *group = c->group;
   hg_contraction *out = &o->what;
@@ -71,7 +71,7 @@ static void place_result(const contract *c, const contract_results *results, own
     if (can_hold(c, results, out->type, i)) *storage = group->storage_of[group->results[i] - 1] - 1;
 }
 
-/* Of what a kernel may compute, the most that the backend has one for; UINT64_MAX: it has none. */
+/* The longest of the possible epilogues that the backend has a kernel for; UINT64_MAX: it has none. */
 static uint64_t find_kernel(const contract *c, const contract_results *results, own *o, const char **why) {
   const ops_target *target = &c->group->plan->target;
   contract_reach stages[CONTRACT_MOST_STAGES];
@@ -90,7 +90,7 @@ static uint64_t find_kernel(const contract *c, const contract_results *results, 
   return bytes;
 }
 
-/* Slots are in the order that hg_compile_input says; `scratch` NO_STORAGE: none is needed. */
+/* The slots have the order that hg_compile_input defines; `scratch` NO_STORAGE: none is needed. */
 static hg_status write_program(const contract *c, const own *o, uint32_t scratch, ops_step *step) {
   const hg_contraction *what = &o->what;
   const struct {

@@ -1,9 +1,9 @@
-/* contract_reach.c - how much of what follows a contraction a fast kernel computes in the same launch: a bias that is
- * added to each row, relu or gelu_tanh, and the rounding to 16 bits before or behind them, each where nothing else
- * reads what is before it. The kernel rounds once, at the end. */
+/* contract_reach.c - how much of the epilogue of a contraction a fast kernel computes in the same launch: a bias added
+ * to each row, relu or gelu_tanh, and the rounding to 16 bits before or after these, as long as nothing else reads the
+ * value before. The kernel rounds once, at the end. */
 #include "ops/write/contract_tiles.h"
 
-/* The one term that reads it, once; 0: there are several, or it is a result itself. */
+/* The only term that reads it, once; 0: there are several, or it is a result itself. */
 static term_id only_reader(const contract *c, const contract_results *results, term_id of) {
   term_id reader = 0;
   for (uint32_t i = 0; i < c->group->result_count; i++)
@@ -24,7 +24,7 @@ static int is_rounding(const contract *c, const ops_term *term) {
          term->type == c->a.type;
 }
 
-/* Element n of what is loaded belongs to column n of the result. */
+/* 1 if element n of what is loaded belongs to column n of the result. */
 static int is_row(const contract *c, const ops_term *term) {
   if (term->kind != TERM_LOAD || c->batch != 1) return 0;
   for (uint32_t i = 0; i < c->terms.variable_count; i++) {
@@ -34,14 +34,14 @@ static int is_row(const contract *c, const ops_term *term) {
   return 1;
 }
 
-/* A bias of 16 bits that is widened where it is read. */
+/* A 16-bit bias that is widened where it is read. */
 static const ops_term *bias_as_it_lies(const contract *c, term_id id) {
   const ops_term *term = ops_term_at(&c->terms, id);
   int is_widened = term->kind == TERM_POINTWISE && term->op == ATLAS_OP_cvt && term->type == ATLAS_f32;
   return is_widened ? ops_term_at(&c->terms, term->input[0]) : term;
 }
 
-/* The next stage behind the last one, in `next`; 0: there is none. */
+/* The next stage after the last one, in `next`; 0: there is none. */
 static int follow(const contract *c, const contract_results *results, const contract_reach *last,
                   contract_reach *next) {
   term_id reader = only_reader(c, results, last->term);

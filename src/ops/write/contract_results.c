@@ -1,7 +1,8 @@
-/* contract_results.c - what is computed from a contraction in the same launch, and where it is stored. */
+/* contract_results.c - the results that are computed from a contraction in the same launch, and where they are
+ * stored. */
 #include "ops/write/contract_tiles.h"
 
-/* Of dimensions with one element it does not matter what they are multiplied by. */
+/* The factor of a dimension with one element is ignored. */
 int ops_contract_is_dense(const contract *c, const ops_form *form) {
   const int64_t wanted[3] = {(int64_t)(c->m * c->n), (int64_t)c->n, 1};
   if (form->constant != 0) return 0;

@@ -1,32 +1,34 @@
 /* contract_tiles.c - the tiled program of a contraction.
  *
- * A block has a tile of the result, a lane 8 x 8 or 4 x 4 of it, in registers. Two tiles of A and B, eight steps of K
- * deep, are in shared memory: while one is multiplied, the next is on its way from memory. Every 256 steps of K a chain
- * of sums is done, and goes into a binary counter in local memory, which is touched that seldom.
+ * A block has a tile of the result, a lane 8 x 8 or 4 x 4 elements of it in registers. Shared memory holds two tiles of
+ * A and B, eight steps of K deep: while one is multiplied, the next is loaded. Every 256 steps of K a chain of sums is
+ * complete and goes into a binary counter in local memory, which is accessed only then.
  *
- * Which elements a lane brings depends on where memory has neighbours: along K, or along the rows of A and columns of
- * B. What is beyond the matrices is read at their last row or column, and not stored; beyond K, A is +0 and B is -0: a
- * sum plus +0 * -0 is that sum, also where it is -0. */
+ * Which elements a lane copies depends on where neighbours lie in memory: along K, or along the rows of A and columns
+ * of B. Beyond the matrices, the last row or column is read and nothing stored; beyond K, A is +0 and B is -0: a sum
+ * plus +0 * -0 is that sum, even if it is -0. */
 #include "ops/write/contract_tiles.h"
 #include "ops/graph/ops_tuning.h"
 
 #include "atlas/tables.h"
 
-enum { P_DONE, P_A = 4, P_B = 8 }; /* predicates: scratch; an element of A, of B, is within K */
+enum { P_DONE, P_A = 4, P_B = 8 }; /* predicates: scratch; an element of A, or of B, is within K */
 
-/* What a lane brings of a side's tile. */
+/* What a lane copies of one side's tile. */
 typedef struct bringing {
   const contract_side *side;
-  uint32_t tile, pitch, count; /* of the tile along `outer`; words between two k in shared memory; elements of a lane */
-  uint8_t along_k, is_split;   /* its elements are neighbours along K; each has an address of its own */
+  uint32_t tile, pitch, count; /* the tile's size along `outer`; words between two k in shared memory; elements of a
+                                  lane */
+  uint8_t along_k, is_split;   /* its elements are neighbours along K; each has its own address */
   uint8_t is_guarded;
   uint16_t shared;               /* symbol */
   uint16_t address[8], value[8]; /* registers */
-  uint16_t k;                    /* of its first element, where guarded */
-  atlas_operand step;            /* from one step of K to the next: known to be a multiple of 8, so of an access */
-  uint16_t place;                /* in the tile in shared memory */
+  uint16_t k;                    /* of its first element, if it is tested */
+  atlas_operand step;            /* the distance from one step of K to the next: known to be a multiple of 8, and so of
+                                    an access */
+  uint16_t place;                /* the position in the tile in shared memory */
   uint32_t first_predicate;
-  uint64_t padding; /* bits, of what is beyond K */
+  uint64_t padding; /* the bits that stand for elements beyond K */
 } bringing;
 
 typedef struct tiles {
@@ -35,13 +37,13 @@ typedef struct tiles {
   atlas_type index, sum; /* types */
   uint16_t sums[64], factors_a[8], factors_b[8];
   uint16_t first_m, first_n;           /* of the block's tile: u32 */
-  uint16_t own_m, own_n;               /* of the lane's sums, within it */
+  uint16_t own_m, own_n;               /* of the lane's sums, within the tile */
   uint16_t batch, part;                /* of the index type */
-  uint16_t first_k;                    /* of the part: of the index type */
-  uint16_t rounds;                     /* of two steps */
-  uint16_t chains, bits, level, turns; /* of the counter: how many are in it, ... */
+  uint16_t first_k;                    /* of the part; of the index type */
+  uint16_t rounds;                     /* rounds of two steps */
+  uint16_t chains, bits, level, turns; /* of the counter: the number of chains in it, ... */
   uint16_t counter;                    /* symbol */
-  uint32_t levels;                     /* a power of two; 0: one chain */
+  uint32_t levels;                     /* of the counter: a power of two; 0: there is only one chain */
   bringing a, b;
 } tiles;
 
@@ -70,7 +72,7 @@ static uint16_t bits_of(tiles *t, uint32_t shift, uint32_t mask, uint32_t times)
 
 static uint64_t size_of(const contract *c, uint32_t outer) { return outer == AT_M ? c->m : c->n; }
 
-/* Of which shape, before any code. */
+/* Chooses the shape of the copies, before any code is written. */
 static void plan_bringing(tiles *t, bringing *g, const contract_side *side, uint32_t tile) {
   const contract *c = t->c;
   g->side = side;
@@ -79,14 +81,15 @@ static void plan_bringing(tiles *t, bringing *g, const contract_side *side, uint
   g->along_k = side->stride != 1 || side->k_stride == 1;
   g->pitch = tile + (g->along_k ? 4 : 0);
   g->is_guarded = c->k % (2 * OPS_CONTRACT_STEP) != 0;
-  if (g->along_k) g->is_split = side->k_stride != 1 && !g->is_guarded; /* else addresses are made for each */
+  if (g->along_k) g->is_split = side->k_stride != 1 && !g->is_guarded; /* otherwise each element's address is
+                                                                          computed */
   else g->is_split = size_of(c, side->outer) % tile != 0 && size_of(c, side->outer) % g->count != 0;
   int is_float = atlas_is_float((atlas_type)side->type);
   g->padding = is_float && side->outer == AT_N ? UINT64_C(1) << (8 * atlas_bytes((atlas_type)side->type) - 1) : 0;
   g->first_predicate = side->outer == AT_M ? P_A : P_B;
 }
 
-/* Row or column of element i, no further than the last. */
+/* The row or column of element i, at most the last one. */
 static uint16_t outer_index(tiles *t, const bringing *g, uint16_t own, uint32_t i) {
   uint64_t size = size_of(t->c, g->side->outer);
   uint16_t at = fresh(t);
@@ -140,7 +143,7 @@ static void load(tiles *t, const bringing *g, uint32_t i, uint16_t address, int6
              atlas_mem_reg(slot, address, displacement));
 }
 
-/* Where K may end within the step: element i is read at the last k at most. */
+/* If K may end within the step: element i is read at the last k at most. */
 static void fetch_guarded(tiles *t, const bringing *g) {
   uint16_t k = fresh(t), address = fresh(t);
   for (uint32_t i = 0; i < g->count; i++) {
@@ -197,7 +200,7 @@ static void keep(tiles *t, uint32_t buffer) {
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-/* Of a warp's lanes 8 x 4: rows 0-3, 32-35 of a lane, columns 0-3, 16-19. */
+/* A warp has 8 x 4 lanes: rows 0-3 and 32-35 for a lane, columns 0-3 and 16-19. */
 static uint32_t row_of(uint32_t i) { return i % 4 + i / 4 * 32; }
 static uint32_t column_of(uint32_t j) { return j % 4 + j / 4 * 16; }
 
@@ -230,7 +233,7 @@ static void next_level(tiles *t) { /* the mask says where the counter ends */
   emit3(t, ATLAS_OP_and, ATLAS_u32, t->level, atlas_reg(t->level), constant(sum_count(t) * (t->levels - 1)));
 }
 
-/* Adds a level in front of the sums. */
+/* Adds a level on the left of the sums. */
 static void add_level(tiles *t) {
   for (uint32_t i = 0; i < sum_count(t); i++) {
     atlas_operand held = atlas_reg(i % 16 < 8 ? t->factors_a[i % 8 % t->c->rows] : t->factors_b[i % 8 % t->c->columns]);
@@ -248,7 +251,7 @@ static void zero_sums(tiles *t) {
     atlas_emit(t->builder, ATLAS_OP_movi, t->sum, 2, atlas_reg(t->sums[i]), atlas_bits(0));
 }
 
-/* A chain is done: what it comes to goes into the counter, behind those that are there. */
+/* A chain is complete: its sums go into the counter, behind those that are in it. */
 static void count(tiles *t) {
   uint32_t carry = atlas_builder_label(t->builder, "carry"), carried = atlas_builder_label(t->builder, "carried");
   uint16_t bit = fresh(t);
@@ -269,7 +272,7 @@ static void count(tiles *t) {
   emit3(t, ATLAS_OP_add, ATLAS_u32, t->chains, atlas_reg(t->chains), constant(1));
 }
 
-/* All that is in the counter, from its lowest level on, in front of the last chain. */
+/* Adds everything in the counter, from its lowest level on, on the left of the last chain. */
 static void collapse(tiles *t) {
   uint32_t top = atlas_builder_label(t->builder, "collapse"), without = atlas_builder_label(t->builder, "without");
   uint32_t collapsed = atlas_builder_label(t->builder, "collapsed");
@@ -342,7 +345,7 @@ static void skip_unless_below(tiles *t, uint16_t index, uint64_t size, uint32_t 
   atlas_emit_branch(t->builder, P_DONE, 0, label);
 }
 
-/* Four neighbours of a row, or one where the columns end amid four. */
+/* Stores four neighbours of a row, or one if the columns end among four. */
 static void put_columns(tiles *t, const contract_results *results, uint32_t i, uint32_t j, uint32_t count) {
   contract *c = t->c;
   ops_code *code = &c->code;
@@ -357,7 +360,7 @@ static void put_columns(tiles *t, const contract_results *results, uint32_t i, u
   code->displacement = 0;
 }
 
-/* Coordinate i of `first` + `own` + more, as an index. */
+/* `first` + `own` + `more`, as an index. */
 static uint16_t result_index(tiles *t, uint16_t first, uint16_t own, uint32_t more) {
   uint16_t at = fresh(t);
   emit3(t, ATLAS_OP_add, ATLAS_u32, at, atlas_reg(first), atlas_reg(own));
@@ -376,7 +379,7 @@ static void put_row(tiles *t, const contract_results *results, uint32_t i) {
     code->variable[AT_N] = result_index(t, t->first_n, t->own_n, column_of(j));
     if (!is_exact) skip_unless_below(t, code->variable[AT_N], c->n, beyond);
     put_columns(t, results, i, j, group);
-    if (!is_exact) ops_forget_all(&c->code); /* it may not have been computed */
+    if (!is_exact) ops_forget_all(&c->code); /* it may not have been computed on every path */
     else ops_forget(code, 1u << AT_N);
     if (!is_exact) atlas_builder_place(t->builder, beyond);
     code->variable[AT_N] = OPS_NO_REGISTER;
@@ -414,8 +417,8 @@ static void declare(tiles *t) {
   atlas_builder_block(t->builder, contract_lanes(c), 1, 1);
 }
 
-/* The block's tile along N, along M, and its matrix. Devices have few blocks along y and z: where there are more tiles,
- * all of them lie along x. */
+/* Finds the block's tile along N and M, and its matrix. Devices allow few blocks along y and z: if there are more
+ * tiles, all of them lie along x. */
 static uint16_t begin_tile(tiles *t) {
   const contract *c = t->c;
   ops_code *code = &t->c->code;
@@ -443,7 +446,7 @@ static void lay_grid(const contract *c, ops_step *step) {
   for (int i = 0; i < 3; i++) step->grid[i] = (uint32_t)grid[i];
 }
 
-/* Where the block's tile is, and the lane's sums in it. */
+/* Computes the position of the block's tile, and of the lane's sums in it. */
 static void begin_places(tiles *t) {
   const contract *c = t->c;
   uint16_t batch = begin_tile(t), part = fresh(t);

@@ -1,4 +1,4 @@
-/* contract_tiles.h - contractions as programs: what the writers of tiles and of partial sums' folds share. */
+/* contract_tiles.h - contractions as programs: what the writers of tiles and of the folds of partial sums share. */
 #ifndef HG_OPS_CONTRACT_TILES_H
 #define HG_OPS_CONTRACT_TILES_H
 
@@ -10,7 +10,7 @@ enum { CONTRACT_CHAIN = 256 }; /* products of one chain of fused multiply-adds *
 /* Coordinates of the space: of the result, then what products are summed over, then the part of K. */
 enum { AT_BATCH, AT_M, AT_N, AT_K, AT_PART };
 
-/* An input as it lies in memory: element (batch, outer, k), outer being m of A and n of B. */
+/* An input in memory: element (batch, outer, k), where outer is m for A and n for B. */
 typedef struct contract_side {
   term_id term;
   uint32_t storage;
@@ -24,74 +24,74 @@ typedef struct contract {
   ops_terms terms;
   ops_code code;
   value_id node;
-  uint8_t type, sum_type; /* of the node; of sums */
+  uint8_t type, sum_type; /* of the node; of the sums */
   uint64_t batch, m, n, k;
   contract_side a, b;
-  /* how it is cut up */
+  /* How it is cut. */
   uint32_t warps_m, warps_n;   /* of a block */
   uint32_t rows, columns;      /* of a lane: 4 or 8 */
   uint64_t tiles_m, tiles_n;
-  uint64_t part_chains, parts; /* K is split into parts of so many chains, a power of two */
-  uint32_t partial;            /* storage of the parts' sums; only where parts > 1 */
-  term_id reached; /* what a kernel of the backend's own has left in `partial`, of type sum_type; 0: the parts' sums */
+  uint64_t part_chains, parts; /* K is split into parts of that many chains, a power of two */
+  uint32_t partial;            /* the storage of the parts' sums, if parts > 1 */
+  term_id reached; /* what a native kernel has left in `partial`, of type sum_type; 0: the parts' sums */
 } contract;
 
 static inline uint32_t contract_lanes(const contract *c) { return 32 * c->warps_m * c->warps_n; }
 static inline uint32_t contract_tile_m(const contract *c) { return 8 * c->rows * c->warps_m; }
 static inline uint32_t contract_tile_n(const contract *c) { return 4 * c->columns * c->warps_n; }
-/* Tiles of N lie along a grid's x, those of M along y, matrices and parts along z. */
+/* 1 if tiles of N fit a grid's x, those of M its y, matrices and parts its z. */
 static inline int contract_fits_grid(const contract *c) {
-  enum { MOST = 65535 }; /* blocks along y and z */
+  enum { MOST = 65535 }; /* of blocks along y and z */
   return c->tiles_m <= MOST && c->batch * c->parts <= MOST;
 }
 
-/* The group's results as terms of the space, and where they go; the contraction's value is *bound. HG_UNSUPPORTED where
- * a result reads another element of it than its own. */
+/* The group's results as terms of the space, and where they are stored; the contraction's value is *bound.
+ * HG_UNSUPPORTED if a result reads another element of the contraction than its own. */
 typedef struct contract_results {
   term_id roots[OPS_MAX_BINDINGS], bound;
   ops_form places[OPS_MAX_BINDINGS];
 } contract_results;
 
-/* The tiled program: results, or the partial sums where there are parts. */
+/* Writes the tiled program: with the results, or with the partial sums if there are parts. */
 hg_status ops_contract_tiles(contract *c, ops_step *step);
-/* The same for the product of a matrix and a vector: parts are chains. */
+/* The same for the product of a matrix and a vector, whose parts are chains. */
 int ops_contract_is_matvec(const contract *c);
 hg_status ops_contract_matvec(contract *c, ops_step *step);
-/* What a kernel may compute: a term of what follows the contraction, through which alone that is read. */
+/* What a kernel may compute: the contraction up to this term, the only reader of everything before it. */
 typedef struct contract_reach {
   term_id term;
-  uint8_t type, epilogue; /* of the term; HG_WITH_... */
-  uint8_t bias_type;      /* a kernel takes one of its result's type alone: one of 16 bits behind the rounding */
+  uint8_t type, epilogue; /* the term's type; HG_WITH_... */
+  uint8_t bias_type;      /* a kernel takes a bias of its result's type only: of 16 bits behind the rounding */
   uint32_t bias_storage;
-  int64_t bias_first;     /* element of it */
+  int64_t bias_first;     /* the first element of the bias */
 } contract_reach;
 
 enum { CONTRACT_MOST_STAGES = 4 };
 
-/* The stages of what a fast kernel may compute, each of more than the one before; the first is the contraction alone,
- * and the only one where it is not fast. Returns how many. */
+/* Finds the stages that a fast kernel may compute, each with more of the epilogue than the one before; the first is the
+ * contraction alone, and the only one unless is_fast. Returns how many there are. */
 uint32_t ops_contract_reach(const contract *c, const contract_results *results, int is_fast,
                             contract_reach stages[CONTRACT_MOST_STAGES]);
-/* A kernel of the backend's own, for the result itself or, where something follows, a temporary that a second step
- * reads. *is_done 0: there is none. */
+/* Uses a native kernel for the result itself or, if an epilogue remains, for a temporary that a second step reads.
+ * *is_done 0: there is none. */
 hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *step, int *is_done);
-/* A temporary of [parts, batch, m, n] sums. */
+/* Adds a temporary for [parts, batch, m, n] sums. */
 hg_status ops_contract_partials(contract *c);
-/* Folds so many parts each into one, where there are more than that: then there are as many as the next can fold. */
+/* Folds groups of parts into one part each, as long as there are more than the last step can fold. */
 hg_status ops_contract_fold_groups(contract *c);
 /* Folds the parts and computes the group's results from them. */
 hg_status ops_contract_fold(contract *c);
 
-/* Of numbers of elements: 32 bits where all fit. */
+/* The type for element numbers: 32 bits if all fit. */
 atlas_type ops_contract_index_type(const contract *c);
 
-/* Element (batch, m, n) of the result lies at its number in C order. */
+/* 1 if element (batch, m, n) of the result lies at its number in C order. */
 int ops_contract_is_dense(const contract *c, const ops_form *form);
-/* Fills it in. */
+/* Fills in *results. */
 hg_status ops_contract_results(contract *c, contract_results *results);
-/* That, and the code of a step that computes the contraction, or parts of it. */
+/* That, and begins the code of a step that computes the contraction, or parts of it. */
 hg_status ops_contract_begin(contract *c, ops_step *step, const char *name, contract_results *results);
-/* Computes and stores them, where `sum` is the contraction's value at the coordinates. */
+/* Computes and stores the results; `sum` is the contraction's value at the current coordinates. */
 void ops_contract_put(contract *c, const contract_results *results, uint16_t sum);
 
 #endif

@@ -1,4 +1,4 @@
-/* coordinates.c - the coordinates of a space from a number in it. */
+/* coordinates.c - computes the coordinates of a space from a number in it. */
 #include "ops/write/expression.h"
 
 void ops_split(ops_code *code, const ops_shape *shape, uint32_t axes, uint32_t end, uint64_t count, atlas_operand from,

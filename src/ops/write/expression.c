@@ -1,4 +1,4 @@
-/* expression.c - terms become instructions. See expression.h. */
+/* expression.c - turns terms into instructions. See expression.h. */
 #include "ops/write/expression.h"
 
 #include "atlas/assemble.h"
@@ -96,7 +96,7 @@ atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits) {
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
-/* 32 bits are enough where no form, at any place of the space, nor a sum on the way there, is beyond them. */
+/* 1 if 32 bits suffice: no form, at any place of the space, nor any partial sum exceeds them. */
 static int is_narrow(const ops_terms *t, const ops_form *form) {
   double least = (double)form->constant, most = least;
   double lengths[OPS_MAX_VARIABLES];
@@ -122,7 +122,7 @@ static int is_negative(const ops_form *form) {
   return 0;
 }
 
-/* u32 where it holds every index and part of one, else i32, else i64. */
+/* u32 if it holds every index and partial sum, else i32, else i64. */
 static atlas_type type_of_indices(const ops_terms *t) {
   double count = 1;
   int has_negative = 0;
@@ -141,7 +141,7 @@ static atlas_type type_of_indices(const ops_terms *t) {
   return has_negative || plan->has_negative ? ATLAS_i32 : ATLAS_u32;
 }
 
-/* Nothing has been computed. */
+/* Marks all terms as not computed. */
 static hg_status begin_registers(ops_code *code) {
   const ops_terms *terms = code->terms;
   const hg_allocator *allocator = &terms->group->plan->allocator;
@@ -190,7 +190,7 @@ hg_status ops_code_end(ops_code *code) {
     status = ops_finish_program(code->terms->group->plan, builder, code->step);
   }
   ops_scalar *scalars = code->step->scalars;
-  if (status == HG_OK) code->step->scalars = NULL; /* they are the step's now */
+  if (status == HG_OK) code->step->scalars = NULL; /* the step owns them now */
   ops_code_drop(code);
   if (status == HG_OK) code->step->scalars = scalars;
   return status;
@@ -206,7 +206,7 @@ static void emit2(ops_code *code, atlas_op op, uint16_t to, atlas_operand a, atl
   atlas_emit(code->builder, op, code->index_type, 3, atlas_reg(to), a, b);
 }
 
-/* The register of a variable; a derived one is computed when it is first wanted. */
+/* The register of a variable; a derived one is computed on its first use. */
 static atlas_operand variable(ops_code *code, uint32_t i) {
   if (code->variable[i] != OPS_NO_REGISTER) return atlas_reg(code->variable[i]);
   const ops_derived *derived = &code->terms->derived[i];
@@ -225,7 +225,7 @@ static atlas_operand variable(ops_code *code, uint32_t i) {
 
 static int is_lane(const ops_code *code, uint32_t i) { return code->variable[i] == ATLAS_REG_LANE; }
 
-/* A variable of the form's type: the lane register is u64, and is brought down where it is more than an index. */
+/* A variable in the forms' type: the lane register is u64, and is narrowed unless it is used as the index itself. */
 static atlas_operand variable_value(ops_code *code, uint32_t i) {
   if (!is_lane(code, i)) return variable(code, i);
   code->variable[i] = ops_lane_index(code);
@@ -237,7 +237,7 @@ static int64_t displacement_of(const ops_code *code, const ops_form *form) {
   return code->displaced < OPS_MAX_VARIABLES ? form->factor[code->displaced] * code->displacement : 0;
 }
 
-/* The sum of the multiples of variables, without constant; OPERAND_NONE where there are none. */
+/* The sum of the multiples of variables, without the constant; OPERAND_NONE if there are none. */
 static atlas_operand sum_of(ops_code *code, const ops_form *form) {
   atlas_operand sum = {.kind = ATLAS_OPERAND_NONE};
   for (uint32_t i = 0; i < code->terms->variable_count; i++) {
@@ -273,7 +273,7 @@ atlas_operand ops_form_value(ops_code *code, const ops_form *form) {
   return atlas_reg(result);
 }
 
-/* Of dimensions with one element it does not matter what they are multiplied by. */
+/* The factor of a dimension with one element is ignored. */
 static int is_at_lane(const ops_code *code, const ops_form *form) {
   if (code->lane_form == NULL || form->constant != code->lane_form->constant) return 0;
   for (uint32_t i = 0; i < code->terms->variable_count; i++) {
@@ -318,7 +318,7 @@ void ops_forget_all(ops_code *code) {
 
 enum { SCRATCH_PREDICATE = 15 };
 
-/* bool in a register is u32, 0 or 1. */
+/* A bool in a register is a u32, 0 or 1. */
 static atlas_type held_as(atlas_type type) { return type == ATLAS_bool ? ATLAS_u32 : type; }
 
 static void predicate_of(ops_code *code, uint32_t predicate, uint16_t reg) {
@@ -389,12 +389,12 @@ static void range(ops_code *code, const ops_term *term, uint16_t to) {
   number_of(code, to, SCRATCH_PREDICATE);
 }
 
-/* No storage has an element there, nor there plus a form of that type. */
+/* An index beyond every storage, also with a form of that type added. */
 #define NOWHERE_32 (UINT64_C(1) << 31)
 #define NOWHERE_64 (UINT64_C(1) << 62)
 
-/* A number that is out of range, as a lane's own fault: the address is made one that no storage has. What follows from
- * the number is computed apart from the rest, which may vary where the number does not. */
+/* An index out of range becomes the lane's own fault: it is replaced by an address that no storage has. What follows
+ * from the index is computed apart from the rest, which may vary where the index does not. */
 static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t number) {
   atlas_type type = (atlas_type)ops_term_at(code->terms, term->input[0])->type;
   atlas_operand base = ops_form_value(code, &term->form), p = atlas_pred(SCRATCH_PREDICATE);
@@ -413,7 +413,7 @@ static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t n
     atlas_emit(code->builder, ATLAS_OP_max, ATLAS_i64, 3, atlas_reg(index), atlas_reg(index),
                atlas_int_const(ATLAS_i64, 0));
   }
-  atlas_type reach = code->index_type == ATLAS_u32 ? ATLAS_u32 : ATLAS_i64; /* no index is negative, or beyond 2^31 */
+  atlas_type reach = code->index_type == ATLAS_u32 ? ATLAS_u32 : ATLAS_i64; /* no index is negative or exceeds 2^31 */
   uint16_t at = ops_register(code);
   if (reach == ATLAS_i64) atlas_emit(code->builder, ATLAS_OP_mov, reach, 2, atlas_reg(at), atlas_reg(index));
   else atlas_emit2(code->builder, ATLAS_OP_cvt, reach, ATLAS_i64, atlas_reg(at), atlas_reg(index));
@@ -433,8 +433,8 @@ static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t n
   load(code, term, to, atlas_mem_reg(ops_buffer_of(code, term->storage), at, 0));
 }
 
-/* Philox 4x32-10 (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): word number n of a key and a
- * first counter is word n mod 4 of counter + n / 4. */
+/* Philox 4x32-10 (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): word number n for a key and a
+ * first counter is word n mod 4 of the counter + n / 4. */
 static void philox(ops_code *code, const ops_term *term, uint16_t to, uint16_t key, uint16_t counter) {
   enum { ROUNDS = 10 };
   atlas_builder *b = code->builder;
@@ -445,7 +445,7 @@ static void philox(ops_code *code, const ops_term *term, uint16_t to, uint16_t k
 #define R(i) atlas_reg(r[i])
 #define U32(value) atlas_bits((uint64_t)(uint32_t)(value))
   atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u64, code->index_type, R(8), number);
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(7), R(8)); /* its low bits choose the word */
+  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(7), R(8)); /* its low bits select the word */
   atlas_emit(b, ATLAS_OP_shr, ATLAS_u64, 3, R(8), R(8), atlas_bits(2));
   atlas_emit(b, ATLAS_OP_add, ATLAS_u64, 3, R(8), R(8), atlas_reg(counter));
   atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(0), R(8));
@@ -472,7 +472,7 @@ static void philox(ops_code *code, const ops_term *term, uint16_t to, uint16_t k
     atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, R(4), R(4), U32(0x9E3779B9u));
     atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, R(5), R(5), U32(0xBB67AE85u));
   }
-  for (int word = 0; word < 4; word++) { /* r7's low bits say which */
+  for (int word = 0; word < 4; word++) { /* selected by r7's low bits */
     atlas_emit(b, ATLAS_OP_and, ATLAS_u32, 3, R(6), R(7), U32(3));
     atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, p, R(6), U32(word));
     if (word == 0) atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(to), R(0));
@@ -482,7 +482,7 @@ static void philox(ops_code *code, const ops_term *term, uint16_t to, uint16_t k
 #undef U32
 }
 
-/* Where a term's inputs can be written to the instruction itself: constants of numbers, which need no register. */
+/* 1 if an input of a term can be part of the instruction: a constant, which needs no register. */
 static int is_immediate(const ops_term *user, const ops_term *input, uint32_t place) {
   if (input->kind != TERM_CONSTANT || user->kind != TERM_POINTWISE || input->type == ATLAS_bool) return 0;
   if (atlas_kind((atlas_type)input->type) == ATLAS_KIND_STORAGE || user->op == ATLAS_OP_cvt) return 0;

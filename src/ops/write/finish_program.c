@@ -1,4 +1,4 @@
-/* finish_program.c - the end of a launch's program. Layers of a network have the same ones, which share a kernel. */
+/* finish_program.c - ends a launch's program. Layers of a network have equal programs, which share a kernel. */
 #include "ops/write/launch_plan.h"
 
 #include "atlas/assemble.h"

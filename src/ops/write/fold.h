@@ -1,8 +1,8 @@
-/* fold.h - code for order F: a sequence folds by halves in chunks of 4096, and the chunks' results by F again.
+/* fold.h - code for order F: a sequence folds by halves in chunks of 4096, and the chunks' results fold by F again.
  *
- * The fold of a list is the fold of its elements of even number with that of the odd ones: so index bits fold from the
- * top. A row is laid over loads, lanes and neighbours, from the top bit of a chunk's index to the lowest: the loads of
- * a lane fold in its registers, then the lanes of the block, then the neighbours, and at last chunks. */
+ * The fold of a list is the fold of its even elements with that of its odd ones, so index bits fold from the top. A row
+ * is laid out over loads, lanes and neighbours, from the top bit of a chunk's index to the lowest: the loads of a lane
+ * fold in its registers, then the lanes of the block, then the neighbours, and chunks last. */
 #ifndef HG_OPS_FOLD_H
 #define HG_OPS_FOLD_H
 
@@ -10,46 +10,47 @@
 
 enum { OPS_CHUNK = 4096 };
 
-/* How values are put together. */
+/* How values are combined. */
 typedef struct ops_fold {
   ops_code *code;
   atlas_op op, collective; /* add, reduce.add, ... */
   uint8_t type;
-  uint8_t is_ordered; /* 0: the answer is the same in any order */
-  uint64_t identity;  /* bits that change nothing: what is absent may be given as this */
+  uint8_t is_ordered; /* 0: the result is the same in any order */
+  uint64_t identity;  /* the bits of the identity, which may stand for absent values */
 } ops_fold;
 
 /* The register of a value. */
 typedef uint16_t (*ops_leaf)(void *context, uint32_t number);
 
-/* `reduce` of values of the type, in it: argmin and argmax by their values, as min and max. */
+/* The fold of `reduce` for values of the type: argmin and argmax fold their values as min and max. */
 ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type);
-uint64_t ops_bits_of(atlas_type type, double value); /* of a small integer or 0, inf */
+uint64_t ops_bits_of(atlas_type type, double value); /* of a small integer, 0 or inf */
 
-/* left op right. What is folded is in a register that nothing else has, but what is folded of one value. */
+/* left op right. The result is in a register of its own, unless only one value is folded. */
 uint16_t ops_fold_two(const ops_fold *fold, uint16_t left, uint16_t right);
-/* Of the leaves first, first + stride, ..., `count` of them, 1 or more. */
+/* Folds the leaves first, first + stride, ...: `count` of them, at least 1. */
 uint16_t ops_fold_leaves(const ops_fold *fold, uint32_t first, uint32_t stride, uint32_t count, ops_leaf leaf,
                          void *context);
-/* The same in the order of contractions: neighbours first, so the left half is the greatest power of two that leaves
- * something for the right one. Leaves are asked for in their order. */
+/* The same in the order of contractions: neighbours first, so the left part is the greatest power of two that leaves
+ * something for the right one. Leaves are requested in order. */
 uint16_t ops_fold_aligned(const ops_fold *fold, uint32_t first, uint32_t count, ops_leaf leaf, void *context);
-/* Of these values. */
+/* Folds these values. */
 uint16_t ops_fold_values(const ops_fold *fold, const uint16_t *values, uint32_t count);
-/* The value where the predicate holds, elsewhere what changes nothing. */
+/* The value if the predicate holds, else the identity. */
 uint16_t ops_fold_where(const ops_fold *fold, uint32_t predicate, uint16_t value);
-/* Of the block's lanes. */
+/* Folds over the block's lanes. */
 uint16_t ops_fold_lanes(const ops_fold *fold, uint16_t value);
 
 /* ---- rows laid over a block ------------------------------------------------------------------------------------ */
 
-/* Element number k * wide + w of a lane is column k * (lanes * wide) + lane * wide + w of the row. Lanes, wide powers
- * of two, lanes * wide <= OPS_CHUNK. */
+/* Element number k * wide + w of a lane is column k * (lanes * wide) + lane * wide + w of the row. lanes and wide are
+ * powers of two, lanes * wide <= OPS_CHUNK. */
 typedef struct ops_layout {
   uint32_t lanes, wide, loads;
   uint32_t rows; /* of a block */
-  uint32_t chunks; /* 0, or a power of two: so many times `lanes` lanes, a chunk each. A lane's number is that in its
-                      chunk times `chunks` + the chunk's, so that it folds in order F */
+  uint32_t chunks; /* 0, or a power of two: the block has that many times `lanes` lanes, a chunk for each. A lane's
+                      number is its number in its chunk times `chunks`, plus the chunk's number, so that it folds in
+                      order F */
 } ops_layout;
 
 static inline uint32_t ops_column(const ops_layout *layout, uint32_t element) {
@@ -58,16 +59,16 @@ static inline uint32_t ops_column(const ops_layout *layout, uint32_t element) {
 
 enum { OPS_MOST_PARTS = 64 };
 
-/* What a lane has of a row, as so many parts, each of which is to be folded over lanes. */
+/* A lane's columns of a row folded into parts, each of which is to be folded over lanes. */
 typedef struct ops_parts {
   uint16_t part[OPS_MOST_PARTS];
   uint32_t count;
 } ops_parts;
 
-/* Parts are chunks times neighbours, or one where order does not matter. The leaves are the lane's elements; those
- * beyond the row's end are the identity. */
+/* There is a part for each chunk and neighbour, or a single one if order does not matter. The leaves are the lane's
+ * elements; those behind the row's end are the identity. */
 void ops_fold_own(const ops_fold *fold, const ops_layout *layout, ops_leaf leaf, void *context, ops_parts *parts);
-/* Of parts that have been folded over lanes. */
+/* Folds parts that have been folded over lanes. */
 uint16_t ops_fold_parts(const ops_fold *fold, const ops_layout *layout, ops_parts *parts);
 
 #endif

@@ -1,11 +1,11 @@
-/* launch_plan.c - storages and steps of a plan: adding one, what all of them are like, and the end of them. */
+/* launch_plan.c - storages and steps of a plan: adding them, finding equal ones, releasing them. */
 #include "ops/write/launch_plan.h"
 
 #include "ops/graph/infer.h"
 
 #include <string.h>
 
-/* Of a tensor that was measured before, or of a temporary. */
+/* For a tensor that has been measured before, or a temporary. */
 static void measure(ops_storage *s) {
   uint64_t extent = 0;
   (void)ops_measure(s->shape.rank, s->shape.size, s->stride, &s->lowest, &extent);
@@ -35,7 +35,7 @@ hg_status ops_add_temporary(ops_plan *plan, uint8_t type, uint64_t count, uint32
   return ops_add_temporary_of(plan, type, &(ops_shape){.rank = 1, .size = {count}}, storage);
 }
 
-/* A plan has as many storages as launches, or more, and every launch asks: those that are new are looked at. */
+/* A plan has at least as many storages as launches, and every launch calls this: only new ones are examined. */
 const ops_plan *ops_look_at_storages(ops_plan *plan) {
   const ops_storage *storages = plan->storages.data;
   for (; plan->looked_at < plan->storages.count; plan->looked_at++) {
@@ -83,7 +83,7 @@ static void put_step(ops_plan *plan, uint32_t number) {
   places[at] = number + 1;
 }
 
-/* The table has twice as many places as there are steps. */
+/* The table has twice as many entries as there are steps. */
 static int grow_programs(ops_plan *plan) {
   uint64_t count = plan->programs.count == 0 ? 32 : 2 * (uint64_t)plan->programs.count;
   hg_array larger = {.element_size = sizeof(uint32_t)};

@@ -14,8 +14,8 @@ static void coordinates_of_lane(ops_code *code) {
   ops_split_range(code, ops_lane_index(code), 0, space->rank);
 }
 
-/* Where more than one coordinate is left, something lies elsewhere than the lanes' elements, and each lane would divide
- * its number. Numbers that vary along the row are each lane's own in any case. */
+/* If more than one coordinate is left, something lies at other elements than the lanes', and each lane would divide its
+ * number. Indices that vary along the row belong to each lane in any case. */
 static uint32_t lanes_of_rows(const ops_terms *t) {
   uint32_t last = t->space.rank - 1, lanes = ops_row_blocks_lanes(t, &t->space);
   if (lanes == 0) return 0;
@@ -26,7 +26,7 @@ static uint32_t lanes_of_rows(const ops_terms *t) {
   return lanes;
 }
 
-/* The lane's number by the space's coordinates. */
+/* The lane's number as a form of the space's coordinates. */
 static ops_form lane_form(const ops_shape *space) {
   ops_form form = {.constant = 0};
   int64_t stride = 1;
@@ -50,7 +50,7 @@ static void write_results(ops_code *code, const term_id *roots, const ops_form *
   code->lane_form = NULL;
 }
 
-/* Computes `count` terms and writes them to their places. */
+/* Computes `count` terms and writes them to their storages. */
 static hg_status write_program(ops_terms *terms, ops_step *step, const char *name, uint32_t count,
                                const term_id *roots, ops_form *places) {
   ops_form *more[OPS_MAX_BINDINGS];
@@ -67,7 +67,7 @@ static const ops_storage *storage_of(const ops_group *group, value_id value) {
   return (const ops_storage *)group->plan->storages.data + (group->storage_of[value - 1] - 1);
 }
 
-/* What a result is under the shape in which it is computed: where it lies densely, elements have the same numbers. */
+/* A result under the shape in which it is computed: if it is dense, elements have the same numbers. */
 static value_id unshaped(const ops_group *group, value_id value) {
   if (!ops_is_dense(storage_of(group, value))) return value;
   for (;;) {
@@ -77,7 +77,7 @@ static value_id unshaped(const ops_group *group, value_id value) {
   }
 }
 
-/* The results' shape as they are computed, if that is one for all; else as they are put out. */
+/* The shape in which the results are computed, if it is one for all; else their own shape. */
 static const ops_shape *shape_of(const ops_group *group) {
   const hg_computation *c = group->computation;
   const ops_shape *shape = &ops_at(c, unshaped(group, group->results[0]))->shape;
@@ -119,7 +119,7 @@ hg_status ops_write_map(const ops_group *group) {
   return status;
 }
 
-/* The box alone, written to the storage that holds the rest already. */
+/* Writes the box alone, to the storage that already holds the rest. */
 static hg_status write_box(const ops_group *group, ops_step *step, ops_terms *terms) {
   const ops_node *node = ops_at(group->computation, group->results[0]);
   ops_form identity[HG_MAX_RANK] = {{.constant = 0}}, at[HG_MAX_RANK] = {{.constant = 0}}, place;
@@ -155,7 +155,7 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to) {
   ops_step *step = ops_new_step(plan);
   if (step == NULL) return HG_OUT_OF_MEMORY;
   const ops_storage *storages = plan->storages.data;
-  hg_computation copied; /* of one input, which is put out */
+  hg_computation copied; /* of one input, which is its output */
   memset(&copied, 0, sizeof copied);
   ops_node node = {.kind = OPS_INPUT, .type = storages[from].type, .shape = storages[from].shape};
   copied.nodes = (hg_array){.data = &node, .count = 1, .capacity = 1, .element_size = sizeof node};

@@ -1,9 +1,9 @@
-/* multi_map.c - several maps, each over a space of its own, as one launch.
+/* multi_map.c - several maps, each over its own space, as one launch.
  *
- * The launch's lanes are the maps' one after the other, a map's beginning where the one before it ends. A lane has
- * neighbours along a map's last coordinate, as many as an access takes: it reads all of theirs, then it writes them.
- * What is left over at the end of a map of one dimension has a lane for each element. Elements that all lanes of a map
- * read are read before anything else: a check of its own would stand between the neighbours' accesses. */
+ * The launch's lanes are those of the maps one after another; a map's lanes begin where those of the map before it end.
+ * A lane has neighbours along a map's last coordinate, as many as an access takes: it reads all of their inputs, then
+ * writes them. The rest at the end of a one-dimensional map has a lane for each element. Elements that all lanes of a
+ * map read are read before anything else: otherwise their checks would stand between the neighbours' accesses. */
 #include "ops/write/expression.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -17,18 +17,18 @@ typedef struct held {
 } held;
 
 typedef struct joined {
-  const ops_group *group; /* the map in hand */
+  const ops_group *group; /* the current map */
   ops_terms terms;
   ops_code code;
   term_id roots[OPS_MAX_BINDINGS];
   ops_form places[OPS_MAX_BINDINGS];
-  uint16_t rest;    /* the lane's number, less the lanes of what stands before */
-  uint64_t lanes;   /* of all that has been written */
+  uint16_t rest;    /* the lane's number, less the lanes of the maps before */
+  uint64_t lanes;   /* of everything written so far */
   held held[OPS_MAX_BINDINGS];
   uint32_t held_count;
 } joined;
 
-/* A part of a map: lanes of so many neighbours each, which begin at an element. */
+/* A part of a map: lanes with that many neighbours each, which begin at an element. */
 typedef struct part {
   uint64_t lanes, first;
   uint32_t width;
@@ -51,7 +51,7 @@ static hg_status find_terms(joined *j) {
   return HG_OK;
 }
 
-/* Registers of the coordinates of a lane's first element. */
+/* Computes the coordinates of a lane's first element. */
 static void set_coordinates(joined *j, const part *own) {
   ops_code *code = &j->code;
   const ops_shape *space = &j->terms.space;
@@ -104,7 +104,7 @@ static int is_that(const ops_term *term, const held *one) {
   return is_held(term) && term->storage == one->storage && term->form.constant == one->number;
 }
 
-/* Nothing of the map in hand has been computed, but for what is held. */
+/* Marks everything of the current map as not computed, except what is held. */
 static hg_status begin_again(joined *j) {
   ops_code *code = &j->code;
   HG_TRY(ops_code_again(code));
@@ -165,7 +165,7 @@ static hg_status begin_all(joined *j, ops_step *step) {
   return HG_OK;
 }
 
-/* First what all lanes read, of each map; then the maps. */
+/* First what all lanes read, for each map; then the maps. */
 static hg_status write_map(joined *j, ops_step *step, int is_first, int is_held, int is_last) {
   HG_TRY(find_terms(j));
   if (is_first) HG_TRY(begin_all(j, step));

@@ -87,7 +87,7 @@ void ops_block_set_column(row_block *k, uint16_t base, int64_t displacement) {
   ops_code *code = &k->code;
   uint32_t rank = k->g->terms.space.rank, first = k->g->row_rank;
   k->is_tested = 0;
-  if (rank == first) return; /* a column alone */
+  if (rank == first) return; /* there is only a column */
   if (rank == first + 1) {
     code->variable[first] = base;
     code->displaced = first;
@@ -118,7 +118,7 @@ void ops_block_forget(row_block *k) {
   ops_forget(&k->code, k->forgotten);
 }
 
-/* Derived variables that are the same along these coordinates. */
+/* Computes derived variables that do not vary along these coordinates. */
 static void hoist_variables(row_block *k, uint32_t coordinates) {
   const ops_terms *t = &k->g->terms;
   for (uint32_t i = t->space.rank; i < t->variable_count; i++) {
@@ -251,7 +251,7 @@ static void test(row_block *k, atlas_op op, atlas_type type, uint32_t predicate,
   atlas_emit(k->code.builder, op, type, 3, atlas_pred(predicate), atlas_reg(a), atlas_reg(b));
 }
 
-/* to = to op other, of predicates. */
+/* to = to op other, for predicates. */
 static void join(row_block *k, atlas_op op, uint32_t to, uint32_t other) {
   atlas_emit(k->code.builder, op, ATLAS_NONE, 3, atlas_pred(to), atlas_pred(to), atlas_pred(other));
 }
@@ -270,7 +270,7 @@ void ops_block_keep_place(row_block *k, uint32_t i, uint32_t w, uint16_t value, 
   if (is_float(k)) {
     test(k, ATLAS_OP_set_nan, type, ROW_IS_NAN, value, value);
     join(k, ATLAS_OP_por, ROW_IS_FOUND, ROW_IS_NAN);
-    if (!in_order) { /* equal, too, are two NaNs */
+    if (!in_order) { /* two NaNs also count as equal */
       test(k, ATLAS_OP_set_nan, type, ROW_IS_IN_FRONT, kept, kept);
       join(k, ATLAS_OP_pand, ROW_IS_NAN, ROW_IS_IN_FRONT);
       join(k, ATLAS_OP_por, ROW_IS_EQUAL, ROW_IS_NAN);
@@ -325,7 +325,7 @@ static hg_status add_storage(row_block *k, uint8_t type, uint64_t count, uint32_
 void ops_block_add_parts(row_block *k, uint64_t count) {
   const row_group *g = k->g;
   hg_status status = HG_OK;
-  k->code.partial_count = 0; /* its results are the parts alone */
+  k->code.partial_count = 0; /* its only results are the parts */
   k->parts->count = count;
   for (uint32_t i = 0; i < g->reduction_count && status == HG_OK; i++) {
     status = add_storage(k, g->reductions[i].type, g->rows * count, &k->parts->values[i]);
@@ -349,7 +349,7 @@ void ops_block_store_parts(row_block *k, uint16_t at, uint32_t wide) {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* A store in two halves: what may be computed anywhere, and the instruction itself. */
+/* A store in two halves: what may be computed anywhere, and the store itself. */
 typedef struct row_store {
   atlas_operand memory;
   uint16_t value;
@@ -370,7 +370,7 @@ static void end_store(ops_code *code, const row_store *store) {
   atlas_emit(code->builder, ATLAS_OP_stg, (atlas_type)store->type, 2, store->memory, atlas_reg(store->value));
 }
 
-/* Of a store that comes later: where the address is the column's number, that is another one meanwhile. */
+/* For a later store: if the address is the column's number, that will have changed, so it is copied. */
 static void keep_store(row_block *k, row_store *store) {
   ops_code *code = &k->code;
   uint16_t at = atlas_register_of(&store->memory);

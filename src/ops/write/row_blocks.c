@@ -3,7 +3,8 @@
 #include "ops/write/expression.h"
 #include "ops/graph/ops_tuning.h"
 
-/* Lanes of a block: as many as make up whole rows, so that each lane's number is its element's still. 0: none do. */
+/* Lanes of a block: as many as divide the row, so that each lane's number still is its element's. 0: there is no such
+ * number. */
 static uint32_t lanes_for(uint64_t size) {
   for (uint32_t lanes = OPS_ROW_BLOCK_LANES; lanes >= OPS_ROW_BLOCK_LEAST; lanes--)
     if (size % lanes == 0) return lanes;

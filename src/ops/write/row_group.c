@@ -25,8 +25,8 @@ static space_map map_space(const ops_shape *full, uint32_t axes) {
   return map;
 }
 
-/* The index of a value of this shape, whose dimensions are those of `of` (with coordinates `place`), but for such of
- * one element. 0: they are not. */
+/* The index of a value of this shape, whose dimensions are those of `of` (at the coordinates `place`), except for
+ * dimensions of one element. 0: the shapes do not match. */
 static int match(const ops_shape *shape, const ops_shape *of, const uint32_t *place, ops_form *index) {
   uint32_t next = 0;
   memset(index, 0, HG_MAX_RANK * sizeof *index);
@@ -101,7 +101,7 @@ static hg_status add_results(row_group *g, const space_map *map) {
   return HG_OK;
 }
 
-/* Two terms that differ in what a coordinate of one value is multiplied by are one. */
+/* Two terms are one if they differ only in the factor of a coordinate that has one value. */
 static void replace_term(row_group *g, term_id from, term_id to) {
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     ops_term *term = ops_term_at(&g->terms, id);
@@ -112,10 +112,10 @@ static void replace_term(row_group *g, term_id from, term_id to) {
     if (g->reductions[i].input == from) g->reductions[i].input = to;
   for (uint32_t i = 0; i < g->result_count; i++)
     if (g->results[i].term == from) g->results[i].term = to;
-  ops_term_at(&g->terms, from)->kind = TERM_CONSTANT; /* nobody reads it */
+  ops_term_at(&g->terms, from)->kind = TERM_CONSTANT; /* nothing reads it any more */
 }
 
-/* Others read a reduction where they are themselves: in their own row. */
+/* Finds where others read a reduction: at their own row. */
 static hg_status find_bounds(row_group *g) {
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
@@ -154,7 +154,7 @@ static void find_stages(row_group *g) {
   for (uint32_t i = 0; i < g->result_count; i++) g->results[i].stage = g->stage[g->results[i].term];
 }
 
-/* Of what a stage needs: what it computes is noted, what an earlier one has computed is to be held. */
+/* Follows what a stage needs: notes what it computes, and marks as held what an earlier stage has computed. */
 static void visit(row_group *g, uint8_t *computed_in, term_id id, uint32_t stage) {
   const ops_term *term = ops_term_at(&g->terms, id);
   if (!varies_by_column(g, id) || term->kind == TERM_CONSTANT) return;
@@ -181,7 +181,7 @@ static void find_held(row_group *g) {
       if (g->results[i].is_full && g->results[i].stage == stage) visit(g, computed_in, g->results[i].term, stage);
   }
   for (uint32_t i = 0; i < g->reduction_count;
-       i++) { /* a place is looked for among the values when the greatest is known */
+       i++) { /* an index is searched for among the values once the extreme is known */
     const row_reduction *r = &g->reductions[i];
     if (!row_is_place(r)) continue;
     uint32_t at = 0;
@@ -210,7 +210,7 @@ static void form_row_number(row_group *g, const space_map *map) {
   }
 }
 
-/* When a group has all of its terms, and so many coordinates before the column's. */
+/* Called when a group has all of its terms; `kept` coordinates come before the column's. */
 static hg_status finish(row_group *g, uint32_t kept) {
   HG_TRY(find_bounds(g));
   ops_form *more[ROWS_MOST_RESULTS + 1];
@@ -225,7 +225,7 @@ static hg_status finish(row_group *g, uint32_t kept) {
   return HG_OK;
 }
 
-/* Rows of the elements of `full`, or of parts of them. */
+/* Begins a group of rows of the elements of `full`, or of parts of rows. */
 static space_map begin_group(row_group *g, const ops_group *group, const ops_shape *full, uint32_t axes,
                              const row_parts *parts) {
   space_map map = map_space(full, axes);
@@ -260,7 +260,7 @@ hg_status ops_row_group_begin(row_group *g, const ops_group *group) {
   return finish(g, map.kept);
 }
 
-/* The results of a stage are its reductions'. */
+/* The results of a stage are those of its reductions. */
 static hg_status add_between(row_group *g, const space_map *map) {
   const hg_computation *c = g->group->computation;
   ops_form index[HG_MAX_RANK];
@@ -277,7 +277,7 @@ static hg_status add_between(row_group *g, const space_map *map) {
   return HG_OK;
 }
 
-/* Results of earlier stages lie in storages, by the row's number. */
+/* Reads results of earlier stages from storages, by the row's number. */
 static hg_status read_between(row_group *g, const row_between *between) {
   HG_TRY(find_bounds(g));
   for (uint32_t i = 0; i < g->reduction_count; i++) {
@@ -289,7 +289,7 @@ static hg_status read_between(row_group *g, const row_between *between) {
   return HG_OK;
 }
 
-/* The same reduction, of which nothing else is known. */
+/* Adds the same reduction, with nothing else known of it. */
 static row_reduction *add_same(row_group *g, const row_reduction *of) {
   row_reduction *r = &g->reductions[g->reduction_count++];
   *r = (row_reduction){.value = of->value, .reduce = of->reduce, .type = of->type};
@@ -347,7 +347,7 @@ int ops_row_has_full_results(const row_group *g) {
 
 static uint32_t allows(const row_group *g, const ops_form *form, uint32_t most) {
   uint32_t column = g->row_rank;
-  if (form->factor[column] != 1) return most; /* joined with nothing, or all the same */
+  if (form->factor[column] != 1) return most; /* no load of it is joined, or all columns are the same element */
   for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
     while (i != column && form->factor[i] % (int64_t)most != 0) most /= 2;
   while (form->constant % (int64_t)most != 0) most /= 2;

@@ -1,12 +1,12 @@
-/* row_moves.c - what a device is told of a program that takes whole rows by number, adds them up, or makes the lists
- * for that (hg_rows): it may know a shorter way. */
+/* row_moves.c - tells a device of a program that takes whole rows by index, adds rows up, or makes the lists for that
+ * (hg_rows): the device may know a shorter way. */
 #include "ops/write/row_moves.h"
 #include "ops/graph/ops_tuning.h"
 
 #include <string.h>
 
-/* Where rows lie whose elements lie side by side, in the order of all coordinates below `rank` but `axis`; `number` is
- * the coordinate that counts rows. */
+/* Finds rows whose elements are consecutive, ordered by all coordinates below `rank` except `axis`; `number` is the
+ * coordinate that numbers the rows. */
 static int finds_rows(const ops_shape *shape, uint32_t axis, uint32_t number, const ops_form *form, hg_rows_of *out) {
   int64_t dense = 1;
   if (form->constant < 0 || form->factor[number] < 0) return 0;
@@ -24,7 +24,7 @@ static int finds_rows(const ops_shape *shape, uint32_t axis, uint32_t number, co
   return 1;
 }
 
-/* The same of the coordinates behind an outer one, where there is one (is_outer): it counts groups of rows. */
+/* The same for the coordinates behind an outer one, if there is one (is_outer), which numbers groups of rows. */
 static int finds_groups(const ops_shape *shape, uint32_t is_outer, const ops_form *form, hg_rows_of *out) {
   ops_form inner = *form;
   out->outer = is_outer ? (uint64_t)form->factor[0] : 0;
@@ -33,7 +33,7 @@ static int finds_groups(const ops_shape *shape, uint32_t is_outer, const ops_for
 }
 
 static int finds_load(const ops_shape *shape, uint32_t axis, uint32_t number, const ops_term *term, hg_rows_of *out) {
-  out->slot = term->storage; /* until there is a program */
+  out->slot = term->storage; /* until the program exists */
   return term->kind == TERM_LOAD && finds_rows(shape, axis, number, &term->form, out);
 }
 
@@ -49,7 +49,7 @@ int ops_find_taken(const ops_terms *t, term_id root, uint32_t storage, const ops
   if (t->group->plan->for_gpu || t->space.rank < 2 || t->space.rank > 3) return 0;
   if (gather->kind != TERM_GATHER || gather->stride < 0 || gather->type == ATLAS_bool) return 0;
   const ops_term *index = ops_term_at(t, gather->input[0]);
-  ops_shape space = t->space, row = t->space; /* rows of elements, and of one number */
+  ops_shape space = t->space, row = t->space; /* rows of elements, and rows with one index */
   out->kind = HG_ROWS_TAKEN;
   out->type = gather->type;
   out->groups = is_outer ? space.size[0] : 1, out->count = space.size[is_outer], out->length = space.size[is_outer + 1];
@@ -96,7 +96,7 @@ int ops_find_added(const ops_terms *t, const ops_added *a, hg_rows *out) {
          finds_rows(a->shape, a->axis, a->axis, a->place, &out->y);
 }
 
-/* The symbol that the step's program has for a storage. */
+/* Finds the symbol of a storage in the step's program. */
 static int finds_slot(const ops_step *step, uint64_t *slot) {
   if (*slot == UINT64_MAX) return 1;
   for (uint32_t i = 0; i < step->binding_count; i++) {

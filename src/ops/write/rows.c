@@ -1,4 +1,4 @@
-/* rows.c - reductions along one set of axes become programs: which way suits which rows. */
+/* rows.c - turns reductions along one set of axes into programs: chooses the layout (layouts.def). */
 #include "ops/write/row_group.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -18,7 +18,7 @@ static int is_held(const row_group *g) {
   return ops_rows_held_layout(g, &layout);
 }
 
-/* Blocks that are spread fill a GPU by fewer rows. */
+/* 1 if the rows are few: blocks that are spread need fewer rows to fill a GPU. */
 static int has_few_blocks(const row_group *g) {
   ops_layout layout;
   ops_rows_held_layout(g, &layout);
@@ -26,8 +26,8 @@ static int has_few_blocks(const row_group *g) {
          ops_rows_parts_can(g);
 }
 
-/* Each stage in a launch of its own, or two, is quicker where rows are neither held nor lie side by side in cache, and
- * where few blocks would have all of the work. Loops that store are slow on a processor. */
+/* 1 if each stage in a launch of its own (or two) is faster: when rows are neither held nor neighbours in cache, and
+ * when few blocks would do all of the work. Loops that store are slow on a CPU. */
 static int has_stages_apart(const row_group *g) {
   if ((!ops_row_has_full_results(g) && g->stage_count == 2) || g->reduction_count == 0 || g->rows == 0) return 0;
   if (g->reduction_count > ROWS_MOST_PARTS) return 0;
@@ -76,7 +76,7 @@ static hg_status write_stages(row_group *g) {
   return status;
 }
 
-/* The steps that fold parts of rows. */
+/* Adds the steps that fold parts of rows. */
 static hg_status fold_parts(const row_group *g, const row_parts *parts) {
   row_group *rest = hg_allocate(&g->group->plan->allocator, 1, sizeof *rest);
   if (rest == NULL) return hg_fail_memory("a group that reduces", sizeof *rest);

@@ -1,14 +1,14 @@
 /* rows_held.c - a block holds a row in its registers. See row_group.h.
  *
- * A lane has `wide` neighbouring columns of every lanes * wide, so that a load can be 16 bytes. Of the last load, which
- * may reach beyond the row, lanes that have nothing read the row's last columns once more: no branch keeps the loads
- * from going out together; what they read is replaced by what changes nothing, and is not stored. The sizes of such a
- * tail are scalars: rows that have as many loads share a program.
+ * A lane has `wide` neighbouring columns in each load of lanes * wide columns, so that a load can have 16 bytes. The
+ * last load may reach beyond the row: lanes without columns there read the row's last columns again, so that no branch
+ * keeps the loads from being issued together; their values are replaced by the identity and not stored. The sizes of
+ * such a tail are scalars: rows with the same number of loads share a program.
  *
- * Where a device can spread a block, a long row has a block of many lanes with many columns each.
+ * If a device can spread a block, a long row has a block of many lanes with many columns each.
  *
- * Of short rows a block has several, whose exchanges go side by side; what each has one of, a logarithm or a root, a
- * lane computes for all. Of the shortest a lane has one by itself. */
+ * A block has several short rows, whose exchanges run side by side; what is computed once for each row, such as a
+ * logarithm or a root, one lane computes for each. A lane has one of the shortest rows by itself. */
 #include "ops/write/row_block.h"
 
 #include "atlas/tables.h"
@@ -17,7 +17,7 @@
 
 enum { NOWHERE = 1 << 30, MOST_ROW_TERMS = 4 };
 
-/* A term that is the same in the whole row, and what it was before it became the writer's own. */
+/* A term that is the same in the whole row, and its kind before it became the writer's own. */
 typedef struct row_term {
   term_id term;
   uint16_t symbol, value[ROWS_MOST_ROWS];
@@ -26,11 +26,12 @@ typedef struct row_term {
 
 typedef struct held_row {
   row_block k;
-  ops_parts parts[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS]; /* of the stage in hand */
-  uint32_t whole_loads;                                 /* that need no test */
-  uint16_t base, tail;                                  /* the lane's first column, of whole loads and of the last */
+  ops_parts parts[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS]; /* of the current stage */
+  uint32_t whole_loads;                                 /* loads that need no test */
+  uint16_t base, tail;                                  /* the lane's first column, in whole loads and in the last
+                                                           one */
   uint16_t row[ROWS_MOST_ROWS][HG_MAX_RANK];            /* coordinates, by row of the block */
-  uint16_t number[ROWS_MOST_ROWS];                      /* of the row */
+  uint16_t number[ROWS_MOST_ROWS];                      /* the row's number */
   row_term row_terms[MOST_ROW_TERMS];
   uint32_t row_term_count;
   uint32_t row_in_hand;
@@ -47,7 +48,7 @@ static void set_row(held_row *h, uint32_t row) {
     h->k.code.registers[h->row_terms[i].term] = h->row_terms[i].value[row];
 }
 
-/* Elements of all rows are numbered one after the other. */
+/* The elements of all rows are numbered consecutively. */
 static void set_element(row_block *k, uint32_t element) {
   held_row *h = (held_row *)k;
   uint32_t elements = elements_of(&k->layout), in_row = element % elements;
@@ -64,7 +65,7 @@ static uint16_t leaf(void *context, uint32_t element) {
   return ops_block_leaf(&h->k, element + h->row_in_hand * elements_of(&h->k.layout));
 }
 
-/* The lowest place of this lane's that has the value, or is NaN; NOWHERE and more: there is none. */
+/* The lowest index in this lane with the value, or of a NaN; NOWHERE or more: there is none. */
 static uint16_t place_in_lane(held_row *h, uint16_t value) {
   row_block *k = &h->k;
   const row_reduction *r = k->reduction;
@@ -91,7 +92,7 @@ static uint16_t place_in_lane(held_row *h, uint16_t value) {
 
 static int is_of_stage(const held_row *h, uint32_t i) { return h->k.g->reductions[i].stage == h->k.stage; }
 
-/* All reductions of the stage: what lanes have by themselves first, then their exchanges side by side. */
+/* All reductions of the stage: first within lanes, then their exchanges side by side. */
 static void reduce_stage(held_row *h) {
   row_block *k = &h->k;
   uint32_t rows = k->layout.rows, reductions = k->g->reduction_count;
@@ -117,7 +118,7 @@ static void reduce_stage(held_row *h) {
 
 enum { IMPOSSIBLE = 1 << 20 };
 
-/* Instructions that make it of the reductions' results. */
+/* The instructions that compute it from the reductions' results. */
 static uint32_t work_of(const row_group *g, term_id id) {
   const ops_term *term = ops_term_at(&g->terms, id);
   if (term->kind == TERM_BOUND || term->varies == 0) return 0;
@@ -138,7 +139,7 @@ static int is_read_by_columns(const row_group *g, term_id id) {
   return 0;
 }
 
-/* Of this stage's reductions, and worth an exchange. */
+/* Finds terms of this stage's reductions that are worth an exchange. */
 static uint32_t find_row_terms(const held_row *h, row_term *found) {
   const row_group *g = h->k.g;
   uint32_t rows = h->k.layout.rows, count = 0;
@@ -153,7 +154,7 @@ static uint32_t find_row_terms(const held_row *h, row_term *found) {
   return count;
 }
 
-/* Lane i has row i's results of reductions, and terms that it has computed; lanes beyond have row 0's. */
+/* Lane i takes row i's reduction results and computed terms; the lanes behind take row 0's. */
 static void take_own_results(held_row *h) {
   ops_code *code = &h->k.code;
   for (uint32_t i = 0; i < h->k.g->reduction_count; i++) {
@@ -178,7 +179,7 @@ static void take_own_results(held_row *h) {
   }
 }
 
-/* A lane computes them for its row; by way of shared memory all lanes have those of all rows. */
+/* Each lane computes the terms for its row; by way of shared memory all lanes get those of all rows. */
 static void compute_row_terms(held_row *h) {
   ops_code *code = &h->k.code;
   row_term *found = &h->row_terms[h->row_term_count];
@@ -201,14 +202,14 @@ static void compute_row_terms(held_row *h) {
       atlas_emit(code->builder, ATLAS_OP_lds, (atlas_type)term->type, 2, atlas_reg(found[i].value[row]),
                  atlas_mem(found[i].symbol, row));
     }
-    term->kind = TERM_BOUND; /* the register is the writer's */
+    term->kind = TERM_BOUND; /* the writer provides the register */
   }
   h->row_term_count += count;
 }
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* Of a lane whose chunk may be none of the row's: one test for all of its columns. */
+/* A lane whose chunk may lie behind the row needs one test for all of its columns. */
 static void store_chunk(held_row *h) {
   atlas_builder *b = h->k.code.builder;
   uint32_t absent = atlas_builder_label(b, NULL), whole_loads = h->whole_loads;
@@ -219,7 +220,7 @@ static void store_chunk(held_row *h) {
   atlas_builder_place(b, absent);
 }
 
-/* A row's full results of this stage. The last block may have fewer rows than others. */
+/* Stores a row's full results of this stage. The last block may have fewer rows than others. */
 static void store_row(held_row *h, uint32_t row) {
   int some = h->k.g->rows % h->k.layout.rows != 0 && row > 0;
   if (some) row_compare(&h->k, ATLAS_OP_set_lt, ROW_EXISTS, h->number[row], row_size(&h->k, h->k.g->rows));
@@ -246,7 +247,7 @@ static void begin_rows(held_row *h) {
   }
 }
 
-/* The lane's first column in the chunk of its x. */
+/* The lane's first column in the chunk that its x selects. */
 static void begin_chunk(held_row *h) {
   row_block *k = &h->k;
   uint16_t chunk = ops_launch_index(&k->code, ATLAS_COORD_LANE_X);
@@ -284,7 +285,7 @@ static void begin_columns(held_row *h) {
   row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, h->base, row_size(k, left));
 }
 
-/* What a row has one of: lane i has row i's, all at once. */
+/* Results of which a row has one: lane i stores row i's, all at once. */
 static void finish(held_row *h) {
   row_block *k = &h->k;
   uint32_t rows = k->layout.rows, count = 0;
@@ -352,8 +353,8 @@ hg_status ops_rows_held(row_group *g) {
 
 /* ---- its shape ------------------------------------------------------------------------------------------------- */
 
-/* Bytes of a column that are loaded beside the first: all loads go out before anything is computed, so that registers
- * have them, too, by the side of what is held. */
+/* Bytes of a column that are loaded beyond the first term: all loads are issued before anything is computed, so
+ * registers hold them in addition to what is held. */
 static uint32_t bytes_beside(const row_group *g) {
   uint32_t bytes = 0, most = 0;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
@@ -365,7 +366,7 @@ static uint32_t bytes_beside(const row_group *g) {
   return bytes - most;
 }
 
-/* 1 if a function is computed of every column. */
+/* 1 if a function is computed for every column. */
 static int has_functions(const row_group *g) {
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
@@ -374,11 +375,11 @@ static int has_functions(const row_group *g) {
   return 0;
 }
 
-/* Lanes for so many columns of words held: the fastest on an H200 of those that were tried, with 16 to 32 words a lane.
- * A warp needs no barrier; two neighbours have half the exchanges of four; of more than 32 words a lane registers leave
- * room for few warps. A GPU starts some 1.6 blocks a nanosecond: of short rows a block has so many that they make up
- * 1024 columns; where nothing is held, two neighbours of a short row are half the loads. Rows of up to 16 a lane has
- * by itself. Where memory is not all that takes the time, since elements are small and a function is computed of each,
+/* Lanes for that many columns of held words: the fastest on an H200 among those that were tried, with 16 to 32 words a
+ * lane. A warp needs no barrier; two neighbours need half the exchanges of four; with more than 32 words a lane,
+ * registers leave room for few warps. A GPU starts some 1.6 blocks a nanosecond, so a block has enough short rows to
+ * make up 1024 columns; if nothing is held, two neighbours of a short row halve the loads. A lane has rows of up to 16
+ * columns by itself. If memory is not the only limit, since elements are small and a function is computed for each,
  * long rows are faster with half the lanes: softmax of bf16, 2^28 elements, rows of 8192 333 and 308 us, of 16384 365
  * and 310; of 4096 309 and 315. */
 static void shape_for_gpu(const row_group *g, ops_layout *layout) {
@@ -403,10 +404,11 @@ static void shape_for_gpu(const row_group *g, ops_layout *layout) {
     layout->rows *= 2;
 }
 
-/* Up to four columns a lane are straight-line code, and up to four short rows. Of a row with a tail, all of whose
- * vectors have masks, a lane has up to sixteen columns, so that the tail is short; but where there is no straight-line
- * code anyway, for its length or for functions of the row's results. Zen 4, us at 512K f32, with four and sixteen:
- * layer norm of rows of 300 214 and 118, of 1000 112 and 98, of 3000 196 and 105; softmax of 300 418 and 242. */
+/* Up to four columns a lane become straight-line code, and up to four short rows. In a row with a tail, all of whose
+ * vectors have masks, a lane has up to sixteen columns, so that the tail is short; but not if there is no
+ * straight-line code anyway, because of its length or of functions of the row's results. Zen 4, us at 512K f32, with
+ * four and sixteen: layer norm of rows of 300 214 and 118, of 1000 112 and 98, of 3000 196 and 105; softmax of 300
+ * 418 and 242. */
 static void shape_for_processor(const row_group *g, ops_layout *layout) {
   uint64_t columns = g->columns, words = g->most_held == 0 ? 1 : g->most_held, loads = OPS_TAIL_COLUMNS / words;
   layout->rows = layout->wide = 1;
@@ -420,11 +422,11 @@ static void shape_for_processor(const row_group *g, ops_layout *layout) {
     layout->lanes /= 2;
 }
 
-/* A warp has a chunk by itself, 128 columns a lane, and only the chunks' results are exchanged: so few that a block may
- * be spread over several multiprocessors, whose registers hold it together (backend/gpu/warp_transpose.c). Of the warps
- * a quarter at most has none; they compute the last chunk for nothing. H200, 2^28 f32, softmax and layer_norm, rows of
- * 65536: 744 and 652 us (32 columns a lane and neighbour: 1199 and 1252); of 131072: 770 and 660 (rows_shared.c: 976
- * and 847); softmax of 98304: 940 (1078), of 40960: 1041 (765). */
+/* Each warp has a chunk by itself, 128 columns a lane, and only the chunks' results are exchanged: so few that a block
+ * may be spread over several multiprocessors, whose registers hold it together (backend/gpu/warp_transpose.c). At most
+ * a quarter of the warps has no chunk; these compute the last chunk for nothing. H200, 2^28 f32, softmax and
+ * layer_norm, rows of 65536: 744 and 652 us (32 columns a lane and neighbour: 1199 and 1252); of 131072: 770 and 660
+ * (rows_shared.c: 976 and 847); softmax of 98304: 940 (1078), of 40960: 1041 (765). */
 static int shape_by_chunks(const row_group *g, ops_layout *layout) {
   enum { WARP = 32 };
   uint64_t count = g->columns / OPS_CHUNK, chunks = OPS_HELD_LEAST_CHUNKS;

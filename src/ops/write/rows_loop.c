@@ -1,19 +1,19 @@
 /* rows_loop.c - rows in loops over chunks: a block goes over its row once for each stage. See row_group.h.
  *
- * A round folds a chunk of 4096 columns and its last chunk is one with tests. The results of chunks fold last, so lane
- * i keeps that of chunk i, and the lanes' fold after the loop is order F over them. Where order does not matter a lane
- * keeps what it has, and nothing is exchanged within the loop. */
+ * A round folds a chunk of 4096 columns; the last chunk may need tests. The results of chunks fold last, so lane i
+ * keeps that of chunk i, and the fold over the lanes after the loop is order F over them. If order does not matter, a
+ * lane folds everything into one value, and nothing is exchanged within the loop. */
 #include "ops/write/row_block.h"
 
 typedef struct loop_row {
-  row_block k;       /* its layout is that of a chunk */
-  uint16_t base;     /* the lane's first column of the chunk */
-  uint16_t own;      /* its first of the row */
-  uint16_t first;    /* the chunk's first; OPS_NO_REGISTER */
-  uint16_t chunk;    /* its number, u32 */
-  uint16_t column;   /* of a load that may reach beyond the row; OPS_NO_REGISTER */
-  uint32_t whole_loads; /* of a chunk that is not whole: loads that need no test all the same */
-  int is_part;       /* the block has this chunk alone */
+  row_block k;       /* with the layout of a chunk */
+  uint16_t base;     /* the lane's first column in the chunk */
+  uint16_t own;      /* its first column in the row */
+  uint16_t first;    /* the chunk's first column; OPS_NO_REGISTER */
+  uint16_t chunk;    /* the chunk's number, u32 */
+  uint16_t column;   /* the column of a load that may reach beyond the row; OPS_NO_REGISTER */
+  uint32_t whole_loads; /* of an incomplete chunk: the loads that need no test nevertheless */
+  int is_part;       /* 1: the block has this chunk only */
 } loop_row;
 
 static ops_layout chunk_layout(const row_group *g) {
@@ -35,7 +35,7 @@ static void set_element(row_block *k, uint32_t element) {
   else ops_block_set_column(k, l->base, ops_column(&k->layout, element));
 }
 
-/* The column of an element, or what is stored as the place of a part. */
+/* The column of an element, or the stored index of a part's extreme. */
 static uint16_t place_at(loop_row *l, uint32_t element) {
   if (l->k.reduction->place != 0) return ops_block_value(&l->k, l->k.reduction->place, element);
   uint16_t column = ops_register(&l->k.code);
@@ -88,13 +88,14 @@ static void store_chunk(row_block *k) {
   for (uint32_t load = 0; load < k->layout.loads; load++) ops_block_store_load(k, load, ROWS_ALL_STAGES, -1);
 }
 
-/* The lane's first column of a round. A processor has the round's own in one number for all lanes: the elements of a
- * block lie side by side, and one comparison does for all of its loads. */
+/* The lane's first column in a round. On a CPU the round's own start is one number for all lanes: the elements of a
+ * block are consecutive, and one comparison serves all of its loads. */
 static void begin_round(loop_row *l) {
   if (l->first != OPS_NO_REGISTER) row_index(&l->k, ATLAS_OP_add, l->base, l->own, atlas_reg(l->first));
 }
 
-/* The last columns, fewer than of a round. A GPU's program is that of all rows; a processor's has what there is. */
+/* The last columns, fewer than a round has. On a GPU the program serves all rows; on a CPU it has exactly these
+ * columns. */
 static void over_rest(loop_row *l, void (*body)(row_block *), uint64_t columns) {
   ops_layout *layout = &l->k.layout;
   uint32_t loads = layout->loads, lanes = layout->lanes * layout->wide;
@@ -114,7 +115,7 @@ static uint16_t first_column(row_block *k) {
   return first;
 }
 
-/* All of the row, so many columns after the other as the layout has. */
+/* Goes over the whole row, as many columns at a time as the layout has. */
 static void over_chunks(loop_row *l, void (*body)(row_block *)) {
   row_block *k = &l->k;
   ops_code *code = &k->code;
@@ -170,14 +171,14 @@ static void write_rows(row_block *k) {
 
 /* ---- the program ----------------------------------------------------------------------------------------------- */
 
-/* A lane has room for one chunk's result. */
+/* 1 if there are lanes enough, since a lane has room for one chunk's result. */
 int ops_rows_loop_can(const row_group *g) {
   if (g->columns < OPS_CHUNK + (g->group->plan->for_gpu ? 1 : 0)) return 0;
   return chunks_of(g) <= chunk_layout(g).lanes && g->rows <= INT32_MAX;
 }
 
-/* A processor reads a row that its caches hold again in less time than registers take that a frame stands in for, if
- * little is to be computed again, and a chunk's code is short. */
+/* 1 if it is faster than holding the row: a CPU reads a row that its caches hold again in less time than spilled
+ * registers take, if little has to be computed again and the code of a chunk is short. */
 int ops_rows_loop_pays(const row_group *g) {
   if (g->group->plan->for_gpu || !ops_rows_loop_can(g)) return 0;
   if (g->columns == OPS_CHUNK && g->held_count == 0) return 0; /* a chunk that is read once */
@@ -208,8 +209,8 @@ int ops_rows_parts_can(const row_group *g) {
          ops_row_part_storages(g) <= ROWS_MOST_PARTS;
 }
 
-/* The block's number is row * chunks + chunk. On a processor, where it takes a fair part of a block's time to divide,
- * one row has a program of its own. */
+/* The block's number is row * chunks + chunk. On a CPU, where the division takes a fair part of a block's time, a
+ * single row has a program of its own. */
 static uint16_t begin_part(loop_row *l) {
   row_block *k = &l->k;
   ops_code *code = &k->code;

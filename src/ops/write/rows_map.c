@@ -1,9 +1,9 @@
-/* rows_map.c - what is behind the last reduction, in a launch of its own: an element, or a row, a lane. See
- * row_group.h. */
+/* rows_map.c - results behind the last reduction, in a launch of their own, with an element, or a row, for each lane.
+ * See row_group.h. */
 #include "ops/write/row_block.h"
 
-/* Coordinates of all, the last of the row's last where its neighbours lie side by side. *lane is the lane's number as a
- * form of them: what lies at it is read and written in element form. */
+/* Sets all coordinates, the row's last one last if its neighbours are consecutive. *lane is the lane's number as a form
+ * of them: what lies at it is accessed as [x + lane]. */
 static void set_coordinates(row_block *k, int full, ops_form *lane) {
   const row_group *g = k->g;
   ops_code *code = &k->code;

@@ -1,16 +1,17 @@
-/* rows_shared.c - rows too long for registers: a block has a part of its row in shared memory, and reads the rest to
- * and fro. See row_group.h.
+/* rows_shared.c - rows that are too long for registers: a block has a part of its row in shared memory, and reads the
+ * rest in alternating directions. See row_group.h.
  *
- * A stage goes over the whole row. What lies in shared memory was read by the first one; the rest each reads in the
- * other direction than the one before, so that it begins with what the device's cache still has. A multiprocessor has
- * room for one such block, so few rows are on their way. H200, 2048 rows of 131072 f32, beside a launch for each stage:
- * softmax 966 us (1045), log_softmax 879 (1050), layer_norm 836 (1010), variance 408 (474). Rows up to that length that
- * are whole chunks are held in registers where a block may be spread (rows_held.c).
+ * Each stage goes over the whole row. The first one reads what lies in shared memory afterwards; each reads the rest in
+ * the opposite direction to the stage before, so that it begins with what the device's cache still holds. A
+ * multiprocessor has room for one such block, so few rows are in progress at a time. H200, 2048 rows of 131072 f32,
+ * compared with a launch for each stage: softmax 966 us (1045), log_softmax 879 (1050), layer_norm 836 (1010), variance
+ * 408 (474). Rows up to that length that are whole chunks are held in registers if a block may be spread (rows_held.c).
  *
- * LAYOUT. A warp has a chunk of 4096 columns by itself, so that nothing is exchanged before its end; the block's 32
- * warps have a set of chunks, in eight units of 16 columns a lane. Of the index of a load in its chunk the top bits are
- * within the unit; the lowest number the units, which come in bit-reversed order or in its reverse, so that a binary
- * counter folds them. What lanes have of a set then folds in shared memory, and lane i keeps chunk i. */
+ * LAYOUT. A warp has a chunk of 4096 columns by itself, so that nothing is exchanged before its end. The block's 32
+ * warps have a set of chunks, in eight units of 16 columns a lane. Of the index of a load in its chunk, the top bits
+ * are within the unit; the lowest bits number the units, which come in bit-reversed order or in the reverse of that,
+ * so that a binary counter folds them. What the lanes have of a set then folds in shared memory, and lane i keeps
+ * chunk i. */
 #include "ops/write/row_block.h"
 
 enum {
@@ -21,9 +22,9 @@ enum {
   UNITS = 1 << LEVELS, /* of a chunk: OPS_CHUNK / (WARP * OPS_SHARED_LOADS) */
   SET = WARPS * OPS_CHUNK,
   MOST_LOADS = 2,
-  OF_WARP = 8, /* parts of a warp's chunk for each neighbour, when two bits of the lane have folded */
+  OF_WARP = 8, /* parts of a warp's chunk for each neighbour, after two bits of the lane have folded */
   IS_SHARED = ROW_OWN_PREDICATE,
-  IS_EARLY /* and the next: by level */
+  IS_EARLY /* and those behind it: by level */
 };
 
 /* What is loaded in more than one stage. */
@@ -35,16 +36,16 @@ typedef struct shared_load {
 } shared_load;
 
 typedef struct shared_row {
-  row_block k; /* its layout is that of a unit, whose loads lie apart as if a warp had UNITS times its lanes */
+  row_block k; /* with the layout of a unit, whose loads lie apart as if a warp had UNITS times its lanes */
   shared_load loads[MOST_LOADS];
   uint32_t load_count, shared_units;
   int is_backward;
-  uint16_t own;    /* the lane's first column, of a row's first unit */
-  uint16_t unit, set, turn; /* the unit's number, its set, how many of the set came before it */
-  uint16_t base;   /* the lane's first column of the unit */
+  uint16_t own;    /* the lane's first column in the row's first unit */
+  uint16_t unit, set, turn; /* the unit's number, its set, how many of the set's units came before it */
+  uint16_t base;   /* the lane's first column in the unit */
   uint16_t column; /* of a load that may reach beyond the row */
   uint16_t part[ROWS_MOST_REDUCTIONS][OPS_SHARED_WIDE][LEVELS + 1]; /* by reduction, neighbour and level: what waits for
-                                                                  its other half; at last the set's */
+                                                                       its other half; at the end the set's */
   uint16_t parts[ROWS_MOST_REDUCTIONS], folded[ROWS_MOST_REDUCTIONS]; /* symbols */
 } shared_row;
 
@@ -62,7 +63,7 @@ static void visit(const row_group *g, uint32_t *stages, term_id id, uint32_t sta
   for (uint32_t i = 0; i < term->input_count; i++) visit(g, stages, term->input[i], stage);
 }
 
-/* The loads that more than one stage reads: all, or the first few. */
+/* Finds the loads that more than one stage reads: all, or the first few. */
 static uint32_t find_loads(const row_group *g, shared_load *loads) {
   uint32_t stages[OPS_MAX_TERMS + 1] = {0}, count = 0, last = g->stage_count - 1;
   for (uint32_t i = 0; i < g->reduction_count; i++) visit(g, stages, g->reductions[i].input, g->reductions[i].stage);
@@ -78,7 +79,7 @@ static uint32_t find_loads(const row_group *g, shared_load *loads) {
 
 static uint32_t bytes_of(atlas_type type) { return atlas_type_bits(type) / 8; }
 
-/* Units for which a block has shared memory, by the side of what its reductions take. */
+/* The number of units that fit shared memory in addition to what reductions need. */
 static uint32_t count_units(const row_group *g, const shared_load *loads, uint32_t load_count) {
   uint64_t unit = 0, beside = OPS_SHARED_COLLECTIVES, most = (g->columns + SET - 1) / SET * UNITS;
   uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE), room = g->group->plan->target.shared_bytes;
@@ -121,7 +122,7 @@ static void load_from_memory(shared_row *l, const shared_load *load) {
   }
 }
 
-/* A lane reads what it has written. `at`: where it has the unit's first element. */
+/* A lane reads only what it has written. `at`: the place of its first element of the unit. */
 static void move_shared(shared_row *l, const shared_load *load, atlas_op op, uint16_t at) {
   atlas_type type = (atlas_type)ops_term_at(&l->k.g->terms, load->term)->type;
   uint32_t wide = l->k.layout.wide;
@@ -133,7 +134,8 @@ static void move_shared(shared_row *l, const shared_load *load, atlas_op op, uin
   }
 }
 
-/* Brings the unit's elements to registers: from memory, the first time to shared memory as well; later from there. */
+/* Brings the unit's elements into registers: the first time from memory, storing them in shared memory as well; later
+ * from there. */
 static void fetch(shared_row *l) {
   ops_code *code = &l->k.code;
   atlas_builder *b = code->builder;
@@ -170,8 +172,8 @@ static void fetch(shared_row *l) {
 
 /* ---- reductions ------------------------------------------------------------------------------------------------- */
 
-/* A binary counter: at each level the first half waits for the second. What a level has before its halves are whole is
- * written over when they are. */
+/* A binary counter: at each level the first half waits for the second. Whatever a level holds before its halves are
+ * complete is overwritten when they are. */
 static void add_unit(shared_row *l, uint32_t i) {
   row_block *k = &l->k;
   uint32_t wide = k->layout.wide;
@@ -193,7 +195,7 @@ static void store_part(row_block *k, uint16_t symbol, uint16_t lane, uint32_t fi
              atlas_reg(value));
 }
 
-/* Two bits of the lane: one result of each four of the same neighbour and warp. */
+/* Folds two bits of the lane: one result for each four lanes of a warp with the same neighbour. */
 static void fold_fours(shared_row *l, uint32_t i, uint16_t lane) {
   row_block *k = &l->k;
   uint32_t done = atlas_builder_label(k->code.builder, NULL);
@@ -206,7 +208,7 @@ static void fold_fours(shared_row *l, uint32_t i, uint16_t lane) {
   atlas_builder_place(k->code.builder, done);
 }
 
-/* The rest of them: the lanes that keep a chunk's result have it, 32 of the block. */
+/* Folds the remaining bits: afterwards the lanes that keep a chunk's result have it, 32 in the block. */
 static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
   row_block *k = &l->k;
   uint32_t done = atlas_builder_label(k->code.builder, NULL);
@@ -346,7 +348,7 @@ static void begin_block(shared_row *l) {
   l->base = ops_register(code);
 }
 
-/* Registers of the counters: each begins as the identity. */
+/* The registers of the counters: each begins as the identity. */
 static void begin_kept(shared_row *l) {
   row_block *k = &l->k;
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {

@@ -1,21 +1,24 @@
-/* scan.c - running sums along an axis, or what else an operator with an identity makes of all elements up to each.
+/* scan.c - running sums along an axis, or prefix results of another operator with an identity.
  *
  * A line is what one result runs along. Its chunks of 256 elements are scanned by strides 1, 2, 4, ... (Hillis and
- * Steele, "Data parallel algorithms", 1986), left op right; the chunks' totals likewise, in chunks of their own; then
- * each element of a chunk is the total of all chunks before op the element. What is absent is the identity.
+ * Steele, "Data parallel algorithms", 1986), left op right; the chunks' totals are scanned in the same way, in chunks
+ * of their own; then each element of a chunk becomes the total of all chunks before op the element. What is absent is
+ * the identity.
  *
  * A unit is a chunk of one line. Its element w * lanes + g is element w of its lane g. Strides below the number of
- * lanes go through a tile in shared memory, in front of which stands the identity; from there on a lane has both sides.
- * Along the innermost axis neighbouring lanes have neighbouring elements of a unit, along others the same element of
- * neighbouring lines, so that either way they lie side by side in memory.
+ * lanes go through a tile in shared memory, with identities in front of it; for the other strides a lane has both
+ * operands. Along the innermost axis neighbouring lanes have neighbouring elements of a unit, along other axes the same
+ * element of neighbouring lines, so that in either case their elements are neighbours in memory.
  *
- * A processor's engines keep a block in registers while they scan its lanes (scan.incl), so there sums along memory
- * have a lane for each element of a chunk, and of lines of a few chunks an element of each. Across memory a processor's
- * lane has a chunk by itself: it goes down in steps of elements that it has in registers, with what the strides below
- * a step take from the step before, and leaves them in shared memory, where it takes the strides of a step and more.
+ * The CPU's engines keep a block in registers while they scan its lanes (scan.incl), so on a CPU sums along the
+ * innermost axis have a lane for each element of a chunk, and of lines with a few chunks an element of each. Along
+ * other axes a lane on a CPU has a chunk by itself: it goes through it in steps of elements that it has in registers,
+ * with what strides below a step take from the step before, and leaves them in shared memory, where it performs the
+ * strides of a step and more.
  *
  * A line that a block has as a whole takes one launch. Otherwise a launch writes the totals, others scan these, and a
- * last one scans the elements anew from what came before their chunks: an element is read twice and written once. */
+ * last one scans the elements again, starting from what came before their chunks: an element is read twice and written
+ * once. */
 #include "ops/write/scan.h"
 
 #include <string.h>
@@ -84,7 +87,7 @@ static uint32_t bits_for(uint64_t count) {
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Bytes of a block's shared memory. */
+/* Bytes of shared memory for a block. */
 static uint64_t room_of(const scan_level *v, uint32_t unit_bits) {
   uint64_t tile = v->lane_bits > 0 ? (UINT64_C(1) << v->bits) + scan_lanes_of(v) : 0;
   return (tile + 2) * atlas_bytes(v->s->type) << unit_bits;
@@ -125,7 +128,7 @@ static void choose_lanes(scan_level *v) {
     v->unit_bits++;
 }
 
-/* Totals of lines are lines themselves. */
+/* The totals of lines are lines themselves. */
 static hg_status write_level(const scan *s, uint32_t elements, uint64_t size) {
   scan_level v = {.s = s, .size = size, .chunks = (size + CHUNK - 1) >> CHUNK_BITS, .elements = elements};
   uint32_t totals;

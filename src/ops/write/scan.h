@@ -1,4 +1,4 @@
-/* scan.h - what the files of scans know of a launch. */
+/* scan.h - the state that the files of scans share. */
 #ifndef HG_OPS_SCAN_H
 #define HG_OPS_SCAN_H
 
@@ -9,41 +9,41 @@ enum {
   IS_THERE = 0, IS_STORED = 1, /* predicates */
   CHUNK_BITS = 8,
   CHUNK = 1 << CHUNK_BITS,
-  STEP = 1 << OPS_SCAN_OWN_BITS, /* elements of a lane that goes across memory, at most */
-  MOST_OWN = CHUNK,              /* elements of any lane: fewer than there are registers */
+  STEP = 1 << OPS_SCAN_OWN_BITS, /* the most elements of a lane that goes across memory */
+  MOST_OWN = CHUNK,              /* the most elements of any lane: fewer than there are registers */
   NO_STORAGE = -1
 };
-enum { SCANS, SCANS_ON, TOTALS }; /* lines from their beginnings, from what was before; their chunks' totals alone */
+enum { SCANS, SCANS_ON, TOTALS }; /* lines from their beginning; from what came before; only their chunks' totals */
 
 typedef struct scan {
   const ops_group *group;
   const ops_node *node;
   ops_shape shape;
   uint32_t axis, result; /* a storage */
-  uint64_t lines, inner; /* inner: as many lines as lie side by side */
-  atlas_type type; /* in which elements are put together */
-  int is_inner;    /* neighbouring elements of a line lie side by side, rather than neighbouring lines */
-  int has_chunks;  /* a block's lanes are a chunk's elements, which scan.incl scans */
-  int has_columns; /* a lane has a chunk in shared memory */
+  uint64_t lines, inner; /* inner: the number of lines that lie side by side */
+  atlas_type type; /* in which elements are combined */
+  int is_inner;    /* 1: neighbouring elements of a line are neighbours in memory, 0: neighbouring lines are */
+  int has_chunks;  /* 1: a block's lanes are a chunk's elements, which scan.incl scans */
+  int has_columns; /* 1: a lane has a chunk in shared memory */
 } scan;
 
-/* Lines of so many elements: the node's input, or the totals of what a storage has of them. */
+/* Lines of elements: the node's input, or the totals of the lines of another level. */
 typedef struct scan_level {
   const scan *s;
   uint64_t size, chunks;
   uint32_t elements;                            /* a storage that is scanned in place; UINT32_MAX: the input */
-  uint32_t bits, lane_bits, unit_bits;          /* of a unit's elements, of its lanes, of a block's units */
+  uint32_t bits, lane_bits, unit_bits;          /* log2 of a unit's elements, of its lanes, of a block's units */
   uint32_t own;                                 /* elements of a lane */
-  uint32_t line_bits;                           /* a line has 2^line_bits units of a block, all of them */
+  uint32_t line_bits;                           /* a line has 2^line_bits units, all in one block */
   int is_whole;
   uint64_t units;
 } scan_level;
 
-/* One launch. Coordinates: the shape's. */
+/* One launch. Coordinates: those of the shape. */
 typedef struct scan_launch {
   const scan *s;
   const scan_level *level;
-  uint32_t totals; /* a storage: written, or read: of all chunks before; UINT32_MAX: none */
+  uint32_t totals; /* a storage: the totals that are written, or read: of all chunks before; UINT32_MAX: none */
   ops_terms terms;
   ops_code code;
   atlas_builder *b;
@@ -51,30 +51,31 @@ typedef struct scan_launch {
   term_id value;
   ops_form own[HG_MAX_RANK];
   uint16_t tile;            /* symbol */
-  uint16_t at;              /* u32: the lane's element 0 in the tile */
+  uint16_t at;              /* u32: the position of the lane's element 0 in the tile */
   uint16_t in_unit;         /* u32: the lane's number in its unit */
-  uint16_t unit;            /* i64: the unit's number, at most that of the last one */
+  uint16_t unit;            /* i64: the unit's number, at most the last unit's */
   uint16_t line, chunk;     /* i64 */
-  uint16_t outer, column;   /* i64: of the line: the number in front of the axis, that behind it */
-  uint16_t first, left;     /* i64: the lane's element 0 along the axis, elements from there to the line's end */
+  uint16_t outer, column;   /* i64: of the line: its number along the axes in front of the scanned one, and along those
+                               behind */
+  uint16_t first, left;     /* i64: the lane's element 0 along the axis, the elements from there to the line's end */
   uint16_t element[MOST_OWN];
 } scan_launch;
 
 static inline uint32_t scan_lanes_of(const scan_level *v) { return 1u << v->lane_bits; }
 static inline uint32_t scan_units_of(const scan_level *v) { return 1u << v->unit_bits; }
 static inline int scan_has_columns(const scan_level *v) { return v->s->has_columns && v->size > STEP; }
-/* The last block has units that there are not. */
+/* 1 if the last block lacks units. */
 static inline int scan_has_rest(const scan_level *v) {
   return ((scan_has_columns(v) ? v->s->inner : v->units) & (scan_units_of(v) - 1)) != 0;
 }
-/* From element to element in the tile. */
+/* The distance between elements in the tile. */
 static inline uint32_t scan_step_of(const scan_level *v) { return v->s->is_inner ? 1 : scan_units_of(v); }
 static inline int scan_is_ragged(const scan_level *v) {
   uint64_t units = v->is_whole ? UINT64_C(1) << v->line_bits : v->chunks;
   return v->size != (scan_has_columns(v) ? units << v->bits : ((uint64_t)v->own << v->lane_bits) * units);
 }
 
-/* There may be no element w of a lane. */
+/* 1 if a lane may lack element w. */
 static inline int scan_may_be_absent(const scan_level *v, uint32_t w) {
   int is_known = v->s->has_chunks && v->is_whole;
   return scan_is_ragged(v) && !(is_known && (w + UINT64_C(1)) << v->lane_bits <= v->size);
@@ -106,16 +107,16 @@ static inline atlas_operand scan_identity(const scan_launch *l) { return atlas_b
 
 static inline int scan_is_input(const scan_level *v) { return v->elements == (uint32_t)NO_STORAGE; }
 
-/* scan_places.c: the block's shape, where each lane is, the tile; the coordinates of its line; its element w in a
- * register, and its elements where they go. */
+/* scan_places.c: the shape of the block, the position of each lane, the tile; the coordinates of its line; its element
+ * w in a register; and storing its elements. */
 void ops_scan_begin_lanes(scan_launch *l);
 void ops_scan_begin_columns(scan_launch *l);
 void ops_scan_split_line(scan_launch *l);
 void ops_scan_read(scan_launch *l, uint32_t w);
 void ops_scan_write(scan_launch *l);
 
-/* scan_strides.c: the elements of a unit, or of chunks, by strides; then what came before it, in the block or in
- * memory; or its total alone. All of a launch whose lanes have a chunk each. */
+/* scan_strides.c: scans the elements of a unit, or of chunks, by strides; then adds what came before, in the block or
+ * in memory; or computes only the total. Also everything of a launch whose lanes have a chunk each. */
 void ops_scan_unit(scan_launch *l);
 void ops_scan_chunks(scan_launch *l);
 void ops_scan_carry_in_block(scan_launch *l);

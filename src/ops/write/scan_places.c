@@ -3,7 +3,7 @@
 
 /* ---- where a lane is --------------------------------------------------------------------------------------------- */
 
-/* The lane's unit in the block and its number in there. */
+/* The lane's unit in the block, and its number in the unit. */
 static uint16_t split_lane(scan_launch *l) {
   const scan_level *v = l->level;
   uint16_t low = scan_fresh(l), high = scan_fresh(l);
@@ -41,7 +41,7 @@ static void find_line(scan_launch *l) {
   else divide_unit(l, l->s->lines, l->chunk, l->line);
 }
 
-/* Predicate IS_THERE, of what has a rest: there is such a unit. */
+/* Sets predicate IS_THERE, if the block may lack units: the unit exists. */
 static void find_unit(scan_launch *l, uint16_t in_block) {
   const scan_level *v = l->level;
   uint16_t block = ops_launch_coordinate(&l->code, ATLAS_COORD_BLOCK_X), wide = scan_fresh(l);
@@ -55,7 +55,7 @@ static void find_unit(scan_launch *l, uint16_t in_block) {
   scan_emit(l, ATLAS_OP_min, ATLAS_i64, l->unit, l->unit, scan_scalar(l, v->units - 1));
 }
 
-/* The lane's place along the axis. */
+/* The lane's position along the axis. */
 static void find_first(scan_launch *l) {
   const scan_level *v = l->level;
   l->first = scan_fresh(l), l->left = scan_fresh(l);
@@ -68,8 +68,8 @@ static void find_first(scan_launch *l) {
                atlas_int_const(ATLAS_i64, 0));
 }
 
-/* Where the lane's element 0 is in the tile: units stand one after the other, or their elements side by side; before
- * each stand as many identities as it has lanes. */
+/* The position of the lane's element 0 in the tile: units stand one behind another, or with their elements interleaved;
+ * before each stand as many identities as it has lanes. */
 static void begin_tile(scan_launch *l, uint16_t in_block) {
   const scan_level *v = l->level;
   uint32_t lanes = scan_lanes_of(v), of_unit = (1u << v->bits) + lanes, step = scan_step_of(v);
@@ -85,8 +85,8 @@ static void begin_tile(scan_launch *l, uint16_t in_block) {
   scan_emit(l, ATLAS_OP_add, ATLAS_u32, l->at, l->at, atlas_bits(lanes * step));
 }
 
-/* The block's chunk and lines, which lie side by side, a lane each. Predicate IS_THERE, of what has a rest: there is
- * such a line. */
+/* The block's chunk and its lines, which lie side by side, one for each lane. Sets predicate IS_THERE, if lines may
+ * lack: the line exists. */
 static void find_column(scan_launch *l) {
   const scan_level *v = l->level;
   const scan *s = l->s;
@@ -148,7 +148,7 @@ void ops_scan_begin_lanes(scan_launch *l) {
 
 /* ---- elements in memory ------------------------------------------------------------------------------------------ */
 
-/* Place of element w along the axis in a register, and what is to be added to it. */
+/* The position of element w along the axis, as a register and a constant to be added. */
 static int64_t place_of(scan_launch *l, uint32_t w, uint16_t place) {
   int64_t more = (int64_t)w << l->level->lane_bits;
   if (scan_may_be_absent(l->level, w)) {
@@ -160,7 +160,7 @@ static int64_t place_of(scan_launch *l, uint32_t w, uint16_t place) {
   return more;
 }
 
-/* The coordinates of element w. Along the innermost axis elements are a number apart that the program may know. */
+/* Sets the coordinates of element w. Along the innermost axis the program may know the distance between elements. */
 static void set_coordinates(scan_launch *l, uint32_t w) {
   uint16_t place = l->code.variable[l->s->axis];
   int64_t more = place_of(l, w, place);
@@ -185,7 +185,7 @@ void ops_scan_split_line(scan_launch *l) {
   ops_split(&l->code, &s->shape, ~(1u << s->axis), s->shape.rank, s->lines, atlas_reg(l->line), ATLAS_i64);
 }
 
-/* The address of element w in the level's own storage; what is to be added. */
+/* The address of element w in the level's own storage, as a register and a constant to be added. */
 static int64_t address_of(scan_launch *l, uint32_t w, uint16_t address) {
   const scan *s = l->s;
   int64_t more = place_of(l, w, address);
@@ -230,7 +230,7 @@ static void write_element(scan_launch *l, uint32_t w) {
              atlas_mem_reg(ops_buffer_of(&l->code, l->level->elements), address, more), atlas_reg(l->element[w]));
 }
 
-/* The lane's elements that there are: where one is beyond the line's end, so are all behind it. */
+/* Stores the lane's elements that exist: if one is behind the line's end, so are all that follow. */
 void ops_scan_write(scan_launch *l) {
   const scan_level *v = l->level;
   uint32_t done = atlas_builder_label(l->b, NULL);

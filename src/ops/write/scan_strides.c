@@ -1,9 +1,9 @@
-/* scan_strides.c - elements of a scan are put together: strides 1, 2, 4, ..., and what came before a chunk. */
+/* scan_strides.c - combines the elements of a scan: strides 1, 2, 4, ..., and what came before a chunk. */
 #include "ops/write/scan.h"
 
 /* ---- strides ----------------------------------------------------------------------------------------------------- */
 
-/* Strides within the unit, the first ones through the tile. */
+/* Strides within the unit; the first ones go through the tile. */
 void ops_scan_unit(scan_launch *l) {
   const scan_level *v = l->level;
   uint32_t count = v->own, lanes = scan_lanes_of(v), step = scan_step_of(v);
@@ -20,12 +20,12 @@ void ops_scan_unit(scan_launch *l) {
       scan_combine(l, atlas_reg(left), l->element[w]);
     }
   }
-  if (lanes == 1) scan_combine(l, scan_identity(l), l->element[0]); /* a lone NaN, too, is the canonical one */
+  if (lanes == 1) scan_combine(l, scan_identity(l), l->element[0]); /* so that a single NaN is made canonical, too */
   for (uint32_t apart = 1; apart < count; apart *= 2)
     for (uint32_t w = count; w-- > apart;) scan_combine(l, atlas_reg(l->element[w - apart]), l->element[w]);
 }
 
-/* A lane has an element of each chunk. */
+/* For lanes that have an element of each chunk. */
 void ops_scan_chunks(scan_launch *l) {
   uint32_t count = l->level->own;
   uint16_t total[MOST_OWN];
@@ -52,7 +52,7 @@ void ops_scan_chunks(scan_launch *l) {
   for (uint32_t w = 0; w + 1 < count; w++) scan_combine(l, atlas_reg(total[w]), l->element[w + 1]);
 }
 
-/* Where all lanes but the last one of each unit go. */
+/* Branches in all lanes except the last one of each unit. */
 static uint32_t skip_but_last(scan_launch *l) {
   uint32_t others = atlas_builder_label(l->b, NULL);
   atlas_emit(l->b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_STORED), atlas_reg(l->in_unit),
@@ -65,11 +65,12 @@ static void carry_on(scan_launch *l, atlas_operand carry) {
   for (uint32_t w = 0; w < l->level->own; w++) scan_combine(l, carry, l->element[w]);
 }
 
-/* Totals of a line whose units the block has, by strides; as many identities stand before each line's. */
+/* Scans the totals of a line whose units are all in the block, by strides; before each line's totals stand as many
+ * identities. */
 void ops_scan_carry_in_block(scan_launch *l) {
   const scan_level *v = l->level;
   uint32_t of_line = 1u << v->line_bits;
-  if (of_line == 1) return; /* or a lane has elements of all of them */
+  if (of_line == 1) return; /* or each lane has elements of all of them */
   uint16_t totals = atlas_builder_shared(l->b, "totals", l->s->type, 2u << v->unit_bits);
   uint16_t at = scan_fresh(l), total = scan_fresh(l), left = scan_fresh(l), line = scan_fresh(l);
   scan_emit(l, ATLAS_OP_shr, ATLAS_u32, at, ATLAS_REG_BLOCK_LANE, atlas_bits(v->lane_bits));
@@ -92,7 +93,7 @@ void ops_scan_carry_in_block(scan_launch *l) {
   carry_on(l, atlas_reg(left));
 }
 
-/* What came before the chunk, which a launch has written. */
+/* What came before the chunk, as an earlier launch has written it. */
 static uint16_t carry_of(scan_launch *l) {
   uint16_t before = scan_fresh(l), carry = scan_fresh(l);
   atlas_operand step = l->s->is_inner ? atlas_int_const(ATLAS_i64, 1) : scan_scalar(l, l->s->lines);
@@ -149,13 +150,13 @@ static void end_step(scan_launch *l, uint32_t next, uint16_t count, int is_down)
   atlas_emit_branch(l->b, IS_STORED, 0, next);
 }
 
-/* The step's elements lie further along the axis now. */
+/* Advances the step's elements along the axis. */
 static void go_along(scan_launch *l, int64_t elements) {
   scan_emit(l, ATLAS_OP_add, ATLAS_i64, l->first, l->first, atlas_int_const(ATLAS_i64, elements));
   scan_emit(l, ATLAS_OP_sub, ATLAS_i64, l->left, l->left, atlas_int_const(ATLAS_i64, elements));
 }
 
-/* A stride below a step: before[0] on has what the last elements of the step before were. */
+/* A stride below a step: before[0] and what follows hold the last elements of the step before. */
 static void stride_in_step(scan_launch *l, uint32_t stride, const uint16_t *before) {
   uint16_t last[STEP];
   for (uint32_t w = 0; w < stride; w++) {
@@ -168,7 +169,7 @@ static void stride_in_step(scan_launch *l, uint32_t stride, const uint16_t *befo
     atlas_emit(l->b, ATLAS_OP_mov, l->s->type, 2, atlas_reg(before[w]), atlas_reg(last[w]));
 }
 
-/* The first element, too, is put together with the identity. */
+/* The first element is combined with the identity, too. */
 static void scan_steps(scan_launch *l, uint16_t count) {
   uint32_t next, steps = (1u << l->level->bits) / STEP;
   uint16_t before[STEP];
@@ -184,7 +185,7 @@ static void scan_steps(scan_launch *l, uint16_t count) {
   end_step(l, next, count, 0);
 }
 
-/* A stride of whole steps, from the last one to the first that has another one so far before it. */
+/* A stride of whole steps, from the last step to the first one that has another one that far before it. */
 static void stride_of_steps(scan_launch *l, uint32_t stride, uint16_t count) {
   uint32_t next, all = 1u << l->level->bits;
   uint16_t left = scan_fresh(l);

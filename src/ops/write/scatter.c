@@ -1,7 +1,8 @@
-/* scatter.c - tensors with elements put in at numbers, or added there.
+/* scatter.c - tensors into which elements are put at indices, or added there.
  *
- * Putting in: of several sources for one place the last stays. Each source notes its number + 1 at its place, the
- * largest stays noted (atomically, so that any order gives the same), and the source that finds its own writes.
+ * Putting: if several sources have one destination the last one remains. Each source notes its number + 1 at its
+ * destination, where the largest remains (atomically, so that any order gives the same result), and the source that
+ * finds its own number writes.
  *
  * Adding: see scatter_add.c. */
 #include "ops/write/row_moves.h"
@@ -30,8 +31,8 @@ uint16_t ops_scatter_number(scatter_launch *l, const ops_form *form) {
   return to;
 }
 
-/* The index at the source in hand, as the number of its place in the last coordinate's register; IS_THERE says whether
- * there is such a place. */
+/* Puts the current source's index, as the destination's number, into the last coordinate's register; IS_THERE says
+ * whether the destination exists. */
 void ops_scatter_find(scatter_launch *l) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
@@ -56,7 +57,7 @@ void ops_scatter_find(scatter_launch *l) {
              ops_scalar_of(code, ATLAS_u64, s->places));
 }
 
-/* An address of a place, or one that faults where there is no such place. */
+/* The address of a destination, or one that faults if there is none. */
 uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form) {
   uint16_t at = ops_scatter_number(l, form);
   atlas_emit(l->code.builder, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(at), atlas_pred(IS_THERE), atlas_reg(at),
@@ -97,7 +98,8 @@ void ops_scatter_store(scatter_launch *l, uint32_t k, uint16_t at, uint16_t valu
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-/* The inputs that are asked for: at the element in hand those that have its shape, by the other number the others. */
+/* Adds terms for the requested inputs: at the current element for those of its shape, at the other number for the
+ * others. */
 static hg_status add_terms(scatter_launch *l, const scatter_work *w) {
   const scatter *s = l->s;
   term_id *terms[] = {&l->base, &l->index, &l->source};
@@ -106,7 +108,7 @@ static hg_status add_terms(scatter_launch *l, const scatter_work *w) {
     if (w->inputs >> i & 1) HG_TRY(ops_term_of(&l->terms, s->node->input[i], is_own ? l->own : l->other, terms[i]));
   }
   const ops_form first = {.constant = 0};
-  term_id unused; /* by it the storage is known to be read */
+  term_id unused; /* makes the storage one that is read */
   for (uint32_t k = 0; k < MOST_KEPT; k++) {
     const ops_storage *kept = (const ops_storage *)s->group->plan->storages.data + s->kept[k];
     if (w->reads >> k & 1) HG_TRY(ops_load_of(&l->terms, s->kept[k], (atlas_type)kept->type, &first, &unused));
@@ -114,7 +116,8 @@ static hg_status add_terms(scatter_launch *l, const scatter_work *w) {
   return HG_OK;
 }
 
-/* A lane for each element along the axes; by_rows where it can be. Returns how many, 0 of blocks. */
+/* Splits the launch into a lane for each element along the axes, by rows if possible. Returns how many lanes; 0: it
+ * consists of blocks. */
 static uint64_t split(scatter_launch *l, const scatter_work *w) {
   const ops_shape *shape = w->shape;
   uint32_t last = shape->rank - 1, block = w->by_rows ? ops_row_blocks_lanes(&l->terms, shape) : 0;
@@ -135,7 +138,7 @@ static uint64_t split(scatter_launch *l, const scatter_work *w) {
 
 /* A lane may go through all sources twice, or fold them all. */
 static hg_status write_program(scatter_launch *l, const scatter_work *w) {
-  enum { BACK_EDGES = 8 /* for a source, at most */ };
+  enum { BACK_EDGES = 8 /* the most for a source */ };
   const scatter *s = l->s;
   ops_step *step = ops_new_step(s->group->plan);
   if (step == NULL) return HG_OUT_OF_MEMORY;
@@ -187,7 +190,7 @@ hg_status ops_scatter_zeros(const scatter *s, uint32_t kept, uint64_t count) {
 
 enum { NOTED = COUNTED };
 
-/* Number of a place among all, dense; the axis by a coordinate. */
+/* A destination's number among all, dense; the axis by a coordinate. */
 static ops_form dense(const scatter *s, uint32_t axis_coordinate) {
   ops_form form;
   memset(&form, 0, sizeof form);
@@ -197,7 +200,7 @@ static ops_form dense(const scatter *s, uint32_t axis_coordinate) {
   return form;
 }
 
-/* The place of the result: the axis by its own coordinate, or by the other one. */
+/* The result's place: the axis by its own coordinate, or by the other one. */
 ops_form ops_scatter_target(const scatter_launch *l, const ops_form *index) {
   return ops_address((const ops_storage *)l->s->group->plan->storages.data + l->s->out, index);
 }
@@ -215,14 +218,14 @@ static void write_base(scatter_launch *l) {
   l->code.lane_form = NULL;
 }
 
-/* The result is the base, and where sources are put in nothing is noted. */
+/* The result becomes the base, and with putting nothing is noted yet. */
 hg_status ops_scatter_base(const scatter *s) {
   return ops_scatter_launch(s, &(scatter_work){.name = "scatter_base", .shape = &s->to, .other = 1, .inputs = OF_BASE,
                                                .writes = s->node->reduce ? 0 : 1u << NOTED, .axes = ALL_AXES,
                                                .write = write_base});
 }
 
-/* The source's place among what is noted, and in *own its number, counted from 1. */
+/* Where the source's destination notes numbers; *own: the source's number, counted from 1. */
 static atlas_operand find_noted(scatter_launch *l, uint16_t *own) {
   const scatter *s = l->s;
   ops_scatter_find(l);
@@ -254,7 +257,7 @@ static void put_last(scatter_launch *l) {
   atlas_builder_place(code->builder, done);
 }
 
-/* Two lanes for each source: one notes its number, one writes where it finds it. */
+/* Two passes over the sources: the first notes numbers, the second writes where a source finds its own. */
 static hg_status put_in(scatter *s) {
   HG_TRY(ops_scatter_keep(s, NOTED, s->number, ops_count(&s->to)));
   HG_TRY(ops_scatter_base(s));
@@ -267,7 +270,7 @@ static hg_status put_in(scatter *s) {
 
 /* ---- all of it ------------------------------------------------------------------------------------------ */
 
-/* Sums round numbers up to whole chunks of chunks. */
+/* Sums round counts up to whole chunks of chunks. */
 static void count_sources(scatter *s) {
   uint64_t most = s->node->reduce ? UINT32_MAX - (UINT64_C(1) << 2 * CHUNK_BITS) : UINT32_MAX;
   s->number = s->sources <= most ? ATLAS_u32 : ATLAS_u64;

@@ -1,6 +1,6 @@
 /* scatter.h - what the launches of a scatter share: see scatter.c, scatter_add.c, scatter_lists.c.
  *
- * Circle: scatter scatter_add scatter_lists: the first chooses among the ways, which are made of what it offers. */
+ * Circle: scatter scatter_add scatter_lists: the first chooses among the ways, which use what it provides. */
 #ifndef HG_OPS_SCATTER_H
 #define HG_OPS_SCATTER_H
 
@@ -15,21 +15,21 @@ typedef struct scatter {
   uint32_t rank, axis, out;  /* out: the result's storage */
   ops_shape from, to;        /* of the sources and of the result */
   uint64_t sources, places;  /* along the axis */
-  atlas_type number;         /* of sources, counted from 1: u32 where that has all */
-  uint32_t depth;            /* of chunks in chunks: CHUNK_BITS of a number each */
-  uint32_t key;              /* coordinates, but the axis, that the index varies along */
-  uint64_t columns;          /* how many of them together */
+  atlas_type number;         /* the type of source numbers, counted from 1: u32 if it holds all */
+  uint32_t depth;            /* levels of chunks in chunks, each with CHUNK_BITS of a number */
+  uint32_t key;              /* the coordinates, except the axis, along which the index varies */
+  uint64_t columns;          /* the number of places along them together */
   uint32_t kept[MOST_KEPT];  /* temporaries: what is noted; or lists, see scatter_add.c and scatter_lists.c */
   uint32_t part_bits, parts; /* see scatter_lists.c */
 } scatter;
 
-/* One launch. Coordinates: the shape's, then one for the other number along the axis. */
+/* One launch. Coordinates: those of the shape, then one for the other number along the axis. */
 typedef struct scatter_launch {
   const scatter *s;
   ops_terms terms;
   ops_code code;
-  ops_form own[HG_MAX_RANK], other[HG_MAX_RANK]; /* the axis by its own coordinate, by the last one */
-  term_id base, index, source;                   /* those that are asked for */
+  ops_form own[HG_MAX_RANK], other[HG_MAX_RANK]; /* with the axis at its own coordinate, and at the last one */
+  term_id base, index, source;                   /* the requested inputs */
 } scatter_launch;
 
 enum { OF_BASE = 1, OF_INDEX = 2, OF_SOURCE = 4 }; /* bit i: input i of the node */
@@ -38,19 +38,19 @@ enum { ALL_AXES = (1 << OPS_MAX_VARIABLES) - 1 };
 typedef struct scatter_work {
   const char *name;
   const ops_shape *shape;
-  uint64_t other;         /* how many there are of the other number */
-  uint32_t inputs;        /* OF_...: those of the place, or the source, in hand */
-  uint32_t reads, writes; /* bits of what is kept */
-  uint64_t lanes;         /* without coordinates; or 0, and */
+  uint64_t other;         /* the size of the other number's range */
+  uint32_t inputs;        /* OF_...: inputs at the current destination or source */
+  uint32_t reads, writes; /* bits of temporaries */
+  uint64_t lanes;         /* without coordinates; or 0, and then: */
   uint32_t axes;          /* a lane for each element along these */
-  int by_rows;            /* in blocks of a row, where the index is for whole rows */
+  int by_rows;            /* 1: in blocks of a row, if an index applies to whole rows */
   void (*write)(scatter_launch *l);
   int (*find_rows)(const scatter_launch *l, hg_rows *out); /* what a device may know of the launch; NULL */
 } scatter_work;
 
 hg_status ops_scatter_launch(const scatter *s, const scatter_work *work);
 hg_status ops_scatter_keep(scatter *s, uint32_t k, atlas_type type, uint64_t count);
-/* What is kept as `kept` (bits), so many each, is 0. */
+/* Sets the temporaries `kept` (bits) to 0, `count` elements each. */
 hg_status ops_scatter_zeros(const scatter *s, uint32_t kept, uint64_t count);
 void ops_scatter_emit(scatter_launch *l, atlas_op op, atlas_type type, uint16_t to, atlas_operand a, atlas_operand b);
 atlas_operand ops_scatter_scalar(scatter_launch *l, uint64_t value);
@@ -65,8 +65,8 @@ void ops_scatter_store(scatter_launch *l, uint32_t k, uint16_t at, uint16_t valu
 
 hg_status ops_scatter_base(const scatter *s); /* the result is the base */
 
-hg_status ops_scatter_add(scatter *s); /* launches that add */
-/* Lists of the sources of each place, made by as many lanes as there are sources. */
+hg_status ops_scatter_add(scatter *s); /* the launches that add */
+/* Makes lists of each destination's sources, with as many lanes as there are sources. */
 hg_status ops_scatter_lists(scatter *s);
 
 #endif

@@ -1,12 +1,11 @@
-/* scatter_add.c - adding at numbers: old + F(the contributions in increasing order of their sources).
+/* scatter_add.c - adds at indices: old + F(the contributions in increasing order of their sources).
  *
- * A lane for each column of the index makes lists of the sources of each place, by two runs along the axis; a GPU has
- * too few columns for that, and makes them as scatter_lists.c says. Then a lane for each place folds its list by a
- * binary counter: in chunks of 4096, values in bit-reversed order of their numbers, and the chunks in the same way, in
- * chunks of them.
- * Where there are fewer sources than places the result is made the base before, and the lanes are the sources': the
- * first one of a list folds it; but not where a CPU itself adds up whole rows. Columns are counted along the axes that
- * the index varies along: of an index for whole rows there is one. */
+ * A lane for each column of the index makes lists of each destination's sources, by two passes along the axis. A GPU
+ * has too few columns for that, and makes them as scatter_lists.c says. Then a lane for each destination folds its list
+ * by a binary counter: in chunks of 4096, values in bit-reversed order of their numbers, and chunks in the same way, in
+ * chunks of chunks. If there are fewer sources than destinations, the result is set to the base first, and the lanes
+ * belong to sources: the first source of a list folds it; but not if a CPU itself adds up whole rows. Columns are
+ * counted along the axes along which the index varies: an index for whole rows has one. */
 #include "ops/graph/ops_tuning.h"
 #include "ops/write/fold.h"
 #include "ops/write/row_moves.h"
@@ -33,8 +32,9 @@ static void end_run(scatter_launch *l, uint32_t next) {
   atlas_emit_branch(l->code.builder, IS_MORE, 0, next);
 }
 
-/* The first run counts. The second gives a place its part of the list when it meets it, from 1 on, and counts again. An
- * index out of range is a fault, and its number stands where the next part begins, or in nobody's. */
+/* The first pass counts. The second gives a destination its part of the list when it first meets it, from 1 on, and
+ * counts again. An index out of range is a fault, and its number is written where the next part begins, or where nobody
+ * reads. */
 static void list_sources(scatter_launch *l) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
@@ -94,11 +94,11 @@ static hg_status write_lists(const scatter *s) {
 
 /* ---- adding: sums ------------------------------------------------------------------------------------------------ */
 
-/* A loop over numbers of 0 to count - 1 in bit-reversed order, and a binary counter of what they come to. */
+/* A loop over the numbers 0 to count - 1 in bit-reversed order, and a binary counter of their values. */
 typedef struct counter {
-  uint16_t memory;            /* i64: where the first level lies among what is kept as LEVELS */
-  uint16_t count, bits;       /* u32: how many, 4096 at most; the power of two at or above it */
-  uint16_t turn, number, sum; /* u32: of the loop; its bits reversed; the type's */
+  uint16_t memory;            /* i64: where the first level lies in the temporary LEVELS */
+  uint16_t count, bits;       /* u32: the count, at most 4096; the least power of two that is not below it */
+  uint16_t turn, number, sum; /* u32: the loop's number; its bits reversed; of the values' type */
   uint32_t next;
 } counter;
 
@@ -114,21 +114,21 @@ static void first_turn(scatter_launch *l, counter *c) {
   atlas_builder *b = l->code.builder;
   ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, c->bits, atlas_reg(c->count), atlas_bits(1));
   atlas_emit(b, ATLAS_OP_clz, ATLAS_u32, 2, atlas_reg(c->bits),
-             atlas_reg(c->bits)); /* 32 - bits: how far numbers go down */
+             atlas_reg(c->bits)); /* 32 - bits: the shift after reversing */
   atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(c->turn), atlas_bits(0));
   atlas_builder_place(b, c->next);
   atlas_emit(b, ATLAS_OP_brev, ATLAS_u32, 2, atlas_reg(c->number), atlas_reg(c->turn));
   ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, c->number, atlas_reg(c->number), atlas_reg(c->bits));
 }
 
-/* How far a level lies from the one below. */
+/* The distance between a level and the one below. */
 static uint64_t level_stride(const scatter *s) {
   uint64_t stride = 1;
   for (uint32_t i = s->axis + 1; i < s->rank; i++) stride *= s->from.size[i];
   return stride;
 }
 
-/* sum goes into the counter; when all turns are done, it is all of them. */
+/* Puts `sum` into the counter; after the last turn, `sum` is everything. */
 static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
   atlas_builder *b = l->code.builder;
   uint16_t rest = ops_register(&l->code), level = ops_register(&l->code), bit = ops_register(&l->code);
@@ -158,7 +158,8 @@ static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
 
 static ops_fold fold_of(scatter_launch *l) { return ops_fold_of(&l->code, OPS_SUM, (atlas_type)l->s->node->type); }
 
-/* The sum is the identity (-0 of floats) where the number is beyond the count; else what comes up to the label. */
+/* Sets the sum to the identity (-0 for floats) if the number is not below the count; else to what is computed up to the
+ * label. */
 static uint32_t if_there(scatter_launch *l, counter *c, atlas_type type) {
   atlas_builder *b = l->code.builder;
   uint32_t absent = atlas_builder_label(b, NULL);
@@ -168,8 +169,8 @@ static uint32_t if_there(scatter_launch *l, counter *c, atlas_type type) {
   return absent;
 }
 
-/* The value of the source that stands in the list at `at` (i64), in a register. `along`: the coordinate that is a
- * source's number. */
+/* Loads the value of the source that stands in the list at `at` (i64). `along`: the coordinate that is a source's
+ * number. */
 static void listed_value(scatter_launch *l, uint32_t along, uint16_t at, uint16_t to) {
   ops_code *code = &l->code;
   uint16_t number = ops_register(code);
@@ -179,10 +180,10 @@ static void listed_value(scatter_launch *l, uint32_t along, uint16_t at, uint16_
   ops_forget_all(code);
   atlas_emit(code->builder, ATLAS_OP_mov, (atlas_type)l->s->node->type, 2, atlas_reg(to),
              atlas_reg(ops_value(code, l->source)));
-  ops_forget_all(code); /* the value is not there behind a branch */
+  ops_forget_all(code); /* the value has not been computed behind a branch */
 }
 
-/* A list whose last place is read again for what is not there. */
+/* A list whose last entry is read again for absent ones. */
 typedef struct few {
   scatter_launch *l;
   ops_fold fold;
@@ -212,9 +213,9 @@ static void sum_few(scatter_launch *l, uint32_t along, uint16_t count, uint16_t 
   atlas_emit(l->code.builder, ATLAS_OP_mov, (atlas_type)f.fold.type, 2, atlas_reg(sum), atlas_reg(all));
 }
 
-/* Where the levels of the counters lie: those of values at the list's own places, those of chunks behind them, and so
- * on. So many levels no list of more than OPS_SCATTER_IN_REGISTERS values has as to reach beyond its places: where they
- * would, a counter has one turn and its level is read by nobody. */
+/* Finds where the levels of the counters lie: those of values in the list's own range, those of chunks behind them, and
+ * so on. A list of more than OPS_SCATTER_IN_REGISTERS values never has so many levels that they reach beyond its range:
+ * if they would, a counter has one turn and nobody reads its level. */
 static void find_levels(scatter_launch *l, uint16_t count, uint16_t list, uint16_t memory[MOST_DEPTH]) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
@@ -226,7 +227,7 @@ static void find_levels(scatter_launch *l, uint16_t count, uint16_t list, uint16
   uint16_t behind = ops_register(code), column = OPS_NO_REGISTER;
   memory[0] = ops_scatter_number(l, &place);
   ops_form first =
-      ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES); /* lists of columns lie one behind another */
+      ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES); /* the lists of columns lie one behind another */
   column = ops_scatter_number(l, &first);
   ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_i64, column, atlas_reg(list), atlas_reg(column));
   atlas_operand of_level = ops_scatter_scalar(l, level_stride(s));
@@ -249,8 +250,8 @@ static uint16_t converted(scatter_launch *l, atlas_type to, atlas_type from, uin
   return own;
 }
 
-/* A counter of `span` values' parts of 2^bits. Of the part in hand it leaves where that begins, in `start`, and how
- * many values that has, in `span`. */
+/* A counter of parts of 2^bits values, out of `span`. For the current part it sets `start`, where the part begins, and
+ * `span`, how many values it has. */
 static counter count_parts(scatter_launch *l, uint16_t memory, uint32_t bits, uint16_t *start, uint16_t *span,
                            uint32_t *none) {
   const scatter *s = l->s;
@@ -299,7 +300,8 @@ static void sum_many(scatter_launch *l, uint32_t along, uint16_t count, uint16_t
   atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(c[s->depth - 1].sum));
 }
 
-/* F of the listed sources' values, in sum. Where all lanes of a block have one list, one value is no detour for any. */
+/* F of the listed sources' values, in `sum`. If all lanes of a block have one list, the case of a single value diverges
+ * for none. */
 static void sum_listed(scatter_launch *l, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
   atlas_builder *b = l->code.builder;
   uint32_t many = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
@@ -349,7 +351,7 @@ static void add_to_base(scatter_launch *l) {
   ops_store(code, s->out, &target, type, result);
 }
 
-/* 1 if a place's sum is one of whole rows. */
+/* 1 if a destination's sum is one of whole rows. */
 static int adds_rows(const scatter_launch *l, hg_rows *out) {
   const scatter *s = l->s;
   ops_form place = ops_scatter_target(l, l->own);
@@ -359,7 +361,8 @@ static int adds_rows(const scatter_launch *l, hg_rows *out) {
   return s->columns == 1 && s->number == ATLAS_u32 && ops_find_added(&l->terms, &added, out);
 }
 
-/* A lane for each source, which does the sum if it is the first of its place's list. The result is the base already. */
+/* A lane for each source, which computes the sum if the source is the first of its destination's list. The result is
+ * the base already. */
 static void add_from_first(scatter_launch *l) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
@@ -389,7 +392,7 @@ static void add_from_first(scatter_launch *l) {
   atlas_builder_place(b, none);
 }
 
-/* Which coordinates the index varies along, but the axis. */
+/* Finds the coordinates, except the axis, along which the index varies. */
 static hg_status find_columns(scatter *s) {
   ops_terms terms;
   ops_form identity[HG_MAX_RANK] = {{.constant = 0}};
@@ -405,7 +408,7 @@ static hg_status find_columns(scatter *s) {
   return status;
 }
 
-/* Lanes one by one would wait for memory, source by source. */
+/* 1 if there are so few lanes that they would wait for memory, source by source. */
 static int has_few_columns(const scatter *s) {
   return s->group->plan->for_gpu && s->sources > OPS_SCATTER_FEW;
 }

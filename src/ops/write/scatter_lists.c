@@ -1,10 +1,11 @@
-/* scatter_lists.c - lists of each place's sources, in increasing order, by as many lanes as there are sources.
+/* scatter_lists.c - makes lists of each destination's sources, in increasing order, with as many lanes as there are
+ * sources.
  *
- * Sources are cut into parts along the axis, few enough that there may be a counter for each place and part. They are
- * counted; a lane for each place gives it a piece of the list, wherever there is room, and each part of it a piece of
- * that; sources take seats in their part's piece as they come, and then each finds its rank there by counting those
- * with lower numbers. So the result depends on no order, but for where a place's list begins, which nobody sees. An
- * index out of range is a fault as it is counted, and in no list. */
+ * Sources are cut into parts along the axis, few enough for a counter for each destination and part. First they are
+ * counted. Then a lane for each destination gives it a piece of the list, wherever there is room, and each of its parts
+ * a piece of that. Sources take seats in their part's piece as they come, and then each finds its rank there by
+ * counting the lower numbers. So the result depends on no order, except for where a destination's list begins, which
+ * nobody sees. An index out of range is a fault when it is counted, and in no list. */
 #include "ops/write/scatter.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -12,8 +13,9 @@
 
 enum { IS_FIRST = 3 };
 
-/* Of the counters: place and part, and behind them for each column how much of its list is taken. Where parts begin,
- * each place has one more for where the last one ends. */
+/* Chooses the parts. The counters are for destination and part, and behind them one for each column: how much of its
+ * list is taken. In the temporary where parts begin, each destination has one more entry, for where its last part
+ * ends. */
 static void choose_parts(scatter *s) {
   uint64_t most = 4 * s->columns * s->sources, last = s->sources - 1;
   if (most < OPS_SCATTER_COUNTERS) most = OPS_SCATTER_COUNTERS;
@@ -26,7 +28,7 @@ static uint64_t counters(const scatter *s) { return s->columns * s->places * s->
 
 /* ---- a lane for each source -------------------------------------------------------------------------------------- */
 
-/* place * `each` + the source's part. */
+/* The destination's number * `each` + the source's part. */
 static uint16_t of_part(scatter_launch *l, uint64_t each) {
   const scatter *s = l->s;
   ops_form place = ops_scatter_in_column(s, s->places, s->rank);
@@ -42,7 +44,7 @@ static void add_to_counter(scatter_launch *l, uint16_t at, uint64_t what, atlas_
              atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[PART_COUNTED]), at, 0), atlas_bits(what));
 }
 
-/* Where the list of the source's column begins, less 1: numbers in lists count from 1. */
+/* Where the list of the source's column begins, less 1, since numbers in lists count from 1. */
 static uint16_t before_list(scatter_launch *l) {
   ops_form column = ops_scatter_in_column(l->s, l->s->sources, OPS_MAX_VARIABLES);
   column.constant = -1;
@@ -63,7 +65,7 @@ static void count(scatter_launch *l) {
   add_to_counter(l, at, 1, (atlas_operand){0});
 }
 
-/* What sources do that have a place, up to the label. */
+/* Begins what sources with a destination do, up to the label. */
 static uint32_t begin_source(scatter_launch *l) {
   uint32_t none = atlas_builder_label(l->code.builder, NULL);
   ops_scatter_find(l);
@@ -71,7 +73,7 @@ static uint32_t begin_source(scatter_launch *l) {
   return none;
 }
 
-/* Each takes the last free one. */
+/* Each source takes the last free seat. */
 static void take_seat(scatter_launch *l) {
   uint32_t none = begin_source(l);
   uint16_t counter = of_part(l, l->s->parts), begins = of_part(l, l->s->parts + UINT64_C(1));
@@ -114,7 +116,7 @@ static void find_rank(scatter_launch *l) {
 
 /* ---- a lane for each place --------------------------------------------------------------------------------------- */
 
-/* A loop over the parts of a place: `own` counts its sources, `at` counts counters. */
+/* A loop over the parts of a destination: `own` counts its sources, `at` counts counters. */
 static uint32_t begin_parts(scatter_launch *l, uint16_t at, uint16_t turn, uint16_t own, uint16_t counted) {
   atlas_builder *b = l->code.builder;
   uint32_t next = atlas_builder_label(b, NULL);

@@ -1,11 +1,11 @@
-/* sort.c - rows in the order of their keys: a network of comparisons (Batcher, "Sorting networks and their
- * applications", 1968).
+/* sort.c - sorts rows by keys with a network of comparisons (Batcher, "Sorting networks and their applications", 1968).
  *
- * A word is an element's key and, below it, its place in the row: words differ, so the order is one, and equal keys
- * stay in theirs. A row is filled up to a power of two with the largest words. Runs of `width` words are merged two at
- * a time: the first comparison is with the word at the mirrored place of both runs, each further one with the word half
- * as far away; the smaller word always goes to the lower place. What lies in one tile of a block is compared in shared
- * memory; what lies further apart in memory, a few levels a launch. The last launch reads elements at their places. */
+ * A word is an element's key and, below it, its index in the row: words differ, so the order is unique and equal keys
+ * keep their order. A row is filled up to a power of two with the largest words. Runs of `width` words are merged two
+ * at a time: the first comparison is with the word at the mirrored position of both runs, each further one with the
+ * word half as far away; the smaller word always goes to the lower position. Words that lie in one tile of a block are
+ * compared in shared memory; words further apart in memory, a few levels a launch. The last launch reads the elements
+ * at their indices. */
 #include "ops/write/expression.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -19,11 +19,11 @@ typedef struct sort {
   ops_shape shape;
   uint32_t axis, row_bits, tile_bits; /* a row has 2^row_bits words, a block 2^tile_bits */
   uint64_t size, rows;
-  uint32_t words;          /* a storage: of rows that are longer than a tile */
-  uint32_t values, places; /* 1 + storages of the results; 0: nobody wants it */
+  uint32_t words;          /* a storage: for rows that are longer than a tile */
+  uint32_t values, places; /* 1 + storages of the results; 0: not wanted */
 } sort;
 
-/* One launch. Coordinates: the shape's. */
+/* One launch. Coordinates: those of the shape. */
 typedef struct sort_launch {
   const sort *s;
   ops_terms terms;
@@ -32,8 +32,8 @@ typedef struct sort_launch {
   term_id key, value;
   ops_form own[HG_MAX_RANK];
   uint16_t tile;               /* symbol */
-  uint16_t element[HALVES];    /* of a tile: the number of the lane's words in it, u32 */
-  uint16_t row, column;        /* i64: of the word in hand; at most the last ones */
+  uint16_t element[HALVES];    /* in a tile: the numbers of the lane's words, u32 */
+  uint16_t row, column;        /* i64: of the current word; at most the last ones */
 } sort_launch;
 
 static uint64_t words_of(const sort *s) { return s->rows << s->row_bits; }
@@ -92,13 +92,13 @@ static void convert(sort_launch *l, atlas_type to_type, uint16_t to, atlas_type 
 
 static atlas_operand scalar(sort_launch *l, uint64_t value) { return ops_scalar_of(&l->code, ATLAS_i64, value); }
 
-/* The smaller of two words comes to `least`, the larger one to `b`. */
+/* Puts the smaller of two words into `least`, the larger one into `b`. */
 static void compare(sort_launch *l, uint16_t a, uint16_t b, uint16_t least) {
   emit(l, ATLAS_OP_min, ATLAS_u64, least, a, atlas_reg(b));
   emit(l, ATLAS_OP_max, ATLAS_u64, b, a, atlas_reg(b));
 }
 
-/* The smaller word comes to `low`, the larger one to `high`. */
+/* Puts the smaller word into `low`, the larger one into `high`. */
 static void exchange(sort_launch *l, uint16_t low, uint16_t high, uint16_t room) {
   compare(l, low, high, room);
   atlas_emit(l->b, ATLAS_OP_mov, ATLAS_u64, 2, atlas_reg(low), atlas_reg(room));
@@ -121,7 +121,7 @@ static void begin_tile(sort_launch *l) {
   }
 }
 
-/* The number of a word of the tile among all, i64. */
+/* The number of a word of the tile among all words, i64. */
 static uint16_t number_of(sort_launch *l, uint32_t half) {
   uint16_t block = ops_launch_coordinate(&l->code, ATLAS_COORD_BLOCK_X), number = fresh(l), own = fresh(l);
   convert(l, ATLAS_i64, number, ATLAS_u32, block);
@@ -131,7 +131,7 @@ static uint16_t number_of(sort_launch *l, uint32_t half) {
   return number;
 }
 
-/* Row and column of a word, where IS_THERE says whether there is such an element; where not, those of another. */
+/* Row and column of a word; IS_THERE says whether the element exists; if not, those of another element. */
 static void find_element(sort_launch *l, uint32_t half) {
   const sort *s = l->s;
   uint16_t number = number_of(l, half);
@@ -145,7 +145,7 @@ static void find_element(sort_launch *l, uint32_t half) {
   emit(l, ATLAS_OP_min, ATLAS_i64, l->column, l->column, scalar(l, s->size - 1));
 }
 
-/* The coordinates of the row, and along the axis what is in a register. */
+/* Sets the coordinates of the row, and along the axis a register. */
 static void set_coordinates(sort_launch *l, uint16_t along_axis) {
   const sort *s = l->s;
   for (uint32_t i = 0; i < s->shape.rank; i++) l->code.variable[i] = OPS_NO_REGISTER;
@@ -206,8 +206,8 @@ static void put_result(sort_launch *l, uint32_t storage, atlas_type type, uint16
   ops_store(&l->code, storage, &address, type, value);
 }
 
-/* The element at the place, and the place itself, at the column. What is no element reads another one, so that what
- * all elements share is computed by all lanes. */
+/* Stores the element at the index, and the index itself, at the column. A word without an element reads another one, so
+ * that what all elements share is computed by all lanes. */
 static void write_results(sort_launch *l) {
   const sort *s = l->s;
   atlas_type type = (atlas_type)s->node->type;
@@ -232,7 +232,7 @@ static void write_results(sort_launch *l) {
   }
 }
 
-/* Compares words `step` apart, or, of the first of a merge, mirrored places, until they are neighbours. */
+/* Compares words `step` apart (in the first step of a merge at mirrored positions) until they are neighbours. */
 static void merge_steps(sort_launch *l, uint16_t step, uint16_t partner) {
   uint16_t low = fresh(l), high = fresh(l), a = fresh(l), b = fresh(l), room = fresh(l);
   uint32_t next = atlas_builder_label(l->b, NULL);
@@ -254,7 +254,7 @@ static void merge_steps(sort_launch *l, uint16_t step, uint16_t partner) {
   atlas_emit_branch(l->b, IS_MORE, 0, next);
 }
 
-/* Runs of one word become runs of a row, or of the tile. */
+/* Turns runs of one word into runs of a row, or of the tile. */
 static void sort_tile(sort_launch *l) {
   const sort *s = l->s;
   uint32_t bits = s->row_bits < s->tile_bits ? s->row_bits : s->tile_bits;
@@ -272,7 +272,7 @@ static void sort_tile(sort_launch *l) {
   atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
 }
 
-/* The rest of a merge whose words lie in one tile from now on. */
+/* The rest of a merge whose words now lie in one tile. */
 static void merge_tile(sort_launch *l) {
   uint16_t step = fresh(l), partner = fresh(l);
   atlas_emit(l->b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(step), atlas_bits(1u << (l->s->tile_bits - 1)));
@@ -299,8 +299,8 @@ static hg_status write_tiles(const sort *s, int is_first, int is_last) {
 
 /* ---- words that lie further apart -------------------------------------------------------------------------------- */
 
-/* The places of a lane's words: bits of k choose their distances, `least` and twice and four times that; the top one
- * the mirrored place (is_mirrored). */
+/* The positions of a lane's words: bits of k select distances of `least`, twice and four times that; the top bit the
+ * mirrored position (is_mirrored). */
 static void find_words(sort_launch *l, uint64_t least, uint32_t levels, int is_mirrored, uint16_t *at) {
   uint32_t count = 1u << levels;
   uint16_t lane = fresh(l), rest = fresh(l);
@@ -320,7 +320,7 @@ static void find_words(sort_launch *l, uint64_t least, uint32_t levels, int is_m
   }
 }
 
-/* Levels of a merge, of words least << (levels - 1) apart down to `least`. */
+/* Levels of a merge, of words from least << (levels - 1) apart down to `least`. */
 static hg_status write_levels(const sort *s, uint64_t least, uint32_t levels, int is_mirrored) {
   sort_launch l;
   uint32_t count = 1u << levels;
@@ -336,7 +336,7 @@ static hg_status write_levels(const sort *s, uint64_t least, uint32_t levels, in
     for (uint32_t bit = count / 2; bit > 0; bit /= 2)
       for (uint32_t k = 0; k < count; k++) {
         if ((k & bit) != 0) continue;
-        int is_turned = is_mirrored && bit != count / 2 && (k & count / 2) != 0; /* mirrored places descend */
+        int is_turned = is_mirrored && bit != count / 2 && (k & count / 2) != 0; /* mirrored positions descend */
         exchange(&l, word[is_turned ? k | bit : k], word[is_turned ? k : k | bit], room);
       }
     for (uint32_t k = 0; k < count; k++)
@@ -346,9 +346,9 @@ static hg_status write_levels(const sort *s, uint64_t least, uint32_t levels, in
   return end(&l, status);
 }
 
-/* Runs of 2^bits words, longer than a tile, become runs of twice as many. */
+/* Merges runs of 2^bits words, longer than a tile, into runs of twice as many. */
 static hg_status merge_runs(const sort *s, uint32_t bits) {
-  uint32_t left = bits + 1 - s->tile_bits; /* levels until a tile has the rest */
+  uint32_t left = bits + 1 - s->tile_bits; /* levels before a tile contains the rest */
   for (int is_mirrored = 1; left > 0; is_mirrored = 0) {
     uint32_t levels = left < OPS_SORT_LEVELS ? left : OPS_SORT_LEVELS;
     left -= levels;

@@ -1,9 +1,9 @@
-/* terms.c - nodes at an index become terms, their indices forms. See expression.h. */
+/* terms.c - turns nodes at an index into terms, and their indices into forms. See expression.h. */
 #include "ops/write/expression.h"
 
 #include <string.h>
 
-/* A node at an index, a form a dimension from seen_at[first] on, which has become a term. */
+/* A node at an index (a form for each dimension, from seen_at[first] on) that has become a term. */
 typedef struct seen_node {
   value_id value;
   term_id term;
@@ -28,8 +28,8 @@ void ops_terms_release(ops_terms *t) {
   for (uint32_t i = 0; i < OPS_MAX_TERM_DEPTH / OPS_INDEX_LEVELS; i++) hg_release(allocator, t->indices[i]);
 }
 
-/* A zeroed index for the node in hand, beside those of the nodes that it is a term within; NULL: no memory, a failure.
- * On the stack they would be more than a thread may have. */
+/* A zeroed index for the current node, next to those of the nodes that contain its term; NULL: out of memory, which is
+ * a failure. On the stack, indices could exceed what a thread has. */
 static ops_form *index_room(ops_terms *t) {
   enum { PIECE = OPS_INDEX_LEVELS * HG_MAX_RANK };
   uint32_t level = t->depth - 1;
@@ -82,7 +82,7 @@ uint32_t ops_varies(const ops_terms *t, const ops_form *form) {
   return bits;
 }
 
-/* The form's values are 0 .. size - 1 if it is one whole coordinate of that size: then it is its own remainder. */
+/* 1 if the form is one whole coordinate of that size: its values are 0 .. size - 1, so it is its own remainder. */
 static int is_below(const ops_terms *t, const ops_form *form, uint64_t size) {
   uint64_t largest = 0;
   if (form->constant < 0) return 0;
@@ -95,7 +95,7 @@ static int is_below(const ops_terms *t, const ops_form *form, uint64_t size) {
   return largest < size;
 }
 
-/* A derived variable as a form; an equal one is the same. */
+/* A derived variable as a form; equal ones are one variable. */
 static hg_status derive(ops_terms *t, ops_derived_kind kind, const ops_form *of, uint64_t size, ops_form *out) {
   uint32_t found = t->space.rank;
   for (; found < t->variable_count; found++)
@@ -112,9 +112,9 @@ static hg_status derive(ops_terms *t, ops_derived_kind kind, const ops_form *of,
   return HG_OK;
 }
 
-/* quotient * divisor + remainder = form, as forms. Splits off what is a multiple of the divisor by itself. */
+/* quotient * divisor + remainder = form, as forms. Splits off multiples of the divisor without a division. */
 static hg_status divide(ops_terms *t, const ops_form *form, uint64_t divisor, ops_form *quotient, ops_form *remainder) {
-  if (divisor == 0) { /* of a tensor without elements: nobody looks */
+  if (divisor == 0) { /* of a tensor without elements: nobody uses it */
     *quotient = *remainder = (ops_form){.constant = 0};
     return HG_OK;
   }
@@ -136,7 +136,7 @@ static hg_status divide(ops_terms *t, const ops_form *form, uint64_t divisor, op
   return derive(t, OPS_REMAINDER, form, divisor, remainder);
 }
 
-/* The form's nearest value of 0 .. size - 1. */
+/* Clamps a form to 0 .. size - 1. */
 static hg_status clamp(ops_terms *t, ops_form *form, uint64_t size) {
   int is_positive = form->constant >= 0;
   for (uint32_t i = 0; i < t->variable_count; i++) is_positive &= form->factor[i] >= 0;
@@ -147,8 +147,8 @@ static hg_status clamp(ops_terms *t, ops_form *form, uint64_t size) {
 
 /* ---- reshapes ---------------------------------------------------------------------------------------------------- */
 
-/* They are taken apart into groups of
- * dimensions with equal products, from the last; within a group the number in C order is divided by the sizes. */
+/* Both shapes are cut into groups of dimensions with equal products, from the last on; within a group the number in C
+ * order is divided by the sizes. */
 hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to, const ops_form *index,
                        ops_form *out) {
   uint32_t i = from->rank, o = to->rank;
@@ -178,7 +178,7 @@ hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to,
         number = quotient;
         continue;
       }
-      if (d != first) { /* a number that is known */
+      if (d != first) { /* the number is known */
         int64_t known = number.constant, size = (int64_t)from->size[d];
         out[d].constant = size == 0 ? 0 : known % size;
         number.constant = size == 0 ? 0 : known / size;
@@ -224,7 +224,7 @@ hg_status ops_load_of(ops_terms *t, uint32_t storage, atlas_type type, const ops
   return add_term(t, &term, out);
 }
 
-/* Its elements lie one after the other, in C order. */
+/* 1 if its elements are consecutive, in C order. */
 int ops_is_dense(const ops_storage *storage) {
   int64_t stride = 1;
   for (uint32_t d = storage->shape.rank; d-- > 0; stride *= (int64_t)storage->shape.size[d])
@@ -242,15 +242,15 @@ static int is_in_group(const ops_group *group, value_id value) {
   return low < group->node_count && group->nodes[low] == value;
 }
 
-/* What is only read. */
+/* 1 if the group only reads the value. */
 static int is_loaded(const ops_group *group, value_id value) {
   return group->storage_of[value - 1] != 0 && !is_in_group(group, value);
 }
 
-/* The index of the only element of what has no axes. */
+/* The index of the only element of a value without axes. */
 static const ops_form nowhere[HG_MAX_RANK];
 
-/* Under another shape: of what lies densely, the same number, in that shape, is the place. */
+/* A value under another shape: if it is dense, its place is the same number in that shape. */
 static hg_status term_reshape(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                               term_id *out) {
   (void)term;
@@ -276,13 +276,14 @@ static void view_index(const ops_node *node, uint32_t input_rank, const ops_form
     if (node->view.axis[j] >= 0) add_multiple(&inner[node->view.axis[j]], &index[j], node->view.step[j]);
 }
 
-/* From one element to the next along an axis of what a gather takes from, which may be there as what it repeats. */
+/* The distance between elements along an axis of what a gather takes from, which may be stored as the value that it
+ * repeats. */
 static int64_t taken_stride(const ops_node *source, int is_repeated, const ops_storage *memory, uint32_t d) {
   int axis = is_repeated ? source->view.axis[d] : (int)d;
   return axis < 0 ? 0 : memory->stride[axis];
 }
 
-/* Input 0 of a gather: at the index, but along `axis` where input 1 says, which has the result's shape. */
+/* Input 0 of a gather: at the index, except along `axis`, where input 1, which has the result's shape, gives it. */
 static hg_status term_gather(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                              term_id *out) {
   const ops_node *source = ops_at(t->group->computation, node->input[0]);
@@ -304,7 +305,7 @@ static hg_status term_gather(ops_terms *t, const ops_node *node, const ops_form 
   return add_term(t, term, out);
 }
 
-/* condition ? a : b as a term in the place of `value`. */
+/* condition ? a : b as a term that stands for `value`. */
 static void selects(ops_term *term, term_id condition, term_id a, term_id b) {
   term->kind = TERM_POINTWISE;
   term->op = ATLAS_OP_sel;
@@ -322,7 +323,7 @@ static hg_status range_term(ops_terms *t, const ops_form *form, uint64_t extent,
   return add_term(t, &term, out);
 }
 
-/* Both sides are read, each no further than its ends, and one is taken. */
+/* Reads both sides, each within its bounds, and selects one. */
 static hg_status term_concatenate(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term,
                                   term_id *out) {
   const ops_shape *first = &ops_at(t->group->computation, node->input[0])->shape;
@@ -342,7 +343,7 @@ static hg_status term_concatenate(ops_terms *t, const ops_node *node, const ops_
   return add_term(t, term, out);
 }
 
-/* Both conditions; 0: there is none yet. */
+/* The conjunction of both conditions; 0: there is none yet. */
 static hg_status and_term(ops_terms *t, term_id next, term_id *condition) {
   if (*condition == 0) return *condition = next, HG_OK;
   ops_term both;
@@ -376,8 +377,8 @@ static hg_status term_pad(ops_terms *t, const ops_node *node, const ops_form *in
   return add_term(t, term, out);
 }
 
-/* The source's number along an axis, and whether there is one, by the number in the whole. What is divided is never
- * negative: some steps are added before. */
+/* The source's number along an axis, and whether it exists, from the number in the whole. What is divided is never
+ * negative, since some steps are added before. */
 static hg_status step_back(ops_terms *t, const ops_node *node, uint32_t d, ops_form *index, term_id *condition) {
   int64_t start = node->view.start[d], step = node->view.step[d], steps = (start + step - 1) / step;
   ops_form rest;
@@ -466,7 +467,7 @@ static hg_status load_term(ops_terms *t, const ops_node *node, const ops_form *i
   return add_term(t, term, out);
 }
 
-/* They are called by pointers, so that a term within terms takes the stack of its own kind alone. */
+/* They are called through pointers, so that a term within terms uses only its own kind's stack. */
 typedef hg_status (*maker)(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out);
 #define term_none NULL
 static const maker makers[OPS_NODE_KINDS] = {
@@ -476,7 +477,8 @@ static const maker makers[OPS_NODE_KINDS] = {
 };
 #undef term_none
 
-/* Where a node is read several times by nodes that are, all of it would be gone through again each time. */
+/* Without this, a node that is read several times, by nodes that are read several times, would be visited once for each
+ * path. */
 static term_id seen_before(const ops_terms *t, value_id value, const ops_form *index, uint32_t rank) {
   const seen_node *seen = t->seen.data;
   const ops_form *forms = t->seen_at.data;
@@ -516,7 +518,7 @@ hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_
 
 /* ---- the space --------------------------------------------------------------------------------------------------- */
 
-/* The next coordinate's factor, `size` times over, is this one's: both can be one coordinate. */
+/* 1 if the next coordinate's factor times `size` is this one's, so that both can be merged. */
 static int joins(const ops_form *form, uint32_t j, uint64_t size) {
   return form->factor[j] == form->factor[j + 1] * (int64_t)size;
 }
@@ -537,14 +539,14 @@ static void remove_factor(ops_form *form, uint32_t j, uint32_t count) {
   form->factor[count - 1] = 0;
 }
 
-/* Coordinate j goes: j + 1 has taken it in, or it has one value. */
+/* Removes coordinate j: j + 1 has absorbed it, or it has one value. */
 static void remove_coordinate(ops_terms *t, ops_form **more, uint32_t more_count, uint32_t j) {
   uint32_t count = t->variable_count;
   for (uint32_t id = 1; id <= t->terms.count; id++) {
     ops_term *term = ops_term_at(t, id);
     remove_factor(&term->form, j, count);
     uint32_t below = (1u << j) - 1;
-    uint32_t joined = term->varies >> j & 1; /* what varied along it varies along the next, which has it now */
+    uint32_t joined = term->varies >> j & 1; /* what varied along it varies along the next one, which absorbed it */
     term->varies = (term->varies & below) | (term->varies >> 1 & ~below) | joined << j;
   }
   for (uint32_t i = t->space.rank; i < count; i++) remove_factor(&t->derived[i].of, j, count);
@@ -556,8 +558,8 @@ static void remove_coordinate(ops_terms *t, ops_form **more, uint32_t more_count
 }
 
 void ops_collapse(ops_terms *t, ops_form **more, uint32_t more_count, uint32_t *boundary) {
-  t->seen.count = t->seen_at.count = 0; /* of other coordinates */
-  for (uint32_t j = 0; j < t->space.rank;) { /* a coordinate that is 0 for good */
+  t->seen.count = t->seen_at.count = 0; /* they refer to other coordinates */
+  for (uint32_t j = 0; j < t->space.rank;) { /* a coordinate that is always 0 */
     if (t->space.size[j] != 1) {
       j++;
       continue;
