@@ -18,6 +18,7 @@ BOUNDS = ("fault", "wrap", "clamp")
 SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast") and row["output_count"] == 1 and
           (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name in ("bce_of", "bce_logit_of"))]
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
+YOUNGER_ROWS = "group_norm instance_norm normalize softmin glu prelu".split()
 REDUCTIONS = "sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum".split()
 
 
@@ -117,6 +118,8 @@ class Draft:
     def arguments(self, name):
         if name == "clip":
             return self.r.choice(({"low": -1.0}, {"high": 2.0}, {"low": -1.0, "high": 2.0}, {}))
+        if name == "hardtanh":
+            return {"low": -0.5, "high": self.r.choice((-0.5, 2.0))}
         return {key: self.r.choice((0.3, 1.0, 2.5)) for key in TABLE[name]["defaults"] if self.r.random() < 0.5}
 
     def reduce(self):
@@ -339,11 +342,25 @@ class Draft:
         n, v = self.some(lambda v: v.kind in FLOATS and v.shape and v.shape[-1] > 0)
         if n is None:
             return
-        name, axis = self.r.choice(("softmax", "log_softmax", "layer_norm", "rms_norm", "batch_norm")), self.r.randrange(len(v.shape))
+        name = self.r.choice(("softmax", "log_softmax", "layer_norm", "rms_norm", "batch_norm", *self.r.choices(YOUNGER_ROWS, k=2)))
+        axis = self.r.randrange(len(v.shape))
         def maybe(shape):
             return self.input(shape, v.kind) if self.r.random() < 0.5 else None
-        if name.endswith("softmax"):
+        if name.endswith("softmax") or name == "softmin":
             self.g.add(name, n, axis=axis)
+        elif name == "glu":
+            even = [i for i, size in enumerate(v.shape) if size % 2 == 0]
+            return even and self.g.add(name, n, axis=self.r.choice(even))
+        elif name in ("group_norm", "instance_norm", "prelu"):
+            if len(v.shape) < 2 or not v.shape[1]:
+                return
+            one = (v.shape[1],)
+            if name == "prelu":
+                return self.g.add(name, n, self.input(self.r.choice((one, (1,), ())), v.kind))
+            more = {"groups": self.r.choice([i for i in (1, 2, 3, *one) if one[0] % i == 0])} if name == "group_norm" else {}
+            self.g.add(name, n, maybe(one), maybe(one), **more)
+        elif name == "normalize":
+            self.g.add(name, n, axes=[axis], p=self.r.choice((1.0, 2.0, float("inf"))))
         elif name == "batch_norm":
             one = (v.shape[axis],)
             training, running = self.r.randint(0, 1), self.r.random() < 0.5
@@ -361,10 +378,13 @@ class Draft:
         n, v = self.some(lambda v: v.kind in FLOATS and v.shape and v.shape[-1] > 0)
         if n is None:
             return
+        if self.r.random() < 0.3:
+            return self.loss_of_pairs(n, v)
         name = self.r.choice(("mse", "l1", "huber", "bce", "bce_with_logits", "kl_div", "nll", "cross_entropy", "cross_entropy",
-                              "cross_entropy_of_classes", "cross_entropy_of_shares", "logit_nll"))
+                              "cross_entropy_of_classes", "cross_entropy_of_shares", "logit_nll", "smooth_l1", "poisson_nll",
+                              "multi_margin"))
         more = {"reduction": self.r.choice(("mean", "sum", "none"))}
-        if name in ("mse", "l1", "huber", "kl_div"):
+        if name in ("mse", "l1", "huber", "kl_div", "smooth_l1", "poisson_nll"):
             return self.g.add(name, n, self.partner(v), **more)
         if name.startswith("bce"):
             extra = [self.partner(v) if self.r.random() < 0.3 else None for _ in range(2 if name == "bce_with_logits" else 1)]
@@ -377,6 +397,9 @@ class Draft:
         if not classes:
             return
         weight = self.input((classes,), v.kind) if self.r.random() < 0.4 else None
+        if name == "multi_margin":
+            more["p"] = self.r.randint(1, 2)
+            return self.g.add(name, n, self.input(around, self.r.choice(("i64", "i32")), low=0, high=classes), weight, axis=axis, **more)
         if name != "nll":
             more["smoothing"] = self.r.choice((0.0, 0.1))
         shares = name == "cross_entropy_of_shares" or name == "cross_entropy" and self.r.random() < 0.3
@@ -384,6 +407,25 @@ class Draft:
         if not shares and self.r.random() < 0.3:
             more["ignore_index"] = 0
         self.g.add(name, n, target, weight, axis=axis, **more)
+
+    def loss_of_pairs(self, n, v):
+        """Of vectors along the last axis, or with a target of 1 and -1."""
+        name = self.r.choice(("gaussian_nll", "margin_ranking", "hinge_embedding", "cosine_similarity", "cosine_embedding",
+                              "pairwise_distance", "triplet_margin", "cdist"))
+        more = {"reduction": self.r.choice(("mean", "sum", "none"))}
+        same = [self.input(v.shape, v.kind) for _ in range(2)]
+        if name == "cosine_similarity":
+            return self.g.add(name, n, self.partner(v), axis=len(v.shape) - 1)
+        if name in ("pairwise_distance", "cdist"):
+            if name == "pairwise_distance" or len(v.shape) > 1 and v.shape[-2] * v.shape[-1] < 300:
+                self.g.add(name, n, same[0], p=self.r.choice((1.0, 2.0, float("inf"))))
+            return
+        if name == "triplet_margin":
+            return self.g.add(name, n, *same, swap=self.r.randint(0, 1), **more)
+        if name == "gaussian_nll":
+            return self.g.add(name, n, same[0], self.r.choice((same[1], self.input(v.shape[:-1], v.kind))), **more)
+        signs = self.g.add("sign", self.input(v.shape[:-1] if name == "cosine_embedding" else v.shape, "i32"))
+        self.g.add(name, n, *same[:name != "hinge_embedding"], signs, **more)
 
     def product(self):
         n, v = self.some(lambda v: v.kind in FLOATS + INTEGERS and v.shape)

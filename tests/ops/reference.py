@@ -186,6 +186,79 @@ def kl_div(x, t, log_target=0, reduction="mean"):
     return np.sum(values) / len(x) if reduction == "batchmean" else _total(values, reduction)
 
 
+def group_norm(x, weight=None, bias=None, groups=1, eps=1e-5):
+    parts = x.reshape(len(x), groups, x[0, 0].size * x.shape[1] // groups if len(x) else 1)
+    n = layer_norm(parts, eps=eps).reshape(x.shape)
+    along = [1, -1] + [1] * (x.ndim - 2)
+    return n * (1 if weight is None else weight.reshape(along)) + (0 if bias is None else bias.reshape(along))
+
+
+def normalize(x, axes=(1,), p=2.0, eps=1e-12):
+    return x / np.maximum(_norm(x, axes, p), eps)
+
+
+def _norm(x, axes, p=2.0):
+    size = np.abs(x)
+    of_largest = (lambda **k: np.max(size, **k)) if p == np.inf else lambda **k: np.sum(size ** p, **k) ** (1 / p)
+    return of_largest(axis=_axes(x, axes), keepdims=True)
+
+
+def distance(a, b, p=2.0, eps=1e-6):
+    return _norm(a - b + eps, -1, p)[..., 0]
+
+
+def celu(x, alpha=1.0):
+    return np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0) / alpha)
+
+
+def tanhshrink(x):
+    return x - np.tanh(x)
+
+
+def selu(x):
+    alpha, scale = (np.asarray(v, x.dtype) for v in ("1.6732632423543772848170429916717", "1.0507009873554804934193349852946"))
+    return scale * (np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0)))
+
+
+def smooth_l1(x, t, beta=1.0, reduction="mean"):
+    d = np.abs(x - t)
+    return _total(np.where(d < beta, 0.5 * d * d / (beta or 1), d - 0.5 * beta), reduction)
+
+
+def poisson_nll(x, t, log_input=1, full=0, eps=1e-8, reduction="mean"):
+    values = np.exp(x) - t * x if log_input else x - t * np.log(x + eps)
+    above = np.where(t > 1, t, 1)
+    stirling = above * np.log(above) - above + 0.5 * np.log(2 * PI.astype(x.dtype) * above)
+    return _total(values + np.where(t > 1, stirling, 0) if full else values, reduction)
+
+
+def gaussian_nll(x, t, var, full=0, eps=1e-6, reduction="mean"):
+    v = np.maximum(var[..., None] if var.ndim < x.ndim else var, eps)
+    return _total(0.5 * (np.log(v) + (x - t) ** 2 / v) + (0.5 * np.log(2 * PI.astype(x.dtype)) if full else 0), reduction)
+
+
+def multi_margin(x, target, weight=None, axis=-1, p=1, margin=1.0, reduction="mean"):
+    x = np.moveaxis(x, axis, -1)
+    hinge = np.maximum(margin - np.take_along_axis(x, target[..., None], -1) + x, 0) ** p
+    np.put_along_axis(hinge, target[..., None], 0, -1)
+    return _total(np.mean(hinge, axis=-1) * (1 if weight is None else weight[target]), reduction)
+
+
+def cosine_similarity(a, b, axis=1, eps=1e-8):
+    return np.sum(a / np.maximum(_norm(a, axis), eps) * (b / np.maximum(_norm(b, axis), eps)), axis=axis)
+
+
+def cosine_embedding(a, b, target, margin=0.0, reduction="mean"):
+    c = np.sum(a * b, axis=-1) / np.sqrt((np.sum(a * a, axis=-1) + 1e-12) * (np.sum(b * b, axis=-1) + 1e-12))
+    return _total(np.where(target == 1, 1 - c, np.maximum(c - margin, 0)), reduction)
+
+
+def triplet_margin(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=0, reduction="mean"):
+    far = distance(anchor, negative, p, eps)
+    far = np.minimum(far, distance(positive, negative, p, eps)) if swap else far
+    return _total(np.maximum(distance(anchor, positive, p, eps) - far + margin, 0), reduction)
+
+
 def batch_norm(x, weight=None, bias=None, mean=None, var=None, axis=1, training=1, momentum=0.1, eps=1e-5):
     """Normalised with the biased variance; the running one takes the unbiased."""
     def along(v):
@@ -288,6 +361,16 @@ REFERENCE = {
     "elu": lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
     "silu": lambda x: x / (1 + np.exp(-x)), "softplus": softplus,
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "mish": lambda x: x * np.tanh(softplus(x)),
+    "relu6": lambda x: np.clip(x, 0, 6), "hardtanh": lambda x, low=-1.0, high=1.0: np.clip(x, low, high),
+    "hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6, "selu": selu, "celu": celu, "softsign": lambda x: x / (1 + np.abs(x)),
+    "logsigmoid": lambda x: -softplus(-x), "tanhshrink": tanhshrink,
+    "softshrink": lambda x, threshold=0.5: np.sign(x) * np.maximum(np.abs(x) - threshold, 0),
+    "hardshrink": lambda x, threshold=0.5: np.where(np.abs(x) > threshold, x, 0),
+    "threshold": lambda x, threshold=0.0, value=0.0: np.where(x > threshold, x, value), "at_least": lambda x, low=0.0: np.maximum(x, low),
+    "prelu": lambda x, w: np.where(x > 0, x, x * w.reshape([-1 if i == 1 and w.size > 1 else 1 for i in range(x.ndim)])),
+    "glu": lambda x, axis=-1: np.split(x, 2, axis)[0] / (1 + np.exp(-np.split(x, 2, axis)[1])),
+    "softmin": lambda x, axis=-1: softmax(-x, axis), "group_norm": group_norm, "normalize": normalize,
+    "instance_norm": lambda x, w=None, b=None, eps=1e-5: group_norm(x, w, b, x.shape[1], eps),
     "clip": lambda x, low=None, high=None: x if low is high is None else np.clip(x, low, high),
     "matmul": np.matmul, "linear": lambda x, weight, bias=None: x @ np.swapaxes(weight, -1, -2) + (0 if bias is None else bias),
     "rem": _c_remainder,
@@ -306,6 +389,11 @@ REFERENCE = {
     "l1": lambda a, b, reduction="mean": _total(np.abs(a - b), reduction),
     "huber": lambda a, b, delta=1.0, reduction="mean": _total(
         np.where(np.abs(a - b) <= delta, 0.5 * (a - b) ** 2, delta * (np.abs(a - b) - 0.5 * delta)), reduction),
+    "smooth_l1": smooth_l1, "poisson_nll": poisson_nll, "gaussian_nll": gaussian_nll, "multi_margin": multi_margin,
+    "margin_ranking": lambda a, b, t, margin=0.0, reduction="mean": _total(np.maximum(margin - t * (a - b), 0), reduction),
+    "hinge_embedding": lambda x, t, margin=1.0, reduction="mean": _total(np.where(t == 1, x, np.maximum(margin - x, 0)), reduction),
+    "cosine_similarity": cosine_similarity, "cosine_embedding": cosine_embedding, "pairwise_distance": distance,
+    "triplet_margin": triplet_margin, "cdist": lambda a, b, p=2.0: distance(a[..., :, None, :], b[..., None, :, :], p, 0),
     "nll": nll, "logit_nll": lambda x, at, axis=-1: -np.take_along_axis(log_softmax(x, axis), at, axis),
     "cross_entropy_of_classes": cross_entropy_of_classes, "cross_entropy_of_shares": cross_entropy_of_shares,
     "cross_entropy": lambda x, target, *rest, **more: (
@@ -347,6 +435,35 @@ def _adamax_terms(param, gradient, m, v, lr, step, **more):
     return np.abs(param) + lr / (1 - more.get("beta1", 0.9) ** step) * mean / largest, mean, largest
 
 
+def _group_terms(x, weight=None, bias=None, groups=1):
+    """A mean that is rounded moves all of its group."""
+    if not x.size:
+        return x
+    parts = x.reshape(len(x), groups, -1)
+    size = np.abs(parts) + np.max(np.abs(parts), axis=-1, keepdims=True)
+    terms = (size / np.sqrt(np.var(parts, axis=-1, keepdims=True) + 1e-5)).reshape(x.shape)
+    along = [1, -1] + [1] * (x.ndim - 2)
+    return terms * (1 if weight is None else np.abs(weight).reshape(along)) + (0 if bias is None else np.abs(bias).reshape(along))
+
+
+def _poisson_terms(x, t, log_input=1, full=0, reduction="mean"):
+    logs = np.abs(x) if log_input else np.abs(np.log(x)) + 1
+    return _total((np.exp(x) if log_input else x) + np.abs(t) * (logs + 2) + 2, reduction)
+
+
+def _gaussian_terms(x, t, var):
+    v = var[..., None] if var.ndim < x.ndim else var
+    return np.abs(np.log(v)) + (np.abs(x) + np.abs(t)) ** 2 / v + 1
+
+
+def _margin_terms(x, target, weight=None, axis=-1, p=1, margin=1.0, reduction="mean"):
+    return _total((margin + 2 * np.max(np.abs(x), axis=axis)) ** p * (1 if weight is None else np.max(weight)), reduction)
+
+
+def _cosine_terms(a, b, target, margin=0.0, reduction="mean"):
+    return _total(np.abs(margin) + 1 + np.sum(np.abs(a * b), axis=-1) / np.sqrt(np.sum(a * a, axis=-1) * np.sum(b * b, axis=-1)), reduction)
+
+
 SCALE = {
     "lerp": lambda a, b, t: np.abs(a) + np.abs(t * (b - a)), "logaddexp": lambda a, b: np.abs(np.maximum(a, b)) + 1,
     "sum": lambda x, axes=None, keep=0: np.sum(np.abs(x), axis=_axes(x, axes), keepdims=bool(keep)),
@@ -358,6 +475,15 @@ SCALE = {
     "gemm": lambda a, b, c=None, alpha=1.0, beta=1.0, **k: gemm(
         np.abs(a), np.abs(b), None if c is None else np.abs(c), abs(alpha), abs(beta), **k),
     "nll": _nll_terms, "bce_with_logits": _bce_terms, "kl_div": _kl_terms,
+    "tanhshrink": np.abs, "group_norm": _group_terms, "instance_norm": lambda x, w=None, b=None: _group_terms(x, w, b, x.shape[1]),
+    "softshrink": lambda x, threshold=0.5: np.abs(x) + threshold,
+    "poisson_nll": _poisson_terms, "multi_margin": _margin_terms, "cosine_embedding": _cosine_terms,
+    "gaussian_nll": lambda x, t, var, full=0, reduction="mean": _total(_gaussian_terms(x, t, var), reduction),
+    "margin_ranking": lambda a, b, t, margin=0.0, reduction="mean": _total(abs(margin) + np.abs(t) * (np.abs(a) + np.abs(b)), reduction),
+    "hinge_embedding": lambda x, t, margin=1.0, reduction="mean": _total(np.abs(x) + np.where(t == 1, 0, margin), reduction),
+    "cosine_similarity": lambda a, b, axis=1: cosine_similarity(np.abs(a), np.abs(b), axis),
+    "pairwise_distance": lambda a, b, p=2.0: distance(np.abs(a), -np.abs(b), p),
+    "triplet_margin": lambda a, b, c, p, reduction, **k: triplet_margin(np.abs(a), -np.abs(b), np.abs(c), 1.0, p, reduction=reduction),
     "bce_logit_of": lambda x, t, positive=None: _bce_terms(x, t, None, positive, "none"),
     "sgd": _of_magnitudes(sgd, 2), "adam": _of_magnitudes(adam, 4), "adamw": _of_magnitudes(adamw, 4),
     "amsgrad": _of_magnitudes(amsgrad, 5), "nadam": _of_magnitudes(nadam, 5), "adamax": _adamax_terms,

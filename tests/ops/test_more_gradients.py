@@ -6,7 +6,7 @@ import pytest
 
 import hgops
 from hgops import TABLE, Computation
-from test_operation_gradients import INSIDE, OF_ONE_OR_TWO, POSITIVE
+from test_operation_gradients import INSIDE, OF_ONE_OR_TWO, POSITIVE, SHAPES
 
 pytestmark = pytest.mark.engine
 
@@ -94,12 +94,29 @@ MOVES = {
     "row taken twice": (lambda c, x, i: c.op("mul", c.op("take", x, i), c.op("take", c.op("flip", x, axes=[0]), i)), [X, PLACES]),
 }
 CLASSES = np.array([1, 3, -100], np.int64)
+SIGNS = np.array([[1, -1, 1, -1], [-1, 1, 1, 1], [1, -1, -1, -1]], np.int32)
 LAYERS = {
     "layer_norm": (call("layer_norm"), [X, random(11, 4), random(12, 4)]),
     "rms_norm": (call("rms_norm"), [X, random(11, 4)]),
     "batch_norm": (call("batch_norm"), [random(13, 5, 3), random(14, 3), random(15, 3)]),
     "batch_norm of statistics": (call("batch_norm", training=0), [random(13, 5, 3), random(14, 3), random(15, 3), random(16, 3),
                                                                   random(17, 3, low=0.5)]),
+    "group_norm": (call("group_norm", groups=2), [random(13, 2, 4, 3), random(14, 4), random(15, 4)]),
+    "group_norm of bias": (lambda c, x, b: c.op("group_norm", x, None, b, groups=2), [random(13, 2, 4, 3), random(15, 4)]),
+    "instance_norm": (call("instance_norm"), [random(13, 2, 3, 2, 2), random(14, 3), random(15, 3)]),
+    "normalize": (call("normalize", axes=[0]), [X]),
+    "glu": (call("glu", axis=0), [random(13, 4, 2, 3)]),
+    "prelu of one": (call("prelu"), [X, random(14, 1)]),
+    "prelu": (call("prelu"), [random(13, 2, 3, 4), random(14, 3)]),
+    "multi_margin": (call("multi_margin"), [X, np.array([1, 3, 0], np.int32), random(25, 4, low=0.5)]),
+    "multi_margin of squares": (call("multi_margin", p=2, axis=0, margin=0.5), [X, np.array([1, 2, 0, 0], np.int64)]),
+    "hinge_embedding": (call("hinge_embedding", margin=0.5), [X, SIGNS]),
+    "cosine_embedding": (call("cosine_embedding", margin=-0.5), [X, random(26, 3, 4), SIGNS[:, 0].copy()]),
+    "gaussian_nll of rows": (call("gaussian_nll", full=1), [X, random(26, 3, 4), random(27, 3, low=0.5)]),
+    "poisson_nll of rates": (call("poisson_nll", log_input=0, full=1), [random(26, 3, 4, low=0.5), random(27, 3, 4, low=1.1)]),
+    "smooth_l1 of beta": (call("smooth_l1", beta=0.25), [X, random(26, 3, 4)]),
+    "triplet_margin": (call("triplet_margin", swap=1, p=1.0), [X, random(26, 3, 4), random(27, 3, 4)]),
+    "cdist of batches": (call("cdist", p=3.0), [random(26, 2, 3, 4), random(27, 5, 4)]),
     "linear": (call("linear"), [X, random(18, 2, 4), random(19, 2)]),
     "gemm": (call("gemm", alpha=0.5, beta=-2.0, transpose_b=1), [X, random(18, 2, 4), random(20, 3, 2)]),
     "matmul of batches": (call("matmul"), [random(21, 2, 1, 3, 4), random(22, 5, 4, 2)]),
@@ -162,8 +179,7 @@ def agrees_twice(name, build, arrays):
 def test_second_gradients(name):
     count = len([i for i in TABLE[name]["inputs"].split(",") if not i.strip().endswith("?")])
     low, high = (0.5, 2.0) if name in POSITIVE else INSIDE.get(name, (-2.0, 2.0))
-    shapes = {"dot": [(4,), (4,)], "matvec": [(3, 4), (4,)], "matmul": [(3, 4), (4, 2)], "gemm": [(3, 4), (4, 2)],
-              "linear": [(3, 4), (2, 4)]}.get(name, [(3, 4)] * count)
+    shapes = SHAPES.get(name, [(3, 4)] * count)
     agrees_twice(name, call(name), [random(70 + i, *shape, low=low, high=high) for i, shape in enumerate(shapes)])
 
 

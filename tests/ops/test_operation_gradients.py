@@ -9,7 +9,9 @@ from hgops import TABLE, Computation
 pytestmark = pytest.mark.engine
 
 INSIDE = {"asin": (-0.8, 0.8), "acos": (-0.8, 0.8), "log1p": (-0.5, 3), "bce": (0.1, 0.9), "bce_of": (0.1, 0.9), "kl_div": (0.1, 0.9),
-          "acosh": (1.1, 4), "atanh": (-0.8, 0.8)}
+          "acosh": (1.1, 4), "atanh": (-0.8, 0.8), "at_least": (0.1, 2), "gaussian_nll": (0.5, 2)}
+SHAPES = {"dot": [(4,), (4,)], "matvec": [(3, 4), (4,)], "matmul": [(3, 4), (4, 2)], "gemm": [(3, 4), (4, 2)],
+          "linear": [(3, 4), (2, 4)], "prelu": [(3, 4), (4,)], "cosine_embedding": [(3, 4), (3, 4), (3,)], "cdist": [(3, 4), (2, 4)]}
 POSITIVE = "sqrt rsqrt log log2 log10 pow cbrt reciprocal div prod norm".split()
 OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwise", "reduce", "formula", "contract") and
                  row["gradient"] != "none" and row["output_count"] == 1 and "float" in row["types"].replace("number", "float") and
@@ -37,8 +39,7 @@ def test_gradient(name):
     row, rng = TABLE[name], np.random.default_rng(len(name))
     count = len([i for i in row["inputs"].split(",") if not i.strip().endswith("?")])
     low, high = (0.5, 2.0) if name in POSITIVE else INSIDE.get(name, (-2.0, 2.0))
-    shapes = {"dot": [(4,), (4,)], "matvec": [(3, 4), (4,)], "matmul": [(3, 4), (4, 2)], "gemm": [(3, 4), (4, 2)],
-              "linear": [(3, 4), (2, 4)]}.get(name, [(3, 4)] * count)
+    shapes = SHAPES.get(name, [(3, 4)] * count)
     arrays = [rng.uniform(low, high, shape) for shape in shapes]
     y = values(name, arrays)
     cotangent = rng.uniform(-1, 1, y.shape)

@@ -91,6 +91,45 @@ def test_batch_norm(kind, judge):
 
 
 @pytest.mark.parametrize("kind", FLOATS)
+def test_norms_of_channels(kind, judge):
+    rng = np.random.default_rng(11)
+    for shape, groups in [((3, 4), 2), ((2, 6, 5), 3), ((1, 4, 3, 7), 4), ((2, 2, 30, 40), 1), ((0, 4, 3), 2)]:
+        x, w, b = numbers(rng, kind, shape), numbers(rng, kind, shape[1:2]), numbers(rng, kind, shape[1:2])
+        for given in itertools.product((w, None), (b, None)):
+            compare(judge, "group_norm", (x, *given), groups=groups)
+            compare(judge, "instance_norm", (x, *given))
+        for one in (w, w[:1], w[0]):
+            compare(judge, "prelu", (x, np.asarray(one)))
+        for axis in (i for i, n in enumerate(shape) if n):
+            compare(judge, "softmin", (x,), axis=axis)
+            for p in (1.0, 2.0, np.inf):
+                compare(judge, "normalize", (x,), axes=[axis], p=p)
+            if shape[axis] % 2 == 0:
+                compare(judge, "glu", (x,), axis=axis)
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_losses_of_distances(kind, judge):
+    rng = np.random.default_rng(12)
+    for shape in [(3, 5), (2, 70), (1, 1), (4, 3, 300)]:
+        a, b, c = (numbers(rng, kind, shape) for _ in range(3))
+        var, signs = numbers(rng, kind, shape, 0.3, 2), rng.choice(np.array([-1, 1], np.int32), shape)
+        for axis in range(len(shape)):
+            compare(judge, "cosine_similarity", (a, b), axis=axis)
+        for p in (1.0, 2.0, np.inf):
+            compare(judge, "pairwise_distance", (a, b), p=p)
+            compare(judge, "cdist", (a, b[..., :2, :].copy()), p=p)
+        for reduction in ("mean", "sum", "none"):
+            compare(judge, "cosine_embedding", (a, b, signs[..., 0].copy()), margin=0.25, reduction=reduction)
+            compare(judge, "margin_ranking", (a, b, signs), margin=0.5, reduction=reduction)
+            compare(judge, "hinge_embedding", (a, signs), margin=0.5, reduction=reduction)
+            for full, v in itertools.product((0, 1), (var, var[..., 0].copy())):
+                compare(judge, "gaussian_nll", (a, b, v), full=full, reduction=reduction)
+            for p, swap in ((1.0, 0), (2.0, 1)):
+                compare(judge, "triplet_margin", (a, b, c), p=p, swap=swap, reduction=reduction)
+
+
+@pytest.mark.parametrize("kind", FLOATS)
 def test_losses(kind, judge):
     rng = np.random.default_rng(7)
     for shape in [(7,), (3, 5), (4, 1, 70), (2, 3000), (1, 1)]:
@@ -104,6 +143,11 @@ def test_losses(kind, judge):
                 for positive in (p, None):
                     compare(judge, "bce_with_logits", (x, q, weight, positive), reduction=reduction)
             compare(judge, "kl_div", (x, q), reduction=reduction)
+            for beta in (0.0, 0.5, 1.0):
+                compare(judge, "smooth_l1", (x, y), beta=beta, reduction=reduction)
+            for log_input, full in itertools.product((0, 1), (0, 1)):
+                compare(judge, "poisson_nll", (x if log_input else p, q + 1 if full else y), log_input=log_input, full=full,
+                        reduction=reduction)
             compare(judge, "total", (x,), reduction=reduction)
         compare(judge, "kl_div", (x, y), log_target=1, reduction="batchmean")
 
@@ -125,6 +169,8 @@ def test_losses_of_classes(kind, judge):
                     compare(judge, "cross_entropy", (x, some, weight), axis=axis, reduction=reduction, smoothing=smoothing)
                     shares = REFERENCE["softmax"](numbers(rng, "f64", shape), axis=axis).astype(TYPES[kind])
                     compare(judge, "cross_entropy", (x, shares, weight), axis=axis, reduction=reduction, smoothing=smoothing)
+            for p in (1, 2):
+                compare(judge, "multi_margin", (x, target, weight), axis=axis, p=p, margin=0.5, reduction=reduction)
             compare(judge, "logit_nll", (x, np.expand_dims(target, axis)), axis=axis)
 
 

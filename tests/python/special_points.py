@@ -14,10 +14,12 @@ INF, NAN = math.inf, math.nan
 WEIGHTS = [1.0, -2.0, 0.5]
 ONE = ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 floor log log10 log1p log2 neg reciprocal relu round "
        "rsqrt sigmoid sign sin sinh sqrt square tan tanh trunc").split()
-OTHER = "elu gelu hardswish leaky_relu mish silu softplus".split()
+OTHER = ("celu elu gelu hardshrink hardswish hardtanh leaky_relu logsigmoid mish relu6 selu silu softplus softshrink softsign "
+         "tanhshrink").split()
 TWO = "add atan2 copysign div fmod hypot logaddexp maximum minimum mul nextafter pow remainder sub".split()
 LOSSES = {"mse": "mse_loss", "l1": "l1_loss", "huber": "huber_loss", "bce": "binary_cross_entropy",
-          "bce_with_logits": "binary_cross_entropy_with_logits", "kl_div": "kl_div"}
+          "bce_with_logits": "binary_cross_entropy_with_logits", "kl_div": "kl_div",
+          "smooth_l1": "smooth_l1_loss", "poisson_nll": "poisson_nll_loss"}
 
 # What PyTorch cannot judge, or what another operation's cases go through.
 ELSEWHERE = {
@@ -25,7 +27,7 @@ ELSEWHERE = {
     **dict.fromkeys("argmin argmax count_nonzero bitcast".split(), "gives integers"),
     "bce_of": "bce", "bce_logit_of": "bce_with_logits", "logit_nll": "cross_entropy", "cross_entropy_of_classes": "cross_entropy",
     "cross_entropy_of_shares": "cross_entropy", "floor_of_quotient": "floor_divide",
-    "cbrt": "PyTorch has none: test_cube_roots",
+    "at_least": "cosine_similarity", "cbrt": "PyTorch has none: test_cube_roots",
 }
 
 
@@ -85,6 +87,11 @@ def of_numbers(kind, torch):
         "leaky_relu of slope": (lambda v: hg.leaky_relu(v, slope=-0.5), lambda v: torch.where(v > 0, v, v * -0.5)),
         "softplus of 2": (lambda v: hg.softplus(v, beta=2.0), lambda v: functional.softplus(v, beta=2, threshold=30)),
         "softplus of a half": (lambda v: hg.softplus(v, beta=0.5), lambda v: functional.softplus(v, beta=0.5, threshold=30)),
+        "celu of alpha": (lambda v: hg.celu(v, alpha=0.5), lambda v: functional.celu(v, alpha=0.5)),
+        "hardsigmoid": (hg.hardsigmoid, lambda v: functional.relu6(v + 3) / 6),  # whose own has no second derivative
+        "hardtanh of bounds": (lambda v: hg.hardtanh(v, low=-20.0, high=0.5), lambda v: functional.hardtanh(v, -20, 0.5)),
+        "threshold": (lambda v: hg.threshold(v, threshold=1.0, value=-2.0), lambda v: functional.threshold(v, 1.0, -2.0)),
+        "softshrink of 3": (lambda v: hg.softshrink(v, threshold=3.0), lambda v: functional.softshrink(v, 3.0)),
         "stop_gradient": (hg.stop_gradient, torch.detach),
         "cast": (lambda v: hg.cast(v, "float32"), lambda v: v.to(torch.float32)),
     }
@@ -99,6 +106,15 @@ def of_pairs(kind, torch):
     calls["floor_divide"] = (hg.floor_divide, lambda a, b: torch.floor_divide(a.detach(), b.detach()))  # which has no gradient there
     calls |= {
         "huber of delta": (lambda a, b: hg.huber(a, b, delta=2.5, reduction="none"), lambda a, b: functional.huber_loss(a, b, "none", 2.5)),
+        "smooth_l1 of beta": (lambda a, b: hg.smooth_l1(a, b, beta=2.5, reduction="none"),
+                              lambda a, b: functional.smooth_l1_loss(a, b, reduction="none", beta=2.5)),
+        "smooth_l1 of no beta": (lambda a, b: hg.smooth_l1(a, b, beta=0.0, reduction="none"),
+                                 lambda a, b: functional.smooth_l1_loss(a, b, reduction="none", beta=0.0)),
+        "poisson_nll of rates": (lambda a, b: hg.poisson_nll(a, b, log_input=0, full=1, reduction="none"),
+                                 lambda a, b: functional.poisson_nll_loss(a, b, False, True, reduction="none")),
+        "hinge_embedding": (lambda a, b: hg.hinge_embedding(a, b, reduction="none"),
+                            lambda a, b: functional.hinge_embedding_loss(a, b, reduction="none")),
+        "glu": (lambda a, b: hg.glu(hg.stack(a, b, axis=1)), lambda a, b: functional.glu(torch.stack([a, b], 1))),
         "kl_div of logs": (lambda a, b: hg.kl_div(a, b, log_target=1, reduction="none"),
                            lambda a, b: functional.kl_div(a, b, reduction="none", log_target=True)),
         "bce_with_logits weighted": (
@@ -113,7 +129,8 @@ def of_pairs(kind, torch):
     targets = [0.0, 1.0, 0.3]
     logits, small = pairs_of(kind, None, targets), np.finfo(kind).smallest_subnormal
     at = {"bce": pairs_of(kind, [0.0, 1.0, 0.5, small, 0.75], targets), "bce_with_logits": logits, "bce_with_logits weighted": logits,
-          "clip_norm": pairs_of(kind, None, [0.0, small, 0.5, 3.0, 40.0, INF, NAN])}
+          "poisson_nll of rates": pairs_of(kind, [0.5, 3.0, 40.0, INF, NAN], [0.3, 1.0, 2.5, 40.0]),
+          "hinge_embedding": pairs_of(kind, None, [1.0, -1.0]), "clip_norm": pairs_of(kind, None, [0.0, small, 0.5, 3.0, 40.0, INF, NAN])}
     return {name: Case(*both, at.get(name, pairs_of(kind))) for name, both in calls.items()}
 
 
@@ -121,6 +138,13 @@ def of_triples(kind, torch):
     calls = {"fma": (hg.fma, lambda a, b, c: torch.addcmul(c, a, b)), "mad": (hg.mad, lambda a, b, c: torch.addcmul(c, a, b)),
              "clamp": (hg.clamp, torch.clamp), "lerp": (hg.lerp, torch.lerp)}
     cases = {name: Case(*both, triples_of(kind)) for name, both in calls.items()}
+    functional, few = torch.nn.functional, np.array([0.0, 1.0, -2.5, INF, NAN], kind)
+    cases["margin_ranking"] = Case(lambda a, b, c: hg.margin_ranking(a, b, c, margin=0.5, reduction="none"),
+                                   lambda a, b, c: functional.margin_ranking_loss(a, b, c, 0.5, reduction="none"),
+                                   mixed(numbers_of(kind), few, np.array([1.0, -1.0], kind)))
+    cases["gaussian_nll"] = Case(lambda a, b, c: hg.gaussian_nll(a, b, c, full=1, reduction="none"),
+                                 lambda a, b, c: functional.gaussian_nll_loss(a, b, c, True, reduction="none"),
+                                 mixed(numbers_of(kind), few, np.array([0.0, 1e-6, 0.5, 3.0, INF], kind)))
     weighted = mixed(numbers_of(kind), np.array([0.0, 1.0, 0.3], kind), np.array([0.0, 1.0, 3.0, NAN], kind))
     return cases | {"bce_with_logits by weight": Case(
         lambda a, b, c: hg.bce_with_logits(a, b, positive=c, reduction="none"),
@@ -143,6 +167,10 @@ def of_rows(kind, torch):
         ours = {k: v[0] if isinstance(v, tuple) else v for k, v in more.items()}
         return (lambda x: hg.cross_entropy(x, own, reduction="none", **ours),
                 lambda x: functional.cross_entropy(x, other, reduction="none", **theirs))
+
+    def margins(x, p=1):  # PyTorch's own has no second derivative, and takes NaN for 0
+        own = torch.arange(3) == other[:, None]
+        return torch.where(own, 0, functional.relu(1 - x.gather(1, other[:, None]) + x) ** p).sum(1) / 3
 
     calls = {
         "sum": (lambda x: x.sum(1), lambda x: x.sum(1)), "mean": (lambda x: x.mean(1), lambda x: x.mean(1)),
@@ -168,6 +196,11 @@ def of_rows(kind, torch):
         "cross_entropy weighted and smoothed": of_classes(weight=(own_sizes, sizes), smoothing=0.1),
         "cross_entropy of shares": (lambda x: hg.cross_entropy(x, hg.asarray(parts), reduction="none"),
                                     lambda x: functional.cross_entropy(x, torch.tensor(parts), reduction="none")),
+        "softmin": weighted(lambda x: hg.softmin(x, 1), lambda x: functional.softmin(x, 1)),
+        "normalize": weighted(hg.normalize, functional.normalize),
+        "multi_margin": (lambda x: hg.multi_margin(x, own, reduction="none"), lambda x: margins(x)),
+        "multi_margin of squares": (lambda x: hg.multi_margin(x, own, own_sizes, p=2, reduction="none"),
+                                    lambda x: margins(x, 2) * sizes[other]),
         "triu": weighted(hg.triu, torch.triu), "tril": weighted(hg.tril, torch.tril),
     }
     for order in (0.0, 0.5, 1.0, 2.0, 3.0, -1.0, INF, -INF):
@@ -208,6 +241,7 @@ def of_batches(kind, torch):
     calls["layer_norm by weight"] = (lambda i, x, w: hg.layer_norm(x, w, w * 2),
                                      lambda i, x, w: functional.layer_norm(x, (3,), w, w * 2), weights)
     calls["rms_norm by weight"] = (lambda i, x, w: hg.rms_norm(x, w), lambda i, x, w: functional.rms_norm(x, (3,), w, 1e-5), weights)
+    calls["prelu"] = (lambda i, x, w: hg.prelu(x, w[:1]), lambda i, x, w: functional.prelu(x, w[:1]), pairs)
     calls["total"] = (lambda i, x: hg.total(x), lambda i, x: x.mean(), [rows])
     calls["dot"] = (lambda i, a, b: hg.dot(a, b), lambda i, a, b: torch.dot(a, b), pairs)
     calls["global_norm"] = (lambda i, x: hg.global_norm(x[:1], x[1:]), lambda i, x: torch.linalg.vector_norm(x).to(torch.float32), [rows])
@@ -239,7 +273,32 @@ def of_products(kind, torch):
         "gemm": (lambda a, b: hg.gemm(row(a), column(b), first(b), alpha=0.5, beta=-2.0),
                  lambda a, b: torch.baddbmm(first(b), row(a), column(b), alpha=0.5, beta=-2.0)),
     }
-    return {name: Case(*both, row_pairs_of(kind)) for name, both in calls.items()}
+    cases = {name: Case(*both, row_pairs_of(kind)) for name, both in calls.items()}
+    return cases
+
+
+def of_distances(kind, torch):
+    """Of two rows or three, all the ways."""
+    functional = torch.nn.functional
+    rows = np.array([[1, 2, 3], [3, 3, 1], [0, 0, 0], [1, -1, 1], [0, 0, 5], [40, -40, 1e3], [NAN, 1, 2], [INF, 1, 2]], kind)
+    first, second = (v.ravel() for v in np.meshgrid(*[np.arange(len(rows))] * 2))
+    pairs = [rows[first], rows[second]]
+    calls = {
+        "cosine_similarity": (hg.cosine_similarity, functional.cosine_similarity),
+        "cosine_embedding": (
+            lambda a, b: hg.cosine_embedding(a, b, hg.where(hg.arange(a.shape[0]) % 2 == 0, 1, -1), margin=-0.5, reduction="none"),
+            lambda a, b: functional.cosine_embedding_loss(a, b, 1 - torch.arange(len(a)) % 2 * 2, -0.5, reduction="none")),
+    }
+    for p in (1.0, 2.0, INF):
+        calls[f"pairwise_distance {p:g}"] = (lambda a, b, p=p: hg.pairwise_distance(a, b, p=p),
+                                             lambda a, b, p=p: functional.pairwise_distance(a, b, p))
+        calls[f"cdist {p:g}"] = (lambda a, b, p=p: hg.cdist(a[:, None], b[:, None], p=p),
+                                 lambda a, b, p=p: torch.linalg.vector_norm(a - b, p, -1)[:, None, None])  # cdist's has no second one
+    cases = {name: Case(*both, pairs) for name, both in calls.items()}
+    cases["triplet_margin"] = Case(lambda a, b, c: hg.triplet_margin(a, b, c, swap=1, reduction="none"),
+                                   lambda a, b, c: functional.triplet_margin_loss(a, b, c, swap=True, reduction="none"),
+                                   [*pairs, np.roll(pairs[1], 1, 0)])
+    return cases
 
 
 def of_channels(kind, torch):
@@ -258,7 +317,14 @@ def of_channels(kind, torch):
 
     kinds = {"batch_norm": {}, "batch_norm weighted": {"weight": sizes, "bias": bias},
              "batch_norm of statistics": {"mean": bias, "var": variance, "training": 0, "weight": sizes, "bias": bias}}
-    return {name: Case(lambda x, k=k: own(x, **k), lambda x, k=k: theirs(x, **k), [rows]) for name, k in kinds.items()}
+    cases = {name: Case(lambda x, k=k: own(x, **k), lambda x, k=k: theirs(x, **k), [rows]) for name, k in kinds.items()}
+    one, more, items = np.array([3.0], kind), np.array([-0.5], kind), rows.reshape(-1, 1, 3)
+    near = hg.asarray(weights), torch.tensor(weights)
+    cases["group_norm"] = Case(lambda x: hg.group_norm(x, hg.asarray(one), hg.asarray(more)) * near[0],
+                               lambda x: torch.nn.functional.group_norm(x, 1, torch.tensor(one), torch.tensor(more)) * near[1], [items])
+    cases["instance_norm"] = Case(lambda x: hg.instance_norm(x) * near[0],
+                                  lambda x: torch.nn.functional.instance_norm(x) * near[1], [items])
+    return cases
 
 
 def of_moves(kind, torch):
@@ -305,5 +371,5 @@ def of_moves(kind, torch):
 
 
 def cases_of(kind, torch):
-    parts = (of_numbers, of_pairs, of_triples, of_rows, of_batches, of_products, of_channels, of_moves)
+    parts = (of_numbers, of_pairs, of_triples, of_rows, of_batches, of_products, of_distances, of_channels, of_moves)
     return {name: case for part in parts for name, case in part(kind, torch).items()}

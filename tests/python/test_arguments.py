@@ -16,7 +16,8 @@ import gen_operations  # noqa: E402
 INF, NAN = math.inf, math.nan
 NUMBERS = [(operation, name) for operation in gen_operations.load()
            for name, default in re.findall(r"(\w+)=(\S+?)(?:,|$)", operation.arguments) if re.fullmatch(r"\d*\.\d+|-?inf|nan", default)]
-FACTORS = {("full", "value"), ("gemm", "alpha"), ("gemm", "beta")}  # what fills or multiplies may be any number, as an element may
+# What fills or multiplies may be any number, as an element may.
+FACTORS = {("full", "value"), ("threshold", "value"), ("gemm", "alpha"), ("gemm", "beta")}
 
 
 @pytest.mark.parametrize("operation, name", NUMBERS, ids=[f"{operation.name} {name}" for operation, name in NUMBERS])
@@ -31,7 +32,7 @@ def test_no_argument_is_nan(operation, name):
         return
     names = [part for part in operation.inputs.split(", ") if part and not part.endswith("?")]
     arrays = [hg.random.key(0) if part == "key" else hg.ones((2, 2)) for part in names]
-    if operation.name == "cross_entropy_of_classes":
+    if operation.name in ("cross_entropy_of_classes", "multi_margin"):
         arrays[1] = hg.asarray([0, 1])
     with pytest.raises(hg.Error, match=rf"{name} (is )?nan|from [\w.]+ to below nan|nan to below"):
         hg.compute(getattr(hg, operation.name)(*arrays, **{name: NAN}, **({"shape": (2,)} if operation.kind == "random" else {})))
@@ -49,6 +50,11 @@ def test_numbers_that_are_none():
                  lambda: hg.rms_norm(x, eps=INF), lambda: hg.batch_norm(hg.ones((2, 3)), eps=-1.0), lambda: hg.std(x, correction=INF),
                  lambda: hg.batch_norm(hg.ones((2, 3)), momentum=1.5), lambda: hg.optim.Adam(0.1, beta1=1.0).update(x, x, state),
                  lambda: hg.optim.AdamW(0.1, eps=-1.0).update(x, x, state), lambda: hg.optim.Adam(0.1, decay=-1.0).update(x, x, state),
+                 lambda: hg.hardtanh(x, low=1.0, high=-1.0), lambda: hg.celu(x, alpha=0.0), lambda: hg.softshrink(x, threshold=-0.5),
+                 lambda: hg.group_norm(hg.ones((2, 4)), groups=3), lambda: hg.group_norm(hg.ones((2, 4)), groups=0), lambda: hg.glu(x),
+                 lambda: hg.smooth_l1(x, x, beta=-1.0), lambda: hg.multi_margin(x, hg.asarray(1), p=3),
+                 lambda: hg.prelu(hg.ones((2, 3)), hg.ones(2)), lambda: hg.cosine_embedding(x, hg.ones(1), hg.asarray(1)),
+                 lambda: hg.gaussian_nll(hg.ones((3, 3)), hg.ones((3, 3)), hg.ones(2)),
                  lambda: hg.optim.SGD(0.1, decay=-1.0).update(x, x, {}),
                  lambda: hg.optim.SGD(0.1, momentum=INF).update(x, x, {"buffer": x})):
         with pytest.raises(hg.Error):

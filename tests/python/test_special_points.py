@@ -76,6 +76,25 @@ def shares(part, rows):
     return np.where(large < 1e4, np.maximum(large, 1), 1)
 
 
+def over_norm(part, rows):
+    """Of rows over their norm: each derivative divides by it once more, and may cancel."""
+    size = np.sqrt((rows**2).sum(-1))
+    return {"value": 0.0, "slope": 4 / size, "second": 16 / size**2}[part]
+
+
+def apart(part, a, b, c=None):
+    """Of distances, and of their differences."""
+    sides = [np.sqrt(((p - q + 1e-6) ** 2).sum(-1)) for p, q in [(a, b)] + ([] if c is None else [(a, c), (b, c)])]
+    size = functools.reduce(np.minimum, sides)
+    return {"value": 0.0 if c is None else sides[0], "slope": 0.0 if c is None else 1.0, "second": 16 / size}[part]
+
+
+def turned(part, a, b):
+    """Of angles: each derivative divides by a length once more, and may cancel."""
+    size = np.minimum(*(np.maximum(np.sqrt((v**2).sum(-1)), 1e-8) for v in (a, b)))
+    return {"value": 1.0, "slope": 4 / size, "second": 16 / size**2}[part]
+
+
 def second_of_norm(part, rows):
     return 4 / np.where(rows == 0, np.inf, np.abs(rows)).min(-1) if part == "second" else 0.0
 
@@ -84,16 +103,21 @@ def second_of_norm(part, rows):
 ROOM = {
     "rsqrt": Room(8),  # a cube
     # 1 - y of a y that is rounded
-    **dict.fromkeys("sigmoid silu softplus mish logaddexp gelu gelu_tanh bce_with_logits".split(), Room(4, one)),
+    **dict.fromkeys("sigmoid silu softplus logsigmoid mish logaddexp gelu gelu_tanh bce_with_logits".split(), Room(4, one)),
+    "glu": Room(4, lambda part, a, b: np.fmax(np.abs(a), 1)),
+    "softsign": Room(4, lambda part, a: {"value": 0.0, "slope": 1 / (1 + np.abs(a)), "second": 4 / (1 + np.abs(a)) ** 2}[part]),
+    "poisson_nll": Room(4, lambda part, a, b: 8.0 if part == "slope" else 0.0),  # logarithms that cancel
+    **dict.fromkeys("pairwise_distance cdist triplet_margin".split(), Room(4, apart)),
+    **dict.fromkeys("cosine_similarity cosine_embedding".split(), Room(4, turned)),
     "atan2": Room(8, small=64),  # the coordinates over the larger one, and squares of that
     "hypot": Room(4, lambda part, a, b: 1 / np.hypot(a, b) if part == "second" else 0.0),  # 1 / y - a * a / y ** 3
     "prod": Room(4, lambda part, r: reach(r)[0] if part == "second" else 0.0),  # a sum of products, which may cancel
     "var": Room(4, lambda part, r: {"value": reach(r)[0] * reach(r)[1], "slope": reach(r)[0], "second": 0.0}[part]),
     "std": Room(4, spread),
     "kl_div": Room(4, lambda part, a, b: np.abs(a * b) if part == "value" else 0.0),  # a sum of terms of both signs
-    **dict.fromkeys(["norm", "global_norm"], Room(4, second_of_norm)),
-    **dict.fromkeys("logsumexp softmax log_softmax cross_entropy".split(), Room(4, shares)),
-    **dict.fromkeys(["layer_norm", "batch_norm"], Room(4, deviation, 1e8)), "rms_norm": Room(4, root, 1e8),
+    "normalize": Room(4, over_norm), **dict.fromkeys(["norm", "global_norm"], Room(4, second_of_norm)),
+    **dict.fromkeys("logsumexp softmax softmin log_softmax cross_entropy".split(), Room(4, shares)),
+    **dict.fromkeys("layer_norm batch_norm group_norm instance_norm".split(), Room(4, deviation, 1e8)), "rms_norm": Room(4, root, 1e8),
     "layer_norm by weight": Room(4, by_weight(deviation), 1e8), "rms_norm by weight": Room(4, by_weight(root), 1e8),
 }
 

@@ -343,6 +343,15 @@ static ops_item above(const build_call *b) {
                       OPS_NUMBER(number->number), OPS_NUMBER(low->number));
 }
 
+static ops_item share(const build_call *b) {
+  const ops_item *number = &b->parts[0].item, *part = &b->parts[1].item;
+  int is_whole = number->is_integer && part->is_integer && part->integers[0] > 0;
+  if (is_whole && number->integers[0] % part->integers[0] == 0)
+    return ops_integer_item(number->integers[0] / part->integers[0]);
+  return ops_complain(b->f, NULL, "%s is %s; it has to be a multiple of %s", own_name(b, (char[HG_WORD_BYTES]){0}),
+                      OPS_NUMBER(number->number), OPS_NUMBER(part->number));
+}
+
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
 static ops_item limit_of(const build_call *b, int is_highest) {
