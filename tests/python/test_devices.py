@@ -52,6 +52,14 @@ CALLS = {
     "training": lambda: [hg.optim.Adam(0.1).update([X], [X], hg.optim.Adam(0.1).init([X]))[0][0], hg.cross_entropy(M, LABELS),
                          hg.dropout(X, hg.random.key(1), p=0.5), hg.one_hot(I, 50), hg.embedding(M, LABELS % 6),
                          hg.nn.Linear(300, 4)(hg.nn.Linear(300, 4).init(hg.random.key(0)), M)],
+    "optimisers": lambda: [hg.nn.state_dict(kind(hg.optim.cosine(0.1, 9)).update([X], [X], kind().init([X]) | {"step": hg.ones(())}))["0.0"]
+                           for kind in (hg.optim.NAdam, hg.optim.Adamax, hg.optim.RMSprop, hg.optim.Adagrad, hg.optim.Lion)],
+    "layers": lambda: [y for layer in (hg.nn.BatchNorm(300), hg.nn.ChannelDropout(), hg.nn.AlphaDropout(), hg.nn.LSTM(300, 4),
+                                       hg.nn.GRU(300, 4), hg.nn.MultiHeadAttention(300, 2, causal=True),
+                                       hg.nn.TransformerBlock(300, 2, 8, dropout=0.1))
+                       for y in [layer.apply(layer.init(hg.random.key(0)), M, hg.random.key(1), training=True)[0]]],
+    "caches": lambda: [hg.nn.MultiHeadAttention(300, 2).extend(hg.nn.MultiHeadAttention(300, 2).init(hg.random.key(0)), M,
+                                                               hg.nn.MultiHeadAttention(300, 2).cache((), 8))[0]],
 }
 
 

@@ -58,5 +58,5 @@ def test_subinterpreters_are_refused():
 @pytest.mark.parametrize("package", ["hologram", "hologram_torch"])
 def test_every_file_is_installed(package):
     named = (ROOT / "meson.build").read_text(encoding="utf-8")
-    files = {f"{package}/{file.name}" for ending in ("py", "pyi", "typed") for file in (ROOT / package).glob(f"*.{ending}")}
+    files = {file.relative_to(ROOT).as_posix() for ending in ("py", "pyi", "typed") for file in (ROOT / package).rglob(f"*.{ending}")}
     assert files and not [name for name in sorted(files) if f"'{name}'" not in named]

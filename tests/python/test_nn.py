@@ -1,5 +1,11 @@
 """hg.nn and hg.optim against NumPy formulas, and what they say about mistakes."""
 
+import inspect
+import os
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -196,3 +202,52 @@ def test_a_network_learns_with_the_same_bits(is_eager):
 
     with hg.eager(is_eager):
         assert train(hg.jit(step)) == train(step)
+
+
+def test_examples_of_docstrings_run():
+    """Their indented lines; each class, function and method of hg.nn and hg.optim with a docstring of its own."""
+    count = 0
+    for module in (hg.nn, hg.optim):
+        for name, thing in vars(module).items():
+            if name[0] == "_" or not callable(thing) or not (thing.__module__ or "").startswith("hologram"):
+                continue
+            methods = [method for method in vars(thing).values() if inspect.isfunction(method)] if inspect.isclass(thing) else []
+            for text in [inspect.getdoc(part) or "" for part in (thing, *methods)]:
+                lines = [line for line in text.splitlines()[1:] if line.startswith("    ") or not line]
+                code = textwrap.dedent("\n".join(lines))
+                if "torch" not in code and code.strip():
+                    exec(code, {"hg": hg})
+                    count += 1
+    assert count >= 23
+
+
+ON_ANY = """
+import hashlib, hologram as hg
+nn, key = hg.nn, hg.random.key(3)
+model = nn.Sequential(nn.Embedding(11, 8, padding=0), nn.TransformerBlock(8, 2, 16, dropout=0.1, causal=True), nn.LSTM(8, 8),
+                      nn.BatchNorm(8, axis=-1), nn.ChannelDropout(0.1, -1), nn.AlphaDropout(0.1), nn.RMSNorm(8), nn.Linear(8, 11))
+words = hg.random.integers(key, (4, 4), 0, 11)
+
+def loss(p):
+    y, kept = model.apply(p, words[:, :-1], key, training=True)
+    return hg.cross_entropy(y.reshape(12, 11), words[:, 1:].reshape(12)), kept
+
+(value, p), g = hg.value_and_grad(loss, has_aux=True)(model.init(key))
+steps = [kind.update(p, hg.optim.clip_value(g, 0.5), kind.init(p)) for kind in (
+    hg.optim.NAdam(hg.optim.warmup(hg.optim.cosine(0.1, 5), 2)), hg.optim.RMSprop(0.01, momentum=0.9, centered=True), hg.optim.Lion(0.01))]
+arrays = [x.numpy().tobytes() for x in nn.state_dict([value, g, steps]).values()]
+print(hg.default_executor().backend, float(value) < 9, hashlib.sha256(b"".join(arrays)).hexdigest())
+"""
+
+
+def test_training_has_the_same_bits_on_the_double_of_cuda():
+    double = os.environ.get("HOLOGRAM_DOUBLE", "")
+    if not os.path.isdir(double):
+        pytest.skip("HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+    lines = []
+    for more in ({}, {"LD_LIBRARY_PATH": double}):
+        environment = os.environ | {"HOLOGRAM_CACHE": "0"} | more
+        done = subprocess.run([sys.executable, "-c", ON_ANY], env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        lines.append(done.stdout.split())
+    assert [line[:2] for line in lines] == [["cpu", "True"], ["cuda", "True"]] and lines[0][2] == lines[1][2]

@@ -1,0 +1,33 @@
+"""Layers. A layer is what does not change; its parameters are a tree of arrays beside it, which hg.grad and hg.jit take.
+
+    model = hg.nn.Sequential(hg.nn.Linear(64, 96), hg.nn.BatchNorm(96), hg.relu, hg.nn.Dropout(0.1), hg.nn.Linear(96, 10))
+    parameters = model.init(hg.random.key(0))
+    logits = model(parameters, x)                                              # inference
+    logits, parameters = model.apply(parameters, x, key, training=True)        # training: dropout, new running statistics
+
+    def loss(p):
+        logits, kept = model.apply(p, x, key, training=True)
+        return hg.cross_entropy(logits, digits), kept
+
+    (value, parameters), gradients = hg.value_and_grad(loss, has_aux=True)(parameters)
+    parameters, state = optimizer.update(parameters, gradients, state)         # which leaves running statistics as they are
+
+Parameters have the names and shapes of PyTorch's layers: `hg.nn.load_state_dict(parameters, module.state_dict())`.
+"""
+
+from hologram.nn.attention import MultiHeadAttention as MultiHeadAttention
+from hologram.nn.attention import TransformerBlock as TransformerBlock
+from hologram.nn.dropout import AlphaDropout as AlphaDropout
+from hologram.nn.dropout import ChannelDropout as ChannelDropout
+from hologram.nn.dropout import Dropout as Dropout
+from hologram.nn.layer import Layer as Layer
+from hologram.nn.layer import Sequential as Sequential
+from hologram.nn.linear import Embedding as Embedding
+from hologram.nn.linear import Linear as Linear
+from hologram.nn.norms import BatchNorm as BatchNorm
+from hologram.nn.norms import LayerNorm as LayerNorm
+from hologram.nn.norms import RMSNorm as RMSNorm
+from hologram.nn.recurrent import GRU as GRU
+from hologram.nn.recurrent import LSTM as LSTM
+from hologram.nn.state import load_state_dict as load_state_dict
+from hologram.nn.state import state_dict as state_dict
