@@ -104,6 +104,11 @@ HG_API const hg_tensor *hg_tensors_at(const hg_tensors *tensors, size_t index); 
 HG_API void hg_tensors_release(hg_tensors *tensors); /* and buffers that nobody else has retained */
 /* Names are not empty, and each is there once. */
 HG_API hg_status hg_tensors_save(const char *const *names, const hg_tensor *tensors, size_t count, const char *path);
+/* The same file with metadata, which nothing here depends on: `text_count` keys, each with its text behind it, UTF-8; a
+ * key is there once. hg_tensors_text: those of a file that was loaded, by turns as well; NULL past the last. */
+HG_API hg_status hg_tensors_save_texts(const char *const *names, const hg_tensor *tensors, size_t count,
+                                       const char *const *texts, size_t text_count, const char *path);
+HG_API const char *hg_tensors_text(const hg_tensors *tensors, size_t index);
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* safetensors.c - the .safetensors format: 8 bytes with the length of a header, the header in JSON,
  * {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, and the elements of all tensors, without
- * gaps. "__metadata__" holds texts, which are passed over. Nothing in a file is trusted. */
+ * gaps. "__metadata__" holds texts by their keys. Nothing in a file is trusted. */
 #include "tensors/tensor_file.h"
 
 #include "base/bytes.h"
@@ -21,9 +21,8 @@ static const char *const names[ATLAS_TYPE_COUNT] = {
 
 struct hg_tensors {
   hg_executor *executor; /* holds a reference */
-  uint8_t *bytes;        /* of the file's header: names stand in it */
-  tensor_entry *entries;
-  size_t count;
+  uint8_t *bytes;        /* of the file's header: names and texts stand in it */
+  tensor_list list;
 };
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -89,13 +88,15 @@ HG_RARE static hg_status read_entry(tensor_scanner *s, tensor_entry *entry, uint
   return HG_OK;
 }
 
-HG_RARE static hg_status skip_metadata(tensor_scanner *s) {
-  char *text;
+HG_RARE static hg_status read_metadata(const hg_allocator *allocator, tensor_scanner *s, hg_array *texts) {
+  char *pair[2];
   int more = hg_scan_char(s, '{');
   if (more && hg_scan_char(s, '}')) return HG_OK;
   while (more) {
-    if (!hg_scan_text(s, '"', &text) || !hg_scan_char(s, ':') || !hg_scan_text(s, '"', &text))
+    if (!hg_scan_text(s, '"', &pair[0]) || !hg_scan_char(s, ':') || !hg_scan_text(s, '"', &pair[1]))
       return fail_header(s, "has a __metadata__ that is not texts");
+    if (!is_utf8(pair[0]) || !is_utf8(pair[1])) return fail_header(s, "has a __metadata__ that is no UTF-8");
+    if (hg_array_append(allocator, texts, pair, 1) == NULL) return hg_fail_memory("a file's metadata", sizeof pair);
     more = hg_scan_char(s, ',');
   }
   return hg_scan_char(s, '}') ? HG_OK : fail_header(s, "has a __metadata__ that does not end");
@@ -150,7 +151,7 @@ HG_RARE static hg_status check_places(const char *path, tensor_entry *entries, s
 }
 
 HG_RARE static hg_status read_all(const hg_allocator *allocator, tensor_scanner *s, hg_array *entries,
-                                  uint64_t first, uint64_t data_bytes) {
+                                  hg_array *texts, uint64_t first, uint64_t data_bytes) {
   int more = hg_scan_char(s, '{');
   if (!more) return fail_header(s, "is no JSON object");
   if (hg_scan_char(s, '}')) more = 0, s->at--;
@@ -159,7 +160,7 @@ HG_RARE static hg_status read_all(const hg_allocator *allocator, tensor_scanner 
     tensor_entry entry = {.name = NULL};
     if (!hg_scan_text(s, '"', &entry.name) || !hg_scan_char(s, ':')) return fail_header(s, "is no JSON");
     if (!is_utf8(entry.name)) return fail_header(s, "has a name that is no UTF-8");
-    if (strcmp(entry.name, "__metadata__") == 0) HG_TRY(skip_metadata(s));
+    if (strcmp(entry.name, "__metadata__") == 0) HG_TRY(read_metadata(allocator, s, texts));
     else {
       HG_TRY(read_entry(s, &entry, offsets));
       HG_TRY(check_place(s->path, &entry, offsets, first, data_bytes));
@@ -179,25 +180,28 @@ HG_RARE static uint64_t header_bytes(const uint8_t *bytes, size_t byte_count) {
 }
 
 HG_RARE hg_status hg_safetensors_read(const hg_allocator *allocator, const char *path, uint8_t *bytes,
-                                      size_t byte_count, uint64_t file_bytes, tensor_entry **entries,
-                                      size_t *count) {
-  *entries = NULL;
-  *count = 0;
+                                      size_t byte_count, uint64_t file_bytes, tensor_list *list) {
+  *list = (tensor_list){.count = 0};
   uint64_t first = header_bytes(bytes, byte_count), data_bytes = file_bytes - first;
   if (first == 0 || first > byte_count)
     return hg_fail(HG_FORMAT, "%s: is no .safetensors file, or ends in its header", path);
   tensor_scanner s = {.path = path, .at = bytes + LENGTH_BYTES, .end = bytes + first};
-  hg_array found = {.element_size = sizeof(tensor_entry)};
-  hg_status status = read_all(allocator, &s, &found, first, data_bytes);
+  hg_array found = {.element_size = sizeof(tensor_entry)}, texts = {.element_size = 2 * sizeof(char *)};
+  hg_status status = read_all(allocator, &s, &found, &texts, first, data_bytes);
   if (status == HG_OK) status = check_names(HG_FORMAT, path, found.data, found.count);
   if (status == HG_OK) status = check_places(path, found.data, found.count, first, data_bytes);
   if (status != HG_OK) {
     hg_array_release(allocator, &found);
+    hg_array_release(allocator, &texts);
     return status;
   }
-  *entries = found.data;
-  *count = found.count;
+  *list = (tensor_list){found.data, texts.data, found.count, texts.count};
   return HG_OK;
+}
+
+HG_RARE void hg_tensor_list_release(const hg_allocator *allocator, tensor_list *list) {
+  hg_release(allocator, list->entries);
+  hg_release(allocator, list->texts);
 }
 
 HG_RARE static hg_status load(hg_tensors *t, const char *path) {
@@ -206,9 +210,9 @@ HG_RARE static hg_status load(hg_tensors *t, const char *path) {
   tensor_file f;
   hg_status status = hg_tensor_file_open(&f, allocator, path, header_bytes, &t->bytes, &byte_count);
   if (status == HG_OK)
-    status = hg_safetensors_read(allocator, path, t->bytes, byte_count, f.file.byte_count, &t->entries, &t->count);
-  for (size_t i = 0; i < t->count && status == HG_OK; i++)
-    status = hg_tensor_file_fill(&f, t->executor, &t->entries[i], &t->entries[i].tensor);
+    status = hg_safetensors_read(allocator, path, t->bytes, byte_count, f.file.byte_count, &t->list);
+  for (size_t i = 0; i < t->list.count && status == HG_OK; i++)
+    status = hg_tensor_file_fill(&f, t->executor, &t->list.entries[i], &t->list.entries[i].tensor);
   hg_tensor_file_close(&f);
   return status;
 }
@@ -226,21 +230,25 @@ HG_RARE hg_status hg_tensors_load(hg_executor *executor, const char *path, hg_te
   return status;
 }
 
-size_t hg_tensors_count(const hg_tensors *tensors) { return tensors != NULL ? tensors->count : 0; }
+size_t hg_tensors_count(const hg_tensors *tensors) { return tensors != NULL ? tensors->list.count : 0; }
 
 const char *hg_tensors_name(const hg_tensors *tensors, size_t index) {
-  return index < hg_tensors_count(tensors) ? tensors->entries[index].name : NULL;
+  return index < hg_tensors_count(tensors) ? tensors->list.entries[index].name : NULL;
 }
 
 const hg_tensor *hg_tensors_at(const hg_tensors *tensors, size_t index) {
-  return index < hg_tensors_count(tensors) ? &tensors->entries[index].tensor : NULL;
+  return index < hg_tensors_count(tensors) ? &tensors->list.entries[index].tensor : NULL;
+}
+
+const char *hg_tensors_text(const hg_tensors *tensors, size_t index) {
+  return tensors != NULL && index < 2 * tensors->list.text_count ? tensors->list.texts[index] : NULL;
 }
 
 HG_RARE void hg_tensors_release(hg_tensors *tensors) {
   if (tensors == NULL) return;
   hg_executor *executor = tensors->executor;
-  for (size_t i = 0; i < tensors->count; i++) hg_buffer_release(tensors->entries[i].tensor.buffer);
-  hg_release(&executor->allocator, tensors->entries);
+  for (size_t i = 0; i < tensors->list.count; i++) hg_buffer_release(tensors->list.entries[i].tensor.buffer);
+  hg_tensor_list_release(&executor->allocator, &tensors->list);
   hg_release(&executor->allocator, tensors->bytes);
   hg_release(&executor->allocator, tensors);
   hg_executor_release(executor);
@@ -299,10 +307,20 @@ HG_RARE static hg_status check_saved(const char *path, tensor_entry *entry, cons
   return hg_tensor_bytes(path, tensor, &entry->byte_count);
 }
 
+HG_RARE static void put_texts(writer *w, const char *const *texts, size_t count) {
+  for (size_t i = 0; i < 2 * count; i++) {
+    put(w, i == 0 ? "\"__metadata__\":{" : i % 2 != 0 ? ":" : ",", i == 0 ? 16 : 1);
+    put_name(w, texts[i]);
+  }
+  if (count > 0) put(w, "}", 1);
+}
+
 /* The widest elements come first, so that whoever maps the file finds all of them aligned. */
-HG_RARE static hg_status save(writer *w, const char *path, const tensor_entry *entries, size_t count) {
+HG_RARE static hg_status save(writer *w, const char *path, const tensor_entry *entries, size_t count,
+                              const char *const *texts, size_t text_count) {
   uint64_t first = 0;
   put(w, "\0\0\0\0\0\0\0\0{", LENGTH_BYTES + 1);
+  put_texts(w, texts, text_count);
   for (uint32_t bits = 64; bits >= 8; bits /= 2)
     for (size_t i = 0; i < count; i++) {
       if (atlas_type_bits((atlas_type)entries[i].tensor.type) != bits) continue;
@@ -324,21 +342,37 @@ HG_RARE static hg_status save(writer *w, const char *path, const tensor_entry *e
   return hg_tensor_file_finish(&f, status);
 }
 
-HG_RARE hg_status hg_tensors_save(const char *const *of_each, const hg_tensor *tensors, size_t count,
-                                  const char *path) {
-  if (path == NULL || (count > 0 && (of_each == NULL || tensors == NULL)))
+HG_RARE static hg_status check_texts(const char *path, const char *const *texts, size_t count) {
+  for (size_t i = 0; i < 2 * count; i++) {
+    if (texts[i] == NULL || !is_utf8(texts[i]))
+      return hg_fail(HG_INVALID_ARGUMENT, "%s: text %zu of its metadata is NULL or no UTF-8", path, i);
+    for (size_t k = 0; k < i; k += 2)
+      if (i % 2 == 0 && strcmp(texts[k], texts[i]) == 0)
+        return hg_fail(HG_INVALID_ARGUMENT, "%s: its metadata has the key '%.80s' twice", path, texts[i]);
+  }
+  return HG_OK;
+}
+
+HG_RARE hg_status hg_tensors_save_texts(const char *const *of_each, const hg_tensor *tensors, size_t count,
+                                        const char *const *texts, size_t text_count, const char *path) {
+  if (path == NULL || (count > 0 && (of_each == NULL || tensors == NULL)) || (text_count > 0 && texts == NULL))
     return hg_fail(HG_INVALID_ARGUMENT, "hg_tensors_save: an argument is NULL");
   hg_allocator allocator = hg_allocator_of(count > 0 ? tensors[0].buffer : NULL);
   tensor_entry *entries = hg_allocate(&allocator, 2 * count + 1, sizeof *entries);
   writer w = {.allocator = &allocator, .bytes = {.element_size = 1}};
   if (entries == NULL) return hg_fail_memory("the tensors of a file", count * sizeof *entries);
-  hg_status status = HG_OK;
+  hg_status status = check_texts(path, texts, text_count);
   for (size_t i = 0; i < count && status == HG_OK; i++)
     status = check_saved(path, &entries[i], of_each[i], &tensors[i]);
   memcpy(entries + count, entries, count * sizeof *entries);
   if (status == HG_OK) status = check_names(HG_INVALID_ARGUMENT, path, entries + count, count);
-  if (status == HG_OK) status = save(&w, path, entries, count);
+  if (status == HG_OK) status = save(&w, path, entries, count, texts, text_count);
   hg_array_release(&allocator, &w.bytes);
   hg_release(&allocator, entries);
   return status;
+}
+
+HG_RARE hg_status hg_tensors_save(const char *const *of_each, const hg_tensor *tensors, size_t count,
+                                  const char *path) {
+  return hg_tensors_save_texts(of_each, tensors, count, NULL, 0, path);
 }

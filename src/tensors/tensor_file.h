@@ -37,9 +37,17 @@ enum { TENSOR_PREFIX_BYTES = 12 }; /* more than one looks at */
 
 /* What the header of a file of `file_bytes` says: `byte_count` of them, of which the header's are changed. */
 hg_status hg_npy_read(const char *path, uint8_t *bytes, size_t byte_count, uint64_t file_bytes, tensor_entry *entry);
-/* *entries: in the order of the file; hg_release it. */
+/* What the header of a .safetensors file says: tensors in the order of the file; keys and texts of its metadata by
+ * turns, which stand in the header's bytes. */
+typedef struct tensor_list {
+  tensor_entry *entries;
+  char **texts;
+  size_t count, text_count; /* of the latter: pairs */
+} tensor_list;
+/* *list: to be released; empty after a failure. */
 hg_status hg_safetensors_read(const hg_allocator *allocator, const char *path, uint8_t *bytes, size_t byte_count,
-                              uint64_t file_bytes, tensor_entry **entries, size_t *count);
+                              uint64_t file_bytes, tensor_list *list);
+void hg_tensor_list_release(const hg_allocator *allocator, tensor_list *list);
 
 /* Of the buffer's executor; NULL: the plain one. */
 hg_allocator hg_allocator_of(const hg_buffer *buffer);

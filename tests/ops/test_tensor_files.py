@@ -13,6 +13,8 @@ LIB.hg_tensor_load.argtypes = [P, c.c_char_p, c.POINTER(Tensor)]
 LIB.hg_tensor_save.argtypes = [c.POINTER(Tensor), c.c_char_p]
 LIB.hg_tensors_load.argtypes = [P, c.c_char_p, c.POINTER(P)]
 LIB.hg_tensors_save.argtypes = [c.POINTER(c.c_char_p), c.POINTER(Tensor), c.c_size_t, c.c_char_p]
+LIB.hg_tensors_save_texts.argtypes = [c.POINTER(c.c_char_p), c.POINTER(Tensor), c.c_size_t, c.POINTER(c.c_char_p), c.c_size_t, c.c_char_p]
+LIB.hg_tensors_text.argtypes, LIB.hg_tensors_text.restype = [P, c.c_size_t], c.c_char_p
 LIB.hg_tensors_count.argtypes, LIB.hg_tensors_count.restype = [P], c.c_size_t
 LIB.hg_tensors_name.argtypes, LIB.hg_tensors_name.restype = [P, c.c_size_t], c.c_char_p
 LIB.hg_tensors_at.argtypes, LIB.hg_tensors_at.restype = [P, c.c_size_t], c.POINTER(Tensor)
@@ -206,11 +208,49 @@ ALL = {name: some(name, (2, 3), number) for number, name in enumerate(TYPES)} | 
     "empty": some("f32", (0, 4)), "one": some("f64", ()), 'a "name" \\ of\nünïcode \U0001f600': some("u8", (5,))}
 
 
-@pytest.mark.parametrize("metadata", [None, {}, {"format": "pt", "note": "x\"y"}])
+TEXTS = [None, {}, {"format": "pt", "note": "x\"y"}, {"": "", "ünïcode \U0001f600": "\\ \n\x01\x7f" + "long" * 1000}]
+
+
+def texts_of(path):
+    tensors = P()
+    check(LIB.hg_tensors_load(executor(ENGINES[0]), str(path).encode(), c.byref(tensors)))
+    texts = []
+    while (text := LIB.hg_tensors_text(tensors, len(texts))) is not None:
+        texts.append(text.decode())
+    LIB.hg_tensors_release(tensors)
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("metadata", TEXTS)
 def test_safetensors_load(tmp_path, metadata):
     (tmp_path / "x.safetensors").write_bytes(safetensors(ALL, metadata, 5))
     found = load_all(tmp_path / "x.safetensors")
     assert found.keys() == ALL.keys() and all(same(found[name], ALL[name]) for name in ALL)
+    assert texts_of(tmp_path / "x.safetensors") == (metadata or {})
+
+
+def save_texts(path, *texts, count=None):
+    array = (c.c_char_p * len(texts))(*texts)
+    return LIB.hg_tensors_save_texts(None, None, 0, array, len(texts) // 2 if count is None else count, str(path).encode())
+
+
+@pytest.mark.parametrize("metadata", TEXTS[1:])
+def test_texts_are_saved(tmp_path, metadata):
+    """As JSON that others read; none: as if there were no such thing."""
+    path = tmp_path / "x.safetensors"
+    assert save_texts(path, *(text.encode() for pair in metadata.items() for text in pair)) == 0
+    data = path.read_bytes()
+    assert json.loads(data[8:]) == ({"__metadata__": metadata} if metadata else {}) and len(data) % 8 == 0
+    assert texts_of(path) == metadata and load_all(path) == {}
+
+
+def test_texts_that_are_refused(tmp_path):
+    path = tmp_path / "x.safetensors"
+    for texts, sentence in (((b"a", b"1", b"b", b"2", b"a", b"3"), b"has the key 'a' twice"), ((b"a", b"\xff"), b"is NULL or no UTF-8"),
+                            ((b"a", None), b"text 1 of its metadata is NULL"), ((b"\xc3", b""), b"text 0 of its metadata")):
+        assert save_texts(path, *texts) == 1 and sentence in LIB.hg_last_error()
+    assert LIB.hg_tensors_save_texts(None, None, 0, None, 1, str(path).encode()) == 1 and not path.exists()
+    assert LIB.hg_tensors_text(None, 0) is None
 
 
 def save_all(path, arrays):
@@ -265,6 +305,9 @@ def entry(first, end, dtype="F32", shape="[2]"):
     (raw('{"a":{"colour":"F32"}}', bytes(8)), "FORMAT", "the key 'colour', which means nothing"),
     (raw('{"\\ud800":' + entry(0, 8) + "}", bytes(8)), "FORMAT", "is no JSON"),
     (raw('{"__metadata__":{"a":1}}'), "FORMAT", "a __metadata__ that is not texts"),
+    (raw('{"__metadata__":{"a":"b"'), "FORMAT", "a __metadata__ that does not end"),
+    (raw('{"__metadata__":{"a":"\\u0000"}}'), "FORMAT", "a __metadata__ that is not texts"),
+    (struct.pack("<Q", 26) + b'{"__metadata__":{"a":"\xff"}}'[:26] + b"  ", "FORMAT", "a __metadata__ that is no UTF-8"),
 ])
 def test_safetensors_refused(tmp_path, content, status, sentence):
     (tmp_path / "x.safetensors").write_bytes(content)

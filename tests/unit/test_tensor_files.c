@@ -57,15 +57,18 @@ static hg_status act_on_one(void *state, const hg_allocator *allocator) {
 
 static hg_status act_on_many(void *state, const hg_allocator *allocator) {
   static const char *const names[] = {"as it is", "transposed"};
+  static const char *const texts[] = {"key", "a \"text\"", "other key", ""};
   stage *s = state;
   (void)allocator;
   hg_tensors *loaded = NULL;
-  hg_status status = hg_tensors_save(names, s->tensors, 2, path_of("many.safetensors"));
+  hg_status status = hg_tensors_save_texts(names, s->tensors, 2, texts, 2, path_of("many.safetensors"));
   if (status == HG_OK) status = hg_tensors_load(executor, path_of("many.safetensors"), &loaded);
   if (status != HG_OK) return status;
   CHECK_EQ_U64(hg_tensors_count(loaded), 2);
   for (size_t i = 0; i < 2; i++)
     check_loaded(hg_tensors_at(loaded, i), strcmp(hg_tensors_name(loaded, i), names[1]) == 0);
+  for (size_t i = 0; i < 4; i++) CHECK(strcmp(hg_tensors_text(loaded, i), texts[i]) == 0);
+  CHECK(hg_tensors_text(loaded, 4) == NULL);
   hg_tensors_release(loaded);
   return HG_OK;
 }

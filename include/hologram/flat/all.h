@@ -792,6 +792,9 @@ const char *hg_tensors_name(const hg_tensors *tensors, size_t index);
 const hg_tensor *hg_tensors_at(const hg_tensors *tensors, size_t index);
 void hg_tensors_release(hg_tensors *tensors);
 hg_status hg_tensors_save(const char *const *names, const hg_tensor *tensors, size_t count, const char *path);
+hg_status hg_tensors_save_texts(const char *const *names, const hg_tensor *tensors, size_t count,
+    const char *const *texts, size_t text_count, const char *path);
+const char *hg_tensors_text(const hg_tensors *tensors, size_t index);
 
 typedef enum hg_op {
   HG_OP_none = 0,
