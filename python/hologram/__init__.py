@@ -20,8 +20,8 @@ from hologram._core import Executor as Executor
 from hologram._core import Program as Program
 from hologram._core import asarray as asarray
 from hologram._core import compute as compute
-from hologram._core import load as load
-from hologram._core import save as save
+from hologram._files import load as load
+from hologram._files import save as save
 from hologram._create import array as array
 from hologram._create import empty as empty
 from hologram._create import full as full
@@ -62,8 +62,60 @@ from hologram._ranges import logspace as logspace
 from hologram._warm import Spec as Spec
 from hologram._warm import Warmed as Warmed
 from hologram._warm import warm as warm
+from hologram.array_api import __array_namespace_info__ as __array_namespace_info__
 from hologram.array_api import arange as arange
+from hologram.array_api import argsort as argsort
+from hologram.array_api import astype as astype
+from hologram.array_api import bitwise_invert as bitwise_invert
+from hologram.array_api import bitwise_left_shift as bitwise_left_shift
+from hologram.array_api import bitwise_right_shift as bitwise_right_shift
+from hologram.array_api import broadcast_arrays as broadcast_arrays
+from hologram.array_api import broadcast_to as broadcast_to
+from hologram.array_api import can_cast as can_cast
+from hologram.array_api import concat as concat
+from hologram.array_api import conj as conj
+from hologram.array_api import count_nonzero as count_nonzero
+from hologram.array_api import cumulative_prod as cumulative_prod
+from hologram.array_api import diff as diff
+from hologram.array_api import divide as divide
+from hologram.array_api import e as e
+from hologram.array_api import empty_like as empty_like
+from hologram.array_api import expand_dims as expand_dims
+from hologram.array_api import finfo as finfo
+from hologram.array_api import iinfo as iinfo
+from hologram.array_api import imag as imag
+from hologram.array_api import inf as inf
+from hologram.array_api import isdtype as isdtype
+from hologram.array_api import matrix_transpose as matrix_transpose
+from hologram.array_api import meshgrid as meshgrid
+from hologram.array_api import moveaxis as moveaxis
+from hologram.array_api import multiply as multiply
+from hologram.array_api import nan as nan
+from hologram.array_api import negative as negative
+from hologram.array_api import newaxis as newaxis
+from hologram.array_api import nonzero as nonzero
 from hologram.array_api import pad as pad
+from hologram.array_api import permute_dims as permute_dims
+from hologram.array_api import pi as pi
+from hologram.array_api import positive as positive
+from hologram.array_api import real as real
+from hologram.array_api import repeat as repeat
+from hologram.array_api import reshape as reshape
+from hologram.array_api import result_type as result_type
+from hologram.array_api import roll as roll
+from hologram.array_api import searchsorted as searchsorted
+from hologram.array_api import signbit as signbit
+from hologram.array_api import sort as sort
+from hologram.array_api import subtract as subtract
+from hologram.array_api import take_along_axis as take_along_axis
+from hologram.array_api import tensordot as tensordot
+from hologram.array_api import tile as tile
+from hologram.array_api import unique_all as unique_all
+from hologram.array_api import unique_counts as unique_counts
+from hologram.array_api import unique_inverse as unique_inverse
+from hologram.array_api import unique_values as unique_values
+from hologram.array_api import unstack as unstack
+from hologram.array_api import vecdot as vecdot
 from hologram.backend import BackendType as BackendType
 from hologram.backend import get_default_backend as get_default_backend
 from hologram.backend import is_cuda_available as is_cuda_available
@@ -71,9 +123,17 @@ from hologram.backend import is_metal_available as is_metal_available
 
 __version__ = _core._library_version()
 
-inf = float("inf")
-nan = float("nan")
-pi = 3.141592653589793
-e = 2.718281828459045
-newaxis = None
 bool = _core.bool_  # noqa: A001  the array API's name of it
+
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # type checkers shall know that other names are not there
+
+    def __getattr__(name: str) -> None:
+        """Of a name that is not there: what to write instead, if other libraries have it."""
+        import sys
+
+        what = _core._near(name)
+        if what is not None:
+            raise AttributeError(f"hologram has no {name!r}: {what}")
+        raise AttributeError(f"module 'hologram' has no attribute {name!r}", name=name, obj=sys.modules[__name__])

@@ -326,6 +326,17 @@ def array(value: Any, dtype: Any = None, *, device: Executor | None = None, copy
     return asarray(value, dtype, device=device, copy=copy)
 
 
+def owned(value: Any) -> Array:
+    """An Array as it is; of NumPy's arrays, lists and numbers a copy, since what is recorded is read later."""
+    return value if isinstance(value, Array) else array(value)
+
+
+def beside(value: Any, other: Any) -> Array:
+    """The same beside another operand, whose type Python's numbers and NumPy's scalars take."""
+    number = None if isinstance(value, (Array, list, tuple)) else plain(value) if getattr(value, "shape", ()) == () else None
+    return owned(value) if number is None or not isinstance(other, Array) else _core._scalar(number, other.dtype)
+
+
 def from_dlpack(value: Any, /, *, device: Executor | None = None, copy: bool | None = None) -> Array:
     """An Array over the memory of an object that has `__dlpack__`: a PyTorch tensor, a NumPy, CuPy or JAX array."""
     made = _imported(value, device, 1 if copy is None else 2 if copy else 0)
@@ -374,6 +385,7 @@ def empty(shape: Any, dtype: Any = "float32", *, device: Executor | None = None)
 
 def full_like(x: Array, /, fill_value: Any, dtype: Any = None, *, device: Executor | None = None) -> Array:
     """An Array of x's shape, and its type unless another is given, that is one number everywhere."""
+    x = owned(x)
     return full(x.shape, fill_value, dtype if dtype is not None else x.dtype, device=device or x.device)
 
 

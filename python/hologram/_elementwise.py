@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hologram import _core
+from hologram._create import beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -11,10 +12,8 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
 
 def _pair(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     """Two operands, one of which may be a Python number, as arrays of their type together."""
-    if not isinstance(x1, _core.Array):
-        x1 = _core._scalar(x1, x2.dtype)
-    if not isinstance(x2, _core.Array):
-        x2 = _core._scalar(x2, x1.dtype)
+    x1 = beside(x1, x2)
+    x2 = beside(x2, x1)
     if x1.dtype != x2.dtype:
         together = (_core._scalar(0, x1.dtype) + _core._scalar(0, x2.dtype)).dtype
         x1, x2 = x1.astype(together), x2.astype(together)
@@ -69,20 +68,3 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     has_arrays = any(isinstance(bound, _core.Array) for bound in (min, max))
     made = _core.clamp(x, min, max) if has_arrays else _core.clip(x, min, max)
     return made.astype(x.dtype) if made.dtype.kind == x.dtype.kind else made
-
-
-def _of_integers(name: str, value: Any) -> Any:
-    """The table's function of floats, and what it is of the integers, which are whole and finite."""
-    operation = getattr(_core, name)
-
-    def function(x: Any, /) -> Any:
-        return value(x) if x.dtype.kind == "integer" else operation(x)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = operation.__doc__
-    return function
-
-
-floor, ceil, trunc, round = (_of_integers(name, lambda x: +x) for name in ("floor", "ceil", "trunc", "round"))  # noqa: A001
-isnan, isinf = (_of_integers(name, lambda x: x != x) for name in ("isnan", "isinf"))
-isfinite = _of_integers("isfinite", lambda x: x == x)

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 from hologram import _core
 from hologram._axes import axis_of
-from hologram._create import _count, full, zeros
+from hologram._create import _count, beside, full, owned, zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -80,6 +80,7 @@ def _initial_first(made: Any, axis: int, first: int) -> Any:
 
 def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
     """Sums of all that stands before, and itself, along an axis. Types are sum's."""
+    x = owned(x)
     axis = _axis("cumulative_sum", x, axis)
     made = _core.cumulative_sum(x, axis) if dtype is None else _core.cumulative_sum(x.astype(dtype), axis).astype(dtype)
     return _initial_first(made, axis, 0) if include_initial else made
@@ -87,6 +88,7 @@ def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_in
 
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
     """Products of all that stands before, and itself, along an axis. Types are prod's."""
+    x = owned(x)
     axis = _axis("cumulative_prod", x, axis)
     x = _at_end("cumulative_prod", x if dtype is None else x.astype(dtype), axis)
     dtype = x.dtype if dtype is not None or x.dtype.kind == "float" else _core.prod(_core._scalar(0, x.dtype)).dtype
@@ -136,11 +138,13 @@ def _ordered(x: Any, axis: int, descending: Any) -> tuple[Any, Any]:
 
 def argsort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
     """The numbers of the elements along an axis in their order; equal ones stay in theirs."""
+    x = owned(x)
     return _ordered(x, _axis("argsort", x, axis), descending)[1]
 
 
 def sort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
     """The elements along an axis in their order."""
+    x = owned(x)
     return _ordered(x, _axis("sort", x, axis), descending)[0]
 
 
@@ -148,8 +152,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None)
     """Where each of x2 would stand among x1, which is sorted (by sorter): before those that equal it, or side='right' behind."""
     if side not in ("left", "right"):
         raise ValueError(f"side is 'left' or 'right', not {side!r}")
-    if not isinstance(x2, _core.Array):
-        x2 = _core._scalar(x2, x1.dtype)
+    x1 = owned(x1)
+    x2 = beside(x2, x1)
     if x1.dtype != x2.dtype:
         together = (_core._scalar(0, x1.dtype) + _core._scalar(0, x2.dtype)).dtype
         x1, x2 = x1.astype(together), x2.astype(together)
@@ -178,6 +182,7 @@ unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indi
 
 def unique_all(x: Any, /) -> Any:
     """The values of x, each once and sorted, where each stands first, which of them each element is, and how often each occurs."""
+    x = owned(x)
     flat = x.reshape(-1)
     if flat.size == 0:
         none = zeros((0,), "int64", device=x.device)

@@ -17,7 +17,6 @@ from hologram._axes import axes_of as _axes_of
 from hologram._axes import axis_of as _axis_of
 from hologram._core import add as add
 from hologram._create import _RANGES, _count
-from hologram._create import array as _array  # noqa: F401
 from hologram._create import asarray as asarray
 from hologram._create import empty as empty
 from hologram._create import from_dlpack as from_dlpack
@@ -29,20 +28,14 @@ from hologram._create import need_held as _need_held
 from hologram._create import need_numbers as _need_numbers
 from hologram._create import ones as ones
 from hologram._create import ones_like as ones_like
+from hologram._create import owned as _own
 from hologram._create import plain as _plain
 from hologram._create import zeros as zeros
 from hologram._create import zeros_like as zeros_like
 from hologram._elementwise import bitwise_left_shift as bitwise_left_shift
 from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
-from hologram._elementwise import ceil as ceil
 from hologram._elementwise import clip as clip  # type: ignore[assignment]
-from hologram._elementwise import floor as floor
-from hologram._elementwise import isfinite as isfinite
-from hologram._elementwise import isinf as isinf
-from hologram._elementwise import isnan as isnan
 from hologram._elementwise import pow as pow  # type: ignore[assignment]
-from hologram._elementwise import round as round
-from hologram._elementwise import trunc as trunc
 from hologram._sorting import argsort as argsort
 from hologram._sorting import cumulative_prod as cumulative_prod
 from hologram._sorting import cumulative_sum as cumulative_sum  # type: ignore[assignment]
@@ -76,23 +69,23 @@ bitwise_invert = _core.bitwise_not
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """x repeated along axes that are missing or have one element."""
-    return x.broadcast_to(shape)
+    """x repeated along axes that are missing or have one element, as an array of that shape."""
+    return _own(x).broadcast_to(shape)
 
 
 def divide(x1: Any, x2: Any, /) -> Any:
     """x1 / x2; of integers and bools in float32."""
-    return x1 / x2
+    return _own(x1) / x2
 
 
 def positive(x: Any, /) -> Any:
     """x, as an array of its own: an assignment to one of them is none to the other."""
-    return +x
+    return +_own(x)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
     """x as another type."""
-    made = x.astype(dtype)
+    made = _own(x).astype(dtype)
     return made if device is None else made.to_device(device)
 
 
@@ -154,10 +147,10 @@ def _exact_arange(start: int, stop: int, step: int, kind: Any, is_plain: Any) ->
     return (_core.arange(0, len(numbers), 1, "uint64") * (step % 2**64) + start % 2**64).astype(kind)
 
 
-def eye(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None) -> Any:  # type: ignore[no-redef]
-    """1 on the k-th diagonal, else 0."""
-    n_cols = n_rows if n_cols is None else n_cols
-    made = _core.eye(n_rows, n_cols, _max(-n_rows, _min(k, n_cols)), dtype or _core.float32)
+def eye(n_rows: Any, n_cols: Any = None, /, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:  # type: ignore[no-redef]
+    """A matrix that is 1 on the k-th diagonal (above the main one where k > 0), else 0; n_cols None: as many as rows. float32, unless
+    a type is given."""
+    made = _core.eye(n_rows, n_cols, k, dtype or _core.float32)
     return made if device is None else made.to_device(device)
 
 
@@ -238,25 +231,9 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 # ---- reductions -------------------------------------------------------------------------------------------------------
 
-def _total(reduce: Any, x: Any, axis: Any, dtype: Any, keepdims: Any) -> Any:
-    if dtype is None:
-        return reduce(x, axis, keepdims)
-    made = reduce(x.astype(dtype), axis, keepdims)
-    return made if made.dtype == dtype else made.astype(dtype)
-
-
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # type: ignore[no-redef]
-    """Sum along axes, as another type if one is given; integers in 64 bits."""
-    return _total(_core.sum, x, axis, dtype, keepdims)
-
-
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # type: ignore[no-redef]
-    """Product along axes, as another type if one is given; integers in 64 bits."""
-    return _total(_core.prod, x, axis, dtype, keepdims)
-
-
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # type: ignore[no-redef]
-    """How many along axes are not 0: int64."""
+def count_nonzero(x: Any, /, axis: Any = None, keepdims: Any = False) -> Any:  # type: ignore[no-redef]
+    """How many along axes are not 0, or are true: int64."""
+    x = _own(x)
     return _core.sum(x if x.dtype == bool else x != 0, axis, keepdims)
 
 
@@ -269,6 +246,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
 def broadcast_arrays(*arrays: Any) -> Any:
     """The arrays, repeated to the shape that they have together."""
+    arrays = tuple(_own(x) for x in arrays)
     rank = _max((x.ndim for x in arrays), default=0)
     shape = [1] * rank
     for x in arrays:
@@ -281,6 +259,7 @@ def broadcast_arrays(*arrays: Any) -> Any:
 
 def meshgrid(*arrays: Any, indexing: Any = "xy") -> Any:
     """Coordinates of a grid, of one-dimensional arrays."""
+    arrays = tuple(_own(x) for x in arrays)
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
     count = len(arrays)
@@ -294,18 +273,18 @@ def meshgrid(*arrays: Any, indexing: Any = "xy") -> Any:
 def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
     """One after the other along an axis; None: all their elements in C order."""
     if axis is None:
-        arrays, axis = [x.reshape(-1) for x in arrays], 0
+        arrays, axis = [_own(x).reshape(-1) for x in arrays], 0
     return _core.concatenate(arrays, axis)
 
 
 def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:  # type: ignore[no-redef]
     """The same elements in C order in another shape; one size may be -1: what is left. Arrays are values: copy means nothing."""
-    return x.reshape(shape)
+    return _own(x).reshape(shape)
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     """One axis more, of one element, at this place; of several, these places of the result."""
-    axes = _integers_of(axis)
+    x, axes = _own(x), _integers_of(axis)
     for d in sorted(_axes_of("expand_dims", x.ndim + len(axes), axes)):
         x = _core.expand(x, d)
     return x if axes else +x
@@ -313,9 +292,12 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
 
 def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
     """Each element along an axis so many times; None: of all, in C order."""
+    x = _own(x)
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = _axis_of("repeat", x.ndim, axis)
+    if not isinstance(repeats, _core.Array) and (isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", 0) > 0):
+        repeats = _own(repeats)
     if not isinstance(repeats, _core.Array):
         repeats = _index(repeats)
         if repeats < 0:
@@ -331,6 +313,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
 
 def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:  # type: ignore[no-redef]
     """Elements of x by their numbers along an axis."""
+    x = _own(x)
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: axis has to be given for an array of {x.ndim} axes")
     return _core.take(x, indices, _axis_of("take", x.ndim, 0 if axis is None else axis))
@@ -338,11 +321,13 @@ def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:  # type: ignore[n
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: Any = -1) -> Any:
     """x's elements whose number along an axis is the index at that place."""
+    x = _own(x)
     return _core.take_along(x, indices, _axis_of("take_along_axis", x.ndim, axis))
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """x with axes at other places."""
+    x = _own(x)
     from_, to = _axes_of("moveaxis", x.ndim, source), _axes_of("moveaxis", x.ndim, destination)
     if len(from_) != len(to):
         raise ValueError(f"moveaxis: {len(from_)} axes cannot be moved to {len(to)} places")
@@ -354,13 +339,14 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
 def unstack(x: Any, /, *, axis: Any = 0) -> Any:
     """The parts of x along an axis, which they lack: a tuple."""
+    x = _own(x)
     moved = moveaxis(x, _axis_of("unstack", x.ndim, axis), 0)
     return tuple(moved[i] for i in range(moved.shape[0]))
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """x with elements moved along axes, and at its ends around; None: of all, in C order. An axis may come twice."""
-    x = +x
+    x = +_own(x)
     shifts = _integers_of(shift)
     if axis is None:
         return roll(x.reshape(-1), _sum(shifts), axis=0).reshape(x.shape)
@@ -380,7 +366,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 def tile(x: Any, repetitions: Any, /) -> Any:
     """x side by side with itself, so many times along each axis."""
-    counts = _integers_of(repetitions)
+    x, counts = _own(x), _integers_of(repetitions)
     counts = (1,) * (x.ndim - len(counts)) + counts
     shape = (1,) * (len(counts) - x.ndim) + tuple(x.shape)
     for d, count in reversed(tuple(enumerate(counts))):
@@ -413,7 +399,8 @@ def pad(x: Any, pad_width: Any = None, mode: Any = "constant", *, constant_value
 
 def diff(x: Any, /, *, axis: Any = -1, n: Any = 1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours along an axis, n times."""
-    x, axis = +x, _axis_of("diff", x.ndim, axis)
+    x = +_own(x)
+    axis = _axis_of("diff", x.ndim, axis)
     if n < 0:
         raise ValueError(f"diff: n is {n}; differences are taken 0 times or more")
     parts = [part for part in (prepend, x, append) if part is not None]
@@ -427,6 +414,7 @@ def diff(x: Any, /, *, axis: Any = -1, n: Any = 1, prepend: Any = None, append: 
 
 def signbit(x: Any, /) -> Any:
     """Whether a float's sign is set: of -0 too."""
+    x = _own(x)
     return _core.copysign(ones_like(x), x) < 0
 
 
@@ -438,7 +426,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:  # type: ignore[no-redef]
 
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
     """The sum of products along an axis, which has one size in both; of their type."""
-    axis = _index(axis)
+    x1, x2, axis = _own(x1), _own(x2), _index(axis)
     if not -_min(x1.ndim, x2.ndim) <= axis < 0:
         raise ValueError(f"vecdot: axis is from -{_min(x1.ndim, x2.ndim)} to -1, not {axis}")
     if x1.shape[axis] != x2.shape[axis]:
@@ -449,7 +437,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Products, summed along the last axes of x1 and the first of x2 (so many), or along the axes of two lists."""
-    axes = _plain(axes)
+    x1, x2, axes = _own(x1), _own(x2), _plain(axes)
     if isinstance(axes, int):
         axes = tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
     left, right = (_axes_of("tensordot", x.ndim, chosen) for x, chosen in zip((x1, x2), axes, strict=True))
@@ -466,7 +454,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 def real(x: Any, /) -> Any:
     """x, as an array of its own: there are no complex types."""
-    return +x
+    return +_own(x)
 
 
 conj = real
@@ -474,11 +462,12 @@ conj = real
 
 def imag(x: Any, /) -> Any:
     """0 everywhere: there are no complex types."""
-    return zeros_like(x)
+    return zeros_like(_own(x))
 
 
 def nonzero(x: Any, /) -> Any:
     """The places of elements that are not zero: an array of int64 for each axis. How many there are is read at once."""
+    x = _own(x)
     if x.ndim == 0:
         raise ValueError("nonzero: an array without axes has no places")
     numbers, found = _places((x if x.dtype == bool else x != 0).reshape(-1)), []

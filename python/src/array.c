@@ -487,6 +487,8 @@ static PyObject *array_namespace(PyObject *self, PyObject *arguments, PyObject *
   return PyImport_ImportModule("hologram.array_api");
 }
 
+#define BY_PYTHON(name) ((PyCFunction)(void *)hgpy_array_##name)
+
 static const PyMethodDef own_methods[] = {
     {"item", array_item, METH_NOARGS,
      "item($self)\n--\n\nThe only element as a Python number; ValueError where there are more."},
@@ -506,17 +508,39 @@ static const PyMethodDef own_methods[] = {
      "it is there."},
     {"compute", array_compute, METH_NOARGS,
      "compute($self)\n--\n\nComputes it now, if it is pending. Returns the array."},
+    {"flatten", BY_PYTHON(flatten), METH_VARARGS | METH_KEYWORDS,
+     "flatten($self, start=0, end=-1, /)\n--\n\nThe axes from start to end as one, in C order: x.flatten() has one "
+     "axis, x.flatten(1) keeps the first.\n\nIndexError: there is no such axis. The elements are shared, not copied."},
+    {"ravel", BY_PYTHON(ravel), METH_VARARGS | METH_KEYWORDS,
+     "ravel($self, /)\n--\n\nAll elements in C order, along one axis: x.ravel() is x.reshape(-1)."},
+    {"copy", BY_PYTHON(copy), METH_VARARGS | METH_KEYWORDS,
+     "copy($self, /)\n--\n\nAn array of the same elements in memory of its own. Gradients flow through it."},
+    {"repeat", BY_PYTHON(repeat), METH_VARARGS | METH_KEYWORDS,
+     "repeat($self, repeats, /, *, axis=None)\n--\n\nEach element along an axis so many times, as numpy.repeat: "
+     "hg.asarray([1, 2]).repeat(2) is 1, 1, 2, 2.\n\nrepeats: an int, or one for each element. axis=None: all elements "
+     "in C order. hg.tile(x, 2) is 1, 2, 1, 2, which is what torch.Tensor.repeat gives."},
+    {"sort", BY_PYTHON(sort), METH_VARARGS | METH_KEYWORDS,
+     "sort($self, axis=-1, *, descending=False, stable=True)\n--\n\nA new array with the elements along an axis in "
+     "their order: x = x.sort().\n\nIt is stable always; NaNs come last. axis=None: all elements in C order."},
+    {"argsort", BY_PYTHON(argsort), METH_VARARGS | METH_KEYWORDS,
+     "argsort($self, axis=-1, *, descending=False, stable=True)\n--\n\nThe numbers (int64) of the elements along an "
+     "axis in their order: x[x.argsort()] is x.sort().\n\nIt is stable always; NaNs come last. axis=None: all elements "
+     "in C order."},
+    {"cumsum", BY_PYTHON(cumsum), METH_VARARGS | METH_KEYWORDS,
+     "cumsum($self, axis=None, dtype=None)\n--\n\nSums of the elements up to each one along an axis, as "
+     "numpy.cumsum: x.cumsum(0).\n\naxis=None: of all elements in C order. See cumulative_sum for types and order."},
+    {"__dir__", BY_PYTHON(listed), METH_VARARGS | METH_KEYWORDS, "__dir__($self, /)\n--\n\nFor dir()."},
     {"__complex__", array_complex, METH_NOARGS,
      "__complex__($self)\n--\n\nThe only element, for complex()."},
-    {"__copy__", (PyCFunction)(void *)hgpy_array_copied, METH_VARARGS | METH_KEYWORDS,
+    {"__copy__", BY_PYTHON(copied), METH_VARARGS | METH_KEYWORDS,
      "__copy__($self, /)\n--\n\nA copy."},
-    {"__deepcopy__", (PyCFunction)(void *)hgpy_array_copied, METH_VARARGS | METH_KEYWORDS,
+    {"__deepcopy__", BY_PYTHON(copied), METH_VARARGS | METH_KEYWORDS,
      "__deepcopy__($self, memo=None, /)\n--\n\nA copy."},
-    {"__reduce_ex__", (PyCFunction)(void *)hgpy_array_reduced, METH_VARARGS | METH_KEYWORDS,
+    {"__reduce_ex__", BY_PYTHON(reduced), METH_VARARGS | METH_KEYWORDS,
      "__reduce_ex__($self, protocol, /)\n--\n\nFor pickle."},
-    {"__format__", (PyCFunction)(void *)hgpy_array_formatted, METH_VARARGS | METH_KEYWORDS,
+    {"__format__", BY_PYTHON(formatted), METH_VARARGS | METH_KEYWORDS,
      "__format__($self, format_spec, /)\n--\n\nOf one element as of its number."},
-    {"__array_ufunc__", (PyCFunction)(void *)hgpy_array_ufunc, METH_VARARGS | METH_KEYWORDS,
+    {"__array_ufunc__", BY_PYTHON(ufunc), METH_VARARGS | METH_KEYWORDS,
      "__array_ufunc__($self, function, method, /, *inputs, **settings)\n--\n\nNumPy's functions of arrays."},
     {"__array__", (PyCFunction)(void *)array_array, METH_VARARGS | METH_KEYWORDS,
      "__array__($self, dtype=None, copy=None)\n--\n\nFor NumPy."},
@@ -599,7 +623,7 @@ static PyObject *array_compare(PyObject *self, PyObject *other, int how) {
   return hgpy_binary(row_of[how], self, other);
 }
 
-static PyMethodDef methods[HGPY_ROW_COUNT + 32];
+static PyMethodDef methods[HGPY_ROW_COUNT + 48];
 
 static PyMemberDef array_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(hgpy_array, weak), READONLY, NULL},
@@ -672,7 +696,7 @@ static void make_methods(void) {
 int hgpy_array_add(PyObject *module) {
   make_methods();
   hgpy_array_type = hgpy_add_type(module, &array_spec);
-  if (hgpy_array_type == NULL) return -1;
+  if (hgpy_array_type == NULL || hgpy_near_add((PyObject *)hgpy_array_type) < 0) return -1;
   PyObject *table = hgpy_dlpack_table();
   int status =
       table != NULL ? PyObject_SetAttrString((PyObject *)hgpy_array_type, "__dlpack_c_exchange_api__", table) : -1;

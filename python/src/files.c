@@ -1,25 +1,12 @@
 /* files.c - arrays from files and to files: .npy holds one, .safetensors any number by their names. */
 #include "hgpy.h"
 
-/* ---- names of files ---------------------------------------------------------------------------------------------- */
-
-typedef enum format { FORMAT_NONE, FORMAT_NPY, FORMAT_SAFETENSORS } format;
-
-static bool ends_in(const char *path, const char *suffix) {
-  size_t length = strlen(path), wanted = strlen(suffix);
-  return length > wanted && strcmp(path + length - wanted, suffix) == 0;
-}
-
-/* `bytes`: a new reference, which holds the path. FORMAT_NONE: raised. */
-static format format_of(PyObject *path, PyObject **bytes, const char **text) {
-  *bytes = NULL;
-  if (!PyUnicode_FSConverter(path, bytes)) return FORMAT_NONE;
-  *text = PyBytes_AsString(*bytes);
-  if (*text != NULL && ends_in(*text, ".npy")) return FORMAT_NPY;
-  if (*text != NULL && ends_in(*text, ".safetensors")) return FORMAT_SAFETENSORS;
-  PyErr_Format(PyExc_ValueError, "%R: the name of a file of arrays ends in .npy or .safetensors", path);
-  Py_CLEAR(*bytes);
-  return FORMAT_NONE;
+/* A new reference, which holds the path; NULL: raised. */
+static PyObject *path_of(PyObject *object, const char **path) {
+  PyObject *bytes = NULL;
+  if (!PyUnicode_FSConverter(object, &bytes)) return NULL;
+  *path = PyBytes_AsString(bytes);
+  return bytes;
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
@@ -51,35 +38,60 @@ static bool put_array(PyObject *arrays, hgpy_device *device, const hg_tensors *t
   return is_put;
 }
 
+static PyObject *texts_of(const hg_tensors *tensors) {
+  PyObject *texts = PyDict_New();
+  const char *key;
+  for (size_t i = 0; texts != NULL && (key = hg_tensors_text(tensors, i)) != NULL; i += 2) {
+    PyObject *text = PyUnicode_FromString(hg_tensors_text(tensors, i + 1));
+    if (text == NULL || PyDict_SetItemString(texts, key, text) != 0) Py_CLEAR(texts);
+    Py_XDECREF(text);
+  }
+  return texts;
+}
+
+/* (arrays by name, texts by key) */
 static PyObject *load_many(hgpy_device *device, const char *path) {
   hg_tensors *tensors = NULL;
   hg_status status;
   HGPY_BEGIN_CALL
   status = hg_tensors_load(device->executor, path, &tensors);
   HGPY_END_CALL
-  PyObject *arrays = hgpy_ok(status) ? PyDict_New() : NULL;
+  if (!hgpy_ok(status)) return NULL;
+  PyObject *arrays = PyDict_New(), *texts = texts_of(tensors), *pair = NULL;
   for (size_t i = 0; arrays != NULL && i < hg_tensors_count(tensors); i++)
     if (!put_array(arrays, device, tensors, i)) Py_CLEAR(arrays);
+  if (arrays != NULL && texts != NULL) pair = PyTuple_Pack(2, arrays, texts);
+  Py_XDECREF(arrays);
+  Py_XDECREF(texts);
   hg_tensors_release(tensors);
-  return arrays;
+  return pair;
 }
 
-PyObject *hgpy_load(PyObject *module, PyObject *arguments, PyObject *names) {
-  static char *keywords[] = {"", "device", NULL};
-  PyObject *path, *executor = Py_None, *bytes, *result = NULL;
-  const char *text;
-  (void)module;
-  if (!PyArg_ParseTupleAndKeywords(arguments, names, "O|$O:load", keywords, &path, &executor)) return NULL;
-  format kind = format_of(path, &bytes, &text);
-  if (kind == FORMAT_NONE) return NULL;
-  hgpy_device *device = executor != Py_None ? hgpy_device_of(executor) : hgpy_default_device();
+static PyObject *load(PyObject *const *values, Py_ssize_t count, PyObject *(*of)(hgpy_device *, const char *)) {
+  const char *path;
+  if (count != 2) return PyErr_Format(PyExc_TypeError, "load takes a path and an executor or None");
+  PyObject *bytes = path_of(values[0], &path), *result = NULL;
+  if (bytes == NULL) return NULL;
+  hgpy_device *device = values[1] != Py_None ? hgpy_device_of(values[1]) : hgpy_default_device();
   if (device != NULL) {
     device = hgpy_device_retain(device);
-    result = kind == FORMAT_NPY ? load_one(device, text) : load_many(device, text);
+    result = of(device, path);
     hgpy_device_release(device);
   }
   Py_DECREF(bytes);
   return result;
+}
+
+/* load_npy(path, executor or None) */
+PyObject *hgpy_load_npy(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  return load(values, count, load_one);
+}
+
+/* load_safetensors(path, executor or None): (arrays by name, texts by key) */
+PyObject *hgpy_load_safetensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  (void)module;
+  return load(values, count, load_many);
 }
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
@@ -165,33 +177,60 @@ static bool add_all(saved *s, PyObject *value) {
   return is_good;
 }
 
-static bool save_to(const saved *s, const char *path) {
-  hg_status status;
-  HGPY_BEGIN_CALL
-  status = s->names != NULL ? hg_tensors_save(s->texts, s->tensors, s->count, path)
-                            : hg_tensor_save(&s->tensors[0], path);
-  HGPY_END_CALL
-  return hgpy_ok(status);
+/* Keys and texts by turns, which `dict` holds; NULL: raised. */
+static const char **texts_in(PyObject *dict) {
+  PyObject *key, *text;
+  Py_ssize_t at = 0, i = 0;
+  const char **texts = PyMem_Calloc(2 * (size_t)PyDict_Size(dict) + 1, sizeof *texts);
+  if (texts == NULL) PyErr_NoMemory();
+  while (texts != NULL && PyDict_Next(dict, &at, &key, &text)) {
+    texts[i++] = PyUnicode_AsUTF8AndSize(key, NULL);
+    texts[i++] = PyUnicode_AsUTF8AndSize(text, NULL);
+    if (texts[i - 2] != NULL && texts[i - 1] != NULL) continue;
+    PyMem_Free((void *)texts);
+    texts = NULL;
+  }
+  return texts;
 }
 
-PyObject *hgpy_save(PyObject *module, PyObject *const *values, Py_ssize_t count) {
-  PyObject *bytes;
-  const char *path;
+/* save_npy(path, array) */
+PyObject *hgpy_save_npy(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   saved s = {.count = 0};
+  const char *path;
   (void)module;
-  if (count != 2)
-    return PyErr_Format(PyExc_TypeError, "save takes a path and an array or a dict, not %zd values", count);
-  format kind = format_of(values[0], &bytes, &path);
-  if (kind == FORMAT_NONE) return NULL;
-  bool is_named = PyDict_Check(values[1]), is_saved = false;
-  if (is_named != (kind == FORMAT_SAFETENSORS))
-    PyErr_Format(PyExc_TypeError,
-                 is_named ? "%R: .npy holds one array; a dict of them goes into .safetensors"
-                          : "%R: .safetensors holds a dict of names and arrays; one array goes into .npy",
-                 values[0]);
-  else is_saved = (is_named ? add_all(&s, values[1]) : make_room(&s, 1, false) && add_array(&s, values[1])) &&
-                  save_to(&s, path);
+  if (count != 2) return PyErr_Format(PyExc_TypeError, "save_npy takes a path and an array");
+  PyObject *bytes = path_of(values[0], &path);
+  bool is_good = bytes != NULL && make_room(&s, 1, false) && add_array(&s, values[1]);
+  if (is_good) {
+    hg_status status;
+    HGPY_BEGIN_CALL
+    status = hg_tensor_save(&s.tensors[0], path);
+    HGPY_END_CALL
+    is_good = hgpy_ok(status);
+  }
   release_saved(&s);
-  Py_DECREF(bytes);
-  return is_saved ? Py_NewRef(Py_None) : NULL;
+  Py_XDECREF(bytes);
+  return is_good ? Py_NewRef(Py_None) : NULL;
+}
+
+/* save_safetensors(path, arrays by name, texts by key) */
+PyObject *hgpy_save_safetensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  saved s = {.count = 0};
+  const char *path, **texts = NULL;
+  (void)module;
+  if (count != 3 || !PyDict_Check(values[1]) || !PyDict_Check(values[2]))
+    return PyErr_Format(PyExc_TypeError, "save_safetensors takes a path, a dict of arrays and a dict of texts");
+  PyObject *bytes = path_of(values[0], &path);
+  bool is_good = bytes != NULL && add_all(&s, values[1]) && (texts = texts_in(values[2])) != NULL;
+  if (is_good) {
+    hg_status status;
+    HGPY_BEGIN_CALL
+    status = hg_tensors_save_texts(s.texts, s.tensors, s.count, texts, (size_t)PyDict_Size(values[2]), path);
+    HGPY_END_CALL
+    is_good = hgpy_ok(status);
+  }
+  release_saved(&s);
+  PyMem_Free((void *)texts);
+  Py_XDECREF(bytes);
+  return is_good ? Py_NewRef(Py_None) : NULL;
 }

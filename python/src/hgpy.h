@@ -448,6 +448,18 @@ PyObject *hgpy_array_copied(PyObject *self, PyObject *arguments, PyObject *names
 PyObject *hgpy_array_reduced(PyObject *self, PyObject *arguments, PyObject *names);
 PyObject *hgpy_array_formatted(PyObject *self, PyObject *arguments, PyObject *names);
 PyObject *hgpy_array_ufunc(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_flatten(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_ravel(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_copy(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_repeat(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_sort(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_argsort(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_cumsum(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_listed(PyObject *self, PyObject *arguments, PyObject *names);
+/* near.c: names of other libraries: their objects in the type of arrays; what an argument is here, or NULL. */
+int hgpy_near_add(PyObject *array_type);
+const char *hgpy_near_argument(const char *name);
+PyObject *hgpy_near(PyObject *module, PyObject *name);
 /* A new Array of one of NumPy's arrays or a list: a copy, since what is recorded is read later; on the default device
  * where that is NULL. NULL: it is neither, or raised. */
 PyObject *hgpy_array_from(PyObject *object, hgpy_device *device);
@@ -489,8 +501,10 @@ void hgpy_array_hide(hgpy_array *array); /* its addresses are used no more */
 PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_read_arrow(PyObject *module, PyObject *const *values, Py_ssize_t count); /* arrow.c */
 PyObject *hgpy_asarray(PyObject *object); /* hologram.asarray(object) */
-PyObject *hgpy_load(PyObject *module, PyObject *arguments, PyObject *names); /* files.c */
-PyObject *hgpy_save(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_load_npy(PyObject *module, PyObject *const *values, Py_ssize_t count); /* files.c */
+PyObject *hgpy_load_safetensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_save_npy(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_save_safetensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
 /* Fills a view of memory; `view->internal` is the caller's. */
 int hgpy_fill_view(Py_buffer *view, PyObject *object, hgpy_storage *storage, const hg_tensor *tensor, bool is_read_only,
                    int flags);

@@ -221,15 +221,11 @@ static PyMethodDef functions[] = {
     {"_have_one_form", FAST(hgpy_have_one_form), METH_FASTCALL, NULL},
     {"_compute_onto", FAST(hgpy_compute_onto), METH_FASTCALL, NULL},
     {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},
-    {"load", FAST(hgpy_load), METH_VARARGS | METH_KEYWORDS,
-     "load(path, /, *, device=None)\n--\n\nThe Array of a .npy file, or the dict of names and Arrays of a .safetensors "
-     "file, in the file's order.\n\nThe name's end says which. Elements are read straight into memory of the device: "
-     "the default one's, or that of an Executor."},
-    {"save", FAST(hgpy_save), METH_FASTCALL,
-     "save(path, value, /)\n--\n\nWrites an array to a .npy file, or a dict of names and arrays to a .safetensors file."
-     "\n\nThe name's end says which. Whoever reads meanwhile sees the file that was there before, or all of the new "
-     "one. value: what asarray takes, or a dict of it. NumPy reads bfloat16 from .npy as two bytes without a meaning, "
-     "and .npy has no type for float8."},
+    {"_load_npy", FAST(hgpy_load_npy), METH_FASTCALL, NULL},
+    {"_load_safetensors", FAST(hgpy_load_safetensors), METH_FASTCALL, NULL},
+    {"_save_npy", FAST(hgpy_save_npy), METH_FASTCALL, NULL},
+    {"_save_safetensors", FAST(hgpy_save_safetensors), METH_FASTCALL, NULL},
+    {"_near", hgpy_near, METH_O, NULL},
     {"_report", FAST(report), METH_FASTCALL, NULL},
     {"_copy", copy, METH_O, NULL},
     {"_own", own, METH_O, NULL},

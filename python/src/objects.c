@@ -1,10 +1,11 @@
 /* objects.c - arrays as ordinary objects of Python: copies, pickles, text, and beside NumPy's arrays and lists. What is
- * seldom asked for is written in Python, in hologram/_objects.py. */
+ * seldom asked for is written in Python, in hologram/_objects.py and hologram/_methods.py. */
 #include "hgpy.h"
 
-/* function(self, *arguments, **names) */
-static PyObject *by_python(const char *function, PyObject *self, PyObject *arguments, PyObject *names) {
-  PyObject *module = PyImport_ImportModule("hologram._objects"), *own = PyTuple_Pack(1, self);
+/* file.function(self, *arguments, **names) */
+static PyObject *by_python(const char *file, const char *function, PyObject *self, PyObject *arguments,
+                           PyObject *names) {
+  PyObject *module = PyImport_ImportModule(file), *own = PyTuple_Pack(1, self);
   PyObject *call = module != NULL ? PyObject_GetAttrString(module, function) : NULL;
   PyObject *all = own != NULL && call != NULL ? PySequence_Concat(own, arguments) : NULL;
   PyObject *result = all != NULL ? PyObject_Call(call, all, names) : NULL;
@@ -12,14 +13,22 @@ static PyObject *by_python(const char *function, PyObject *self, PyObject *argum
   return result;
 }
 
-#define IN_PYTHON(name)                                                           \
+#define IN_PYTHON(file, name)                                                         \
   PyObject *hgpy_array_##name(PyObject *self, PyObject *arguments, PyObject *names) { \
-    return by_python(#name, self, arguments, names);                              \
+    return by_python("hologram." #file, #name, self, arguments, names);               \
   }
-IN_PYTHON(copied)
-IN_PYTHON(reduced)
-IN_PYTHON(formatted)
-IN_PYTHON(ufunc)
+IN_PYTHON(_objects, copied)
+IN_PYTHON(_objects, reduced)
+IN_PYTHON(_objects, formatted)
+IN_PYTHON(_objects, ufunc)
+IN_PYTHON(_methods, flatten)
+IN_PYTHON(_methods, ravel)
+IN_PYTHON(_methods, copy)
+IN_PYTHON(_methods, repeat)
+IN_PYTHON(_methods, sort)
+IN_PYTHON(_methods, argsort)
+IN_PYTHON(_methods, cumsum)
+IN_PYTHON(_methods, listed)
 
 static bool is_constant(PyObject *value) {
   PyTypeObject *type = Py_TYPE(value);

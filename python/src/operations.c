@@ -2,6 +2,8 @@
  * operations.def. */
 #include "rows.h"
 
+#include <stdio.h>
+
 /* ---- types of inputs --------------------------------------------------------------------------------------------- */
 
 bool hgpy_row_same_types(uint32_t number, uint32_t input, uint32_t other) {
@@ -323,6 +325,34 @@ static bool set_of_reduction(call *c, const char *name, PyObject *value) {
   return is_type && (c->as_type = hgpy_type_from(value)) != ATLAS_NONE;
 }
 
+static bool has_word(const row *r, const char *name) {
+  for (uint32_t i = 0; i < r->argument_count; i++)
+    if (strcmp(r->arguments[i].name, name) == 0) return true;
+  for (uint32_t i = 0; i < r->input_count; i++)
+    if (strcmp(r->inputs[i].name, name) == 0) return true;
+  return false;
+}
+
+/* Raises what says the right word, or all that there are. */
+static void refuse_argument(const row *r, const char *name) {
+  char all[256] = "";
+  size_t used = 0;
+  const char *near = hgpy_near_argument(name);
+  if (near != NULL && has_word(r, near)) {
+    PyErr_Format(PyExc_TypeError, "%s has no argument '%s': it is %s here", r->name, name, near);
+    return;
+  }
+  if (near != NULL && strchr(near, ' ') != NULL) {
+    PyErr_Format(PyExc_TypeError, "%s has no argument '%s': %s", r->name, name, near);
+    return;
+  }
+  for (uint32_t i = 0; i < (uint32_t)r->input_count + r->argument_count && used < sizeof all; i++) {
+    const char *word = i < r->input_count ? r->inputs[i].name : r->arguments[i - r->input_count].name;
+    used += (size_t)snprintf(all + used, sizeof all - used, i > 0 ? ", %s" : "%s", word);
+  }
+  PyErr_Format(PyExc_TypeError, "%s has no argument '%s'; it takes %s", r->name, name, all[0] != '\0' ? all : "none");
+}
+
 static bool add_named(call *c, PyObject *key, PyObject *value) {
   const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
   if (name == NULL) return false;
@@ -332,7 +362,7 @@ static bool add_named(call *c, PyObject *key, PyObject *value) {
   if (PyErr_Occurred()) return false;
   const char *other = other_name(name);
   if (other[0] != '\0' && set_named(c, other, value)) return true;
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%s has no argument '%s'", c->r->name, name);
+  if (!PyErr_Occurred()) refuse_argument(c->r, name);
   return false;
 }
 

@@ -28,8 +28,8 @@ def second_row_of_hologram(f, numbers):
 
 
 def names_of(library):
-    names = {"np": np, "hg": hg, "inf": float("inf"), "nan": float("nan"), "A": lambda v: hg.asarray(np.array(v))}
-    if library == "hologram":
+    names = {"np": np, "hg": hg, "xp": hg.array_api, "inf": float("inf"), "nan": float("nan"), "A": lambda v: hg.asarray(np.array(v))}
+    if library in ("hologram", "array_api"):
         return names | {"s": slopes_of_hologram, "s2": second_of_hologram, "row": row_of_hologram, "row2": second_row_of_hologram}
     if library != "torch":
         return names
@@ -57,7 +57,7 @@ def names_of(library):
                     "row2": second_row}
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch", "hologram"])
+@pytest.mark.parametrize("library", ["numpy", "torch", "hologram", "array_api"])
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['operation']}: {row['about']}" for row in ROWS])
 def test_row(row, library):
     if library not in row:
