@@ -20,8 +20,6 @@ from hologram._core import Executor as Executor
 from hologram._core import Program as Program
 from hologram._core import asarray as asarray
 from hologram._core import compute as compute
-from hologram._files import load as load
-from hologram._files import save as save
 from hologram._create import array as array
 from hologram._create import empty as empty
 from hologram._create import full as full
@@ -37,6 +35,8 @@ from hologram._derivatives import jacobian as jacobian
 from hologram._derivatives import jvp as jvp
 from hologram._derivatives import vjp as vjp
 from hologram._einsum import einsum as einsum
+from hologram._files import load as load
+from hologram._files import save as save
 from hologram._gradients import grad as grad
 from hologram._gradients import value_and_grad as value_and_grad
 from hologram._joining import array_split as array_split
