@@ -18,7 +18,7 @@ CLIP = {"low": "min", "high": "max"}
 TYPES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 bool".split()
 OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
 OWN = {"reshape"}  # methods of arrays that are not the table's
-OF_NO_TYPE = {"any", "all", "argmin", "argmax", "count_nonzero"}  # reductions to what has its own type
+OF_NO_TYPE = {"any", "all", "argmin", "argmax", "count_nonzero", "nanargmin", "nanargmax"}  # reductions to what has its own type
 IN_PYTHON = {"full"}  # functions that hologram/_create.py has in its place
 
 
@@ -83,7 +83,7 @@ def result(operation):
 def is_method(operation):
     group = operation.code >> 8
     takes = text(operation.inputs) != "" and "..." not in operation.inputs
-    return takes and operation.name not in OWN and (group < 6 or group == 7 or 0x10 <= group <= 0x12)
+    return takes and operation.name not in OWN and (group < 6 or group == 7 or 0x10 <= group <= 0x12 or 0x1600 < operation.code < 0x1640)
 
 
 def buffers():
@@ -92,13 +92,16 @@ def buffers():
 
 def written():
     rows = gen_operations.load()
+    decimals = next(o.arguments for o in rows if o.name == "round_to")
+    rows = [o._replace(arguments=decimals) if o.name == "round" else o for o in rows]
     methods = [f"    def {o.name}({signature(o, True)}) -> {result(o)}: ..." for o in rows if is_method(o)]
     functions = [f"def {o.name}({signature(o, False)}) -> {result(o)}: ..." for o in rows if o.name not in IN_PYTHON]
     third = {"pow": ", mod: None = None"}
+    divmods = [f"    def __{r}divmod__(self, other: _Operand, /) -> tuple[Array, Array]: ..." for r in ("", "r")]
     operators = [f"    def __{r}{name}__(self, other: _Operand{third.get(name, '')}, /) -> Array: ..."
                  for name in OPERATORS for r in ("", "r")]
     out = SOURCE.read_text(encoding="utf-8")
-    for mark, lines in (("    # OPERATORS", operators), ("    # METHODS", methods), ("# FUNCTIONS", functions),
+    for mark, lines in (("    # OPERATORS", operators + divmods), ("    # METHODS", methods), ("# FUNCTIONS", functions),
                         ("    # BUFFERS", [f"    {name}: _Elementwise" for name in buffers()])):
         out = out.replace(mark + "\n", "\n".join(lines) + "\n")
     return out

@@ -70,10 +70,12 @@ _OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operato
               "not_equal": operator.ne, "greater": operator.gt, "greater_equal": operator.ge, "negative": operator.neg,
               "absolute": operator.abs, "invert": operator.invert, "positive": operator.pos}  # fmt: skip
 _COMPARISONS = ("less", "less_equal", "equal", "not_equal", "greater", "greater_equal")
-_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "rint": "round",
+_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "rint": "round", "deg2rad": "radians",
+          "rad2deg": "degrees",
           **{name: name for name in ("maximum", "minimum", "sign", "copysign", "reciprocal", "sqrt", "cbrt", "floor", "ceil", "trunc",
                                      "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh",
-                                     "tanh", "logical_and", "logical_or", "logical_xor", "logical_not", "square")}}  # fmt: skip
+                                     "tanh", "logical_and", "logical_or", "logical_xor", "logical_not", "square", "degrees",
+                                     "radians", "divmod", "fmin", "fmax", "gcd", "lcm")}}  # fmt: skip
 
 
 def _ours(name: str) -> Any:

@@ -566,6 +566,7 @@ BINARY(array_subtract, sub)
 BINARY(array_multiply, mul)
 BINARY(array_floor_divide, floor_divide)
 BINARY(array_remainder, remainder)
+BINARY(array_divmod, divmod)
 BINARY(array_and, bitwise_and)
 BINARY(array_or, bitwise_or)
 BINARY(array_xor, bitwise_xor)
@@ -656,6 +657,7 @@ static PyType_Slot array_slots[] = {
     {Py_nb_true_divide, array_divide},
     {Py_nb_floor_divide, array_floor_divide},
     {Py_nb_remainder, array_remainder},
+    {Py_nb_divmod, array_divmod},
     {Py_nb_power, array_power},
     {Py_nb_matrix_multiply, array_matmul},
     {Py_nb_and, array_and},

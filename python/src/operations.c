@@ -517,7 +517,8 @@ static const PyMethodDef row_methods[HGPY_ROW_COUNT] = {
 static bool is_method(uint32_t number) {
   uint32_t code = (uint32_t)hgpy_rows[number].op;
   return hgpy_rows[number].input_count > 0 && !hgpy_rows[number].is_variadic &&
-         (code >> 8 < 0x06 || code >> 8 == 0x07 || (code >> 8 >= 0x10 && code >> 8 <= 0x12));
+         (code >> 8 < 0x06 || code >> 8 == 0x07 || (code >> 8 >= 0x10 && code >> 8 <= 0x12) ||
+          (code > 0x1600 && code < 0x1640));
 }
 
 uint32_t hgpy_operations_methods(PyMethodDef *methods, uint32_t room) {

@@ -109,7 +109,8 @@ bool hgpy_is_reduction(const row *r) {
 }
 
 bool hgpy_has_type(const row *r) {
-  static const char *const others[] = {"any", "all", "argmin", "argmax", "count_nonzero"};
+  static const char *const others[] = {"any",           "all",       "argmin",   "argmax",
+                                       "count_nonzero", "nanargmin", "nanargmax"};
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
     if (strcmp(r->name, others[i]) == 0) return false;
   return true;
@@ -148,12 +149,13 @@ static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
 
 int hgpy_operations_prepare(void) {
   for (uint32_t i = 0; i < HGPY_ROW_COUNT; i++) {
+    bool is_round = i == HGPY_ROW_round; /* which takes decimals here, as round_to does */
     hg_op_info info = {.size = sizeof info};
     row *r = &hgpy_rows[i];
-    if (hg_op_query(i, &info) != HG_OK) return -1;
+    if (hg_op_query(is_round ? (uint32_t)HGPY_ROW_round_to : i, &info) != HG_OK) return -1;
     if (r->name != NULL) continue;
     r->op = info.op;
-    r->name = info.name;
+    r->name = is_round ? "round" : info.name;
     read_inputs(r, info.inputs);
     read_arguments(r, info.arguments);
     read_kinds(r, info.types);

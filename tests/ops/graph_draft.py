@@ -14,17 +14,20 @@ SETS = {"number": INTEGERS + FLOATS, "float": FLOATS, "integer": INTEGERS, "bool
 SIZES = (0, 1, 1, 2, 3, 5, 8, 17, 33, 64, 130)
 BOUNDS = ("fault", "wrap", "clamp")
 
+MATHEMATICS = [name for name in "isclose nan_to_num isposinf isneginf degrees radians divmod fmin fmax euclid gcd lcm round_to".split()
+               if name in TABLE]
 # Element by element, by the table: pointwise rows, and formulas of their section.
 SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast") and row["output_count"] == 1 and
-          (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name in ("bce_of", "bce_logit_of"))]
+          (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name in ("bce_of", "bce_logit_of"))] + MATHEMATICS
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
 YOUNGER_ROWS = "group_norm instance_norm normalize softmin glu prelu".split()
-REDUCTIONS = "sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum".split()
+REDUCTIONS = ("sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum nansum nanmean "
+              "nanmin nanmax nanargmin nanargmax var_mean std_mean").split()
 
 
 def types_of(name, place):
     """What an input may be."""
-    parts = TABLE[name]["types"].split(";") if name != "nextafter" else ["float"]
+    parts = TABLE[name]["types"].split(";") if name not in ("nextafter", "nan_to_num") else ["float"]
     return [kind for word in parts[min(place, len(parts) - 1)].split() for kind in SETS[word]]
 
 
@@ -120,6 +123,9 @@ class Draft:
             return self.r.choice(({"low": -1.0}, {"high": 2.0}, {"low": -1.0, "high": 2.0}, {}))
         if name == "hardtanh":
             return {"low": -0.5, "high": self.r.choice((-0.5, 2.0))}
+        if name in ("round_to", "divmod", "euclid"):
+            return self.r.choice({"round_to": ({"decimals": 1}, {"decimals": -2}), "divmod": ({"result": 1}, {}),
+                                  "euclid": ({"steps": 20}, {})}[name])
         return {key: self.r.choice((0.3, 1.0, 2.5)) for key in TABLE[name]["defaults"] if self.r.random() < 0.5}
 
     def reduce(self):
@@ -133,6 +139,8 @@ class Draft:
         if name == "cumulative_sum":
             return self.g.add(name, n, axis=axes[0])
         more = {"ddof": 1.0} if name in ("var", "std") and self.r.random() < 0.3 else {}
+        if name in ("var_mean", "std_mean"):
+            more = {"result": self.r.randint(0, 1)}
         if name == "norm":
             more = {"ord": self.r.choice((1.0, 2.0, 3.0, float("inf")))}
         self.g.add(name, n, axes=axes, keep=int(self.r.random() < 0.6), **more)
@@ -441,7 +449,15 @@ class Draft:
             if w is None:
                 return
         turned = int(len(w.shape) >= 2 and w.shape[-2] != k)
-        name = self.r.choice(("matmul", "matmul", "matmul", "dot", "matvec", "linear", "gemm"))
+        name = self.r.choice(("matmul", "matmul", "matmul", "dot", "matvec", "linear", "gemm", "outer", "cross", "allclose"))
+        if name == "outer":
+            return self.g.add(name, n, self.input((3, 2), v.kind))
+        if name == "allclose":
+            return self.g.add(name, n, self.partner(v), atol=1.0, equal_nan=1)
+        if name == "cross":
+            axis = self.r.randrange(len(v.shape))
+            three = n if v.shape[axis] == 3 else self.input([3 if d == axis else k for d, k in enumerate(v.shape)], v.kind)
+            return three is not None and self.g.add(name, three, self.partner(self.g.values[three]), axis=axis)
         if name == "dot":
             pair = [i for i, x in self.g.values.items() if x.kind == v.kind and x.shape == (k,)]
             return pair and self.g.add(name, pair[0], self.r.choice(pair))

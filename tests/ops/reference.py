@@ -6,6 +6,7 @@ in it, or exact. An input that may be absent is None. SCALE[name], of the same a
 that is neither the result's element nor its largest."""
 
 import math
+import warnings
 
 import mpmath
 import numpy as np
@@ -42,6 +43,29 @@ def _place(function):
         result = function(flat, axis=-1)
         return result.reshape([1 if a in reduced else n for a, n in enumerate(x.shape)]) if keep else result
     return place
+
+
+def _nan_place(function):
+    """nanargmin and nanargmax, which NumPy refuses where nothing but NaN is, and mistakes a NaN in for an infinity."""
+    def place(line):
+        numbers = np.flatnonzero(line == line)
+        return numbers[function(line[numbers])] if len(numbers) else -1
+    return _place(lambda x, axis: np.apply_along_axis(place, axis, x) if x.size else np.zeros(x.shape[:-1], np.int64))
+
+
+def _quietly(function):
+    """NumPy warns where nothing but NaN is."""
+    def call(*arrays, **more):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return function(*arrays, **more)
+    return _keep(call)
+
+
+def nan_to_num(x, nan=None, posinf=None, neginf=None):
+    for place, number in ((np.isnan(x), nan), (x == np.inf, posinf), (x == -np.inf, neginf)):
+        x = np.where(place, number, x)
+    return x
 
 
 def logsumexp(x, axes=None, keep=0):
@@ -403,6 +427,12 @@ REFERENCE = {
     "bce_with_logits": bce_with_logits, "kl_div": kl_div, "batch_norm": batch_norm, "gemm": gemm, "sgd": sgd, "adam": adam, "adamw": adamw,
     "amsgrad": amsgrad, "nadam": nadam, "adamax": adamax, "rmsprop": rmsprop, "adagrad": adagrad, "lion": lion,
     "clip_norm": lambda x, norm, max_norm=1.0: x * np.minimum(max_norm / (norm + 1e-6), 1),
+    "isclose": lambda a, b: np.isclose(a, b) if a.dtype.kind == "f" else np.isclose(a.astype(np.float64), b.astype(np.float64)),
+    "nan_to_num": nan_to_num, "isposinf": np.isposinf, "isneginf": np.isneginf, "fmin": np.fmin, "fmax": np.fmax,
+    "degrees": lambda x: x * (180 / PI.astype(x.dtype)), "radians": lambda x: x * (PI.astype(x.dtype) / 180),
+    "gcd": _by_element(math.gcd), "lcm": _by_element(math.lcm), "round_to": np.round,
+    "nansum": _keep(np.nansum), "nanmean": _quietly(np.nanmean), "nanmin": _quietly(np.nanmin), "nanmax": _quietly(np.nanmax),
+    "nanargmin": _nan_place(np.argmin), "nanargmax": _nan_place(np.argmax),
     "global_norm": lambda *x: np.sqrt(sum(np.sum(np.square(v)) for v in x)),
 }
 
@@ -468,6 +498,8 @@ SCALE = {
     "lerp": lambda a, b, t: np.abs(a) + np.abs(t * (b - a)), "logaddexp": lambda a, b: np.abs(np.maximum(a, b)) + 1,
     "sum": lambda x, axes=None, keep=0: np.sum(np.abs(x), axis=_axes(x, axes), keepdims=bool(keep)),
     "mean": lambda x, axes=None, keep=0: np.mean(np.abs(x), axis=_axes(x, axes), keepdims=bool(keep)),
+    "nansum": lambda x, axes=None, keep=0: np.nansum(np.abs(x), axis=_axes(x, axes), keepdims=bool(keep)),
+    "nanmean": lambda x, axes=None, keep=0: REFERENCE["nanmean"](np.abs(x), axes, keep),
     "total": lambda x, reduction="mean": _total(np.abs(x), reduction),
     "dot": lambda a, b: np.dot(np.abs(a), np.abs(b)), "matvec": lambda a, b: (np.abs(a) @ np.abs(b)[..., None])[..., 0],
     "matmul": lambda a, b, **k: np.matmul(np.abs(a), np.abs(b)),

@@ -142,6 +142,12 @@ LAYERS = {
     "norm of the greatest": (call("norm", axes=[1], ord=float("inf")), [X]),
     "norm of magnitudes": (call("norm", axes=[1], ord=1.0), [X]),
     "softmax of columns": (call("softmax", axis=0), [X]),
+    "divmod": (lambda c, x, y: c.op("add", *c.op_all("divmod", x, y)), [X, np.full((3, 4), 0.75)]),
+    "var_mean": (lambda c, x: c.op("mul", *c.op_all("var_mean", x, axes=[0])), [X]),
+    "std_mean": (lambda c, x: c.op("mul", *c.op_all("std_mean", x, axes=[1], ddof=1.0)), [X]),
+    "nan_to_num of NaN": (call("nan_to_num"), [np.where(X > 1, np.nan, X)[1:], np.array(2.0)]),
+    "nanmean": (call("nanmean", axes=[1]), [X]),
+    "cross of columns": (call("cross", axis=0), [X, random(38, 3, 1)]),
 }
 
 

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.engine
 INSIDE = {"asin": (-0.8, 0.8), "acos": (-0.8, 0.8), "log1p": (-0.5, 3), "bce": (0.1, 0.9), "bce_of": (0.1, 0.9), "kl_div": (0.1, 0.9),
           "acosh": (1.1, 4), "atanh": (-0.8, 0.8), "at_least": (0.1, 2), "gaussian_nll": (0.5, 2)}
 SHAPES = {"dot": [(4,), (4,)], "matvec": [(3, 4), (4,)], "matmul": [(3, 4), (4, 2)], "gemm": [(3, 4), (4, 2)],
-          "linear": [(3, 4), (2, 4)], "prelu": [(3, 4), (4,)], "cosine_embedding": [(3, 4), (3, 4), (3,)], "cdist": [(3, 4), (2, 4)]}
+          "linear": [(3, 4), (2, 4)], "prelu": [(3, 4), (4,)], "cosine_embedding": [(3, 4), (3, 4), (3,)], "cdist": [(3, 4), (2, 4)],
+          "cross": [(4, 3), (4, 3)]}
 POSITIVE = "sqrt rsqrt log log2 log10 pow cbrt reciprocal div prod norm".split()
 OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwise", "reduce", "formula", "contract") and
                  row["gradient"] != "none" and row["output_count"] == 1 and "float" in row["types"].replace("number", "float") and
@@ -19,7 +20,8 @@ OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwi
                  set(part.strip() for part in row["types"].split(";")) <= {"float", "number", "number bool", "any"} and
                  name not in ("argmin", "argmax", "any", "all", "equal", "not_equal", "bitcast", "isnan", "isinf", "isfinite", "cast",
                               "less", "less_equal", "greater", "greater_equal", "count_nonzero", "clip_norm",
-                              "batch_norm", "fmod", "remainder", "nextafter")]
+                              "batch_norm", "fmod", "remainder", "nextafter", "isclose", "allclose", "isposinf", "isneginf",
+                              "nanargmin", "nanargmax")]
 
 
 def values(name, arrays, cotangent=None):

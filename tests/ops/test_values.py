@@ -6,7 +6,7 @@ import pytest
 
 import hgops
 from accuracy import wide
-from graph_draft import inputs_of, types_of
+from graph_draft import MATHEMATICS, inputs_of, types_of
 from hgops import FLOATS, TABLE, TYPES, Computation, laid_out
 from reference import REFERENCE, SCALE
 
@@ -44,7 +44,7 @@ def layouts(array):
 
 
 POINTWISE = [name for name, row in TABLE.items() if name in REFERENCE and
-             (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name == "bce_of")]
+             (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name == "bce_of" or name in MATHEMATICS)]
 
 
 @pytest.mark.parametrize("name", POINTWISE)
@@ -71,7 +71,8 @@ def test_element_by_element(name, judge):
                 judge(name, own, *right)
 
 
-REDUCTIONS = [name for name, row in TABLE.items() if row["kind"] == "reduce"] + ["mean", "var", "std", "norm", "logsumexp", "count_nonzero"]
+REDUCTIONS = [name for name, row in TABLE.items() if row["kind"] == "reduce"] + [
+    "mean", "var", "std", "norm", "logsumexp", "count_nonzero", "nansum", "nanmean", "nanmin", "nanmax", "nanargmin", "nanargmax"]
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -85,19 +86,21 @@ def test_reductions(name, judge):
                 continue
             computation, expected = Computation(), []
             base = numbers(rng, kind, shape, 0.9, 1.1) if name == "prod" else numbers(rng, kind, shape)
-            if name in ("sum", "prod", "mean") and kind in INTEGERS:
+            if name in ("sum", "prod", "mean", "nansum", "nanmean") and kind in INTEGERS:
                 base = (base % 7).astype(base.dtype)
+            if name.startswith("nan") and kind in FLOATS:
+                base = np.where(rng.random(shape) < 0.3, np.nan, base).astype(base.dtype)
             for array in layouts(base):
                 for keep in (0, 1):
                     computation.output(computation.op(name, computation.input(array), axes=axes, keep=keep))
                     with np.errstate(all="ignore"):
                         exact = wide(array)
-                        if name in ("sum", "prod") and kind in INTEGERS:
+                        if name in ("sum", "prod", "nansum") and kind in INTEGERS:
                             exact = exact.astype(np.int64 if kind[0] == "i" else np.uint64)
                         scale = SCALE[name](exact, axes=axes, keep=keep) if name in SCALE and kind in FLOATS else None
                         expected.append((REFERENCE[name](exact, axes=axes, keep=keep), scale))
             for own, (right, scale) in zip(computation.run(), expected):
-                if name == "mean" and kind not in FLOATS:
+                if name in ("mean", "nanmean") and kind not in FLOATS:
                     right = np.asarray(right).astype(np.float32)
                     scale = right
                 judge(name, own, right, scale)

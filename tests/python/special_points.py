@@ -16,15 +16,19 @@ ONE = ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 exp
        "rsqrt sigmoid sign sin sinh sqrt square tan tanh trunc").split()
 OTHER = ("celu elu gelu hardshrink hardswish hardtanh leaky_relu logsigmoid mish relu6 selu silu softplus softshrink softsign "
          "tanhshrink").split()
-TWO = "add atan2 copysign div fmod hypot logaddexp maximum minimum mul nextafter pow remainder sub".split()
+TWO = "add atan2 copysign div fmax fmin fmod hypot logaddexp maximum minimum mul nextafter pow remainder sub".split()
 LOSSES = {"mse": "mse_loss", "l1": "l1_loss", "huber": "huber_loss", "bce": "binary_cross_entropy",
           "bce_with_logits": "binary_cross_entropy_with_logits", "kl_div": "kl_div",
           "smooth_l1": "smooth_l1_loss", "poisson_nll": "poisson_nll_loss"}
 
 # What PyTorch cannot judge, or what another operation's cases go through.
 ELSEWHERE = {
-    **dict.fromkeys("equal not_equal less less_equal greater greater_equal isnan isinf isfinite any all".split(), "gives bools"),
-    **dict.fromkeys("argmin argmax count_nonzero bitcast".split(), "gives integers"),
+    **dict.fromkeys("equal not_equal less less_equal greater greater_equal isnan isinf isfinite any all isclose allclose isposinf "
+                    "isneginf".split(), "gives bools"),
+    **dict.fromkeys("argmin argmax count_nonzero bitcast nanargmin nanargmax".split(), "gives integers"),
+    "divmod": "floor_divide and remainder", "var_mean": "var and mean", "std_mean": "std and mean",
+    **dict.fromkeys(["nanmin", "nanmax"], "PyTorch has none: test_mathematics.py"),
+    "cross": "PyTorch fuses its products: test_mathematics.py, beside NumPy",
     "bce_of": "bce", "bce_logit_of": "bce_with_logits", "logit_nll": "cross_entropy", "cross_entropy_of_classes": "cross_entropy",
     "cross_entropy_of_shares": "cross_entropy", "floor_of_quotient": "floor_divide",
     "at_least": "cosine_similarity", "cbrt": "PyTorch has none: test_cube_roots",
@@ -93,6 +97,10 @@ def of_numbers(kind, torch):
         "threshold": (lambda v: hg.threshold(v, threshold=1.0, value=-2.0), lambda v: functional.threshold(v, 1.0, -2.0)),
         "softshrink of 3": (lambda v: hg.softshrink(v, threshold=3.0), lambda v: functional.softshrink(v, 3.0)),
         "stop_gradient": (hg.stop_gradient, torch.detach),
+        "degrees": (hg.degrees, torch.rad2deg), "radians": (hg.radians, torch.deg2rad),
+        "nan_to_num": (hg.nan_to_num, torch.nan_to_num),
+        "nan_to_num of numbers": (lambda v: hg.nan_to_num(v, 1.5, 7.0, -INF), lambda v: torch.nan_to_num(v, 1.5, 7.0, -INF)),
+        "round_to": (lambda v: hg.round(v, 2), lambda v: torch.round(v, decimals=2)),
         "cast": (lambda v: hg.cast(v, "float32"), lambda v: v.to(torch.float32)),
     }
     return {name: Case(*both, x) for name, both in calls.items()}
@@ -202,6 +210,8 @@ def of_rows(kind, torch):
         "multi_margin of squares": (lambda x: hg.multi_margin(x, own, own_sizes, p=2, reduction="none"),
                                     lambda x: margins(x, 2) * sizes[other]),
         "triu": weighted(hg.triu, torch.triu), "tril": weighted(hg.tril, torch.tril),
+        "nansum": (lambda x: hg.nansum(x, 1), lambda x: torch.nansum(x, 1)),
+        "nanmean": (lambda x: hg.nanmean(x, 1), lambda x: torch.nanmean(x, 1)),
     }
     for order in (0.0, 0.5, 1.0, 2.0, 3.0, -1.0, INF, -INF):
         calls[f"norm {order:g}"] = (lambda x, o=order: hg.norm(x, 1, ord=o), lambda x, o=order: torch.linalg.vector_norm(x, o, 1))
@@ -244,6 +254,7 @@ def of_batches(kind, torch):
     calls["prelu"] = (lambda i, x, w: hg.prelu(x, w[:1]), lambda i, x, w: functional.prelu(x, w[:1]), pairs)
     calls["total"] = (lambda i, x: hg.total(x), lambda i, x: x.mean(), [rows])
     calls["dot"] = (lambda i, a, b: hg.dot(a, b), lambda i, a, b: torch.dot(a, b), pairs)
+    calls["outer"] = (lambda i, a, b: hg.outer(a, b), lambda i, a, b: torch.outer(a, b), pairs)
     calls["global_norm"] = (lambda i, x: hg.global_norm(x[:1], x[1:]), lambda i, x: torch.linalg.vector_norm(x).to(torch.float32), [rows])
     return {name: Case(by_point(lambda made: hg.stack(*made), f), by_point(torch.stack, g), arrays)
             for name, (f, g, arrays) in calls.items()}

@@ -456,6 +456,16 @@ static const formula_case formula_cases[] = {
     {HG_OP_hann, "", "f32[0]"}, {HG_OP_hamming, "", "f32[0]"}, {HG_OP_blackman, "", "f32[0]"},
     {HG_OP_bartlett, "", "f32[0]"}, {HG_OP_uniform_open, "k", "f32[]"}, {HG_OP_exponential, "kk", "f32[]"},
     {HG_OP_gumbel, "k", "f32[]"}, {HG_OP_laplace, "k", "f32[]"},
+    {HG_OP_isclose, "xv", "bool[6, 5]"},
+    {HG_OP_allclose, "xx", "bool[]"}, {HG_OP_nan_to_num, "x", "?[6, 5]"}, {HG_OP_nan_to_num, "xsvs", "?[6, 5]"},
+    {HG_OP_isposinf, "x", "bool[6, 5]"}, {HG_OP_isneginf, "x", "bool[6, 5]"}, {HG_OP_nansum, "x", "?[]"},
+    {HG_OP_nanmean, "x", "?[]"}, {HG_OP_nanmean, "i", "f32[]"}, {HG_OP_nanmin, "x", "?[]"},
+    {HG_OP_nanmax, "i", "i32[]"}, {HG_OP_nanargmin, "x", "i64[]"}, {HG_OP_nanargmax, "i", "i64[]"},
+    {HG_OP_var_mean, "x", "?[] ?[]"}, {HG_OP_std_mean, "x", "?[] ?[]"}, {HG_OP_degrees, "x", "?[6, 5]"},
+    {HG_OP_radians, "x", "?[6, 5]"}, {HG_OP_divmod, "xv", "?[6, 5] ?[6, 5]"}, {HG_OP_fmin, "xv", "?[6, 5]"},
+    {HG_OP_fmax, "ii", "i32[6]"}, {HG_OP_euclid, "ii", "i32[6]"}, {HG_OP_gcd, "ii", "i32[6]"},
+    {HG_OP_lcm, "ii", "i32[6]"}, {HG_OP_gcd, "xx", ""}, {HG_OP_round_to, "x", "?[6, 5]"},
+    {HG_OP_round_to, "i", "i32[6]"}, {HG_OP_outer, "xv", "?[30, 5]"}, {HG_OP_cross, "xx", ""},
 };
 
 static hg_value case_input(char letter, atlas_type type) {
