@@ -11,6 +11,15 @@ which take an executor and buffers. Importing starts no device and no thread: th
 """
 
 from hologram import _core, array_api, backend, nn, ops, optim, random
+from hologram._calculus import corrcoef as corrcoef
+from hologram._calculus import cov as cov
+from hologram._calculus import cumulative_trapezoid as cumulative_trapezoid
+from hologram._calculus import diff as diff
+from hologram._calculus import gradient as gradient
+from hologram._calculus import interp as interp
+from hologram._calculus import polyval as polyval
+from hologram._calculus import trapezoid as trapezoid
+from hologram._calculus import unwrap as unwrap
 from hologram._core import *  # noqa: F403  the types, errors and operations of the table
 from hologram._core import Array as Array
 from hologram._core import Buffer as Buffer
@@ -20,6 +29,8 @@ from hologram._core import Executor as Executor
 from hologram._core import Program as Program
 from hologram._core import asarray as asarray
 from hologram._core import compute as compute
+from hologram._core import degrees as rad2deg
+from hologram._core import radians as deg2rad
 from hologram._create import array as array
 from hologram._create import empty as empty
 from hologram._create import full as full
@@ -57,6 +68,12 @@ from hologram._modes import explain as explain
 from hologram._modes import jit as jit
 from hologram._modes import numerics as numerics
 from hologram._modes import strict as strict
+from hologram._products import diag as diag
+from hologram._products import diagonal as diagonal
+from hologram._products import inner as inner
+from hologram._products import kron as kron
+from hologram._products import trace as trace
+from hologram._products import tri as tri
 from hologram._ranges import geomspace as geomspace
 from hologram._ranges import logspace as logspace
 from hologram._warm import Spec as Spec
@@ -76,7 +93,6 @@ from hologram.array_api import concat as concat
 from hologram.array_api import conj as conj
 from hologram.array_api import count_nonzero as count_nonzero
 from hologram.array_api import cumulative_prod as cumulative_prod
-from hologram.array_api import diff as diff
 from hologram.array_api import divide as divide
 from hologram.array_api import e as e
 from hologram.array_api import empty_like as empty_like

@@ -315,10 +315,10 @@ def asarray(value: Any, dtype: Any = None, *, device: Executor | None = None, co
 
 
 def arrays_beside(values: Any) -> list[Array]:
-    """Arrays of objects, on the device of those that are arrays."""
+    """Arrays of objects, copies of them (see owned), on the device of those that are arrays."""
     values = list(values)
     device = next((x.device for x in values if isinstance(x, Array)), None)
-    return [x if isinstance(x, Array) else asarray(x, device=device) for x in values]
+    return [x if isinstance(x, Array) else array(x, device=device) for x in values]
 
 
 def array(value: Any, dtype: Any = None, *, device: Executor | None = None, copy: bool | None = True) -> Array:

@@ -406,9 +406,9 @@ def diff(x: Any, /, *, axis: Any = -1, n: Any = 1, prepend: Any = None, append: 
     parts = [part for part in (prepend, x, append) if part is not None]
     if len(parts) > 1 and n > 0:
         x = concat(parts, axis=axis)
-    before = (_slice(None),) * axis
+    before, subtract = (_slice(None),) * axis, _core.not_equal if x.dtype == bool else _core.sub
     for _ in range(n):
-        x = x[(*before, _slice(1, None))] - x[(*before, _slice(None, -1))]
+        x = subtract(x[(*before, _slice(1, None))], x[(*before, _slice(None, -1))])
     return x
 
 
