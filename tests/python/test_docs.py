@@ -13,7 +13,10 @@ PAGES = [page for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT 
          if not page.name.endswith(".intro.md")]  # those are parts of generated pages, without all headings
 
 
-@pytest.mark.parametrize("page, fewest", [("README.md", 1), ("docs/python.md", 3), ("docs/pytorch.md", 3), ("docs/coming-from.md", 5)])
+RUN = [("README.md", 1), ("docs/python.md", 3), ("docs/recipes.md", 10), ("docs/pytorch.md", 3), ("docs/coming-from.md", 5)]
+
+
+@pytest.mark.parametrize("page, fewest", RUN)
 def test_code_blocks_run(page, fewest, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # where a page's files go
     path = ROOT / page

@@ -255,7 +255,8 @@ package_on_asan() {
   local pytest_wrapper=(env LD_PRELOAD="$(clang -print-file-name="libclang_rt.asan-$(uname -m).so")" PYTHONMALLOC=malloc
     ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" PYTHONPATH="$BUILD/asan/stage" HOLOGRAM_DOUBLE="$ROOT/$BUILD/asan/tests/sim"
     HOLOGRAM_RANDOM_PYTHON=100)
-  run_pytest asan tests/python -m "not resident" --ignore=tests/python/test_torch.py --capture=sys --hypothesis-profile=few
+  run_pytest asan tests/python -m "not resident" --ignore=tests/python/test_torch.py --ignore=tests/python/programs \
+    --capture=sys --hypothesis-profile=few
 }
 
 stage_fuzz() {
