@@ -1,8 +1,8 @@
 """Operations on tensors: `name(tensors...)`, or `name(executor, tensors...)`.
 
-Those with torch's names have torch's arguments. Their results have the same bits on every machine, and their gradients, of any
-order, are those of Hologram's table. Besides these every operation of the table that takes arrays is here by its own name and
-with its own arguments (docs/operations.md): `functional.logsumexp(x, axis=-1)`.
+Those with torch's names have torch's arguments (`_signatures.py` has most of them, a row each). Their results have the same bits on
+every machine, and their gradients, of any order, are those of Hologram's table. Besides these every operation of the table that
+takes arrays is here by its own name and with its own arguments (docs/operations.md): `functional.logsumexp(x, axis=-1)`.
 
 Errors: TypeError and ValueError as of the operation; hologram.Error with the library's sentence."""
 
@@ -16,6 +16,7 @@ import torch
 
 import hologram as hg
 from hologram import _core
+from hologram_torch import _signatures
 from hologram_torch._function import on_tensors as _on_tensors
 
 Tensor = torch.Tensor
@@ -42,14 +43,18 @@ def _call(name: str, executor: hg.Executor | None, *arguments: Any, **settings: 
 
 def __getattr__(name: str) -> Any:
     try:
-        made = globals()[name] = _on_tensors(name)
+        made = globals()[name] = _signatures.function(name) if name in _signatures.rows() else _on_tensors(name)
     except AttributeError:
         raise AttributeError(f"hologram_torch.functional has no {name}: no operation of the table has that name") from None
     return made
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_signatures.rows()})
+
+
 add, sub, mul, div, minimum, maximum = map(_one, ("add", "sub", "mul", "div", "minimum", "maximum"))
-relu, sigmoid, tanh, silu, mish = map(_one, ("relu", "sigmoid", "tanh", "silu", "mish"))
+relu, sigmoid, tanh, silu = map(_one, ("relu", "sigmoid", "tanh", "silu"))
 exp, log, sqrt, abs, neg = map(_one, ("exp", "log", "sqrt", "abs", "neg"))  # noqa: A001
 matmul, matvec, where = map(_one, ("matmul", "matvec", "where"))
 
@@ -132,25 +137,6 @@ def _reduction(name: str, reduction: str) -> str:
     return reduction
 
 
-@_executor_first
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", *, executor: hg.Executor | None = None) -> Tensor:
-    """(input - target)^2: its mean, its sum, or all of it."""
-    return _call("mse", executor, input, target, reduction=_reduction("mse_loss", reduction))
-
-
-@_executor_first
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", *, executor: hg.Executor | None = None) -> Tensor:
-    """|input - target|: its mean, its sum, or all of it."""
-    return _call("l1", executor, input, target, reduction=_reduction("l1_loss", reduction))
-
-
-@_executor_first
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
-               *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
-    """Half the square of the difference where that is below delta, a line beyond."""
-    return _call("huber", executor, input, target, delta=delta, reduction=_reduction("huber_loss", reduction))
-
-
 def _class_axis(input: Tensor) -> int:
     return 1 if input.ndim > 1 else 0
 
@@ -175,22 +161,6 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
     """Of log-probabilities [n, classes, ...] or [classes] and class numbers."""
     settings = {"axis": _class_axis(input), "reduction": _reduction("nll_loss", reduction), "ignore_index": ignore_index}
     return _call("nll", executor, input, target, weight, **settings)
-
-
-@_executor_first
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
-                         *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
-    """Of probabilities; logarithms are at least -100."""
-    return _call("bce", executor, input, target, weight, reduction=_reduction("binary_cross_entropy", reduction))
-
-
-@_executor_first
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
-                                     pos_weight: Tensor | None = None,
-                                     *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
-    """Of logits, stable at the extremes."""
-    how = _reduction("binary_cross_entropy_with_logits", reduction)
-    return _call("bce_with_logits", executor, input, target, weight, pos_weight, reduction=how)
 
 
 @_executor_first

@@ -1,16 +1,19 @@
-"""Layers: those of torch.nn by the same names, arguments and state dicts, computed by hologram_torch.functional.
+"""Layers: those of torch.nn by the same names, arguments and state dicts, computed by hologram_torch.functional. Besides these
+every layer of torch.nn is here whose function is a row of `_signatures.py`: ReLU6, GroupNorm, SmoothL1Loss, ... Where torch's work in
+place (`inplace=True`) these do not, and give the same.
 
 An executor may come first, or `backend='cpu'`, `'cuda'`, `'metal'` or `'auto'` as a keyword; without either a layer works where
 its input is. They stand anywhere in a torch.nn.Module."""
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import torch
 
 import hologram as hg
-from hologram_torch import functional
+from hologram_torch import _signatures, functional
 
 Tensor = torch.Tensor
 
@@ -118,13 +121,6 @@ class LogSoftmax(_Placed, torch.nn.LogSoftmax):
         return functional.log_softmax(input, -1 if self.dim is None else self.dim, executor=self._executor)
 
 
-class MSELoss(_Placed, torch.nn.MSELoss):
-    """(input - target)^2: its mean, sum, or all of it."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.mse_loss(input, target, self.reduction, executor=self._executor)
-
-
 class CrossEntropyLoss(_Placed, torch.nn.CrossEntropyLoss):
     """Of logits and class numbers or probabilities."""
 
@@ -133,19 +129,29 @@ class CrossEntropyLoss(_Placed, torch.nn.CrossEntropyLoss):
                                         executor=self._executor)  # fmt: skip
 
 
-class BCELoss(_Placed, torch.nn.BCELoss):
-    """Of probabilities."""
+class PairwiseDistance(_Placed, torch.nn.PairwiseDistance):
+    """Norm of x1 - x2 + eps along the last axis."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.binary_cross_entropy(input, target, self.weight, self.reduction, executor=self._executor)
-
-
-class BCEWithLogitsLoss(_Placed, torch.nn.BCEWithLogitsLoss):
-    """Of logits."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.binary_cross_entropy_with_logits(input, target, self.weight, self.reduction, self.pos_weight,
-                                                           executor=self._executor)  # fmt: skip
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        made: Tensor = functional.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim, executor=self._executor)
+        return made
 
 
 Sequential = torch.nn.Sequential
+
+
+def __getattr__(name: str) -> Any:
+    """A layer of torch.nn whose function is a row of _signatures.py: what the row names behind forward's inputs are attributes."""
+    found, base = _signatures.layer_row(name), getattr(torch.nn, name, None)
+    if found is None or base is None:
+        raise AttributeError(f"hologram_torch.nn has no {name}; layers of torch.nn stand beside those that are here")
+    function, row = found
+    keys = [key for key in list(row.arguments)[len(signature(base.forward).parameters) - 1 :] if key != "inplace"]
+
+    def forward(self: Any, *inputs: Tensor) -> Tensor:
+        made: Tensor = getattr(functional, function)(*inputs, **{key: getattr(self, key) for key in keys}, executor=self._executor)
+        return made
+
+    body = {"forward": forward, "__module__": __name__, "__doc__": getattr(functional, function).__doc__}
+    layer = globals()[name] = type(name, (_Placed, base), body)
+    return layer
