@@ -15,10 +15,10 @@ try:
 except ImportError as error:
     raise ImportError("hologram_torch needs PyTorch 2.10 or later: pip install torch") from error
 
-from hologram_torch import convert, functional, nn, training
+from hologram_torch import convert, functional, nn, optim, training
 from hologram_torch.convert import as_array as as_array
 from hologram_torch.convert import as_tensor as as_tensor
 from hologram_torch.convert import buffer_to_tensor as buffer_to_tensor
 from hologram_torch.convert import tensor_to_buffer as tensor_to_buffer
 
-__all__ = ["as_array", "as_tensor", "buffer_to_tensor", "convert", "functional", "nn", "tensor_to_buffer", "training"]
+__all__ = ["as_array", "as_tensor", "buffer_to_tensor", "convert", "functional", "nn", "optim", "tensor_to_buffer", "training"]

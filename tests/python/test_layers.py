@@ -46,6 +46,7 @@ def compare(layer, module, x, ours=None, theirs=None):
 f8 = "float64"
 LAYERS = [
     (nn.Linear(4, 3), (2, 4)), (nn.LayerNorm(4), (2, 4)), (nn.LayerNorm((3, 4)), (2, 3, 4)), (nn.RMSNorm(4), (2, 4)),
+    (nn.GroupNorm(2, 4), (3, 4, 5)), (nn.InstanceNorm(4), (3, 4, 5)),
     (nn.BatchNorm(4), (5, 4)), (nn.BatchNorm(4, tracked=False), (5, 4)), (nn.Dropout(0.3), (2, 4)),
     (nn.ChannelDropout(0.3), (2, 4, 3)), (nn.AlphaDropout(0.3), (2, 4)),
     (nn.MultiHeadAttention(4, 2, dropout=0.2), (2, 3, 4)), (nn.TransformerBlock(4, 2, dropout=0.2), (2, 3, 4)), (nn.LSTM(4, 3), (2, 3, 4)),
@@ -123,6 +124,22 @@ def test_norms_of_rows(shape, width):
     compare(nn.LayerNorm(width, 1e-3, f8, affine=False), torch.nn.LayerNorm(width, 1e-3, elementwise_affine=False), data(*shape))
     compare(nn.RMSNorm(width, None, f8), torch.nn.RMSNorm(width), data(*shape))
     compare(nn.RMSNorm(width, 1e-2, f8, affine=False), torch.nn.RMSNorm(width, 1e-2, elementwise_affine=False), data(*shape))
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 4, 3, 2), (3, 4)])
+def test_norms_of_groups(shape):
+    for groups in (1, 2, 4) if len(shape) > 2 else (1, 2):
+        compare(nn.GroupNorm(groups, 4, 1e-3, f8), torch.nn.GroupNorm(groups, 4, 1e-3), data(*shape))
+    compare(nn.GroupNorm(2, 4, 1e-3, f8, affine=False), torch.nn.GroupNorm(2, 4, 1e-3, affine=False), data(*shape))
+    if len(shape) > 2:
+        kind = getattr(torch.nn, f"InstanceNorm{len(shape) - 2}d")
+        compare(nn.InstanceNorm(4, 1e-3, f8), kind(4, 1e-3), data(*shape))
+        compare(nn.InstanceNorm(4, 1e-3, f8, affine=True), kind(4, 1e-3, affine=True), data(*shape))
+    for layer, wrong in ((nn.GroupNorm(2, 4), (3, 6, 2)), (nn.InstanceNorm(4), (3, 4)), (nn.InstanceNorm(4), (4,))):
+        with pytest.raises(ValueError, match=type(layer).__name__):
+            layer(layer.init(key), hg.ones(wrong))
+    with pytest.raises(ValueError, match="multiple"):
+        nn.GroupNorm(3, 4)
 
 
 @pytest.mark.parametrize("momentum, affine, tracked", [(0.1, True, True), (0.3, False, True), (None, True, True), (0.1, True, False),

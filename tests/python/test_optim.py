@@ -1,6 +1,7 @@
 """hg.optim beside torch.optim and torch's schedulers: ten steps of each, eager, recorded and compiled; states, clipping, schedules."""
 
 import copy
+import io
 
 import numpy as np
 import pytest
@@ -218,3 +219,80 @@ def test_representations():
     for ours, _ in CASES:
         optimizer = ours()
         assert repr(eval(repr(optimizer), vars(o))) == repr(optimizer) == repr(copy.copy(optimizer))
+
+
+# ---- on PyTorch's tensors --------------------------------------------------------------------------------------------------
+
+def tensors(kind="f4"):
+    return [torch.nn.Parameter(torch.from_numpy(p.astype(kind))) for p in START]
+
+
+def take_steps(optimiser, parameters, steps, kind="f4"):
+    for gradients in steps:
+        optimiser.zero_grad()
+        for p, g in zip(parameters, gradients):
+            p.grad = torch.from_numpy(g.astype(kind))
+        optimiser.step()
+
+
+@pytest.mark.parametrize("ours, theirs", CASES)
+def test_steps_on_tensors_have_the_same_bits(ours, theirs):
+    """Also from a state dict of torch's on, which is written after four steps."""
+    hg_torch = pytest.importorskip("hologram_torch")
+    expected, state = by_us(ours(), "f4", ours().update)
+    parameters = tensors()
+    take_steps(hg_torch.optim.Optimizer(parameters, ours()), parameters, STEPS)
+    again = tensors()
+    first = hg_torch.optim.Optimizer(again, ours())
+    take_steps(first, again, STEPS[:4])
+    written = io.BytesIO()
+    torch.save(first.state_dict(), written)
+    second = hg_torch.optim.Optimizer(again, ours())
+    second.load_state_dict(torch.load(io.BytesIO(written.getvalue()), weights_only=True))
+    take_steps(second, again, STEPS[4:])
+    for own, tensor, other in zip(arrays(expected), parameters, again):
+        assert own.tobytes() == tensor.detach().numpy().tobytes() == other.detach().numpy().tobytes()
+
+
+def test_an_optimiser_of_tensors_is_one_of_torchs(tmp_path):
+    """Schedulers, closures, groups, parameters without gradients; fit goes on from its checkpoint."""
+    hg_torch = pytest.importorskip("hologram_torch")
+    p, q = tensors()
+    optimiser = hg_torch.optim.Optimizer([{"params": [p]}, {"params": [q], "lr": 0.5}], o.SGD(0.1))
+    scheduler = schedulers.StepLR(optimiser, 1, 0.5)
+    p.grad = torch.ones_like(p)
+    before = [p.detach().clone(), q.detach().clone()]
+    assert optimiser.step(lambda: 7) == 7
+    scheduler.step()
+    q.grad = torch.ones_like(q)
+    optimiser.step()
+    np.testing.assert_allclose((before[0] - p).detach().numpy(), np.full((3, 4), 0.15), rtol=1e-5)
+    np.testing.assert_allclose((before[1] - q).detach().numpy(), np.full(5, 0.25), rtol=1e-5)
+    other = hg_torch.optim.Optimizer([p], o.SGD(0.1, 0.9))
+    other.load_state_dict(hg_torch.optim.Optimizer([p], o.SGD(0.1)).state_dict())
+    scheduled = hg_torch.optim.Optimizer([p], o.Lion(o.linear(0.5, 0.25, 2)))
+    for rate in (0.5, 0.375, 0.25):
+        scheduled.step()
+        assert scheduled.param_groups[0]["lr"] == rate
+
+    def trained(epochs, path):
+        torch.manual_seed(0)
+        model = hg_torch.nn.Linear(4, 1)
+        batches = [(torch.from_numpy(data(6, 4, seed=i).astype("f4")), torch.ones(6, 1)) for i in range(3)]
+        hg_torch.training.fit(model, hg_torch.functional.mse_loss, hg_torch.optim.Optimizer(model.parameters(), o.NAdam(0.05)), batches,
+                              epochs, checkpoint=path, progress=False)
+        return [x.numpy().tobytes() for x in model.state_dict().values()]
+
+    whole = trained(4, tmp_path / "a")
+    trained(2, tmp_path / "b")
+    assert trained(4, tmp_path / "b") == whole
+
+
+def test_a_state_of_another_kind_is_refused():
+    hg_torch = pytest.importorskip("hologram_torch")
+    parameters = tensors()
+    lion, adam = hg_torch.optim.Optimizer(parameters, o.Lion()), hg_torch.optim.Optimizer(parameters, o.Adam())
+    take_steps(lion, parameters, STEPS[:1])
+    adam.load_state_dict(lion.state_dict())
+    with pytest.raises(ValueError, match="another kind of optimiser.*'step'|another kind of optimiser.*'square'"):
+        take_steps(adam, parameters, STEPS[:1])

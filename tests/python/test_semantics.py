@@ -27,10 +27,20 @@ def second_row_of_hologram(f, numbers):
     return row_of_hologram(lambda x: hg.grad(f)(x).sum(), numbers)
 
 
+def steps_of_hologram(optimizer, gradient, count):
+    """What a parameter of 1 is after so many steps by one gradient."""
+    p = hg.ones(())
+    state = optimizer.init(p)
+    for _ in range(count):
+        p, state = optimizer.update(p, hg.full((), gradient), state)
+    return float(p)
+
+
 def names_of(library):
     names = {"np": np, "hg": hg, "xp": hg.array_api, "inf": float("inf"), "nan": float("nan"), "A": lambda v: hg.asarray(np.array(v))}
     if library in ("hologram", "array_api"):
-        return names | {"s": slopes_of_hologram, "s2": second_of_hologram, "row": row_of_hologram, "row2": second_row_of_hologram}
+        return names | {"s": slopes_of_hologram, "s2": second_of_hologram, "row": row_of_hologram, "row2": second_row_of_hologram,
+                        "steps": steps_of_hologram}
     if library != "torch":
         return names
     torch = pytest.importorskip("torch")
@@ -53,8 +63,16 @@ def names_of(library):
         first = torch.autograd.grad(f(x), x, create_graph=True)[0]
         return torch.autograd.grad(first.sum(), x)[0].tolist() if first.requires_grad else [0.0] * len(numbers)
 
+    def steps(make, gradient, count):
+        p = torch.tensor(1.0, requires_grad=True)
+        optimizer = make([p])
+        for _ in range(count):
+            p.grad = torch.tensor(gradient)
+            optimizer.step()
+        return p.item()
+
     return names | {"torch": torch, "T": lambda v: torch.tensor(v, dtype=torch.float64), "s": slopes, "row": row, "s2": second,
-                    "row2": second_row}
+                    "row2": second_row, "steps": steps}
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch", "hologram", "array_api"])

@@ -25,6 +25,8 @@ from hologram.nn.layer import Sequential as Sequential
 from hologram.nn.linear import Embedding as Embedding
 from hologram.nn.linear import Linear as Linear
 from hologram.nn.norms import BatchNorm as BatchNorm
+from hologram.nn.norms import GroupNorm as GroupNorm
+from hologram.nn.norms import InstanceNorm as InstanceNorm
 from hologram.nn.norms import LayerNorm as LayerNorm
 from hologram.nn.norms import RMSNorm as RMSNorm
 from hologram.nn.recurrent import GRU as GRU

@@ -65,6 +65,47 @@ class RMSNorm(Layer):
         return _core.rms_norm(x, parameters.get("weight"), axes, eps=eps), parameters
 
 
+class GroupNorm(Layer):
+    """Each of `groups` groups of the channels of x [batch, width, ...] to mean 0 and variance 1, by a weight and a bias of each channel (Wu
+    and He 2018).
+
+        layer = hg.nn.GroupNorm(2, 4)
+        y = layer(layer.init(hg.random.key(0)), hg.ones((3, 4, 5)))
+
+    ValueError: the width is no multiple of the groups; x has not that many channels."""
+
+    def __init__(self, groups: int, width: int, eps: float = 1e-5, dtype: Any = "float32", affine: bool = True) -> None:
+        if groups < 1 or width % groups:
+            raise ValueError(f"GroupNorm: the width is a multiple of the number of groups, not {width} of {groups}")
+        self.groups, self.width, self.eps, self.dtype, self.affine = groups, width, eps, dtype, affine
+
+    def init(self, key: Array) -> dict[str, Array]:
+        return _affine(self.width, self.dtype, self.affine, self.affine)
+
+    def apply(self, parameters: Any, x: Array, key: Array | None = None, training: bool = False) -> tuple[Array, Any]:
+        if x.ndim < 2 or x.shape[1] != self.width:
+            raise ValueError(f"{type(self).__name__}: x is [batch, {self.width}, ...], not {x.shape}")
+        return _core.group_norm(x, parameters.get("weight"), parameters.get("bias"), groups=self.groups, eps=self.eps), parameters
+
+
+class InstanceNorm(GroupNorm):
+    """Each channel of each element of the batch to mean 0 and variance 1, x [batch, width, ...]; with affine by a weight and a bias of each
+    channel (Ulyanov, Vedaldi and Lempitsky 2016).
+
+        layer = hg.nn.InstanceNorm(4)
+        y = layer(layer.init(hg.random.key(0)), hg.ones((3, 4, 5)))
+
+    ValueError: x has not that many channels, or one value in each."""
+
+    def __init__(self, width: int, eps: float = 1e-5, dtype: Any = "float32", affine: bool = False) -> None:
+        super().__init__(width, width, eps, dtype, affine)
+
+    def apply(self, parameters: Any, x: Array, key: Array | None = None, training: bool = False) -> tuple[Array, Any]:
+        if x.ndim >= 2 and x.size == x.shape[0] * x.shape[1] > 0:
+            raise ValueError(f"InstanceNorm: a channel needs more than one value; x is {x.shape}")
+        return super().apply(parameters, x, key, training)
+
+
 class BatchNorm(Layer):
     """Each channel to mean 0 and variance 1 over the batch and all other axes, by a weight and a bias (Ioffe and Szegedy 2015). x is
     [batch, width, ...], or has its channels along another axis.
