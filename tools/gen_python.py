@@ -83,7 +83,8 @@ def result(operation):
 def is_method(operation):
     group = operation.code >> 8
     takes = text(operation.inputs) != "" and "..." not in operation.inputs
-    return takes and operation.name not in OWN and (group < 6 or group == 7 or 0x10 <= group <= 0x12 or 0x1600 < operation.code < 0x1640)
+    belongs = group < 6 or group == 7 or 0x10 <= group <= 0x12 or 0x1600 < operation.code < 0x1640 or operation.name in ("triu", "tril")
+    return takes and operation.name not in OWN and belongs
 
 
 def buffers():

@@ -33,6 +33,7 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
             "nll": [x, classes], "cross_entropy": [x, classes], "cross_entropy_of_classes": [x, classes],
             "dropout": [x, key], "random_bits": [key], "uniform": [key], "normal": [key], "integers": [key],
             "one_hot": [Input((x.count // 64,), "i64", "below", 64)], "clip_norm": [x, number], "sgd": [x, x, number],
+            "outer": [Input((rows,), kind), Input((columns,), kind)], "cross": [Input((x.count // 3, 3), kind)] * 2,
             "acosh": [Input(x.shape, kind, "ones")], "atanh": [Input(x.shape, kind, "uniform", 0.5)],
             **dict.fromkeys(("adam", "adamw", "adamax"), [x, x, x, Input(x.shape, kind, "uniform"), number, number]),
             "lion": [x, x, x, number],

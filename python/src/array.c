@@ -529,6 +529,28 @@ static const PyMethodDef own_methods[] = {
     {"cumsum", BY_PYTHON(cumsum), METH_VARARGS | METH_KEYWORDS,
      "cumsum($self, axis=None, dtype=None)\n--\n\nSums of the elements up to each one along an axis, as "
      "numpy.cumsum: x.cumsum(0).\n\naxis=None: of all elements in C order. See cumulative_sum for types and order."},
+    {"diagonal", BY_PYTHON(diagonal), METH_VARARGS | METH_KEYWORDS,
+     "diagonal($self, /, offset=0, axis1=0, axis2=1)\n--\n\nThe diagonal of the matrices along two axes, as a last "
+     "axis: x.diagonal(1). See hologram.diagonal."},
+    {"trace", BY_PYTHON(trace), METH_VARARGS | METH_KEYWORDS,
+     "trace($self, /, offset=0, axis1=0, axis2=1, dtype=None)\n--\n\nThe sum of a diagonal: x.trace(). See "
+     "hologram.trace."},
+    {"diag", BY_PYTHON(diag), METH_VARARGS | METH_KEYWORDS,
+     "diag($self, /, k=0)\n--\n\nOf a matrix a diagonal, of a vector the matrix that has it: x.diag(1). See "
+     "hologram.diag."},
+    {"inner", BY_PYTHON(inner), METH_VARARGS | METH_KEYWORDS,
+     "inner($self, b, /)\n--\n\nSums of products along the last axes: x.inner(y). See hologram.inner."},
+    {"kron", BY_PYTHON(kron), METH_VARARGS | METH_KEYWORDS,
+     "kron($self, b, /)\n--\n\nKronecker's product: x.kron(y). See hologram.kron."},
+    {"diff", BY_PYTHON(diff), METH_VARARGS | METH_KEYWORDS,
+     "diff($self, /, n=1, axis=-1, prepend=None, append=None)\n--\n\nDifferences of neighbours along an axis, n "
+     "times: x.diff(). See hologram.diff."},
+    {"cov", BY_PYTHON(cov), METH_VARARGS | METH_KEYWORDS,
+     "cov($self, /, y=None, rowvar=True, bias=False, ddof=None, *, fweights=None, aweights=None)\n--\n\nCovariances "
+     "of the variables that are its rows: x.cov(). See hologram.cov."},
+    {"corrcoef", BY_PYTHON(corrcoef), METH_VARARGS | METH_KEYWORDS,
+     "corrcoef($self, /, y=None, rowvar=True)\n--\n\nCorrelations of the variables that are its rows: x.corrcoef(). "
+     "See hologram.corrcoef."},
     {"__dir__", BY_PYTHON(listed), METH_VARARGS | METH_KEYWORDS, "__dir__($self, /)\n--\n\nFor dir()."},
     {"__complex__", array_complex, METH_NOARGS,
      "__complex__($self)\n--\n\nThe only element, for complex()."},

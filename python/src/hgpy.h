@@ -455,6 +455,14 @@ PyObject *hgpy_array_repeat(PyObject *self, PyObject *arguments, PyObject *names
 PyObject *hgpy_array_sort(PyObject *self, PyObject *arguments, PyObject *names);
 PyObject *hgpy_array_argsort(PyObject *self, PyObject *arguments, PyObject *names);
 PyObject *hgpy_array_cumsum(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_diagonal(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_trace(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_diag(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_inner(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_kron(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_diff(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_cov(PyObject *self, PyObject *arguments, PyObject *names);
+PyObject *hgpy_array_corrcoef(PyObject *self, PyObject *arguments, PyObject *names);
 PyObject *hgpy_array_listed(PyObject *self, PyObject *arguments, PyObject *names);
 /* near.c: names of other libraries: their objects in the type of arrays; what an argument is here, or NULL. */
 int hgpy_near_add(PyObject *array_type);

@@ -1,5 +1,5 @@
 /* objects.c - arrays as ordinary objects of Python: copies, pickles, text, and beside NumPy's arrays and lists. What is
- * seldom asked for is written in Python, in hologram/_objects.py and hologram/_methods.py. */
+ * seldom asked for is written in Python, in hologram/_objects.py, _methods.py and the file of the function. */
 #include "hgpy.h"
 
 /* file.function(self, *arguments, **names) */
@@ -29,6 +29,14 @@ IN_PYTHON(_methods, sort)
 IN_PYTHON(_methods, argsort)
 IN_PYTHON(_methods, cumsum)
 IN_PYTHON(_methods, listed)
+IN_PYTHON(_products, diagonal)
+IN_PYTHON(_products, trace)
+IN_PYTHON(_products, diag)
+IN_PYTHON(_products, inner)
+IN_PYTHON(_products, kron)
+IN_PYTHON(_calculus, diff)
+IN_PYTHON(_calculus, cov)
+IN_PYTHON(_calculus, corrcoef)
 
 static bool is_constant(PyObject *value) {
   PyTypeObject *type = Py_TYPE(value);

@@ -518,7 +518,7 @@ static bool is_method(uint32_t number) {
   uint32_t code = (uint32_t)hgpy_rows[number].op;
   return hgpy_rows[number].input_count > 0 && !hgpy_rows[number].is_variadic &&
          (code >> 8 < 0x06 || code >> 8 == 0x07 || (code >> 8 >= 0x10 && code >> 8 <= 0x12) ||
-          (code > 0x1600 && code < 0x1640));
+          (code > 0x1600 && code < 0x1640) || code == HG_OP_triu || code == HG_OP_tril);
 }
 
 uint32_t hgpy_operations_methods(PyMethodDef *methods, uint32_t room) {

@@ -41,6 +41,9 @@ def near(own, right, ulps=8):
     np.testing.assert_allclose(own, right, rtol=room, atol=room * np.nanmax(np.abs(np.where(np.isfinite(right), right, 1)), initial=0))
 
 
+X, Y = random(4, 6), random(6, 4)
+
+
 # ---- element by element ------------------------------------------------------------------------------------------------------
 
 def rows_of_floats(kind, least=0):
@@ -251,6 +254,13 @@ def test_types_of_diagonals():
             wrong()
 
 
+@pytest.mark.parametrize("name, arguments", [("diagonal", (1,)), ("trace", (0, 1, 0)), ("diag", (-1,)), ("inner", (X[:2],)), ("kron", (X,)),
+                                             ("diff", (2, 0)), ("cov", (Y.T,)), ("corrcoef", ()), ("tril", (1,)), ("outer", (X,))])
+def test_methods(name, arguments):
+    x = hg.asarray(X)
+    same(getattr(x, name)(*map(hg.asarray, arguments) if name in ("outer", "cov") else arguments), getattr(hg, name)(x, *arguments).numpy())
+
+
 # ---- differences, areas, functions by their values -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("axis", [0, -1])
@@ -345,7 +355,6 @@ def test_correlations():
 
 # ---- gradients, and the same bits everywhere -----------------------------------------------------------------------------------
 
-X, Y, S = random(4, 6), random(6, 4), random(5, 5)
 HOLES = np.where(X > 1, NAN, X)
 GRADIENTS = {  # by the name of a function here and in PyTorch
     "nansum": (lambda m, x: m.nansum(x, 1), HOLES), "nanmean": (lambda m, x: m.nanmean(x, 1), HOLES),

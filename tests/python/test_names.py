@@ -12,7 +12,7 @@ from hologram import array_api as xp
 STANDARD = sorted(name for name in dir(xp) if not name.startswith("_") and name not in ("annotations", "TYPE_CHECKING")) + [
     "__array_namespace_info__"]
 # In both the same values for the same arguments: one has names or places of arguments more. Others are rows of docs/semantics.toml.
-ALIKE = {"asarray", "eye"}
+ALIKE = {"asarray", "diff", "eye"}
 N = np.arange(6, dtype="f4").reshape(2, 3)
 X = hg.asarray(N)
 
