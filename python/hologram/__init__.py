@@ -67,6 +67,7 @@ from hologram._modes import eager as eager
 from hologram._modes import explain as explain
 from hologram._modes import jit as jit
 from hologram._modes import numerics as numerics
+from hologram._modes import printoptions as printoptions
 from hologram._modes import strict as strict
 from hologram._products import diag as diag
 from hologram._products import diagonal as diagonal

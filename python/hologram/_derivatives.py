@@ -123,7 +123,7 @@ def jacobian(function: Callable[..., Any], argnums: SupportsIndex | Sequence[Sup
         value, pull, *aux = vjp(chosen, *(arguments[place] for place in places), has_aux=has_aux)
         if not isinstance(value, Array):
             raise TypeError(f"jacobian: the function returns an Array, not {type(value).__name__}")
-        unit = _core.eye(value.size, type=value.dtype).reshape((value.size, *value.shape))
+        unit = _core.eye(value.size, dtype=value.dtype).reshape((value.size, *value.shape))
         products = [_core._arrays_of(pull(unit[i]), True) for i in range(value.size)]
         by = _core._arrays_of([arguments[place] for place in places], True)
         stacked = [_core.stack([row[i] for row in products]).reshape(value.shape + x.shape) if products

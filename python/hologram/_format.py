@@ -1,43 +1,78 @@
-"""How arrays are printed: at most a thousand elements, else the first and last three of each axis."""
+"""How arrays are printed: aligned by columns; of more elements than the threshold the first and last of each axis. hologram.printoptions
+has the numbers."""
 
 from __future__ import annotations
 
+from hologram import _core
 from hologram._core import Array
+from hologram._modes import print_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
-_MOST = 1000
-_EDGE = 3
-_LINE = 75
+
+# ---- numbers -------------------------------------------------------------------------------------------------------------
+
+_CODES = {"float16": "e", "float32": "f", "float64": "d"}
 
 
-def _number(value: Any) -> str:
-    if isinstance(value, float):
-        text = f"{value:.6g}"
-        return text if any(c in text for c in ".en") else text + "."
-    return str(value)
+def _is_that(text: str, value: float, dtype: str) -> bool:
+    """Whether a decimal is this number once it has been rounded to the type."""
+    import struct
+
+    if dtype in _CODES:
+        try:
+            return bool(struct.unpack(_CODES[dtype], struct.pack(_CODES[dtype], float(text)))[0] == value)
+        except OverflowError:
+            return False
+    low, high = (struct.unpack("I", struct.pack("f", number))[0] for number in (float(text), value))
+    return bool((low + 0x7FFF + (low >> 16 & 1)) >> 16 == high >> 16)  # bfloat16: to even
 
 
-def _shown(x: Array, summarised: bool) -> Any:
-    """The numbers that are shown, as nested lists of text; None: some are left out there."""
-    if x.ndim == 0:
-        return _number(x.item())
-    size = x.shape[0]
-    if not summarised or size <= 2 * _EDGE:
-        return _nested(x.tolist()) if not summarised else [_shown(x[i], summarised) for i in range(size)]
-    ends = [*range(_EDGE), *range(size - _EDGE, size)]
-    parts: list[Any] = [_shown(x[i], summarised) for i in ends]
-    return [*parts[:_EDGE], None, *parts[_EDGE:]]
+def _number(value: Any, dtype: str, precision: Any) -> str:
+    """So many significant digits, of narrow types not more than tell their numbers apart; "exact": just so many."""
+    if not isinstance(value, float):
+        return str(value)
+    most = 17 if precision == "exact" else precision
+    first = 1 if precision == "exact" or dtype in ("float16", "bfloat16") else most
+    text = f"{value:.{most}g}"
+    for digits in range(first, most) if abs(value) < float("inf") else ():
+        shorter = f"{value:.{digits}g}"
+        if _is_that(shorter, value, dtype):
+            text = shorter
+            break
+    return text if any(c in text for c in ".en") else text + "."
 
 
-def _nested(value: Any) -> Any:
-    return [_nested(part) for part in value] if isinstance(value, list) else _number(value)
+# ---- what is shown ---------------------------------------------------------------------------------------------------------
 
 
-def _texts(parts: Any) -> list[str]:
-    return [text for part in parts or [] for text in _texts(part)] if isinstance(parts, list) or parts is None else [parts]
+def _ends(x: Array, edge: int) -> tuple[Array, tuple[bool, ...]]:
+    """The first and last of each axis that is longer than both, and which axes those are."""
+    cut = tuple(size > 2 * edge for size in x.shape)
+    for d, is_cut in enumerate(cut):
+        if is_cut:
+            before = (slice(None),) * d
+            x = _core.concatenate([x[(*before, slice(None, edge))], x[(*before, slice(-edge, None))]], axis=d)
+    return x, cut
+
+
+def _texts(value: Any, cut: tuple[bool, ...], edge: int, text: Any) -> Any:
+    """Numbers as nested lists of text; None: some are left out there."""
+    if not isinstance(value, list):
+        return text(value)
+    parts = [_texts(part, cut[1:], edge, text) for part in value]
+    return [*parts[:edge], None, *parts[edge:]] if cut[0] else parts
+
+
+def _leaves(parts: Any) -> list[str]:
+    if isinstance(parts, list):
+        return [text for part in parts for text in _leaves(part)]
+    return [] if parts is None else [parts]
+
+
+# ---- lines -----------------------------------------------------------------------------------------------------------------
 
 
 def _columns(texts: list[str]) -> tuple[int, int]:
@@ -57,29 +92,31 @@ def _placed(text: str, columns: tuple[int, int]) -> str:
     return text[:point].rjust(before) + text[point:].ljust(after)
 
 
-def _rows(parts: Any, columns: tuple[int, int], indent: int) -> str:
-    """Columns below one another; a row that is longer than a line goes on in the next."""
-    if not isinstance(parts, list):
-        return str(parts)
-    if any(isinstance(part, list) for part in parts) or not parts:
-        rows = ["..." if part is None else _rows(part, columns, indent + 1) for part in parts]
-        return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
+def _rows(parts: Any, columns: tuple[int, int], depth: int, indent: int, width: int) -> str:
+    """Columns below one another, matrices with an empty line between; a row that is longer than a line goes on in the next."""
+    if depth > 1:
+        rows = ["..." if part is None else _rows(part, columns, depth - 1, indent + 1, width) for part in parts]
+        return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(rows) + "]"
     line, lines = "", []
     for i, part in enumerate(parts):
-        text = ("..." if part is None else _placed(part, columns)) + (", " if i + 1 < len(parts) else "")
-        if line and indent + 1 + len(line) + len(text.rstrip()) > _LINE:
+        text = ("..." if part is None else _placed(part, columns)) + (", " if i + 1 < len(parts) else "]")
+        if line and indent + 1 + len(line) + len(text.rstrip()) > width:
             lines.append(line.rstrip())
             line = ""
         line += text
-    return "[" + ("\n" + " " * (indent + 1)).join([*lines, line]) + "]"
+    return "[" + ("\n" + " " * (indent + 1)).join([*lines, line])
 
 
 def _text(x: Array, indent: int) -> str:
+    if x.size == 0:
+        return "[]"
+    options, dtype = print_options(), x.dtype
     x.compute()
-    if x.dtype.kind == "storage" or x.dtype == "bfloat16":
-        x = x.astype("float32")
-    parts = _shown(x, x.size > _MOST)
-    return _rows(parts, _columns(_texts(parts)) if x.size else (0, 0), indent)
+    edge = options["edgeitems"]
+    x, cut = _ends(x, edge) if x.size > options["threshold"] else (x, (False,) * x.ndim)
+    value = (x.astype("float32") if dtype.kind == "storage" or dtype == "bfloat16" else x).tolist()
+    parts = _texts(value, cut, edge, lambda number: _number(number, dtype.name, options["precision"]))
+    return _rows(parts, _columns(_leaves(parts)), x.ndim, indent, options["linewidth"]) if x.ndim else str(parts)
 
 
 def array_str(x: Array) -> str:
@@ -87,4 +124,6 @@ def array_str(x: Array) -> str:
 
 
 def array_repr(x: Array) -> str:
-    return f"Array({_text(x, 6)}, dtype={x.dtype})"
+    """An array without elements says its shape, which brackets do not."""
+    shape = f", shape={x.shape}" if x.size == 0 and x.shape != (0,) else ""
+    return f"Array({_text(x, 6)}{shape}, dtype={x.dtype})"

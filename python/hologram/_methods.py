@@ -36,7 +36,7 @@ def copy(x: Array) -> Array:
     return _core._copy(x)
 
 
-def repeat(x: Array, repeats: Any, /, *others: Any, axis: Any = None) -> Array:
+def repeat(x: Array, repeats: Any, /, *others: Any, axis: Any = None) -> Any:
     from hologram.array_api import repeat
 
     if others:
@@ -44,17 +44,17 @@ def repeat(x: Array, repeats: Any, /, *others: Any, axis: Any = None) -> Array:
     return repeat(x, repeats, axis=axis)
 
 
-def sort(x: Array, axis: Any = -1, *, descending: Any = False, stable: Any = True) -> Array:
+def sort(x: Array, axis: Any = -1, *, descending: Any = False, stable: Any = True) -> Any:
     x, axis = _along(x, axis)
     return _sorting.sort(x, axis=axis, descending=descending)
 
 
-def argsort(x: Array, axis: Any = -1, *, descending: Any = False, stable: Any = True) -> Array:
+def argsort(x: Array, axis: Any = -1, *, descending: Any = False, stable: Any = True) -> Any:
     x, axis = _along(x, axis)
     return _sorting.argsort(x, axis=axis, descending=descending)
 
 
-def cumsum(x: Array, axis: Any = None, dtype: Any = None) -> Array:
+def cumsum(x: Array, axis: Any = None, dtype: Any = None) -> Any:
     x, axis = _along(x, axis)
     return _sorting.cumulative_sum(x, axis=axis, dtype=dtype)
 

@@ -100,6 +100,46 @@ class numerics(_Mode):
         super().__init__(fast if mode == "fast" else 0)
 
 
+_PRINTED = {"precision": 6, "threshold": 1000, "edgeitems": 3, "linewidth": 75}
+
+
+def print_options() -> dict[str, Any]:
+    """Of this thread or task."""
+    return _variable("print options").get() or _PRINTED
+
+
+def _set_print_options(changes: dict[str, Any]) -> dict[str, Any]:
+    before = print_options()
+    _variable("print options").set({**before, **changes})
+    return before
+
+
+class printoptions(_Mode):
+    """How arrays are printed, from now on or inside a with block: `hg.printoptions(precision=3)`, `with hg.printoptions(precision=3):`.
+    What is not named stays. It holds for this thread or task.
+
+    precision: significant digits of floats (6), 1 to 17; "exact": as many as tell a number from all others of its type, so that reading
+    them gives the same bits. threshold: how many elements are printed (1000); of larger arrays the first and last `edgeitems` (3) of each
+    axis. linewidth: characters in a line (75). ValueError: another one.
+
+    with hg.printoptions(precision="exact", threshold=10):
+        print(hg.arange(100) / 3)          # 0.33333334 and not 0.333333"""
+
+    _set = staticmethod(_set_print_options)
+
+    def __init__(self, *, precision: int | Literal["exact"] | None = None, threshold: int | None = None, edgeitems: int | None = None,
+                 linewidth: int | None = None) -> None:  # fmt: skip
+        given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+        changes = {name: value for name, value in given.items() if value is not None}
+        least = {"precision": 1, "threshold": 0, "edgeitems": 1, "linewidth": 10}
+        for name, value in changes.items():
+            is_whole = isinstance(value, int) and least[name] <= value <= (17 if name == "precision" else value)
+            if not is_whole and (name, value) != ("precision", "exact"):
+                wish = "1 to 17 or 'exact'" if name == "precision" else f"a whole number from {least[name]} on"
+                raise ValueError(f"printoptions: {name} is {wish}, not {value!r}")
+        super().__init__(changes)
+
+
 def _heirs(arguments: tuple[Any, ...], donate: tuple[int, ...], result: Any) -> tuple[list[Array], list[Array]]:
     """Arrays that are given up, and beside each the result that may have its memory: those of the first part of the result that
     has the form of the argument."""

@@ -150,7 +150,8 @@ def _exact_arange(start: int, stop: int, step: int, kind: Any, is_plain: Any) ->
 def eye(n_rows: Any, n_cols: Any = None, /, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:  # type: ignore[no-redef]
     """A matrix that is 1 on the k-th diagonal (above the main one where k > 0), else 0; n_cols None: as many as rows. float32, unless
     a type is given."""
-    made = _core.eye(n_rows, n_cols, k, dtype or _core.float32)
+    n_cols = n_rows if n_cols is None else n_cols
+    made = _core.eye(n_rows, n_cols, _max(-n_rows, _min(k, n_cols)), dtype or _core.float32)  # any k, however large
     return made if device is None else made.to_device(device)
 
 

@@ -196,7 +196,31 @@ static hgpy_node *share_view(Py_buffer *view, hgpy_device *device, int may_copy)
   return node;
 }
 
+/* Raises of NumPy's masked arrays whose buffer has elements that are not there. Most objects are of the type of the one
+ * before. */
+static bool has_masked(PyObject *object) {
+  static PyObject *plain; /* a type that is none of those, held */
+  PyObject *type = (PyObject *)Py_TYPE(object);
+  if (type == plain) return false;
+  PyObject *mask = PyObject_HasAttrString(type, "_baseclass") ? PyObject_GetAttrString(object, "mask") : NULL;
+  if (mask == NULL) {
+    PyErr_Clear();
+    Py_XDECREF(plain);
+    plain = Py_NewRef(type);
+    return false;
+  }
+  PyObject *any = PyObject_CallMethod(mask, "any", NULL);
+  int is_masked = any != NULL ? PyObject_IsTrue(any) : 0;
+  if (is_masked > 0)
+    PyErr_SetString(PyExc_ValueError, "elements of a masked array are not there, which arrays have none of: fill them "
+                                      "first, as in x.filled(0)");
+  Py_DECREF(mask);
+  Py_XDECREF(any);
+  return is_masked != 0 || PyErr_Occurred();
+}
+
 hgpy_node *hgpy_share(PyObject *object, hgpy_device *device, int may_copy) {
+  if (has_masked(object)) return NULL;
   Py_buffer *view = PyMem_Malloc(sizeof *view);
   if (view == NULL) return (hgpy_node *)PyErr_NoMemory();
   bool is_view = PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) == 0;

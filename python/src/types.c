@@ -77,17 +77,27 @@ uint32_t hgpy_type_from_format(const char *format, Py_ssize_t item_bytes) {
 /* Most names differ in their first letter, which costs no call. */
 static bool is_name(const char *name, const char *other) { return name[0] == other[0] && strcmp(name, other) == 0; }
 
-static uint32_t type_by_name(const char *name) {
-  for (uint32_t t = 1; t < ATLAS_TYPE_COUNT; t++)
-    if (rows[t].name != NULL && (is_name(rows[t].name, name) || is_name(rows[t].alias, name))) return t;
+/* NumPy's words for types. */
+static uint32_t type_by_code(const char *code) {
   static const struct {
     const char *code;
     uint32_t type;
-  } of_numpy[] = {{"f4", ATLAS_f32}, {"f8", ATLAS_f64}, {"i4", ATLAS_i32}, {"u4", ATLAS_u32}, /* i8, u8, f16 are ours */
-                  {"f2", ATLAS_f16}, {"i2", ATLAS_i16}, {"u2", ATLAS_u16}, {"i1", ATLAS_i8}, {"u1", ATLAS_u8}};
+  } of_numpy[] = {{"f4", ATLAS_f32}, {"f8", ATLAS_f64}, {"f2", ATLAS_f16}, {"i1", ATLAS_i8},  {"i2", ATLAS_i16},
+                  {"i4", ATLAS_i32}, {"i8", ATLAS_i64}, {"u1", ATLAS_u8},  {"u2", ATLAS_u16}, {"u4", ATLAS_u32},
+                  {"u8", ATLAS_u64}, {"b1", ATLAS_bool}, {"?", ATLAS_bool}, {"e", ATLAS_f16},  {"f", ATLAS_f32},
+                  {"d", ATLAS_f64},  {"half", ATLAS_f16}, {"single", ATLAS_f32}, {"double", ATLAS_f64},
+                  {"longlong", ATLAS_i64}, {"ulonglong", ATLAS_u64}};
   for (size_t i = 0; i < sizeof of_numpy / sizeof of_numpy[0]; i++)
-    if (is_name(of_numpy[i].code, name)) return of_numpy[i].type;
+    if (is_name(of_numpy[i].code, code)) return of_numpy[i].type;
   return ATLAS_NONE;
+}
+
+/* i8, u8 and f16 are ours: 8 and 16 bits. With the order of bytes in front they are NumPy's. */
+static uint32_t type_by_name(const char *name) {
+  if (*name == '<' || *name == '=' || *name == '|') return type_by_code(name + 1);
+  for (uint32_t t = 1; t < ATLAS_TYPE_COUNT; t++)
+    if (rows[t].name != NULL && (is_name(rows[t].name, name) || is_name(rows[t].alias, name))) return t;
+  return type_by_code(name);
 }
 
 /* A text attribute's type: numpy.dtype has `name`, numpy.float32 and ml_dtypes' have `__name__`. */
@@ -103,6 +113,21 @@ static uint32_t type_by_attribute(PyObject *object, const char *attribute) {
   return type;
 }
 
+/* PyTorch's types have no attribute that is their name. */
+static uint32_t type_of_torch(PyObject *object) {
+  static const char prefix[] = "torch.";
+  uint32_t type = ATLAS_NONE;
+  PyObject *kind = PyType_GetName(Py_TYPE(object)), *text = NULL;
+  bool is_candidate = kind != NULL && PyUnicode_CompareWithASCIIString(kind, "dtype") == 0;
+  if (is_candidate) text = PyObject_Str(object);
+  const char *name = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  if (name != NULL && strncmp(name, prefix, sizeof prefix - 1) == 0) type = type_by_name(name + sizeof prefix - 1);
+  Py_XDECREF(kind);
+  Py_XDECREF(text);
+  PyErr_Clear();
+  return type;
+}
+
 static uint32_t find_type(PyObject *object) {
   if (hgpy_is_type(object)) return ((dtype *)object)->type;
   if (PyUnicode_Check(object)) {
@@ -114,7 +139,8 @@ static uint32_t find_type(PyObject *object) {
   if (object == (PyObject *)&PyLong_Type) return ATLAS_i64;
   if (object == (PyObject *)&PyBool_Type) return ATLAS_bool;
   uint32_t type = type_by_attribute(object, "name");
-  return type != ATLAS_NONE ? type : type_by_attribute(object, "__name__");
+  if (type == ATLAS_NONE) type = type_by_attribute(object, "__name__");
+  return type != ATLAS_NONE ? type : type_of_torch(object);
 }
 
 uint32_t hgpy_type_from(PyObject *object) {

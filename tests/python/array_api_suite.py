@@ -14,9 +14,13 @@ import pytest
 # Special cases of complex numbers, and names of the extensions.
 OUT_OF_SCOPE = re.compile(r"real\(x_i\)|imag\(x_i\)|test_has_names\[(linalg|fft)-")
 SHIFTS = "operators take counts modulo the width, as the ISA's shifts do; the functions do what the suite asks for"
+QUOTIENT = "the floor of the exact quotient, which is below 0: -1, as Python and NumPy have it and the standard allows"
+ENDS = ("x1_i > 0 and x2_i is -infinity", "x1_i < 0 and x2_i is +infinity")
 KNOWN = {
     "test_manipulation_functions.py::test_reshape": "the highest rank is 8; the suite asks for more",
     **{f"test_bitwise_{side}_shift[__{i}{side[0]}shift__(x1, x2)]": SHIFTS for side in ("left", "right") for i in ("", "i")},
+    **{f"::test_{test}[{name}(isfinite(x1_i) and {end}) -> -0]": QUOTIENT for end in ENDS
+       for test, name in (("binary", "floor_divide"), ("binary", "__floordiv__"), ("iop", "__ifloordiv__"))},
 }
 
 
@@ -46,12 +50,12 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         for name, reason in KNOWN.items():
             if item.nodeid.endswith(name):
-                item.add_marker(pytest.mark.xfail(reason=reason))
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))  # the list is exact
 
 
 def pytest_terminal_summary(terminalreporter):
-    count = {kind: len(terminalreporter.stats.get(kind, [])) for kind in ("passed", "xpassed", "failed", "error", "xfailed")}
-    good, all_of_them = count["passed"] + count["xpassed"], sum(count.values())
+    count = {kind: len(terminalreporter.stats.get(kind, [])) for kind in ("passed", "failed", "error", "xfailed")}
+    good, all_of_them = count["passed"], sum(count.values())
     if all_of_them:
         share = f"{100 * good / all_of_them:.1f} %"
         terminalreporter.write_line(f"{good} of {all_of_them} tests that need no complex numbers, linalg or fft pass: {share}")

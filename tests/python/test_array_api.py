@@ -169,6 +169,7 @@ def test_powers_of_integers():
 
 
 def test_large_steps():
+    assert xp.eye(2, k=2**70).tolist() == xp.eye(2, k=-(2**63)).tolist() == [[0, 0], [0, 0]] and xp.eye(0, k=1).shape == (0, 0)
     assert xp.arange(2**60 + 1, 2**60 + 9, 3).tolist() == [2**60 + 1, 2**60 + 4, 2**60 + 7]
     assert xp.arange(0, -(2**62), -(2**61) + 1).tolist() == [0, -(2**61) + 1, -(2**62) + 2]
     assert xp.arange(2**64 - 2, 2**64, dtype=xp.uint64).tolist() == [2**64 - 2, 2**64 - 1]
