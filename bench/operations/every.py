@@ -10,6 +10,8 @@ FLOATS = ("f32", "bf16", "f64")
 COLUMNS = 4096
 POSITIVE = "log log2 log10 log1p sqrt rsqrt pow asin acos bce bce_of kl_div clip_norm".split()  # from 0 to 1
 ARGUMENTS = {"one_hot": {"classes": 64}, "pad": {"low": [1, 1], "high": [1, 1]}, "cast": {"type": "i32"}, "bitcast": {"type": "u32"}}
+MATRICES = ("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det qr_packed qr_complete "
+            "qr eigh_packed eigh svd_rotated svd_packed svd pinv").split()  # of 64 x 64
 LISTS = {"concatenate": 2, "stack": 2, "global_norm": 2}   # inputs of an operation of any number
 
 
@@ -27,6 +29,11 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
     if name in ("dot", "matvec", "matmul", "gemm", "linear"):
         matrix, vector = Input((side(x), side(x)), kind), Input((side(x),), kind)
         return {"dot": [Input((x.count,), kind)] * 2, "matvec": [matrix, vector]}.get(name, [matrix, matrix])
+    if name in MATRICES:
+        square = Input((max(1, x.count // 4096), 64, 64), kind)
+        more = {"lu_solve": [Input((*square.shape[:-1], 65), kind, "ones")], "lu_sign": [Input((*square.shape[:-1], 65), kind, "ones")]}
+        right = [square] if name.endswith("solve") else [number] if name == "pinv" else []
+        return [*more.get(name, [square]), *right]
     return {"take": [x, Input((rows,), "i64", "below", rows)], "take_along": [x, Input(x.shape, "i64", "below", columns)],
             "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],
             "embedding": [x, Input((rows,), "i64", "below", rows)], "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],

@@ -10,7 +10,7 @@ Operations are functions here (`hg.exp(x)`) and methods of arrays (`x.exp()`). `
 which take an executor and buffers. Importing starts no device and no thread: the first array does.
 """
 
-from hologram import _core, array_api, backend, nn, ops, optim, random
+from hologram import _core, array_api, backend, linalg, nn, ops, optim, random
 from hologram._calculus import corrcoef as corrcoef
 from hologram._calculus import cov as cov
 from hologram._calculus import cumulative_trapezoid as cumulative_trapezoid

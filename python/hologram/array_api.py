@@ -502,3 +502,6 @@ class _Info:
 def __array_namespace_info__() -> Any:
     """What there is: types, devices, capabilities."""
     return _Info()
+
+
+from hologram import linalg as linalg  # noqa: E402  it is made of what stands above

@@ -97,7 +97,7 @@ class Draft:
     def operation(self):
         self.r.choice((self.simple,) * 6 + (self.reduce,) * 3 + (self.view,) * 3 + (
             self.join, self.join_many, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
-            self.make_new, self.optimiser, self.neighbours, self.assign) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
+            self.make_new, self.optimiser, self.neighbours, self.assign, self.matrices) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
 
     def simple(self):
         n, v = self.some(lambda v: not v.kind.startswith("f8") or self.r.random() < 0.3)
@@ -471,6 +471,28 @@ class Draft:
                 return self.g.add(name, n, m, self.input(self.r.choice(((v.shape[-2], out), (out,))), v.kind), transpose_b=turned,
                                   alpha=self.r.choice((1.0, 0.5)), beta=self.r.choice((0.0, 1.0, -2.0)))
         self.g.add("matmul", n, m, transpose_b=turned)
+
+    def matrices(self):
+        """Small ones: some of what is made is singular, or not positive definite, and NaN everywhere in the same places."""
+        n, v = self.some(lambda v: v.kind in FLOATS and len(v.shape) >= 2)
+        if n is None or np.prod(v.shape[:-2]) > 8:
+            return
+        name = self.r.choice([name for name, row in TABLE.items() if row["op"] >> 8 == 0x18])
+        most, is_tall = self.r.choice((1, 2, 3, 5, 8)), name in ("qr_packed", "qr_complete", "svd_packed", "svd_rotated", "lu")
+        sizes = [min(most, s) for s in v.shape[-2:]]
+        if name not in ("qr", "svd", "pinv") or self.r.random() < 0.5:
+            sizes = [max(sizes), min(sizes)] if is_tall and v.shape[-2] >= max(sizes) else [min(sizes)] * 2
+        for axis, size in zip((-2, -1), sizes):
+            n = n and self.g.add("slice", n, axis=axis, start=0, stop=size)
+        if n is None:
+            return
+        if name.endswith("solve") or name == "lu_sign":
+            right = self.input((sizes[0], self.r.choice((1, 3))), v.kind) if name != "lu_sign" else None
+            if name.startswith("lu_"):
+                n = self.g.add("lu", n)
+            more = {"unit": self.r.randint(0, 1)} if "unit" in TABLE[name]["defaults"] else {}
+            return n and self.g.add(name, n, *([] if right is None else [right]), **more)
+        self.g.add(name, n, *([self.input((), v.kind)] if name == "pinv" else []))
 
     def cast(self):
         n, v = self.some()

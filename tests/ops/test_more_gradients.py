@@ -151,6 +151,34 @@ LAYERS = {
 }
 
 
+def of_symmetric(name, **arguments):
+    """Of a matrix that stays symmetric and positive definite, whose eigenvalues differ."""
+    def build(c, x, shift):
+        return c.op(name, c.op("add", c.op("matmul", x, x, transpose_b=1), c.op("add", shift, c.op("swap", shift))), **arguments)
+    return build
+
+
+SQUARE, TALL, RIGHT = random(40, 2, 4, 4), random(41, 5, 3), random(42, 2, 4, 3)
+SHIFT, RTOL = np.diag([1.0, 2.0, 3.5, 5.0]), np.float32([1e-6])
+ALGEBRA = {
+    "triangular_solve": (call("triangular_solve"), [SQUARE + SHIFT, RIGHT]),
+    "triangular_solve upper": (call("triangular_solve", upper=1, transpose=1), [SQUARE + SHIFT, RIGHT]),
+    "triangular_solve upper of one": (call("triangular_solve", upper=1, unit=1), [SQUARE[0], RIGHT]),
+    "triangular_solve turned": (call("triangular_solve", transpose=1, unit=1), [SQUARE, RIGHT[0]]),
+    "cholesky": (of_symmetric("cholesky"), [SQUARE, SHIFT]), "cholesky upper": (of_symmetric("cholesky", upper=1), [SQUARE, SHIFT]),
+    "lower_solve": (call("lower_solve"), [SQUARE + SHIFT, RIGHT[0]]), "lu": (lambda c, x: c.op("slice", c.op("lu", x), axis=-1, start=0, stop=4), [SQUARE]),
+    "solve": (call("solve"), [SQUARE, RIGHT]), "solve turned": (lambda c, a, b: c.op("swap", c.op("solve", a, b)), [SQUARE, RIGHT]), "solve of one": (call("solve"), [SQUARE, RIGHT[0]]),
+    "det": (call("det"), [SQUARE]), "log_abs_det": (call("log_abs_det"), [SQUARE]),
+    "qr_packed": (call("qr_packed"), [TALL]), "qr": (lambda c, x: c.op_all("qr", x)[1], [TALL.T.copy()]),
+    "eigh_packed": (of_symmetric("eigh_packed"), [SQUARE, SHIFT]), "eigh": (of_symmetric("eigh"), [SQUARE, SHIFT]),
+    "svd_packed": (call("svd_packed"), [TALL]), "svd_packed of squares": (call("svd_packed"), [SQUARE]),
+    "svd": (lambda c, x: c.op_all("svd", x)[1], [TALL.T.copy()]),
+    "pinv": (lambda c, x, r: c.op("pinv", x, c.op("squeeze", r)), [TALL, RTOL]),
+    "pinv of rows": (lambda c, x, r: c.op("pinv", x, c.op("squeeze", r)), [TALL.T.copy(), RTOL]),
+}
+LAYERS |= ALGEBRA
+
+
 @pytest.mark.parametrize("name", MOVES)
 def test_moves(name):
     agrees(name, *MOVES[name])
@@ -200,6 +228,7 @@ OTHERS = {"any", "all", "argmin", "argmax", "random_bits", "uniform", "normal", 
           "uniform_open", "exponential", "gumbel", "laplace", "window_places", "hann", "hamming", "blackman", "bartlett",
           "global_norm",  # f32 by definition; tests/ops/test_optimisers.py
           "nextafter",  # tests/python/test_special_points.py
+          "upper_solve", "lu_solve", "cholesky_lower",  # within those of ALGEBRA
           "clip_norm", "logit_nll", "cross_entropy_of_classes", "batch_norm"}  # within those of LAYERS
 
 

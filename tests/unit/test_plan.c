@@ -284,6 +284,7 @@ static void test_long_rows(void) {
 static void test_kinds(void) {
   enum { NONE = 0, OWN_LAUNCH = 1 };
 #define ops_write_none NONE
+#define ops_write_factor OWN_LAUNCH
 #define ops_write_scan OWN_LAUNCH
 #define ops_write_scatter OWN_LAUNCH
 #define ops_write_sort OWN_LAUNCH
@@ -293,6 +294,7 @@ static void test_kinds(void) {
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND
 #undef ops_write_none
+#undef ops_write_factor
 #undef ops_write_scan
 #undef ops_write_scatter
 #undef ops_write_sort

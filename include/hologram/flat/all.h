@@ -1035,7 +1035,27 @@ typedef enum hg_op {
   HG_OP_uniform_open = 0x1650,
   HG_OP_exponential = 0x1651,
   HG_OP_gumbel = 0x1652,
-  HG_OP_laplace = 0x1653
+  HG_OP_laplace = 0x1653,
+  HG_OP_lower_solve = 0x1801,
+  HG_OP_upper_solve = 0x1802,
+  HG_OP_triangular_solve = 0x1803,
+  HG_OP_cholesky_lower = 0x1804,
+  HG_OP_cholesky = 0x1805,
+  HG_OP_lu = 0x1806,
+  HG_OP_lu_solve = 0x1807,
+  HG_OP_solve = 0x1808,
+  HG_OP_lu_sign = 0x1809,
+  HG_OP_det = 0x180a,
+  HG_OP_log_abs_det = 0x180b,
+  HG_OP_qr_packed = 0x180c,
+  HG_OP_qr_complete = 0x180d,
+  HG_OP_qr = 0x180e,
+  HG_OP_eigh_packed = 0x180f,
+  HG_OP_eigh = 0x1810,
+  HG_OP_svd_rotated = 0x1811,
+  HG_OP_svd_packed = 0x1812,
+  HG_OP_svd = 0x1813,
+  HG_OP_pinv = 0x1814
 } hg_op;
 
 typedef struct hg_argument {

@@ -61,6 +61,24 @@ static void flow_reduce(ops_gradient *g, const ops_node *node, value_id amount) 
   if (ops_apply_rule(g, &rule, 1, results)) ops_flow(g, node->input[0], results[0]);
 }
 
+/* By the gradient column of its row. */
+static void flow_factor(ops_gradient *g, const ops_node *node, value_id amount) {
+  const ops_row *row = ops_row_of((uint32_t)node->bits);
+  if (strcmp(row->gradient, "none") == 0) {
+    ops_failed(g->c, HG_UNSUPPORTED, "hg_gradient: %s has no gradient", row->name);
+    return;
+  }
+  uint32_t wanted = 0;
+  for (uint32_t i = 0; i < node->input_count; i++) wanted |= (uint32_t)(g->depends[node->input[i]] != 0) << i;
+  value_id results[OPS_MAX_RESULTS];
+  ops_item unit = ops_integer_item(node->reduce);
+  ops_node own = *node; /* which moves when one is added */
+  ops_rule rule = {.row = row, .text = row->gradient, .parsed = ops_row_gradient(row), .inputs = own.input,
+                   .input_count = own.input_count, .arguments = &unit, .y = g->at, .g = amount};
+  if (!ops_apply_rule(g, &rule, wanted, results)) return;
+  for (uint32_t i = 0; i < own.input_count; i++) ops_flow(g, own.input[i], results[i]);
+}
+
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
 /* Pads with zeros: `low` elements before, along each axis, to a shape. */

@@ -66,7 +66,8 @@ typedef struct ops_node {
   uint8_t kind; /* ops_kind */
   uint8_t type; /* atlas_type; for POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
   uint8_t input_count; /* as in kinds.def; for POINTWISE the maker decides */
-  uint8_t reduce; /* ops_reduce; for SCATTER: 1: it adds; for UPDATE: 1: see ops_is_fresh */
+  uint8_t reduce; /* ops_reduce; for SCATTER: 1: it adds; for UPDATE: 1: see ops_is_fresh; for FACTOR:
+                   * 1: the diagonal is taken as 1 */
   uint16_t op;    /* atlas_op for POINTWISE: a comparison; pand, por, pxor, pnot on bool; sel (bool, a, b); cvt; ... */
   union {
     uint8_t bounds;   /* ops_bounds for GATHER, SCATTER */
@@ -76,7 +77,7 @@ typedef struct ops_node {
   uint32_t axes;  /* bits, for REDUCE; for RESHAPE see ops_is_named */
   uint32_t index; /* for INPUT; for RESULT its number, from 1 on */
   value_id input[3];
-  uint64_t bits;  /* for CONSTANT; for RESHAPE see ops_is_named */
+  uint64_t bits;  /* for CONSTANT; for RESHAPE see ops_is_named; for FACTOR an hg_op */
   ops_shape shape;
   ops_view view; /* for kinds that use its lists */
 } ops_node;
