@@ -19,8 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
-__all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
-           "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "triangular_solve",
+__all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power",
+           "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+           "svdvals", "tensordot", "trace", "triangular_solve",
            "vecdot", "vector_norm"]
 
 EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
@@ -38,7 +39,7 @@ def _matrix(name: str, x: Any, is_square: bool = False) -> Any:
 
 
 def _eye(x: Any) -> Any:
-    return array_api.eye(x.shape[-1], dtype=x.dtype)
+    return array_api.eye(x.shape[-1], dtype=x.dtype, device=x.device)
 
 
 def _tolerance(x: Any, rtol: Any) -> Any:
@@ -128,7 +129,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     if 0 in x.shape[-2:]:
         return matrix_transpose(x)
     rtol = _tolerance(x, rtol)
-    return _core.pinv(x, array_api.asarray(rtol, dtype=x.dtype) if isinstance(rtol, (int, float)) else rtol)
+    return _core.pinv(x, array_api.asarray(rtol, dtype=x.dtype, device=x.device) if isinstance(rtol, (int, float)) else rtol)
 
 
 # ---- factors ----------------------------------------------------------------------------------------------------------
@@ -154,8 +155,9 @@ def eigh(x: Any, /) -> Any:
     """(eigenvalues, eigenvectors) of a symmetric x [..., n, n]: ascending [..., n], and columns [..., n, n]. Only the lower triangle
     is read; the gradient is symmetric. A vector's sign is arbitrary, but the same everywhere.
 
-    Cyclic Jacobi (Golub and Van Loan, 8.5): relative to x's norm as accurate as LAPACK. Made for matrices up to 64; a matrix is one block's, and takes time
-    like n**3 on it. Where eigenvalues are equal, a gradient through eigenvectors that depends on their choice is infinite or NaN.
+    Cyclic Jacobi (Golub and Van Loan, 8.5): relative to x's norm as accurate as LAPACK. Made for matrices up to 64; a matrix is one
+    block's, and takes time like n**3 on it. Where eigenvalues are equal, a gradient through eigenvectors that depends on their choice
+    is infinite or NaN.
 
         w, v = hg.linalg.eigh(a)"""
     return EighResult(*_core.eigh(_matrix("eigh", x, True)))
@@ -203,7 +205,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
         r = hg.linalg.matrix_rank(a)"""
     x = _matrix("matrix_rank", x)
     if 0 in x.shape[-2:]:
-        return array_api.zeros(x.shape[:-2], dtype=_core.int64)
+        return array_api.zeros(x.shape[:-2], dtype=_core.int64, device=x.device)
     s, rtol = svdvals(x), _tolerance(x, rtol)
     limit = s[..., :1] * (rtol if isinstance(rtol, (int, float)) else array_api.asarray(rtol)[..., None])
     return array_api.sum(s > limit, axis=-1)

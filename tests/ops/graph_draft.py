@@ -97,7 +97,8 @@ class Draft:
     def operation(self):
         self.r.choice((self.simple,) * 6 + (self.reduce,) * 3 + (self.view,) * 3 + (
             self.join, self.join_many, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
-            self.make_new, self.optimiser, self.neighbours, self.assign, self.matrices) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
+            self.make_new, self.optimiser, self.neighbours, self.assign,
+            self.matrices) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
 
     def simple(self):
         n, v = self.some(lambda v: not v.kind.startswith("f8") or self.r.random() < 0.3)

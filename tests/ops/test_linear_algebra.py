@@ -61,8 +61,8 @@ def test_square_ones(shape, kind):
                 a = np.triu(s) if upper else np.tril(s)
                 used = wide(a) - unit * np.eye(n) * (wide(a) - 1)
                 y = apply("triangular_solve", s, b, upper=upper, transpose=transpose, unit=unit)
-                near((turned(used) if transpose else used) @ wide(y), np.broadcast_to(b, (*shape[:-1], 3)), kind, 8 + 8 * unit * np.abs(wide(y)).max(),
-                     "triangular_solve")
+                room, right = 8 + 8 * unit * np.abs(wide(y)).max(), np.broadcast_to(b, (*shape[:-1], 3))
+                near((turned(used) if transpose else used) @ wide(y), right, kind, room, "triangular_solve")
     near(wide(s) @ wide(apply("solve", s, b)), np.broadcast_to(b, (*shape[:-1], 3)), kind, 30, "solve")
     y = wide(apply("eigh_packed", s))
     v, w = y[..., :n, :], y[..., n, :]

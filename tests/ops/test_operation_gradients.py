@@ -19,7 +19,8 @@ OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwi
                  row["gradient"] != "none" and row["output_count"] == 1 and "float" in row["types"].replace("number", "float") and
                  1 <= len([i for i in row["inputs"].split(",") if not i.strip().endswith("?")]) <= 3 and "..." not in row["inputs"] and
                  set(part.strip() for part in row["types"].split(";")) <= {"float", "number", "number bool", "any"} and
-                 row["op"] >> 8 != ALGEBRA and name not in ("argmin", "argmax", "any", "all", "equal", "not_equal", "bitcast", "isnan", "isinf", "isfinite", "cast",
+                 row["op"] >> 8 != ALGEBRA and
+                 name not in ("argmin", "argmax", "any", "all", "equal", "not_equal", "bitcast", "isnan", "isinf", "isfinite", "cast",
                               "less", "less_equal", "greater", "greater_equal", "count_nonzero", "clip_norm",
                               "batch_norm", "fmod", "remainder", "nextafter", "isclose", "allclose", "isposinf", "isneginf",
                               "nanargmin", "nanargmax")]

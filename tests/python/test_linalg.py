@@ -1,4 +1,5 @@
-"""hg.linalg beside NumPy in values, beside PyTorch in gradients; the same bits eager, lazy, under jit and on the double of the CUDA driver."""
+"""hg.linalg beside NumPy in values, beside PyTorch in gradients; the same bits eager, lazy, under jit and on the double of the CUDA
+driver."""
 
 import os
 import subprocess
@@ -40,8 +41,10 @@ CALLS = {
     "trace": (la.trace, lambda x: np.trace(x, axis1=-2, axis2=-1), [SQUARE]), "cross": (la.cross, np.cross, [TALL[..., :3], WIDE[:1, :3]]),
     "cross axis": (lambda a, b: la.cross(a, b, axis=0), lambda a, b: np.cross(a, b, axis=0), [TALL, TALL[:, ::-1].copy()]),
     "outer": (la.outer, np.outer, [VECTOR, WIDE[0]]),
-    **{f"power {n}": (lambda x, n=n: la.matrix_power(x, n), lambda x, n=n: np.linalg.matrix_power(x, n), [SQUARE]) for n in (-3, -1, 0, 1, 2, 7)},
-    **{f"diagonal {k}": (lambda x, k=k: la.diagonal(x, offset=k), lambda x, k=k: np.diagonal(x, k, -2, -1), [WIDE]) for k in (-9, -3, -1, 0, 2, 5, 6)},
+    **{f"power {n}": (lambda x, n=n: la.matrix_power(x, n), lambda x, n=n: np.linalg.matrix_power(x, n), [SQUARE])
+       for n in (-3, -1, 0, 1, 2, 7)},
+    **{f"diagonal {k}": (lambda x, k=k: la.diagonal(x, offset=k), lambda x, k=k: np.diagonal(x, k, -2, -1), [WIDE])
+       for k in (-9, -3, -1, 0, 2, 5, 6)},
     **{f"matrix_norm {o} {k}": (lambda x, o=o, k=k: la.matrix_norm(x, ord=o, keepdims=k),
                                 lambda x, o=o, k=k: np.linalg.matrix_norm(x, ord=o, keepdims=k), [TALL])
        for o in ("fro", "nuc", 1, -1, 2, -2, inf, -inf) for k in (False, True)},
@@ -73,7 +76,8 @@ def test_factors(shape):
         assert [a.shape for a in (u, s, vh)] == [a.shape for a in right]
         k = min(m, n)
         near(u[..., :k] * s[..., None, :] @ vh[..., :k, :], x)
-        near(hg.swap(u) @ u, np.broadcast_to(np.eye(u.shape[-1]), (*shape[:-2], *2 * u.shape[-1:])))
+        near(hg.swap(u) @ u,
+             np.broadcast_to(np.eye(u.shape[-1]), (*shape[:-2], *2 * u.shape[-1:])))
     for mode in ("reduced", "complete") if 0 not in shape else ("reduced",):
         q, r = la.qr(hg.asarray(x), mode=mode)
         assert [q.shape, r.shape] == [a.shape for a in np.linalg.qr(x, mode=mode)]
@@ -91,10 +95,12 @@ def gradients(torch):
     return {
         "cholesky": (la.cholesky, t.cholesky, [SYMMETRIC]), "solve": (la.solve, t.solve, [SQUARE, RIGHT]),
         "solve vector": (lambda a, b: la.solve(a, b), lambda a, b: t.solve(a, b[..., None])[..., 0], [SQUARE[0], VECTOR]),
-        "inv": (la.inv, t.inv, [SQUARE]), "det": (la.det, t.det, [SQUARE]), "logabsdet": (lambda x: la.slogdet(x)[1], lambda x: t.slogdet(x)[1], [SQUARE]),
+        "inv": (la.inv, t.inv, [SQUARE]), "det": (la.det, t.det, [SQUARE]),
+        "logabsdet": (lambda x: la.slogdet(x)[1], lambda x: t.slogdet(x)[1], [SQUARE]),
         "triangular": (lambda a, b: la.triangular_solve(a, b, upper=True, unit=True),
                        lambda a, b: t.solve_triangular(a, b, upper=True, unitriangular=True), [SQUARE, RIGHT]),
-        "q": (lambda x: la.qr(x)[0] ** 2, lambda x: t.qr(x)[0] ** 2, [TALL]), "r": (lambda x: la.qr(x)[1] ** 2, lambda x: t.qr(x)[1] ** 2, [WIDE]),
+        "q": (lambda x: la.qr(x)[0] ** 2, lambda x: t.qr(x)[0] ** 2, [TALL]),
+        "r": (lambda x: la.qr(x)[1] ** 2, lambda x: t.qr(x)[1] ** 2, [WIDE]),
         "eigenvalues": (lambda x: la.eigh(x)[0], lambda x: t.eigh(x)[0], [SYMMETRIC]),
         "eigenvectors": (lambda x: la.eigh(x)[1] ** 2, lambda x: t.eigh(x)[1] ** 2, [SYMMETRIC]),
         "u": (lambda x: la.svd(x, full_matrices=False)[0] ** 2, lambda x: t.svd(x, full_matrices=False)[0] ** 2, [TALL]),
@@ -108,8 +114,8 @@ def gradients(torch):
     }
 
 
-@pytest.mark.parametrize("name", ["cholesky", "solve", "solve vector", "inv", "det", "logabsdet", "triangular", "q", "r", "eigenvalues", "eigenvectors", "u",
-                                  "vh", "svdvals", "pinv", "lstsq", "power", "nuc", "spectral", "fro"])
+@pytest.mark.parametrize("name", ["cholesky", "solve", "solve vector", "inv", "det", "logabsdet", "triangular", "q", "r", "eigenvalues",
+                                  "eigenvectors", "u", "vh", "svdvals", "pinv", "lstsq", "power", "nuc", "spectral", "fro"])
 def test_gradients_beside_torch(name):
     torch = pytest.importorskip("torch")
     own, theirs, arrays = gradients(torch)[name]
@@ -165,7 +171,8 @@ def test_same_bits_everywhere():
 @pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
 def test_same_bits_on_a_gpu():
     code = ("import sys, zlib, numpy as np, hologram as hg\n" + EVERYTHING.replace("40, 40", "9, 9").replace("40, 9", "9, 4") +
-            "device = hg.Executor(sys.argv[1])\nprint([zlib.crc32(y.numpy().tobytes()) for y in everything(*[hg.asarray(a, device=device) for a in given])])")
+            "device = hg.Executor(sys.argv[1])\n"
+            "print([zlib.crc32(y.numpy().tobytes()) for y in everything(*[hg.asarray(a, device=device) for a in given])])")
     path = os.pathsep.join(map(os.path.abspath, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     made = [subprocess.run([sys.executable, "-c", code, device], capture_output=True, text=True, timeout=120,
                            env={**os.environ, "LD_LIBRARY_PATH": os.path.abspath(DOUBLE), "HOLOGRAM_CACHE": "0", "PYTHONPATH": path})

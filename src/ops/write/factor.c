@@ -7,6 +7,7 @@
 #include "ops/write/factor.h"
 
 #include "atlas/value.h"
+#include "ops/graph/ops_tuning.h"
 
 #include <string.h>
 
@@ -69,7 +70,8 @@ uint32_t factor_if(factor *f, uint32_t predicate, int wanted) {
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 factor_matrix factor_add_matrix(factor *f, uint32_t rows, uint32_t columns, int rows_are_apart) {
-  factor_matrix matrix = {.first = f->numbers, .row = rows_are_apart ? columns : 1, .column = rows_are_apart ? 1 : rows};
+  factor_matrix matrix = {.first = f->numbers, .row = 1, .column = rows};
+  if (rows_are_apart) matrix.row = columns, matrix.column = 1;
   f->numbers += rows * columns;
   return matrix;
 }
@@ -156,11 +158,11 @@ static hg_status begin_launch(factor *f, const char *name, uint64_t lanes) {
 }
 
 hg_status factor_begin(factor *f, const char *name) {
-  enum { LEAST = 32, MOST = 256, SHARED_BYTES = 48 << 10 };
   uint32_t size = f->m > f->n ? f->m : f->n, rank = f->node->shape.rank;
   uint64_t matrices = matrices_of(f);
-  f->lanes = size <= LEAST ? LEAST : size >= MOST ? MOST : (size + LEAST - 1) / LEAST * LEAST;
-  if ((uint64_t)f->numbers * atlas_bytes(f->type) > SHARED_BYTES) {
+  f->lanes = (size + OPS_FACTOR_LEAST_LANES - 1) / OPS_FACTOR_LEAST_LANES * OPS_FACTOR_LEAST_LANES;
+  if (f->lanes > OPS_FACTOR_MOST_LANES) f->lanes = OPS_FACTOR_MOST_LANES;
+  if ((uint64_t)f->numbers * atlas_bytes(f->type) > OPS_FACTOR_SHARED_BYTES) {
     HG_TRY(ops_add_temporary(f->group->plan, f->type, matrices * f->numbers, &f->storage));
     f->storage++;
   }

@@ -1,8 +1,8 @@
 /* factor_jacobi.c - eigenvalues of symmetric matrices and singular values by rotations in planes (Golub and Van Loan,
  * "Matrix Computations", 4th edition: 8.5 and 8.6.3).
  *
- * A sweep rotates all pairs of columns, in rounds of pairs that share none, as in a tournament. Sweeps end when none has
- * rotated anything. Numbers are scaled by a power of two first, so that squares neither overflow nor vanish. */
+ * A sweep rotates all pairs of columns, in rounds of pairs that share none, as in a tournament. Sweeps end when one has
+ * rotated nothing. Numbers are scaled by a power of two first, so that squares neither overflow nor vanish. */
 #include "ops/write/factor.h"
 
 enum { MOST_SWEEPS = 40 };
@@ -328,7 +328,8 @@ static void find_lengths(singular *s) {
   factor_barrier(f);
 }
 
-/* Of an m x n matrix (m + n + 1) x n: U, V, and the singular values, which descend. Columns of U are 0 where they are. */
+/* Of an m x n matrix (m + n + 1) x n: U, V, and the singular values, which descend. Where one is 0, so is its column of
+ * U. */
 hg_status ops_write_factor_svd(factor *f) {
   singular s = {.own = {.rotated = 0}};
   uint16_t low, high;
