@@ -67,7 +67,6 @@ static inline uint16_t factor_select(factor *f, atlas_type type, uint32_t predic
 }
 uint16_t factor_integer(factor *f, uint32_t value);
 uint16_t factor_number(factor *f, double value);
-uint16_t factor_as_number(factor *f, uint16_t integer);
 static inline void factor_test(factor *f, uint32_t predicate, atlas_op op, atlas_type type, uint16_t a,
                                atlas_operand b) {
   atlas_emit(f->b, op, type, 3, atlas_pred(predicate), atlas_reg(a), b);
@@ -83,9 +82,8 @@ typedef struct factor_loop {
 
 factor_loop factor_for(factor *f, atlas_operand start, atlas_operand end, uint32_t step);
 void factor_again(factor *f, const factor_loop *loop);
-/* For each of `count` numbers from `first` on that is this lane's. */
+/* For each of `count` numbers that is this lane's. */
 factor_loop factor_for_own(factor *f, uint32_t count);
-factor_loop factor_for_own_from(factor *f, uint16_t first, uint32_t count);
 /* What follows up to the label's place is done where the predicate is `wanted`. */
 uint32_t factor_if(factor *f, uint32_t predicate, int wanted);
 static inline void factor_end(factor *f, uint32_t label) { atlas_builder_place(f->b, label); }
@@ -103,9 +101,11 @@ void factor_result(factor *f, uint16_t i, uint16_t j, uint16_t value);
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-/* Of blocks, when all matrices are added. factor_finish in any case. */
+uint64_t factor_matrices(const factor *f);
+/* The terms and the step of a launch of so many lanes; 0: of blocks, whose shape is still to be set. */
+hg_status factor_begin_launch(factor *f, const char *name, uint64_t lanes);
+/* A launch of a block for each matrix, when all that it has are added. */
 hg_status factor_begin(factor *f, const char *name);
-hg_status factor_finish(factor *f, hg_status status);
 
 /* A power of two by which the largest magnitude of what the block's lanes have becomes one of 1 to 2, NaN where that is
  * not finite, 1 where it is 0; FACTOR_IS_FINITE. */
