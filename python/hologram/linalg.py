@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from hologram import _core, array_api
+from hologram import _core, _products, array_api
 from hologram.array_api import matmul as matmul
 from hologram.array_api import matrix_transpose as matrix_transpose
 from hologram.array_api import tensordot as tensordot
@@ -263,13 +263,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The elements x[..., i, i + offset].
 
         d = hg.linalg.diagonal(a)"""
-    x = _matrix("diagonal", x)
-    m, n = x.shape[-2:]
-    row, column = max(0, -offset), max(0, offset)
-    count = max(0, min(m - row, n - column))
-    flat = x.reshape((*x.shape[:-2], m * n))
-    first = row * n + column
-    return flat[..., first:first + (count - 1) * (n + 1) + 1:n + 1] if count else flat[..., :0]
+    return _products.diagonal(_matrix("diagonal", x), offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
@@ -286,7 +280,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     x1, x2 = array_api.asarray(x1), array_api.asarray(x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"outer: two vectors are expected, not arrays of shapes {x1.shape} and {x2.shape}")
-    return x1[:, None] * x2[None, :]
+    return _core.outer(x1, x2)
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
@@ -296,6 +290,4 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     x1, x2 = array_api.asarray(x1), array_api.asarray(x2)
     if min(x1.ndim, x2.ndim) == 0 or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(f"cross: there have to be 3 elements along axis {axis} of both, which have shapes {x1.shape} and {x2.shape}")
-    a, b = (array_api.unstack(x, axis=axis) for x in (x1, x2))
-    parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
-    return array_api.stack(parts, axis=axis)
+    return _core.cross(x1, x2, axis)
