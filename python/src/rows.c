@@ -141,7 +141,8 @@ static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
     used = add_text(text, used, ", *, %sout=None%s", hgpy_has_type(r) ? "dtype=None, " : "", "");
   used = add_text(text, used, ")\n--\n\n%s.%s", info->meaning, "");
   if (info->formula[0] != '\0' && strcmp(info->kind, "formula") == 0)
-    used = add_text(text, used, "\n\nFormula: %s%s", info->formula, "");
+    used = add_text(text, used, "\n\nFormula: %s%s",
+                    strlen(info->formula) < 500 ? info->formula : "docs/operations.md", "");
   if (info->types[0] != '\0') used = add_text(text, used, "\n\nTypes: %s.%s", info->types, "");
   if (strcmp(info->gradient, "none") == 0) add_text(text, used, "\nIt has no gradient.%s%s", "", "");
   return text;

@@ -18,7 +18,7 @@ MATHEMATICS = [name for name in "isclose nan_to_num isposinf isneginf degrees ra
                if name in TABLE]
 # Element by element, by the table: pointwise rows, and formulas of their section.
 SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast") and row["output_count"] == 1 and
-          (row["kind"] == "pointwise" or 0x1200 <= row["op"] < 0x1300 or name in ("bce_of", "bce_logit_of"))] + MATHEMATICS
+          (row["kind"] == "pointwise" or row["op"] >> 8 in (0x12, 0x17) or name in ("bce_of", "bce_logit_of"))] + MATHEMATICS
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
 YOUNGER_ROWS = "group_norm instance_norm normalize softmin glu prelu".split()
 REDUCTIONS = ("sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum nansum nanmean "

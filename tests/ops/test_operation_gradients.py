@@ -9,12 +9,14 @@ from hgops import TABLE, Computation
 pytestmark = pytest.mark.engine
 
 INSIDE = {"asin": (-0.8, 0.8), "acos": (-0.8, 0.8), "log1p": (-0.5, 3), "bce": (0.1, 0.9), "bce_of": (0.1, 0.9), "kl_div": (0.1, 0.9),
-          "acosh": (1.1, 4), "atanh": (-0.8, 0.8), "at_least": (0.1, 2), "gaussian_nll": (0.5, 2)}
+          "acosh": (1.1, 4), "atanh": (-0.8, 0.8), "at_least": (0.1, 2), "gaussian_nll": (0.5, 2),
+          "logit": (0.1, 0.9), "ndtri": (0.1, 0.9), "erfinv": (-0.8, 0.8), "xlog1py": (-0.5, 2), "ndtr_tail": (-20, -13),
+          "digamma": (0.5, 4), "lgamma": (-1.9, -1.1), "trigamma": (0.5, 4), "polygamma": (0.5, 4)}
 SHAPES = {"dot": [(4,), (4,)], "matvec": [(3, 4), (4,)], "matmul": [(3, 4), (4, 2)], "gemm": [(3, 4), (4, 2)],
           "linear": [(3, 4), (2, 4)], "prelu": [(3, 4), (4,)], "cosine_embedding": [(3, 4), (3, 4), (3,)], "cdist": [(3, 4), (2, 4)],
           "cross": [(4, 3), (4, 3)]}
 ALGEBRA = 0x18  # the section of rows of matrices, whose gradients are in test_more_gradients.py
-POSITIVE = "sqrt rsqrt log log2 log10 pow cbrt reciprocal div prod norm".split()
+POSITIVE = "sqrt rsqrt log log2 log10 pow cbrt reciprocal div prod norm xlogy entr".split()
 OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwise", "reduce", "formula", "contract") and
                  row["gradient"] != "none" and row["output_count"] == 1 and "float" in row["types"].replace("number", "float") and
                  1 <= len([i for i in row["inputs"].split(",") if not i.strip().endswith("?")]) <= 3 and "..." not in row["inputs"] and

@@ -16,6 +16,7 @@ ONE = ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 exp
        "rsqrt sigmoid sign sin sinh sqrt square tan tanh trunc").split()
 OTHER = ("celu elu gelu hardshrink hardswish hardtanh leaky_relu logsigmoid mish relu6 selu silu softplus softshrink softsign "
          "tanhshrink").split()
+SPECIAL = "entr erfinv logit".split()
 TWO = "add atan2 copysign div fmax fmin fmod hypot logaddexp maximum minimum mul nextafter pow remainder sub".split()
 LOSSES = {"mse": "mse_loss", "l1": "l1_loss", "huber": "huber_loss", "bce": "binary_cross_entropy",
           "bce_with_logits": "binary_cross_entropy_with_logits", "kl_div": "kl_div",
@@ -34,6 +35,8 @@ ELSEWHERE = {
     "at_least": "cosine_similarity", "cbrt": "PyTorch has none: test_cube_roots",
     **dict.fromkeys("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
                     "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv".split(), "of matrices: test_linalg.py"),
+    **dict.fromkeys("digamma i0 i1 lgamma log_ndtr ndtr ndtr_tail ndtri polygamma sinc trigamma".split(),
+                    "PyTorch's have large errors, and NaN at infinity: test_special_functions.py"),
 }
 
 
@@ -84,7 +87,9 @@ def of_numbers(kind, torch):
     functional, x = torch.nn.functional, [numbers_of(kind)]
     calls = {name: (getattr(hg, name), getattr(torch, name)) for name in ONE}
     calls |= {name: (getattr(hg, name), getattr(functional, name)) for name in OTHER}
+    calls |= {name: (getattr(hg, name), getattr(torch.special, name)) for name in SPECIAL}
     calls |= {
+        "logit of eps": (lambda v: hg.logit(v, eps=0.1), lambda v: torch.logit(v, 0.1)),
         "gelu_tanh": (hg.gelu_tanh, lambda v: functional.gelu(v, approximate="tanh")),
         "clip": (lambda v: hg.clip(v, -1.0, 1.0), lambda v: torch.clamp(v, -1, 1)),
         "clip below": (lambda v: hg.clip(v, high=1.0), lambda v: torch.clamp(v, max=1)),
@@ -113,6 +118,7 @@ def of_pairs(kind, torch):
     calls = {name: (getattr(hg, name), getattr(torch, name)) for name in TWO}
     for name, other in LOSSES.items():
         calls[name] = tuple(lambda a, b, f=f: f(a, b, reduction="none") for f in (getattr(hg, name), getattr(functional, other)))
+    calls |= {name: (getattr(hg, name), getattr(torch.special, name)) for name in ("xlogy", "xlog1py")}
     calls["floor_divide"] = (hg.floor_divide, lambda a, b: torch.floor_divide(a.detach(), b.detach()))  # which has no gradient there
     calls |= {
         "huber of delta": (lambda a, b: hg.huber(a, b, delta=2.5, reduction="none"), lambda a, b: functional.huber_loss(a, b, "none", 2.5)),
