@@ -17,7 +17,7 @@ UPPER = 1.01  # ours / theirs that still counts as no slower
 class Input:
     shape: tuple
     kind: str = "f32"
-    fill: str = "normal"    # normal, uniform (0 to 1), zeros, ones, below (whole numbers under `scale`)
+    fill: str = "normal"    # normal, uniform (0 to 1), zeros, ones, below (whole numbers under `scale`), eye (of `scale` rows)
     scale: float = 1.0
 
     @property

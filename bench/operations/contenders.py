@@ -34,7 +34,9 @@ def period(given: Input, seed: int) -> np.ndarray:
     count, random = min(given.count, PERIOD), np.random.default_rng(seed)
     if given.fill == "below":
         return random.integers(0, int(given.scale), count).astype(DTYPES[given.kind])
-    if given.fill in ("zeros", "ones"):
+    if given.fill == "eye":
+        values = np.resize(np.eye(int(given.scale), dtype=np.float32), count)
+    elif given.fill in ("zeros", "ones"):
         values = np.full(count, float(given.fill == "ones"), np.float32)
     else:
         values = getattr(random, "standard_normal" if given.fill == "normal" else "random")(count, np.float32) * np.float32(given.scale)

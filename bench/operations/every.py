@@ -12,6 +12,8 @@ POSITIVE = "log log2 log10 log1p sqrt rsqrt pow asin acos bce bce_of kl_div clip
 ARGUMENTS = {"one_hot": {"classes": 64}, "pad": {"low": [1, 1], "high": [1, 1]}, "cast": {"type": "i32"}, "bitcast": {"type": "u32"}}
 MATRICES = ("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
             "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv").split()  # of 64 x 64
+RANDOM = "random_bits uniform normal integers uniform_open exponential gumbel laplace".split()
+WINDOWS = "window_places hann hamming blackman bartlett".split()
 LISTS = {"concatenate": 2, "stack": 2, "global_norm": 2}   # inputs of an operation of any number
 
 
@@ -30,7 +32,8 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
         matrix, vector = Input((side(x), side(x)), kind), Input((side(x),), kind)
         return {"dot": [Input((x.count,), kind)] * 2, "matvec": [matrix, vector]}.get(name, [matrix, matrix])
     if name in MATRICES:
-        square = Input((max(1, x.count // 4096), 64, 64), kind)
+        fill = ("eye", 64) if name.startswith("cholesky") else ("normal", 0.1)  # positive definite; a determinant that f32 holds
+        square = Input((max(1, x.count // 4096), 64, 64), kind, *fill)
         more = {"lu_solve": [Input((*square.shape[:-1], 65), kind, "ones")], "lu_sign": [Input((*square.shape[:-1], 65), kind, "ones")]}
         right = [square] if name.endswith("solve") else [number] if name == "pinv" else []
         return [*more.get(name, [square]), *right]
@@ -38,7 +41,8 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
             "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],
             "embedding": [x, Input((rows,), "i64", "below", rows)], "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],
             "nll": [x, classes], "cross_entropy": [x, classes], "cross_entropy_of_classes": [x, classes],
-            "dropout": [x, key], "random_bits": [key], "uniform": [key], "normal": [key], "integers": [key],
+            "multi_margin": [x, classes], "prelu": [x, Input((columns,), kind)], "cosine_embedding": [x, x, Input((rows,), kind, "ones")],
+            "dropout": [x, key], **dict.fromkeys(RANDOM, [key]),
             "one_hot": [Input((x.count // 64,), "i64", "below", 64)], "clip_norm": [x, number], "sgd": [x, x, number],
             "outer": [Input((rows,), kind), Input((columns,), kind)], "cross": [Input((x.count // 3, 3), kind)] * 2,
             "acosh": [Input(x.shape, kind, "ones")], "atanh": [Input(x.shape, kind, "uniform", 0.5)],
@@ -47,17 +51,19 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
             "rmsprop": [x, x, Input(x.shape, kind, "uniform"), number], "adagrad": [x, x, Input(x.shape, kind, "uniform"), number, number],
             "nadam": [x, x, x, Input(x.shape, kind, "uniform"), number, number, number],
             "amsgrad": [x, x, x, *[Input(x.shape, kind, "uniform")] * 2, number, number],
-            **dict.fromkeys(("full", "arange", "eye"), [])}.get(name)
+            **dict.fromkeys(("full", "arange", "eye", *WINDOWS), [])}.get(name)
 
 
 def arguments_of(name: str, kind: str, defaults: dict, x: Input) -> dict:
     found = dict(ARGUMENTS.get(name, {}))
     if defaults.get("axes") == "all":
         found["axes"] = [-1]
-    if name in ("random_bits", "uniform", "normal", "integers", "full"):
+    if name in (*RANDOM, "full"):
         found["shape"] = list(x.shape)
-    if name in ("uniform", "normal", "full"):
-        found["type"] = kind
+    if "type" in defaults and name in (*RANDOM, *WINDOWS, "full") and name != "integers":
+        found["type"] = "f32" if kind == "i32" else kind
+    if name in WINDOWS:
+        found["size"] = x.count
     if name == "arange":
         found |= {"stop": float(x.count), "type": kind}
     if name == "eye":

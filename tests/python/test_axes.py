@@ -15,6 +15,7 @@ MORE = {  # what a function takes besides x
     "repeat": (2,), "take": (np.array([0]),), "take_along_axis": (INDEX,), "take_along": (INDEX,), "scatter": (INDEX, X),
     "scatter_add": (INDEX, X), "roll": (1,), "nll": (INDEX[..., 0],), "logit_nll": (INDEX[..., :1],), "cross_entropy": (INDEX[..., 0],),
     "cross_entropy_of_classes": (INDEX[..., 0],), "cross_entropy_of_shares": (X,), "vecdot": (X,), "cross": (X,), "slice": (), "expand": (),
+    "multi_margin": (INDEX[..., 0],), "cosine_similarity": (X,), "split": (2,), "array_split": (2,),
 }  # fmt: skip
 
 
