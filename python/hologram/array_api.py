@@ -384,6 +384,7 @@ def pad(x: Any, pad_width: Any = None, mode: Any = "constant", *, constant_value
     a pair for each axis; or in the table's words value, low and high."""
     if mode != "constant":
         raise ValueError(f"pad: mode is 'constant', not {mode!r}")
+    x = _own(x)
     if pad_width is None:
         return _core.pad(x, value, low, high)
     _need_numbers(getattr(pad_width, "dtype", None))

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TEXT_BYTES = 900 };
+enum { TEXT_BYTES = 2000 };
 
 row hgpy_rows[HGPY_ROW_COUNT];
 
@@ -123,9 +123,17 @@ static size_t add_text(char *text, size_t used, const char *format, const char *
   return used + (size_t)snprintf(text + used, TEXT_BYTES - used, format, a, b);
 }
 
+static const struct {
+  const char *call, *result;
+} examples[HGPY_ROW_COUNT] = {
+#define EXAMPLE(id, call, result) [HGPY_ROW_##id] = {call, result},
+#include "examples.def"
+#undef EXAMPLE
+};
+
+/* Memory that lives as long as the process, since a PyMethodDef points to it. */
 static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
-  char *text = malloc(TEXT_BYTES), value[64]; /* as long as the process: what a PyMethodDef points at */
-  if (text == NULL) return NULL;
+  char text[TEXT_BYTES], value[64];
   size_t used = add_text(text, 0, "%s(%s", r->name, "");
   const char *comma = "";
   for (uint32_t i = 0; i < r->input_count; i++, comma = ", ") {
@@ -144,8 +152,12 @@ static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
     used = add_text(text, used, "\n\nFormula: %s%s",
                     strlen(info->formula) < 500 ? info->formula : "docs/operations.md", "");
   if (info->types[0] != '\0') used = add_text(text, used, "\n\nTypes: %s.%s", info->types, "");
-  if (strcmp(info->gradient, "none") == 0) add_text(text, used, "\nIt has no gradient.%s%s", "", "");
-  return text;
+  if (strcmp(info->gradient, "none") == 0) used = add_text(text, used, "\nIt has no gradient.%s%s", "", "");
+  const char *call = examples[r - hgpy_rows].call;
+  if (call != NULL) add_text(text, used, "\n\nExample:\n\n    %s    # %s", call, examples[r - hgpy_rows].result);
+  size_t size = strlen(text) + 1;
+  char *kept = malloc(size);
+  return kept != NULL ? memcpy(kept, text, size) : NULL;
 }
 
 int hgpy_operations_prepare(void) {
