@@ -196,6 +196,22 @@ HG_API hg_status hg_computation_describe(hg_computation *computation, hg_value v
 HG_API hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
                              size_t count, hg_value *gradients);
 
+/* A value that stands for one of many: `like` is its type and shape. What is made of it hg_vmap makes for all. */
+HG_API hg_value hg_computation_example(hg_computation *computation, const hg_tensor *like);
+/* In place of each of `values`, which are made of examples: the same of all of `count` examples, with the bits that
+ * each has alone. They are the elements of `batches` along an axis in front, and so lie in the results. */
+HG_API hg_status hg_vmap(hg_computation *computation, uint64_t count, const hg_value *examples, const hg_value *batches,
+                         size_t example_count, hg_value *values, size_t value_count);
+/* In place of each of `values` the same value, whose gradient is found by computing all of them once more of the
+ * inputs, so that nothing between is kept until then. Inputs are all that they are made of and a gradient may be by. */
+HG_API hg_status hg_checkpoint(hg_computation *computation, const hg_value *inputs, size_t input_count,
+                               hg_value *values, size_t value_count);
+/* In place of each of `values` the same value, whose gradient by each input is that of `gradients` (0: none), which are
+ * made of `cotangents`: for each value an example of its type and shape. */
+HG_API hg_status hg_custom_gradient(hg_computation *computation, const hg_value *inputs, size_t input_count,
+                                    const hg_value *cotangents, const hg_value *gradients, hg_value *values,
+                                    size_t value_count);
+
 /* Outputs are numbered as they come. `like`: strides to write it with; NULL: dense. */
 HG_API hg_status hg_computation_output(hg_computation *computation, const char *name, hg_value value,
                                        const hg_tensor *like);

@@ -77,6 +77,9 @@ from hologram._products import trace as trace
 from hologram._products import tri as tri
 from hologram._ranges import geomspace as geomspace
 from hologram._ranges import logspace as logspace
+from hologram._transformations import checkpoint as checkpoint
+from hologram._transformations import custom_gradient as custom_gradient
+from hologram._transformations import vmap as vmap
 from hologram._warm import Spec as Spec
 from hologram._warm import Warmed as Warmed
 from hologram._warm import warm as warm

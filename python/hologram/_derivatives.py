@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from hologram import _core
 from hologram._core import Array
-from hologram._create import integers_of, zeros
+from hologram._create import integers_of
 from hologram._gradients import by_position, grad, recorded, with_aux
+from hologram._transformations import vmap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -124,11 +125,9 @@ def jacobian(function: Callable[..., Any], argnums: SupportsIndex | Sequence[Sup
         if not isinstance(value, Array):
             raise TypeError(f"jacobian: the function returns an Array, not {type(value).__name__}")
         unit = _core.eye(value.size, dtype=value.dtype).reshape((value.size, *value.shape))
-        products = [_core._arrays_of(pull(unit[i]), True) for i in range(value.size)]
+        products = _core._arrays_of(vmap(pull)(unit), True)
         by = _core._arrays_of([arguments[place] for place in places], True)
-        stacked = [_core.stack([row[i] for row in products]).reshape(value.shape + x.shape) if products
-                   else zeros(value.shape + x.shape, x.dtype) for i, x in enumerate(by)]
-        rest = iter(stacked)
+        rest = iter([row.reshape(value.shape + x.shape) for row, x in zip(products, by, strict=True)])
         shaped = tuple(_core._rebuild(arguments[place], rest) for place in places)
         result = shaped if isinstance(argnums, (tuple, list)) else shaped[0]
         return (result, *aux) if has_aux else result

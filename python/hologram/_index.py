@@ -57,7 +57,8 @@ def _part(x: Array, part: Any) -> Any:
     if part is None or part is Ellipsis or isinstance(part, slice):
         return part
     if isinstance(part, Array):
-        return int(part) if part.ndim == 0 and part.dtype.kind == "integer" else _Numbers(part)
+        is_one = part.ndim == 0 and part.dtype.kind == "integer" and not _core._is_of_examples(part)
+        return int(part) if is_one else _Numbers(part)
     if isinstance(part, int) and not isinstance(part, bool):
         return part
     if isinstance(part, (list, tuple, range)):

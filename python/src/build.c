@@ -14,6 +14,19 @@ static hg_value add_scalar(hg_computation *c, const hgpy_node *node, bool is_gen
                           : hg_computation_number(c, type, node->value.real);
 }
 
+/* Its argument: how many values, how many inputs, and of vmap how many examples there are. */
+static hg_status add_transform(hg_computation *c, const hgpy_node *node, const hg_value *inputs, hg_value *results) {
+  const int64_t *counts = node->arguments[0].integers;
+  size_t value_count = (size_t)counts[0], count = (size_t)counts[1];
+  const hg_value *own = inputs + value_count;
+  memcpy(results, inputs, value_count * sizeof *results);
+  switch (node->row) {
+  case HGPY_VMAP: return hg_vmap(c, (uint64_t)counts[2], own, own + count, count, results, value_count);
+  case HGPY_CHECKPOINT: return hg_checkpoint(c, own, count, results, value_count);
+  default: return hg_custom_gradient(c, own, count, own + count, own + count + value_count, results, value_count);
+  }
+}
+
 /* All results of a node that has several: they stand from `first` on in `many`. */
 static hg_status add_many(const graph *g, hg_computation *c, const hgpy_node *node, const hg_value *values,
                           hg_value *results, uint32_t result_count) {
@@ -23,7 +36,9 @@ static hg_status add_many(const graph *g, hg_computation *c, const hgpy_node *no
   if (inputs == NULL) return HG_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < node->input_count; i++) inputs[i] = value_of(node->inputs[i], values);
   hg_status status;
-  if (node->kind == HGPY_GRADIENT) {
+  if (node->kind == HGPY_TRANSFORM) {
+    status = add_transform(c, node, inputs, results);
+  } else if (node->kind == HGPY_GRADIENT) {
     uint32_t beside = node->argument_count > 0 ? (uint32_t)node->arguments[0].integers[0] : 0;
     uint32_t count = node->input_count - 2 - beside;
     results[0] = inputs[0];
@@ -41,6 +56,7 @@ static hg_status add_many(const graph *g, hg_computation *c, const hgpy_node *no
 
 static uint32_t results_of(const hgpy_node *node) {
   if (node->kind == HGPY_GRADIENT) return node->input_count - 1;
+  if (node->kind == HGPY_TRANSFORM) return (uint32_t)node->arguments[0].integers[0];
   hg_op_info info = {.size = sizeof info};
   return hg_op_query(node->row, &info) == HG_OK ? info.output_count : 1;
 }
@@ -52,7 +68,11 @@ static hg_status add_call(const graph *g, hg_computation *c, const hgpy_node *no
     values[number] = many[node->inputs[0]->number][node->result];
     return HG_OK;
   }
-  if (kind == HGPY_MANY || kind == HGPY_GRADIENT) {
+  if (kind == HGPY_EXAMPLE) {
+    values[number] = hg_computation_example(c, &node->tensor);
+    return hg_computation_status(c);
+  }
+  if (kind == HGPY_MANY || kind == HGPY_GRADIENT || kind == HGPY_TRANSFORM) {
     uint32_t count = results_of(node);
     many[number] = PyMem_Malloc((count + 1) * sizeof(hg_value));
     if (many[number] == NULL) return HG_OUT_OF_MEMORY;

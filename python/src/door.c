@@ -9,7 +9,17 @@ bool hgpy_has_elements(const hgpy_node *node) {
   return false;
 }
 
+bool hgpy_is_one(const hgpy_node *node) {
+  if (node->examples == 0) return true;
+  PyErr_SetString(PyExc_ValueError,
+                  "a value is read that is another one for each example of vmap, or the cotangent of a custom_gradient "
+                  "(float(x), `if x > 0`, x[mask] and whatever has a size that depends on values read): "
+                  "hologram.where(condition, a, b) chooses for each element");
+  return false;
+}
+
 bool hgpy_expose(hgpy_node *node, hgpy_purpose purpose) {
+  if (!hgpy_is_one(node)) return false;
   int depends = purpose == HGPY_AS_MEMORY ? hgpy_depends(node, 0) : 0;
   if (depends > 0)
     PyErr_SetString(PyExc_TypeError,

@@ -226,7 +226,9 @@ uint64_t hgpy_storage_kept_bytes(const hgpy_device *device);
 
 enum { HGPY_FEW = 3, HGPY_MOST_RESULTS = 8, HGPY_MOST_ARGUMENTS = 8, HGPY_MOST_DEPTH = 400 };
 
-/* GONE: it was DATA, and its memory holds the result of a computation that it was given up to. */
+/* EXAMPLE: it stands for one of many, of the type `row`; TRANSFORM: values for all of them, or behind a fence
+ * (transform.c), which its `row` says. GONE: it was DATA, and its memory holds the result of a computation that it was
+ * given up to. */
 typedef enum hgpy_kind {
   HGPY_DATA,
   HGPY_SCALAR,
@@ -234,8 +236,12 @@ typedef enum hgpy_kind {
   HGPY_MANY,
   HGPY_RESULT,
   HGPY_GRADIENT,
-  HGPY_GONE
+  HGPY_GONE,
+  HGPY_EXAMPLE,
+  HGPY_TRANSFORM
 } hgpy_kind;
+
+typedef enum hgpy_transform { HGPY_VMAP, HGPY_CHECKPOINT, HGPY_CUSTOM } hgpy_transform;
 
 typedef struct hgpy_node {
   uint32_t references;
@@ -252,6 +258,8 @@ typedef struct hgpy_node {
   uint32_t input_count;
   uint32_t depth;
   uint32_t epoch, number; /* of the last walk that came by */
+  uint32_t examples;      /* it is made of: bits, of the calls of vmap that are under way around each other */
+  uint64_t made;          /* its number among all nodes */
   uint64_t trace;         /* of which it is a leaf; 0: of none */
   union {
     double real;
@@ -268,6 +276,7 @@ typedef struct hgpy_node {
   hg_tensor tensor;          /* type and shape; of DATA all of it but the buffer */
 } hgpy_node;
 
+extern uint64_t hgpy_nodes_made;
 hgpy_node *hgpy_node_retain(hgpy_node *node);
 void hgpy_node_release(hgpy_node *node);
 /* DATA over a storage, which it takes. `like`: type, rank, shape, offset, strides. */
@@ -294,6 +303,11 @@ extern bool hgpy_is_eager;
  * nodes that follow there, themselves: all of them are computed together; false: raised. */
 bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *const *wrt, uint32_t count,
                            uint32_t beside, hgpy_node **results);
+/* A node of several inputs (NULL: absent) and results of these types and shapes; `examples`: bits that the results are
+ * free of. */
+bool hgpy_record_transform(hgpy_transform what, hgpy_node *const *inputs, uint32_t count, const hg_argument *argument,
+                           uint32_t examples, const hg_tensor *tensors, uint32_t result_count, hgpy_node **results);
+hgpy_node *hgpy_node_example(const hg_tensor *like, hgpy_device *device, uint32_t examples);
 /* A result that its call need not know any more. */
 void hgpy_leave_call(hgpy_node *result);
 
@@ -309,6 +323,21 @@ int hgpy_depends(hgpy_node *node, uint64_t after);
 bool hgpy_may_assign(PyObject *self, hgpy_node *value);
 /* Whether what is assigned to the array is part of what is recorded. */
 bool hgpy_is_recorded(PyObject *self);
+
+/* A trace without gradients: arrays that are made from now on are a function's own, as are those of a nest. Its number;
+ * 0: raised. `examples`: the bit of those that it has. */
+uint64_t hgpy_begin_own(PyObject *nest, uint32_t examples);
+extern uint32_t hgpy_examples_now; /* of all calls of vmap that are under way */
+
+/* ---- values for many examples, and behind fences (transform.c) --------------------------------------------------- */
+
+PyObject *hgpy_begin_map(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_map(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_checkpoint(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_custom_gradient(PyObject *module, PyObject *const *values, Py_ssize_t count);
+PyObject *hgpy_count_nodes(PyObject *module, PyObject *unused);
+/* Whether a value is the same for all examples: false: raised. */
+bool hgpy_is_one(const hgpy_node *node);
 
 /* ---- from arrays to memory (door.c) ------------------------------------------------------------------------------ */
 

@@ -8,7 +8,8 @@
 static bool is_places(PyObject *part) {
   if (PyLong_CheckExact(part) || PySlice_Check(part) || part == Py_None || part == Py_Ellipsis) return false;
   if (hgpy_is_array(part))
-    return hgpy_array_node(part)->tensor.rank > 0 || hgpy_array_node(part)->tensor.type == ATLAS_bool;
+    return hgpy_array_node(part)->tensor.rank > 0 || hgpy_array_node(part)->tensor.type == ATLAS_bool ||
+           hgpy_array_node(part)->examples != 0;
   if (PyBool_Check(part) || PyList_Check(part) || PyTuple_Check(part)) return true;
   if (PyLong_Check(part)) return false;
   PyObject *rank = PyObject_GetAttrString(part, "ndim"), *number = NULL;

@@ -180,6 +180,12 @@ static PyObject *twin(PyObject *module, PyObject *array) {
   return hgpy_array_twin(array);
 }
 
+/* is_of_examples(array): whether it is another one for each example of vmap. */
+static PyObject *is_of_examples(PyObject *module, PyObject *array) {
+  (void)module;
+  return PyBool_FromLong(hgpy_is_array(array) && hgpy_array_node(array)->examples != 0);
+}
+
 static PyObject *is_tracing(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   return PyBool_FromLong(hgpy_tracing > 0);
@@ -233,6 +239,12 @@ static PyMethodDef functions[] = {
     {"_set_eager", set_eager, METH_O, NULL},
     {"_begin_trace", FAST(hgpy_begin_trace), METH_FASTCALL, NULL},
     {"_end_trace", hgpy_end_trace, METH_O, NULL},
+    {"_begin_map", FAST(hgpy_begin_map), METH_FASTCALL, NULL},
+    {"_map", FAST(hgpy_map), METH_FASTCALL, NULL},
+    {"_checkpoint", FAST(hgpy_checkpoint), METH_FASTCALL, NULL},
+    {"_custom_gradient", FAST(hgpy_custom_gradient), METH_FASTCALL, NULL},
+    {"_is_of_examples", is_of_examples, METH_O, NULL},
+    {"_count_nodes", hgpy_count_nodes, METH_NOARGS, NULL},
     {"_begin_warm", hgpy_begin_warm, METH_NOARGS, NULL},
     {"_end_warm", hgpy_end_warm, METH_O, NULL},
     {"_blank", FAST(hgpy_blank), METH_FASTCALL, NULL},

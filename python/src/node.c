@@ -2,6 +2,7 @@
 #include "hgpy.h"
 
 uint32_t hgpy_tracing;
+uint64_t hgpy_nodes_made;
 bool hgpy_is_eager;
 
 /* ---- memory of nodes --------------------------------------------------------------------------------------------- */
@@ -28,6 +29,7 @@ static hgpy_node *new_node(hgpy_kind kind) {
   node->next = NULL;
   node->references = 1;
   node->kind = (uint8_t)kind;
+  node->made = ++hgpy_nodes_made;
   return node;
 }
 
@@ -267,6 +269,7 @@ static bool take_inputs(hgpy_node *node, hgpy_node *const *inputs, uint32_t coun
   for (uint32_t i = 0; i < count; i++) {
     node->inputs[i] = hgpy_node_retain(inputs[i]);
     if (inputs[i] != NULL && inputs[i]->depth >= node->depth) node->depth = inputs[i]->depth + 1;
+    if (inputs[i] != NULL) node->examples |= inputs[i]->examples;
   }
   node->input_count = count;
   return true;
@@ -390,6 +393,33 @@ bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *co
   PyMem_Free(inputs);
   PyMem_Free(tensors);
   return is_made;
+}
+
+bool hgpy_record_transform(hgpy_transform what, hgpy_node *const *inputs, uint32_t count, const hg_argument *argument,
+                           uint32_t examples, const hg_tensor *tensors, uint32_t result_count, hgpy_node **results) {
+  hgpy_node *all = new_call(HGPY_TRANSFORM, HGPY_ROW_add, inputs, count, argument, 1);
+  if (all == NULL) return false;
+  all->row = (uint16_t)what;
+  all->examples &= ~examples;
+  all->tensor = (hg_tensor){.buffer = NULL};
+  bool is_made = make_results(all, tensors, result_count, results);
+  hgpy_node_release(all);
+  return is_made;
+}
+
+hgpy_node *hgpy_node_example(const hg_tensor *like, hgpy_device *device, uint32_t examples) {
+  hgpy_node *node = new_node(HGPY_EXAMPLE);
+  if (node == NULL) return NULL;
+  node->row = (uint16_t)like->type;
+  node->examples = examples;
+  node->device = hgpy_device_retain(device);
+  node->tensor = *like;
+  node->tensor.buffer = NULL;
+  hg_argument shape = {.count = like->rank, .has_number = true};
+  for (uint32_t d = 0; d < like->rank; d++) shape.integers[d] = (int64_t)like->shape[d];
+  if (take_arguments(node, &shape, 1)) return node;
+  hgpy_node_release(node);
+  return NULL;
 }
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@ typedef struct given {
 typedef struct trace {
   struct trace *outer;
   uint64_t id;
+  uint32_t examples; /* the bit of those that it has */
   PyObject *leaves; /* a tuple of Arrays */
   given *given;
   Py_ssize_t given_count;
@@ -23,6 +24,7 @@ typedef struct trace {
 
 static trace *innermost;
 uint64_t hgpy_trace_now;
+uint32_t hgpy_examples_now;
 
 /* ---- beginning and ending ---------------------------------------------------------------------------------------- */
 
@@ -63,7 +65,7 @@ static PyObject *of_each(PyObject *arrays, PyObject *(*make)(PyObject *array)) {
 }
 
 /* The trace's number; 0: raised. `given_arrays`: a list of Arrays. */
-static uint64_t begin(PyObject *leaves, PyObject *given_arrays) {
+static uint64_t begin(PyObject *leaves, PyObject *given_arrays, uint32_t examples) {
   static uint64_t last;
   Py_ssize_t given_count = PyList_Size(given_arrays);
   trace *t = PyMem_Malloc(sizeof *t);
@@ -73,7 +75,7 @@ static uint64_t begin(PyObject *leaves, PyObject *given_arrays) {
     PyMem_Free(list);
     return PyErr_NoMemory(), 0;
   }
-  *t = (trace){.outer = innermost, .id = ++last, .leaves = Py_NewRef(leaves), .given = list,
+  *t = (trace){.outer = innermost, .id = ++last, .examples = examples, .leaves = Py_NewRef(leaves), .given = list,
                .given_count = given_count};
   for (Py_ssize_t i = 0; i < given_count; i++) {
     hgpy_array *array = (hgpy_array *)PyList_GetItem(given_arrays, i);
@@ -84,6 +86,7 @@ static uint64_t begin(PyObject *leaves, PyObject *given_arrays) {
   mark(t, t->id);
   innermost = t;
   hgpy_trace_now = t->id;
+  hgpy_examples_now |= examples;
   hgpy_tracing++;
   return t->id;
 }
@@ -109,6 +112,7 @@ static bool end(uint64_t id) {
   *at = t->outer;
   hgpy_trace_now = innermost != NULL ? innermost->id : 0;
   hgpy_tracing--;
+  hgpy_examples_now &= ~t->examples;
   mark(t, 0);
   give_back(t->given, t->given_count);
   Py_DECREF(t->leaves);
@@ -125,13 +129,20 @@ PyObject *hgpy_begin_trace(PyObject *module, PyObject *const *values, Py_ssize_t
     return PyErr_Format(PyExc_TypeError, "begin_trace takes a list of Arrays, and a nest of them");
   PyObject *leaves = of_each(values[0], alias), *result = NULL;
   PyObject *given_arrays = leaves != NULL ? hgpy_arrays_in(values[1], false) : NULL;
-  uint64_t id = given_arrays != NULL ? begin(leaves, given_arrays) : 0;
+  uint64_t id = given_arrays != NULL ? begin(leaves, given_arrays, 0) : 0;
   PyObject *number = id != 0 ? PyLong_FromUnsignedLongLong(id) : NULL;
   PyObject *twins = number != NULL ? of_each(leaves, hgpy_array_twin) : NULL;
   if (twins != NULL) result = PyTuple_Pack(3, number, leaves, twins);
   if (result == NULL && id != 0) end(id);
   Py_XDECREF(leaves), Py_XDECREF(given_arrays), Py_XDECREF(number), Py_XDECREF(twins);
   return result;
+}
+
+uint64_t hgpy_begin_own(PyObject *nest, uint32_t examples) {
+  PyObject *leaves = PyTuple_New(0), *given_arrays = leaves != NULL ? hgpy_arrays_in(nest, false) : NULL;
+  uint64_t id = given_arrays != NULL ? begin(leaves, given_arrays, examples) : 0;
+  Py_XDECREF(leaves), Py_XDECREF(given_arrays);
+  return id;
 }
 
 /* end_trace(number) */
@@ -148,7 +159,7 @@ PyObject *hgpy_end_trace(PyObject *module, PyObject *number) {
 static bool passes_on(const hgpy_node *node) {
   bool is_stop = node->input_count > 0 && node->row == HGPY_ROW_stop_gradient;
   if (is_stop && (node->kind == HGPY_CALL || node->kind == HGPY_DATA)) return false;
-  if (node->kind == HGPY_MANY || node->kind == HGPY_GRADIENT) return true;
+  if (node->kind == HGPY_MANY || node->kind == HGPY_GRADIENT || node->kind == HGPY_TRANSFORM) return true;
   return hgpy_type_is_float(node->tensor.type);
 }
 
@@ -172,7 +183,19 @@ int hgpy_depends(hgpy_node *node, uint64_t after) {
 
 /* ---- assignment -------------------------------------------------------------------------------------------------- */
 
+/* An array from outside of vmap cannot have a value of each example. */
+static bool is_for_all(PyObject *self, const hgpy_node *value) {
+  for (const trace *t = innermost; t != NULL && t->id > ((const hgpy_array *)self)->born; t = t->outer)
+    if ((t->examples & value->examples) != 0) return false;
+  return true;
+}
+
 bool hgpy_may_assign(PyObject *self, hgpy_node *value) {
+  if (!is_for_all(self, value))
+    return PyErr_SetString(PyExc_ValueError,
+                           "vmap: a value that is another one for each example is assigned to an array from outside "
+                           "the function: return it instead, or make the array inside"),
+           false;
   int depends = hgpy_depends(value, ((const hgpy_array *)self)->born);
   if (depends > 0)
     PyErr_SetString(

@@ -100,7 +100,8 @@ static bool put_node(graph *g, hgpy_node *node) {
   }
   node->number = g->order.count;
   bool is_new_leaf = is_leaf(g, node) && (node->kind == HGPY_SCALAR || node->kind == HGPY_DATA);
-  bool is_result = node->holders > 0 && (node->kind == HGPY_CALL || node->kind == HGPY_RESULT);
+  bool is_result =
+      node->holders > 0 && node->examples == 0 && (node->kind == HGPY_CALL || node->kind == HGPY_RESULT);
   if (!hgpy_list_add(&g->order, node) || !(is_new_leaf ? put_leaf(g, node) : put_call(g, node))) return false;
   return !is_result || hgpy_list_add(&g->results, node);
 }
@@ -177,6 +178,8 @@ static bool walk_all(graph *g, hgpy_node *const *roots, uint32_t count) {
 }
 
 static bool read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device) {
+  for (uint32_t i = 0; i < count; i++)
+    if (!hgpy_is_one(roots[i])) return false;
   if (!walk_all(g, roots, count)) return false;
   if (has_gradients(g) && !g->is_expanded) {
     g->is_expanded = true;

@@ -873,6 +873,7 @@ typedef enum hg_op {
   HG_OP_all = 0x0306,
   HG_OP_argmin = 0x0307,
   HG_OP_argmax = 0x0308,
+  HG_OP_cumulative_sum = 0x0309,
   HG_OP_dot = 0x0401,
   HG_OP_matvec = 0x0402,
   HG_OP_matmul = 0x0403,
@@ -880,6 +881,7 @@ typedef enum hg_op {
   HG_OP_take_along = 0x0502,
   HG_OP_scatter = 0x0503,
   HG_OP_scatter_add = 0x0504,
+  HG_OP_sort_with_places = 0x0505,
   HG_OP_random_bits = 0x0601,
   HG_OP_uniform = 0x0602,
   HG_OP_normal = 0x0603,
@@ -995,6 +997,13 @@ hg_status hg_computation_numerics(hg_computation *computation, uint32_t numerics
 hg_status hg_computation_describe(hg_computation *computation, hg_value value, hg_tensor *out);
 hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
     size_t count, hg_value *gradients);
+hg_value hg_computation_example(hg_computation *computation, const hg_tensor *like);
+hg_status hg_vmap(hg_computation *computation, uint64_t count, const hg_value *examples, const hg_value *batches,
+    size_t example_count, hg_value *values, size_t value_count);
+hg_status hg_checkpoint(hg_computation *computation, const hg_value *inputs, size_t input_count, hg_value *values,
+    size_t value_count);
+hg_status hg_custom_gradient(hg_computation *computation, const hg_value *inputs, size_t input_count,
+    const hg_value *cotangents, const hg_value *gradients, hg_value *values, size_t value_count);
 hg_status hg_computation_output(hg_computation *computation, const char *name, hg_value value, const hg_tensor *like);
 hg_status hg_computation_update(hg_computation *computation, hg_value input, hg_value value);
 typedef struct hg_executable hg_executable;

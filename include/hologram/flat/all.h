@@ -1119,6 +1119,13 @@ hg_status hg_computation_numerics(hg_computation *computation, uint32_t numerics
 hg_status hg_computation_describe(hg_computation *computation, hg_value value, hg_tensor *out);
 hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
     size_t count, hg_value *gradients);
+hg_value hg_computation_example(hg_computation *computation, const hg_tensor *like);
+hg_status hg_vmap(hg_computation *computation, uint64_t count, const hg_value *examples, const hg_value *batches,
+    size_t example_count, hg_value *values, size_t value_count);
+hg_status hg_checkpoint(hg_computation *computation, const hg_value *inputs, size_t input_count, hg_value *values,
+    size_t value_count);
+hg_status hg_custom_gradient(hg_computation *computation, const hg_value *inputs, size_t input_count,
+    const hg_value *cotangents, const hg_value *gradients, hg_value *values, size_t value_count);
 hg_status hg_computation_output(hg_computation *computation, const char *name, hg_value value, const hg_tensor *like);
 hg_status hg_computation_update(hg_computation *computation, hg_value input, hg_value value);
 typedef struct hg_executable hg_executable;

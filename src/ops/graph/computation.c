@@ -17,6 +17,8 @@ hg_status hg_computation_create(const hg_allocator *allocator, hg_computation **
   c->inputs.element_size = sizeof(ops_input);
   c->outputs.element_size = sizeof(ops_output);
   c->buckets.element_size = sizeof(uint32_t);
+  c->fences.element_size = sizeof(ops_fence);
+  c->fenced.element_size = sizeof(value_id);
   c->checks.element_size = sizeof(value_id);
   *out = c;
   return HG_OK;
@@ -31,6 +33,8 @@ void hg_computation_release(hg_computation *computation) {
   hg_array_release(&allocator, &computation->inputs);
   hg_array_release(&allocator, &computation->outputs);
   hg_array_release(&allocator, &computation->buckets);
+  hg_array_release(&allocator, &computation->fences);
+  hg_array_release(&allocator, &computation->fenced);
   hg_array_release(&allocator, &computation->checks);
   hg_array_release(&allocator, &computation->parts);
   hg_array_release(&allocator, &computation->operators);

@@ -109,12 +109,14 @@ static void find_dependent(ops_gradient *g, const value_id *wrt, size_t count) {
     const ops_node *node = at(g, value);
     for (uint32_t i = 0; i < node->input_count; i++)
       if (g->depends[value] == 0 && g->depends[node->input[i]] != 0) g->depends[value] = 1;
+    if (g->depends[value] == 0 && ops_fence_depends(g, node)) g->depends[value] = 1;
   }
 }
 
 static void walk(ops_gradient *g) {
   for (value_id value = g->value; value > 0 && g->c->status == HG_OK; value--) {
     value_id amount = g->adjoint[value];
+    if (g->depends[value] != 0 && ops_flow_fence(g, value)) continue;
     if (amount == 0 || g->depends[value] == 0) continue;
     if (g->call[value] != 0 && flow_through_call(g, value, amount)) continue;
     ops_flow_through(g, value, amount);
@@ -150,12 +152,43 @@ static value_id first_adjoint(hg_computation *c, value_id value, value_id cotang
   return cotangent;
 }
 
-static void take_gradients(ops_gradient *g, const value_id *wrt, size_t count, value_id *gradients) {
-  for (size_t i = 0; i < count && g->c->status == HG_OK; i++) {
-    ops_shape shape = at(g, wrt[i])->shape;
-    gradients[i] = wrt[i] <= g->value ? g->adjoint[wrt[i]] : 0;
-    if (gradients[i] == 0) gradients[i] = ops_full(g->c, (atlas_type)at(g, wrt[i])->type, 0, &shape);
+static void put_gradients(ops_gradient *g, const value_id *wrt, size_t count, const value_id *gradients) {
+  for (size_t i = 0; i < count; i++)
+    if (wrt[i] <= g->value) g->adjoint[wrt[i]] = gradients[i];
+}
+
+static void take_gradients(const ops_gradient *g, const value_id *wrt, size_t count, value_id *gradients) {
+  for (size_t i = 0; i < count; i++)
+    if (wrt[i] <= g->value) gradients[i] = g->adjoint[wrt[i]];
+}
+
+void ops_gradients(hg_computation *c, const value_id *values, const value_id *cotangents, size_t value_count,
+                   const value_id *wrt, size_t count, value_id *gradients) {
+  ops_gradient g = {.c = c};
+  for (size_t i = 0; i < value_count; i++)
+    if (values[i] > g.value) g.value = values[i];
+  g.adjoint = hg_allocate(&c->allocator, (uint64_t)g.value + 1, sizeof *g.adjoint);
+  g.depends = hg_allocate(&c->allocator, (uint64_t)g.value + 1, sizeof *g.depends);
+  g.call = hg_allocate(&c->allocator, (uint64_t)g.value + 1, sizeof *g.call);
+  if (g.adjoint == NULL || g.depends == NULL || g.call == NULL) {
+    ops_failed(c, HG_OUT_OF_MEMORY, "no memory for the gradients of %u values", (unsigned)g.value);
+  } else {
+    find_dependent(&g, wrt, count);
+    uint8_t numerics = c->numerics; /* of what is recorded; a gradient has those of what it is the gradient of */
+    find_calls(&g);
+    put_gradients(&g, wrt, count, gradients);
+    for (size_t i = 0; i < value_count; i++) {
+      value_id *adjoint = &g.adjoint[values[i]];
+      *adjoint = *adjoint == 0 ? cotangents[i] : ops_binary(c, ATLAS_OP_add, *adjoint, cotangents[i]);
+    }
+    walk(&g);
+    c->numerics = numerics;
+    keep_checks(&g);
+    take_gradients(&g, wrt, count, gradients);
   }
+  hg_release(&c->allocator, g.adjoint);
+  hg_release(&c->allocator, g.depends);
+  hg_release(&c->allocator, g.call);
 }
 
 hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,
@@ -173,25 +206,11 @@ hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cota
   if (!are_values) ops_failed(c, HG_INVALID_ARGUMENT, "hg_gradient: one of them is no value of this computation");
   value_id first = are_values ? first_adjoint(c, value, cotangent) : 0;
   if (first == 0) return hg_computation_status(c);
-  ops_gradient g = {.c = c, .value = value};
-  g.adjoint = hg_allocate(&c->allocator, (uint64_t)value + 1, sizeof *g.adjoint);
-  g.depends = hg_allocate(&c->allocator, (uint64_t)value + 1, sizeof *g.depends);
-  g.call = hg_allocate(&c->allocator, (uint64_t)value + 1, sizeof *g.call);
-  if (g.adjoint == NULL || g.depends == NULL || g.call == NULL) {
-    ops_failed(c, HG_OUT_OF_MEMORY, "no memory for the gradients of %u values", (unsigned)value);
-  } else {
-    find_dependent(&g, wrt, count);
-    uint8_t numerics = c->numerics; /* of whatever is recorded; a gradient has the numerics of its value */
-    find_calls(&g);
-    g.adjoint[value] = first;
-    walk(&g);
-    c->numerics = numerics;
-    keep_checks(&g);
-    take_gradients(&g, wrt, count, gradients);
+  ops_gradients(c, &value, &first, 1, wrt, count, gradients);
+  for (size_t i = 0; i < count && c->status == HG_OK; i++) {
+    ops_shape shape = ops_at(c, wrt[i])->shape;
+    if (gradients[i] == 0) gradients[i] = ops_full(c, (atlas_type)ops_at(c, wrt[i])->type, 0, &shape);
   }
-  hg_release(&c->allocator, g.adjoint);
-  hg_release(&c->allocator, g.depends);
-  hg_release(&c->allocator, g.call);
   if (c->status != HG_OK && count > 0) memset(gradients, 0, count * sizeof *gradients);
   return hg_computation_status(c);
 }

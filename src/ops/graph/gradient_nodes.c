@@ -342,7 +342,8 @@ static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount)
 
 #define flow_none NULL
 static void (*const flows[OPS_NODE_KINDS])(ops_gradient *g, const ops_node *node, value_id amount) = {
-#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch) [OPS_##id] = flow_##flow,
+#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch, batch) \
+  [OPS_##id] = flow_##flow,
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND
 };

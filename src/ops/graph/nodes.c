@@ -23,7 +23,7 @@ value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 const ops_kind_row ops_kinds[OPS_NODE_KINDS] = {
-#define OPS_NODE_KIND(id, called, takes, gives, costs, reads, properties, lists, term, flow, launch)                \
+#define OPS_NODE_KIND(id, called, takes, gives, costs, reads, properties, lists, term, flow, launch, batch)         \
   [OPS_##id] = {.name = called, .inputs = takes, .results = gives, .work = costs, .passes = reads, .is = properties, \
                 .has = lists},
 #include "ops/graph/kinds.def"
@@ -54,13 +54,20 @@ static int grow_buckets(hg_computation *c) {
   return 1;
 }
 
+/* A fence may have one more, which it waits for. */
+static uint32_t inputs_of(const ops_node *node) {
+  const ops_kind_row *kind = ops_kind_of(node);
+  if (ops_is_fence(node) && node->input[1] != 0) return 2;
+  return kind->inputs == OPS_ANY ? node->input_count : kind->inputs;
+}
+
 /* A copy in which everything that the kind does not use is zero: dimensions beyond the rank, absent inputs. */
 static ops_node clean(const hg_computation *c, const ops_node *node) {
   ops_node copy;
   const ops_kind_row *kind = ops_kind_of(node);
   memset(&copy, 0, sizeof copy);
   copy.kind = node->kind, copy.type = node->type, copy.reduce = node->reduce;
-  copy.input_count = kind->inputs != OPS_ANY ? kind->inputs : node->input_count;
+  copy.input_count = (uint8_t)inputs_of(node);
   copy.op = node->op, copy.bounds = node->bounds, copy.axis = node->axis, copy.axes = node->axes;
   copy.index = node->index, copy.bits = node->bits;
   for (uint32_t i = 0; i < copy.input_count; i++) copy.input[i] = node->input[i];
@@ -76,8 +83,7 @@ static ops_node clean(const hg_computation *c, const ops_node *node) {
 }
 
 value_id ops_add(hg_computation *c, const ops_node *node) {
-  const ops_kind_row *kind = ops_kind_of(node);
-  uint32_t inputs = kind->inputs != OPS_ANY ? kind->inputs : node->input_count;
+  uint32_t inputs = inputs_of(node);
   if (c->status != HG_OK) return 0;
   for (uint32_t i = 0; i < inputs; i++)
     if (node->input[i] == 0) return 0;
@@ -340,9 +346,16 @@ value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape) 
   if (value == 0) return 0;
   const ops_node *input = ops_at(c, value);
   if (same_shape(&input->shape, shape)) return value;
-  if (input->kind == OPS_RESHAPE && !ops_is_named(input)) return ops_reshape(c, input->input[0], shape);
+  if (input->kind == OPS_RESHAPE && input->axes == 0) return ops_reshape(c, input->input[0], shape);
   return ops_add(c, &(ops_node){.kind = OPS_RESHAPE, .type = input->type, .input = {value},
                                 .shape = *shape});
+}
+
+value_id ops_add_fence(hg_computation *c, value_id value, value_id after, uint32_t id, uint32_t index) {
+  if (value == 0) return 0;
+  const ops_node *input = ops_at(c, value);
+  return ops_add(c, &(ops_node){.kind = OPS_RESHAPE, .type = input->type, .axes = OPS_FENCE, .index = index, .bits = id,
+                                .input = {value, after}, .shape = input->shape});
 }
 
 value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axes, int keep) {

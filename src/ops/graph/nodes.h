@@ -23,6 +23,7 @@ typedef enum ops_kind {
 } ops_kind;
 
 enum { OPS_ANY = 255 /* inputs */ };
+#define OPS_FENCE (UINT32_C(1) << 31) /* ops_node.axes */
 
 /* What the planner needs to know of a kind of node. */
 enum {
@@ -39,8 +40,8 @@ enum {
   OPS_OF_ANOTHER = 512     /* a further result of its input, written by the input's launch */
 };
 
-/* Which lists of ops_node.view a kind uses. */
-enum { OPS_AXES = 1, OPS_STEPS = 2, OPS_STARTS = 4 };
+/* Which lists of ops_node.view a kind uses; whether its `axis`, its `axes`. */
+enum { OPS_AXES = 1, OPS_STEPS = 2, OPS_STARTS = 4, OPS_ALONG = 8, OPS_OVER = 16 };
 
 /* A row of kinds.def. */
 typedef struct ops_kind_row {
@@ -106,6 +107,14 @@ typedef struct ops_output {
   value_id value;
 } ops_output;
 
+/* Values whose gradients fence.c finds: others read them through fences, RESHAPE nodes that no other is equal to. Its
+ * lists lie one behind the other in hg_computation.fenced: inputs, values, their fences; of a custom one the values'
+ * cotangents and the inputs' gradients (0: none). A fence of no values only tells nodes apart. */
+typedef struct ops_fence {
+  uint32_t first, input_count, value_count;
+  uint32_t is_custom;
+} ops_fence;
+
 struct hg_computation {
   hg_allocator allocator;
   hg_array nodes;   /* ops_node */
@@ -115,6 +124,8 @@ struct hg_computation {
   hg_array outputs; /* ops_output */
   hg_array buckets; /* uint32_t: the hash table of nodes */
   hg_array parts, operators; /* ops_part of formula.h, uint32_t: of calls and sums that are being evaluated */
+  hg_array fences;  /* ops_fence: number i is that of nodes whose `bits` are i + 1 */
+  hg_array fenced;  /* value_id: their lists */
   hg_array checks;  /* value_id: gathers whose indices are checked even if nobody reads their values */
   uint8_t numerics; /* of contractions to come: see ops_node */
   hg_status status;
@@ -152,7 +163,23 @@ static inline value_id ops_first_result(const hg_computation *c, value_id value)
 
 /* 1: a reshape to its input's own shape, which says that the numbers are of elements along the one axis in `axes`,
  * `bits` of them. */
-static inline int ops_is_named(const ops_node *node) { return node->kind == OPS_RESHAPE && node->axes != 0; }
+static inline int ops_is_named(const ops_node *node) {
+  return node->kind == OPS_RESHAPE && node->axes != 0 && node->axes != OPS_FENCE;
+}
+/* The same as its input, and equal to no other: `bits` is 1 + the number of its fence, `index` which of its values.
+ * What is made of it is made when input 1 is there, if it has one. */
+static inline int ops_is_fence(const ops_node *node) { return node->kind == OPS_RESHAPE && node->axes == OPS_FENCE; }
+value_id ops_add_fence(hg_computation *c, value_id value, value_id after, uint32_t id, uint32_t index);
+static inline const ops_fence *ops_fence_at(const hg_computation *c, uint32_t id) {
+  return (const ops_fence *)c->fences.data + (id - 1);
+}
+static inline const value_id *ops_fenced(const hg_computation *c, const ops_fence *fence) {
+  return (const value_id *)c->fenced.data + fence->first;
+}
+static inline uint32_t ops_fence_room(const ops_fence *fence) {
+  uint32_t own = fence->input_count + 2 * fence->value_count;
+  return fence->is_custom ? own + fence->value_count + fence->input_count : own;
+}
 /* 1: an UPDATE in what is assembled from such: its box was empty before, and nothing is visible of what the first one
  * began with. */
 static inline int ops_is_fresh(const ops_node *node) { return node->kind == OPS_UPDATE && node->reduce != 0; }

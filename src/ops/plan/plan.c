@@ -59,7 +59,7 @@ static hg_status sort_values(const hg_allocator *allocator, value_id *values, si
 /* By kind of node: the writer of the launch that such a node has to itself. */
 #define ops_write_none NULL
 static hg_status (*const alone[OPS_NODE_KINDS])(const ops_group *group) = {
-#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch) \
+#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch, batch) \
   [OPS_##id] = ops_write_##launch,
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND

@@ -145,6 +145,9 @@ static hg_status cut_scalars(planner *p) {
 
 hg_status hg_plan_choose_inline(planner *p) {
   mark_live(p);
+  for (uint32_t i = 0; i < p->node_count; i++)
+    if (p->live[i] && node_at(p, i)->kind == OPS_EXAMPLE)
+      return hg_fail(HG_INVALID_ARGUMENT, "an example, of vmap or of a custom gradient, is read outside of it");
   demand_storage(p);
   HG_TRY(cut_scalars(p));
   HG_TRY(hg_plan_choose_boxes(p));

@@ -471,7 +471,8 @@ static hg_status load_term(ops_terms *t, const ops_node *node, const ops_form *i
 typedef hg_status (*maker)(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out);
 #define term_none NULL
 static const maker makers[OPS_NODE_KINDS] = {
-#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch) [OPS_##id] = term_##term,
+#define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch, batch) \
+  [OPS_##id] = term_##term,
 #include "ops/graph/kinds.def"
 #undef OPS_NODE_KIND
 };

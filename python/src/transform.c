@@ -1,0 +1,203 @@
+/* transform.c - values that are recorded in one way and computed in another: of one example, for all of them (vmap);
+ * behind a fence, with gradients by computing them once more (checkpoint) or as the user says (custom_gradient). How
+ * is the library's to say (build.c): hg_vmap, hg_checkpoint, hg_custom_gradient. */
+#include "graph.h"
+
+enum { MOST_LEVELS = 32 };
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+/* The nodes of lists of Arrays (None: absent), one list behind the other, with room for `more`; NULL: raised. */
+static hgpy_node **nodes_of(PyObject *const *lists, Py_ssize_t list_count, uint32_t *count, uint32_t more) {
+  Py_ssize_t total = 0;
+  for (Py_ssize_t k = 0; k < list_count; k++) {
+    if (!PyList_Check(lists[k])) return (hgpy_node **)PyErr_Format(PyExc_TypeError, "lists of Arrays are expected");
+    total += PyList_Size(lists[k]);
+  }
+  hgpy_node **nodes = PyMem_Malloc(((size_t)total + more + 1) * sizeof(hgpy_node *));
+  if (nodes == NULL) return (hgpy_node **)PyErr_NoMemory();
+  *count = 0;
+  for (Py_ssize_t k = 0; k < list_count; k++)
+    for (Py_ssize_t i = 0; i < PyList_Size(lists[k]); i++) {
+      PyObject *array = PyList_GetItem(lists[k], i);
+      if (array != Py_None && !hgpy_is_array(array)) {
+        PyMem_Free(nodes);
+        return (hgpy_node **)PyErr_Format(PyExc_TypeError, "Arrays are expected, not %R", (PyObject *)Py_TYPE(array));
+      }
+      nodes[(*count)++] = array != Py_None ? hgpy_array_node(array) : NULL;
+    }
+  return nodes;
+}
+
+/* A list of Arrays of nodes, which it takes. */
+static PyObject *list_of(hgpy_node **nodes, uint32_t count) {
+  PyObject *list = PyList_New(count);
+  for (uint32_t i = 0; i < count; i++) {
+    PyObject *array = hgpy_array_of(nodes[i]);
+    if (array == NULL) Py_CLEAR(list);
+    else if (list == NULL || PyList_SetItem(list, i, array) < 0) Py_CLEAR(list);
+  }
+  return list;
+}
+
+/* Results of the shapes of the first inputs, of a batch with an axis in front. */
+static PyObject *record(hgpy_transform what, hgpy_node *const *inputs, uint32_t count, const hg_argument *argument,
+                        uint32_t examples) {
+  uint32_t result_count = (uint32_t)argument->integers[0];
+  hg_tensor *tensors = PyMem_Malloc((result_count + 1) * sizeof *tensors);
+  hgpy_node **results = PyMem_Malloc((result_count + 1) * sizeof(hgpy_node *));
+  PyObject *list = NULL;
+  bool is_good = tensors != NULL && results != NULL;
+  if (!is_good) PyErr_NoMemory();
+  for (uint32_t i = 0; is_good && i < result_count; i++) {
+    const hg_tensor *own = &inputs[i]->tensor;
+    uint64_t shape[HG_MAX_RANK + 1] = {(uint64_t)argument->integers[2]};
+    uint32_t more = what == HGPY_VMAP;
+    memcpy(shape + more, own->shape, own->rank * sizeof *shape);
+    is_good = own->rank + more <= HG_MAX_RANK;
+    if (is_good) tensors[i] = hg_tensor_of(NULL, (atlas_type)own->type, own->rank + more, shape);
+    else PyErr_Format(PyExc_ValueError, "vmap: arrays have at most %d axes, and each example has as many", HG_MAX_RANK);
+  }
+  if (is_good && hgpy_record_transform(what, inputs, count, argument, examples, tensors, result_count, results))
+    list = list_of(results, result_count);
+  PyMem_Free(tensors);
+  PyMem_Free(results);
+  return list;
+}
+
+/* ---- vmap -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t free_level(void) {
+  for (uint32_t i = 0; i < MOST_LEVELS; i++)
+    if ((hgpy_examples_now >> i & 1) == 0) return UINT32_C(1) << i;
+  PyErr_Format(PyExc_ValueError, "vmap: more than %d calls are around each other", MOST_LEVELS);
+  return 0;
+}
+
+/* begin_map(batches, given, [are_whole]): what is recorded from now on is of one example of each batch, an element
+ * along its first axis: (the trace's number, the examples, arrays of the function's own that are the examples).
+ * are_whole: the examples have the whole shapes, and stand for cotangents. */
+PyObject *hgpy_begin_map(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  uint32_t total = 0, level = free_level();
+  (void)module;
+  if (level == 0) return NULL;
+  bool is_whole = count == 3; /* examples of the arrays' own shapes */
+  hgpy_node **nodes = nodes_of(values, 1, &total, 0);
+  if (nodes == NULL) return NULL;
+  bool is_good = true;
+  uint32_t made = 0;
+  for (; is_good && made < total; made++) {
+    hg_tensor like = nodes[made]->tensor;
+    like = is_whole ? hg_tensor_of(NULL, (atlas_type)like.type, like.rank, like.shape)
+                    : hg_tensor_of(NULL, (atlas_type)like.type, like.rank - 1, like.shape + 1);
+    nodes[made] = hgpy_node_example(&like, nodes[made]->device, level);
+    is_good = nodes[made] != NULL;
+  }
+  if (!is_good) {
+    while (--made > 0) hgpy_node_release(nodes[made - 1]);
+    PyMem_Free(nodes);
+    return NULL;
+  }
+  PyObject *examples = list_of(nodes, total), *twins = examples != NULL ? PyList_New(0) : NULL;
+  PyMem_Free(nodes);
+  uint64_t id = twins != NULL ? hgpy_begin_own(values[1], level) : 0;
+  for (Py_ssize_t i = 0; id != 0 && twins != NULL && i < PyList_Size(examples); i++) {
+    PyObject *twin = hgpy_array_twin(PyList_GetItem(examples, i));
+    if (twin == NULL || PyList_Append(twins, twin) < 0) Py_CLEAR(twins);
+    Py_XDECREF(twin);
+  }
+  PyObject *number = id != 0 && twins != NULL ? PyLong_FromUnsignedLongLong(id) : NULL;
+  PyObject *result = number != NULL ? PyTuple_Pack(3, number, examples, twins) : NULL;
+  Py_XDECREF(number), Py_XDECREF(examples), Py_XDECREF(twins);
+  return result;
+}
+
+/* map(values, examples, batches, count): the values of all examples, along a first axis. */
+PyObject *hgpy_map(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  uint32_t total = 0;
+  (void)module;
+  if (count != 4) return PyErr_Format(PyExc_TypeError, "map takes three lists of Arrays and a number");
+  unsigned long long examples = PyLong_AsUnsignedLongLong(values[3]);
+  hgpy_node **nodes = PyErr_Occurred() == NULL ? nodes_of(values, 3, &total, 0) : NULL;
+  if (nodes == NULL) return NULL;
+  Py_ssize_t value_count = PyList_Size(values[0]), own = PyList_Size(values[1]);
+  hg_argument argument = {.count = 3, .integers = {value_count, own, (int64_t)examples}};
+  uint32_t level = own > 0 ? nodes[value_count]->examples : 0;
+  PyObject *list = record(HGPY_VMAP, nodes, total, &argument, level);
+  PyMem_Free(nodes);
+  return list;
+}
+
+/* ---- fences ------------------------------------------------------------------------------------------------------ */
+
+/* What the values are made of that was there before: the list, each once. False: raised. */
+static bool find_inputs(hgpy_node *const *values, uint32_t count, uint64_t before, hgpy_list *inputs) {
+  hgpy_list waiting;
+  hgpy_list_begin(&waiting);
+  uint32_t epoch = hgpy_next_epoch();
+  bool is_good = true;
+  for (uint32_t i = 0; is_good && i < count; i++) is_good = hgpy_list_add(&waiting, values[i]);
+  while (is_good && waiting.count > 0) {
+    hgpy_node *next = waiting.nodes[--waiting.count];
+    if (next->epoch == epoch) continue;
+    next->epoch = epoch;
+    if (next->made <= before && next->kind != HGPY_SCALAR && next->kind != HGPY_MANY && next->kind != HGPY_GRADIENT &&
+        next->kind != HGPY_TRANSFORM) {
+      is_good = hgpy_list_add(inputs, next);
+      continue;
+    }
+    for (uint32_t i = 0; is_good && i < next->input_count; i++)
+      if (next->inputs[i] != NULL) is_good = hgpy_list_add(&waiting, next->inputs[i]);
+  }
+  hgpy_list_end(&waiting);
+  return is_good;
+}
+
+/* checkpoint(values, before): the same values, which are computed once more for gradients, of what was there when there
+ * were `before` nodes. */
+PyObject *hgpy_checkpoint(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  uint32_t total = 0;
+  (void)module;
+  uint64_t before = count == 2 ? PyLong_AsUnsignedLongLong(values[1]) : 0;
+  if (count != 2 || PyErr_Occurred()) return PyErr_Format(PyExc_TypeError, "checkpoint takes a list and a number");
+  hgpy_node **nodes = nodes_of(values, 1, &total, 0);
+  if (nodes == NULL) return NULL;
+  hgpy_list inputs;
+  hgpy_list_begin(&inputs);
+  PyObject *list = NULL;
+  bool is_good = find_inputs(nodes, total, before, &inputs);
+  hgpy_node **all = is_good ? PyMem_Malloc((total + inputs.count + 1) * sizeof(hgpy_node *)) : NULL;
+  if (is_good && all == NULL) PyErr_NoMemory();
+  if (all != NULL) {
+    memcpy(all, nodes, total * sizeof *all);
+    memcpy(all + total, inputs.nodes, inputs.count * sizeof *all);
+    hg_argument argument = {.count = 2, .integers = {total, inputs.count}};
+    list = record(HGPY_CHECKPOINT, all, total + inputs.count, &argument, 0);
+  }
+  PyMem_Free(all);
+  PyMem_Free(nodes);
+  hgpy_list_end(&inputs);
+  return list;
+}
+
+/* custom_gradient(values, inputs, cotangents, gradients): the same values, whose gradients by the inputs (None: none
+ * flows) are made of the cotangents, which are examples. */
+PyObject *hgpy_custom_gradient(PyObject *module, PyObject *const *values, Py_ssize_t count) {
+  uint32_t total = 0;
+  (void)module;
+  if (count != 4) return PyErr_Format(PyExc_TypeError, "custom_gradient takes four lists of Arrays");
+  hgpy_node **nodes = nodes_of(values, 4, &total, 0);
+  if (nodes == NULL) return NULL;
+  Py_ssize_t value_count = PyList_Size(values[0]), own = PyList_Size(values[1]);
+  hg_argument argument = {.count = 2, .integers = {value_count, own}};
+  uint32_t level = PyList_Size(values[2]) > 0 ? nodes[value_count + own]->examples : 0;
+  PyObject *list = record(HGPY_CUSTOM, nodes, total, &argument, level);
+  PyMem_Free(nodes);
+  return list;
+}
+
+/* count_nodes(): how many were made so far. */
+PyObject *hgpy_count_nodes(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  return PyLong_FromUnsignedLongLong(hgpy_nodes_made);
+}
