@@ -45,6 +45,11 @@ from hologram._derivatives import hessian as hessian
 from hologram._derivatives import jacobian as jacobian
 from hologram._derivatives import jvp as jvp
 from hologram._derivatives import vjp as vjp
+from hologram._dtypes import can_cast as can_cast
+from hologram._dtypes import finfo as finfo
+from hologram._dtypes import iinfo as iinfo
+from hologram._dtypes import isdtype as isdtype
+from hologram._dtypes import result_type as result_type
 from hologram._einsum import einsum as einsum
 from hologram._files import load as load
 from hologram._files import save as save
@@ -92,7 +97,6 @@ from hologram.array_api import bitwise_left_shift as bitwise_left_shift
 from hologram.array_api import bitwise_right_shift as bitwise_right_shift
 from hologram.array_api import broadcast_arrays as broadcast_arrays
 from hologram.array_api import broadcast_to as broadcast_to
-from hologram.array_api import can_cast as can_cast
 from hologram.array_api import concat as concat
 from hologram.array_api import conj as conj
 from hologram.array_api import count_nonzero as count_nonzero
@@ -101,11 +105,8 @@ from hologram.array_api import divide as divide
 from hologram.array_api import e as e
 from hologram.array_api import empty_like as empty_like
 from hologram.array_api import expand_dims as expand_dims
-from hologram.array_api import finfo as finfo
-from hologram.array_api import iinfo as iinfo
 from hologram.array_api import imag as imag
 from hologram.array_api import inf as inf
-from hologram.array_api import isdtype as isdtype
 from hologram.array_api import matrix_transpose as matrix_transpose
 from hologram.array_api import meshgrid as meshgrid
 from hologram.array_api import moveaxis as moveaxis
@@ -121,7 +122,6 @@ from hologram.array_api import positive as positive
 from hologram.array_api import real as real
 from hologram.array_api import repeat as repeat
 from hologram.array_api import reshape as reshape
-from hologram.array_api import result_type as result_type
 from hologram.array_api import roll as roll
 from hologram.array_api import searchsorted as searchsorted
 from hologram.array_api import signbit as signbit

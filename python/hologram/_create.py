@@ -135,7 +135,7 @@ def _from_parts(value: Any, dtype: Any, device: Executor | None) -> Array | None
     if not arrays:
         return None
     if dtype is None:
-        from hologram.array_api import result_type
+        from hologram._dtypes import result_type
 
         dtype = result_type(*arrays)
     if _core._is_tracing():
@@ -322,7 +322,9 @@ def arrays_beside(values: Any) -> list[Array]:
 
 
 def array(value: Any, dtype: Any = None, *, device: Executor | None = None, copy: bool | None = True) -> Array:
-    """An Array of an object, with memory of its own unless copy says otherwise."""
+    """An Array of an object, with memory of its own unless copy says otherwise. See asarray for what it may be, and its errors.
+
+    hg.array([[1.0, 2.0], [3.0, 4.0]])                  # float32, shape (2, 2)"""
     return asarray(value, dtype, device=device, copy=copy)
 
 
@@ -338,7 +340,11 @@ def beside(value: Any, other: Any) -> Array:
 
 
 def from_dlpack(value: Any, /, *, device: Executor | None = None, copy: bool | None = None) -> Array:
-    """An Array over the memory of an object that has `__dlpack__`: a PyTorch tensor, a NumPy, CuPy or JAX array."""
+    """An Array over the memory of an object that has `__dlpack__`: a PyTorch tensor, a NumPy, CuPy or JAX array. BufferError where
+    the memory is none that arrays have.
+
+    import numpy
+    hg.from_dlpack(numpy.ones(3))                       # float64"""
     made = _imported(value, device, 1 if copy is None else 2 if copy else 0)
     return _core._copy(made) if copy else made
 
@@ -358,7 +364,10 @@ def _one(value: Array, dtype: Any) -> Array:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Executor | None = None) -> Array:
-    """An Array of a shape that is one number everywhere."""
+    """An Array of a shape that is one number everywhere; of its type, unless another is given: bool, int64 or float32. OverflowError where
+    that does not hold it.
+
+    hg.full((2, 3), 7)                                  # int64"""
     if isinstance(fill_value, Array):
         number = _one(fill_value, dtype if dtype is not None else fill_value.dtype)
     else:
@@ -369,40 +378,54 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Executor | N
 
 
 def zeros(shape: Any, dtype: Any = "float32", *, device: Executor | None = None) -> Array:
-    """An Array of a shape that is 0 everywhere."""
+    """An Array of a shape that is 0 everywhere.
+
+    hg.zeros((2, 3), "int8")"""
     return full(shape, 0, dtype if dtype is not None else "float32", device=device)
 
 
 def ones(shape: Any, dtype: Any = "float32", *, device: Executor | None = None) -> Array:
-    """An Array of a shape that is 1 everywhere."""
+    """An Array of a shape that is 1 everywhere.
+
+    hg.ones((2, 3))                                     # float32"""
     return full(shape, 1, dtype if dtype is not None else "float32", device=device)
 
 
 def empty(shape: Any, dtype: Any = "float32", *, device: Executor | None = None) -> Array:
-    """An Array of a shape; it is 0 everywhere, too."""
+    """An Array of a shape; it is 0 everywhere, too.
+
+    hg.empty(4)"""
     return zeros(shape, dtype, device=device)
 
 
 def full_like(x: Array, /, fill_value: Any, dtype: Any = None, *, device: Executor | None = None) -> Array:
-    """An Array of x's shape, and its type unless another is given, that is one number everywhere."""
+    """An Array of x's shape, and its type unless another is given, that is one number everywhere.
+
+    hg.full_like(hg.ones((2, 3)), 5)"""
     x = owned(x)
     return full(x.shape, fill_value, dtype if dtype is not None else x.dtype, device=device or x.device)
 
 
 def zeros_like(x: Array, /, dtype: Any = None, *, device: Executor | None = None) -> Array:
-    """An Array of x's shape and type that is 0 everywhere."""
+    """An Array of x's shape and type that is 0 everywhere.
+
+    hg.zeros_like(hg.ones((2, 3)))"""
     return full_like(x, 0, dtype, device=device)
 
 
 def ones_like(x: Array, /, dtype: Any = None, *, device: Executor | None = None) -> Array:
-    """An Array of x's shape and type that is 1 everywhere."""
+    """An Array of x's shape and type that is 1 everywhere.
+
+    hg.ones_like(hg.zeros((2, 3)), dtype="bool")"""
     return full_like(x, 1, dtype, device=device)
 
 
 def linspace(start: float | Array, stop: float | Array, num: int, dtype: Any = "float32", *, endpoint: bool = True,
              device: Executor | None = None) -> Array:
     """num numbers from start to stop at equal distances, computed in float64 and rounded once, to integers down; the first is
-    start and the last, unless endpoint is false, stop."""
+    start and the last, unless endpoint is false, stop. ValueError: num is below 0.
+
+    hg.linspace(0, 1, 5)                                # [0., 0.25, 0.5, 0.75, 1.]"""
     from operator import index as whole
 
     num = whole(plain(num))

@@ -49,12 +49,16 @@ def _shifted(name: str, x1: Any, x2: Any) -> Any:
 
 
 def bitwise_left_shift(x1: Any, x2: Any, /) -> Any:
-    """x1 * 2 to the x2, wrapped: 0 where x2 is the width or more."""
+    """x1 * 2 to the x2, wrapped: 0 where x2 is the width or more. Integers, whose shapes broadcast.
+
+    hg.bitwise_left_shift(hg.asarray([1, 2]), 3)        # [8, 16]"""
     return _shifted("shift_left", x1, x2)
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Any:
-    """x1 / 2 to the x2, rounded down."""
+    """x1 / 2 to the x2, rounded down. Integers, whose shapes broadcast.
+
+    hg.bitwise_right_shift(hg.asarray([8, -1]), 2)      # [2, -1]"""
     return _shifted("shift_right", x1, x2)
 
 

@@ -164,7 +164,10 @@ def jit(function: Callable[..., Any], *, donate: SupportsIndex | Sequence[Suppor
 
     donate: arguments, by number, whose arrays are given up. The first part of the result that has an argument's form is written
     where they were, unless somebody else sees that memory; whoever reads them afterwards gets a ValueError. A training step
-    changes its parameters in place so: `parameters, state = step(parameters, state, batch)` with donate=(0, 1)."""
+    changes its parameters in place so: `parameters, state = step(parameters, state, batch)` with donate=(0, 1).
+
+    step = hg.jit(lambda x: (x * 2, x.sum()))
+    double, total = step(hg.ones(3))"""
     numbers = integers_of(donate)
 
     def run(*arguments: Any, **named: Any) -> Any:
@@ -188,7 +191,9 @@ def jit(function: Callable[..., Any], *, donate: SupportsIndex | Sequence[Suppor
 def explain(x: Array, *, json: bool = False, file: Any = None) -> Any:
     """Prints which operations of a pending array become which launch, the bytes moved, and what was not fused and why.
 
-    json=True returns it as data instead; None for an array that is computed already."""
+    json=True returns it as data instead; None for an array that is computed already.
+
+    hg.explain(hg.exp(hg.ones(3)) + 1)"""
     if json:
         from json import loads
 

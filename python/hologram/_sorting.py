@@ -87,7 +87,9 @@ def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_in
 
 
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
-    """Products of all that stands before, and itself, along an axis. Types are prod's."""
+    """Products of all that stands before, and itself, along an axis, which has to be given if there are several. Types are prod's.
+
+    hg.cumulative_prod(hg.asarray([1, 2, 3, 4]))        # [1, 2, 6, 24]"""
     x = owned(x)
     axis = _axis("cumulative_prod", x, axis)
     x = _at_end("cumulative_prod", x if dtype is None else x.astype(dtype), axis)
@@ -137,19 +139,26 @@ def _ordered(x: Any, axis: int, descending: Any) -> tuple[Any, Any]:
 
 
 def argsort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
-    """The numbers of the elements along an axis in their order; equal ones stay in theirs."""
+    """The numbers of the elements along an axis in their order: int64. Equal ones stay in theirs, NaNs come last.
+
+    hg.argsort(hg.asarray([3.0, 1.0, 2.0]))             # [1, 2, 0]"""
     x = owned(x)
     return _ordered(x, _axis("argsort", x, axis), descending)[1]
 
 
 def sort(x: Any, /, *, axis: Any = -1, descending: Any = False, stable: Any = True) -> Any:
-    """The elements along an axis in their order."""
+    """The elements along an axis in their order, as a new array. NaNs come last, descending too.
+
+    hg.sort(hg.asarray([3.0, 1.0, 2.0]), descending=True)    # [3., 2., 1.]"""
     x = owned(x)
     return _ordered(x, _axis("sort", x, axis), descending)[0]
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None) -> Any:
-    """Where each of x2 would stand among x1, which is sorted (by sorter): before those that equal it, or side='right' behind."""
+    """Where each of x2 would stand among x1, which is sorted (by sorter): before those that equal it, or side='right' behind. int64, of
+    x2's shape. ValueError: another side.
+
+    hg.searchsorted(hg.asarray([1.0, 3.0]), hg.asarray([2.0, 3.0]))   # [1, 1]"""
     if side not in ("left", "right"):
         raise ValueError(f"side is 'left' or 'right', not {side!r}")
     x1 = owned(x1)
@@ -181,7 +190,10 @@ unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indi
 
 
 def unique_all(x: Any, /) -> Any:
-    """The values of x, each once and sorted, where each stands first, which of them each element is, and how often each occurs."""
+    """The values of x, each once and sorted, where each stands first, which of them each element is, and how often each occurs: a named
+    tuple. How many there are is read at once.
+
+    values, indices, inverse, counts = hg.unique_all(hg.asarray([3, 1, 3]))"""
     x = owned(x)
     flat = x.reshape(-1)
     if flat.size == 0:
@@ -197,17 +209,23 @@ def unique_all(x: Any, /) -> Any:
 
 
 def unique_counts(x: Any, /) -> Any:
-    """The values of x, each once and sorted, and how often each occurs."""
+    """The values of x, each once and sorted, and how often each occurs: a named tuple. How many there are is read at once.
+
+    values, counts = hg.unique_counts(hg.asarray([3, 1, 3]))  # [1, 3], [1, 2]"""
     made = unique_all(x)
     return unique_counts_result(made.values, made.counts)
 
 
 def unique_inverse(x: Any, /) -> Any:
-    """The values of x, each once and sorted, and which of them each element is."""
+    """The values of x, each once and sorted, and which of them each element is: a named tuple. How many there are is read at once.
+
+    values, inverse = hg.unique_inverse(hg.asarray([3, 1, 3]))   # [1, 3], [1, 0, 1]"""
     made = unique_all(x)
     return unique_inverse_result(made.values, made.inverse_indices)
 
 
 def unique_values(x: Any, /) -> Any:
-    """The values of x, each once and sorted."""
+    """The values of x, each once and sorted. How many there are is read at once.
+
+    hg.unique_values(hg.asarray([3, 1, 3]))             # [1, 3]"""
     return unique_all(x).values

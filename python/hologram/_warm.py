@@ -64,7 +64,9 @@ def warm(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Warm
     arguments: as the calls will have them, arrays or a Spec in place of one, also inside lists, tuples and dicts. The function is
     called once, jitted or not, eager or not; what it returns counts as computed together, as by `hg.compute`. Nothing is launched or
     written: arrays that it assigns to or gives up keep their values, and what else of Python it changes stays changed. It cannot read
-    the elements of what it computes (ValueError). A Program that it launches, and what it does with buffers (`hg.ops`), does run."""
+    the elements of what it computes (ValueError). A Program that it launches, and what it does with buffers (`hg.ops`), does run.
+
+    print(hg.warm(hg.jit(hg.softmax), hg.Spec((8, 5))))      # Warmed(computations=1, ...)"""
     begun = perf_counter()
     number = _core._begin_warm()
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from builtins import abs as _abs
 from builtins import any as _any
-from builtins import bool as _bool
 from builtins import max as _max
 from builtins import min as _min
 from builtins import slice as _slice
@@ -32,6 +31,12 @@ from hologram._create import owned as _own
 from hologram._create import plain as _plain
 from hologram._create import zeros as zeros
 from hologram._create import zeros_like as zeros_like
+from hologram._dtypes import can_cast as can_cast
+from hologram._dtypes import finfo as finfo
+from hologram._dtypes import iinfo as iinfo
+from hologram._dtypes import isdtype as isdtype
+from hologram._dtypes import of_the_standard as result_type
+from hologram._dtypes import type_of as _type_of
 from hologram._elementwise import bitwise_left_shift as bitwise_left_shift
 from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
 from hologram._elementwise import clip as clip  # type: ignore[assignment]
@@ -69,53 +74,42 @@ bitwise_invert = _core.bitwise_not
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """x repeated along axes that are missing or have one element, as an array of that shape."""
+    """x, repeated along axes that are missing or have one element, as an array of that shape; any dtype. ValueError where x
+    does not fit it.
+
+    hg.broadcast_to(hg.arange(3), (2, 3))               # [[0, 1, 2], [0, 1, 2]]"""
     return _own(x).broadcast_to(shape)
 
 
 def divide(x1: Any, x2: Any, /) -> Any:
-    """x1 / x2; of integers and bools in float32."""
+    """x1 / x2, whose shapes broadcast; of integers and bools in float32.
+
+    hg.divide(hg.asarray([1, 2]), 2)                    # [0.5, 1.]"""
     return _own(x1) / x2
 
 
 def positive(x: Any, /) -> Any:
-    """x, as an array of its own: an assignment to one of them is none to the other."""
+    """x, as an array of its own: an assignment to one of them is none to the other.
+
+    y = hg.positive(hg.ones(2))"""
     return +_own(x)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
-    """x as another type."""
+    """x as another type, of the same shape; on another executor, if one is given. TypeError: there is no such type.
+
+    hg.astype(hg.asarray([1.7, -1.7]), "int32")         # [1, -1]"""
     made = _own(x).astype(dtype)
     return made if device is None else made.to_device(device)
-
-
-def isdtype(dtype: Any, kind: Any) -> Any:
-    """Whether a type is another, or of a kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating',
-    'complex floating', 'numeric', or any of a tuple of them."""
-    if isinstance(kind, tuple):
-        for one in kind:
-            if isdtype(dtype, one):
-                return True
-        return False
-    if not isinstance(kind, str):
-        return dtype == kind
-    kinds = {"integer": {"integral", "numeric"}, "float": {"real floating", "numeric"}, "bool": {"bool"}, "storage": set()}
-    if kind not in {"signed integer", "unsigned integer", "complex floating"}.union(*kinds.values()):
-        raise ValueError(f"isdtype: {kind!r} is no kind of types")
-    own = set(kinds[dtype.kind])
-    if dtype.kind == "integer":
-        own.add("unsigned integer" if dtype.name.startswith("u") else "signed integer")
-    return kind in own
-
-
-def _type_of(value: Any) -> Any:
-    return value.dtype if isinstance(value, _core.Array) else _core._scalar(0, value).dtype
 
 
 # ---- creation ---------------------------------------------------------------------------------------------------------
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:  # type: ignore[no-redef]
-    """start + i * step to before stop; with one number from 0 to before it. Of floats float32, else int64."""
+    """start + i * step to before stop; with one number from 0 to before it. Of floats float32, else int64, unless a type is given.
+    OverflowError where that does not hold the numbers.
+
+    hg.arange(2, 8, 2)                                  # [2, 4, 6]"""
     if stop is None:
         start, stop = 0, start
     is_plain = is_whole = type(start) is type(stop) is type(step) is int
@@ -149,91 +143,20 @@ def _exact_arange(start: int, stop: int, step: int, kind: Any, is_plain: Any) ->
 
 def eye(n_rows: Any, n_cols: Any = None, /, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:  # type: ignore[no-redef]
     """A matrix that is 1 on the k-th diagonal (above the main one where k > 0), else 0; n_cols None: as many as rows. float32, unless
-    a type is given."""
+    a type is given.
+
+    hg.array_api.eye(2, 3, k=1)                         # [[0., 1., 0.], [0., 0., 1.]]"""
     n_cols = n_rows if n_cols is None else n_cols
     made = _core.eye(n_rows, n_cols, _max(-n_rows, _min(k, n_cols)), dtype or _core.float32)  # any k, however large
     return made if device is None else made.to_device(device)
 
 
-# ---- types ------------------------------------------------------------------------------------------------------------
-
-class _Limits:
-    """What finfo and iinfo give."""
-
-    def __init__(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
-
-    def __repr__(self) -> str:
-        return "limits(" + ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items()) + ")"
-
-
-_DIGITS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}  # of the fraction; greatest exponent
-
-
-def finfo(type: Any, /) -> Any:
-    """The limits of a float type, or of an array's: bits, eps, max, min, smallest_normal, dtype."""
-    dtype = _type_of(type)
-    if dtype.name not in _DIGITS:
-        raise TypeError(f"finfo is of float types, not {dtype}")
-    digits, exponent = _DIGITS[dtype.name]
-    greatest = (2.0 - 2.0**-digits) * 2.0**exponent
-    return _Limits(bits=8 * dtype.itemsize, eps=2.0**-digits, max=greatest, min=-greatest,
-                   smallest_normal=2.0 ** (1 - exponent), dtype=dtype)
-
-
-def iinfo(type: Any, /) -> Any:
-    """The limits of an integer type, or of an array's: bits, max, min, dtype."""
-    dtype = _type_of(type)
-    if dtype.kind != "integer":
-        raise TypeError(f"iinfo is of integer types, not {dtype}")
-    bits = 8 * dtype.itemsize
-    if dtype.name.startswith("u"):
-        return _Limits(bits=bits, max=2**bits - 1, min=0, dtype=dtype)
-    return _Limits(bits=bits, max=2 ** (bits - 1) - 1, min=-(2 ** (bits - 1)), dtype=dtype)
-
-
-def _promoted(a: Any, b: Any) -> Any:
-    """The type that both become; None: there is none."""
-    if a == b:
-        return a
-    if a.kind != b.kind:  # the standard mixes no kinds
-        return None
-    try:
-        return (_core._scalar(0, a) + _core._scalar(0, b)).dtype
-    except (TypeError, _core.Error):
-        return None
-
-
-def can_cast(from_: Any, to: Any, /) -> Any:
-    """Whether every value of a type, or of an array's, is one of another type by the standard's promotion."""
-    target = _type_of(to)
-    return _promoted(_type_of(from_), target) == target
-
-
-def result_type(*arrays_and_dtypes: Any) -> Any:
-    """The type that arrays, types and Python numbers become together."""
-    made, numbers = None, []
-    for value in arrays_and_dtypes:
-        if isinstance(value, (int, float)):
-            numbers.append(value)
-            continue
-        dtype = _type_of(value)
-        both = dtype if made is None else _promoted(made, dtype)
-        if both is None:
-            raise TypeError(f"{made} and {dtype} have no type in common; cast one of them")
-        made = both
-    if made is None:
-        raise ValueError("result_type takes at least one array or type")
-    for number in numbers:
-        if not isinstance(number, _bool) and (made.kind == "bool" or (isinstance(number, float) and made.kind != "float")):
-            raise TypeError(f"{number!r} is no number of {made}")
-    return made
-
-
 # ---- reductions -------------------------------------------------------------------------------------------------------
 
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: Any = False) -> Any:  # type: ignore[no-redef]
-    """How many along axes are not 0, or are true: int64."""
+    """How many along axes (None: all) are not 0, or are true: int64.
+
+    hg.count_nonzero(hg.asarray([[1, 0], [2, 3]]), axis=0)   # [2, 1]"""
     x = _own(x)
     return _core.sum(x if x.dtype == bool else x != 0, axis, keepdims)
 
@@ -241,12 +164,16 @@ def count_nonzero(x: Any, /, axis: Any = None, keepdims: Any = False) -> Any:  #
 # ---- by other operations ----------------------------------------------------------------------------------------------
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """An Array of x's shape and type; it is 0 everywhere."""
+    """An Array of x's shape and dtype, unless another is given; it is 0 everywhere.
+
+    hg.empty_like(hg.ones((2, 3)), dtype="int8")"""
     return zeros_like(x, dtype, device=device)
 
 
 def broadcast_arrays(*arrays: Any) -> Any:
-    """The arrays, repeated to the shape that they have together."""
+    """The arrays, repeated to the shape that they have together: a list. ValueError where there is none.
+
+    x, y = hg.broadcast_arrays(hg.ones((2, 1)), hg.ones(3))   # both of shape (2, 3)"""
     arrays = tuple(_own(x) for x in arrays)
     rank = _max((x.ndim for x in arrays), default=0)
     shape = [1] * rank
@@ -259,7 +186,10 @@ def broadcast_arrays(*arrays: Any) -> Any:
 
 
 def meshgrid(*arrays: Any, indexing: Any = "xy") -> Any:
-    """Coordinates of a grid, of one-dimensional arrays."""
+    """Coordinates of a grid, of one-dimensional arrays: for each an array of all axes. indexing "xy": the first two axes are exchanged, as
+    in pictures; "ij": they are in order. ValueError: another one.
+
+    x, y = hg.meshgrid(hg.arange(3), hg.arange(2))      # both of shape (2, 3)"""
     arrays = tuple(_own(x) for x in arrays)
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
@@ -272,19 +202,27 @@ def meshgrid(*arrays: Any, indexing: Any = "xy") -> Any:
 
 
 def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
-    """One after the other along an axis; None: all their elements in C order."""
+    """One after the other along an axis, in which alone their shapes differ; None: all their elements in C order. Dtypes mix as in
+    arithmetic. ValueError where shapes do not fit.
+
+    hg.concat([hg.ones((2, 1)), hg.zeros((2, 2))], axis=1)   # shape (2, 3)"""
     if axis is None:
         arrays, axis = [_own(x).reshape(-1) for x in arrays], 0
     return _core.concatenate(arrays, axis)
 
 
 def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:  # type: ignore[no-redef]
-    """The same elements in C order in another shape; one size may be -1: what is left. Arrays are values: copy means nothing."""
+    """The same elements in C order in another shape; one size may be -1: what is left. Arrays are values: copy means nothing. ValueError
+    where the shape has another number of elements.
+
+    hg.reshape(hg.arange(6), (2, -1))                   # [[0, 1, 2], [3, 4, 5]]"""
     return _own(x).reshape(shape)
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:
-    """One axis more, of one element, at this place; of several, these places of the result."""
+    """One axis more, of one element, at this place; of several, these places of the result. IndexError: there is no such place.
+
+    hg.expand_dims(hg.ones(3), axis=0)                  # shape (1, 3), as x[None]"""
     x, axes = _own(x), _integers_of(axis)
     for d in sorted(_axes_of("expand_dims", x.ndim + len(axes), axes)):
         x = _core.expand(x, d)
@@ -292,7 +230,10 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
-    """Each element along an axis so many times; None: of all, in C order."""
+    """Each element along an axis so many times (None: of all, in C order); repeats is a number, or one for each element. ValueError below
+    0. hg.tile puts the whole side by side.
+
+    hg.repeat(hg.asarray([1, 2]), 2)                    # [1, 1, 2, 2]"""
     x = _own(x)
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -313,7 +254,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
 
 
 def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:  # type: ignore[no-redef]
-    """Elements of x by their numbers along an axis."""
+    """Elements of x by their numbers along an axis, in whose place the indices' shape stands. Negative numbers count from the end;
+    IndexError out of range.
+
+    hg.array_api.take(hg.arange(4), hg.asarray([3, -4]))     # [3, 0]"""
     x = _own(x)
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: axis has to be given for an array of {x.ndim} axes")
@@ -321,13 +265,18 @@ def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:  # type: ignore[n
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: Any = -1) -> Any:
-    """x's elements whose number along an axis is the index at that place."""
+    """x's elements whose number along an axis is the index at that place; the other axes broadcast.
+
+    x = hg.asarray([[3, 1, 2]])
+    hg.take_along_axis(x, hg.argsort(x), axis=1)        # [[1, 2, 3]]"""
     x = _own(x)
     return _core.take_along(x, indices, _axis_of("take_along_axis", x.ndim, axis))
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
-    """x with axes at other places."""
+    """x with axes at other places; the others keep their order. IndexError: there is no such axis.
+
+    hg.moveaxis(hg.ones((2, 3, 4)), 0, -1)              # shape (3, 4, 2)"""
     x = _own(x)
     from_, to = _axes_of("moveaxis", x.ndim, source), _axes_of("moveaxis", x.ndim, destination)
     if len(from_) != len(to):
@@ -339,14 +288,18 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
 
 def unstack(x: Any, /, *, axis: Any = 0) -> Any:
-    """The parts of x along an axis, which they lack: a tuple."""
+    """The parts of x along an axis, which they lack: a tuple.
+
+    first, second = hg.unstack(hg.ones((2, 3)))"""
     x = _own(x)
     moved = moveaxis(x, _axis_of("unstack", x.ndim, axis), 0)
     return tuple(moved[i] for i in range(moved.shape[0]))
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """x with elements moved along axes, and at its ends around; None: of all, in C order. An axis may come twice."""
+    """x with elements moved along axes, and at its ends around; None: of all, in C order. An axis may come twice.
+
+    hg.roll(hg.arange(4), 1)                            # [3, 0, 1, 2]"""
     x = +_own(x)
     shifts = _integers_of(shift)
     if axis is None:
@@ -366,7 +319,9 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 
 def tile(x: Any, repetitions: Any, /) -> Any:
-    """x side by side with itself, so many times along each axis."""
+    """x side by side with itself, so many times along each axis.
+
+    hg.tile(hg.asarray([1, 2]), (2, 2))                 # [[1, 2, 1, 2], [1, 2, 1, 2]]"""
     x, counts = _own(x), _integers_of(repetitions)
     counts = (1,) * (x.ndim - len(counts)) + counts
     shape = (1,) * (len(counts) - x.ndim) + tuple(x.shape)
@@ -381,7 +336,9 @@ def tile(x: Any, repetitions: Any, /) -> Any:
 def pad(x: Any, pad_width: Any = None, mode: Any = "constant", *, constant_values: Any = 0,  # type: ignore[no-redef]
         value: Any = None, low: Any = (), high: Any = ()) -> Any:  # fmt: skip
     """x amid a number: so many before and behind along each axis. pad_width as NumPy's: one width for all, (before, behind), or
-    a pair for each axis; or in the table's words value, low and high."""
+    a pair for each axis; or in the table's words value, low and high. ValueError of a width that is none of those, and of another mode.
+
+    hg.pad(hg.ones(2), (1, 2), constant_values=5)       # [5., 1., 1., 5., 5.]"""
     if mode != "constant":
         raise ValueError(f"pad: mode is 'constant', not {mode!r}")
     x = _own(x)
@@ -415,7 +372,9 @@ def diff(x: Any, /, *, axis: Any = -1, n: Any = 1, prepend: Any = None, append: 
 
 
 def signbit(x: Any, /) -> Any:
-    """Whether a float's sign is set: of -0 too."""
+    """Whether a float's sign is set: of -0 too. bool.
+
+    hg.signbit(hg.asarray([-0.0, 0.0]))                 # [True, False]"""
     x = _own(x)
     return _core.copysign(ones_like(x), x) < 0
 
@@ -427,7 +386,9 @@ def matmul(x1: Any, x2: Any, /) -> Any:  # type: ignore[no-redef]
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
-    """The sum of products along an axis, which has one size in both; of their type."""
+    """The sum of products along an axis, which has one size in both (ValueError else) and counts from the end; of their dtype.
+
+    hg.vecdot(hg.asarray([1, 2]), hg.asarray([3, 4]))   # 11"""
     x1, x2, axis = _own(x1), _own(x2), _index(axis)
     if not -_min(x1.ndim, x2.ndim) <= axis < 0:
         raise ValueError(f"vecdot: axis is from -{_min(x1.ndim, x2.ndim)} to -1, not {axis}")
@@ -438,7 +399,11 @@ def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
-    """Products, summed along the last axes of x1 and the first of x2 (so many), or along the axes of two lists."""
+    """Products, summed along the last axes of x1 and the first of x2 (so many), or along the axes of two lists. ValueError where their
+    sizes
+    differ.
+
+    hg.tensordot(hg.ones((2, 3)), hg.ones((3, 4)), axes=1)   # shape (2, 4)"""
     x1, x2, axes = _own(x1), _own(x2), _plain(axes)
     if isinstance(axes, int):
         axes = tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
@@ -455,7 +420,9 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 
 def real(x: Any, /) -> Any:
-    """x, as an array of its own: there are no complex types."""
+    """x, as an array of its own: there are no complex types.
+
+    hg.real(hg.ones(2))"""
     return +_own(x)
 
 
@@ -463,12 +430,17 @@ conj = real
 
 
 def imag(x: Any, /) -> Any:
-    """0 everywhere: there are no complex types."""
+    """0 everywhere: there are no complex types.
+
+    hg.imag(hg.ones(2))                                 # [0., 0.]"""
     return zeros_like(_own(x))
 
 
 def nonzero(x: Any, /) -> Any:
-    """The places of elements that are not zero: an array of int64 for each axis. How many there are is read at once."""
+    """The places of elements that are not zero: an array of int64 for each axis. How many there are is read at once. ValueError of an array
+    without axes.
+
+    rows, columns = hg.nonzero(hg.asarray([[0, 1], [2, 0]]))  # [0, 1], [1, 0]"""
     x = _own(x)
     if x.ndim == 0:
         raise ValueError("nonzero: an array without axes has no places")

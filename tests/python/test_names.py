@@ -1,7 +1,10 @@
 """Every name of the array API is one of hologram's; methods; functions take what arrays are made of."""
 
+import inspect
+import re
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -125,3 +128,56 @@ print(xp.finfo(xp.float32).bits, xp.result_type(xp.int8, xp.int16) == xp.int16, 
     done = [subprocess.run([sys.executable, "-c", f"import {name} as xp{code}"], capture_output=True, text=True)
             for name in ("hologram", "numpy")]  # fmt: skip
     assert done[0].stdout == done[1].stdout != "", done[0].stderr
+
+
+TYPES = ["bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float16", "bfloat16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("a", TYPES)
+def test_result_type_is_what_an_operation_gives(a):
+    """The standard's, in array_api, is that of one kind alone."""
+    for b in TYPES:
+        x, y = hg.ones(2, a), hg.ones(2, b)
+        try:
+            expected = a if a == b == "bool" else (x + y).dtype
+        except hg.InvalidArgument:
+            with pytest.raises(TypeError, match="^result_type: .*no integer type holds both"):
+                hg.result_type(x, b)
+            continue
+        assert hg.result_type(x, b) == hg.result_type(getattr(hg, a), y) == expected
+        if hg.isdtype(x.dtype, "numeric") == hg.isdtype(y.dtype, "numeric") and x.dtype.kind == y.dtype.kind:
+            assert xp.result_type(x, b) == expected
+        else:
+            with pytest.raises(TypeError, match="no type in common"):
+                xp.result_type(x, b)
+    for number in (2, 2.5, np.float64(2.5), np.int8(3)):
+        assert hg.result_type(a, number) == (hg.ones(2, a) * number).dtype
+    assert hg.result_type(np.ones(2, "f4"), "int64") == "float32"
+
+
+def test_result_type_of_numbers():
+    assert hg.result_type(1, True) == "int64" and hg.result_type(1, 2.5) == "float32" and hg.result_type(True) == "bool"
+    assert hg.result_type(float, np.dtype("f8"), np.float32) == "float64" and hg.result_type("int8", 300) == "int8"
+    with pytest.raises(ValueError, match="at least one"):
+        hg.result_type()
+    assert hg.asarray([hg.asarray(1), hg.asarray(2.5)]).dtype == "float32"
+
+
+EXAMPLES = [name for name in sorted({*STANDARD, *dir(hg)}) if inspect.isfunction(getattr(hg, name, None)) and "_" != name[0]]
+NONE_YET = {"get_default_backend", "is_cuda_available", "is_metal_available", "conj"}  # they take nothing; conj is real
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in NONE_YET])
+def test_examples_of_docstrings(name, monkeypatch, tmp_path):
+    """Each function that is written in Python has one, which runs; what stands behind it as its value is that."""
+    monkeypatch.chdir(tmp_path)
+    doc = inspect.getdoc(getattr(hg, name))
+    lines = [line for line in doc.split("\n") if re.search(r"\bhg\.(array_api\.)?" + name + r"\b", line)]
+    assert lines, doc
+    if not getattr(hg, name).__module__.endswith(("array_api", "_sorting", "_elementwise", "_create", "_dtypes")):
+        return
+    names, code = {"hg": hg}, doc[doc.rindex("\n\n") :]
+    exec(textwrap.dedent(code), names)  # noqa: S102
+    value = re.fullmatch(r"\s*([^=#]*?)\s*# (\[.*\])", code.strip("\n"))
+    if value:
+        assert eval(value[1], names).tolist() == eval(re.sub(r"(\d)\.(?=[\],])", r"\1.0", value[2]))  # noqa: S307
