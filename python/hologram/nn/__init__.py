@@ -15,6 +15,7 @@
 Parameters have the names and shapes of PyTorch's layers: `hg.nn.load_state_dict(parameters, module.state_dict())`.
 """
 
+from hologram.nn import init as init
 from hologram.nn.attention import MultiHeadAttention as MultiHeadAttention
 from hologram.nn.attention import TransformerBlock as TransformerBlock
 from hologram.nn.dropout import AlphaDropout as AlphaDropout
