@@ -32,9 +32,10 @@ def einsum(*operands: Any, optimize: Any = True) -> Array:
     which broadcast. Or lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`. An axis of one element broadcasts.
 
     Any number of arrays, one list of them, NumPy's arrays; they become of one type, the result's. Of bool it is `any` of `and`. Two arrays
-    are contracted at a time, in order C, in which `einsum("ij,jk", a, b)` has the bits of `a @ b`; what only one array has is summed
-    before, in order F. optimize: True: the pairs that multiply least, by the sizes alone (the best order of up to 7 arrays); False: from
-    left to right; or a list of pairs as `numpy.einsum_path` gives. The order of pairs is the only thing that decides about bits.
+    are contracted at a time, in order C, in which `einsum("ij,jk", a, b)` has the bits of `a @ b`; inner products, which leave neither
+    array an axis of its own, are sums in order F, as `vecdot`, and so is what only one array has. optimize: True: the pairs that multiply
+    least, by the sizes alone (the best order of up to 7 arrays); False: from left to right; or a list of pairs as `numpy.einsum_path`
+    gives. The order of pairs is the only thing that decides about bits.
 
     ValueError: names, axes or sizes that do not fit; the sentence says which. Gradients flow to all arrays.
     Source: A. Einstein, Die Grundlage der allgemeinen Relativitätstheorie (1916), section 5.
@@ -228,6 +229,10 @@ def _contracted(left: Term, right: Term, kept: frozenset[Name], sizes: dict[Name
     names = (*batch, *rows, *columns)
     if not summed:
         return _ordered(a, a_names, names) * _ordered(b, b_names, names), names
+    if not rows and not columns:  # inner products, for which a row of a reduction is the better form
+        order, wide = (*batch, *summed), "float32" if a.dtype.itemsize < 4 and a.dtype.kind == "float" else a.dtype
+        products = _ordered(a, a_names, order).astype(wide) * _ordered(b, b_names, order).astype(wide)
+        return _core.sum(products, list(range(len(batch), len(order)))).astype(a.dtype), names
     shape = [sizes[name] for name in batch]
     counts = [_count(part, sizes) for part in (rows, summed, columns)]
     a = _ordered(a, a_names, (*batch, *rows, *summed)).reshape((*shape, *counts[:2]))

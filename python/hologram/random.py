@@ -90,6 +90,15 @@ def laplace(key: Array, shape: Any = (), loc: float = 0.0, scale: float = 1.0, d
     return _made(_core.laplace(key, None, _sized(shape), loc, scale, dtype), shape)
 
 
+def truncated_normal(key: Array, shape: Any = (), low: float = -2.0, high: float = 2.0, mean: float = 0.0, deviation: float = 1.0,
+                     dtype: Any = "float32") -> Array:  # fmt: skip
+    """Normal numbers of a mean and deviation, of which only those from low to high are left; low and high are values, as in PyTorch's
+    trunc_normal_, not numbers of deviations. Any float dtype; ValueError: bounds of which none is within 37 deviations of the mean.
+
+    weight = hg.random.truncated_normal(hg.random.key(0), (128, 64), -0.04, 0.04, deviation=0.02)"""
+    return _made(_core.truncated_normal(key, None, _sized(shape), low, high, mean, deviation, dtype), shape)
+
+
 def _sized(shape: Any) -> tuple[int, ...]:
     """A shape as the table takes it; its empty list is the default, which has one element."""
     return integers_of(shape) or (1,)

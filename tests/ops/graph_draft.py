@@ -511,11 +511,11 @@ class Draft:
             n, v = self.some(lambda v: len(v.shape) >= 2)
             return n is not None and self.g.add(name, n, k=self.r.randint(-2, 2))
         if name == "window":
-            name, size = self.r.choice(("window_places", "hann", "hamming", "blackman", "bartlett")), self.r.randint(0, 70)
+            name, size = self.r.choice(("window_places", "hann", "hamming", "blackman", "bartlett", "kaiser")), self.r.randint(0, 70)
             more = {"type": self.r.choice(FLOATS)} if name != "window_places" else {}
             return self.g.add(name, size=size, periodic=self.r.randint(0, 1), **more)
         if name == "distribution":
-            name = self.r.choice(("uniform_open", "exponential", "gumbel", "laplace"))
+            name = self.r.choice(("uniform_open", "exponential", "gumbel", "laplace", "truncated_normal"))
         if name in ("full", "arange", "eye"):
             kind = self.r.choice(FLOATS + ("i32", "u8"))
             more = {"full": {"shape": shape, "value": self.r.choice((1.5, -0.0, float("nan")))},
@@ -527,7 +527,8 @@ class Draft:
             n, v = self.some(lambda v: v.kind in FLOATS)
             return n is not None and self.g.add(name, n, key, counter, p=self.r.choice((0.3, 0.0)))
         more = {}
-        if name in ("uniform", "normal", "uniform_open", "exponential", "gumbel", "laplace") and self.r.random() < 0.5:
+        if name in ("uniform", "normal", "uniform_open", "exponential", "gumbel", "laplace",
+                    "truncated_normal") and self.r.random() < 0.5:
             more = {"type": self.r.choice(("f32", "f64"))}
         if name == "integers":
             more = {"low": self.r.choice((0, -5)), "high": self.r.choice((2, 100)), "type": self.r.choice(("i64", "i32", "u8", "i16"))}

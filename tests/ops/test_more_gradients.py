@@ -228,6 +228,7 @@ def test_second_gradients_of_the_rest(name):
 OTHERS = {"any", "all", "argmin", "argmax", "random_bits", "uniform", "normal", "integers", "full", "arange", "eye", "one_hot",
           "axis_numbers",  # of integers
           "uniform_open", "exponential", "gumbel", "laplace", "window_places", "hann", "hamming", "blackman", "bartlett",
+          "kaiser", "truncated_normal",
           "global_norm",  # f32 by definition; tests/ops/test_optimisers.py
           "nextafter",  # tests/python/test_special_points.py
           "upper_solve", "lu_solve", "cholesky_lower",  # within those of ALGEBRA

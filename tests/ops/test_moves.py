@@ -306,11 +306,12 @@ def test_from_nothing(kind, judge):
 
 
 # Of words of Philox; test_rules.py holds each to the words.
-BY_RULES = {"random_bits", "uniform", "normal", "integers", "dropout", "uniform_open", "exponential", "gumbel", "laplace"}
+BY_RULES = {"random_bits", "uniform", "normal", "integers", "dropout", "uniform_open", "exponential", "gumbel", "laplace",
+            "truncated_normal"}
 HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broadcast", "expand", "squeeze", "axis_numbers", "take",
         "take_along", "scatter", "scatter_add", "concatenate", "stack", "pad", "update", "full", "arange", "eye", "one_hot", "embedding",
         "triu", "tril", "nextafter", "sort_with_places", "cumulative_sum",
-        "window_places", "hann", "hamming", "blackman", "bartlett"}  # tests/ops/test_windows.py
+        "window_places", "hann", "hamming", "blackman", "bartlett", "kaiser"}  # tests/ops/test_windows.py
 MATRICES = {name for name, row in TABLE.items() if row["op"] >> 8 == 0x18}  # test_linear_algebra.py
 
 

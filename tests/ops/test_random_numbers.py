@@ -195,3 +195,38 @@ def test_bad_distributions():
                               ("laplace", {"type": "i32"}, "numbers are floats, not i32"), ("gumbel", {"type": "u8"}, "floats, not u8")):
         with pytest.raises(Error, match=said):
             draw(name, [4], **wrong)
+
+
+def share_below(x):
+    """Of normal numbers, by the erfc of C's library, from the lower tail."""
+    return np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in np.ravel(x)])
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("low, high, mean, deviation", [
+    (-2.0, 2.0, 0.0, 1.0), (1.0, 3.0, 0.0, 1.0), (5.0, 6.0, 0.0, 1.0), (0.0, INF, 0.0, 1.0), (-INF, INF, 3.0, 2.0), (-1.0, 10.0, 2.0, 3.0),
+    (30.0, 30.25, 0.0, 1.0)])
+def test_truncated_normal(kind, low, high, mean, deviation):
+    own = draw("truncated_normal", [7, 2000], key=3, type=kind, low=low, high=high, mean=mean, deviation=deviation).astype(f64).ravel()
+    assert low <= own.min() and own.max() <= high
+    side = -1 if low + high > 2 * mean else 1  # from the tail that the interval lies in
+    a, b = sorted((side * (low - mean) / deviation, side * (high - mean) / deviation))
+    from_below, upto, x = share_below(a), share_below(b), share_below(side * (own - mean) / deviation)
+    u = (x - from_below) / (upto - from_below)
+    right = draw("uniform_open", [14000], key=3, type=kind).astype(f64)
+    assert np.abs(u - right).max() < (1e-9 if kind == "f64" else 3e-5)
+    assert np.abs(np.sort(u) - (np.arange(14000) + 0.5) / 14000).max() < 1.95 / math.sqrt(14000)
+
+
+def test_truncated_normal_is_symmetric_and_rounded_once():
+    up = draw("truncated_normal", [1001], low=1.0, high=3.0, type="f64")
+    assert np.array_equal(up, -draw("truncated_normal", [1001], low=-3.0, high=-1.0, type="f64"))
+    x = draw("truncated_normal", [1001])
+    for kind in ("f16", "bf16"):
+        own = draw("truncated_normal", [1001], type=kind)
+        assert np.abs(own.astype(f32) - x).max() <= (2.0 ** -11 if kind == "f16" else 2.0 ** -8)
+    for wrong, said in (({"low": 2.0, "high": 1.0}, "high is 1; it has to be above 2"),
+                        ({"deviation": 0.0}, "deviation is 0; it has to be above 0"),
+                        ({"low": 39.0, "high": 40.0}, "nearer is -39; it has to be above -37"), ({"type": "i32"}, "floats, not i32")):
+        with pytest.raises(Error, match=said):
+            draw("truncated_normal", [4], **wrong)

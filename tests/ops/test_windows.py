@@ -1,5 +1,6 @@
 """Windows beside NumPy's and PyTorch's formulas in f64, rounded once to each type, and to the bit by the library's own cosine."""
 
+import itertools
 import math
 
 import numpy as np
@@ -35,6 +36,18 @@ def test_windows(name, size):
         for kind in FLOATS:
             assert np.array_equal(apply(name, size=size, periodic=periodic, type=kind), own.astype(TYPES[kind]))
     assert np.array_equal(apply(name, size=size, type="f64"), apply(name, size=size, type="f64")[::-1])
+
+
+@pytest.mark.parametrize("beta", [0.0, 2.5, -3.0, 14.0, 600.0])
+def test_kaiser(beta):
+    for size, periodic in itertools.product(SIZES, (0, 1)):
+        own = apply("kaiser", size=size, beta=beta, periodic=periodic, type="f64")
+        right = np.kaiser(size + 1 if periodic and size > 1 else size, beta)[:size]
+        np.testing.assert_allclose(own, right, rtol=2e-14 * max(1, abs(beta)))
+        for kind in FLOATS:
+            assert np.array_equal(apply("kaiser", size=size, beta=beta, periodic=periodic, type=kind), own.astype(TYPES[kind]))
+    with pytest.raises(Error, match="beta is 1000; it has to lie from -700 to 700"):
+        apply("kaiser", size=3, beta=1000.0)
 
 
 def test_ends_and_middle():

@@ -42,7 +42,7 @@ def test_variance_scaling(mode, fan, distribution):
 
 
 def reflected(x):
-    """Of numbers [m, k]: the first k columns of reflections that take each column, from its row on, to the axis; the signs are the axis'."""
+    """Of numbers [m, k]: the first k columns of reflections that take each column, from its row on, to the axis, with its signs."""
     m, k = x.shape
     q, signs = np.eye(m), []
     for j in range(k):

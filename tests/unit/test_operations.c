@@ -473,6 +473,7 @@ static const formula_case formula_cases[] = {
     {HG_OP_fmax, "ii", "i32[6]"}, {HG_OP_euclid, "ii", "i32[6]"}, {HG_OP_gcd, "ii", "i32[6]"},
     {HG_OP_lcm, "ii", "i32[6]"}, {HG_OP_gcd, "xx", ""}, {HG_OP_round_to, "x", "?[6, 5]"},
     {HG_OP_round_to, "i", "i32[6]"}, {HG_OP_outer, "xv", "?[30, 5]"}, {HG_OP_cross, "xx", ""},
+    {HG_OP_truncated_normal, "k", "f32[]"}, {HG_OP_kaiser, "", "f32[0]"},
 };
 
 static hg_value case_input(char letter, atlas_type type) {

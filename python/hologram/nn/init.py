@@ -23,8 +23,8 @@ _CUT = 0.87962566103423978  # the deviation of what is left of normal numbers wi
 
 def variance_scaling(key: Array, shape: Any, scale: float = 1.0, mode: str = "fan_in", distribution: str = "normal",
                      dtype: Any = "float32") -> Array:  # fmt: skip
-    """Numbers of mean 0 and variance scale / fan. mode: 'fan_in', 'fan_out', or 'fan_avg', their mean. distribution: 'normal', 'uniform', or
-    'truncated_normal', which is cut at two deviations and then has this variance.
+    """Numbers of mean 0 and variance scale / fan. mode: 'fan_in', 'fan_out', or 'fan_avg', their mean. distribution: 'normal', 'uniform',
+    or 'truncated_normal', which is cut at two deviations and then has this variance.
 
     hg.nn.init.variance_scaling(hg.random.key(0), (128, 64), 2.0, "fan_out", "truncated_normal")"""
     sizes = integers_of(shape)
@@ -41,7 +41,8 @@ def variance_scaling(key: Array, shape: Any, scale: float = 1.0, mode: str = "fa
         bound = deviation * sqrt(3.0)
         return random.uniform(key, sizes, -bound, bound, dtype)
     if distribution == "truncated_normal":
-        return random.truncated_normal(key, sizes, -2.0, 2.0, 0.0, deviation / _CUT, dtype)
+        whole = deviation / _CUT
+        return random.truncated_normal(key, sizes, -2.0 * whole, 2.0 * whole, 0.0, whole, dtype)
     raise ValueError(f"distribution is 'normal', 'uniform' or 'truncated_normal', not {distribution!r}")
 
 
@@ -60,14 +61,16 @@ def glorot_normal(key: Array, shape: Any, gain: float = 1.0, dtype: Any = "float
 
 
 def he_uniform(key: Array, shape: Any, slope: float = 0.0, mode: str = "fan_in", dtype: Any = "float32") -> Array:
-    """Uniform numbers of variance 2 / ((1 + slope^2) fan), for relu, or leaky_relu of that slope. PyTorch's kaiming_uniform_ (He et al. 2015).
+    """Uniform numbers of variance 2 / ((1 + slope^2) fan), for relu, or leaky_relu of that slope.
+    PyTorch's kaiming_uniform_ (He et al. 2015).
 
     weight = hg.nn.init.he_uniform(hg.random.key(0), (128, 64))"""
     return variance_scaling(key, shape, 2 / (1 + slope * slope), mode, "uniform", dtype)
 
 
 def he_normal(key: Array, shape: Any, slope: float = 0.0, mode: str = "fan_in", dtype: Any = "float32") -> Array:
-    """Normal numbers of variance 2 / ((1 + slope^2) fan), for relu, or leaky_relu of that slope. PyTorch's kaiming_normal_ (He et al. 2015).
+    """Normal numbers of variance 2 / ((1 + slope^2) fan), for relu, or leaky_relu of that slope.
+    PyTorch's kaiming_normal_ (He et al. 2015).
 
     kernel = hg.nn.init.he_normal(hg.random.key(0), (32, 16, 3, 3), mode="fan_out")"""
     return variance_scaling(key, shape, 2 / (1 + slope * slope), mode, "normal", dtype)
@@ -105,7 +108,7 @@ def orthogonal(key: Array, shape: Any, gain: float = 1.0, dtype: Any = "float32"
 def _orthonormal(x: Array) -> Array:
     """The first columns of the product of reflections, each of which takes a column of x, from its own row on, to that row's axis: with the
     reflecting vectors V, I - V T V' (Schreiber and Van Loan 1989), whose inverse of T is V' V above the diagonal and half of it there."""
-    unit = _core.eye(*x.shape, dtype="float64")
+    unit = _core.eye(x.shape[0], x.shape[1], dtype="float64")
     x = _core.tril(x)
     sign = _core.copysign(1.0, _core.sum(x * unit, 0))
     v = x + unit * (sign * _core.sqrt(_core.sum(x * x, 0)))
