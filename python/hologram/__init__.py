@@ -10,7 +10,7 @@ Operations are functions here (`hg.exp(x)`) and methods of arrays (`x.exp()`). `
 which take an executor and buffers. Importing starts no device and no thread: the first array does.
 """
 
-from hologram import _core, array_api, backend, linalg, nn, ops, optim, random
+from hologram import _core, array_api, backend, linalg, ops, random
 from hologram._calculus import corrcoef as corrcoef
 from hologram._calculus import cov as cov
 from hologram._calculus import cumulative_trapezoid as cumulative_trapezoid
@@ -147,12 +147,21 @@ bool = _core.bool_  # noqa: A001  the array API's name of it
 
 
 TYPE_CHECKING = False
-if not TYPE_CHECKING:  # type checkers shall know that other names are not there
+if TYPE_CHECKING:
+    from hologram import nn, optim
+else:  # type checkers shall know that other names are not there
+    _LATER = ("nn", "optim")  # imported when somebody asks for them
 
-    def __getattr__(name: str) -> None:
-        """Of a name that is not there: what to write instead, if other libraries have it."""
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATER})
+
+    def __getattr__(name: str):
+        """A module that is imported late; of a name that is not there: what to write instead, if other libraries have it."""
         import sys
 
+        if name in _LATER:
+            __import__(f"hologram.{name}")
+            return sys.modules[f"hologram.{name}"]
         what = _core._near(name)
         if what is not None:
             raise AttributeError(f"hologram has no {name!r}: {what}")

@@ -31,7 +31,7 @@ from hologram._schedules import warmup as warmup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     Rate = float | Array | Callable[[Array], Array]
@@ -50,17 +50,37 @@ def _mapped(tree: Any, function: Callable[[Array], Array]) -> Any:
 def _rows(trees: list[Any]) -> list[tuple[Array, ...]]:
     """What belongs together in trees of one form."""
     leaves = [_arrays(tree) for tree in trees]
-    if any([x.shape for x in other] != [x.shape for x in leaves[0]] for other in leaves[1:]):
-        raise ValueError("parameters, gradients and state are not of one form")
+    own = leaves[0]
+    for other in leaves[1:]:
+        if not _core._have_one_form(own, other) and [x.shape for x in other] != [x.shape for x in own]:
+            raise ValueError("parameters, gradients and state are not of one form")
     return list(zip(*leaves))
 
 
-def _kept(tree: Any, is_kept: bool = False) -> list[bool]:
-    """Of each array whether a layer keeps statistics there, which no gradient changes."""
+def _kept(tree: Any, leaves: list[Array]) -> list[bool]:
+    """Of each array whether a layer keeps statistics there, which no gradient changes; [] where that is so of none."""
+    if not _has_running(tree) and all([x.dtype.kind == "float" for x in leaves]):
+        return []
+    return _marked(tree, False)
+
+
+def _has_running(tree: Any) -> bool:
     if isinstance(tree, dict):
-        return [own for key, part in tree.items() for own in _kept(part, is_kept or str(key).startswith("running_"))]
+        for key in tree:
+            if isinstance(key, str) and key.startswith("running_"):
+                return True
+        tree = tree.values()
+    for part in tree if not isinstance(tree, Array) else ():
+        if not isinstance(part, Array) and _has_running(part):
+            return True
+    return False
+
+
+def _marked(tree: Any, is_kept: bool) -> list[bool]:
+    if isinstance(tree, dict):
+        return [own for key, part in tree.items() for own in _marked(part, is_kept or str(key).startswith("running_"))]
     if isinstance(tree, (list, tuple)):
-        return [own for part in tree for own in _kept(part, is_kept)]
+        return [own for part in tree for own in _marked(part, is_kept)]
     return [is_kept or tree.dtype.kind != "float"]
 
 
@@ -93,8 +113,8 @@ def clip_value(gradients: Any, most: float) -> Any:
 class Optimizer:
     """What optimisers have in common: init(parameters) makes the state, update(parameters, gradients, state) is a step.
 
-    A subclass names the trees of its state, and says what a step does with one array: `_step` gives the new parameter, then
-    the new elements of these trees, then the numbers that all arrays share."""
+    A subclass names the trees of its state, and says what a step does with one array. `_step` takes the parameter, its gradient, what the
+    trees have for it and the numbers that all arrays share, and gives them anew, without the gradient."""
 
     _trees: tuple[str, ...] = ()
     _shared: tuple[str, ...] = ()  # begin with 1
@@ -104,7 +124,7 @@ class Optimizer:
     rate: Rate
     maximize: bool
 
-    def _step(self, p: Array, g: Array, rate: Any, step: Any, own: Sequence[Array]) -> tuple[Array, ...]:
+    def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -121,25 +141,28 @@ class Optimizer:
         return ("step", *self._shared) if self._is_counted or callable(self.rate) else self._shared
 
     def update(self, parameters: Any, gradients: Any, state: Any, rate: float | Array | None = None) -> tuple[Any, Any]:
-        """New parameters and state; rate: another one for this step. ValueError where the trees are not of one form."""
-        missing = [name for name in (*self._numbers(), *self._trees) if name not in state]
-        if missing:
-            raise ValueError(f"{type(self).__name__}: the state has no {', '.join(missing)}; init(parameters) makes the state")
-        step, trees, shared = state.get("step"), self._trees, [state[name] for name in self._shared]
-        if rate is None:
-            rate = self.rate(step - 1) if callable(self.rate) else self.rate
-        rows, made = _rows([parameters, gradients, *[state[name] for name in trees]]), []
-        numbers = shared
-        for (p, g, *own), is_kept in zip(rows, _kept(parameters)):
-            if is_kept:
-                made.append((p, *own))
-                continue
-            new = self._step(p, -g if self.maximize else g, rate, step, (*own, *shared))
-            numbers = list(new[1 + len(trees):])
-            made.append(new)
-        columns = [_core._rebuild(parameters, iter([row[i] for row in made])) for i in range(1 + len(trees))]
-        new_state = {} if step is None else {"step": step + 1}
-        return columns[0], {**new_state, **dict(zip(self._shared, numbers)), **dict(zip(trees, columns[1:]))}
+        """New parameters and state; rate: another one for this step. ValueError where the trees are not of one form, or the state is
+        another optimiser's."""
+        names, step = self._trees, state.get("step")
+        try:
+            trees, shared = [state[name] for name in names], [state[name] for name in self._shared]
+            if rate is None:
+                rate = self.rate(state["step"] - 1) if callable(self.rate) else self.rate
+        except KeyError as missing:
+            raise ValueError(f"{type(self).__name__}: the state has no {missing}; init(parameters) makes the state") from None
+        rows = _rows([parameters, gradients, *trees])
+        if shared or self.maximize:
+            rows = [(row[0], -row[1] if self.maximize else row[1], *row[2:], *shared) for row in rows]
+        kept, count = _kept(parameters, [row[0] for row in rows]), 1 + len(names)
+        if kept:
+            made = [(row[0], *row[2:]) if is_kept else self._step(row, rate, step) for row, is_kept in zip(rows, kept)]
+        else:
+            made = [self._step(row, rate, step) for row in rows]
+        new, *parts = [_core._rebuild(parameters, iter([row[i] for row in made])) for i in range(count)]
+        numbers = {} if step is None else {"step": step + 1}
+        if shared and False in (kept or [False] * len(made)):
+            shared = list(made[kept.index(False) if kept else 0][count:])
+        return new, {**numbers, **dict(zip(self._shared, shared)), **dict(zip(names, parts))}
 
 
 class SGD(Optimizer):
@@ -157,10 +180,11 @@ class SGD(Optimizer):
         self._trees = ("buffer",) if momentum != 0 else ()
         self._is_counted = momentum != 0 and dampening != 0
 
-    def _step(self, p: Array, g: Array, rate: Any, step: Any, own: Sequence[Array]) -> tuple[Array, ...]:
-        if not own:
-            return _core.sgd(p, g, rate, decay=self.decay)[:1]
-        return _core.sgd(p, g, rate, own[0], step, momentum=self.momentum, dampening=self.dampening, nesterov=self.nesterov,
+    def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
+        if len(row) == 2:
+            return _core.sgd(row[0], row[1], rate, decay=self.decay)[:1]
+        p, g, buffer = row
+        return _core.sgd(p, g, rate, buffer, step, momentum=self.momentum, dampening=self.dampening, nesterov=self.nesterov,
                          decay=self.decay)
 
 
@@ -178,12 +202,14 @@ class Adam(Optimizer):
         self.amsgrad, self.maximize = amsgrad, maximize
         self._trees = ("mean", "square", "largest") if amsgrad else ("mean", "square")
 
-    def _step(self, p: Array, g: Array, rate: Any, step: Any, own: Sequence[Array]) -> tuple[Array, ...]:
+    def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
         if self.amsgrad:
-            return _core.amsgrad(p, g, own[0], own[1], own[2], rate, step, beta1=self.beta1, beta2=self.beta2, eps=self.eps,
+            p, g, mean, square, largest = row
+            return _core.amsgrad(p, g, mean, square, largest, rate, step, beta1=self.beta1, beta2=self.beta2, eps=self.eps,
                                  decay=self.decay, decoupled=self._is_decoupled)
-        row = _core.adamw if self._is_decoupled else _core.adam
-        return row(p, g, own[0], own[1], rate, step, beta1=self.beta1, beta2=self.beta2, eps=self.eps, decay=self.decay)
+        p, g, mean, square = row
+        operation = _core.adamw if self._is_decoupled else _core.adam
+        return operation(p, g, mean, square, rate, step, beta1=self.beta1, beta2=self.beta2, eps=self.eps, decay=self.decay)
 
 
 class AdamW(Adam):
@@ -211,8 +237,9 @@ class NAdam(Optimizer):
         self.rate, self.beta1, self.beta2, self.eps, self.decay = rate, beta1, beta2, eps, decay
         self.momentum_decay, self.decoupled, self.maximize = momentum_decay, decoupled, maximize
 
-    def _step(self, p: Array, g: Array, rate: Any, step: Any, own: Sequence[Array]) -> tuple[Array, ...]:
-        return _core.nadam(p, g, own[0], own[1], own[2], rate, step, beta1=self.beta1, beta2=self.beta2, eps=self.eps, decay=self.decay,
+    def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
+        p, g, mean, square, product = row
+        return _core.nadam(p, g, mean, square, product, rate, step, beta1=self.beta1, beta2=self.beta2, eps=self.eps, decay=self.decay,
                            momentum_decay=self.momentum_decay, decoupled=self.decoupled)
 
 
@@ -227,8 +254,9 @@ class Adamax(Optimizer):
                  maximize: bool = False) -> None:
         self.rate, self.beta1, self.beta2, self.eps, self.decay, self.maximize = rate, beta1, beta2, eps, decay, maximize
 
-    def _step(self, p: Array, g: Array, rate: Any, step: Any, own: Sequence[Array]) -> tuple[Array, ...]:
-        return _core.adamax(p, g, own[0], own[1], rate, step, beta1=self.beta1, beta2=self.beta2, eps=self.eps, decay=self.decay)
+    def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
+        p, g, mean, largest = row
+        return _core.adamax(p, g, mean, largest, rate, step, beta1=self.beta1, beta2=self.beta2, eps=self.eps, decay=self.decay)
 
 
 class RMSprop(Optimizer):
@@ -244,9 +272,9 @@ class RMSprop(Optimizer):
         self.decay, self.maximize = decay, maximize
         self._trees = ("square", *(["mean"] if centered else []), *(["buffer"] if momentum != 0 else []))
 
-    def _step(self, p: Array, g: Array, rate: Any, step: Any, own: Sequence[Array]) -> tuple[Array, ...]:
-        mean, buffer = own[1] if self.centered else None, own[-1] if self.momentum != 0 else None
-        p, *new = _core.rmsprop(p, g, own[0], rate, mean, buffer, alpha=self.alpha, eps=self.eps, momentum=self.momentum,
+    def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
+        mean, buffer = row[3] if self.centered else None, row[-1] if self.momentum != 0 else None
+        p, *new = _core.rmsprop(row[0], row[1], row[2], rate, mean, buffer, alpha=self.alpha, eps=self.eps, momentum=self.momentum,
                                 decay=self.decay)
         return p, new[0], *(new[1:2] if self.centered else []), *(new[2:] if self.momentum != 0 else [])
 
@@ -266,8 +294,9 @@ class Adagrad(Optimizer):
         self.rate, self.rate_decay, self.eps, self.decay, self.initial, self.maximize = rate, rate_decay, eps, decay, initial, maximize
         self._begin = initial
 
-    def _step(self, p: Array, g: Array, rate: Any, step: Any, own: Sequence[Array]) -> tuple[Array, ...]:
-        return _core.adagrad(p, g, own[0], rate, step, rate_decay=self.rate_decay, eps=self.eps, decay=self.decay)
+    def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
+        p, g, square = row
+        return _core.adagrad(p, g, square, rate, step, rate_decay=self.rate_decay, eps=self.eps, decay=self.decay)
 
 
 class Lion(Optimizer):
@@ -281,5 +310,6 @@ class Lion(Optimizer):
     def __init__(self, rate: Rate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, decay: float = 0.0, maximize: bool = False) -> None:
         self.rate, self.beta1, self.beta2, self.decay, self.maximize = rate, beta1, beta2, decay, maximize
 
-    def _step(self, p: Array, g: Array, rate: Any, step: Any, own: Sequence[Array]) -> tuple[Array, ...]:
-        return _core.lion(p, g, own[0], rate, beta1=self.beta1, beta2=self.beta2, decay=self.decay)
+    def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
+        p, g, mean = row
+        return _core.lion(p, g, mean, rate, beta1=self.beta1, beta2=self.beta2, decay=self.decay)

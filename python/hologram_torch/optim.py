@@ -42,10 +42,9 @@ class Optimizer(torch.optim.Optimizer):
         arrays = [as_array(p.detach()) for p in own]
         for p, x in zip(own, arrays):
             if p not in self.state:
-                state = optimizer.init(x)
-                numbers = {name: as_tensor(state.pop(name)) for name in optimizer._numbers()}
-                self.state[p] = {name: as_tensor(y) for name, y in state.items()}
-                group.setdefault("numbers", numbers)
+                fresh = optimizer.init(x)
+                self.state[p] = {name: as_tensor(fresh[name]) for name in optimizer._trees}
+                group.setdefault("numbers", {name: as_tensor(fresh[name]) for name in optimizer._numbers()})
         state: dict[str, Any] = {name: as_array(y) for name, y in group["numbers"].items()}
         for name in optimizer._trees:
             if any(name not in self.state[p] for p in own):
