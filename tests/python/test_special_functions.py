@@ -1,7 +1,10 @@
 """Special functions as Python has them: slopes beside mpmath's, special points, one answer however they are computed. Their values
 are judged in tests/ops/test_special_values.py, where PyTorch is right their special points in test_special_points.py."""
 
+import hashlib
 import math
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -104,11 +107,43 @@ def test_one_answer():
         assert f(hg.asarray(x[5])).numpy().tobytes() == lazy[5].tobytes()
 
 
+def digest():
+    """Of the values and slopes of all of them, in three types, on the default executor."""
+    made = hashlib.sha256()
+    for name in SLOPES:
+        for kind in ("float64", "float32", "float16"):
+            x = special.points(name, "float32", 8).astype(kind)
+            made.update(getattr(hg, name)(hg.asarray(x)).numpy().tobytes() + slope(getattr(hg, name))(x).tobytes())
+    return made.hexdigest()
+
+
+ON_CUDA = """
+import sys
+sys.path.insert(0, {folder!r})
+import hologram as hg
+hg.set_default_executor(hg.Executor("cuda"))
+import test_special_functions
+print(test_special_functions.digest())
+"""
+
+
+def test_on_the_double_of_cuda():
+    double = os.environ.get("HOLOGRAM_DOUBLE", "")
+    if not os.path.isdir(double):
+        pytest.skip("HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+    code = ON_CUDA.format(folder=os.path.dirname(__file__))
+    environment = os.environ | {"LD_LIBRARY_PATH": double, "HOLOGRAM_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout == digest() + "\n", done.stderr
+
+
 def test_types_and_bounds():
     assert hg.lgamma(hg.arange(1, 5)).tolist() == pytest.approx([0, 0, math.log(2), math.log(6)], rel=1e-7)
     assert hg.lgamma(hg.arange(1, 5)).dtype == hg.float32
     assert hg.xlogy(hg.asarray([0.0, 2.0]), hg.asarray([-1.0, 1.0])).tolist() == [0, 0]
     with pytest.raises(ValueError, match="n is 3; it has to lie from 0 to 2"):
         hg.polygamma(hg.ones(3), 3)
+    with pytest.raises(hg.Error, match="n is 3; it has to lie from 0 to 2"):
+        slope(hg.tetragamma)(np.ones(3))
     with pytest.raises(ValueError, match="eps is 0.6; it has to lie from -inf to 0.5"):
         hg.logit(hg.ones(3), eps=0.6)
