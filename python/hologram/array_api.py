@@ -400,8 +400,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Products, summed along the last axes of x1 and the first of x2 (so many), or along the axes of two lists. ValueError where their
-    sizes
-    differ.
+    sizes differ.
 
     hg.tensordot(hg.ones((2, 3)), hg.ones((3, 4)), axes=1)   # shape (2, 4)"""
     x1, x2, axes = _own(x1), _own(x2), _plain(axes)

@@ -58,6 +58,9 @@ def test_methods(what):
     found, expected = ours(X).numpy(), theirs(N)
     assert found.dtype == expected.dtype and found.shape == expected.shape and found.tobytes() == expected.tobytes()
     assert np.array_equal(X.numpy(), N)  # no method changes its array
+    with hg.eager():
+        assert ours(X).numpy().tobytes() == expected.tobytes()
+    assert hg.jit(ours)(X).numpy().tobytes() == expected.tobytes()
 
 
 def test_methods_keep_gradients_and_memory():

@@ -45,7 +45,7 @@ def test_what_to_write_runs(where, name, what, monkeypatch, tmp_path):
     """Each of what may be written, but for words between that are no Python."""
     monkeypatch.chdir(tmp_path)
     ran = 0
-    for code in re.split(r", or | or |, which.*|, (?=and|whose|of |for )", what.removeprefix("write ")):
+    for code in re.split(r", or | or |, which.*|, (?=and|whose|of |for |with )", what.removeprefix("write ")):
         code = re.sub(r"hg\.Executor\('cuda'\)", "hg.Executor('cpu')", code.partition(", ")[0] if " for its " in code else code)
         try:
             compiled = compile(code, name, "exec")

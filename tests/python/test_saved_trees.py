@@ -174,6 +174,26 @@ def test_a_tree_that_holds_itself(tmp_path):
 
 
 @pytest.mark.parametrize("end", ENDS)
+def test_names_are_those_of_the_state_dict(tmp_path, end):
+    model = hg.nn.Sequential(hg.nn.Linear(3, 2), hg.nn.LayerNorm(2))
+    parameters = model.init(hg.random.key(0))
+    tree = {"parameters": parameters, "state": hg.optim.AdamW(0.1).init(parameters)}
+    hg.save(tmp_path / f"x{end}", tree)
+    names = hg.load(tmp_path / f"x{end}", flat=True)
+    assert set(names) == set(hg.nn.state_dict(tree)) and equal(hg.nn.load_state_dict(tree, names), tree)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_devices(tmp_path, end):
+    hg.save(tmp_path / f"x{end}", [hg.ones(2), {"a": hg.arange(3)}])
+    other = hg.Executor("cpu", threads=1)
+    first, second = hg.load(tmp_path / f"x{end}", device=other)
+    assert first.device == second["a"].device == other and (second["a"] + 1).tolist() == [1, 2, 3]
+    hg.save(tmp_path / f"y{end}", [first * 2])
+    assert hg.load(tmp_path / f"y{end}")[0].tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("end", ENDS)
 def test_gradients_are_not_lost(tmp_path, end):
     def loss(x):
         hg.save(tmp_path / f"x{end}", {"x": [x]})
