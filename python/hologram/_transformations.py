@@ -106,8 +106,8 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 
     value: an array, or lists, tuples and dicts of them; the cotangent has its form. pull returns a tuple with one for each argument, of its
     form, or that alone where there is one argument; of an argument without arrays of floats, anything. It is called once, with arrays that
-    have no elements yet, so it cannot read any; what it returns may be differentiated again. Arguments by name have no gradient, nor has
-    what the function takes from outside.
+    have no elements yet, so it cannot read any; what it returns may be differentiated again. Arguments by name have no gradient. A value
+    that is made of an array from outside that a gradient flows through is a ValueError.
 
         @hg.custom_gradient
         def clipped(x):

@@ -319,6 +319,9 @@ PyObject *hgpy_end_trace(PyObject *module, PyObject *number);
 PyObject *hgpy_array_twin(PyObject *array); /* another Array of the same node */
 /* 1: a gradient by the leaves of a trace that began after `after` flows to the node; -1: raised. */
 int hgpy_depends(hgpy_node *node, uint64_t after);
+/* The same of several, in another way than through the ends. */
+int hgpy_depends_beside(hgpy_node *const *nodes, uint32_t count, hgpy_node *const *ends, uint32_t end_count,
+                        uint64_t after);
 /* Whether the array may be given the value: false: raised. */
 bool hgpy_may_assign(PyObject *self, hgpy_node *value);
 /* Whether what is assigned to the array is part of what is recorded. */

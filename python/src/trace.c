@@ -163,12 +163,17 @@ static bool passes_on(const hgpy_node *node) {
   return hgpy_type_is_float(node->tensor.type);
 }
 
-int hgpy_depends(hgpy_node *node, uint64_t after) {
+int hgpy_depends(hgpy_node *node, uint64_t after) { return hgpy_depends_beside(&node, 1, NULL, 0, after); }
+
+int hgpy_depends_beside(hgpy_node *const *nodes, uint32_t count, hgpy_node *const *ends, uint32_t end_count,
+                        uint64_t after) {
   if (hgpy_trace_now <= after) return 0;
   hgpy_list waiting;
   hgpy_list_begin(&waiting);
   uint32_t epoch = hgpy_next_epoch();
-  int result = hgpy_list_add(&waiting, node) ? 0 : -1;
+  int result = 0;
+  for (uint32_t i = 0; i < end_count; i++) ends[i]->epoch = epoch;
+  for (uint32_t i = 0; result == 0 && i < count; i++) result = hgpy_list_add(&waiting, nodes[i]) ? 0 : -1;
   while (result == 0 && waiting.count > 0) {
     hgpy_node *next = waiting.nodes[--waiting.count];
     if (next->epoch == epoch || !passes_on(next)) continue;

@@ -191,7 +191,12 @@ PyObject *hgpy_custom_gradient(PyObject *module, PyObject *const *values, Py_ssi
   Py_ssize_t value_count = PyList_Size(values[0]), own = PyList_Size(values[1]);
   hg_argument argument = {.count = 2, .integers = {value_count, own}};
   uint32_t level = PyList_Size(values[2]) > 0 ? nodes[value_count + own]->examples : 0;
-  PyObject *list = record(HGPY_CUSTOM, nodes, total, &argument, level);
+  int depends = hgpy_depends_beside(nodes, (uint32_t)value_count, nodes + value_count, (uint32_t)own, 0);
+  if (depends > 0)
+    PyErr_SetString(PyExc_ValueError,
+                    "custom_gradient: the value is made of an array from outside that a gradient flows through, where "
+                    "it would be lost: make it an argument, or take hologram.stop_gradient(x)");
+  PyObject *list = depends == 0 ? record(HGPY_CUSTOM, nodes, total, &argument, level) : NULL;
   PyMem_Free(nodes);
   return list;
 }

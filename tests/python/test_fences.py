@@ -167,6 +167,10 @@ def test_several_arguments_and_nests():
 
 def test_what_is_refused():
     x = hg.ones(3)
+    with pytest.raises(ValueError, match="from outside that a gradient flows through"):
+        hg.grad(lambda x: hg.custom_gradient(lambda y: (y * x, lambda g: g))(x * 2).sum())(x)
+    free = hg.custom_gradient(lambda y: (y * hg.stop_gradient(x), lambda g: g))
+    assert hg.grad(lambda x: free(x * 2).sum())(x).tolist() == [2] * 3
     for function, kind, sentence in [
         (lambda x: x, TypeError, "returns .value, pull."),
         (lambda x: (x, lambda g: (g, g)), TypeError, "a tuple of 1 gradients"),
