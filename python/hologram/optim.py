@@ -28,6 +28,7 @@ from hologram._schedules import linear as linear
 from hologram._schedules import one_cycle as one_cycle
 from hologram._schedules import step_decay as step_decay
 from hologram._schedules import warmup as warmup
+from hologram._settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -110,12 +111,14 @@ def clip_value(gradients: Any, most: float) -> Any:
 
 # ---- optimisers ------------------------------------------------------------------------------------------------------
 
-class Optimizer:
+class Optimizer(Settings):
     """What optimisers have in common: init(parameters) makes the state, update(parameters, gradients, state) is a step.
 
     A subclass names the trees of its state, and says what a step does with one array. `_step` takes the parameter, its gradient, what the
     trees have for it and the numbers that all arrays share, and gives them anew, without the gradient."""
 
+    _near = {"lr": "rate", "learning_rate": "rate", "betas": "beta1 and beta2", "weight_decay": "decay", "lr_decay": "rate_decay",
+             "initial_accumulator_value": "initial", "decoupled_weight_decay": "decoupled"}  # fmt: skip
     _trees: tuple[str, ...] = ()
     _shared: tuple[str, ...] = ()  # begin with 1
     _is_counted = True  # whether a step depends on its number, which counts from 1
@@ -126,9 +129,6 @@ class Optimizer:
 
     def _step(self, row: tuple[Array, ...], rate: Any, step: Any) -> tuple[Array, ...]:
         raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items() if name[0] != '_')})"
 
     def init(self, parameters: Any) -> dict[str, Any]:
         """The state before the first step: a dict of numbers (float32) and trees of the parameters' form."""

@@ -1,7 +1,9 @@
 """hg.nn and hg.optim against NumPy formulas, and what they say about mistakes."""
 
+import copy
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -202,6 +204,21 @@ def test_a_network_learns_with_the_same_bits(is_eager):
 
     with hg.eager(is_eager):
         assert train(hg.jit(step)) == train(step)
+
+
+def test_names_of_other_libraries():
+    for make, words in ((lambda: hg.optim.Adam(lr=0.1), "Adam has no argument 'lr': write rate"),
+                        (lambda: hg.optim.AdamW(0.1, betas=(0.9, 0.99)), "write beta1 and beta2"),
+                        (lambda: hg.nn.Linear(in_features=3, out_features=4), "Linear has no argument 'in_features': write inputs"),
+                        (lambda: hg.nn.MultiHeadAttention(8, num_heads=2), "write heads")):
+        with pytest.raises(TypeError, match=words):
+            make()
+
+    class Own(hg.nn.Layer):
+        def __init__(self, d_model):
+            self.width = d_model
+
+    assert repr(Own(d_model=3)) == "Own(width=3)" == repr(pickle.loads(pickle.dumps(hg.nn.Linear(2, 3))) and copy.deepcopy(Own(3)))
 
 
 def test_examples_of_docstrings_run():

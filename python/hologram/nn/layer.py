@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hologram import random
 from hologram._core import Array
+from hologram._settings import Settings, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -11,7 +12,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
 
-class Layer:
+class Layer(Settings):
     """What layers have in common: init(key) makes parameters, apply(parameters, x, key=None, training=False) gives (y, parameters),
     layer(parameters, x) is y at inference.
 
@@ -23,6 +24,12 @@ class Layer:
 
             def __call__(self, parameters, x, key=None):
                 return x * parameters["scale"]"""
+
+    _near = {"in_features": "inputs", "out_features": "outputs", "input_size": "inputs", "hidden_size": "hidden", "num_embeddings": "count",
+             "embedding_dim": "width", "padding_idx": "padding", "normalized_shape": "width", "num_features": "width",
+             "num_channels": "width", "num_groups": "groups", "elementwise_affine": "affine", "track_running_stats": "tracked",
+             "embed_dim": "width", "d_model": "width", "num_heads": "heads", "nhead": "heads", "dim_feedforward": "hidden",
+             "layer_norm_eps": "eps", "batch_first": "nothing, the batch comes first"}  # fmt: skip
 
     def init(self, key: Array) -> Any:
         """New parameters; the same key gives the same bits everywhere."""
@@ -47,18 +54,11 @@ class Layer:
         return ((name, value) for name, value in vars(self).items() if isinstance(value, Layer) and name[0] != "_")
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={_text(value)}" for name, value in vars(self).items()
-                             if name[0] != "_" and value is not None and not isinstance(value, Layer))
-        lines = [f"({name}): {_text(part)}" for name, part in self._parts()]
+        settings, lines = self._shown(), [f"({name}): {text(part)}" for name, part in self._parts()]
         if not lines:
-            return f"{type(self).__name__}({settings})"
+            return super().__repr__()
         inside = "\n".join([settings, *lines] if settings else lines).replace("\n", "\n  ")
         return f"{type(self).__name__}(\n  {inside}\n)"
-
-
-def _text(value: Any) -> str:
-    name = getattr(value, "__name__", None)
-    return name if isinstance(name, str) else repr(value)
 
 
 def split(key: Array | None, count: int) -> list[Array | None]:
