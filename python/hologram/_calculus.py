@@ -99,6 +99,8 @@ def _areas(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Array, int]:
     y, *places = _floats(y) if x is None else _floats(y, x)
     place = axis_of(name, y.ndim, axis)
     for x in places:
+        if x.ndim == 1 and x.shape[0] != y.shape[place]:
+            raise ValueError(f"{name}: places of shape {x.shape} beside {y.shape[place]} samples along axis {place}")
         dx = diff(x).reshape(_alone(place, y.ndim)) if x.ndim == 1 else diff(x, axis=axis)
     return (_part(y, place, 1, None) + _part(y, place, None, -1)) * dx / 2.0, place
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from hologram import _core
 from hologram._axes import axis_of
 from hologram._core import Array
@@ -57,6 +59,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         raise ValueError(f"diagonal: axis1 and axis2 are both axis {axes[0]}; a matrix has two")
     moved = moveaxis(x, axes, (-2, -1))
     *rest, rows, columns = moved.shape
+    offset = index(offset)
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     first = (offset if offset > 0 else -offset * columns) if count else 0
     return moved.reshape((*rest, rows * columns))[..., first : first + count * (columns + 1) : columns + 1]  # type: ignore[no-any-return]

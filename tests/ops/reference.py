@@ -432,6 +432,7 @@ REFERENCE = {
     "degrees": lambda x: x * (180 / PI.astype(x.dtype)), "radians": lambda x: x * (PI.astype(x.dtype) / 180),
     "gcd": _by_element(math.gcd), "lcm": _by_element(math.lcm), "round_to": np.round,
     "nansum": _keep(np.nansum), "nanmean": _quietly(np.nanmean), "nanmin": _quietly(np.nanmin), "nanmax": _quietly(np.nanmax),
+    "nanvar": _quietly(np.nanvar), "nanstd": _quietly(np.nanstd),
     "nanargmin": _nan_place(np.argmin), "nanargmax": _nan_place(np.argmax),
     "global_norm": lambda *x: np.sqrt(sum(np.sum(np.square(v)) for v in x)),
 }

@@ -28,7 +28,7 @@ ELSEWHERE = {
                     "isneginf".split(), "gives bools"),
     **dict.fromkeys("argmin argmax count_nonzero bitcast nanargmin nanargmax".split(), "gives integers"),
     "divmod": "floor_divide and remainder", "var_mean": "var and mean", "std_mean": "std and mean",
-    **dict.fromkeys(["nanmin", "nanmax"], "PyTorch has none: test_mathematics.py"),
+    **dict.fromkeys(["nanmin", "nanmax", "nanvar", "nanstd"], "PyTorch has none: test_mathematics.py"),
     "cross": "PyTorch fuses its products: test_mathematics.py, beside NumPy",
     "bce_of": "bce", "bce_logit_of": "bce_with_logits", "logit_nll": "cross_entropy", "cross_entropy_of_classes": "cross_entropy",
     "cross_entropy_of_shares": "cross_entropy", "floor_of_quotient": "floor_divide",

@@ -42,6 +42,7 @@ def near(own, right, ulps=8):
 
 
 X, Y = random(4, 6), random(6, 4)
+HOLES = np.where(X > 1, NAN, X)
 
 
 # ---- element by element ------------------------------------------------------------------------------------------------------
@@ -179,6 +180,21 @@ def test_of_integers_as_without_nan():
     x = np.array([[3, 200, 1], [7, 7, 255]], "u1")
     for name in ("nansum", "nanmean", "nanmin", "nanmax", "nanargmin", "nanargmax"):
         assert getattr(hg, name)(hg.asarray(x), axis=1).tolist() == getattr(hg, name[3:])(hg.asarray(x), axis=1).tolist()
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 3])
+@pytest.mark.filterwarnings("ignore")
+def test_spread_but_nan(ddof):
+    x = np.concatenate([HOLES, [[NAN] * 6, [2.0, NAN] * 3, [NAN] * 5 + [1.0]]])
+    for name, right in (("nanvar", np.nanvar), ("nanstd", np.nanstd)):
+        near(getattr(hg, name)(hg.asarray(x), axis=1, correction=ddof), right(x, axis=1, ddof=ddof))
+        near(getattr(hg.asarray(x), name)(), right(x))
+    for row in ([1.0, NAN, 4.0, 2.5, 7.0], [3.0, NAN, 3.0, 3.0, 3.0], [NAN] * 5):
+        own = hg.grad(lambda v: hg.nanstd(v, correction=ddof))(hg.asarray(np.array(row))).numpy()
+        left = np.array(row)[np.array(row) == np.array(row)]
+        rest = hg.grad(lambda v: hg.std(v, correction=ddof))(hg.asarray(left)).numpy() if left.size else left
+        np.testing.assert_allclose(own[np.array(row) == np.array(row)], rest, rtol=1e-12)
+        assert (own[np.isnan(row)] == 0).all()
 
 
 @pytest.mark.parametrize("name", ["nanmin", "nanmax"])
@@ -319,6 +335,17 @@ def test_unwrap():
     assert hg.unwrap([0.0, 2.0, 0.0], period=4).tolist() == np.unwrap([0.0, 2.0, 0.0], period=4).tolist()  # half a period, both ways
 
 
+def test_what_does_not_fit():
+    for wrong, error, words in ((lambda: hg.trapezoid(hg.ones(3), x=hg.ones(4)), ValueError, r"places of shape \(4,\).*3 samples"),
+                                (lambda: hg.trapezoid(1.0), IndexError, "trapezoid: axis -1"),
+                                (lambda: hg.interp(1.0, [1.0, 2.0], [1.0]), ValueError, "vectors of one size"),
+                                (lambda: hg.interp(1.0, [1.0], [1.0], period=0), ValueError, "period is 0"),
+                                (lambda: hg.diff(hg.ones(3), n=-1), ValueError, "n is -1"),
+                                (lambda: hg.diagonal(hg.ones((2, 2)), 1.5), TypeError, "integer")):
+        with pytest.raises(error, match=words):
+            wrong()
+
+
 def test_polynomials():
     x = random(3, 4)
     same(hg.polyval([1, 0, 2], hg.asarray(x)), np.polyval([1, 0, 2], x))
@@ -355,7 +382,6 @@ def test_correlations():
 
 # ---- gradients, and the same bits everywhere -----------------------------------------------------------------------------------
 
-HOLES = np.where(X > 1, NAN, X)
 GRADIENTS = {  # by the name of a function here and in PyTorch
     "nansum": (lambda m, x: m.nansum(x, 1), HOLES), "nanmean": (lambda m, x: m.nanmean(x, 1), HOLES),
     "nan_to_num": (lambda m, x: m.nan_to_num(x), HOLES), "fmax": (lambda m, x: m.fmax(x, x * x), HOLES),

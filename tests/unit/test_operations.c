@@ -466,7 +466,7 @@ static const formula_case formula_cases[] = {
     {HG_OP_isclose, "xv", "bool[6, 5]"},
     {HG_OP_allclose, "xx", "bool[]"}, {HG_OP_nan_to_num, "x", "?[6, 5]"}, {HG_OP_nan_to_num, "xsvs", "?[6, 5]"},
     {HG_OP_isposinf, "x", "bool[6, 5]"}, {HG_OP_isneginf, "x", "bool[6, 5]"}, {HG_OP_nansum, "x", "?[]"},
-    {HG_OP_nanmean, "x", "?[]"}, {HG_OP_nanmean, "i", "f32[]"}, {HG_OP_nanmin, "x", "?[]"},
+    {HG_OP_nanmean, "x", "?[]"}, {HG_OP_nanvar, "x", "?[]"}, {HG_OP_nanmean, "i", "f32[]"}, {HG_OP_nanmin, "x", "?[]"},
     {HG_OP_nanmax, "i", "i32[]"}, {HG_OP_nanargmin, "x", "i64[]"}, {HG_OP_nanargmax, "i", "i64[]"},
     {HG_OP_var_mean, "x", "?[] ?[]"}, {HG_OP_std_mean, "x", "?[] ?[]"}, {HG_OP_degrees, "x", "?[6, 5]"},
     {HG_OP_radians, "x", "?[6, 5]"}, {HG_OP_divmod, "xv", "?[6, 5] ?[6, 5]"}, {HG_OP_fmin, "xv", "?[6, 5]"},

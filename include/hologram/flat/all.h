@@ -1027,6 +1027,8 @@ typedef enum hg_op {
   HG_OP_round_to = 0x1616,
   HG_OP_outer = 0x1617,
   HG_OP_cross = 0x1618,
+  HG_OP_nanvar = 0x1619,
+  HG_OP_nanstd = 0x161a,
   HG_OP_window_places = 0x1640,
   HG_OP_hann = 0x1641,
   HG_OP_hamming = 0x1642,
