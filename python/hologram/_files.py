@@ -148,6 +148,7 @@ _MOST_TIMES = 1032  # that deflate can make of a byte
 
 def _load_npz(path: Any, device: Executor | None) -> tuple[dict[str, Any], str | None]:
     import shutil
+    from errno import EINVAL
     from tempfile import TemporaryDirectory
     from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
     from zlib import error as BadStream
@@ -179,6 +180,8 @@ def _load_npz(path: Any, device: Executor | None) -> tuple[dict[str, Any], str |
     except OSError as error:
         if isinstance(error, _core.Error):
             raise
+        if error.errno == EINVAL:  # a place that is none in the file
+            raise _error(_core.FormatError, "HG_FORMAT", path, "is no .npz file, or broken: it leads beyond its ends") from None
         raise _error(_core.FileError, "HG_IO", path, f"cannot be read: {error.strerror}") from None
     return arrays, text
 

@@ -280,6 +280,25 @@ def test_broken_archives(tmp_path, content, error, words):
     assert str(found.value).startswith(f"{tmp_path / 'x.npz'}: ")
 
 
+@pytest.mark.parametrize("end", ENDS)
+def test_files_with_a_few_other_bytes(tmp_path, end):
+    """Whatever they are: a tree, or an error of the library that begins with the file's name."""
+    draw, path = np.random.default_rng(5), tmp_path / f"x{end}"
+    hg.save(path, {"a": [hg.arange(5.0), hg.ones((2, 2))], "n": 3})
+    whole, refused = path.read_bytes(), 0
+    for _ in range(300):
+        data = bytearray(whole)
+        for at in draw.integers(0, len(data), draw.integers(1, 4)):
+            data[at : at + draw.integers(0, 3)] = draw.choice([b"", b"\0", b"\xff", b"9", b"{"])
+        path.write_bytes(data)
+        try:
+            hg.load(path)
+        except hg.Error as error:
+            assert str(error).startswith(f"{path}: ") and isinstance(error, (hg.FormatError, hg.Unsupported)), error
+            refused += 1
+    assert refused > 150
+
+
 def test_names_lead_nowhere(tmp_path):
     """A member's name is a key, and no path that something would be written to."""
     (tmp_path / "x.npz").write_bytes(npz(("../../out.npy", npy(np.ones(1))), ("/tmp/out.npy", npy(np.ones(1)))))
