@@ -428,6 +428,9 @@ class Draft:
         if name in ("pairwise_distance", "cdist"):
             if name == "pairwise_distance" or len(v.shape) > 1 and v.shape[-2] * v.shape[-1] < 300:
                 self.g.add(name, n, same[0], p=self.r.choice((1.0, 2.0, float("inf"))))
+                if name == "cdist":
+                    between = [self.input(v.shape[:-1] + v.shape[-2:-1], v.kind) for _ in range(2)]
+                    self.g.add("cdist_slope", n, same[0], *between, p=self.r.choice((0.0, 1.0, 2.0, 3.0, float("inf"))))
             return
         if name == "triplet_margin":
             return self.g.add(name, n, *same, swap=self.r.randint(0, 1), **more)

@@ -21,7 +21,7 @@ def test_fused_is_unfused(chunk):
 
 
 def test_all_of_the_table_comes_up():
-    seen = {name for name, _ in random_graphs.coverage(range(1500))}
+    seen = {name for name, _ in random_graphs.coverage(range(2500))}
     assert not set(hgops.TABLE) - seen
 
 

@@ -987,6 +987,7 @@ typedef enum hg_op {
   HG_OP_pairwise_distance = 0x1317,
   HG_OP_triplet_margin = 0x1318,
   HG_OP_cdist = 0x1319,
+  HG_OP_cdist_slope = 0x131a,
   HG_OP_gemm = 0x1401,
   HG_OP_linear = 0x1402,
   HG_OP_embedding = 0x1403,
