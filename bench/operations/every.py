@@ -11,6 +11,7 @@ COLUMNS = 4096
 POSITIVE = "log log2 log10 log1p sqrt rsqrt pow asin acos bce bce_of kl_div clip_norm".split()  # from 0 to 1
 ARGUMENTS = {"one_hot": {"classes": 64}, "pad": {"low": [1, 1], "high": [1, 1]}, "cast": {"type": "i32"}, "bitcast": {"type": "u32"}}
 MATRICES = ("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
+            "inv forward_solve forward_blocks cholesky_blocks lu_blocks "
             "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv").split()  # of 64 x 64
 RANDOM = "random_bits uniform normal integers uniform_open exponential gumbel laplace".split()
 WINDOWS = "window_places hann hamming blackman bartlett".split()

@@ -493,6 +493,10 @@ class Draft:
             n = n and self.g.add("slice", n, axis=axis, start=0, stop=size)
         if n is None:
             return
+        if name == "forward_blocks":
+            rows = [self.input((size, 2), v.kind) for size in (sizes[0] + 1, 1)]
+            n = self.input((sizes[0] + 1, sizes[0] + 1), v.kind)
+            return self.g.add(name, n, *rows)
         if name.endswith("solve") or name == "lu_sign":
             right = self.input((sizes[0], self.r.choice((1, 3))), v.kind) if name != "lu_sign" else None
             if name.startswith("lu_"):

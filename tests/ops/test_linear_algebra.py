@@ -71,6 +71,46 @@ def test_square_ones(shape, kind):
     near(w, np.linalg.eigvalsh(wide(s)), kind, 8, "eigenvalues")
 
 
+@pytest.mark.parametrize("shape", [(2, 65, 65), (64, 64), (150, 150)])
+def test_blocks(shape):
+    """Larger ones in blocks of 64 and 128, whose products are contractions."""
+    n, x, s = shape[-1], made(shape, "f64"), positive(shape, "f64")
+    lower = apply("cholesky_blocks", s)
+    near(lower @ turned(lower), s, "f64", 2, "cholesky")
+    assert not np.triu(lower, 1).any()
+    p = apply("lu_blocks", x)
+    rows = p[..., n:].astype(int)
+    assert np.array_equal(np.sort(rows[..., 0], -1), np.broadcast_to(np.arange(n), shape[:-1])) and np.abs(np.tril(p[..., :n], -1)).max() <= 1
+    near((np.tril(p[..., :n], -1) + np.eye(n)) @ np.triu(p[..., :n]), np.take_along_axis(x, rows, -2), "f64", 4, "lu")
+    b = made((n, 3), "f64", 1)
+    near(np.tril(s) @ apply("forward_solve", s, b), np.broadcast_to(b, (*shape[:-1], 3)), "f64", 8, "forward_solve")
+    near(np.triu(s) @ apply("upper_solve", s, b), np.broadcast_to(b, (*shape[:-1], 3)), "f64", 8, "upper_solve")
+    near(s @ apply("lu_solve", apply("lu_blocks", s), b), np.broadcast_to(b, (*shape[:-1], 3)), "f64", 30, "lu_solve")
+    near(s @ apply("inv", s), np.broadcast_to(np.eye(n), shape), "f64", 30, "inv")
+    sign, size = np.linalg.slogdet(x)
+    assert np.array_equal(np.sign(apply("det", x)), sign) and np.allclose(apply("log_abs_det", x), size, rtol=1e-12)
+
+
+def test_gradients_of_blocks():
+    """Along a direction, against differences; also through views of what is packed."""
+    x, direction, weights = positive((66, 66), "f64"), made((66, 66), "f64", 2), made((66, 66), "f64", 3)
+    for name in ("cholesky_blocks", "lu_blocks", "inv", "log_abs_det"):
+        def value(at):
+            c = Computation()
+            given = c.input(at)
+            made_of_it = c.op(name, given)
+            if name.endswith("blocks"):
+                made_of_it = c.op("swap", c.op("slice", made_of_it, axis=-1, start=0, stop=66))
+            y = c.op("sum", c.op("mul", made_of_it, c.input(weights)))
+            c.output(y)
+            return c, given, y
+        moved = [value(x + sign * 1e-6 * (direction + direction.T))[0].run()[0] for sign in (1, -1)]
+        c, given, y = value(x)
+        c.output(c.gradient(y, [given])[0])
+        found, expected = np.sum(c.run()[1] * (direction + direction.T)), (moved[0] - moved[1]) / 2e-6
+        assert abs(found - expected) <= 1e-5 * (1 + abs(expected)), f"{name}: {found}, not {expected}"
+
+
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("shape", SHAPES + TALL)
 def test_tall_ones(shape, kind):

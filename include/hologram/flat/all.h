@@ -1078,7 +1078,12 @@ typedef enum hg_op {
   HG_OP_svd_rotated = 0x1811,
   HG_OP_svd_packed = 0x1812,
   HG_OP_svd = 0x1813,
-  HG_OP_pinv = 0x1814
+  HG_OP_pinv = 0x1814,
+  HG_OP_forward_solve = 0x1815,
+  HG_OP_forward_blocks = 0x1816,
+  HG_OP_cholesky_blocks = 0x1817,
+  HG_OP_lu_blocks = 0x1818,
+  HG_OP_inv = 0x1819
 } hg_op;
 
 typedef struct hg_argument {
