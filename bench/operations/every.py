@@ -37,6 +37,7 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
         square = Input((max(1, x.count // 4096), 64, 64), kind, *fill)
         more = {"lu_solve": [Input((*square.shape[:-1], 65), kind, "ones")], "lu_sign": [Input((*square.shape[:-1], 65), kind, "ones")]}
         right = [square] if name.endswith("solve") else [number] if name == "pinv" else []
+        more["forward_blocks"] = [square, square, Input((*square.shape[:-2], 32, 64), kind)]
         return [*more.get(name, [square]), *right]
     return {"take": [x, Input((rows,), "i64", "below", rows)], "take_along": [x, Input(x.shape, "i64", "below", columns)],
             "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],

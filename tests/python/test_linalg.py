@@ -91,7 +91,7 @@ def test_factors(shape):
 
 
 def gradients(torch):
-    t = torch.linalg
+    t = torch.linalg if torch is not None else np.linalg  # of which nothing is called
     return {
         "cholesky": (la.cholesky, t.cholesky, [SYMMETRIC]), "solve": (la.solve, t.solve, [SQUARE, RIGHT]),
         "solve vector": (lambda a, b: la.solve(a, b), lambda a, b: t.solve(a, b[..., None])[..., 0], [SQUARE[0], VECTOR]),
@@ -126,6 +126,19 @@ def test_gradients_beside_torch(name):
     found = hg.grad(lambda *x: (own(*x) * hg.asarray(weights)).sum(), argnums=tuple(range(len(arrays))))(*map(hg.asarray, arrays))
     for f, r in zip(found, right):
         near(f, r.numpy(), 1e-9)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "solve", "inv", "det", "r", "eigenvectors", "svdvals", "pinv"])
+def test_vmap_is_a_batch(name):
+    """Of batches the same bits, gradients included; of many right sides one matrix' factor."""
+    own, _, arrays = gradients(None)[name] if name != "r" else (lambda x: la.qr(x)[1], None, [TALL])
+    x = np.stack([arrays[0]] * 2) * np.arange(1, 3).reshape((2,) + (1,) * arrays[0].ndim)
+    rest = [hg.asarray(a) for a in arrays[1:]]
+    made = hg.vmap(lambda x: own(x, *rest))(hg.asarray(x))
+    slopes = hg.vmap(hg.grad(lambda x: own(x, *rest).sum()))(hg.asarray(x))
+    for i in range(2):
+        assert made[i].tolist() == own(hg.asarray(x[i]), *rest).tolist()
+        assert slopes[i].tolist() == hg.grad(lambda x: own(x, *rest).sum())(hg.asarray(x[i])).tolist()
 
 
 def test_where_gradients_depend_on_a_choice():
