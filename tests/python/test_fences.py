@@ -60,6 +60,18 @@ def test_equal_bits_of_what_is_taken_from_outside_and_of_nests():
     assert bits(*whole(lambda f: f)) == bits(*whole(hg.checkpoint))
 
 
+def test_values_that_nobody_reads_and_that_are_arguments():
+    x, w = hg.asarray(RNG.standard_normal(3)), hg.asarray(RNG.standard_normal(3))
+
+    def function(x, w):
+        return [x, hg.exp(w) * x, w, hg.argmax(w), hg.sin(w)]
+
+    for i in (0, 1, 2, 4):
+        plain, found = (hg.grad(lambda x, w, i=i, one=one: (one(x, w)[i] * w).sum(), argnums=(0, 1))(x, w)
+                        for one in (function, hg.checkpoint(function)))
+        assert bits(*plain) == bits(*found), i
+
+
 def layers(x, w, count):
     for _ in range(count):
         x = hg.tanh(x @ w)

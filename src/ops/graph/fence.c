@@ -74,7 +74,7 @@ static value_id last_of(const ops_gradient *g, const ops_fence *fence) {
   value_id last = 0;
   for (uint32_t i = 0; i < fence->value_count; i++) {
     value_id value = of_list(g, fence, fence->input_count + fence->value_count + i);
-    if (value <= g->value && value > last) last = value;
+    if (value <= g->value && value > last && g->depends[value] != 0) last = value;
   }
   return last;
 }
