@@ -3,11 +3,10 @@ are judged in tests/ops/test_special_values.py, where PyTorch is right their spe
 
 import hashlib
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+import double_of_cuda
 import mpmath
 import numpy as np
 import pytest
@@ -117,24 +116,8 @@ def digest():
     return made.hexdigest()
 
 
-ON_CUDA = """
-import sys
-sys.path.insert(0, {folder!r})
-import hologram as hg
-hg.set_default_executor(hg.Executor("cuda"))
-import test_special_functions
-print(test_special_functions.digest())
-"""
-
-
 def test_on_the_double_of_cuda():
-    double = os.environ.get("HOLOGRAM_DOUBLE", "")
-    if not os.path.isdir(double):
-        pytest.skip("HOLOGRAM_DOUBLE names no folder with the double of libcuda")
-    code = ON_CUDA.format(folder=os.path.dirname(__file__))
-    environment = os.environ | {"LD_LIBRARY_PATH": double, "HOLOGRAM_CACHE": "0"}
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.stdout == digest() + "\n", done.stderr
+    assert double_of_cuda.digest_of("test_special_functions") == digest()
 
 
 def test_types_and_bounds():
