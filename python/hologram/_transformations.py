@@ -80,7 +80,9 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, of which gradients keep nothing but what it is given: they compute it once more when they need what is between.
 
-    So a gradient through many calls needs the memory of one, and takes the time of one more. Values and gradients have the same bits.
+    So a gradient through many calls needs the memory of one, and takes the time of one more. Values have the same bits, and so have
+    gradients of calls that follow each other, as in a loop; parts of a gradient by an array that the function also returns, or that others
+    use beside it, may be summed in another order.
     It takes and returns anything that has arrays in lists, tuples and dicts; arrays from outside are inputs, too (Chen et al. 2016,
     "Training deep nets with sublinear memory cost").
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from program_draft import Draft
+from random_programs import OURS, Program
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 import gen_operations  # noqa: E402
@@ -47,9 +49,11 @@ CALLS = {
     "group_norm": [[(2, 4, 3), (4,), (4,)], {"groups": 2}], "instance_norm": [[(2, 3, 4), (3,), (3,)], {}], "glu": [[(2, 4)], {}],
     "prelu": [[(2, 3), (3,)], {}], "multi_margin": [[(2, 3), (2,), (3,)], {}], "cosine_embedding": [[(2, 3), (2, 3), (2,)], {}],
     "uniform_open": [[(), ()], {"shape": (3,)}], "exponential": [[(), ()], {"shape": (3,)}], "gumbel": [[(), ()], {"shape": (3,)}],
-    "laplace": [[(), ()], {"shape": (3,)}], "integers": [[(), ()], {"shape": (3,), "high": 10}],
-    **dict.fromkeys(("lower_solve", "upper_solve", "triangular_solve", "solve"), [[(3, 3), (3, 2)], {}]),
-    **dict.fromkeys(("cholesky_lower", "cholesky", "eigh_packed", "eigh", "svd_rotated", "svd_packed"), [[(3, 3)], {}]),
+    "laplace": [[(), ()], {"shape": (3,)}], "truncated_normal": [[(), ()], {"shape": (3,)}],
+    "integers": [[(), ()], {"shape": (3,), "high": 10}],
+    **dict.fromkeys(("lower_solve", "upper_solve", "triangular_solve", "solve", "forward_solve"), [[(3, 3), (3, 2)], {}]),
+    **dict.fromkeys(("cholesky_lower", "cholesky", "cholesky_blocks", "lu_blocks", "det", "log_abs_det", "inv", "eigh_packed", "eigh",
+                    "svd_rotated", "svd_packed"), [[(3, 3)], {}]),
 }
 OF_FACTORS = {"lu_solve"}  # what it takes is made by solve
 BY_INTEGERS = {"dot4_ss": "int32", "dot4_uu": "int32", "dot4_us": "int32"}
@@ -274,3 +278,49 @@ def test_an_index_out_of_range_is_a_fault():
         hg.vmap(lambda a, i: a[i])(hg.asarray(X), hg.asarray([0, 1, 4])).tolist()
     with pytest.raises(IndexError):
         hg.vmap(hg.grad(lambda a, i: a[i]))(hg.asarray(X), hg.asarray([0, 1, 4])).tolist()
+
+
+def bits_of(arrays):
+    return [(str(x.dtype), x.shape, x.numpy().tobytes()) for x in arrays]
+
+
+def rows_of(program, function):
+    """What a random program makes of its inputs, and of others; None: it raises."""
+    rows = [program.inputs, [value * 0.5 if value.dtype.kind == "f" else value for value in program.inputs]]
+    try:
+        return rows, [function(*(hg.array(value) for value in row)) for row in rows]
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return rows, None
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs(part):
+    """Values, what is assigned to arguments, and gradients inside; a program that reads elements is refused."""
+    same = refused = 0
+    for seed in range(part * 50, part * 50 + 50):
+        draft = Draft(seed)
+        program = Program(draft.source(), list(draft.inputs.values()))
+
+        def values(*arrays, program=program):
+            own = list(arrays)
+            return [*program.values(OURS, own), *own]
+
+        def total(*arrays, program=program):
+            return program.total(OURS, arrays, hg.asarray)
+
+        rows, right = rows_of(program, values)
+        if right is None:
+            continue
+        batch = [hg.array(np.stack(pair)) for pair in zip(*rows, strict=True)]
+        try:
+            found = hg.vmap(values)(*batch)
+            gradients = hg.vmap(hg.grad(total, tuple(program.by)))(*batch)
+        except ValueError as error:
+            assert "another one for each example" in str(error), program.source
+            refused += 1
+            continue
+        alone = [hg.grad(total, tuple(program.by))(*(hg.array(value) for value in row)) for row in rows]
+        for own, pairs in ((found, right), (gradients, alone)):
+            assert bits_of(own) == bits_of([hg.stack(list(pair)) for pair in zip(*pairs, strict=True)]), program.source
+        same += 1
+    assert same > 20 and refused > 2
