@@ -13,8 +13,9 @@ ARGUMENTS = {"one_hot": {"classes": 64}, "pad": {"low": [1, 1], "high": [1, 1]},
 MATRICES = ("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
             "inv forward_solve forward_blocks cholesky_blocks lu_blocks "
             "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv").split()  # of 64 x 64
-RANDOM = "random_bits uniform normal integers uniform_open exponential gumbel laplace".split()
-WINDOWS = "window_places hann hamming blackman bartlett".split()
+RANDOM = "random_bits uniform normal integers uniform_open exponential gumbel laplace truncated_normal".split()
+WINDOWS = "window_places hann hamming blackman bartlett kaiser".split()
+INSIDE = "logit ndtri erfinv lgamma digamma trigamma tetragamma polygamma entr".split()  # from 0 to 0.9
 LISTS = {"concatenate": 2, "stack": 2, "global_norm": 2}   # inputs of an operation of any number
 
 
@@ -28,7 +29,7 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
     """Inputs that are not all of one shape and type; None: they are."""
     rows, columns = x.shape
     number, classes = Input((), kind, "ones"), Input((rows,), "i64", "below", columns)
-    key = Input((), "u32", "below", 1 << 30)
+    key, inner = Input((), "u32", "below", 1 << 30), Input(x.shape, kind, "uniform", 0.9)
     if name in ("dot", "matvec", "matmul", "gemm", "linear"):
         matrix, vector = Input((side(x), side(x)), kind), Input((side(x),), kind)
         return {"dot": [Input((x.count,), kind)] * 2, "matvec": [matrix, vector]}.get(name, [matrix, matrix])
@@ -43,7 +44,10 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
             "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],
             "embedding": [x, Input((rows,), "i64", "below", rows)], "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],
             "nll": [x, classes], "cross_entropy": [x, classes], "cross_entropy_of_classes": [x, classes],
-            "multi_margin": [x, classes], "prelu": [x, Input((columns,), kind)], "cosine_embedding": [x, x, Input((rows,), kind, "ones")],
+            **dict.fromkeys(INSIDE, [inner]), "xlogy": [inner, inner], "xlog1py": [inner, inner],
+            "ndtri_of": [inner, inner], "ndtr_tail": [Input(x.shape, kind, "ones")],
+            "cdist_slope": [x, x, Input((rows, rows), kind, "ones"), Input((rows, rows), kind)], "multi_margin": [x, classes],
+            "prelu": [x, Input((columns,), kind)], "cosine_embedding": [x, x, Input((rows,), kind, "ones")],
             "dropout": [x, key], **dict.fromkeys(RANDOM, [key]),
             "one_hot": [Input((x.count // 64,), "i64", "below", 64)], "clip_norm": [x, number], "sgd": [x, x, number],
             "outer": [Input((rows,), kind), Input((columns,), kind)], "cross": [Input((x.count // 3, 3), kind)] * 2,

@@ -234,6 +234,7 @@ OTHERS = {"any", "all", "argmin", "argmax", "random_bits", "uniform", "normal", 
           "kaiser", "truncated_normal",
           "global_norm",  # f32 by definition; tests/ops/test_optimisers.py
           "nextafter",  # tests/python/test_special_points.py
+          "tetragamma",  # tests/python/test_special_functions.py
           "upper_solve", "lu_solve", "cholesky_lower", "forward_solve",  # within those of ALGEBRA
           "forward_blocks", "cholesky_blocks", "lu_blocks", "inv",
           "clip_norm", "logit_nll", "cross_entropy_of_classes", "batch_norm"}  # within those of LAYERS
