@@ -150,7 +150,7 @@ hg_status factor_begin(factor *f, const char *name) {
   f->lanes = (size + OPS_FACTOR_LEAST_LANES - 1) / OPS_FACTOR_LEAST_LANES * OPS_FACTOR_LEAST_LANES;
   if (f->lanes > OPS_FACTOR_MOST_LANES) f->lanes = OPS_FACTOR_MOST_LANES;
   if ((uint64_t)f->numbers * atlas_bytes(f->type) > OPS_FACTOR_SHARED_BYTES) {
-    HG_TRY(ops_add_temporary(f->group->plan, f->type, matrices * f->numbers, &f->storage));
+    HG_TRY(ops_add_temporary(f->group->plan, (uint8_t)f->type, matrices * f->numbers, &f->storage));
     f->storage++;
   }
   HG_TRY(factor_begin_launch(f, name, 0));

@@ -295,7 +295,7 @@ static hg_status write_solve(factor *f, int has_unit_diagonal) {
   uint32_t rank = f->node->shape.rank, columns = (uint32_t)f->node->shape.size[rank - 1];
   uint64_t count = ops_count(&f->node->shape), matrices = factor_matrices(f);
   factor_matrix x = {.row = columns, .column = 1};
-  HG_TRY(ops_add_temporary(f->group->plan, f->type, count, &f->storage));
+  HG_TRY(ops_add_temporary(f->group->plan, (uint8_t)f->type, count, &f->storage));
   f->storage++;
   HG_TRY(factor_begin_launch(f, "triangular_solve", matrices * columns));
   uint16_t lane = ops_lane_index(&f->code), matrix = factor_register(f), rest = factor_register(f);
