@@ -309,6 +309,21 @@ static hg_computation *sorted_rows(void) {
   return c;
 }
 
+/* A block has each in its shared memory, or, of 130 rows, in a temporary; a lane each column of the right sides. */
+static hg_computation *factored_matrices(void) {
+  hg_computation *c = begin();
+  hg_value x = input(c, 30, 30), large = input(c, 130, 130);
+  put_out(c, hg_compute(c, HG_OP_lu, &x, 1, NULL, 0));
+  put_out(c, hg_compute(c, HG_OP_eigh_packed, &large, 1, NULL, 0));
+  put_out(c, two(c, HG_OP_lower_solve, x, x));
+  return c;
+}
+
+static void test_a_launch_for_each_factor(void) {
+  static const ops_target *const targets[] = {&processor, &gpu};
+  for (uint32_t i = 0; i < 2; i++) CHECK_EQ_U64(launches_of(factored_matrices(), targets[i], NULL), 3);
+}
+
 /* ---- several results --------------------------------------------------------------------------------------------- */
 
 /* Keys, and a sort of rows that one block has, whichever of its results is wanted; of longer ones launches merge runs.
@@ -476,9 +491,11 @@ int main(void) {
   test_reshapes();
   test_long_rows();
   test_kinds();
+  test_a_launch_for_each_factor();
   test_results_of_one_launch();
   test_scans();
   check_failures(sorted_rows(), 20);
+  check_failures(factored_matrices(), 20);
   check_failures(sums_along(2, 5000, 1), 20);
   check_failures(sum_of(40), 20);
   check_failures(many_results(), 20);
