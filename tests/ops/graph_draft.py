@@ -553,7 +553,8 @@ class Draft:
         if n is None:
             return
         gradient = self.some(lambda w: w.kind in (v.kind, "f32") and w.shape == v.shape)[0]
-        name = self.r.choice(("sgd", "adam", "adamw", "adamax", "lion", "amsgrad", "clip_norm", "global_norm"))
+        name = self.r.choice(("sgd", "adam", "adamw", "adamax", "nadam", "lion", "rmsprop", "adagrad", "amsgrad", "clip_norm",
+                              "global_norm"))
         if name in ("clip_norm", "global_norm"):
             norm = self.g.add("global_norm", n, gradient)
             return norm is not None and self.g.add("clip_norm", n, norm, max_norm=1.0)
@@ -562,9 +563,11 @@ class Draft:
             given, results = [n, gradient, lr, self.input(v.shape, v.kind) if self.r.random() < 0.5 else None], 2
             more = {"momentum": self.r.choice((0.0, 0.9)), "nesterov": self.r.randint(0, 1), "decay": self.r.choice((0.0, 0.1))}
         else:
-            state = [self.input(v.shape, self.r.choice((v.kind, "f32"))) for _ in range({"lion": 1, "amsgrad": 3}.get(name, 2))]
-            step = [] if name == "lion" else [self.input((), "f32", low=1, high=9)]
-            given, results, more = [n, gradient] + state + [lr] + step, 1 + len(state), {}
+            count = {"amsgrad": 3, "lion": 1, "rmsprop": 1, "adagrad": 1}.get(name, 2)
+            state = [self.input(v.shape, self.r.choice((v.kind, "f32"))) for _ in range(count)]
+            state += [self.input((), "f32")] if name == "nadam" else []
+            step = [] if name in ("lion", "rmsprop") else [self.input((), "f32", low=1, high=9)]
+            given, results, more = [n, gradient] + state + [lr] + step, 4 if name == "rmsprop" else 1 + len(state), {}
         made = [self.g.add(name, *given, **more, result=i) for i in range(results)]
         for i, old in zip(made, [n] + (given[3:4] if name == "sgd" else state)):
             self.put_over(old, i)

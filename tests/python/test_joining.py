@@ -1,5 +1,10 @@
 """Joining, cutting and turning arrays, numbers at equal ratios, and draws, beside NumPy and PyTorch (where that is there)."""
 
+import hashlib
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -183,3 +188,47 @@ def test_distributions_of_keys():
     logits = hg.asarray(np.log(np.float32([0.1, 0.2, 0.7])))
     drawn = (logits + hg.random.gumbel(key, (20000, 3))).argmax(-1).numpy()
     assert np.abs(np.bincount(drawn) / 20000 - [0.1, 0.2, 0.7]).max() < 3.3 * np.sqrt(0.25 / 20000)
+
+
+def digest():
+    """Of joins, sums of products, windows, ranges, draws and first values, on the default executor."""
+    rng, key = np.random.default_rng(2), hg.random.key(9)
+    a, b, c, s, q = (hg.asarray(rng.standard_normal(shape).astype("f4")) for shape in ((7, 65), (65, 9), (9, 5), (3, 3), (4, 6, 8, 16)))
+    made = [hg.einsum("ij,jk,kl->il", a, b, c), hg.einsum("ii", s), hg.einsum("ii->i", s), hg.einsum("bqhd,bkhd->bhqk", q, q),
+            hg.einsum("bi,bi->b", a, a), hg.einsum("i,j", s[0], s[1]), hg.grad(lambda x: (hg.einsum("ij,jk,kl", x, b, c) ** 2).sum())(a),
+            hg.hstack([a, a]), *hg.array_split(a, 3, 1), hg.rot90(a), hg.geomspace(1, 7, 33), hg.logspace(0, 2, 9, "float64"),
+            hg.random.bernoulli(key, p=hg.sigmoid(a)), hg.nn.init.orthogonal(key, (17, 9)), hg.nn.init.he_normal(key, (17, 9))]
+    for dtype in ("float32", "float64", "float16", "bfloat16"):
+        made += [getattr(hg, name)(67, dtype=dtype).astype("float64") for name in ("hann", "hamming", "blackman", "bartlett", "kaiser")]
+        made += [getattr(hg.random, name)(key, (501,), dtype=dtype).astype("float64") for name in
+                 ("exponential", "gumbel", "laplace", "truncated_normal")]  # fmt: skip
+    together = hashlib.sha256()
+    for x in made:
+        together.update(x.numpy().tobytes())
+    return together.hexdigest()
+
+
+def test_one_answer():
+    lazy = digest()
+    with hg.eager():
+        assert digest() == lazy
+
+
+ON_CUDA = """
+import sys
+sys.path.insert(0, {folder!r})
+import hologram as hg
+hg.set_default_executor(hg.Executor("cuda"))
+import test_joining
+print(test_joining.digest())
+"""
+
+
+def test_on_the_double_of_cuda():
+    double = os.environ.get("HOLOGRAM_DOUBLE", "")
+    if not os.path.isdir(double):
+        pytest.skip("HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+    code = ON_CUDA.format(folder=os.path.dirname(__file__))
+    environment = os.environ | {"LD_LIBRARY_PATH": double, "HOLOGRAM_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout == digest() + "\n", done.stderr

@@ -20,7 +20,7 @@ import gen_operations  # noqa: E402
 
 ROWS = tomllib.loads((ROOT / "docs/semantics.toml").read_text(encoding="utf-8"))["row"]
 PARTS = ("value", "slope", "second")
-JUDGED = [o.name for o in gen_operations.load() if o.gradient != "none" and o.kind not in ("random", "create")
+JUDGED = [o.name for o in gen_operations.load() if o.gradient != "none" and o.inputs and o.kind not in ("random", "create")
           and {"float", "number", "any"} & set(o.types.replace(";", " ").split())]
 
 
