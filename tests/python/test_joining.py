@@ -1,10 +1,8 @@
 """Joining, cutting and turning arrays, numbers at equal ratios, and draws, beside NumPy and PyTorch (where that is there)."""
 
 import hashlib
-import os
-import subprocess
-import sys
 
+import double_of_cuda
 import numpy as np
 import pytest
 from hypothesis import given
@@ -214,21 +212,5 @@ def test_one_answer():
         assert digest() == lazy
 
 
-ON_CUDA = """
-import sys
-sys.path.insert(0, {folder!r})
-import hologram as hg
-hg.set_default_executor(hg.Executor("cuda"))
-import test_joining
-print(test_joining.digest())
-"""
-
-
 def test_on_the_double_of_cuda():
-    double = os.environ.get("HOLOGRAM_DOUBLE", "")
-    if not os.path.isdir(double):
-        pytest.skip("HOLOGRAM_DOUBLE names no folder with the double of libcuda")
-    code = ON_CUDA.format(folder=os.path.dirname(__file__))
-    environment = os.environ | {"LD_LIBRARY_PATH": double, "HOLOGRAM_CACHE": "0"}
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.stdout == digest() + "\n", done.stderr
+    assert double_of_cuda.digest_of("test_joining") == digest()
