@@ -286,3 +286,16 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     if min(x1.ndim, x2.ndim) == 0 or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(f"cross: there have to be 3 elements along axis {axis} of both, which have shapes {x1.shape} and {x2.shape}")
     return _core.cross(x1, x2, axis)
+
+
+if not TYPE_CHECKING:  # type checkers shall know that other names are not there
+
+    def __getattr__(name: str) -> Any:
+        """Of a name that NumPy or PyTorch have: what to write instead."""
+        instead = {"norm": "use vector_norm or matrix_norm", "eig": "there are no complex numbers; eigh is for symmetric matrices",
+                   "eigvals": "there are no complex numbers; eigvalsh is for symmetric matrices", "LinAlgError": "nothing is raised for "
+                   "singular matrices, whose results are infinite or NaN", "solve_triangular": "use triangular_solve", "dot": "use matmul",
+                   "multi_dot": "use hg.einsum, which chooses the order", "lu_factor": "use hg.lu_blocks and hg.lu_solve",
+                   "cond": "divide svdvals(x)[..., 0] by svdvals(x)[..., -1]", "cholesky_ex": "use cholesky", "inv_ex": "use inv"}
+        why = f": {instead[name]}" if name in instead else ""
+        raise AttributeError(f"hologram.linalg has no {name!r}{why}")

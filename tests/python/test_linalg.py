@@ -210,3 +210,10 @@ def test_errors(call, sentence):
 def test_every_name_is_documented():
     for name in la.__all__:
         assert getattr(la, name).__doc__, name
+
+
+def test_names_of_others():
+    with pytest.raises(AttributeError, match="hologram.linalg has no 'norm': use vector_norm or matrix_norm"):
+        la.norm  # noqa: B018
+    with pytest.raises(AttributeError, match="hologram.linalg has no 'expm'$"):
+        la.expm  # noqa: B018
