@@ -19,6 +19,7 @@ ALGEBRA = 0x18  # the section of rows of matrices, whose gradients are in test_m
 POSITIVE = "sqrt rsqrt log log2 log10 pow cbrt reciprocal div prod norm xlogy entr".split()
 OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwise", "reduce", "formula", "contract") and
                  row["gradient"] != "none" and row["output_count"] == 1 and "float" in row["types"].replace("number", "float") and
+                 row["inputs"] != "" and
                  1 <= len([i for i in row["inputs"].split(",") if not i.strip().endswith("?")]) <= 3 and "..." not in row["inputs"] and
                  set(part.strip() for part in row["types"].split(";")) <= {"float", "number", "number bool", "any"} and
                  row["op"] >> 8 != ALGEBRA and
