@@ -2,14 +2,12 @@
 written."""
 
 import ctypes
-import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 
+import double_of_cuda
 import hologram as hg
 
 f4 = np.float32
@@ -210,8 +208,6 @@ def test_threads_that_give_up_the_same():
 
 
 ON_CUDA = """
-import sys
-sys.path.insert(0, {folder!r})
 import hologram as hg
 hg.set_default_executor(hg.Executor("cuda"))
 import test_donate
@@ -222,11 +218,6 @@ print("fine")
 """
 
 
+@double_of_cuda.needed
 def test_on_the_double_of_cuda():
-    double = os.environ.get("HOLOGRAM_DOUBLE", "")
-    if not os.path.isdir(double):
-        pytest.skip("HOLOGRAM_DOUBLE names no folder with the double of libcuda")
-    code = ON_CUDA.format(folder=os.path.dirname(__file__))
-    environment = os.environ | {"LD_LIBRARY_PATH": double, "HOLOGRAM_CACHE": "0"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.stdout == "fine\n", done.stderr
+    assert double_of_cuda.run(ON_CUDA) == "fine\n"

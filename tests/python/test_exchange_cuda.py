@@ -4,14 +4,10 @@ The double does what a stream was given only when somebody waits for it, and bla
 missing wait is a wrong number, or a complaint. "Theirs" is a library with streams and memory of its own in the same
 context, by the driver's own calls."""
 
-import os
-import subprocess
-import sys
-
+import double_of_cuda
 import pytest
 
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
-pytestmark = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+pytestmark = double_of_cuda.needed
 
 BEGIN = """
 import ctypes, gc
@@ -87,10 +83,9 @@ END = "\nassert cuda.fakecuda_violation() == b'', cuda.fakecuda_violation()\npri
 
 
 def run(code):
-    done = subprocess.run([sys.executable, "-c", BEGIN + code + END], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0"})
-    assert done.returncode == 0 and done.stdout.endswith("good\n"), done.stdout + done.stderr
-    return done.stdout
+    printed = double_of_cuda.run(BEGIN + code + END)
+    assert printed.endswith("good\n")
+    return printed
 
 
 @pytest.mark.parametrize("wanted", ["None", "1", "stream()"])

@@ -7,16 +7,14 @@ import os
 import pathlib
 import struct
 import tempfile
-import subprocess
-import sys
 import threading
 
+import double_of_cuda
 import hologram as hg
 import ml_dtypes
 import numpy as np
 import pytest
 
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 TYPES = {"int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8, "uint16": np.uint16,
          "uint32": np.uint32, "uint64": np.uint64, "float16": np.float16, "float32": np.float32, "float64": np.float64, "bool": np.bool_}
 
@@ -103,18 +101,15 @@ def test_paths_and_devices(tmp_path, monkeypatch):
     assert np.load("a.npy").tolist() == [1.0, 2.0]
 
 
-@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@double_of_cuda.needed
 def test_on_a_gpu(tmp_path):
     code = ("import hologram as hg, numpy as np\nx = hg.asarray(np.arange(6, dtype='f4'), device=hg.Executor('cuda'))\n"
             "hg.save('y.npy', x * 2 + 1)\nprint(np.load('y.npy').tolist())\n"
             "hg.save('t.safetensors', {'x': x, 't': x.reshape((2, 3)).T, 'n': np.ones(2)})\n"
             "t = hg.load('t.safetensors', device=x.device)\n"
             "print(all(v.device == x.device for v in t.values()), (t['t'] + 1).tolist(), hg.load('t.safetensors')['n'].tolist())\n")
-    path = os.pathsep.join(map(os.path.abspath, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path,
-                          env={**os.environ, "LD_LIBRARY_PATH": os.path.abspath(DOUBLE), "HOLOGRAM_CACHE": "0", "PYTHONPATH": path})
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["[1.0, 3.0, 5.0, 7.0, 9.0, 11.0]", "True [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]] [1.0, 1.0]"]
+    assert double_of_cuda.run(code, cwd=tmp_path).splitlines() == [
+        "[1.0, 3.0, 5.0, 7.0, 9.0, 11.0]", "True [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]] [1.0, 1.0]"]
 
 
 def test_a_file_is_replaced_whole(tmp_path):

@@ -1,16 +1,12 @@
 """A fault of an index in an array names the index as it was given, its axis, how many elements that has, and the operation."""
 
-import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 
+import double_of_cuda
 import hologram as hg
-
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 
 
 def numbers(*values, dtype="int64"):
@@ -163,12 +159,10 @@ def test_threads():
     assert found == {7: {7}, 70: {70}, 700: {700}}
 
 
-@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@double_of_cuda.needed
 def test_on_a_gpu():
     """This file, where every computation is given to one stream, whose faults are anybody's."""
     code = ("import hologram, pytest, sys; assert hologram.default_executor().backend == 'cuda'; "
             "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', sys.argv[2], sys.argv[1]]))")
     some = "not large and not gpu and not threads and (not test_keys or get)"
-    done = subprocess.run([sys.executable, "-c", code, __file__, some], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0"})
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in double_of_cuda.run(code, __file__, some)

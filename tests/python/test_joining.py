@@ -212,5 +212,6 @@ def test_one_answer():
         assert digest() == lazy
 
 
+@double_of_cuda.needed
 def test_on_the_double_of_cuda():
     assert double_of_cuda.digest_of("test_joining") == digest()

@@ -1,16 +1,13 @@
 """hg.linalg beside NumPy in values, beside PyTorch in gradients; the same bits eager, lazy, under jit and on the double of the CUDA
 driver."""
 
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+import double_of_cuda
 import hologram as hg
 
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 la, inf = hg.linalg, np.inf
 RANDOM = np.random.default_rng(7)
 SQUARE, TALL, WIDE, RIGHT, VECTOR = (RANDOM.standard_normal(shape) for shape in ((2, 5, 5), (3, 6, 4), (4, 6), (5, 3), (5,)))
@@ -181,16 +178,12 @@ def test_same_bits_everywhere():
         assert made == [y.numpy().tobytes() for y in names["everything"](*given)]
 
 
-@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@double_of_cuda.needed
 def test_same_bits_on_a_gpu():
     code = ("import sys, zlib, numpy as np, hologram as hg\n" + EVERYTHING.replace("40, 40", "9, 9").replace("40, 9", "9, 4") +
             "device = hg.Executor(sys.argv[1])\n"
             "print([zlib.crc32(y.numpy().tobytes()) for y in everything(*[hg.asarray(a, device=device) for a in given])])")
-    path = os.pathsep.join(map(os.path.abspath, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
-    made = [subprocess.run([sys.executable, "-c", code, device], capture_output=True, text=True, timeout=120,
-                           env={**os.environ, "LD_LIBRARY_PATH": os.path.abspath(DOUBLE), "HOLOGRAM_CACHE": "0", "PYTHONPATH": path})
-            for device in ("cpu", "cuda")]
-    assert made[0].returncode == 0 and made[0].stdout == made[1].stdout, made[0].stderr + made[1].stderr
+    assert double_of_cuda.run(code, "cpu") == double_of_cuda.run(code, "cuda")
 
 
 @pytest.mark.parametrize("call, sentence", [

@@ -2,10 +2,6 @@
 covariances. NumPy says what they are, PyTorch what their gradients are."""
 
 import hashlib
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
+import double_of_cuda
 import hologram as hg
 
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 INF, NAN = np.inf, np.nan
 FLOATS = ("float32", "float64")
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -452,11 +448,8 @@ def test_the_same_bits_eager_and_compiled():
     assert len(set(lazy)) == len(PROGRAMS)
 
 
-@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@double_of_cuda.needed
 def test_the_same_bits_on_the_double():
-    program = "import hologram as hg, test_mathematics as t; hg.set_default_executor(hg.Executor('cuda')); print(*t.digests())"
-    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-c", program], env=os.environ | {"LD_LIBRARY_PATH": DOUBLE, "PYTHONPATH": paths},
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert dict(zip(PROGRAMS, done.stdout.split(), strict=True)) == dict(zip(PROGRAMS, digests(), strict=True))
+    printed = double_of_cuda.run("import hologram as hg, test_mathematics as t; hg.set_default_executor(hg.Executor('cuda')); "
+                                 "print(*t.digests())")
+    assert dict(zip(PROGRAMS, printed.split(), strict=True)) == dict(zip(PROGRAMS, digests(), strict=True))

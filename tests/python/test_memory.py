@@ -2,17 +2,12 @@
 libcuda, which counts what the driver is asked for."""
 
 import gc
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+import double_of_cuda
 import hologram as hg
-
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
-on_double = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
 
 
 def test_counts_what_is_used_and_kept():
@@ -89,9 +84,7 @@ END = "\nassert cuda.fakecuda_violation() == b'', cuda.fakecuda_violation()\npri
 
 
 def run(code, **more):
-    done = subprocess.run([sys.executable, "-c", BEGIN + code + END], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0", **more})
-    assert done.returncode == 0 and done.stdout.endswith("good\n"), done.stdout + done.stderr
+    assert double_of_cuda.run(BEGIN + code + END, **more).endswith("good\n")
 
 
 LOOP = """
@@ -111,13 +104,13 @@ for r in results[:held]: assert r.tolist() == list(range(3000))
 """
 
 
-@on_double
+@double_of_cuda.needed
 @pytest.mark.parametrize("held, mapped", [(0, 0), (1, 1), (4, 4)])
 def test_a_loop_on_a_gpu_takes_what_it_freed(held, mapped):
     run(LOOP.format(held=held, mapped=mapped))
 
 
-@on_double
+@double_of_cuda.needed
 def test_memory_of_a_gpu_that_other_executors_keep_is_given_back():
     run("a = hg.array(np.zeros(1 << 20, 'f4'))\n"
         "others = [hg.Executor('cuda') for _ in range(2)]\n"
@@ -129,7 +122,7 @@ def test_memory_of_a_gpu_that_other_executors_keep_is_given_back():
         FAKECUDA_MEMORY=str(20 << 20))
 
 
-@on_double
+@double_of_cuda.needed
 def test_uploads_do_not_wait_for_the_stream():
     run("x = hg.array(np.arange(600, dtype='f4'))\ny = (x + 1).compute()\nbefore = calls('cuStreamSynchronize')\n"
         "z = hg.array(np.arange(600, dtype='f4'))\nassert calls('cuStreamSynchronize') == before\n"

@@ -2,15 +2,13 @@
 
 import copy
 import inspect
-import os
 import pickle
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
 import pytest
 
+import double_of_cuda
 import hologram as hg
 
 f4 = np.float32
@@ -257,14 +255,7 @@ print(hg.default_executor().backend, float(value) < 9, hashlib.sha256(b"".join(a
 """
 
 
+@double_of_cuda.needed
 def test_training_has_the_same_bits_on_the_double_of_cuda():
-    double = os.environ.get("HOLOGRAM_DOUBLE", "")
-    if not os.path.isdir(double):
-        pytest.skip("HOLOGRAM_DOUBLE names no folder with the double of libcuda")
-    lines = []
-    for more in ({}, {"LD_LIBRARY_PATH": double}):
-        environment = os.environ | {"HOLOGRAM_CACHE": "0"} | more
-        done = subprocess.run([sys.executable, "-c", ON_ANY], env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        lines.append(done.stdout.split())
+    lines = [double_of_cuda.run(ON_ANY, **more).split() for more in ({"LD_LIBRARY_PATH": ""}, {})]
     assert [line[:2] for line in lines] == [["cpu", "True"], ["cuda", "True"]] and lines[0][2] == lines[1][2]

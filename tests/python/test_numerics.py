@@ -4,17 +4,15 @@ ones, and the report says why."""
 import asyncio
 import contextvars
 import os
-import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
 
+import double_of_cuda
 import hologram as hg
 
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
-on_double = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
 A, B = (np.random.default_rng(i).standard_normal(shape).astype("f4") for i, shape in enumerate([(40, 300), (300, 24)]))
 
 
@@ -194,13 +192,10 @@ def run(code, **environment):
             "a, b = (hg.array(np.random.default_rng(i).standard_normal(s), dtype='float32', device=e)"
             " for i, s in enumerate([(40, 300), (300, 24)]))\nhg.compute(a, b)\n"
             "def notes(x): return [launch['note'] for launch in hg.explain(x, json=True)['launches']]\n") + code
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0", **environment})
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return double_of_cuda.run(code, **environment).splitlines()
 
 
-@on_double
+@double_of_cuda.needed
 def test_on_a_gpu_with_the_library():
     """Others than the canonical bits inside, the same ones before and behind; bias and function go along."""
     code = ("exact = (a @ b).tolist()\n"
@@ -217,7 +212,7 @@ def test_on_a_gpu_with_the_library():
     assert bits == "True True True"
 
 
-@on_double
+@double_of_cuda.needed
 @pytest.mark.parametrize("why, words", [("none", "cuBLASLt was not found"), ("refuse", "cuBLASLt takes no operands that lie so")])
 def test_on_a_gpu_without_it(why, words):
     code = ("exact = (a @ b).tolist()\n"
@@ -228,14 +223,14 @@ def test_on_a_gpu_without_it(why, words):
     assert error.startswith(f"fast numerics were asked for, but {words}")
 
 
-@on_double
+@double_of_cuda.needed
 def test_the_library_in_a_package_of_pip(tmp_path):
     """Where the loader does not find it by itself. It is looked for again as long as it was not found."""
     driver, site = tmp_path / "driver", tmp_path / "site"
     packages = site / "nvidia/cublas/lib"
     driver.mkdir()
     packages.mkdir(parents=True)
-    (driver / "libcuda.so.1").symlink_to(os.path.join(DOUBLE, "libcuda.so.1"))
+    (driver / "libcuda.so.1").symlink_to(os.path.join(double_of_cuda.DOUBLE, "libcuda.so.1"))
     code = ("def note():\n    with hg.numerics('fast'): return notes(a @ b)[0][:24]\n"
             "with hg.numerics('fast'): print(notes(a @ b + 1)[0][45:])\n"
             "import sys; from hologram import _vendor\n"
@@ -243,7 +238,7 @@ def test_the_library_in_a_package_of_pip(tmp_path):
     missing, still = run(code, LD_LIBRARY_PATH=str(driver))
     assert missing == "cuBLASLt was not found: a libcublasLt of CUDA 11, 12 or 13 that works with this driver"
     assert still == "bit-exact: fast numerics"
-    (packages / "libcublasLt.so.13").symlink_to(os.path.join(DOUBLE, "libcublasLt.so.13"))
+    (packages / "libcublasLt.so.13").symlink_to(os.path.join(double_of_cuda.DOUBLE, "libcublasLt.so.13"))
     assert run(code, LD_LIBRARY_PATH=str(driver)) == [missing, "by the vendor's library,"]
     at_first = f"import sys; sys.path.append({str(site)!r})\nwith hg.numerics('fast'): print(notes(a @ b)[0][:24])\n"
     assert run(at_first, LD_LIBRARY_PATH=str(driver)) == ["by the vendor's library,"]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from test_programs import SAXPY
 
+import double_of_cuda
 import hologram as hg
 
 ENDLESS = ".program endless\n.buffer x f32 inout\nagain:\n  ldg.f32 r0, [x + lane]\n  stg.f32 [x + lane], r0\n  bra again\n"
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 
 
 def run(code, **environment):
@@ -229,7 +229,7 @@ def test_a_fork_does_not_wait_for_ever():
 
 
 @needs_fork
-@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@double_of_cuda.needed
 def test_a_forked_process_has_no_gpu():
     """It says so, whatever is asked of what the parent made; the CPU goes on, and so does the parent."""
     code = ("import os, sys, hologram as hg\ne = hg.Executor('cuda'); hg.set_default_executor(e)\n"
@@ -246,7 +246,7 @@ def test_a_forked_process_has_no_gpu():
             "    del x, y, z, b; e.close()\n"
             "    print('\\n'.join(bad)); sys.stdout.flush(); os._exit(len(bad))\n"
             "status = os.waitpid(pid, 0)[1]; print(status, y.tolist(), z.tolist(), b.to_list())")
-    done = run(code, LD_LIBRARY_PATH=DOUBLE, HOLOGRAM_CACHE="0")
+    done = run(code, LD_LIBRARY_PATH=double_of_cuda.DOUBLE, HOLOGRAM_CACHE="0")
     assert done.stdout.endswith("0 [2.0, 3.0] [3.0, 6.0] [0.0, 0.0, 0.0, 0.0]\n"), done.stdout + done.stderr
 
 

@@ -1,18 +1,14 @@
 """floor_divide and remainder of floats beside fractions: the floor of the exact quotient and what it leaves, each rounded once."""
 
 import math
-import os
-import subprocess
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import double_of_cuda
 import hologram as hg
 
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 FORMATS = {"float16": (11, -24, 16), "bfloat16": (8, -133, 128), "float32": (24, -149, 128), "float64": (53, -1074, 1024)}
 
 
@@ -65,10 +61,7 @@ def test_floor_divide_and_remainder_are_exact(kind):
     check(kind)
 
 
-@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@double_of_cuda.needed
 def test_they_are_exact_on_the_double():
-    program = "import hologram as hg, test_quotients as t; hg.set_default_executor(hg.Executor('cuda')); [t.check(k) for k in t.FORMATS]"
-    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-c", program], env=os.environ | {"LD_LIBRARY_PATH": DOUBLE, "PYTHONPATH": paths},
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    double_of_cuda.run("import hologram as hg, test_quotients as t; hg.set_default_executor(hg.Executor('cuda')); "
+                       "[t.check(k) for k in t.FORMATS]")

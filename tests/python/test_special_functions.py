@@ -116,6 +116,7 @@ def digest():
     return made.hexdigest()
 
 
+@double_of_cuda.needed
 def test_on_the_double_of_cuda():
     assert double_of_cuda.digest_of("test_special_functions") == digest()
 

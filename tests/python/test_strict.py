@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from double_of_cuda import DOUBLE, needed
 
 UNALIGNED = np.frombuffer(bytes(17), "u1")[1:].view("f4")
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
 
 
 def silent_copies():
@@ -63,10 +63,7 @@ def run(code, **environment):
     return done.stdout
 
 
-on_double = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
-
-
-@on_double
+@needed
 def test_a_gpu_that_fails_is_no_cpu():
     code = ("print(hg.Executor().backend)\nhg.strict()\n"
             "try: hg.Executor()\nexcept hg.StrictError as e: print(e)\nprint(hg.Executor('cpu').backend)\n"
@@ -76,7 +73,7 @@ def test_a_gpu_that_fails_is_no_cpu():
     assert run("hg.strict()\nprint(hg.Executor().backend)\n", LD_LIBRARY_PATH=DOUBLE) == "cuda\n"
 
 
-@on_double
+@needed
 def test_copies_from_and_to_a_gpu():
     code = ("e = hg.Executor('cuda')\nx = hg.array(np.ones(3, 'f4'), device=e) + 1\nhg.strict()\n"
             "for f in (lambda: x.numpy(), lambda: np.asarray(x), lambda: hg.asarray(np.ones(3, 'f4'), device=e)):\n"

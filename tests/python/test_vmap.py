@@ -1,14 +1,13 @@
 """hg.vmap has the bits of a loop over the examples: every operation of the table, and programs; with gradients as PyTorch's."""
 
 import hashlib
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import double_of_cuda
 import hologram as hg
 from program_draft import Draft
 from random_programs import OURS, Program
@@ -163,7 +162,7 @@ def test_programs(program, how):
         assert part.numpy().tobytes() == hg.stack(list(right)).numpy().tobytes()
 
 
-def found_bits():
+def digest():
     """The digest of what the programs make, and their gradients behind checkpoints, on the default executor."""
     x = hg.asarray(np.array(X))
     arrays = hg._core._arrays_of([hg.vmap(program)(x) for program in (steps, assigned, masked, sorted_and_taken, nested)], True)
@@ -172,24 +171,9 @@ def found_bits():
     return hashlib.sha256(b"".join(part.numpy().tobytes() for part in arrays)).hexdigest()
 
 
-ON_CUDA = """
-import sys
-sys.path.insert(0, {folder!r})
-import hologram as hg
-hg.set_default_executor(hg.Executor("cuda"))
-import test_vmap
-print(test_vmap.found_bits())
-"""
-
-
+@double_of_cuda.needed
 def test_on_the_double_of_cuda():
-    double = os.environ.get("HOLOGRAM_DOUBLE", "")
-    if not os.path.isdir(double):
-        pytest.skip("HOLOGRAM_DOUBLE names no folder with the double of libcuda")
-    code = ON_CUDA.format(folder=os.path.dirname(__file__))
-    environment = os.environ | {"LD_LIBRARY_PATH": double, "HOLOGRAM_CACHE": "0"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.stdout.strip() == found_bits(), done.stderr
+    assert double_of_cuda.digest_of("test_vmap") == digest()
 
 
 @pytest.mark.parametrize("draw", [

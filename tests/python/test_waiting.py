@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from double_of_cuda import DOUBLE, needed, run
 
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
-on_double = pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
 
 ENDLESS = """
 .program endless
@@ -90,7 +89,7 @@ def test_an_interrupt_ends_a_wait(what):
     check_interrupt(LONG[what], BEGIN, END, "[2.0, 2.0, 2.0] 2400000.0\n")
 
 
-@on_double
+@needed
 @pytest.mark.parametrize("what", ON_GPU)
 def test_an_interrupt_ends_a_wait_for_a_gpu(what):
     """What the GPU has been given is done before what comes next."""
@@ -150,7 +149,7 @@ def test_a_program_s_time_is_reported():
         hg.Program(ENDLESS).run(hg.default_executor(), 10, x=x, step_limit=1000)
 
 
-@on_double
+@needed
 def test_a_program_on_a_gpu():
     """The main thread gives it to a queue, others do not: results, reports and faults are the same."""
     code = f"""
@@ -173,9 +172,7 @@ thread.start()
 thread.join()
 print(ours == theirs, ours[1] == [602.0] * 100, len(ours))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "LD_LIBRARY_PATH": DOUBLE, "HOLOGRAM_CACHE": "0"})
-    assert done.stdout == "True True 2\n", done.stdout + done.stderr
+    assert run(code) == "True True 2\n"
 
 
 def test_memory_of_work_that_was_left_is_kept():

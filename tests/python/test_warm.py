@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-
-DOUBLE = os.environ.get("HOLOGRAM_DOUBLE", "")
+from double_of_cuda import DOUBLE, needed
 
 
 def test_what_it_says():
@@ -166,7 +165,7 @@ def test_one_call_in_another():
     assert inside[0].computations == 1
 
 
-@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@needed
 @pytest.mark.parametrize("mode", ["plain", "jit", "eager"])
 def test_the_first_call_compiles_nothing(mode):
     """The double counts what the driver compiles: quickly, and in full."""
@@ -193,7 +192,7 @@ print(warmed.kernels > 1, ready != before, links() == ready, double.fakecuda_lin
     assert done.stdout == "True True True 0 (8, 4096)\n", done.stdout + done.stderr
 
 
-@pytest.mark.skipif(not os.path.isdir(DOUBLE), reason="HOLOGRAM_DOUBLE names no folder with the double of libcuda")
+@needed
 @pytest.mark.skipif("HOLOGRAM_CLI" not in os.environ, reason="HOLOGRAM_CLI names no command")
 def test_a_filled_cache_has_what_is_common(tmp_path):
     """`hologram cache fill` on the double; then another process compiles nothing, whatever the number of rows, but what is not common."""
