@@ -58,33 +58,6 @@ def _rows(trees: list[Any]) -> list[tuple[Array, ...]]:
     return list(zip(*leaves))
 
 
-def _kept(tree: Any, leaves: list[Array]) -> list[bool]:
-    """Of each array whether a layer keeps statistics there, which no gradient changes; [] where that is so of none."""
-    if not _has_running(tree) and all([x.dtype.kind == "float" for x in leaves]):
-        return []
-    return _marked(tree, False)
-
-
-def _has_running(tree: Any) -> bool:
-    if isinstance(tree, dict):
-        for key in tree:
-            if isinstance(key, str) and key.startswith("running_"):
-                return True
-        tree = tree.values()
-    for part in tree if not isinstance(tree, Array) else ():
-        if not isinstance(part, Array) and _has_running(part):
-            return True
-    return False
-
-
-def _marked(tree: Any, is_kept: bool) -> list[bool]:
-    if isinstance(tree, dict):
-        return [own for key, part in tree.items() for own in _marked(part, is_kept or str(key).startswith("running_"))]
-    if isinstance(tree, (list, tuple)):
-        return [own for part in tree for own in _marked(part, is_kept)]
-    return [is_kept or tree.dtype.kind != "float"]
-
-
 # ---- gradients -------------------------------------------------------------------------------------------------------
 
 def clip_norm(gradients: Any, max_norm: float) -> tuple[Any, Array]:
@@ -153,15 +126,15 @@ class Optimizer(Settings):
         rows = _rows([parameters, gradients, *trees])
         if shared or self.maximize:
             rows = [(row[0], -row[1] if self.maximize else row[1], *row[2:], *shared) for row in rows]
-        kept, count = _kept(parameters, [row[0] for row in rows]), 1 + len(names)
-        if kept:
+        kept, count = _core._statistics_of(parameters), 1 + len(names)
+        if True in kept:
             made = [(row[0], *row[2:]) if is_kept else self._step(row, rate, step) for row, is_kept in zip(rows, kept)]
         else:
             made = [self._step(row, rate, step) for row in rows]
         new, *parts = [_core._rebuild(parameters, iter([row[i] for row in made])) for i in range(count)]
         numbers = {} if step is None else {"step": step + 1}
-        if shared and False in (kept or [False] * len(made)):
-            shared = list(made[kept.index(False) if kept else 0][count:])
+        if shared and False in kept:
+            shared = list(made[kept.index(False)][count:])
         return new, {**numbers, **dict(zip(self._shared, shared)), **dict(zip(names, parts))}
 
 

@@ -580,12 +580,14 @@ PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t 
 
 /* arrays_of(nest, is_strict): the arrays in it, in order. rebuild(nest, iterator): the same with the next values in
  * place of its arrays. has_numbers_only(nest): whether it is of lists and tuples of Python's numbers. have_one_form(a,
- * b): whether the arrays of two lists have the same shapes and types.
+ * b): whether the arrays of two lists have the same shapes and types. statistics_of(nest): of each array whether it is
+ * statistics that a layer keeps, which have no floats or lie below a key that begins with running_.
  * compute_onto(results, given, onto): computes results; onto, some of them, may be written where as many given are. */
 PyObject *hgpy_arrays_in(PyObject *nest, bool is_strict); /* the same: a list */
 PyObject *hgpy_arrays_of(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_rebuild(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_has_numbers_only(PyObject *module, PyObject *tree);
+PyObject *hgpy_statistics_of(PyObject *module, PyObject *tree);
 PyObject *hgpy_have_one_form(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_compute_onto(PyObject *module, PyObject *const *values, Py_ssize_t count);
 

@@ -224,6 +224,7 @@ static PyMethodDef functions[] = {
     {"_arrays_of", FAST(hgpy_arrays_of), METH_FASTCALL, NULL},
     {"_rebuild", FAST(hgpy_rebuild), METH_FASTCALL, NULL},
     {"_has_numbers_only", hgpy_has_numbers_only, METH_O, NULL},
+    {"_statistics_of", hgpy_statistics_of, METH_O, NULL},
     {"_have_one_form", FAST(hgpy_have_one_form), METH_FASTCALL, NULL},
     {"_compute_onto", FAST(hgpy_compute_onto), METH_FASTCALL, NULL},
     {"compute", FAST(compute), METH_FASTCALL, "compute(*arrays)\n--\n\nComputes arrays now, as one computation."},

@@ -48,6 +48,36 @@ PyObject *hgpy_arrays_of(PyObject *module, PyObject *const *values, Py_ssize_t c
   return hgpy_arrays_in(values[0], values[1] == Py_True);
 }
 
+/* Appends for each array of the nest whether a layer keeps statistics there: it has no floats, or lies below a key that
+ * begins with running_. */
+static bool mark(PyObject *tree, bool is_below, PyObject *into) {
+  if (hgpy_is_array(tree)) {
+    bool is_kept = is_below || !hgpy_type_is_float(hgpy_array_node(tree)->tensor.type);
+    return PyList_Append(into, is_kept ? Py_True : Py_False) == 0;
+  }
+  bool is_dict = PyDict_Check(tree), is_list = PyList_Check(tree), is_good = true;
+  if (!is_dict && !is_list && !PyTuple_Check(tree)) return true;
+  if (Py_EnterRecursiveCall(" in a nest of arrays")) return false;
+  Py_ssize_t at = 0;
+  PyObject *key, *value;
+  while (is_good && is_dict && PyDict_Next(tree, &at, &key, &value)) {
+    const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : "";
+    is_good = name != NULL && mark(value, is_below || strncmp(name, "running_", 8) == 0, into);
+  }
+  for (; is_good && !is_dict && at < (is_list ? PyList_Size(tree) : PyTuple_Size(tree)); at++)
+    is_good = mark(is_list ? PyList_GetItem(tree, at) : PyTuple_GetItem(tree, at), is_below, into);
+  Py_LeaveRecursiveCall();
+  return is_good;
+}
+
+PyObject *hgpy_statistics_of(PyObject *module, PyObject *tree) {
+  (void)module;
+  PyObject *into = PyList_New(0);
+  if (into != NULL && mark(tree, false, into)) return into;
+  Py_XDECREF(into);
+  return NULL;
+}
+
 /* Of what nests too deep to be an array somebody else says so. */
 static bool has_numbers_only(PyObject *tree, int depth) {
   bool is_list = PyList_Check(tree);
