@@ -1,5 +1,6 @@
 """Names that other libraries have (python/src/near.def): none of them is there, what is to be written instead is, and the errors say it."""
 
+import operator
 import re
 from pathlib import Path
 
@@ -75,3 +76,20 @@ def test_other_names():
 def test_arguments(call, words):
     with pytest.raises(TypeError, match=words):
         call()
+
+
+@pytest.mark.parametrize("name, own", [
+    ("ReLU", "hg.relu"), ("LeakyReLU", "hg.leaky_relu"), ("CrossEntropyLoss", "hg.cross_entropy"),
+    ("BCEWithLogitsLoss", "hg.bce_with_logits"),
+    ("SmoothL1Loss", "hg.smooth_l1"), ("BatchNorm2d", "hg.nn.BatchNorm"), ("Dropout2d", "hg.nn.ChannelDropout"), ("Module", "hg.nn.Layer"),
+    ("MultiheadAttention", "hg.nn.MultiHeadAttention"), ("TransformerEncoderLayer", "hg.nn.TransformerBlock")])  # fmt: skip
+def test_layers(name, own):
+    with pytest.raises(AttributeError) as error:
+        getattr(hg.nn, name)
+    assert str(error.value) == f"hologram.nn has no {name!r}: write {own}" and callable(operator.attrgetter(own[3:])(hg))
+
+
+def test_layers_that_are_not_there():
+    for name in ("Conv2d", "Embeddings", "_private"):
+        with pytest.raises(AttributeError, match=f"module 'hologram.nn' has no attribute '{name}'"):
+            getattr(hg.nn, name)

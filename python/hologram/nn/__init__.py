@@ -34,3 +34,22 @@ from hologram.nn.recurrent import GRU as GRU
 from hologram.nn.recurrent import LSTM as LSTM
 from hologram.nn.state import load_state_dict as load_state_dict
 from hologram.nn.state import state_dict as state_dict
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # type checkers shall know that other names are not there
+    _NEAR = {"functional": "hg.relu and so on: functions are hologram's own names", "Module": "hg.nn.Layer", "Parameter": "an array",
+             "Identity": "lambda x: x", "Flatten": "lambda x: x.flatten(1)", "Dropout1d": "hg.nn.ChannelDropout",
+             "Dropout2d": "hg.nn.ChannelDropout", "Dropout3d": "hg.nn.ChannelDropout", "MultiheadAttention": "hg.nn.MultiHeadAttention",
+             "TransformerEncoderLayer": "hg.nn.TransformerBlock"}  # fmt: skip
+
+    def __getattr__(name: str):
+        """Of a name of torch.nn: what to write instead."""
+        import hologram
+
+        plain = name[:-2] if name.endswith(("1d", "2d", "3d")) else name
+        functions = {own.replace("_", ""): own for own in dir(hologram)}
+        function = functions.get(plain.removesuffix("Loss").lower())
+        own = _NEAR.get(name, f"hg.nn.{plain}" if plain in globals() else function and f"hg.{function}")
+        if own is None or name.startswith("_"):
+            raise AttributeError(f"module 'hologram.nn' has no attribute {name!r}")
+        raise AttributeError(f"hologram.nn has no {name!r}: write {own}")
