@@ -258,10 +258,15 @@ def test_what_is_refused():
 
 
 def test_an_index_out_of_range_is_a_fault():
-    with pytest.raises(IndexError):
-        hg.vmap(lambda a, i: a[i])(hg.asarray(X), hg.asarray([0, 1, 4])).tolist()
-    with pytest.raises(IndexError):
-        hg.vmap(hg.grad(lambda a, i: a[i]))(hg.asarray(X), hg.asarray([0, 1, 4])).tolist()
+    """Its axis is counted as the function of one example counts."""
+    x, places = hg.asarray(np.array(X)[:3, :4]), hg.asarray([0, 1, 4])
+    words = "index 4 is out of range of axis 0, which has 4 elements"
+    for program in (lambda a, i: a[i], lambda a, i: hg.take(a, i), hg.grad(lambda a, i: a[i]), lambda a, i: a.at[i].add(1.0),
+                    lambda a, i: hg.vmap(lambda one: hg.take(one, i))(hg.stack([a, a]))):  # fmt: skip
+        with pytest.raises(IndexError, match=words):
+            hg.vmap(program)(x, places).tolist()
+    with pytest.raises(IndexError, match="index 4 is out of range of axis 1, which has 4 elements"):
+        hg.vmap(lambda a, i: hg.take(hg.stack([a, a]), i, axis=1))(x, places).tolist()
 
 
 def bits_of(arrays):

@@ -76,7 +76,7 @@ typedef struct ops_node {
   };
   uint8_t axis;
   uint32_t axes;  /* bits, for REDUCE; for RESHAPE see ops_is_named */
-  uint32_t index; /* for INPUT; for RESULT its number, from 1 on */
+  uint32_t index; /* for INPUT; for RESULT its number, from 1 on; for GATHER, SCATTER vmap's axes in front */
   value_id input[3];
   uint64_t bits;  /* for CONSTANT; for RESHAPE see ops_is_named; for FACTOR an hg_op */
   ops_shape shape;

@@ -26,6 +26,7 @@ static value_id batch_each(const ops_replay *r, const ops_node *node) {
   if (!ops_batch_shape(r, &node->shape, &made.shape)) return 0;
   if ((has & OPS_ALONG) != 0) made.axis++;
   if ((has & OPS_OVER) != 0) made.axes <<= 1;
+  if (ops_kind_is(node, OPS_BY_NUMBER)) made.index++; /* faults name the axis as it was given */
   if ((has & (OPS_AXES | OPS_STEPS | OPS_STARTS)) != 0) move_lists(&made, ops_at(c, node->input[0])->shape.rank);
   if (node->kind == OPS_VIEW) return ops_view_of(c, made.input[0], &made.view, &made.shape);
   if (node->kind == OPS_RESHAPE && node->axes == 0) return ops_reshape(c, made.input[0], &made.shape);

@@ -141,7 +141,7 @@ static hg_status add_guards(search *s, value_id value) {
   const ops_node *node = ops_at(c, value);
   guard own = {.index = without_views(c, node->input[1]),
                .bounds = node->bounds,
-               .axis = node->axis,
+               .axis = (uint8_t)(node->axis - node->index),
                .length = length_of(c, node),
                .operation = operation_of(s, value)};
   HG_TRY(find_named(s, node->input[1]));
