@@ -121,7 +121,7 @@ stage_torch() {
     return 0
   fi
   check "build" build_package || return 0
-  PYTHONPATH=$(package_path) run_pytest package tests/python/test_{torch,torch_names,docs,optim,layers,derivatives,vmap}.py
+  PYTHONPATH=$(package_path) HOLOGRAM_DOUBLE=$ROOT/$BUILD/release/tests/sim run_pytest package -m torch tests/python
 }
 
 # Of hologram_torch, too, where PyTorch's own types can be had.
