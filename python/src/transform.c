@@ -169,8 +169,8 @@ PyObject *hgpy_checkpoint(PyObject *module, PyObject *const *values, Py_ssize_t 
   hgpy_node **all = is_good ? PyMem_Malloc((total + inputs.count + 1) * sizeof(hgpy_node *)) : NULL;
   if (is_good && all == NULL) PyErr_NoMemory();
   if (all != NULL) {
-    memcpy(all, nodes, total * sizeof *all);
-    memcpy(all + total, inputs.nodes, inputs.count * sizeof *all);
+    for (uint32_t i = 0; i < total; i++) all[i] = nodes[i];
+    for (uint32_t i = 0; i < inputs.count; i++) all[total + i] = inputs.nodes[i];
     hg_argument argument = {.count = 2, .integers = {total, inputs.count}};
     list = record(HGPY_CHECKPOINT, all, total + inputs.count, &argument, 0);
   }

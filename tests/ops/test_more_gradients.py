@@ -214,7 +214,11 @@ def agrees_twice(name, build, arrays):
     agrees(name, gradients_of(build, is_float), [*arrays, random(50, *y.shape, low=-1.0), *weights])
 
 
-@pytest.mark.parametrize("name", OF_ONE_OR_TWO)
+# Their second derivative is tetragamma, which has no gradient: the error is tested in tests/python/test_special_functions.py.
+ONCE_ONLY = {"trigamma", "polygamma"}
+
+
+@pytest.mark.parametrize("name", [name for name in OF_ONE_OR_TWO if name not in ONCE_ONLY])
 def test_second_gradients(name):
     count = len([i for i in TABLE[name]["inputs"].split(",") if not i.strip().endswith("?")])
     low, high = (0.5, 2.0) if name in POSITIVE else INSIDE.get(name, (-2.0, 2.0))

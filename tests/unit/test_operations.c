@@ -625,7 +625,10 @@ static void test_gradient_rows(void) {
     size_t asked = 0;
     for (size_t i = 0; i < count; i++)
       if (inputs[i] != 0) by[asked++] = inputs[i];
-    if (hg_gradient(c, results[0], results[0], by, asked, gradients) != HG_OK) CHECK_STR(hg_last_error(), "no error");
+    int has_none = own.op == HG_OP_tetragamma; /* there is no row for its derivative, and the error says so */
+    if (hg_gradient(c, results[0], results[0], by, asked, gradients) != HG_OK && !has_none)
+      CHECK_STR(hg_last_error(), "no error");
+    CHECK(has_none == (c->status == HG_INVALID_ARGUMENT && strstr(hg_last_error(), "n is 3") != NULL));
     for (size_t i = 0; i < asked && c->status == HG_OK; i++) CHECK_STR(OPS_TEXT(c, gradients[i]), OPS_TEXT(c, by[i]));
   }
 }

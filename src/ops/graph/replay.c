@@ -6,6 +6,7 @@ int ops_replay_begin(ops_replay *r, hg_computation *c, value_id last) {
   r->of = hg_allocate(&c->allocator, (uint64_t)last + 2, sizeof *r->of);
   r->before = hg_allocate(&c->allocator, (uint64_t)last + 2, sizeof *r->before);
   if (r->of != NULL && r->before != NULL) return 1;
+  ops_replay_end(r);
   ops_failed(c, HG_OUT_OF_MEMORY, "no memory to make %u values again", (unsigned)last);
   return 0;
 }
@@ -13,6 +14,7 @@ int ops_replay_begin(ops_replay *r, hg_computation *c, value_id last) {
 void ops_replay_end(ops_replay *r) {
   hg_release(&r->c->allocator, r->of);
   hg_release(&r->c->allocator, r->before);
+  r->of = NULL, r->before = NULL;
 }
 
 static value_id became(const ops_replay *r, value_id value) {
@@ -106,7 +108,7 @@ static int keeps_rule(const ops_replay *r, const ops_call *call) {
 static void make_call(const ops_replay *r, ops_call call) {
   hg_computation *c = r->c;
   const ops_row *row = ops_row_of(call.op);
-  ops_item arguments[OPS_MAX_ARGUMENTS];
+  ops_item arguments[OPS_MAX_ARGUMENTS] = {0};
   uint32_t count = ops_argument_count(row);
   if (count > 0)
     memcpy(arguments, (const ops_item *)c->arguments.data + call.first_argument, count * sizeof *arguments);

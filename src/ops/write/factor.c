@@ -12,13 +12,13 @@
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-uint16_t factor_integer(factor *f, uint32_t value) {
+uint16_t ops_factor_integer(factor *f, uint32_t value) {
   uint16_t to = factor_register(f);
   atlas_emit(f->b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(to), atlas_bits(value));
   return to;
 }
 
-uint16_t factor_number(factor *f, double value) {
+uint16_t ops_factor_number(factor *f, double value) {
   uint64_t bits;
   uint16_t to = factor_register(f);
   memcpy(&bits, &value, sizeof bits);
@@ -28,7 +28,7 @@ uint16_t factor_number(factor *f, double value) {
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
 
-factor_loop factor_for(factor *f, atlas_operand start, atlas_operand end, uint32_t step) {
+factor_loop ops_factor_for(factor *f, atlas_operand start, atlas_operand end, uint32_t step) {
   factor_loop loop = {.i = factor_register(f), .step = step};
   loop.top = atlas_builder_label(f->b, NULL);
   loop.out = atlas_builder_label(f->b, NULL);
@@ -39,17 +39,17 @@ factor_loop factor_for(factor *f, atlas_operand start, atlas_operand end, uint32
   return loop;
 }
 
-void factor_again(factor *f, const factor_loop *loop) {
+void ops_factor_again(factor *f, const factor_loop *loop) {
   atlas_emit(f->b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(loop->i), atlas_reg(loop->i), atlas_bits(loop->step));
   atlas_emit_branch(f->b, -1, 0, loop->top);
   atlas_builder_place(f->b, loop->out);
 }
 
-factor_loop factor_for_own(factor *f, uint32_t count) {
-  return factor_for(f, atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(count), f->lanes);
+factor_loop ops_factor_for_own(factor *f, uint32_t count) {
+  return ops_factor_for(f, atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(count), f->lanes);
 }
 
-uint32_t factor_if(factor *f, uint32_t predicate, int wanted) {
+uint32_t ops_factor_if(factor *f, uint32_t predicate, int wanted) {
   uint32_t label = atlas_builder_label(f->b, NULL);
   atlas_emit_branch(f->b, (int)predicate, wanted, label);
   return label;
@@ -57,7 +57,7 @@ uint32_t factor_if(factor *f, uint32_t predicate, int wanted) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-factor_matrix factor_add_matrix(factor *f, uint32_t rows, uint32_t columns, int rows_are_apart) {
+factor_matrix ops_factor_add_matrix(factor *f, uint32_t rows, uint32_t columns, int rows_are_apart) {
   factor_matrix matrix = {.first = f->numbers, .row = 1, .column = rows};
   if (rows_are_apart) matrix.row = columns, matrix.column = 1;
   f->numbers += rows * columns;
@@ -75,14 +75,14 @@ static atlas_operand place_of(factor *f, const factor_matrix *matrix, uint16_t i
   return atlas_mem_reg(f->memory, wide, matrix->first);
 }
 
-uint16_t factor_get(factor *f, const factor_matrix *matrix, uint16_t i, uint16_t j) {
+uint16_t ops_factor_get(factor *f, const factor_matrix *matrix, uint16_t i, uint16_t j) {
   atlas_operand place = place_of(f, matrix, i, j);
   uint16_t value = factor_register(f);
   atlas_emit(f->b, f->storage == 0 ? ATLAS_OP_lds : ATLAS_OP_ldg, f->type, 2, atlas_reg(value), place);
   return value;
 }
 
-void factor_put(factor *f, const factor_matrix *matrix, uint16_t i, uint16_t j, uint16_t value) {
+void ops_factor_put(factor *f, const factor_matrix *matrix, uint16_t i, uint16_t j, uint16_t value) {
   atlas_operand place = place_of(f, matrix, i, j);
   atlas_emit(f->b, f->storage == 0 ? ATLAS_OP_sts : ATLAS_OP_stg, f->type, 2, place, atlas_reg(value));
 }
@@ -99,7 +99,7 @@ static void set_place(factor *f, uint16_t i, uint16_t j) {
   ops_forget_all(&f->code);
 }
 
-uint16_t factor_element(factor *f, uint32_t input, uint16_t i, uint16_t j) {
+uint16_t ops_factor_element(factor *f, uint32_t input, uint16_t i, uint16_t j) {
   uint16_t value = factor_register(f);
   set_place(f, i, j);
   factor_move(f, f->type, value, ops_value(&f->code, f->input[input]));
@@ -107,7 +107,7 @@ uint16_t factor_element(factor *f, uint32_t input, uint16_t i, uint16_t j) {
   return value;
 }
 
-void factor_result(factor *f, uint16_t i, uint16_t j, uint16_t value) {
+void ops_factor_result(factor *f, uint16_t i, uint16_t j, uint16_t value) {
   uint32_t storage = f->group->storage_of[f->group->results[0] - 1] - 1;
   ops_form address = ops_address((const ops_storage *)f->group->plan->storages.data + storage, f->own);
   set_place(f, i, j);
@@ -117,13 +117,13 @@ void factor_result(factor *f, uint16_t i, uint16_t j, uint16_t value) {
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-uint64_t factor_matrices(const factor *f) {
+uint64_t ops_factor_matrices(const factor *f) {
   uint64_t count = 1;
   for (uint32_t i = 0; i + 2 < f->node->shape.rank; i++) count *= f->node->shape.size[i];
   return count;
 }
 
-hg_status factor_begin_launch(factor *f, const char *name, uint64_t lanes) {
+hg_status ops_factor_begin_launch(factor *f, const char *name, uint64_t lanes) {
   ops_form zero;
   term_id unused;
   memset(&zero, 0, sizeof zero);
@@ -144,16 +144,16 @@ hg_status factor_begin_launch(factor *f, const char *name, uint64_t lanes) {
   return HG_OK;
 }
 
-hg_status factor_begin(factor *f, const char *name) {
+hg_status ops_factor_begin(factor *f, const char *name) {
   uint32_t size = f->m > f->n ? f->m : f->n, rank = f->node->shape.rank;
-  uint64_t matrices = factor_matrices(f);
+  uint64_t matrices = ops_factor_matrices(f);
   f->lanes = (size + OPS_FACTOR_LEAST_LANES - 1) / OPS_FACTOR_LEAST_LANES * OPS_FACTOR_LEAST_LANES;
   if (f->lanes > OPS_FACTOR_MOST_LANES) f->lanes = OPS_FACTOR_MOST_LANES;
   if ((uint64_t)f->numbers * atlas_bytes(f->type) > OPS_FACTOR_SHARED_BYTES) {
     HG_TRY(ops_add_temporary(f->group->plan, (uint8_t)f->type, matrices * f->numbers, &f->storage));
     f->storage++;
   }
-  HG_TRY(factor_begin_launch(f, name, 0));
+  HG_TRY(ops_factor_begin_launch(f, name, 0));
   ops_step *step = f->code.step;
   atlas_builder_block(f->b, f->lanes, 1, 1);
   step->grid[0] = (uint32_t)matrices;
@@ -173,7 +173,7 @@ hg_status factor_begin(factor *f, const char *name) {
   return HG_OK;
 }
 
-uint16_t factor_scale_of(factor *f, uint16_t magnitude) {
+uint16_t ops_factor_scale_of(factor *f, uint16_t magnitude) {
   atlas_type bits = f->type == ATLAS_f64 ? ATLAS_u64 : ATLAS_u32;
   uint64_t exponents = f->type == ATLAS_f64 ? UINT64_C(0x7ff) << 52 : UINT64_C(0xff) << 23;
   uint64_t twice_one = f->type == ATLAS_f64 ? UINT64_C(0x7fe) << 52 : UINT64_C(0xfe) << 23;
@@ -188,8 +188,8 @@ uint16_t factor_scale_of(factor *f, uint16_t magnitude) {
   atlas_emit(f->b, ATLAS_OP_movi, bits, 2, atlas_reg(rest), atlas_bits(twice_one));
   rest = factor_emit(f, ATLAS_OP_sub, bits, atlas_reg(rest), atlas_reg(power));
   atlas_emit2(f->b, ATLAS_OP_bitcast, f->type, bits, atlas_reg(scale), atlas_reg(rest));
-  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, f->type, magnitude, atlas_reg(factor_number(f, 0)));
-  scale = factor_select(f, f->type, FACTOR_IS_SO, factor_number(f, 1), scale);
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, f->type, magnitude, atlas_reg(ops_factor_number(f, 0)));
+  scale = factor_select(f, f->type, FACTOR_IS_SO, ops_factor_number(f, 1), scale);
   uint16_t none = factor_float(f, ATLAS_OP_sub, magnitude, magnitude); /* of what is not finite: NaN */
   return factor_select(f, f->type, FACTOR_IS_FINITE, scale, none);
 }

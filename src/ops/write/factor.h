@@ -65,8 +65,8 @@ static inline uint16_t factor_select(factor *f, atlas_type type, uint32_t predic
   atlas_emit(f->b, ATLAS_OP_sel, type, 4, atlas_reg(to), atlas_pred(predicate), atlas_reg(a), atlas_reg(b));
   return to;
 }
-uint16_t factor_integer(factor *f, uint32_t value);
-uint16_t factor_number(factor *f, double value);
+uint16_t ops_factor_integer(factor *f, uint32_t value);
+uint16_t ops_factor_number(factor *f, double value);
 static inline void factor_test(factor *f, uint32_t predicate, atlas_op op, atlas_type type, uint16_t a,
                                atlas_operand b) {
   atlas_emit(f->b, op, type, 3, atlas_pred(predicate), atlas_reg(a), b);
@@ -74,42 +74,42 @@ static inline void factor_test(factor *f, uint32_t predicate, atlas_op op, atlas
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
 
-/* What follows up to factor_again: for i = start, start + step, ... below the end. */
+/* What follows up to ops_factor_again: for i = start, start + step, ... below the end. */
 typedef struct factor_loop {
   uint16_t i;
   uint32_t step, top, out;
 } factor_loop;
 
-factor_loop factor_for(factor *f, atlas_operand start, atlas_operand end, uint32_t step);
-void factor_again(factor *f, const factor_loop *loop);
+factor_loop ops_factor_for(factor *f, atlas_operand start, atlas_operand end, uint32_t step);
+void ops_factor_again(factor *f, const factor_loop *loop);
 /* For each of `count` numbers that is this lane's. */
-factor_loop factor_for_own(factor *f, uint32_t count);
+factor_loop ops_factor_for_own(factor *f, uint32_t count);
 /* What follows up to the label's place is done where the predicate is `wanted`. */
-uint32_t factor_if(factor *f, uint32_t predicate, int wanted);
+uint32_t ops_factor_if(factor *f, uint32_t predicate, int wanted);
 static inline void factor_end(factor *f, uint32_t label) { atlas_builder_place(f->b, label); }
 static inline void factor_barrier(factor *f) { atlas_emit(f->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0); }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Makes room for another matrix, before factor_begin. */
-factor_matrix factor_add_matrix(factor *f, uint32_t rows, uint32_t columns, int rows_are_apart);
-uint16_t factor_get(factor *f, const factor_matrix *matrix, uint16_t i, uint16_t j);
-void factor_put(factor *f, const factor_matrix *matrix, uint16_t i, uint16_t j, uint16_t value);
+/* Makes room for another matrix, before ops_factor_begin. */
+factor_matrix ops_factor_add_matrix(factor *f, uint32_t rows, uint32_t columns, int rows_are_apart);
+uint16_t ops_factor_get(factor *f, const factor_matrix *matrix, uint16_t i, uint16_t j);
+void ops_factor_put(factor *f, const factor_matrix *matrix, uint16_t i, uint16_t j, uint16_t value);
 /* An element of an input of the block's matrix, and one of its result. */
-uint16_t factor_element(factor *f, uint32_t input, uint16_t i, uint16_t j);
-void factor_result(factor *f, uint16_t i, uint16_t j, uint16_t value);
+uint16_t ops_factor_element(factor *f, uint32_t input, uint16_t i, uint16_t j);
+void ops_factor_result(factor *f, uint16_t i, uint16_t j, uint16_t value);
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-uint64_t factor_matrices(const factor *f);
+uint64_t ops_factor_matrices(const factor *f);
 /* The terms and the step of a launch of so many lanes; 0: of blocks, whose shape is still to be set. */
-hg_status factor_begin_launch(factor *f, const char *name, uint64_t lanes);
+hg_status ops_factor_begin_launch(factor *f, const char *name, uint64_t lanes);
 /* A launch of a block for each matrix, when all that it has are added. */
-hg_status factor_begin(factor *f, const char *name);
+hg_status ops_factor_begin(factor *f, const char *name);
 
 /* A power of two by which the largest magnitude of what the block's lanes have becomes one of 1 to 2, NaN where that is
  * not finite, 1 where it is 0; FACTOR_IS_FINITE. */
-uint16_t factor_scale_of(factor *f, uint16_t magnitude);
+uint16_t ops_factor_scale_of(factor *f, uint16_t magnitude);
 
 hg_status ops_write_factor_eigh(factor *f);
 hg_status ops_write_factor_svd(factor *f);

@@ -12,18 +12,18 @@ static uint16_t as_number(factor *f, uint16_t integer) {
 
 static factor_loop for_own_from(factor *f, uint16_t first, uint32_t count) {
   uint16_t start = factor_index(f, ATLAS_OP_add, first, atlas_reg(ATLAS_REG_BLOCK_LANE));
-  return factor_for(f, atlas_reg(start), atlas_bits(count), f->lanes);
+  return ops_factor_for(f, atlas_reg(start), atlas_bits(count), f->lanes);
 }
 
 /* All elements of the input. */
 static void load(factor *f, const factor_matrix *a) {
   int by_rows = a->column == 1;
-  factor_loop own = factor_for_own(f, by_rows ? f->n : f->m);
-  factor_loop all = factor_for(f, atlas_bits(0), atlas_bits(by_rows ? f->m : f->n), 1);
+  factor_loop own = ops_factor_for_own(f, by_rows ? f->n : f->m);
+  factor_loop all = ops_factor_for(f, atlas_bits(0), atlas_bits(by_rows ? f->m : f->n), 1);
   uint16_t i = by_rows ? all.i : own.i, j = by_rows ? own.i : all.i;
-  factor_put(f, a, i, j, factor_element(f, 0, i, j));
-  factor_again(f, &all);
-  factor_again(f, &own);
+  ops_factor_put(f, a, i, j, ops_factor_element(f, 0, i, j));
+  ops_factor_again(f, &all);
+  ops_factor_again(f, &own);
   factor_barrier(f);
 }
 
@@ -32,37 +32,37 @@ static void load(factor *f, const factor_matrix *a) {
 /* Column by column: what is left of it when earlier ones are taken off, over the root of what is left of the
  * diagonal, which stays as it is. */
 static hg_status write_cholesky(factor *f) {
-  factor_matrix a = factor_add_matrix(f, f->n, f->n, 0);
-  HG_TRY(factor_begin(f, "cholesky"));
+  factor_matrix a = ops_factor_add_matrix(f, f->n, f->n, 0);
+  HG_TRY(ops_factor_begin(f, "cholesky"));
   load(f, &a);
-  factor_loop step = factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
+  factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
   factor_loop own = for_own_from(f, step.i, f->n);
   uint16_t rest = factor_register(f);
-  factor_move(f, f->type, rest, factor_get(f, &a, own.i, step.i));
-  factor_loop before = factor_for(f, atlas_bits(0), atlas_reg(step.i), 1);
-  uint16_t minus = factor_unary(f, ATLAS_OP_neg, factor_get(f, &a, own.i, before.i));
-  factor_move(f, f->type, rest, factor_fma(f, minus, factor_get(f, &a, step.i, before.i), rest));
-  factor_again(f, &before);
-  factor_put(f, &a, own.i, step.i, rest);
-  factor_again(f, &own);
+  factor_move(f, f->type, rest, ops_factor_get(f, &a, own.i, step.i));
+  factor_loop before = ops_factor_for(f, atlas_bits(0), atlas_reg(step.i), 1);
+  uint16_t minus = factor_unary(f, ATLAS_OP_neg, ops_factor_get(f, &a, own.i, before.i));
+  factor_move(f, f->type, rest, factor_fma(f, minus, ops_factor_get(f, &a, step.i, before.i), rest));
+  ops_factor_again(f, &before);
+  ops_factor_put(f, &a, own.i, step.i, rest);
+  ops_factor_again(f, &own);
   factor_barrier(f);
-  uint16_t root = factor_unary(f, ATLAS_OP_sqrt, factor_get(f, &a, step.i, step.i));
+  uint16_t root = factor_unary(f, ATLAS_OP_sqrt, ops_factor_get(f, &a, step.i, step.i));
   uint16_t below = factor_index(f, ATLAS_OP_add, step.i, atlas_bits(1));
   own = for_own_from(f, below, f->n);
-  factor_put(f, &a, own.i, step.i, factor_float(f, ATLAS_OP_div, factor_get(f, &a, own.i, step.i), root));
-  factor_again(f, &own);
+  ops_factor_put(f, &a, own.i, step.i, factor_float(f, ATLAS_OP_div, ops_factor_get(f, &a, own.i, step.i), root));
+  ops_factor_again(f, &own);
   factor_barrier(f);
-  factor_again(f, &step);
-  own = factor_for_own(f, f->n);
-  factor_loop all = factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
-  uint16_t value = factor_get(f, &a, own.i, all.i);
+  ops_factor_again(f, &step);
+  own = ops_factor_for_own(f, f->n);
+  factor_loop all = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
+  uint16_t value = ops_factor_get(f, &a, own.i, all.i);
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, own.i, atlas_reg(all.i));
   value = factor_select(f, f->type, FACTOR_IS_SO, factor_unary(f, ATLAS_OP_sqrt, value), value);
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, ATLAS_u32, own.i, atlas_reg(all.i));
-  value = factor_select(f, f->type, FACTOR_IS_SO, factor_number(f, 0), value);
-  factor_result(f, own.i, all.i, value);
-  factor_again(f, &all);
-  factor_again(f, &own);
+  value = factor_select(f, f->type, FACTOR_IS_SO, ops_factor_number(f, 0), value);
+  ops_factor_result(f, own.i, all.i, value);
+  ops_factor_again(f, &all);
+  ops_factor_again(f, &own);
   return HG_OK;
 }
 
@@ -77,55 +77,57 @@ typedef struct lu {
 /* The row that is no pivot yet and has the largest magnitude in a column: the first of equal ones. */
 static uint16_t find_pivot(factor *f, const lu *w, uint16_t column) {
   uint16_t best = factor_register(f), pivot = factor_register(f);
-  factor_move(f, f->type, best, factor_number(f, -1));
+  factor_move(f, f->type, best, ops_factor_number(f, -1));
   factor_move(f, ATLAS_u32, pivot, w->zero);
-  factor_loop rows = factor_for(f, atlas_bits(0), atlas_bits(f->m), 1);
-  uint16_t magnitude = factor_unary(f, ATLAS_OP_abs, factor_get(f, &w->a, rows.i, column));
+  factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->m), 1);
+  uint16_t magnitude = factor_unary(f, ATLAS_OP_abs, ops_factor_get(f, &w->a, rows.i, column));
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_le, f->type, magnitude, atlas_reg(best));
-  factor_test(f, FACTOR_IS_TOO, ATLAS_OP_set_ge, f->type, factor_get(f, &w->place, rows.i, w->zero),
-              atlas_reg(factor_number(f, 0)));
+  factor_test(f, FACTOR_IS_TOO, ATLAS_OP_set_ge, f->type, ops_factor_get(f, &w->place, rows.i, w->zero),
+              atlas_reg(ops_factor_number(f, 0)));
   atlas_emit(f->b, ATLAS_OP_por, ATLAS_NONE, 3, atlas_pred(FACTOR_IS_SO), atlas_pred(FACTOR_IS_SO),
              atlas_pred(FACTOR_IS_TOO));
   factor_move(f, f->type, best, factor_select(f, f->type, FACTOR_IS_SO, best, magnitude));
   factor_move(f, ATLAS_u32, pivot, factor_select(f, ATLAS_u32, FACTOR_IS_SO, pivot, rows.i));
-  factor_again(f, &rows);
+  ops_factor_again(f, &rows);
   return pivot;
 }
 
 /* Takes multiples of the pivot's row off all that are no pivots yet, and keeps the factors. */
 static void eliminate(factor *f, const lu *w, uint16_t step, uint16_t pivot) {
-  uint16_t top = factor_get(f, &w->a, pivot, step), next = factor_index(f, ATLAS_OP_add, step, atlas_bits(1));
-  factor_loop own = factor_for_own(f, f->m);
+  uint16_t top = ops_factor_get(f, &w->a, pivot, step), next = factor_index(f, ATLAS_OP_add, step, atlas_bits(1));
+  factor_loop own = ops_factor_for_own(f, f->m);
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, own.i, atlas_reg(pivot));
-  uint32_t is_other = factor_if(f, FACTOR_IS_SO, 1);
-  factor_put(f, &w->place, own.i, w->zero, as_number(f, step));
+  uint32_t is_other = ops_factor_if(f, FACTOR_IS_SO, 1);
+  ops_factor_put(f, &w->place, own.i, w->zero, as_number(f, step));
   factor_end(f, is_other);
-  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, f->type, factor_get(f, &w->place, own.i, w->zero),
-              atlas_reg(factor_number(f, 0)));
-  uint32_t is_done = factor_if(f, FACTOR_IS_SO, 1);
-  uint16_t element = factor_get(f, &w->a, own.i, step);
-  factor_test(f, FACTOR_IS_TOO, ATLAS_OP_set_eq, f->type, top, atlas_reg(factor_number(f, 0)));
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, f->type, ops_factor_get(f, &w->place, own.i, w->zero),
+              atlas_reg(ops_factor_number(f, 0)));
+  uint32_t is_done = ops_factor_if(f, FACTOR_IS_SO, 1);
+  uint16_t element = ops_factor_get(f, &w->a, own.i, step);
+  factor_test(f, FACTOR_IS_TOO, ATLAS_OP_set_eq, f->type, top, atlas_reg(ops_factor_number(f, 0)));
   uint16_t share = factor_select(f, f->type, FACTOR_IS_TOO, element, factor_float(f, ATLAS_OP_div, element, top));
-  factor_put(f, &w->a, own.i, step, share);
+  ops_factor_put(f, &w->a, own.i, step, share);
   uint16_t minus = factor_unary(f, ATLAS_OP_neg, share);
-  factor_loop columns = factor_for(f, atlas_reg(next), atlas_bits(f->n), 1);
-  factor_put(f, &w->a, own.i, columns.i,
-             factor_fma(f, minus, factor_get(f, &w->a, pivot, columns.i), factor_get(f, &w->a, own.i, columns.i)));
-  factor_again(f, &columns);
+  factor_loop columns = ops_factor_for(f, atlas_reg(next), atlas_bits(f->n), 1);
+  ops_factor_put(f, &w->a, own.i, columns.i,
+                 factor_fma(f, minus, ops_factor_get(f, &w->a, pivot, columns.i),
+                            ops_factor_get(f, &w->a, own.i, columns.i)));
+  ops_factor_again(f, &columns);
   factor_end(f, is_done);
-  factor_again(f, &own);
+  ops_factor_again(f, &own);
 }
 
 /* Where a row of the result is from: that of a pivot, or behind them those that were none in their order. */
 static uint16_t place_of_row(factor *f, const lu *w, uint16_t row, uint32_t steps) {
-  uint16_t behind = factor_register(f), own = factor_get(f, &w->place, row, w->zero), place = factor_register(f);
-  uint16_t none = factor_number(f, 0);
-  factor_move(f, ATLAS_u32, behind, factor_integer(f, steps));
-  factor_loop rows = factor_for(f, atlas_bits(0), atlas_reg(row), 1);
-  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, f->type, factor_get(f, &w->place, rows.i, w->zero), atlas_reg(none));
+  uint16_t behind = factor_register(f), own = ops_factor_get(f, &w->place, row, w->zero), place = factor_register(f);
+  uint16_t none = ops_factor_number(f, 0);
+  factor_move(f, ATLAS_u32, behind, ops_factor_integer(f, steps));
+  factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_reg(row), 1);
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, f->type, ops_factor_get(f, &w->place, rows.i, w->zero),
+              atlas_reg(none));
   uint16_t more = factor_index(f, ATLAS_OP_add, behind, atlas_bits(1));
   factor_move(f, ATLAS_u32, behind, factor_select(f, ATLAS_u32, FACTOR_IS_SO, more, behind));
-  factor_again(f, &rows);
+  ops_factor_again(f, &rows);
   uint16_t known = factor_register(f);
   atlas_emit2(f->b, ATLAS_OP_cvt, ATLAS_u32, f->type, atlas_reg(known), atlas_reg(own));
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, f->type, own, atlas_reg(none));
@@ -136,27 +138,27 @@ static uint16_t place_of_row(factor *f, const lu *w, uint16_t row, uint32_t step
 /* Of an m x n matrix m x (n + 1): both factors, and at last the number of the row that each was. */
 static hg_status write_lu(factor *f) {
   uint32_t steps = f->m < f->n ? f->m : f->n;
-  lu w = {.a = factor_add_matrix(f, f->m, f->n, 0)};
-  w.place = factor_add_matrix(f, f->m, 1, 0);
-  HG_TRY(factor_begin(f, "lu"));
-  w.zero = factor_integer(f, 0);
-  factor_loop own = factor_for_own(f, f->m);
-  factor_put(f, &w.place, own.i, w.zero, factor_number(f, -1));
-  factor_again(f, &own);
+  lu w = {.a = ops_factor_add_matrix(f, f->m, f->n, 0)};
+  w.place = ops_factor_add_matrix(f, f->m, 1, 0);
+  HG_TRY(ops_factor_begin(f, "lu"));
+  w.zero = ops_factor_integer(f, 0);
+  factor_loop own = ops_factor_for_own(f, f->m);
+  ops_factor_put(f, &w.place, own.i, w.zero, ops_factor_number(f, -1));
+  ops_factor_again(f, &own);
   load(f, &w.a);
-  factor_loop step = factor_for(f, atlas_bits(0), atlas_bits(steps), 1);
+  factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(steps), 1);
   uint16_t pivot = find_pivot(f, &w, step.i);
   factor_barrier(f);
   eliminate(f, &w, step.i, pivot);
   factor_barrier(f);
-  factor_again(f, &step);
-  own = factor_for_own(f, f->m);
+  ops_factor_again(f, &step);
+  own = ops_factor_for_own(f, f->m);
   uint16_t place = place_of_row(f, &w, own.i, steps);
-  factor_loop all = factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
-  factor_result(f, place, all.i, factor_get(f, &w.a, own.i, all.i));
-  factor_again(f, &all);
-  factor_result(f, place, factor_integer(f, f->n), as_number(f, own.i));
-  factor_again(f, &own);
+  factor_loop all = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
+  ops_factor_result(f, place, all.i, ops_factor_get(f, &w.a, own.i, all.i));
+  ops_factor_again(f, &all);
+  ops_factor_result(f, place, ops_factor_integer(f, f->n), as_number(f, own.i));
+  ops_factor_again(f, &own);
   return HG_OK;
 }
 
@@ -172,19 +174,19 @@ typedef struct qr {
 /* Reflection k, by every lane for itself; what others do not know yet is stored by the first one. */
 static void find_reflection(factor *f, const qr *w, uint16_t k, uint16_t *scale, uint16_t *first, uint16_t *t) {
   uint16_t most = factor_register(f), sum = factor_register(f), below = factor_index(f, ATLAS_OP_add, k, atlas_bits(1));
-  uint16_t zero = factor_number(f, 0), one = factor_number(f, 1);
+  uint16_t zero = ops_factor_number(f, 0), one = ops_factor_number(f, 1);
   factor_move(f, f->type, most, zero);
-  factor_loop rows = factor_for(f, atlas_reg(k), atlas_bits(f->m), 1);
-  uint16_t magnitude = factor_unary(f, ATLAS_OP_abs, factor_get(f, &w->a, rows.i, k));
+  factor_loop rows = ops_factor_for(f, atlas_reg(k), atlas_bits(f->m), 1);
+  uint16_t magnitude = factor_unary(f, ATLAS_OP_abs, ops_factor_get(f, &w->a, rows.i, k));
   factor_move(f, f->type, most, factor_float(f, ATLAS_OP_max, most, magnitude));
-  factor_again(f, &rows);
-  *scale = factor_scale_of(f, most);
+  ops_factor_again(f, &rows);
+  *scale = ops_factor_scale_of(f, most);
   factor_move(f, f->type, sum, zero);
-  rows = factor_for(f, atlas_reg(below), atlas_bits(f->m), 1);
-  uint16_t part = factor_float(f, ATLAS_OP_mul, factor_get(f, &w->a, rows.i, k), *scale);
+  rows = ops_factor_for(f, atlas_reg(below), atlas_bits(f->m), 1);
+  uint16_t part = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->a, rows.i, k), *scale);
   factor_move(f, f->type, sum, factor_fma(f, part, part, sum));
-  factor_again(f, &rows);
-  uint16_t element = factor_get(f, &w->a, k, k), own = factor_float(f, ATLAS_OP_mul, element, *scale);
+  ops_factor_again(f, &rows);
+  uint16_t element = ops_factor_get(f, &w->a, k, k), own = factor_float(f, ATLAS_OP_mul, element, *scale);
   uint16_t norm = factor_unary(f, ATLAS_OP_sqrt, factor_fma(f, own, own, sum));
   uint16_t turned = factor_float(f, ATLAS_OP_copysign, norm, factor_unary(f, ATLAS_OP_neg, own));
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, f->type, sum, atlas_reg(zero)); /* nothing to reflect */
@@ -196,93 +198,93 @@ static void find_reflection(factor *f, const qr *w, uint16_t k, uint16_t *scale,
   uint16_t diagonal = factor_select(f, f->type, FACTOR_IS_SO, element,
                                     factor_float(f, ATLAS_OP_div, turned, *scale));
   factor_test(f, FACTOR_IS_TOO, ATLAS_OP_set_eq, ATLAS_u32, ATLAS_REG_BLOCK_LANE, atlas_bits(0));
-  uint32_t is_other = factor_if(f, FACTOR_IS_TOO, 1);
-  factor_put(f, &w->scale, k, w->zero, *scale);
-  factor_put(f, &w->first, k, w->zero, *first);
-  factor_put(f, &w->t, k, w->zero, *t);
-  factor_put(f, &w->diagonal, k, w->zero, diagonal);
+  uint32_t is_other = ops_factor_if(f, FACTOR_IS_TOO, 1);
+  ops_factor_put(f, &w->scale, k, w->zero, *scale);
+  ops_factor_put(f, &w->first, k, w->zero, *first);
+  ops_factor_put(f, &w->t, k, w->zero, *t);
+  ops_factor_put(f, &w->diagonal, k, w->zero, diagonal);
   factor_end(f, is_other);
 }
 
 /* Reflects column j of a matrix. */
 static void reflect(factor *f, const qr *w, uint16_t k, const factor_matrix *to, uint16_t j, const uint16_t *of) {
   uint16_t scale = of[0], first = of[1], t = of[2], sum = factor_register(f);
-  uint16_t below = factor_index(f, ATLAS_OP_add, k, atlas_bits(1)), top = factor_get(f, to, k, j);
+  uint16_t below = factor_index(f, ATLAS_OP_add, k, atlas_bits(1)), top = ops_factor_get(f, to, k, j);
   factor_move(f, f->type, sum, factor_float(f, ATLAS_OP_mul, first, top));
-  factor_loop rows = factor_for(f, atlas_reg(below), atlas_bits(f->m), 1);
-  uint16_t v = factor_float(f, ATLAS_OP_mul, factor_get(f, &w->a, rows.i, k), scale);
-  factor_move(f, f->type, sum, factor_fma(f, v, factor_get(f, to, rows.i, j), sum));
-  factor_again(f, &rows);
+  factor_loop rows = ops_factor_for(f, atlas_reg(below), atlas_bits(f->m), 1);
+  uint16_t v = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->a, rows.i, k), scale);
+  factor_move(f, f->type, sum, factor_fma(f, v, ops_factor_get(f, to, rows.i, j), sum));
+  ops_factor_again(f, &rows);
   uint16_t minus = factor_unary(f, ATLAS_OP_neg, factor_float(f, ATLAS_OP_mul, sum, t));
-  factor_put(f, to, k, j, factor_fma(f, minus, first, top));
-  rows = factor_for(f, atlas_reg(below), atlas_bits(f->m), 1);
-  v = factor_float(f, ATLAS_OP_mul, factor_get(f, &w->a, rows.i, k), scale);
-  factor_put(f, to, rows.i, j, factor_fma(f, minus, v, factor_get(f, to, rows.i, j)));
-  factor_again(f, &rows);
+  ops_factor_put(f, to, k, j, factor_fma(f, minus, first, top));
+  rows = ops_factor_for(f, atlas_reg(below), atlas_bits(f->m), 1);
+  v = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->a, rows.i, k), scale);
+  ops_factor_put(f, to, rows.i, j, factor_fma(f, minus, v, ops_factor_get(f, to, rows.i, j)));
+  ops_factor_again(f, &rows);
 }
 
 /* Columns of the product of the reflections: the last one first. */
 static void write_q(factor *f, const qr *w, uint32_t columns, uint32_t steps) {
-  factor_loop own = factor_for_own(f, columns);
-  factor_loop rows = factor_for(f, atlas_bits(0), atlas_bits(f->m), 1);
+  factor_loop own = ops_factor_for_own(f, columns);
+  factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->m), 1);
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, own.i, atlas_reg(rows.i));
-  factor_put(f, &w->q, rows.i, own.i,
-             factor_select(f, f->type, FACTOR_IS_SO, factor_number(f, 1), factor_number(f, 0)));
-  factor_again(f, &rows);
-  factor_loop back = factor_for(f, atlas_bits(0), atlas_bits(steps), 1);
-  uint16_t k = factor_index(f, ATLAS_OP_sub, factor_integer(f, steps - 1), atlas_reg(back.i));
-  uint16_t of[3] = {factor_get(f, &w->scale, k, w->zero), factor_get(f, &w->first, k, w->zero),
-                    factor_get(f, &w->t, k, w->zero)};
+  ops_factor_put(f, &w->q, rows.i, own.i,
+                 factor_select(f, f->type, FACTOR_IS_SO, ops_factor_number(f, 1), ops_factor_number(f, 0)));
+  ops_factor_again(f, &rows);
+  factor_loop back = ops_factor_for(f, atlas_bits(0), atlas_bits(steps), 1);
+  uint16_t k = factor_index(f, ATLAS_OP_sub, ops_factor_integer(f, steps - 1), atlas_reg(back.i));
+  uint16_t of[3] = {ops_factor_get(f, &w->scale, k, w->zero), ops_factor_get(f, &w->first, k, w->zero),
+                    ops_factor_get(f, &w->t, k, w->zero)};
   reflect(f, w, k, &w->q, own.i, of);
-  factor_again(f, &back);
-  rows = factor_for(f, atlas_bits(0), atlas_bits(f->m), 1);
-  factor_result(f, rows.i, own.i, factor_get(f, &w->q, rows.i, own.i));
-  factor_again(f, &rows);
-  factor_again(f, &own);
+  ops_factor_again(f, &back);
+  rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->m), 1);
+  ops_factor_result(f, rows.i, own.i, ops_factor_get(f, &w->q, rows.i, own.i));
+  ops_factor_again(f, &rows);
+  ops_factor_again(f, &own);
 }
 
 /* Row m + j is column j of R. */
 static void write_r(factor *f, const qr *w, uint32_t columns, uint32_t steps) {
-  factor_loop own = factor_for_own(f, f->n);
+  factor_loop own = ops_factor_for_own(f, f->n);
   uint16_t row = factor_index(f, ATLAS_OP_add, own.i, atlas_bits(f->m)), value = factor_register(f);
-  factor_loop rows = factor_for(f, atlas_bits(0), atlas_bits(columns), 1);
-  factor_move(f, f->type, value, factor_number(f, 0));
+  factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(columns), 1);
+  factor_move(f, f->type, value, ops_factor_number(f, 0));
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_le, ATLAS_u32, rows.i, atlas_reg(own.i));
-  uint32_t is_below = factor_if(f, FACTOR_IS_SO, 1);
-  factor_move(f, f->type, value, factor_get(f, &w->a, rows.i, own.i));
+  uint32_t is_below = ops_factor_if(f, FACTOR_IS_SO, 1);
+  factor_move(f, f->type, value, ops_factor_get(f, &w->a, rows.i, own.i));
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, rows.i, atlas_reg(own.i));
-  uint32_t is_right = factor_if(f, FACTOR_IS_SO, 1);
+  uint32_t is_right = ops_factor_if(f, FACTOR_IS_SO, 1);
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, ATLAS_u32, rows.i, atlas_bits(steps));
-  uint32_t is_last = factor_if(f, FACTOR_IS_SO, 1);
-  factor_move(f, f->type, value, factor_get(f, &w->diagonal, rows.i, w->zero));
+  uint32_t is_last = ops_factor_if(f, FACTOR_IS_SO, 1);
+  factor_move(f, f->type, value, ops_factor_get(f, &w->diagonal, rows.i, w->zero));
   factor_end(f, is_last);
   factor_end(f, is_right);
   factor_end(f, is_below);
-  factor_result(f, row, rows.i, value);
-  factor_again(f, &rows);
-  factor_again(f, &own);
+  ops_factor_result(f, row, rows.i, value);
+  ops_factor_again(f, &rows);
+  ops_factor_again(f, &own);
 }
 
 /* Of an m x n matrix, with q columns of Q, (m + n) x q: Q, and below it R with its axes exchanged. */
 static hg_status write_qr(factor *f) {
   uint32_t steps = f->m < f->n ? f->m : f->n, columns = (uint32_t)f->node->shape.size[f->node->shape.rank - 1];
-  qr w = {.a = factor_add_matrix(f, f->m, f->n, 1)};
-  w.q = factor_add_matrix(f, f->m, columns, 1);
-  w.scale = factor_add_matrix(f, steps, 1, 0);
-  w.first = factor_add_matrix(f, steps, 1, 0);
-  w.t = factor_add_matrix(f, steps, 1, 0);
-  w.diagonal = factor_add_matrix(f, steps, 1, 0);
-  HG_TRY(factor_begin(f, "qr"));
-  w.zero = factor_integer(f, 0);
+  qr w = {.a = ops_factor_add_matrix(f, f->m, f->n, 1)};
+  w.q = ops_factor_add_matrix(f, f->m, columns, 1);
+  w.scale = ops_factor_add_matrix(f, steps, 1, 0);
+  w.first = ops_factor_add_matrix(f, steps, 1, 0);
+  w.t = ops_factor_add_matrix(f, steps, 1, 0);
+  w.diagonal = ops_factor_add_matrix(f, steps, 1, 0);
+  HG_TRY(ops_factor_begin(f, "qr"));
+  w.zero = ops_factor_integer(f, 0);
   load(f, &w.a);
-  factor_loop step = factor_for(f, atlas_bits(0), atlas_bits(steps), 1);
+  factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(steps), 1);
   uint16_t of[3];
   find_reflection(f, &w, step.i, &of[0], &of[1], &of[2]);
   factor_loop own = for_own_from(f, factor_index(f, ATLAS_OP_add, step.i, atlas_bits(1)), f->n);
   reflect(f, &w, step.i, &w.a, own.i, of);
-  factor_again(f, &own);
+  ops_factor_again(f, &own);
   factor_barrier(f);
-  factor_again(f, &step);
+  ops_factor_again(f, &step);
   write_q(f, &w, columns, steps);
   write_r(f, &w, columns, steps);
   return HG_OK;
@@ -293,11 +295,11 @@ static hg_status write_qr(factor *f) {
 /* a x = b, a lower triangular: a lane has a column of b. */
 static hg_status write_solve(factor *f, int has_unit_diagonal) {
   uint32_t rank = f->node->shape.rank, columns = (uint32_t)f->node->shape.size[rank - 1];
-  uint64_t count = ops_count(&f->node->shape), matrices = factor_matrices(f);
+  uint64_t count = ops_count(&f->node->shape), matrices = ops_factor_matrices(f);
   factor_matrix x = {.row = columns, .column = 1};
   HG_TRY(ops_add_temporary(f->group->plan, (uint8_t)f->type, count, &f->storage));
   f->storage++;
-  HG_TRY(factor_begin_launch(f, "triangular_solve", matrices * columns));
+  HG_TRY(ops_factor_begin_launch(f, "triangular_solve", matrices * columns));
   uint16_t lane = ops_lane_index(&f->code), matrix = factor_register(f), rest = factor_register(f);
   atlas_operand across = ops_scalar_of(&f->code, ATLAS_i64, columns);
   f->base = factor_register(f);
@@ -309,17 +311,17 @@ static hg_status write_solve(factor *f, int has_unit_diagonal) {
   ops_split(&f->code, &f->node->shape, (1u << (rank - 2)) - 1, rank - 2, matrices, atlas_reg(matrix), ATLAS_i64);
   uint16_t column = factor_register(f), sum = factor_register(f);
   atlas_emit2(f->b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_i64, atlas_reg(column), atlas_reg(rest));
-  factor_loop rows = factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
-  factor_move(f, f->type, sum, factor_element(f, 1, rows.i, column));
-  factor_loop before = factor_for(f, atlas_bits(0), atlas_reg(rows.i), 1);
-  uint16_t minus = factor_unary(f, ATLAS_OP_neg, factor_element(f, 0, rows.i, before.i));
-  factor_move(f, f->type, sum, factor_fma(f, minus, factor_get(f, &x, before.i, column), sum));
-  factor_again(f, &before);
+  factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
+  factor_move(f, f->type, sum, ops_factor_element(f, 1, rows.i, column));
+  factor_loop before = ops_factor_for(f, atlas_bits(0), atlas_reg(rows.i), 1);
+  uint16_t minus = factor_unary(f, ATLAS_OP_neg, ops_factor_element(f, 0, rows.i, before.i));
+  factor_move(f, f->type, sum, factor_fma(f, minus, ops_factor_get(f, &x, before.i, column), sum));
+  ops_factor_again(f, &before);
   if (!has_unit_diagonal)
-    factor_move(f, f->type, sum, factor_float(f, ATLAS_OP_div, sum, factor_element(f, 0, rows.i, rows.i)));
-  factor_put(f, &x, rows.i, column, sum);
-  factor_result(f, rows.i, column, sum);
-  factor_again(f, &rows);
+    factor_move(f, f->type, sum, factor_float(f, ATLAS_OP_div, sum, ops_factor_element(f, 0, rows.i, rows.i)));
+  ops_factor_put(f, &x, rows.i, column, sum);
+  ops_factor_result(f, rows.i, column, sum);
+  ops_factor_again(f, &rows);
   return HG_OK;
 }
 
