@@ -10,7 +10,7 @@ Operations are functions here (`hg.exp(x)`) and methods of arrays (`x.exp()`). `
 which take an executor and buffers. Importing starts no device and no thread: the first array does.
 """
 
-from hologram import _core, array_api, backend, linalg, ops, random
+from hologram import _core, _words, array_api, backend, linalg, ops, random
 from hologram._calculus import corrcoef as corrcoef
 from hologram._calculus import cov as cov
 from hologram._calculus import cumulative_trapezoid as cumulative_trapezoid
@@ -145,6 +145,7 @@ __version__ = _core._library_version()
 
 bool = _core.bool_  # noqa: A001  the array API's name of it
 
+_words.explain()
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hologram import _core, _sorting
+from hologram import _core, _sorting, _words
 from hologram._axes import axis_of
 from hologram._core import Array
 from hologram._create import _count
@@ -62,3 +62,6 @@ def cumsum(x: Array, axis: Any = None, dtype: Any = None) -> Any:
 def listed(x: Array) -> list[str]:
     """For dir(): without the names that are only there to say what to write instead."""
     return [name for name in object.__dir__(x) if hasattr(type(x), name)]
+
+
+_words.explain()

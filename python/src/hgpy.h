@@ -500,6 +500,7 @@ PyObject *hgpy_array_listed(PyObject *self, PyObject *arguments, PyObject *names
 int hgpy_near_add(PyObject *array_type);
 const char *hgpy_near_argument(const char *name);
 PyObject *hgpy_near(PyObject *module, PyObject *name);
+PyObject *hgpy_near_word(PyObject *module, PyObject *name);
 /* A new Array of one of NumPy's arrays or a list: a copy, since what is recorded is read later; on the default device
  * where that is NULL. NULL: it is neither, or raised. */
 PyObject *hgpy_array_from(PyObject *object, hgpy_device *device);

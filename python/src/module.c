@@ -233,6 +233,7 @@ static PyMethodDef functions[] = {
     {"_save_npy", FAST(hgpy_save_npy), METH_FASTCALL, NULL},
     {"_save_safetensors", FAST(hgpy_save_safetensors), METH_FASTCALL, NULL},
     {"_near", hgpy_near, METH_O, NULL},
+    {"_near_word", hgpy_near_word, METH_O, NULL},
     {"_report", FAST(report), METH_FASTCALL, NULL},
     {"_copy", copy, METH_O, NULL},
     {"_own", own, METH_O, NULL},

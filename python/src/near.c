@@ -28,14 +28,24 @@ const char *hgpy_near_argument(const char *name) {
   return row != NULL ? row->what : NULL;
 }
 
-/* near(name): what to write in place of hologram.name; None: it is no name of others. */
-PyObject *hgpy_near(PyObject *module, PyObject *name) {
-  (void)module;
+static PyObject *what_of(int where, PyObject *name) {
   const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-  const near_row *row = text != NULL ? find(WHERE_FUNCTION, text) : NULL;
+  const near_row *row = text != NULL ? find(where, text) : NULL;
   if (row != NULL) return PyUnicode_FromString(row->what);
   if (PyErr_Occurred()) return NULL;
   Py_RETURN_NONE;
+}
+
+/* near(name): what to write in place of hologram.name; None: it is no name of others. */
+PyObject *hgpy_near(PyObject *module, PyObject *name) {
+  (void)module;
+  return what_of(WHERE_FUNCTION, name);
+}
+
+/* The same of an argument's name. */
+PyObject *hgpy_near_word(PyObject *module, PyObject *name) {
+  (void)module;
+  return what_of(WHERE_ARGUMENT, name);
 }
 
 /* ---- of arrays --------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 """Names that other libraries have (python/src/near.def): none of them is there, what is to be written instead is, and the errors say it."""
 
+import inspect
 import operator
+import pickle
 import re
 from pathlib import Path
 
@@ -71,11 +73,22 @@ def test_other_names():
     (lambda: X.std(unbiased=True), "'unbiased': write correction=1 for unbiased=True"),
     (lambda: hg.exp(X, out=X), r"'out': an array is a value: write y = f\(x\)"),
     (lambda: hg.eye(3, device=None), r"'device': move what it gives: x.to_device\(executor\)"),
+    (lambda: hg.concat([X], dim=0), "concat has no argument 'dim': it is axis here"), (lambda: X.sort(dim=0), "sort has no argument 'dim'"),
+    (lambda: hg.linalg.vector_norm(X, keepdim=True), "it is keepdims here"), (lambda: hg.split(X, 2, out=X), "'out': an array is a value"),
+    (lambda: hg.concat([X], nothing=0), r"concat\(\) got an unexpected keyword argument 'nothing'"),
     (lambda: hg.exp(X, dim=1), "exp has no argument 'dim'; it takes x"), (lambda: hg.clip(X, lowest=1), "'lowest'; it takes x, min, max"),
 ])  # fmt: skip
 def test_arguments(call, words):
     with pytest.raises(TypeError, match=words):
         call()
+
+
+def test_functions_stay_what_they_are():
+    """Those that explain their arguments: one object by all its names, which can be pickled, with its signature and its text."""
+    assert hg.concat is hg.array_api.concat and pickle.loads(pickle.dumps(hg.concat)) is hg.concat
+    assert list(inspect.signature(hg.concat).parameters) == ["arrays", "axis"] and hg.concat.__doc__.startswith("One after the other")
+    with pytest.raises(TypeError, match="concatenate: x takes an Array"):
+        hg.concat([X, "no array"], axis=0)
 
 
 @pytest.mark.parametrize("name, own", [
