@@ -6,8 +6,8 @@
 #include "ir/ssa.h"
 
 typedef enum hg_alike {
-  HG_ALIKE_IN_BLOCKS,  /* two phis, or two effects that only read, of one block: one operation on similar values */
-  HG_ALIKE_EVERYWHERE, /* two effects that only read, in any blocks: one operation on the same values */
+  HG_ALIKE_IN_BLOCKS,  /* two phis, or two effects that only read, of one block: the same operation on similar values */
+  HG_ALIKE_EVERYWHERE, /* two effects that only read, in any blocks: the same operation on the same values */
 } hg_alike;
 
 /* *found is 0 if there is surely no such pair, 1 if there may be one. HG_OUT_OF_MEMORY. */

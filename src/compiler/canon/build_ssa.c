@@ -17,18 +17,18 @@ typedef struct builder {
   const atlas_program *program;
   ssa_unit *unit;
   ir_graph graph;
-  const atlas_entry *entry; /* the function to build; NULL: the program */
+  const atlas_entry *entry; /* the function to build; NULL: the whole program */
   uint32_t first_node, node_count;
-  ir_node *nodes;          /* a copy: the graph marks back edges in it */
+  ir_node *nodes;          /* a copy, because the graph marks back edges in it */
   uint32_t variable_count;
-  uint32_t words;          /* of a set of variables */
+  uint32_t words;          /* words of one set of variables */
   uint64_t *live_in;       /* per block */
   uint64_t *defined;       /* per block */
   uint32_t *child, *sibling, *depth; /* the dominator tree, per block */
   uint32_t *highest_edge;  /* per block: the least depth of a block that an edge from its subtree leads to */
-  uint32_t *current;       /* per variable: its value now */
-  hg_array undo;           /* pairs (variable, value before) */
-  hg_array phi_variable;   /* per value: the variable a phi stands for */
+  uint32_t *current;       /* per variable: its current value */
+  hg_array undo;           /* pairs (variable, its value before) */
+  hg_array phi_variable;   /* per value: the variable that a phi stands for */
 } builder;
 
 static hg_status out_of_memory(void) { return hg_fail_memory("the SSA form of a program", 0); }
@@ -84,8 +84,8 @@ static void solve_liveness(builder *b) {
   }
 }
 
-/* What is live where a program begins is nobody's value. The verifier finds it first, but where it was not asked: see
- * atlas_program_trust. */
+/* A variable that is live-in at the entry is read before it is set. The verifier refuses such programs; this finds them
+ * in programs that it was not asked about (atlas_program_trust). */
 static hg_status check_defined(const builder *b) {
   for (uint32_t variable = 0; variable < b->variable_count; variable++)
     if (has_bit(b->live_in, variable))
@@ -96,7 +96,7 @@ static hg_status check_defined(const builder *b) {
 
 /* ---- the dominator tree ------------------------------------------------------------------------------------------ */
 
-/* An edge leads to a child of its block in the tree, or to a block no deeper than itself. */
+/* An edge leads to a child of its block in the dominator tree, or to a block no deeper than its own. */
 static void find_highest_edges(builder *b) {
   memset(b->highest_edge, 0xff, b->graph.block_count * sizeof(uint32_t));
   for (uint32_t k = b->graph.block_count; k-- > 0;) {
@@ -144,7 +144,7 @@ static hg_status add_phi(builder *b, uint32_t block, uint32_t variable) {
   return HG_OK;
 }
 
-/* Scratch of the placement, all per block. Marks hold variable + 1. */
+/* Scratch of the placement, per block. Marks hold variable + 1. */
 typedef struct placement {
   uint32_t *bucket, *next; /* worklists by depth: blocks that define the variable */
   uint32_t *stack, *queued, *visited, *has_phi;
@@ -317,7 +317,7 @@ static hg_status rename_insn(builder *b, uint32_t block, uint32_t insn_index) {
   return e.defines != 0 ? set_current(b, variable_of(b, e.defines == 2, e.def_reg), value) : HG_OK;
 }
 
-/* loop rC, label: rC - 1, and whether the branch is taken. */
+/* loop rC, label: subtracts 1 from rC, and makes the condition of the branch. */
 static hg_status rename_loop(builder *b, const atlas_insn *from, uint32_t insn_index, uint32_t *condition) {
   uint32_t one = 0, zero = 0, counter = 0, variable = atlas_register_of(&from->operand[0]);
   HG_TRY(add_constant(b, ATLAS_u32, 1, &one));
@@ -352,8 +352,8 @@ static hg_status rename_terminator(builder *b, uint32_t block, uint32_t node) {
   return HG_OK;
 }
 
-/* The verifier has made sure that all arguments have one type. Some predecessor of a join comes before it in this walk,
- * so that the type of a phi is set before it is read. */
+/* The verifier has checked that all arguments have one type. A join is reached after at least one of its predecessors,
+ * so a phi has its type before anything reads it. */
 static void fill_phi(builder *b, uint32_t phi, uint32_t place, uint32_t value) {
   ssa_args_of(b->unit, phi)[place] = value;
   if (ssa_insn_at(b->unit, phi)->type == 0) ssa_insn_at(b->unit, phi)->type = ssa_insn_at(b->unit, value)->type;
@@ -425,7 +425,7 @@ static hg_status rename_all(builder *b) {
   return status;
 }
 
-/* ---- blocks, all of it ------------------------------------------------------------------------------------------ */
+/* ---- the unit ---------------------------------------------------------------------------------------------------- */
 
 /* The arguments of a function are live-in in its first registers. */
 static hg_status add_arguments(builder *b) {
@@ -447,7 +447,7 @@ static void copy_nodes(builder *b) {
 }
 
 static hg_status add_blocks(builder *b) {
-  uint64_t values = 2 * (uint64_t)b->node_count; /* with constants and phis: about so many */
+  uint64_t values = 2 * (uint64_t)b->node_count; /* an estimate that includes constants and phis */
   HG_TRY(ir_ssa_reserve(b->unit, values, 2 * values, (uint64_t)b->graph.block_count + 1));
   for (uint32_t block = 0; block < b->graph.block_count; block++) {
     if (ir_ssa_add_block(b->unit) == SSA_NONE) return out_of_memory();
@@ -472,7 +472,7 @@ static hg_status separate_entry(ssa_unit *unit) {
   *to = *first;
   *first = empty;
   first->end = SSA_JUMP;
-  first->successor[0] = 0; /* renamed below with all others */
+  first->successor[0] = 0; /* a number of the old unit: the loop below renames it with all others */
   for (uint32_t e = to->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next)
     ssa_insn_at(unit, e)->block = moved;
   for (uint32_t b = 0; b <= moved; b++) {

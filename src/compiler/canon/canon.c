@@ -14,7 +14,7 @@ static hg_status out_of_memory(void) { return hg_fail_memory("the canonical form
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-/* Those that make the program's identity: optimise.c has the others. */
+/* The passes that define the program's identity; optimise.c has the others. */
 static const hg_pass passes[] = {
 #define ROW_CANON(id) {#id, hg_pass_##id, HG_STAGE_CANON},
 #define ROW_SETTLE(id) {#id, hg_pass_##id, HG_STAGE_SETTLE},
@@ -54,7 +54,7 @@ static hg_status run_until_stable(const atlas_program *program, ssa_unit *unit, 
   return HG_OK;
 }
 
-/* 1 if buffers that might alias until now cannot any longer. A library of functions has no buffers. */
+/* 1 if some buffers that could alias before cannot any more. A library of functions has no buffers. */
 static int classify(const atlas_program *program, ssa_unit *unit) {
   uint32_t before[ATLAS_MAX_SYMBOLS + 2], now[ATLAS_MAX_SYMBOLS + 2];
   if (atlas_program_is_library(program)) {
@@ -126,7 +126,7 @@ static hg_status copy_block(renumbering *r, uint32_t old) {
     uint32_t p = r->order.position[((const uint32_t *)from->predecessors.data)[i]];
     if (!hg_array_push(&r->to->allocator, &to->predecessors, p)) return out_of_memory();
   }
-  uint32_t last = SSA_NONE; /* phis keep their order, and prepending would turn it around */
+  uint32_t last = SSA_NONE; /* appends, because prepending would reverse the phis */
   for (uint32_t phi = from->first_phi; phi != SSA_NONE; phi = ssa_insn_at(r->from, phi)->next) {
     uint32_t value = r->number[phi];
     ssa_insn_at(r->to, value)->block = number;
@@ -222,7 +222,7 @@ static hg_status append_symbol(const writer *w, const atlas_program *program, co
   at = store_number(at, s->type, 1);
   at = store_number(at, s->access, 1);
   at = store_number(at, s->count, 4);
-  store_number(at, unit->other_forms[i / 64] >> i % 64 & 1, 1); /* which launches may bind one range twice */
+  store_number(at, unit->other_forms[i / 64] >> i % 64 & 1, 1); /* how launches may bind overlapping memory */
   if (s->kind != ATLAS_SYMBOL_CONST) return HG_OK;
   const uint8_t *data = (const uint8_t *)program->constants.data + s->const_offset;
   size_t byte_count = (size_t)s->count * atlas_bytes((atlas_type)s->type);
@@ -239,7 +239,7 @@ static hg_status append_block(const writer *w, const ssa_unit *unit, uint32_t b)
   at = store_number(at, block->successor[0], 4);
   at = store_number(at, block->successor[1], 4);
   at = store_number(at, block->trap_code, 4);
-  at = store_number(at, block->predecessors.count, 4); /* in their order: phis refer to it */
+  at = store_number(at, block->predecessors.count, 4); /* kept in this order, because phis refer to it */
   for (size_t i = 0; i < block->predecessors.count; i++) at = store_number(at, from[i], 4);
   return HG_OK;
 }

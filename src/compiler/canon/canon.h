@@ -14,11 +14,12 @@
  * may be NULL. */
 hg_status hg_canonicalise(const atlas_program *program, const hg_pass_hook *hook, ssa_unit *unit);
 
-/* Sets ssa_block.loop_insn of a canonical unit to the instruction of the last block that goes back there: passes join
- * the ways back, and engines do not run the same ones. hg_canonicalise has done it. */
+/* Sets ssa_block.loop_insn of each loop header to the instruction of its last back edge, so that all engines name the
+ * same one in a step fault, whichever back edges their passes have joined. hg_canonicalise has done it. */
 void hg_name_loops(ssa_unit *unit);
 
-/* The passes of hg_canonicalise alone, on a unit of that program in SSA form; a canonical unit is not changed. */
+/* The passes of hg_canonicalise alone, on a unit of that program in SSA form. They change nothing in a canonical
+ * unit. */
 hg_status hg_canon_passes(const atlas_program *program, ssa_unit *unit, const hg_pass_hook *hook);
 
 /* Appends the canonical bytes: versions, block requirement, parameters, constant data, blocks and values. */

@@ -1,10 +1,10 @@
 /* canon_order.c - one order for everything whose order in the text has no meaning: independent instructions, phis,
  * operands of commutative operations, blocks, predecessors.
  *
- * Each value gets a key that depends on what it computes and on nothing else. Values with equal keys cannot be told
- * apart; or, by a collision of 64-bit hashes, two orders of one program are kept apart: then equal programs are not
- * found equal, but different ones never are. Effects are sorted by level, the length of the longest chain of effects in
- * their block that must come before, then by key. */
+ * Each value gets a key that depends on what it computes and on nothing else. Values with equal keys are
+ * interchangeable, unless two 64-bit hashes collide: then equal programs may not be found equal, but different ones
+ * never are found equal. Effects are sorted by level, the length of the longest chain of effects in their block that
+ * must come before, then by key. */
 #include "compiler/canon/passes.h"
 
 #include "atlas/tables.h"
@@ -22,9 +22,10 @@ typedef struct orderer {
   ssa_order order;
   hg_array values;     /* walk order */
   uint64_t *key;       /* per value */
-  uint64_t *next_key;  /* per value: of phis, while a round is under way */
-  uint32_t *level; /* per value: of an effect; of a pure value, the highest of an effect in level_block it is made of */
-  uint32_t *level_block; /* per value: the block of the effects that its level counts */
+  uint64_t *next_key;  /* per value: the keys of phis during a round */
+  uint32_t *level; /* per value: the level of an effect; of a pure value, the highest level of the effects in
+                      level_block that it depends on */
+  uint32_t *level_block; /* per value: the block whose effects determine its level */
   uint32_t *group;     /* per location */
   uint32_t *read_level, *write_level; /* per location: highest level so far in the block */
   uint8_t *read_only;
@@ -79,7 +80,7 @@ static void note_level(orderer *o, const ssa_insn *insn, uint32_t level) {
     o->write_level[o->locations + insn->symbol] = level;
   if (!(flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC))) return;
   uint32_t location = hg_location_of(o->program, insn), group = o->group[location];
-  if (o->read_only[location]) return; /* nothing has to wait for it */
+  if (o->read_only[location]) return; /* nothing has to wait for a read of read-only memory */
   uint32_t *slot = flags & ATLAS_LOAD ? &o->read_level[group] : &o->write_level[group];
   *slot = max_of(*slot, level);
 }
@@ -113,7 +114,7 @@ static void find_levels(orderer *o) {
     }
     if (insn->block != current) {
       current = insn->block;
-      memset(o->read_level, 0, 4 * (size_t)o->locations * sizeof(uint32_t)); /* write levels too: they stand behind */
+      memset(o->read_level, 0, 4 * (size_t)o->locations * sizeof(uint32_t)); /* write_level follows in memory */
     }
     uint32_t level = 1 + max_of(data_level(o, value, current), order_level(o, insn));
     o->level[value] = level;
@@ -124,7 +125,7 @@ static void find_levels(orderer *o) {
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-/* Only parameters' numbers are part of a program's identity, so blocks count by their position. */
+/* Only the numbers of parameters are part of a program's identity, so a block is known by its position. */
 static uint64_t position_of(const orderer *o, uint32_t block) {
   return block == SSA_NONE ? SSA_NONE : o->order.position[block];
 }
@@ -153,7 +154,7 @@ static uint64_t value_key(const orderer *o, uint32_t value) {
   return key;
 }
 
-/* The arguments of a phi with the positions they come from; a sum, because predecessors have no order yet. */
+/* The arguments of a phi with the positions they come from: added up, because predecessors have no order yet. */
 static uint64_t phi_key(const orderer *o, uint32_t phi) {
   const ssa_insn *insn = ssa_insn_at(o->unit, phi);
   const hg_array *predecessors = &ssa_block_at(o->unit, insn->block)->predecessors;
@@ -184,8 +185,8 @@ static size_t count_keys(const orderer *o, size_t *all) {
   return different;
 }
 
-/* The phis of a block from the keys as they are when the walk comes to it, all before any is changed: so the order of
- * the phis in the text plays no part, and what flows forward is known in one round. */
+/* Computes the keys of a block's phis from the keys at the start of the visit, all before any is changed. So the order
+ * of the phis in the text plays no part, and one round propagates keys along all forward edges. */
 static size_t phis_keys(orderer *o, size_t first) {
   const uint32_t *values = o->values.data;
   uint32_t block = ssa_insn_at(o->unit, values[first])->block;
@@ -210,7 +211,7 @@ static void keys_round(orderer *o) {
   }
 }
 
-enum { KEY_ROUNDS = 300 }; /* more than a program has registers: a rotation of them all is told apart */
+enum { KEY_ROUNDS = 300 }; /* more than a program has registers, so that even a rotation of all registers is resolved */
 
 /* The first key of a phi is its block and type. Each round adds the keys of its arguments, one step further back around
  * loops, until no round tells more phis apart. */
@@ -230,7 +231,7 @@ static void find_keys(orderer *o) {
 
 typedef struct item {
   uint64_t key;
-  uint32_t level, value, place; /* place: where it was, so that equal items keep their order */
+  uint32_t level, value, place; /* place: where it was, which makes the sort stable */
 } item;
 
 static int compare_items(const void *left, const void *right) {

@@ -72,7 +72,7 @@ static void remove_unreachable(cleaner *c) {
   }
 }
 
-/* A block is listed twice among the predecessors of a block that is both its successors: first for the true side. */
+/* A block whose two sides lead to one block is listed twice among its predecessors: first for the true side. */
 static void find_columns(cleaner *c) {
   memset(c->column, 0xff, 2 * c->unit->blocks.count * sizeof *c->column);
   for (uint32_t b = 0; b < c->unit->blocks.count; b++) {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
 
-/* Loads and class queries: after the hash their faults are part of the program's behaviour. */
+/* Loads and class queries. After the hash, their faults are part of the program's behaviour. */
 static int may_fault(const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info == NULL || insn->symbol & SSA_LIBRARY) return 0;
@@ -44,7 +44,7 @@ static void mark_all(marker *m) {
   }
 }
 
-/* Unlinks what is not marked from a list; returns its new first and sets its last. */
+/* Unlinks unmarked values from a list; returns its new first and sets its last. */
 static uint32_t sweep(const marker *m, uint32_t first, uint32_t *last, int *changed) {
   uint32_t kept = SSA_NONE, tail = SSA_NONE;
   for (uint32_t v = first, next; v != SSA_NONE; v = next) {

@@ -61,7 +61,7 @@ static int same_argument(const merger *g, uint32_t column, uint32_t first) {
   return i == g->edges.count;
 }
 
-/* The argument of the merged edge for one phi: what all edges have in common, or a new phi in `block`. */
+/* The argument of the merged edge for one phi: the argument that all edges share, or else a new phi in `block`. */
 static hg_status merged_argument(merger *g, uint32_t phi, uint32_t column, uint32_t first, uint32_t block,
                                  uint32_t *out) {
   uint32_t count = (uint32_t)g->edges.count - first;
@@ -135,7 +135,7 @@ static hg_status merge_along_tree(merger *g, const edge *in, uint32_t count, int
     HG_TRY(push(g, &g->edges, &in[i]));
     if (g->frames.count == 0 || top(g)->node != in[i].from) HG_TRY(push(g, &g->frames, &(frame){in[i].from, at}));
   }
-  while (g->frames.count > 1) { /* the outermost subtree is that of the branch all of them come from */
+  while (g->frames.count > 1) { /* the outermost subtree is that of the branch all edges come from */
     HG_TRY(merge_edges(g, top(g)->first));
     g->frames.count--;
   }

@@ -20,7 +20,7 @@
 #include <string.h>
 
 typedef struct use {
-  uint32_t user, place; /* an element; which argument it is, 0 for both factors of a commutative operation */
+  uint32_t user, place; /* the using element; the operand, 0 for both factors of a commutative operation */
 } use;
 
 typedef struct partition {
@@ -32,11 +32,11 @@ typedef struct partition {
   uint32_t *element_of;   /* per value */
   uint32_t *state;        /* per value: the state of memory that an effect sees */
   uint32_t *member;       /* elements, class by class */
-  uint32_t *where;        /* per element: its place in `member` */
+  uint32_t *where;        /* per element: its index in `member` */
   uint32_t *class_of;     /* per element */
   uint32_t *first, *size, *marked; /* per class; the marked members come first */
   uint32_t *use_start;    /* per element; one more at the end */
-  use *uses, *batch;      /* batch: those of one splitter */
+  use *uses, *batch;      /* batch: the uses of one splitter */
   uint32_t *pending;      /* classes to split by */
   uint8_t *is_pending;
   uint32_t pending_count;
@@ -199,7 +199,8 @@ static void sort_uses(use *uses, size_t count) {
   }
 }
 
-/* Splits by the uses of the splitter in one operand: users from others, then users in both factors from the rest. */
+/* Splits classes by who uses the splitter as this operand: users from other elements, then users that have it as both
+ * factors from those that have it as one. */
 static void split_by_place(partition *p, const use *batch, uint32_t count) {
   uint32_t touched = 0;
   for (uint32_t i = 0; i < count; i++) touched = mark(p, batch[i].user, touched);
@@ -234,8 +235,8 @@ static void split_all(partition *p) {
 
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
-/* Replaces phis and effects by the first of their class, which is in the same block. Value numbering merges the pure
- * values afterwards. */
+/* Replaces phis and effects by the first of their class, which is in the same block. Value numbering then merges the
+ * pure values. */
 static void merge(partition *p, int *changed) {
   for (uint32_t k = 0; k < p->class_count; k++) p->marked[k] = SSA_NONE;
   for (uint32_t e = 0; e < p->count; e++) {

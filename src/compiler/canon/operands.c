@@ -14,7 +14,7 @@ typedef struct materialiser {
   ssa_unit *unit;
   const ssa_order *order;
   int recompute;
-  uint32_t block; /* whose list is being rewritten */
+  uint32_t block; /* the block whose list is being rewritten */
 } materialiser;
 
 static hg_status out_of_memory(void) { return hg_fail_memory("operands", sizeof(ssa_insn)); }

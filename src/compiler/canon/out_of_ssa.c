@@ -9,13 +9,13 @@
 #include <string.h>
 
 typedef struct move {
-  uint32_t to;    /* a register of the class that is written now */
-  uint32_t from;  /* another; SSA_NONE: a constant, scalar or special register */
-  uint32_t value; /* that is moved */
+  uint32_t to;    /* target: a register of the class that is written now */
+  uint32_t from;  /* source: another register; SSA_NONE: a constant, scalar or special register */
+  uint32_t value; /* the value that is moved */
 } move;
 
-/* What a block is besides a list of instructions. */
-enum { PLAIN, HEADER, BARE_HEADER /* of a loop, without an instruction */ };
+/* The role of a block besides its list of instructions. */
+enum { PLAIN, HEADER, BARE_HEADER /* a header without an instruction */ };
 
 typedef struct writer {
   const ssa_unit *unit;
@@ -26,7 +26,7 @@ typedef struct writer {
   uint32_t *role;  /* per block: PLAIN, HEADER, BARE_HEADER */
   uint32_t *reads; /* per register: how many pending moves read it */
   hg_array moves;  /* move: the parallel copy of one edge, in one register class */
-  uint8_t live[ATLAS_GENERAL_REGISTERS + 1]; /* per register: read by the moves, or live behind them */
+  uint8_t live[ATLAS_GENERAL_REGISTERS + 1]; /* per register: read by the moves, or live after them */
 } writer;
 
 static const ssa_insn *insn_at(const writer *w, uint32_t value) { return ssa_insn_at(w->unit, value); }
@@ -81,7 +81,7 @@ static atlas_operand address(const writer *w, uint32_t value, uint32_t *used) {
 static hg_status write_insn(const writer *w, uint32_t value) {
   const ssa_insn *insn = insn_at(w, value);
   const char *letters = atlas_op_lookup(insn->op)->operands;
-  int tests = insn->type == SSA_PREDICATE; /* its type is that of its operands */
+  int tests = insn->type == SSA_PREDICATE; /* its type is that of the operands it compares */
   atlas_insn out = {.op = insn->op, .type = tests ? insn->type2 : insn->type, .type2 = tests ? 0 : insn->type2};
   uint32_t used = 0;
   for (; letters[out.operand_count] != '\0'; out.operand_count++) {
@@ -211,7 +211,7 @@ static int is_empty(writer *w, uint32_t b, hg_status *status) {
   return 1;
 }
 
-/* Where control gets from an edge into `b` past empty blocks; in an endless loop of empty blocks, to one of them. */
+/* The first non-empty block from `b` on; in an endless loop of empty blocks, one of them. */
 static uint32_t skip_empty(const writer *w, const uint32_t *next, uint32_t b) {
   for (size_t steps = w->unit->blocks.count; steps > 0 && next[b] != b; steps--) b = next[b];
   return b;
@@ -229,7 +229,7 @@ static hg_status write_branch(const writer *w, uint32_t to, uint32_t condition, 
   return append_insn(w, &out);
 }
 
-/* Writes what ends block b. `after`: the block that it gets to without a branch. */
+/* Writes the end of block b. `after`: the block that follows in the text. */
 static hg_status write_terminator(const writer *w, uint32_t b, const uint32_t *next, uint32_t after) {
   const ssa_block *block = block_at(w, b);
   if (block->end == SSA_TRAP)
@@ -267,8 +267,8 @@ static hg_status number_labels(const writer *w, const uint32_t *text, uint32_t c
   return HG_OK;
 }
 
-/* The block that text[k] gets to without a branch. A bare header has a branch: its successor begins another loop,
- * and a label at one place for both would make one loop of the two. */
+/* The block that text[k] falls through to. A bare header ends in a branch even if its successor follows: that block
+ * begins another loop, and two loops with one label would become one. */
 static uint32_t following(const writer *w, const uint32_t *text, uint32_t k) {
   return w->role[text[k]] == BARE_HEADER ? SSA_NONE : text[k + 1];
 }
@@ -386,8 +386,8 @@ static hg_status fail_not_uniform(void) {
                  reason);
 }
 
-/* Loads that the canonical form has merged may be less uniform for the verifier than they were: then once more with
- * rematerialised loads. */
+/* Merging loads in the canonical form may have made a load less uniform for the verifier. Then the text is written
+ * again, with loads rematerialised. */
 static hg_status allocate_and_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                                  const ssa_order *order, hg_registers *registers, atlas_program **out) {
   hg_status status = HG_VERIFY;

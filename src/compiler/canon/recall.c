@@ -229,6 +229,6 @@ hg_status hg_recall_accesses(const atlas_program *program, ssa_unit *unit) {
   for (uint32_t symbol = 0; symbol < program->symbols.count; symbol++)
     if (contains(missing, symbol) && symbol != observed) HG_TRY(add_access(&r, symbol, &trap));
   memset(unit->other_forms, 0,
-         sizeof unit->other_forms); /* so that all buffers may alias and the loads stay in place */
+         sizeof unit->other_forms); /* assume that all buffers may alias, so that the loads stay in place */
   return HG_OK;
 }

@@ -18,8 +18,8 @@ typedef struct register_allocator {
   uint32_t *uses;      /* blocks that use a value, value by value */
   uint32_t *use_start; /* per value, and one more */
   uint32_t *seen;      /* per block: 1 + the value that was last marked live-in there */
-  uint32_t *last;      /* per value: its last user in the block that is allocated; LIVE_OUT */
-  uint32_t *phi;       /* per value: a phi it is an argument of; SSA_NONE */
+  uint32_t *last;      /* per value: its last user in the block being allocated; LIVE_OUT */
+  uint32_t *phi;       /* per value: a phi that uses it; SSA_NONE */
   uint32_t *hint;      /* per phi: the register of one of its arguments; SSA_NONE */
   uint64_t *busy[HG_REGISTER_CLASSES]; /* sets of registers */
   hg_array stack;
@@ -41,7 +41,7 @@ static int defines_value(const ssa_insn *insn) {
 
 /* ---- where values are used --------------------------------------------------------------------------------------- */
 
-/* Counts a use, or with `list` enters its block, from the end of the value's part of `uses` downwards. */
+/* Counts a use or, with `list`, writes its block into `uses`, from the end of the value's range downwards. */
 static void note_use(register_allocator *a, uint32_t value, uint32_t block, int list) {
   if (hg_is_leaf(insn_at(a, value))) return;
   if (list) a->uses[--a->use_start[value]] = block;
@@ -81,7 +81,7 @@ static hg_status list_uses(register_allocator *a) {
 
 /* ---- where values are alive -------------------------------------------------------------------------------------- */
 
-/* From a use backwards to the definition. */
+/* Walks from a use backwards to the definition. */
 static hg_status mark_live_in(register_allocator *a, uint32_t value, uint32_t block) {
   const hg_allocator *memory = &a->unit->allocator;
   a->stack.count = 0;

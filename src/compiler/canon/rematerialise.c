@@ -17,7 +17,7 @@ typedef struct rematerialiser {
   const ssa_order *order;
   uint32_t count;    /* of values before any was copied */
   uint8_t *needed;   /* per value: an effect, branch or edge of its own block depends on it */
-  uint8_t *repeated; /* per value: such a load, or computed from one */
+  uint8_t *repeated; /* per value: a load of read-only memory, or computed from one */
   uint32_t *copy;    /* per value: its copy in the block `copied_in` */
   uint32_t *copied_in;
   uint32_t block;
@@ -123,7 +123,7 @@ static hg_status rematerialise(rematerialiser *r, uint32_t value, uint32_t *out)
   return HG_OK;
 }
 
-/* A back edge: its arguments are as uniform as the iteration they come from. */
+/* 1 for the argument of a back edge: it is as uniform as the iteration it comes from. */
 static int closes_loop_of(const rematerialiser *r, uint32_t header, uint32_t value) {
   uint32_t block = insn_at(r, value)->block;
   return block != SSA_NONE && ssa_dominates(r->order, header, block);

@@ -15,7 +15,7 @@ typedef struct scheduler {
   hg_array values;       /* walk order: arguments first */
   uint32_t *loop;        /* per block: the header of the innermost loop it is in; SSA_NONE */
   uint32_t *loop_depth;  /* per block */
-  uint32_t *place;       /* per value: its block; SSA_NONE: no use seen yet */
+  uint32_t *place;       /* per value: its block; SSA_NONE: no use placed yet */
   uint8_t *is_floating;  /* per value of the walk: pure, and to be placed */
   uint8_t *emitted;      /* per value */
   uint8_t *uses;         /* per value: 0, 1, or 2 for more */
@@ -112,8 +112,8 @@ static void note_fixed_uses(scheduler *s) {
   }
 }
 
-/* Of the dominators from `late` up to `early`, the lowest with the least loop depth. Only the immediate dominators of
- * headers of loops around it need be tried: other dominators of a block are in the same loop as it. */
+/* The lowest block of least loop depth on the dominator path from `late` up to `early`. Only the immediate dominators
+ * of the headers around it are candidates: every other dominator is in the same loop as the block below it. */
 static uint32_t hoist(const scheduler *s, uint32_t early, uint32_t late) {
   uint32_t best = late;
   for (uint32_t b = late; s->loop_depth[best] > 0 && !s->no_hoisting;) {
@@ -136,13 +136,14 @@ static void count_uses(scheduler *s) {
       count_use(s, ssa_block_at(s->unit, s->order.block[k])->condition);
 }
 
-/* It ends in what folds it. */
+/* 1 if the value dies in the fold that uses it. */
 static int ends_here(const scheduler *s, uint32_t value) {
   const ssa_insn *insn = ssa_insn_at(s->unit, value);
   return s->uses[value] == 1 && !hg_is_leaf(insn) && (s->is_floating[value] ? s->is_fold[value] : insn->op == SSA_PHI);
 }
 
-/* Trees over what earlier blocks have chosen, each used once: an inner node takes one register where two were. */
+/* Marks folds: trees of binary operations whose leaves are phis with one use. Each inner node frees two registers and
+ * takes one, so it is computed early. */
 static void find_folds(scheduler *s) {
   const uint32_t *values = s->values.data;
   count_uses(s);
@@ -154,8 +155,8 @@ static void find_folds(scheduler *s) {
   }
 }
 
-/* First finds each value's earliest block (`early`), arguments before users; then, users before arguments, the best
- * block between that and the uses. */
+/* First finds each value's earliest block (`early`), arguments before users. Then, users before arguments, chooses the
+ * best block between the earliest one and the uses. */
 static void choose_places(scheduler *s, uint32_t *early) {
   const uint32_t *values = s->values.data;
   for (size_t k = 0; k < s->values.count; k++) {
@@ -200,8 +201,8 @@ static int is_predicate(const scheduler *s, uint32_t value) {
   return ssa_insn_at(s->unit, value)->type == SSA_PREDICATE;
 }
 
-/* Which of several arguments to compute first. Machines have few registers for predicates: they come last, and of them
- * first those that need others. */
+/* Which of several arguments to compute first. Predicates come last, because machines have few registers for them; of
+ * those, the ones that need other predicates come first. */
 static int urgency(const scheduler *s, uint32_t value) {
   if (!is_predicate(s, value)) return 2;
   const ssa_insn *insn = ssa_insn_at(s->unit, value);
@@ -242,7 +243,7 @@ static hg_status fill_block(scheduler *s, uint32_t b) {
     HG_TRY(emit(s, effect, b));
     ir_ssa_append_effect(s->unit, b, effect);
   }
-  for (uint32_t k = s->start[b]; k < s->start[b + 1]; k++) /* for the branch and for other blocks */
+  for (uint32_t k = s->start[b]; k < s->start[b + 1]; k++) /* for branches and other blocks */
     if (!is_predicate(s, s->queue[k])) HG_TRY(emit(s, s->queue[k], b));
   for (uint32_t k = s->start[b + 1]; k-- > s->start[b];) HG_TRY(emit(s, s->queue[k], b)); /* users before arguments */
   return HG_OK;

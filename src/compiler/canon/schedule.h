@@ -13,8 +13,8 @@ hg_status hg_schedule(ssa_unit *unit);
 /* The same without hoisting: more work, and lower register pressure. */
 hg_status hg_schedule_late(ssa_unit *unit);
 
-/* As hg_schedule, but what folds values that end in it is computed as soon as they are there: as few as possible wait
- * in registers for the next branch. */
+/* As hg_schedule, but folds (trees of binary operations on phis with one use) are computed as soon as their arguments
+ * are there, so that few values wait in registers for the next branch. */
 hg_status hg_schedule_folds(ssa_unit *unit);
 
 /* Takes pure values out of the lists again, for passes that work on unscheduled units. */

@@ -102,10 +102,10 @@ static int is_canonical(const rewriter *r, uint32_t value) {
 /* The value becomes canon(x). */
 static int become_canon(rewriter *r, uint32_t x) {
   if (is_canonical(r, x)) return replace(r, x);
-  if (self(r)->op == ATLAS_OP_mul && arg(r, 0) == x && is_bits(r, arg(r, 1), number(r, 1.0))) return 0; /* it is */
+  if (self(r)->op == ATLAS_OP_mul && arg(r, 0) == x && is_bits(r, arg(r, 1), number(r, 1.0))) return 0; /* done */
   uint32_t one = new_constant(r, self(r)->type, number(r, 1.0));
   if (one == SSA_NONE) return 0;
-  if (self(r)->arg_count < 2) return 0; /* no room for the second argument: leave it as it is */
+  if (self(r)->arg_count < 2) return 0; /* no room for a second argument: left as it is */
   set_arg(r, 0, x);
   set_arg(r, 1, one);
   return become(r, ATLAS_OP_mul, 2);
@@ -237,7 +237,7 @@ static int reduce_count(rewriter *r) {
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
-/* Behind legalisation a machine may have min and max of f16 and bf16, and no other arithmetic of theirs. */
+/* After legalisation a machine may have min and max of f16 and bf16 without other arithmetic of these types. */
 static int has_products(const rewriter *r) {
   return !r->unit->narrow_extremes || atlas_type_bits((atlas_type)self(r)->type) != 16;
 }
@@ -393,7 +393,7 @@ static void remove_arg(rewriter *r, uint32_t at) {
   self(r)->arg_count--;
 }
 
-/* A constant part of a boundary address joins the written ones, where it is in range for one. */
+/* Adds a constant operand of a boundary address to the address itself, if it is in range there. */
 static int boundary_rules(rewriter *r) {
   static const uint32_t extents[3] = {ATLAS_CLASS_COUNT, ATLAS_CLASS_PAGES, ATLAS_CLASS_PAGE_BYTES};
   ssa_insn *insn = self(r);
@@ -412,7 +412,7 @@ static int boundary_rules(rewriter *r) {
   return 0; /* nothing else applies */
 }
 
-/* An index that is a constant joins the displacement, where the sum is exact. */
+/* Adds a constant index to the displacement, if the sum is exact. */
 static int address_rules(rewriter *r) {
   ssa_insn *insn = self(r);
   if (insn->mode == ATLAS_ADDRESS_PHI) return boundary_rules(r);
@@ -429,7 +429,7 @@ static int address_rules(rewriter *r) {
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
-/* A constant stands second, so that the rules look in one place; of the two constant factors of a mad or fma, a one. */
+/* Puts constants second, so that rules look in one place; of two constant factors of mad or fma, puts 1 second. */
 static void constant_last(rewriter *r) {
   if (hg_commutes(self(r)) && is_constant(r, arg(r, 0)) && is_constant(r, arg(r, 1)) && self(r)->arg_count == 3) {
     uint64_t one = atlas_is_integer((atlas_type)self(r)->type) ? 1 : number(r, 1.0);

@@ -25,12 +25,12 @@ typedef enum load_merging { MERGE_NO_LOADS, MERGE_IN_BLOCKS, MERGE_ALL } load_me
 typedef struct slot {
   uint32_t entry;   /* value + 1; 0: free */
   uint32_t version; /* of the memory that a load sees */
-  uint32_t hash;    /* tells most different values apart before they are compared */
+  uint32_t hash;    /* compared first, because it tells most different values apart */
 } slot;
 
 typedef struct numbering {
   load_merging loads;
-  int effects_alone;  /* pure values need not be visited: no rule applies to them any longer */
+  int effects_alone;  /* visit effects only: no rule applies to pure values any more */
   const atlas_program *program;
   ssa_unit *unit;
   ssa_order order;
@@ -42,7 +42,7 @@ typedef struct numbering {
   uint32_t *group;    /* per location */
   uint8_t *read_only; /* per location */
   uint32_t locations;
-  uint32_t *version;  /* per location (by group): now */
+  uint32_t *version;  /* per location (by group): the current version */
   uint32_t *end_version; /* per block and location */
   uint32_t next_version;
   uint32_t block_version; /* for effects that are merged within one block only */
@@ -108,7 +108,7 @@ static void occupy(numbering *n, slot *s, uint32_t value, uint32_t version) {
   s->version = version;
 }
 
-/* a + b and b + a: within one walk any fixed order will do; the last one is chosen by canon_order.c. */
+/* a + b and b + a get one order. Any order serves within a walk; canon_order.c chooses the final one. */
 static void order_operands(numbering *n, uint32_t value) {
   uint32_t *args = ssa_args_of(n->unit, value);
   if (!hg_commutes(ssa_insn_at(n->unit, value)) || args[0] <= args[1]) return;
@@ -169,7 +169,7 @@ static int push_argument(numbering *n, uint32_t value, hg_status *status) {
   return 0;
 }
 
-/* A value whose arguments are all visited: simplify, and where that brought new values visit those first. */
+/* All arguments of the value are visited: simplifies it, and visits the values that simplification adds. */
 static hg_status simplify_and_merge(numbering *n, uint32_t value, int *finished) {
   hg_status status = HG_OK;
   int changed = 0;
@@ -220,7 +220,7 @@ static hg_status visit_args(numbering *n, uint32_t value) {
 
 /* ---- phis -------------------------------------------------------------------------------------------------------- */
 
-/* Replaces a phi whose arguments are all one value, or the phi itself; 1 if it is such a phi. */
+/* 1 if all arguments of the phi are one value, or the phi itself; replaces it by that value. */
 static int is_one_value(numbering *n, uint32_t phi) {
   resolve_args(n, phi);
   const ssa_insn *insn = ssa_insn_at(n->unit, phi);
@@ -240,8 +240,8 @@ static int is_one_value(numbering *n, uint32_t phi) {
 /* Arguments of back edges have not been visited yet: revisit_phis and a later walk do that. */
 static hg_status visit_phi(numbering *n, uint32_t phi) { return is_one_value(n, phi) ? HG_OK : merge_pure(n, phi); }
 
-/* The arguments of back edges are known at the end of a walk. Inner loops first: where an invariant value is a phi of
- * each of several nested loops, one walk finds it, and not one walk a loop. */
+/* At the end of a walk the arguments of back edges are known. Inner loops first: then one walk, rather than one for
+ * each loop, finds an invariant that is a phi of several nested loops. */
 static void revisit_phis(numbering *n) {
   for (uint32_t k = n->order.count; k-- > 0;)
     for (uint32_t phi = ssa_block_at(n->unit, n->order.block[k])->first_phi; phi != SSA_NONE;
@@ -257,7 +257,7 @@ static void new_versions(numbering *n) {
   for (uint32_t l = 0; l < n->locations; l++) new_version(n, l);
 }
 
-/* Of all memory that other lanes see. */
+/* Gives new versions to all memory that other lanes see. */
 static void new_shared_versions(numbering *n) {
   for (uint32_t l = 0; l < n->locations; l++)
     if (!hg_is_private(n->program, l)) new_version(n, l);
@@ -279,13 +279,13 @@ static void enter_block(numbering *n, uint32_t block) {
     const uint32_t *end = n->end_version + (size_t)from[i] * n->locations;
     if (i == 0) memcpy(n->version, end, n->locations * sizeof(uint32_t));
     for (uint32_t l = 0; l < n->locations; l++)
-      if (n->version[l] != end[l]) n->version[l] = 0; /* no version of any memory */
+      if (n->version[l] != end[l]) n->version[l] = 0; /* a version that no memory has */
   }
   for (uint32_t l = 0; l < n->locations; l++)
     if (n->version[l] == 0) new_version(n, l);
 }
 
-/* The version of the state that the result of an effect depends on: 1 for what never changes, 0 for effects that are
+/* The version of the state that an effect's result depends on: 1 for state that never changes, 0 for effects that are
  * never merged. */
 static uint32_t version_of(const numbering *n, const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
@@ -294,7 +294,7 @@ static uint32_t version_of(const numbering *n, const ssa_insn *insn) {
     return n->read_only[location] ? 1 : n->version[n->group[location]];
   }
   if (hg_is_class_query(insn)) return 1;
-  /* The same lanes take part only where none can have left in between: in one block. */
+  /* Two collectives merge only within one block of the unit: elsewhere lanes may have left between them. */
   return hg_is_collective(insn) ? n->block_version : 0;
 }
 
