@@ -1,7 +1,7 @@
-/* arith.c - the table of operations and the code of each: arithmetic, logic, shifts and counts of bits.
+/* arith.c - the code of each operation: arithmetic, logic, shifts and bit counts.
  *
- * Most operations are the same code for each vector of a value: a function that writes it for one, in which d may be
- * the register of a source. Scratch 4 and 5 are free in it. */
+ * Most operations have the same code for each vector of a value. A `piece_writer` writes it for one vector; d may be
+ * the register of a source, and scratch 4 and 5 are free. */
 #include "atlas/tables.h"
 #include "atlas/value.h"
 #include "backend/cpu/arm64/emit_neon.h"
@@ -49,7 +49,7 @@ static void write_simple(neon_emit *e, const piece *p) {
 /* x0 = x0 op x1 (+ x2). */
 static void general_op(neon_emit *e, uint8_t type) {
   a64_asm *a = &e->a;
-  a64_op divide = is_signed(type) ? A64_sdiv : A64_udiv; /* by zero: 0; the least by -1: itself */
+  a64_op divide = is_signed(type) ? A64_sdiv : A64_udiv; /* x / 0 is 0; the least integer / -1 is itself */
   switch (e->insn->op) {
   case ATLAS_OP_mul: hg_a64(a, A64_mul_x, 0, 0, 0, 1); break;
   case ATLAS_OP_mad: hg_a64_madd(a, 0, 0, 1, 2); break;
@@ -61,7 +61,7 @@ static void general_op(neon_emit *e, uint8_t type) {
     break;
   case ATLAS_OP_ctz: hg_a64(a, A64_rbit_x, 0, 0, 0, 0); /* fall through */
   case ATLAS_OP_clz: hg_a64(a, A64_clz_x, 0, 0, 0, 0); break;
-  default: break; /* no cell with another names write_elements */
+  default: break; /* only these operations have write_elements in their cell */
   }
 }
 
@@ -101,7 +101,7 @@ static void write_mulhi(neon_emit *e, const piece *p) {
   hg_a64(&e->a, A64_uzp2, p->size, p->d, low, high);
 }
 
-/* In each byte. */
+/* these in each byte */
 enum { BYTES_64 = 0x40404040 };
 #define BYTES_128 UINT64_C(0x80808080)
 
@@ -110,8 +110,8 @@ static unsigned bytes_of_128(neon_emit *e, unsigned to) {
   return to;
 }
 
-/* c + the products, by instructions for bytes of one sign. An unsigned byte less 128 is a signed one; of 128 times the
- * other factors, 64 times are added twice. */
+/* c + the products, by SDOT and UDOT, whose bytes have one sign. u8 by i8: u - 128 is an i8 (u ^ 128), and 128 times
+ * the other factor is added as twice 64 times it. */
 static void write_dot_at_once(neon_emit *e, const piece *p) {
   unsigned sum = p->d == p->s[0] || p->d == p->s[1] ? temporary(e) : p->d, first = p->s[0];
   hg_a64_move_vector(&e->a, sum, p->s[2]);
@@ -126,7 +126,7 @@ static void write_dot_at_once(neon_emit *e, const piece *p) {
   hg_a64_move_vector(&e->a, p->d, sum);
 }
 
-/* Products of 16 bits, added up by pairs twice. */
+/* Products of 16 bits, added in pairs twice. */
 static void write_dot(neon_emit *e, const piece *p) {
   int is_unsigned = e->insn->op == ATLAS_OP_dot4_uu, is_mixed = e->insn->op == ATLAS_OP_dot4_us;
   unsigned low = temporary(e), high = temporary2(e), first = p->s[0];
@@ -153,7 +153,7 @@ static void write_dot(neon_emit *e, const piece *p) {
   hg_a64(&e->a, A64_add, A64_32B, p->d, low, p->s[2]);
 }
 
-/* Of 64-bit elements, which have no instruction. */
+/* For 64-bit elements, which have no such instruction. */
 static void write_min_max(neon_emit *e, const piece *p) {
   unsigned mask = temporary(e);
   int is_min = e->insn->op == ATLAS_OP_min;
@@ -162,7 +162,7 @@ static void write_min_max(neon_emit *e, const piece *p) {
   hg_a64_move_vector(&e->a, p->d, mask);
 }
 
-/* Comparisons give -1 for true. */
+/* A comparison gives -1 for true. */
 static void write_sign(neon_emit *e, const piece *p) {
   hg_a64(&e->a, A64_cmgt0, p->size, temporary(e), p->s[0], 0);
   hg_a64(&e->a, A64_cmlt0, p->size, p->d, p->s[0], 0);
@@ -177,7 +177,7 @@ static void write_constant_shift(neon_emit *e, const piece *p, unsigned count) {
   else hg_a64_shift(&e->a, e->insn->op == ATLAS_OP_shl ? A64_shl : right, p->size, p->d, p->s[0], count);
 }
 
-/* Counts are 32-bit elements; a shift to the right is one to the left by a negative count. */
+/* Counts are 32-bit elements. A right shift is a left shift by a negative count. */
 static void write_shift(neon_emit *e, const piece *p) {
   uint64_t bits;
   unsigned count = temporary(e), width = bits_of(p->type);
@@ -195,7 +195,7 @@ static void write_shift(neon_emit *e, const piece *p) {
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
-/* The bits of a narrow type alone, whatever its sign. */
+/* The bits of a narrow type, zero-extended whatever its sign. */
 static unsigned zero_extended(neon_emit *e, const piece *p, unsigned to) {
   if (!is_signed(p->type) || bits_of(p->type) >= 32) return p->s[0];
   hg_a64_constant(&e->a, A64_32B, to, (UINT64_C(1) << bits_of(p->type)) - 1);
@@ -222,7 +222,7 @@ static void reverse(neon_emit *e, unsigned d, unsigned from, unsigned size) {
   hg_a64(&e->a, size == A64_64B ? A64_rev64 : A64_rev32, A64_8B, d, d, 0);
 }
 
-/* A bit above those of a narrow type ends the count. */
+/* A bit set above a narrow type ends the count. */
 static void write_ctz(neon_emit *e, const piece *p) {
   unsigned from = p->s[0];
   if (bits_of(p->type) < 32) {
@@ -266,7 +266,7 @@ static void write_float_sign(neon_emit *e, const piece *p) {
   hg_a64_move_vector(&e->a, p->d, is_number);
 }
 
-/* The sign bit of a type of 16 to 64 bits, in each element. */
+/* The sign bit of a 16- to 64-bit type, in each element. */
 static unsigned sign_bits(neon_emit *e, const piece *p) {
   hg_a64_constant(&e->a, p->size, temporary(e), UINT64_C(1) << (bits_of(p->type) - 1));
   return temporary(e);
@@ -286,7 +286,7 @@ static void write_half_abs(neon_emit *e, const piece *p) {
   hg_a64(&e->a, A64_bic, 0, p->d, p->s[0], sign_bits(e, p));
 }
 
-/* Of f16 and bf16, by their bits: a NaN's magnitude is above that of infinity. */
+/* For f16 and bf16, by bits: the magnitude of a NaN is above that of infinity. */
 static void write_half_canon(neon_emit *e, const piece *p) {
   unsigned nan = temporary(e), is_number = temporary2(e), magnitude = hg_neon_scratch(e, 1);
   uint64_t infinity = p->type == ATLAS_f16 ? 0x7c00 : 0x7f80;
@@ -298,7 +298,7 @@ static void write_half_canon(neon_emit *e, const piece *p) {
   hg_a64(&e->a, A64_bif, 0, p->d, nan, is_number);
 }
 
-/* Not fminnm, for which a signalling NaN is no missing number. */
+/* Not fminnm or fmaxnm, which do not treat a signalling NaN as missing. */
 static void write_lesser_or_greater(neon_emit *e, const piece *p) {
   unsigned takes_first = temporary2(e), first = e->insn->op == VECTOR_LESSER;
   hg_a64(&e->a, A64_fcmgt, p->size, takes_first, p->s[first], p->s[!first]);
@@ -347,13 +347,13 @@ static int left_to_help(neon_emit *e) {
   return 0;
 }
 
-/* A lane's accesses are in order, and workers meet nowhere else. */
+/* A lane's accesses are in order, and workers do not synchronise within a launch. */
 static int no_operation(neon_emit *e) {
   (void)e;
   return 1;
 }
 
-/* C code does it in the group that begins with the grid's lane 0. */
+/* The group that contains the grid's lane 0 calls C. */
 static int advance_phase(neon_emit *e) {
   hg_a64_jump_zero(&e->a, NEON_LANE, hg_neon_slow_path(e, NEON_ALL_COPIES));
   hg_neon_slow_back(e);

@@ -27,10 +27,10 @@ static const memory_row memory_rows[A64_MEMORY_OP_COUNT] = {
 #undef A64_MEMORY
 };
 
-/* A word whose immediate is a distance that is not known yet. */
+/* A word whose immediate is a distance not known yet. */
 typedef struct fixup {
   uint32_t word, target; /* a label or, if is_literal, a literal */
-  uint8_t bits, shift;   /* of the immediate; in words where it is a branch's or a literal's */
+  uint8_t bits, shift;   /* the immediate's size and position; it counts words in branches and literals */
   uint8_t is_literal;
 } fixup;
 
@@ -53,7 +53,7 @@ static void grow(a64_asm *a) {
   uint32_t *words = hg_allocate(&a->allocator, capacity, sizeof *words);
   if (words == NULL) {
     a->no_memory = 1;
-    a->count = 0; /* what follows is written over it; it will not run */
+    a->count = 0; /* the following code overwrites it and never runs */
     return;
   }
   if (a->count > 0) memcpy(words, a->words, a->count * sizeof *words);
@@ -128,7 +128,7 @@ void hg_a64_move_vector(a64_asm *a, unsigned d, unsigned n) {
   if (d != n) hg_a64(a, A64_orr, 0, d, n, n);
 }
 
-/* The field imm5: the lowest set bit says the size, the bits above it the lane. */
+/* The field imm5: its lowest set bit encodes the size, the bits above it the lane. */
 static uint32_t lane_field(unsigned size, unsigned lane) { return (2 * lane + 1) << size << 16; }
 
 void hg_a64_dup(a64_asm *a, unsigned size, unsigned d, unsigned general) {
@@ -157,7 +157,7 @@ void hg_a64_extract_signed(a64_asm *a, unsigned size, unsigned general, unsigned
   hg_a64_word(a, word | lane_field(size, lane) | n << 5 | general);
 }
 
-/* The lane's number is spread over Q, S and size. */
+/* The lane's number is split over Q, S and size. */
 static uint32_t single_fields(unsigned size, unsigned lane) {
   static const uint32_t opcode[4] = {0x0000, 0x4000, 0x8000, 0x8400};
   unsigned byte = lane << size;
@@ -202,7 +202,7 @@ static uint64_t repeated(unsigned size, uint64_t bits) {
   return bits;
 }
 
-/* movi and mvni of one byte somewhere in each 32-bit element; 0 if `bits` is not of that kind. */
+/* movi or mvni of one byte at some position in each 32-bit element; 0 if `bits` has not that form. */
 static uint32_t move_byte(uint64_t bits) {
   uint32_t element = (uint32_t)bits;
   if (bits != repeated(A64_32B, element)) return 0;
@@ -217,7 +217,7 @@ static uint32_t move_byte(uint64_t bits) {
   return 0;
 }
 
-/* movi of 64 bits, each byte 0 or ff; movi of one byte everywhere. */
+/* movi of 64 bits whose bytes are 0 or ff; movi of one byte everywhere. */
 static uint32_t move_bytes(uint64_t bits) {
   uint32_t mask = 0, byte = (uint32_t)bits & 0xff;
   if (bits == repeated(A64_8B, bits)) return 0x4f00e400 | byte >> 5 << 16 | (byte & 31) << 5;
@@ -282,7 +282,7 @@ void hg_a64_move_imm(a64_asm *a, unsigned d, uint64_t value) {
     zeros += part == 0;
   }
   uint32_t rest = ones > zeros ? 0xffff : 0, word = rest ? 0x92800000 : 0xd2800000;
-  for (unsigned i = 0; i < 4; i++) { /* the first instruction sets the parts that are `rest` as well */
+  for (unsigned i = 0; i < 4; i++) { /* the first instruction also sets the pieces that equal `rest` */
     uint32_t part = (uint32_t)(value >> (16 * i) & 0xffff);
     if (part == rest) continue;
     if (word == 0x92800000) part ^= 0xffff;

@@ -1,5 +1,5 @@
-/* arm64_asm.h - writes A64 instructions: those of arm64_asm.def, and the few general ones that loops, addresses and
- * calls need. Code is a list of words; it may stand anywhere that is a multiple of 16. */
+/* arm64_asm.h - writes A64 instructions: those of arm64_asm.def, and a few general ones for loops, addresses and calls.
+ * Code is a list of words, placed at any multiple of 16. */
 #ifndef HG_ARM64_ASM_H
 #define HG_ARM64_ASM_H
 
@@ -19,7 +19,7 @@ typedef enum a64_memory_op {
   A64_MEMORY_OP_COUNT
 } a64_memory_op;
 
-enum { A64_X16 = 16, A64_FP = 29, A64_LR = 30, A64_SP = 31, A64_ZR = 31 }; /* 31 is what the instruction takes it for */
+enum { A64_X16 = 16, A64_FP = 29, A64_LR = 30, A64_SP = 31, A64_ZR = 31 }; /* 31 is SP or ZR, by instruction */
 enum { A64_8B, A64_16B, A64_32B, A64_64B };                                /* sizes: log2 of an element's bytes */
 
 typedef enum a64_condition {
@@ -34,10 +34,10 @@ typedef struct a64_asm {
   hg_allocator allocator;
   uint32_t *words;
   size_t count, capacity;
-  hg_array labels;   /* uint32_t: the word a label stands before; UINT32_MAX: not placed yet */
+  hg_array labels;   /* uint32_t: the word that a label stands before; UINT32_MAX: not placed yet */
   hg_array fixups;   /* words that name a label, or a literal */
   hg_array literals; /* a64_literal */
-  uint8_t no_memory; /* an allocation failed: the code is not complete */
+  uint8_t no_memory; /* an allocation failed: the code is incomplete */
   uint8_t too_far;   /* a branch or literal is out of reach (1 MiB, 32 KiB for bit tests): the code is wrong */
 } a64_asm;
 
@@ -47,16 +47,16 @@ void hg_a64_release(a64_asm *a);
 
 /* ---- rows of the tables ------------------------------------------------------------------------------------------ */
 
-void hg_a64(a64_asm *a, a64_op op, unsigned size, unsigned d, unsigned n, unsigned m); /* m: 0 where there is none */
+void hg_a64(a64_asm *a, a64_op op, unsigned size, unsigned d, unsigned n, unsigned m); /* m: 0 if it has none */
 void hg_a64_shift(a64_asm *a, a64_op op, unsigned size, unsigned d, unsigned n, unsigned count);
 
-/* Any offset; X16 is changed where the offset does not fit the instruction. */
+/* Any offset. Changes X16 if the instruction cannot encode the offset. */
 void hg_a64_memory(a64_asm *a, a64_memory_op op, unsigned t, unsigned base, int64_t offset);
-/* [base + index * 2^log2 of the access, or + index] */
+/* [base + (index << log2 of the access size)], or [base + index] */
 void hg_a64_indexed(a64_asm *a, a64_memory_op op, unsigned t, unsigned base, unsigned index, int is_scaled);
 
-/* A word, or 64 bits, at [base] that is to be replaced; the store happens, and w `failed` is 0, if nothing wrote there
- * since. */
+/* Exclusive access to the word, or 64 bits, at [base]. The store happens, with 0 in w `failed`, if nothing wrote there
+ * since the load. */
 void hg_a64_load_exclusive(a64_asm *a, int is_64, unsigned t, unsigned base);
 void hg_a64_store_exclusive(a64_asm *a, int is_64, unsigned failed, unsigned t, unsigned base);
 
@@ -76,7 +76,7 @@ void hg_a64_load_all(a64_asm *a, unsigned size, unsigned d, unsigned base); /* l
 void hg_a64_fcvtl(a64_asm *a, unsigned to, int upper, unsigned d,
                   unsigned n); /* f32 or f64 (size 2, 3) from half its size */
 void hg_a64_fcvtn(a64_asm *a, unsigned to, int upper, unsigned d, unsigned n); /* f16 or f32 (size 1, 2) */
-void hg_a64_fcvtxn(a64_asm *a, int upper, unsigned d, unsigned n); /* f64 to f32, to odd: may be rounded once more */
+void hg_a64_fcvtxn(a64_asm *a, int upper, unsigned d, unsigned n); /* f64 to f32, to odd: may be rounded again */
 void hg_a64_to_float(a64_asm *a, int is_signed, unsigned d, unsigned x); /* scalar f32 from 64 bits */
 
 /* All elements get `bits`: one or two instructions or, if neither can, a literal. */
@@ -87,7 +87,7 @@ void hg_a64_constant_vector(a64_asm *a, unsigned d, const uint64_t bits[2]);
 
 void hg_a64_move(a64_asm *a, unsigned d, unsigned n); /* not SP */
 void hg_a64_move_imm(a64_asm *a, unsigned d, uint64_t value);
-void hg_a64_add_imm(a64_asm *a, unsigned d, unsigned n, int64_t value); /* any value: X16 may be changed; SP allowed */
+void hg_a64_add_imm(a64_asm *a, unsigned d, unsigned n, int64_t value); /* any value; may change X16; SP allowed */
 void hg_a64_compare_imm(a64_asm *a, unsigned n, uint32_t value);        /* below 4096 */
 void hg_a64_add_shifted(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned shift); /* d = n + (m << shift) */
 void hg_a64_madd(a64_asm *a, unsigned d, unsigned n, unsigned m, unsigned add); /* d = add + n * m */
@@ -102,7 +102,7 @@ void hg_a64_store_pair(a64_asm *a, int is_vector, unsigned t, unsigned t2, unsig
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
 
-/* Labels are numbers; jumps may come before their label's place is known. */
+/* Labels are numbers. A jump may precede the placement of its label. */
 uint32_t hg_a64_new_label(a64_asm *a);
 void hg_a64_place(a64_asm *a, uint32_t label);
 void hg_a64_jump(a64_asm *a, uint32_t label);

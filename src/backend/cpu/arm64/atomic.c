@@ -1,19 +1,19 @@
-/* atomic.c - one atomic update. Exclusive loads and stores, which every processor has, where other workers
- * may see the memory; shared memory is one worker's. */
+/* atomic.c - one atomic update. Where other workers may see the memory it uses exclusive loads and stores, which every
+ * processor has; shared memory belongs to one worker. */
 #include "backend/cpu/arm64/emit_neon.h"
 
 #include "compiler/machine_ops.h"
 
 enum { OLD = 0, PLACE = 1, VALUE = 3, NEW = 4, COMPARED = 5 }; /* x registers */
 
-/* NEW = OLD or VALUE, whichever `condition` says of OLD compared with VALUE. */
+/* NEW = OLD or VALUE, by `condition` of OLD compared with VALUE. */
 static unsigned choose(neon_emit *e, a64_condition condition, int is_64) {
   hg_a64(&e->a, is_64 ? A64_subs_x : A64_subs_w, 0, A64_ZR, OLD, VALUE);
   hg_a64_select(&e->a, NEW, OLD, VALUE, condition);
   return NEW;
 }
 
-/* The register with what is to be stored; to `done` if nothing is. */
+/* The register that is to be stored. Jumps to `done` if nothing is. */
 static unsigned combine(neon_emit *e, int is_64, uint32_t done) {
   a64_asm *a = &e->a;
   int is_signed = atlas_kind((atlas_type)e->insn->type) == ATLAS_KIND_SINT;

@@ -1,4 +1,4 @@
-/* call_help.c - calls of hg_native_help, and where slow paths begin and end. */
+/* call_help.c - calls of hg_native_help, and the entry and return labels of slow paths. */
 #include "backend/cpu/arm64/emit_neon.h"
 
 #include <stddef.h>
@@ -33,7 +33,7 @@ void hg_neon_slow_back(neon_emit *e) {
   hg_a64_place(&e->a, ((neon_slow *)e->slow.data)[e->slow.count - 1].back);
 }
 
-/* All registers that values may live in, and the mask of the tail, to or from the frame, whose address is in `base`. */
+/* Saves or restores all registers that values may live in, and the tail mask, to the frame at address `base`. */
 static void move_vectors(neon_emit *e, a64_memory_op op, unsigned base) {
   for (unsigned r = 0; r < e->b->target->vector_count; r++) hg_a64_memory(&e->a, op, r, base, saved_at(r));
   hg_a64_memory(&e->a, op, NEON_TAIL_MASK, base, saved_at(NEON_TAIL_MASK));

@@ -1,8 +1,8 @@
 /* convert.c - conversions, bit casts, coordinates.
  *
- * Small floats come from f32 and go to it alone (hg_vector_value), but for those of f64 and of integers of 32 and 64
- * bits, which are rounded to odd on the way to f32, so that rounding again is rounding once (Boldo and Melquiond, IEEE
- * ToC 57(4), 2008). FCVTZS and FCVTZU saturate and turn NaN into 0 as the ISA wants it. */
+ * Small floats are converted from and to f32 only (hg_vector_value). f64 and integers of 32 and 64 bits go to small
+ * floats through an f32 that is rounded to odd, which makes the second rounding exact (Boldo and Melquiond, IEEE ToC
+ * 57(4), 2008). FCVTZS and FCVTZU saturate and turn NaN into 0, as the ISA defines. */
 #include "atlas/tables.h"
 #include "atlas/value.h"
 #include "backend/cpu/arm64/emit_neon.h"
@@ -16,7 +16,7 @@ static unsigned bytes_of(uint8_t type) { return atlas_bytes((atlas_type)type); }
 /* ---- between the vectors of a value: s[0], s[1] its parts -------------------------------------------------------- */
 
 typedef struct vectors {
-  unsigned part[2]; /* machine registers; of 32-bit elements one */
+  unsigned part[2]; /* machine registers; one for 32-bit elements */
 } vectors;
 
 static vectors source_vectors(neon_emit *e, uint32_t copy) {
@@ -26,7 +26,7 @@ static vectors source_vectors(neon_emit *e, uint32_t copy) {
   return v;
 }
 
-/* An f16 or bf16 as f32. */
+/* Widens an f16 or bf16 to f32. */
 static unsigned widen_half(neon_emit *e, uint8_t type, unsigned from, unsigned to) {
   if (type == ATLAS_bf16) hg_a64_shift(&e->a, A64_shl, A64_32B, to, from, 16);
   else {
@@ -36,8 +36,8 @@ static unsigned widen_half(neon_emit *e, uint8_t type, unsigned from, unsigned t
   return to;
 }
 
-/* f32 to bf16: ties to even by adding just under a half, or a half where the last bit is odd. A NaN becomes the
- * canonical one. */
+/* f32 to bf16, ties to even: adds just under one half, or one half if the last bit is odd. A NaN becomes the canonical
+ * one. */
 static void round_bf16(neon_emit *e, unsigned d, unsigned from) {
   unsigned odd = hg_neon_scratch(e, 4), constant = hg_neon_scratch(e, 5);
   hg_a64_shift(&e->a, A64_shl, A64_32B, odd, from, 15);
@@ -71,7 +71,7 @@ static void narrow_f64(neon_emit *e, int to_odd, unsigned d, vectors v) {
   hg_a64_move_vector(&e->a, d, to);
 }
 
-/* The elements of one part, twice as wide. */
+/* Widens the elements of one part to twice their size. */
 static void widen_f32(neon_emit *e, uint32_t part, unsigned d, unsigned from) {
   hg_a64_fcvtl(&e->a, A64_64B, part == 1, d, from);
 }
@@ -104,7 +104,7 @@ static void integer_to_integer(neon_emit *e, uint32_t c, vectors v) {
 
 /* ---- floats from integers ---------------------------------------------------------------------------------------- */
 
-/* 64-bit integers to f32: an instruction for one element rounds once. */
+/* 64-bit integers to f32, element by element: only the scalar instruction rounds once. */
 static void wide_integer_to_f32(neon_emit *e, vectors v, unsigned d) {
   unsigned sum = hg_neon_scratch(e, 3), one = hg_neon_scratch(e, 4);
   for (unsigned i = 0; i < NEON_LANES; i++) {
@@ -115,7 +115,7 @@ static void wide_integer_to_f32(neon_emit *e, vectors v, unsigned d) {
   hg_a64_move_vector(&e->a, d, sum);
 }
 
-/* From 2^53 on the lowest 11 bits are rounded to odd; smaller integers stay as they are. f64 holds the result. */
+/* Rounds the lowest 11 bits to odd from 2^53 on; smaller integers stay. The result is exact in f64. */
 static void long_to_odd(neon_emit *e, int sign, unsigned d, unsigned from) {
   unsigned other = hg_neon_scratch(e, 5);
   hg_a64_constant(&e->a, A64_64B, other, 0x7ff);
@@ -132,12 +132,12 @@ static void long_to_odd(neon_emit *e, int sign, unsigned d, unsigned from) {
   hg_a64(&e->a, A64_bit, 0, d, from, other);
 }
 
-/* f64 and integers of 32 and 64 bits as f32, rounded to odd: in scratch 3. */
+/* Rounds f64, or an integer of 32 or 64 bits, to odd as f32, in scratch 3. */
 static unsigned odd_f32(neon_emit *e, vectors v) {
   uint8_t from = e->insn->type2;
   int sign = is_signed(from);
   a64_op op = sign ? A64_scvtf : A64_ucvtf;
-  vectors wide = {{hg_neon_scratch(e, 2), hg_neon_scratch(e, 0)}}; /* the second part follows when the first is done */
+  vectors wide = {{hg_neon_scratch(e, 2), hg_neon_scratch(e, 0)}}; /* the second part reuses them after the first */
   if (from == ATLAS_f64) wide = v;
   else
     for (uint32_t p = 0; p < 2; p++) {
@@ -169,7 +169,7 @@ static void integer_to_float(neon_emit *e, uint32_t c, vectors v) {
 
 /* ---- integers from floats ---------------------------------------------------------------------------------------- */
 
-/* 32-bit results of FCVTZS or FCVTZU, saturated to fewer bits. */
+/* Saturates 32-bit results of FCVTZS or FCVTZU to fewer bits. */
 static void clamp(neon_emit *e, uint8_t type, unsigned d) {
   unsigned bits = atlas_type_bits((atlas_type)type), limit = hg_neon_scratch(e, 4);
   if (bits == 32) return;
@@ -218,10 +218,10 @@ static unsigned constant(neon_emit *e, uint64_t bits) {
   return hg_neon_scratch(e, 5);
 }
 
-/* f32 of `from`, which is scratch 0 or 3 or none, to f8. A magnitude is rounded by adding what has its last place where
- * the last bit is that stays, no lower than that of the smallest number, and subtracting it again. Then f8e5m2 is the
- * upper half of an f16, and f8e4m3 an f16 that is 2^8 times smaller, shifted by 7 bits. The sign is put back unless the
- * result is NaN, as infinity and what rounds above 448 are in f8e4m3. */
+/* Rounds f32 (`from`: scratch 0, 3 or a register of a value) to f8. Adding and subtracting a number whose last place is
+ * the last place of the result, or of the smallest subnormal, rounds the magnitude. The result is then exact in f16:
+ * f8e5m2 is its upper half; f8e4m3 is the f16 of the value times 2^-8, shifted right by 7. Infinity and what rounds
+ * above 448 become NaN in f8e4m3. The sign is restored unless the result is NaN. */
 static void narrow_f8(neon_emit *e, uint8_t type, unsigned d, unsigned from) {
   int is_e4m3 = type == ATLAS_f8e4m3;
   unsigned magnitude = hg_neon_scratch(e, 1), adder = hg_neon_scratch(e, 2), is_number = hg_neon_scratch(e, 4);
@@ -294,7 +294,7 @@ static void to_f64(neon_emit *e, uint32_t c, vectors v) {
 
 /* ---- bool -------------------------------------------------------------------------------------------------------- */
 
-/* 1 where a number is not 0: a NaN is not. */
+/* 1 for numbers other than 0; 0 for NaN. */
 static void to_bool(neon_emit *e, uint32_t c, vectors v) {
   uint8_t from = e->insn->type2;
   unsigned size = bytes_of(from) == 8 ? A64_64B : A64_32B, d = hg_neon_result_register(e, c, 0);
@@ -323,7 +323,7 @@ static int is_small_float(uint8_t type) {
   return type == ATLAS_f16 || type == ATLAS_bf16 || type == ATLAS_f8e4m3 || type == ATLAS_f8e5m2;
 }
 
-/* From bool as from u8. */
+/* A bool converts like a u8. */
 static void convert(neon_emit *e, uint32_t c, vectors v) {
   uint8_t to = e->insn->type, from = e->insn->type2;
   int from_float = atlas_is_float((atlas_type)from) || is_small_float(from);
@@ -337,8 +337,8 @@ static void convert(neon_emit *e, uint32_t c, vectors v) {
   else to_f32(e, c, v);
 }
 
-/* Writes a word of the context, the same in a run of lanes: a buffer's length, the class of the block, the phase,
- * coordinates but for x. */
+/* Writes a word of the context that is the same in a run of lanes: a buffer's length, the class of the block, the
+ * phase, any coordinate but x. */
 static void word_of_context(neon_emit *e, size_t offset) {
   int is_64 = hg_neon_is_64(e, e->insn->d);
   hg_neon_context(e, offset, is_64, hg_neon_scratch(e, 0));
@@ -348,7 +348,7 @@ static void word_of_context(neon_emit *e, size_t offset) {
 
 static size_t coordinate(unsigned which) { return offsetof(native_context, coordinate) + 8 * which; }
 
-/* lane.x and global.x count up with the lane. */
+/* lane.x and global.x increase with the lane. */
 static void x_coordinate(neon_emit *e) {
   int is_64 = hg_neon_is_64(e, e->insn->d);
   hg_a64_memory(&e->a, A64_ldr_x, 1, NEON_CONTEXT, (int64_t)coordinate((unsigned)e->insn->bits));

@@ -12,9 +12,9 @@
 
 enum {
   PAGE = 4096,
-  SAVED_BYTES = 224, /* x19 to x30, q8 to q15: their lower halves are the caller's */
+  SAVED_BYTES = 224, /* x19 to x30, q8 to q15: the callee-saved registers */
   SAVED_VECTORS = 96,
-  HWCAP_BIT_ASIMDDP = 1 << 20, /* of AT_HWCAP: SDOT and UDOT */
+  HWCAP_BIT_ASIMDDP = 1 << 20, /* bit of AT_HWCAP: SDOT and UDOT */
   FIRST_SAVED_VECTOR = 8
 };
 
@@ -41,7 +41,7 @@ static void write_jump(neon_emit *e) {
   else hg_a64_jump_not_zero(&e->a, 0, label);
 }
 
-/* Leaves the code of the lanes that it was called for where the launch is cancelled. */
+/* Leaves the code of the lanes that it was called for if the launch is cancelled. */
 static void write_poll(neon_emit *e) {
   hg_a64_memory(&e->a, A64_ldr_x, 0, NEON_CONTEXT, offsetof(native_context, cancels));
   hg_a64_memory(&e->a, A64_ldr_w, 0, 0, 0);
@@ -88,7 +88,7 @@ static void begin_steps(neon_emit *e) {
     hg_a64_memory(&e->a, A64_str_x, A64_ZR, NEON_CONTEXT, offsetof(native_context, knows_steps));
 }
 
-/* Other groups of the tile, and other regions, begin with the steps left of the group that has taken most. */
+/* Later groups of the tile, and later regions, begin with the steps that are left to the group that has taken most. */
 static void end_steps(neon_emit *e) {
   if (!hg_native_counts_steps(e->b->vector) || !keeps_alive_in_rows(e)) return;
   hg_a64_memory(&e->a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, steps_left));
@@ -98,7 +98,7 @@ static void end_steps(neon_emit *e) {
   hg_a64_memory(&e->a, A64_str_x, 0, NEON_CONTEXT, offsetof(native_context, fewest_left));
 }
 
-/* Skips the region for a group whose lanes have all ended in another region. */
+/* Skips the region for a group whose lanes have all ended in earlier regions. */
 static void leave_if_none_left(neon_emit *e) {
   static const vector_insn leave = {.op = VECTOR_JUMP_NONE, .flags = VECTOR_LAST, .s = {VECTOR_ALL}, .mask = VECTOR_ALL,
                                     .target = VECTOR_NONE};
@@ -124,7 +124,7 @@ static void write_body(neon_emit *e, const native_step *step) {
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
 
-/* Stack pages are touched in order, so that one below the guard page is never the first. */
+/* Touches stack pages in order, so that the guard page is never jumped over. */
 static void make_frame(neon_emit *e) {
   a64_asm *a = &e->a;
   hg_a64_add_imm(a, A64_SP, A64_SP, -SAVED_BYTES);
@@ -155,7 +155,7 @@ static void write_epilogue(neon_emit *e) {
   hg_a64_return(a);
 }
 
-/* x0 context, x1 first, x2 end, x3 fast end: see native_entry. */
+/* x0 context, x1 first lane, x2 end, x3 fast end: see native_entry. */
 static void write_prologue(neon_emit *e) {
   a64_asm *a = &e->a;
   make_frame(e);
@@ -195,7 +195,7 @@ static void write_groups(neon_emit *e, const native_step *step, uint32_t tail) {
   hg_a64_jump_if(a, A64_LE, top);
 }
 
-/* x0: how many lanes are left. */
+/* x0: the number of lanes left. */
 static void set_tail_mask(neon_emit *e) {
   const uint64_t numbers[2] = {UINT64_C(1) << 32, UINT64_C(3) << 32 | 2};
   unsigned scratch = hg_neon_scratch(e, 0);
@@ -225,7 +225,7 @@ static void write_tail(neon_emit *e, const native_step *step) {
   hg_a64_jump(a, top);
 }
 
-/* A region that runs once: the code of a full group, on behalf of all. */
+/* A region that runs once: the code of a full group, for all lanes. */
 static void write_once(neon_emit *e, const native_step *step) {
   e->is_tail = 0;
   e->is_once = 1;
@@ -265,7 +265,7 @@ static void choose_bases(neon_emit *e) {
   }
 }
 
-/* Machine registers that no value ever has. */
+/* Machine registers that hold no value. */
 static uint32_t unused_registers(const native_build *b) {
   uint32_t idle = (UINT32_C(1) << b->target->vector_count) - 1;
   for (uint32_t r = 0; r <= b->vector->regs.count; r++) {
@@ -282,7 +282,7 @@ static int is_invariant(const hg_vector *v, uint32_t r) {
   return reg->type != SSA_PREDICATE && (reg->kind == VECTOR_CONSTANT || reg->kind == VECTOR_SCALAR);
 }
 
-/* How often each constant and parameter is read, a loop counted eight times. */
+/* Counts the reads of each constant and parameter; a read in a loop counts eight times. */
 static void count_reads(const hg_vector *v, uint32_t *weight, uint32_t *reads) {
   uint32_t n = (uint32_t)v->insns.count;
   for (uint32_t i = 0; i < n; i++) weight[i] = 1;
@@ -366,7 +366,7 @@ static hg_status emit_kernel(native_build *b, int has_dot) {
   return status;
 }
 
-/* SDOT and UDOT came with Armv8.2 and are not part of what every machine has. */
+/* SDOT and UDOT came with Armv8.2; older machines lack them. */
 static int has_dot(void) {
 #if defined(__aarch64__) && defined(__APPLE__)
   return 1;
@@ -380,7 +380,7 @@ static int has_dot(void) {
 static hg_status emit_neon(native_build *b) { return emit_kernel(b, has_dot()); }
 static hg_status emit_least_neon(native_build *b) { return emit_kernel(b, 0); }
 
-extern const native_target hg_native_neon, hg_native_least_neon; /* declared again by targets.h, which is above */
+extern const native_target hg_native_neon, hg_native_least_neon; /* also declared by targets.h */
 #define NEON(writer) \
   {.engine = "native neon", .lanes = NEON_LANES, .vector_bytes = NEON_VECTOR_BYTES, .vector_count = 25, .emit = writer}
 const native_target hg_native_neon = NEON(emit_neon), hg_native_least_neon = NEON(emit_least_neon);

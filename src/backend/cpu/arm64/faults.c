@@ -1,12 +1,12 @@
-/* faults.c - slow paths, out of line: calls of C code; and those of accesses in loops, which may fault again and again:
- * the lanes that are out of bounds get 0, or store nothing, and the others access memory, one by one. C code does such
- * an access only where it has to note the fault: where no lane of the tile up to the lowest that is out of bounds has
- * had one (native_context.noted). */
+/* faults.c - slow paths, out of line: calls of C, and accesses in loops, which may fault in every round. Those give 0
+ * to the lanes that are out of bounds, or store nothing for them, and access memory for the other lanes one by one. C
+ * does such an access only if it has to note the fault: if no lane of the tile up to the lowest one out of bounds has
+ * faulted before (native_context.noted). */
 #include "backend/cpu/arm64/neon_memory.h"
 
 #include <stddef.h>
 
-/* Jumps to `note` if the fault of lane x1, a global number, is to be noted. */
+/* Jumps to `note` if the fault of the global lane x1 is to be noted. */
 static void compare_with_noted(neon_emit *e, uint32_t note) {
   hg_a64_memory(&e->a, A64_ldr_x, 3, NEON_CONTEXT, offsetof(native_context, noted));
   hg_a64(&e->a, A64_subs_x, 0, A64_ZR, 1, 3);
@@ -20,7 +20,7 @@ static void clear_result(neon_emit *e, uint32_t copy) {
   for (uint32_t p = 0; p < hg_neon_parts(e, e->insn->d); p++) hg_neon_set_result(e, copy, p, zero);
 }
 
-/* [x + lane]: jumps to `back`, with the result 0, if the first lane, and so all of them, is behind the end. */
+/* [x + lane]: jumps to `back`, with the result 0, if the first lane is past the end, and so all are. */
 static void leave_if_behind(neon_emit *e, const neon_access *m, uint32_t copy, uint32_t note, uint32_t back) {
   uint32_t some = hg_a64_new_label(&e->a);
   if (!(e->insn->flags & VECTOR_LANE) || m->displacement < 0) return;
@@ -38,10 +38,10 @@ static void leave_if_behind(neon_emit *e, const neon_access *m, uint32_t copy, u
 
 /* ---- lane by lane ------------------------------------------------------------------------------------------------ */
 
-/* In the frame, where a call would save registers: vectors, two each, and the copy's first lane in the group. */
+/* Vectors in the frame, where a call would save registers: two each, then the copy's first lane in the group. */
 enum { INDICES = 0, VALUES = 2, COMPARANDS = 4, RESULTS = 6, FIRST_LANE = 8 };
 
-/* x registers. The lanes that take part, 16 bits each, and the copy's first lane in the group are given. */
+/* x registers. The participating lanes, 16 bits each, and the copy's first lane in the group are inputs. */
 enum { BITS = 6, LANE = 8, FIRST = 8, VECTORS = 17 };
 
 static int64_t in_frame(int vector) { return (int64_t)vector * NEON_VECTOR_BYTES; }
@@ -54,7 +54,7 @@ static void spill(neon_emit *e, int vector, uint32_t reg, uint32_t copy) {
                   from_stack(vector + (int)p));
 }
 
-/* The current lane's element of vectors in the frame, to or from a register. Changes x1. */
+/* Moves the current lane's element between a vector in the frame and a register. Changes x1. */
 static void move_element(neon_emit *e, a64_memory_op op, unsigned x, int vector) {
   if (vector != 0) hg_a64_add_imm(&e->a, 1, VECTORS, in_frame(vector));
   hg_a64_indexed(&e->a, op, x, vector != 0 ? 1 : VECTORS, LANE, 1);
@@ -66,7 +66,7 @@ static void find_lane(neon_emit *e, unsigned to) {
   hg_a64(&e->a, A64_add_x, 0, to, to, LANE);
 }
 
-/* A part of the indices, as numbers of 64 bits, with the displacement. */
+/* One part of the indices, widened to 64 bits, plus the displacement. */
 static unsigned load_indices(neon_emit *e, const neon_access *m, int part) {
   int is_64 = m->index != VECTOR_NONE && hg_neon_is_64(e, m->index);
   int is_signed = m->index != VECTOR_NONE && atlas_kind((atlas_type)hg_neon_type(e, m->index)) == ATLAS_KIND_SINT;
@@ -80,8 +80,8 @@ static unsigned load_indices(neon_emit *e, const neon_access *m, int part) {
   return to;
 }
 
-/* x BITS becomes the lanes in bounds, and x3 the others, of those that take part. A sum beyond 64 bits is of an index
- * that is negative as a signed number; no array has so many elements. */
+/* Splits the participating lanes: x BITS keeps those in bounds, x3 gets the others. A sum wraps only for an index that
+ * is negative as a signed number, and no array has so many elements. */
 static void find_faults(neon_emit *e, const neon_access *m) {
   a64_asm *a = &e->a;
   int may_wrap = m->displacement > 0 && m->index != VECTOR_NONE && hg_neon_type(e, m->index) == ATLAS_u64;
@@ -101,14 +101,14 @@ static void find_faults(neon_emit *e, const neon_access *m) {
   hg_a64(a, A64_eor_x, 0, BITS, BITS, 3);
 }
 
-/* x `to` = the number in the copy of the lowest lane of x `bits`. */
+/* x `to` = the number in the copy of the lowest lane in x `bits`. */
 static void lowest_lane(neon_emit *e, unsigned to, unsigned bits) {
   hg_a64(&e->a, A64_rbit_x, 0, to, bits, 0);
   hg_a64(&e->a, A64_clz_x, 0, to, to, 0);
   hg_a64_lsr(&e->a, to, to, 4);
 }
 
-/* x0 = the current lane's element. */
+/* x0 = the element of the current lane. */
 static void find_element(neon_emit *e, const neon_access *m) {
   int is_signed = m->index != VECTOR_NONE && atlas_kind((atlas_type)hg_neon_type(e, m->index)) == ATLAS_KIND_SINT;
   if (m->index == VECTOR_NONE) hg_a64_move_imm(&e->a, 0, 0);
@@ -116,7 +116,7 @@ static void find_element(neon_emit *e, const neon_access *m) {
   if (m->displacement != 0) hg_a64_add_imm(&e->a, 0, 0, m->displacement);
 }
 
-/* The current lane's access, to element x0. */
+/* The current lane's access to element x0. */
 static void access_lane(neon_emit *e, const neon_access *m) {
   a64_asm *a = &e->a;
   static const a64_memory_op zero[4] = {A64_ldrb_w, A64_ldrh_w, A64_ldr_w, A64_ldr_x};
@@ -140,8 +140,8 @@ static void access_lane(neon_emit *e, const neon_access *m) {
   if (e->insn->d != VECTOR_NONE) move_element(e, to_frame, 0, RESULTS);
 }
 
-/* Called for a copy whose operands are in the frame: x0 = 1 if its fault is to be noted, and nothing is done; else 0,
- * and the results, 0 in lanes that fault, are in the frame. */
+/* A function that is called for a copy whose operands are in the frame. It returns x0 = 1, having done nothing, if a
+ * fault is to be noted; else 0, with the results in the frame, 0 in lanes that fault. */
 static void write_lanes(neon_emit *e) {
   a64_asm *a = &e->a;
   neon_access m;
@@ -199,9 +199,9 @@ static void access_copy(neon_emit *e, const neon_access *m, uint32_t copy, uint3
   }
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- writing slow paths ------------------------------------------------------------------------------------------ */
 
-/* One index for all lanes, which is out of bounds, if any lane takes part. */
+/* For one index of all lanes, which is out of bounds: nothing is accessed. */
 static void leave_out_all(neon_emit *e, uint32_t note) {
   a64_asm *a = &e->a;
   uint32_t noted = hg_a64_new_label(a);
@@ -216,7 +216,7 @@ static void leave_out_all(neon_emit *e, uint32_t note) {
       hg_a64(a, A64_add_x, 0, 1, 1, 0);
     }
     compare_with_noted(e, note);
-    if (mask < 0) break; /* there is a lane */
+    if (mask < 0) break; /* some lane participates */
     hg_a64_jump(a, noted);
     hg_a64_place(a, next);
   }
@@ -225,7 +225,7 @@ static void leave_out_all(neon_emit *e, uint32_t note) {
   for (uint32_t c = 0; c < hg_neon_copies(e, e->insn->d); c++) clear_result(e, c);
 }
 
-/* 1 if the current access, in a copy or NEON_ALL_COPIES, gets code that leaves out the lanes that fault. */
+/* 1 if the current access, in a copy or NEON_ALL_COPIES, gets code that leaves out faulting lanes. */
 static int can_leave_out(const neon_emit *e, uint32_t copy) {
   neon_access m;
   const vector_insn *insn = e->insn;
@@ -234,8 +234,8 @@ static int can_leave_out(const neon_emit *e, uint32_t copy) {
   return copy == NEON_ALL_COPIES || insn->d == VECTOR_NONE || !native_location_of(e->b, insn->d)->is_uniform;
 }
 
-/* That code: jumps to `note`, with nothing stored, if C code has to note a fault, and to `back`, or nowhere, behind it.
- */
+/* Writes that code. It jumps to `note`, having stored nothing, if C has to note a fault; to `back`, or nowhere, when
+ * done. */
 static void leave_out_faults(neon_emit *e, uint32_t copy, uint32_t note, uint32_t back) {
   neon_access m;
   (void)hg_neon_describe_access(e, &m);
@@ -243,7 +243,7 @@ static void leave_out_faults(neon_emit *e, uint32_t copy, uint32_t note, uint32_
   else access_copy(e, &m, copy, note, back);
 }
 
-/* The state in which the code was written that jumps to a slow path. */
+/* Restores the state in which the code that jumps to a slow path was written. */
 static void return_to(neon_emit *e, const neon_slow *slow) {
   e->index = slow->insn;
   e->insn = vector_insn_at(e->b->vector, slow->insn);
@@ -269,7 +269,7 @@ static void write_without_faults(neon_emit *e, const neon_slow *slow) {
   call_and_return(e, slow);
 }
 
-/* First what is jumped to: tests of a bit do not reach far. */
+/* Writes the jump targets first, because tests of a bit do not reach far. */
 void hg_neon_write_slow_paths(neon_emit *e) {
   neon_slow *slow = e->slow.data;
   for (size_t i = 0; i < e->slow.count && !e->a.no_memory; i++) {

@@ -1,4 +1,4 @@
-/* mask.c - instructions on predicates, moves, comparisons, and the jumps that test masks. */
+/* mask.c - instructions on predicates, moves, comparisons, jumps on masks. */
 #include "atlas/tables.h"
 #include "backend/cpu/arm64/emit_neon.h"
 #include "compiler/machine_ops.h"
@@ -44,7 +44,7 @@ static void write_clear(neon_emit *e) {
   }
 }
 
-/* Selects into the register of the true value, of the false one, or of the predicate: each has an instruction. */
+/* Selects in place of the true value, of the false value, or of the predicate: there is an instruction for each. */
 static void select_part(neon_emit *e, unsigned d, unsigned mask, unsigned a, unsigned b) {
   if (d == b) hg_a64(&e->a, A64_bit, 0, d, a, mask);
   else if (d == a) hg_a64(&e->a, A64_bif, 0, d, b, mask);
@@ -121,7 +121,7 @@ int hg_neon_compare(neon_emit *e) {
 
 /* ---- does any lane? ---------------------------------------------------------------------------------------------- */
 
-/* x `general` is not zero if the vector is not; scratch: may be the vector. */
+/* x `general` is nonzero if the vector is. `scratch` may be the vector. */
 static void any_of(neon_emit *e, unsigned general, unsigned vector, unsigned scratch) {
   hg_a64(&e->a, A64_umaxp, A64_32B, scratch, vector, vector);
   hg_a64_extract(&e->a, A64_64B, general, scratch, 0);
@@ -152,7 +152,7 @@ void hg_neon_test_any(neon_emit *e) {
 
 /* ---- steps and traps --------------------------------------------------------------------------------------------- */
 
-/* Adds one to the register that counts the steps of the lanes of the mask, or of all. */
+/* Adds one to the step counter of the lanes of the mask, or of all lanes. */
 static void count_up(neon_emit *e, uint32_t counter, uint32_t mask) {
   vector_insn add = {.op = ATLAS_OP_add, .type = ATLAS_u32, .flags = VECTOR_KEEP, .d = counter, .mask = mask};
   const vector_insn *step = e->insn;
@@ -167,7 +167,7 @@ static void count_up(neon_emit *e, uint32_t counter, uint32_t mask) {
   e->insn = step;
 }
 
-/* C code counts where lanes may run out of steps. */
+/* C counts if lanes may run out of steps. */
 static void write_step(neon_emit *e) {
   const vector_insn *insn = e->insn;
   int counts = hg_native_counts_steps(e->b->vector);

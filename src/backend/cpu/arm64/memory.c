@@ -1,8 +1,8 @@
 /* memory.c - loads, stores and atomics of buffers, shared memory, local arrays and constant tables.
  *
- * Every copy (one vector of lanes) checks its addresses before it does anything; a copy with a lane out of bounds is
- * done by C code, or in a loop by faults.c. [x + lane] needs no check in full groups: the caller has checked it
- * (native_entry). NEON has neither gathers nor masked accesses: those go lane by lane. */
+ * Every copy (one vector of lanes) checks its addresses before it accesses anything. C does a copy with a lane out of
+ * bounds; in a loop, the code of faults.c does. [x + lane] needs no check in full groups, because the caller has
+ * checked it (native_entry). NEON has neither gathers nor masked accesses: those go lane by lane. */
 #include "atlas/functions.h"
 #include "atlas/tables.h"
 #include "backend/cpu/arm64/neon_memory.h"
@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 enum {
-  GREATEST_DISPLACEMENT = 1 << 24, /* elements; with it all sums here fit */
-  BASE = 7,                        /* x register of an address that has none of its own */
-  RUN = 5                          /* x register of the address of lanes that follow each other */
+  GREATEST_DISPLACEMENT = 1 << 24, /* elements; below it no sum here overflows */
+  BASE = 7,                        /* x register for the address of a symbol without a base register */
+  RUN = 5                          /* x register for the address of consecutive lanes */
 };
 
 static int is_access(const vector_insn *insn) {
@@ -65,9 +65,9 @@ void hg_neon_normalise_bool(neon_emit *e, const neon_access *m, unsigned reg) {
   hg_a64(&e->a, A64_umin, A64_32B, reg, reg, hg_neon_scratch(e, 4));
 }
 
-/* ---- lanes that follow each other -------------------------------------------------------------------------------- */
+/* ---- consecutive lanes ------------------------------------------------------------------------------------------- */
 
-/* From [x5 + offset] on. */
+/* Loads from [x5 + offset] on. */
 static void load_run(neon_emit *e, const neon_access *m, int64_t offset, uint32_t copy) {
   for (uint32_t p = 0; p < (m->log == 3 ? 2u : 1u); p++) {
     unsigned d = hg_neon_result_register(e, copy, p);
@@ -91,8 +91,8 @@ void hg_neon_mask_to_general(neon_emit *e, unsigned bits, unsigned mask) {
 
 /* ---- one lane ---------------------------------------------------------------------------------------------------- */
 
-/* Lane `lane` of a copy: element at [base + x0 * size] (x0: index), into the vectors `to` or from those of the value.
- */
+/* One lane of a copy: the element at [base + x0 * size] (x0: index), into the vectors `to` or from those of the
+ * value. */
 static void load_lane(neon_emit *e, const neon_access *m, unsigned lane, const unsigned *to) {
   static const a64_memory_op zero[2] = {A64_ldrb_w, A64_ldrh_w}, sign[2] = {A64_ldrsb_x, A64_ldrsh_x};
   int is_signed = atlas_kind((atlas_type)m->type) == ATLAS_KIND_SINT;
@@ -115,10 +115,10 @@ static void store_lane(neon_emit *e, const neon_access *m, unsigned lane, const 
 /* ---- lane by lane ------------------------------------------------------------------------------------------------ */
 
 typedef struct lanes { /* of one copy */
-  unsigned index[2];   /* vectors of indices; of 32-bit ones one */
-  unsigned vector[2];  /* the value's parts, or where the parts of a load are assembled */
+  unsigned index[2];   /* vectors of indices; one for 32-bit indices */
+  unsigned vector[2];  /* the value's parts, or the registers that assemble a load */
   unsigned compared[2];
-  unsigned bits;       /* x register with 16 bits a lane: which take part; 0: all do */
+  unsigned bits;       /* x register with 16 bits a lane: the participating lanes; 0: all */
 } lanes;
 
 static lanes begin_lanes(neon_emit *e, const neon_access *m, uint32_t copy) {
@@ -186,18 +186,18 @@ static void lane_index(neon_emit *e, const neon_access *m, const unsigned index[
   else hg_a64_extract(&e->a, size, 0, from, at);
 }
 
-/* Jumps to `slow` if x0 + displacement is out of bounds; else adds it. x2: the extent. */
+/* Jumps to `slow` if x0 + displacement is out of bounds; else adds the displacement. x2: the extent. */
 static void check_index(neon_emit *e, const neon_access *m, uint32_t slow) {
   a64_asm *a = &e->a;
   int may_wrap = m->displacement > 0 && m->index != VECTOR_NONE && hg_neon_type(e, m->index) == ATLAS_u64;
-  if (may_wrap && m->is_checked) hg_a64_jump_bit(a, 1, 0, 63, slow); /* the sum is exact in the ISA */
+  if (may_wrap && m->is_checked) hg_a64_jump_bit(a, 1, 0, 63, slow); /* the ISA's sum does not wrap */
   if (m->displacement != 0) hg_a64_add_imm(a, 0, 0, m->displacement);
   if (!m->is_checked) return;
   hg_a64(a, A64_subs_x, 0, A64_ZR, 0, 2);
   hg_a64_jump_if(a, A64_HS, slow);
 }
 
-/* x0, an index, becomes that of the element of lane `lane` of the group in memory. Changes x3. */
+/* Turns x0, an index, into the number of the element of lane `lane` of the group. Changes x3. */
 static void find_local_element(neon_emit *e, unsigned lane) {
   int has_tile_slots = hg_native_has_tile_slots(e->b);
   if (has_tile_slots) hg_a64_add_imm(&e->a, 3, NEON_TILE_LANE, lane);
@@ -205,7 +205,7 @@ static void find_local_element(neon_emit *e, unsigned lane) {
   hg_a64_madd(&e->a, 0, 0, NEON_SLOTS, has_tile_slots || lane != 0 ? 3 : A64_ZR);
 }
 
-/* Indices of any kind: first all are checked, then the elements move. */
+/* Indices of any kind: all are checked before any element moves. */
 static int scattered_access(neon_emit *e, neon_access *m) {
   hg_neon_find_base(e, m);
   for (uint32_t c = 0; c < e->copies; c++) {
@@ -235,7 +235,7 @@ static int scattered_access(neon_emit *e, neon_access *m) {
 
 /* ---- [x + lane] -------------------------------------------------------------------------------------------------- */
 
-/* The last lanes, stores under a mask, and atomics: one by one. x0: the lane's index. */
+/* The tail, masked stores, and atomics: one by one. x0: the lane's index. */
 static void lane_by_lane(neon_emit *e, neon_access *m, uint32_t c) {
   a64_asm *a = &e->a;
   uint32_t slow = hg_neon_slow_path(e, c);
@@ -257,7 +257,7 @@ static void lane_by_lane(neon_emit *e, neon_access *m, uint32_t c) {
   hg_neon_slow_back(e);
 }
 
-/* Two vectors at a time where they are of 32 or 64 bits a lane, and near enough. `offset`: of the first copy. */
+/* Moves vectors of 32- or 64-bit lanes in pairs where the offset can be encoded. `offset`: of the first copy. */
 static void move_all(neon_emit *e, neon_access *m, int64_t offset) {
   uint32_t parts = m->log == 3 ? 2 : 1, pieces = e->copies * parts;
   for (uint32_t k = 0; k < pieces; k++, offset += NEON_VECTOR_BYTES) {
@@ -281,7 +281,7 @@ static void move_all(neon_emit *e, neon_access *m, int64_t offset) {
   }
 }
 
-/* Jumps to `partly` unless the tail is a full vector, which is in bounds. */
+/* Jumps to `partly` unless the tail is a full vector and in bounds. */
 static void check_whole(neon_emit *e, const neon_access *m, uint32_t partly) {
   a64_asm *a = &e->a;
   hg_a64_memory(a, A64_ldr_x, 0, A64_SP, offsetof(native_frame, count));
@@ -339,8 +339,8 @@ static int is_uniform_index(const neon_emit *e, const neon_access *m) {
   return reg->kind == VECTOR_VARIES ? native_location_of(e->b, m->index)->is_uniform : !hg_native_is_lane_number(reg);
 }
 
-/* C code does the access if the index is out of bounds, which may be garbage where no lane takes part; in bounds, a
- * load that no lane needs does no harm. */
+/* C does the access if the index is out of bounds. It may be garbage if no lane participates; a load in bounds that no
+ * lane needs is harmless. */
 static int same_access(neon_emit *e, neon_access *m) {
   int is_uniform = m->index == VECTOR_NONE || is_uniform_index(e, m);
   if (m->is_store || !is_uniform || (m->index == VECTOR_NONE && m->displacement < 0)) return 0;
@@ -362,12 +362,13 @@ static int same_access(neon_emit *e, neon_access *m) {
 
 /* ---- indices that count up --------------------------------------------------------------------------------------- */
 
-/* Full vectors where the copy's first and last index are in bounds and as far apart as its lanes; else C code. */
+/* Loads or stores full vectors if the copy's first and last index are in bounds and differ by the number of lanes less
+ * one; else C does the access. */
 static int contiguous_access(neon_emit *e, neon_access *m) {
   a64_asm *a = &e->a;
   int is_masked = e->is_tail || (m->is_store && (e->insn->mask != VECTOR_ALL || e->b->vector->loses_lanes));
   if (is_masked) return 0;
-  if (e->insn->mask != VECTOR_ALL && !(e->insn->symbol & SSA_LIBRARY)) m->is_checked = 1; /* lanes with garbage */
+  if (e->insn->mask != VECTOR_ALL && !(e->insn->symbol & SSA_LIBRARY)) m->is_checked = 1; /* inactive lanes: garbage */
   hg_neon_find_base(e, m);
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t slow = hg_neon_slow_path(e, c);
@@ -392,7 +393,7 @@ static int contiguous_access(neon_emit *e, neon_access *m) {
 
 /* ---- local arrays ------------------------------------------------------------------------------------------------ */
 
-/* Under a mask the new elements are blended with what is there: nobody else writes them. */
+/* A masked store blends the new elements with the old: no other lane writes them. */
 static void store_local(neon_emit *e, const neon_access *m, int64_t offset, uint32_t copy) {
   unsigned old = hg_neon_scratch(e, 2);
   int mask = hg_neon_mask(e, copy, hg_neon_scratch(e, 4));
@@ -409,13 +410,13 @@ static void store_local(neon_emit *e, const neon_access *m, int64_t offset, uint
   }
 }
 
-/* One index for all lanes: their elements follow each other. */
+/* One index for all lanes: their elements are consecutive. */
 static int local_row(neon_emit *e, neon_access *m) {
   int takes_all = e->insn->mask == VECTOR_ALL && !e->b->vector->loses_lanes;
   unsigned index[2];
   hg_neon_find_base(e, m);
   uint32_t slow = hg_neon_slow_path(e, NEON_ALL_COPIES);
-  if (!takes_all) m->is_checked = 1; /* lanes with garbage */
+  if (!takes_all) m->is_checked = 1; /* inactive lanes may hold garbage */
   if (m->is_checked) hg_neon_load_extent(e);
   fetch_index(e, m, 0, index);
   lane_index(e, m, index, 0);
@@ -439,7 +440,7 @@ static int local_access(neon_emit *e, neon_access *m) {
 }
 
 void hg_neon_clear_local(neon_emit *e) {
-  enum { ROUND_BYTES = 64 }; /* there are as many at least, and a multiple of it */
+  enum { ROUND_BYTES = 64 }; /* the array has at least as many bytes, and a multiple of it */
   a64_asm *a = &e->a;
   uint32_t first = 0, again = hg_a64_new_label(a), bytes = e->b->local_bytes * e->b->local_lanes;
   unsigned zero = hg_neon_scratch(e, 0);

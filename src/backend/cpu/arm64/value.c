@@ -60,7 +60,7 @@ void hg_neon_context(neon_emit *e, size_t offset, int is_64, unsigned to) {
   hg_a64_load_all(&e->a, is_64 ? A64_64B : A64_32B, to, 0);
 }
 
-/* Parameters of narrow types are extended as in a register. */
+/* Parameters of narrow types are extended as in registers. */
 static void load_scalar(neon_emit *e, const vector_reg *r, unsigned to) {
   size_t offset = hg_neon_place_offset((uint32_t)r->bits, offsetof(native_place, scalar));
   hg_neon_context(e, offset, r->type != SSA_PREDICATE && atlas_bytes((atlas_type)r->type) == 8, to);
@@ -96,7 +96,7 @@ void hg_neon_count_up(neon_emit *e, unsigned to, unsigned from, int is_64, uint3
 }
 
 static void special(neon_emit *e, const vector_reg *r, uint32_t copy, uint32_t part, unsigned to) {
-  unsigned step = hg_neon_scratch(e, to == hg_neon_scratch(e, 5) ? 0 : 5); /* which is not where it goes */
+  unsigned step = hg_neon_scratch(e, to == hg_neon_scratch(e, 5) ? 0 : 5); /* a scratch register other than `to` */
   if (r->bits == ATLAS_REG_LANE) hg_neon_count_up(e, to, NEON_LANE, 1, copy, part, step);
   else if (r->bits == ATLAS_REG_BLOCK_LANE) hg_neon_count_up(e, to, NEON_TILE_LANE, 0, copy, part, step);
   else hg_neon_context(e, offsetof(native_context, special) + 8 * (r->bits - ATLAS_REG_BLOCK_LANE), 0, to);
@@ -121,7 +121,7 @@ void hg_neon_store_elements(neon_emit *e, uint8_t type, unsigned from, unsigned 
   hg_a64_memory(&e->a, store[log], from, base, offset);
 }
 
-/* x0 + the result is the address of a row's element of the group's first lane. */
+/* x0 + the result is the address of the row's element for the group's first lane. */
 static int64_t row_address(neon_emit *e, const native_location *location, unsigned log, uint32_t copy, uint32_t part) {
   hg_a64_add_shifted(&e->a, 0, NEON_ROWS, NEON_TILE_LANE, log);
   return (int64_t)location->offset + ((int64_t)(copy * NEON_LANES + (location->parts == 2 ? part * 2 : 0)) << log);
@@ -131,7 +131,7 @@ static uint32_t piece_of(const native_location *location, uint32_t copy, uint32_
   return (location->copies == 1 ? 0 : copy) * location->parts + (location->parts == 1 ? 0 : part);
 }
 
-/* Predicates are bytes 0 or 1 in rows, 0 or all ones in registers. */
+/* Predicates are bytes 0 or 1 in rows, all zeros or ones in registers. */
 static unsigned load_location(neon_emit *e, const native_location *location, uint8_t type, uint32_t copy, uint32_t part,
                           unsigned scratch) {
   uint32_t piece = piece_of(location, copy, part);
@@ -161,7 +161,7 @@ unsigned hg_neon_source(neon_emit *e, uint32_t reg, uint32_t copy, uint32_t part
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* 1: lanes outside the mask have a value that must be kept. (Lanes that have ended have none.) */
+/* 1 if lanes outside the mask keep their value. (Lanes that have ended have none.) */
 static int merges(const neon_emit *e) {
   const vector_insn *insn = e->insn;
   return insn->mask != VECTOR_ALL && ((insn->flags & VECTOR_KEEP) != 0 || insn->op == VECTOR_MOVE);
@@ -182,7 +182,7 @@ static unsigned merge(neon_emit *e, const native_location *location, uint32_t co
   return old;
 }
 
-/* All ones if the mask has a lane in any copy: the one register of a uniform value changes if any lane takes part. */
+/* All ones if the mask has a lane in any copy: a uniform value changes if any lane participates. */
 static unsigned mask_of_group(neon_emit *e) {
   unsigned sum = hg_neon_scratch(e, 4), all = hg_neon_scratch(e, 5);
   for (uint32_t c = 0; c < e->copies; c++) {
@@ -195,7 +195,7 @@ static unsigned mask_of_group(neon_emit *e) {
   return all;
 }
 
-/* The lanes that change: a row goes on with another run's lanes. */
+/* The lanes that change. A row continues with the lanes of another run. */
 static int merging_mask(neon_emit *e, const native_location *location, uint32_t copy) {
   if (merges(e)) return location->is_uniform ? (int)mask_of_group(e) : hg_neon_mask(e, copy, hg_neon_scratch(e, 5));
   return location->kind == NATIVE_ROW && !location->is_uniform && e->is_tail ? NEON_TAIL_MASK : -1;
@@ -210,7 +210,7 @@ void hg_neon_set_result(neon_emit *e, uint32_t copy, uint32_t part, unsigned reg
   if (location->kind == NATIVE_REGISTERS) hg_a64_move_vector(&e->a, location->reg[piece], reg);
   else if (location->kind == NATIVE_SLOT)
     hg_a64_memory(&e->a, A64_str_q, reg, A64_SP, location->offset + piece * NEON_VECTOR_BYTES);
-  else if (location->kind == NATIVE_ROW && location->is_uniform) /* other groups still read what it was */
+  else if (location->kind == NATIVE_ROW && location->is_uniform) /* other groups still read the old value */
     hg_a64_memory(&e->a, A64_str_q, reg, NEON_ROWS, location->offset + (e->is_once ? 0 : NATIVE_BLOCK_UNIFORM_BYTES));
   else if (location->kind == NATIVE_ROW) {
     int64_t offset = row_address(e, location, hg_neon_log_bytes(type), copy, part);
@@ -253,8 +253,7 @@ unsigned hg_neon_mask_part(neon_emit *e, unsigned mask, uint32_t part, unsigned 
   return scratch;
 }
 
-/* At the start of a group: the lanes that have not ended, which are all that exist, or those that other regions have
- * left. */
+/* At the start of a group: the lanes that have not ended: all that exist, or those that earlier regions have left. */
 void hg_neon_begin_alive(neon_emit *e) {
   uint32_t alive = (uint32_t)e->b->vector->regs.count;
   const native_location *location = native_location_of(e->b, alive);
