@@ -17,7 +17,7 @@ cpu_isa hg_cpu_isa_best(void);
 /* "avx512", "avx2"; of the baseline "sse2", "neon" or "portable". */
 const char *hg_cpu_isa_name(cpu_isa isa);
 
-/* The best, or less where HOLOGRAM_CPU_ISA says so. HG_INVALID_ARGUMENT for a name that is none, HG_UNSUPPORTED for one
+/* The best that HOLOGRAM_CPU_ISA allows. HG_INVALID_ARGUMENT for an unknown name, HG_UNSUPPORTED for an instruction set
  * that this machine lacks. */
 hg_status hg_cpu_isa_choose(cpu_isa *isa);
 

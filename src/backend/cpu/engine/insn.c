@@ -1,4 +1,4 @@
-/* insn.c - one instruction of the vector form on given rows: kernels where there are any, else lane by lane. */
+/* insn.c - one instruction of the vector code on given rows: by a kernel if there is one, else lane by lane. */
 #include "backend/cpu/engine/rows.h"
 
 #include "atlas/arith.h"
@@ -17,7 +17,7 @@ static void class_fault(cpu_worker *w, const cpu_operands *o, uint32_t i, const 
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* The kernel on all chunks; to lanes of the mask only if others are to be kept. */
+/* Runs the kernel on all chunks; only on lanes of the mask if the others must be kept. */
 static void run_kernel(const cpu_worker *w, uint32_t kernel, const cpu_operands *o, const uint32_t source_bytes[3],
                        uint32_t bytes, int keeps) {
   const cpu_kernels *k = w->run->kernels;
@@ -39,7 +39,7 @@ static void run_kernel(const cpu_worker *w, uint32_t kernel, const cpu_operands 
   }
 }
 
-/* Conversions without a kernel of their own, value by value: hg_vector_value leaves none. */
+/* Conversions without a kernel, value by value. None is left after hg_vector_value. */
 static void convert(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t to_bytes = hg_cpu_element_bytes(insn->type), from_bytes = hg_cpu_element_bytes(insn->type2);
   (void)w;
@@ -50,7 +50,7 @@ static void convert(cpu_worker *w, const vector_insn *insn, const cpu_operands *
 
 /* ---- coordinates ------------------------------------------------------------------------------------------------- */
 
-/* A coordinate that is uniform in the tile. 0 if it differs between lanes. */
+/* A coordinate that is uniform in the tile; 0 if lanes differ. */
 static int tile_coordinate(const cpu_worker *w, uint64_t coord, uint64_t *value) {
   const cpu_launch *run = w->run;
   unsigned dimension = (unsigned)coord % 3;
@@ -62,7 +62,7 @@ static int tile_coordinate(const cpu_worker *w, uint64_t coord, uint64_t *value)
   }
 }
 
-/* Of a lane by its number in the tile: a block, or lanes of a launch of one dimension. */
+/* The coordinate of a lane by its number in the tile: a block, or lanes of a one-dimensional launch. */
 static uint64_t lane_coordinate(const cpu_worker *w, uint64_t coord, uint64_t lane) {
   const cpu_launch *run = w->run;
   unsigned dimension = (unsigned)coord % 3;
@@ -89,7 +89,7 @@ static void write_sreg(cpu_worker *w, const vector_insn *insn, const cpu_operand
     hg_cpu_fill_row(o->d, bytes, value, o->count);
     return;
   }
-  for (uint32_t i = 0; i < o->count;) { /* along x coordinates count up */
+  for (uint32_t i = 0; i < o->count;) { /* coordinates count up along x */
     uint64_t first = lane_coordinate(w, insn->bits, o->first + i);
     uint64_t slope = insn->bits % 3 == 0 && insn->bits / 3 != ATLAS_COORD_BLOCK_X / 3;
     uint64_t run =
@@ -125,7 +125,7 @@ static uint64_t class_of_lane(cpu_worker *w, const vector_insn *insn, const cpu_
   case CLASS_res_accum:
     w->resonance[number] = (int64_t)((uint64_t)w->resonance[number] + hg_cpu_source(o, 1, 8, i));
     return 0;
-  case CLASS_bound_map: break; /* it has more than one number */
+  case CLASS_bound_map: break; /* not one number */
   }
   return 0;
 }
@@ -143,7 +143,7 @@ static uint64_t bound_map_of_lane(cpu_worker *w, const vector_insn *insn, const 
   return (uint64_t)atlas_boundary_offset(part[0], part[1], part[2]);
 }
 
-/* Writes lanes of the mask only. */
+/* Writes only lanes of the mask. */
 static void class_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t bytes = hg_cpu_element_bytes(insn->type);
   for (uint32_t i = 0; i < o->count; i++) {
@@ -198,7 +198,7 @@ static void count_steps(cpu_worker *w, const vector_insn *insn, const cpu_operan
   }
 }
 
-/* ---- instructions by rows ---------------------------------------------------------------------------------------- */
+/* ---- instructions on rows ---------------------------------------------------------------------------------------- */
 
 static void source_sizes(const cpu_worker *w, const vector_insn *insn, uint32_t bytes[3]) {
   for (int i = 0; i < 3; i++) {
@@ -221,7 +221,7 @@ static void write_phase_get(cpu_worker *w, const vector_insn *insn, const cpu_op
   hg_cpu_fill_row(o->d, hg_cpu_element_bytes(insn->type), w->run->launch->phase, o->count);
 }
 
-/* ---- cells: what does each operation ----------------------------------------------------------------------------- */
+/* ---- cells: the function of each operation ----------------------------------------------------------------------- */
 
 typedef void insn_run(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 
@@ -238,10 +238,10 @@ static void run_by_kernel(cpu_worker *w, const vector_insn *insn, const cpu_oper
 }
 
 static void no_operation(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
-  (void)w, (void)insn, (void)o; /* a lane's accesses are in order, and workers meet nowhere else */
+  (void)w, (void)insn, (void)o; /* a lane's accesses are in order, and workers do not synchronise within a launch */
 }
 
-/* Checks that kernels.def has a kernel for each type: a missing one is an enumerator that does not exist. */
+/* Checks that kernels.def has a kernel for each type: a missing kernel is an undeclared enumerator. */
 #define HAS(op, t) | (KERNEL_##op##_##t != KERNEL_NONE ? SET_##t : SET_NONE)
 #define KERNELS_SINT(op) HAS(op, i8) HAS(op, i16) HAS(op, i32) HAS(op, i64)
 #define KERNELS_INT(op) KERNELS_SINT(op) HAS(op, u8) HAS(op, u16) HAS(op, u32) HAS(op, u64)
@@ -279,10 +279,9 @@ static const cell cells[MACHINE_OP_COUNT] = {
 #define MACHINE(id, kind, types, narrow) MACHINE_HAS_CELL(id, SET_##types, KIND_##kind(id, types))
 #include "compiler/machine_ops.def"
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- every instruction ------------------------------------------------------------------------------------------- */
 
-/* Runs an instruction that writes all lanes so that d is kept outside the mask: chunk by chunk, through a temporary
- * row. */
+/* Runs an instruction that writes all lanes, and keeps d outside the mask: chunk by chunk, through a temporary row. */
 static void run_keeping(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, insn_run *writes_all) {
   static const uint16_t blend[4] = {KERNEL_sel_8, KERNEL_sel_16, KERNEL_sel_32, KERNEL_sel_64};
   uint64_t result[CPU_CHUNK];

@@ -1,5 +1,5 @@
-/* insn_block.c - block-wide instructions: barriers, collectives, pools. A lane that has ended takes no part, and
- * combining with a missing value leaves the other as it is. */
+/* insn_block.c - block-wide instructions: barriers, collectives, pools. A lane that has ended takes no part; combining
+ * with a missing value leaves the other unchanged. */
 #include "backend/cpu/engine/rows.h"
 
 #include "atlas/arith.h"
@@ -20,7 +20,7 @@ static void set_all(const vector_insn *insn, const cpu_operands *o, uint64_t val
     for (uint32_t i = 0; i < o->count; i++) set_lane(insn, o, i, value);
 }
 
-/* ---- collectives where lanes are missing: value by value --------------------------------------------------------- */
+/* ---- collectives with missing lanes: value by value -------------------------------------------------------------- */
 
 typedef struct values {
   uint64_t value[CPU_TILE_LANES];
@@ -28,7 +28,7 @@ typedef struct values {
 } values;
 
 static void gather(const vector_insn *insn, const cpu_operands *o, values *v) {
-  v->value[0] = 0; /* at least one lane takes part, which compilers do not know */
+  v->value[0] = 0; /* at least one lane takes part, but compilers cannot know that */
   for (uint32_t i = 0; i < o->count; i++) {
     v->present[i] = (uint8_t)hg_cpu_takes_part(o, i);
     v->value[i] = v->present[i] ? hg_cpu_source(o, 0, bytes_of(insn), i) : 0;
@@ -45,7 +45,7 @@ static unsigned fold_number(uint16_t op) {
   }
 }
 
-/* value[into] = value[left] op value[right], where a missing side counts for nothing. */
+/* value[into] = value[left] op value[right]; a missing side is ignored. */
 static void combine(values *v, uint32_t op, uint8_t type, uint32_t into, uint32_t left, uint32_t right) {
   if (v->present[left] && v->present[right])
     v->value[into] = atlas_arith(op, (atlas_type)type, v->value[left], v->value[right], 0);
@@ -68,16 +68,16 @@ static void scan_slowly(const vector_insn *insn, const cpu_operands *o) {
   values v;
   gather(insn, o, &v);
   for (uint32_t stride = 1; stride < o->count; stride *= 2)
-    for (uint32_t i = o->count; i-- > stride;) /* downwards: the left neighbour is still old */
+    for (uint32_t i = o->count; i-- > stride;) /* downwards, so that the left neighbour is still old */
       combine(&v, ATLAS_OP_add, insn->type, i, i - stride, i);
   int is_exclusive = insn->op == ATLAS_OP_scan_excl;
   for (uint32_t i = 0; i < o->count; i++)
     set_lane(insn, o, i, !is_exclusive ? v.value[i] : i > 0 && v.present[i - 1] ? v.value[i - 1] : 0);
 }
 
-/* ---- the same by rows -------------------------------------------------------------------------------------------- */
+/* ---- collectives of all lanes: by rows --------------------------------------------------------------------------- */
 
-/* The source as a row that may be used up. */
+/* Copies the source to a row that may be overwritten. */
 static void copy_row(const vector_insn *insn, const cpu_operands *o, void *row) {
   if (o->step[0]) memcpy(row, o->s[0], (size_t)o->count * bytes_of(insn));
   else hg_cpu_fill_row(row, bytes_of(insn), hg_cpu_source(o, 0, bytes_of(insn), 0), o->count);
@@ -159,7 +159,7 @@ static void pool_free(cpu_worker *w, const vector_insn *insn, const cpu_operands
 
 void hg_cpu_block_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   switch ((machine_block)hg_machine_op(insn->op)) {
-  case BLOCK_bar_sync: break; /* lanes are at one instruction already */
+  case BLOCK_bar_sync: break; /* all lanes are at one instruction already */
   case BLOCK_scan_incl:
   case BLOCK_scan_excl: scan(w, insn, o); break;
   case BLOCK_vote_any:

@@ -1,7 +1,7 @@
-/* insn_memory.c - loads, stores and atomics of rows. What the compiler has proven of the addresses is used where it
- * pays; every access that is not known to be in bounds is checked lane by lane.
+/* insn_memory.c - loads, stores and atomics of rows. Facts that the compiler has proven of addresses are used where
+ * that pays; every other access is checked lane by lane.
  *
- * Of the lanes of a row that fault the lowest is noted, and only it: no other could be the one that is reported. */
+ * Of the faulting lanes of a row only the lowest is noted: no other can be reported. */
 #include "backend/cpu/engine/rows.h"
 
 #include "atlas/arith.h"
@@ -13,7 +13,7 @@
 /* The array whose elements positions count. */
 typedef struct array {
   uint8_t *memory;
-  uint64_t extent;  /* elements; of a pool bytes, which its indices count, too */
+  uint64_t extent;  /* elements; bytes for a pool, as its indices count bytes */
   uint32_t bytes;   /* of an element */
   uint8_t is_pool, is_local;
   unsigned size_class;
@@ -25,7 +25,7 @@ static uint8_t index_type(const cpu_worker *w, const vector_insn *insn, int k) {
   return vector_reg_at(w->vector, insn->s[k])->type;
 }
 
-/* 1: the address is an element of one array, [x + index + bits] or [x + bits]. */
+/* 1 if the address is an element of one array, [x + index + bits] or [x + bits]. */
 static int array_of(const cpu_worker *w, const vector_insn *insn, array *a) {
   a->bytes = hg_cpu_element_bytes(insn->type);
   a->size_class = hg_cpu_size_class(a->bytes);
@@ -60,7 +60,7 @@ static uint8_t *checked_bytes(cpu_worker *w, uint64_t lane, const vector_insn *i
   return span.memory + index;
 }
 
-/* Source k of lane i as an index of its own type, displaced. */
+/* Source k of lane i as an index of its type, plus the displacement. */
 static int64_t index_of(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, int k, uint32_t i,
                         int64_t displacement) {
   if (insn->flags & VECTOR_LANE)
@@ -118,7 +118,7 @@ static uint8_t *address_of(cpu_worker *w, const vector_insn *insn, const cpu_ope
   return a.memory + (a.is_local ? slot_of(w, o, index, i) : (uint64_t)index) * a.bytes;
 }
 
-/* How many source registers an address has: the values come after them. */
+/* The number of source registers of an address; the values follow them. */
 static int address_registers(const vector_insn *insn) {
   switch (insn->mode) {
   case ATLAS_ADDRESS_UNIFORM: return 0;
@@ -128,14 +128,14 @@ static int address_registers(const vector_insn *insn) {
   }
 }
 
-/* ---- rows that lie in memory as they do in lanes ----------------------------------------------------------------- */
+/* ---- rows that are contiguous in memory -------------------------------------------------------------------------- */
 
 /* Lanes [from, to) of the row, with consecutive indices. */
 typedef struct stretch {
   uint32_t from, to;
-  uint32_t first, end; /* of these the ones that are in bounds */
-  uint8_t *memory;     /* of lane `first`, if there is one */
-  uint8_t is_broken;   /* 1: the indices are not consecutive, and nothing else is known */
+  uint32_t first, end; /* the lanes in bounds */
+  uint8_t *memory;     /* of lane `first`, if any lane is in bounds */
+  uint8_t is_broken;   /* 1: the indices are not consecutive after all */
 } stretch;
 
 static void narrow_to_mask(const cpu_operands *o, stretch *s) {
@@ -144,7 +144,7 @@ static void narrow_to_mask(const cpu_operands *o, stretch *s) {
   while (s->from < s->to && !o->mask[s->to - 1]) s->to--;
 }
 
-/* Finds the lanes in bounds of a stretch whose first lane has that index; notes the fault of the lowest other one. */
+/* Finds the lanes in bounds of a stretch with that first index; notes the fault of the lowest other lane. */
 HG_RARE static void find_bounds(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
                                 stretch *s, int64_t index) {
   uint64_t lanes = s->to - s->from, below = index < 0 ? 0 - (uint64_t)index : 0, end = below + a->extent;
@@ -157,7 +157,7 @@ HG_RARE static void find_bounds(cpu_worker *w, const vector_insn *insn, const cp
   if (lane < s->to) (void)address_of(w, insn, o, lane);
 }
 
-/* The lanes of the mask from lane `from` on, up to where their numbers stop being consecutive; the lane behind. */
+/* The lanes of the mask from `from` on that have consecutive numbers; returns the lane after them. */
 static uint32_t next_stretch(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a,
                              uint32_t from, stretch *s) {
   uint64_t length = hg_cpu_run_length(w->run), left = length - (o->first + from) % length;
@@ -167,7 +167,7 @@ static uint32_t next_stretch(cpu_worker *w, const vector_insn *insn, const cpu_o
   if (s->from >= s->to) return next;
   int64_t first = index_of(w, insn, o, 0, s->from, (int64_t)insn->bits);
   int64_t last = index_of(w, insn, o, 0, s->to - 1, (int64_t)insn->bits);
-  s->is_broken = (uint64_t)last - (uint64_t)first != s->to - 1 - s->from; /* one of 32 bits may begin anew at 0 */
+  s->is_broken = (uint64_t)last - (uint64_t)first != s->to - 1 - s->from; /* a 32-bit index may wrap to 0 */
   if (s->is_broken) return next;
   if ((uint64_t)first < a->extent && (uint64_t)last < a->extent)
     s->first = s->from, s->end = s->to, s->memory = a->memory + (uint64_t)first * a->bytes;
@@ -194,14 +194,14 @@ static void load_lanes(cpu_worker *w, const vector_insn *insn, const cpu_operand
       atlas_write_value((uint8_t *)o->d + (size_t)i * bytes, bytes, read_value(insn, address_of(w, insn, o, i), bytes));
 }
 
-/* Where the first lane's access goes; NULL after noting its fault, or if there is no lane. */
+/* The address of the first lane's access; NULL after noting its fault, or if no lane takes part. */
 static uint8_t *address_of_first(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t first = 0;
   while (first < o->count && !hg_cpu_takes_part(o, first)) first++;
   return first < o->count ? address_of(w, insn, o, first) : NULL;
 }
 
-/* One location for all lanes: the first lane loads it, and reports its fault. */
+/* One location for all lanes: the first lane loads it and reports its fault. */
 static void load_same(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t bytes = hg_cpu_element_bytes(insn->type);
   hg_cpu_fill_row(o->d, bytes, read_value(insn, address_of_first(w, insn, o), bytes), o->count);
@@ -240,15 +240,15 @@ static const void *chunk_of(const cpu_operands *o, int k, uint32_t at, uint32_t 
   return (const uint8_t *)o->s[k] + (o->step[k] ? (size_t)at * bytes : 0);
 }
 
-/* Elements of the array that positions are compared with: of a pool, whose positions are bytes, the places where one
- * may begin. */
+/* The bound of positions: elements of the array. For a pool, whose positions are bytes, the positions at which an
+ * element may begin. */
 static uint64_t extent_of(const array *a) {
   uint64_t whole = a->is_pool ? a->bytes - 1 : 0;
   return a->extent > whole ? a->extent - whole : 0;
 }
 
-/* Positions of the chunk at `at` in the array; 0 if a lane of the mask is out of bounds or misaligned, and then as
- * cpu_positions has them. */
+/* The positions of the chunk at `at` in the array. 0 if a lane of the mask is out of bounds or misaligned; then they
+ * are as cpu_positions leaves them. */
 static int positions(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
                      const uint8_t *mask, uint64_t position[CPU_CHUNK]) {
   uint8_t type = index_type(w, insn, 0);
@@ -259,8 +259,8 @@ static int positions(const cpu_worker *w, const vector_insn *insn, const cpu_ope
   return are_inside && extent > 0 && rest == 0;
 }
 
-/* inside[i] = 1 for the lanes of the chunk at `at` and the mask whose positions are in bounds and aligned; others get
- * position 0. Notes the fault of the lowest that is not. 0: there is no such lane. */
+/* inside[i] = 1 for the lanes of the mask in the chunk at `at` whose positions are in bounds and aligned; others get
+ * position 0. Notes the fault of the lowest other lane. 0 if no lane is inside. */
 static int leave_out_faults(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
                             const uint8_t *mask, uint8_t inside[CPU_CHUNK], uint64_t position[CPU_CHUNK]) {
   uint64_t extent = extent_of(a), low_bits = a->is_pool ? a->bytes - 1 : 0;
@@ -276,7 +276,7 @@ static int leave_out_faults(cpu_worker *w, const vector_insn *insn, const cpu_op
   return (int)has_any;
 }
 
-/* From an index to where the element lies: of a pool, whose indices count bytes, and of lanes' own arrays. */
+/* Turns indices into positions of elements: bytes of a pool, slots of local arrays. */
 static void move_positions(const cpu_worker *w, const cpu_operands *o, const array *a, uint32_t at,
                            uint64_t position[CPU_CHUNK]) {
   for (uint32_t i = 0; i < CPU_CHUNK; i++)
@@ -284,8 +284,8 @@ static void move_positions(const cpu_worker *w, const cpu_operands *o, const arr
                              : slot_of(w, o, (int64_t)position[i], at + i < o->count ? at + i : at);
 }
 
-/* Where each lane of the chunk at `at` has its element in memory, and the lanes that access theirs: the mask (NULL:
- * all), or `inside`, without those that fault. 0: no lane does. */
+/* The element of each lane of the chunk at `at` in memory, and the lanes that access theirs: the mask (NULL: all), or
+ * `inside` without the faulting lanes. 0 if no lane does. */
 static int find_elements(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
                          const uint8_t **mask, uint8_t inside[CPU_CHUNK], uint64_t position[CPU_CHUNK]) {
   *mask = chunk_mask(o, at, inside);
@@ -298,7 +298,7 @@ static int find_elements(cpu_worker *w, const vector_insn *insn, const cpu_opera
   return 1;
 }
 
-/* A chunk of elements with an index each; 0 where a lane faults. */
+/* Loads a chunk of elements with an index each; faulting lanes get 0. */
 static void load_chunk(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at) {
   const cpu_kernels *k = w->run->kernels;
   uint64_t position[CPU_CHUNK];
@@ -326,7 +326,7 @@ static int is_row(const vector_insn *insn, const cpu_operands *o) {
   return insn->mode == ATLAS_ADDRESS_UNIFORM || (!o->step[0] && !(insn->flags & VECTOR_LANE));
 }
 
-/* The slot of the rows' first lane in the row of that index; NULL: it is out of bounds. */
+/* The slot of the rows' first lane in the row of that index; NULL if it is out of bounds. */
 static uint8_t *row_of(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a) {
   int64_t index = (int64_t)insn->bits;
   if (insn->mode == ATLAS_ADDRESS_INDEXED) index = index_of(w, insn, o, 0, 0, index);
@@ -380,7 +380,7 @@ static void store_stretches(cpu_worker *w, const vector_insn *insn, const cpu_op
       store_lanes(w, insn, o, s.from, s.to);
       continue;
     }
-    uint32_t piece = o->step[value] ? s.to - s.from : CPU_CHUNK; /* a short row: again and again */
+    uint32_t piece = o->step[value] ? s.to - s.from : CPU_CHUNK; /* a short row is stored piece by piece */
     for (uint32_t i = s.first; i < s.end; i += piece) {
       uint32_t lanes = s.end - i < piece ? s.end - i : piece;
       uint8_t *memory = s.memory + (size_t)(i - s.first) * a->bytes;
@@ -432,7 +432,7 @@ void hg_cpu_store(cpu_worker *w, const vector_insn *insn, const cpu_operands *o)
 
 /* ---- atomics ----------------------------------------------------------------------------------------------------- */
 
-/* Against other workers. Atomics have 32 or 64 bits, and memory of a buffer is aligned to its elements. */
+/* Atomic against other workers. Atomics have 32 or 64 bits, and memory of a buffer is aligned to its elements. */
 #define EXCHANGE(T)                                                                                        \
   do {                                                                                                     \
     T *memory = (T *)(void *)address, old = __atomic_load_n(memory, __ATOMIC_RELAXED);                     \
@@ -449,7 +449,7 @@ static uint64_t exchange(const vector_insn *insn, uint8_t *address, uint64_t a, 
   EXCHANGE(uint64_t);
 }
 
-/* One lane, wherever its address leads. */
+/* One lane, with any kind of address. */
 static void update_lane(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i, int is_alone) {
   uint32_t bytes = hg_cpu_element_bytes(insn->type);
   int value = address_registers(insn);
@@ -468,7 +468,7 @@ static void update_lane(cpu_worker *w, const vector_insn *insn, const cpu_operan
   if (o->d != NULL) atlas_write_value((uint8_t *)o->d + (size_t)i * bytes, bytes, old);
 }
 
-/* Sums whose old values are not used, in bounds: histograms and counters. */
+/* Additions in bounds whose old values are unused: histograms and counters. */
 #define ADD_CHUNK(T)                                                                                         \
   static void add_chunk_##T(void *base, const uint64_t *at, const void *s, size_t step, const uint8_t *mask, \
                             size_t lanes, int is_alone) {                                                    \
@@ -483,7 +483,7 @@ static void update_lane(cpu_worker *w, const vector_insn *insn, const cpu_operan
 ADD_CHUNK(uint32_t)
 ADD_CHUNK(uint64_t)
 
-/* 0 if the chunk at `at` is not that simple. */
+/* 0 if the chunk at `at` is not of that kind. */
 static int add_chunk(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, const array *a, uint32_t at,
                      uint32_t lanes, int is_alone) {
   uint64_t position[CPU_CHUNK];

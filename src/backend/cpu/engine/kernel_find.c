@@ -2,8 +2,8 @@
 #include "atlas/tables.h"
 #include "backend/cpu/engine/kernels.h"
 
-/* Operations are two bytes: a group of ops.def (0: those of vector.h) and a number below 32 of all that have kernels.
- */
+/* An operation is two bytes: a group of ops.def (0: the operations of vector.h) and a number, below 32 for all that
+ * have kernels. */
 enum { GROUPS = 8, NUMBERS = 32 };
 #define PLACE(op) [(op) >> 8][(op) & 0xff]
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The C type of elements, and one wide enough that C's promotions do no harm. */
+/* The C type of elements, and a wider one in which C's integer promotions are harmless. */
 typedef int8_t T_i8;
 typedef int16_t T_i16;
 typedef int32_t T_i32;
@@ -65,13 +65,13 @@ static inline uint64_t mulhi_u64(uint64_t a, uint64_t b) {
   uint64_t low_middle = (middle & 0xffffffff) + a_low * b_high;
   return a_high * b_high + (middle >> 32) + (low_middle >> 32);
 }
-static inline int64_t mulhi_i64(int64_t a, int64_t b) { /* as unsigned, a negative factor counts 2^64 too much */
+static inline int64_t mulhi_i64(int64_t a, int64_t b) { /* read as unsigned, a negative factor is 2^64 too large */
   uint64_t high = mulhi_u64((uint64_t)a, (uint64_t)b);
   return (int64_t)(high - (a < 0 ? (uint64_t)b : 0) - (b < 0 ? (uint64_t)a : 0));
 }
 
-/* Quotients through a float format: a / b differs from the next integer by 1/b at least, which is 1/a of it, so a
- * format with twice as many bits as a has rounds to no wrong side. (f32 has 24, f64 has 53.) */
+/* Quotients by a float division. a / b differs from the nearest other integer by at least 1/b, a fraction 1/a of it, so
+ * a format with twice as many bits as a never rounds across an integer. (f32 has 24, f64 has 53.) */
 #define DIVIDE_UNSIGNED(t, quotient_type, F)                 \
   static inline T_##t div_##t(T_##t a, T_##t b) {            \
     F divisor = b == 0 ? (F)1 : (F)b;                        \
@@ -108,7 +108,7 @@ static inline int64_t rem_i64(int64_t a, int64_t b) { return b == 0 ? a : b == -
 static inline int32_t signed_byte(uint32_t word, unsigned k) { return (int32_t)(word << (24 - 8 * k)) >> 24; }
 static inline int32_t unsigned_byte(uint32_t word, unsigned k) { return (int32_t)(word >> 8 * k & 0xff); }
 
-/* Counting bits by adding neighbours, which vectorises where an instruction for it does not exist. */
+/* Counts bits by adding neighbours, which vectorises without an instruction for it. */
 #define BIT_COUNTS(t, bits)                                                        \
   static inline T_##t popc_##t(T_##t a) {                                          \
     W_##t x = a, ones = (W_##t)(T_##t)UINT64_MAX;                                  \
@@ -149,7 +149,7 @@ BIT_COUNTS(u64, 64)
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
 
 static inline float minimum_f32(float a, float b) {
-  float zeros = from_bits_f32(bits_f32(a) | bits_f32(b)); /* of equal values only zeros have different bits */
+  float zeros = from_bits_f32(bits_f32(a) | bits_f32(b)); /* equal values differ in bits only if they are zeros */
   float smaller = a < b ? a : b;
   float number = a == b ? zeros : smaller;
   return a != a || b != b ? a + b : number;
@@ -200,8 +200,8 @@ ROUNDING(f64, )
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 
-/* Toward zero, saturating, NaN to 0. `low` and `high` are powers of two, exact in F; what is outside is replaced before
- * the conversion, which C does not define for it. */
+/* Toward zero, saturating, NaN to 0. `low` and `high` are powers of two, exact in F. Values outside are replaced before
+ * the conversion, which C does not define for them. */
 #define TO_INTEGER(t, F, low, high, minimum, maximum)                      \
   static inline T_##t cvt_##t##_##F(T_##F a) {                             \
     T_##F inside = a >= (T_##F)(low) && a < (T_##F)(high) ? a : (T_##F)0;  \
@@ -221,9 +221,9 @@ ROUNDING(f64, )
 TO_INTEGERS(f32)
 TO_INTEGERS(f64)
 
-/* A format of at most 16 bits, f bits of fraction and a bias, to f32: its exponent is put right by one exact
- * multiplication, subnormals included. Magnitudes from `infinity` on get the greatest exponent: infinity has no bits
- * beside it, and NaN, which is all that e4m3 has there, some. */
+/* Converts a format of at most 16 bits, with f bits of fraction and a bias, to f32. One exact multiplication corrects
+ * the exponent, subnormals included. Magnitudes from `infinity` on get the greatest exponent: infinity has no other
+ * bits set; a NaN, which is all that e4m3 has there, has some. */
 static inline float widen(uint32_t bits, int width, int f, int bias, uint32_t infinity) {
   uint32_t sign = bits >> (width - 1) << 31, magnitude = bits & ((1u << (width - 1)) - 1);
   float scaled = from_bits_f32(magnitude << (23 - f)) * from_bits_f32((uint32_t)(254 - bias) << 23);
@@ -234,8 +234,8 @@ static inline float cvt_f32_f8e5m2(uint8_t a) { return widen(a, 8, 2, 15, 0x7c);
 static inline float cvt_f32_bf16(uint16_t a) { return from_bits_f32((uint32_t)a << 16); }
 static inline float cvt_f32_f16(uint16_t a) { return widen(a, 16, 10, 15, 0x7c00); }
 
-/* f32 to such a format, rounded once, ties to even. Normal results: round the bits where they are and move the
- * exponent. Subnormal ones: adding the power of two whose last place is the format's smallest value rounds to it. */
+/* f32 to such a format, rounded once, ties to even. For normal results rounds the bits in place and adjusts the
+ * exponent. For subnormal ones adds the power of two whose last place is the format's smallest value. */
 static inline uint32_t narrow(float value, int width, int f, int bias, uint32_t overflow, uint32_t nan) {
   uint32_t bits = bits_f32(value), sign = bits >> 31 << (width - 1), magnitude = bits & 0x7fffffff;
   uint32_t rebias = (uint32_t)(127 - bias) << 23, smallest_normal = (uint32_t)(128 - bias) << 23;
@@ -258,8 +258,8 @@ static inline uint16_t cvt_bf16_f32(float a) {
   return (uint16_t)(a != a ? 0x7fc0 : rounded);
 }
 
-/* f64 to such a format, rounded in f64 to as many bits as it has, or to its smallest value: what is added has the last
- * place there. Then the rest of the way is exact, or overflows. */
+/* f64 to such a format: rounds in f64 to the format's precision, or to its smallest value, by adding a number whose
+ * last place is that. The remaining conversion is exact, or overflows. */
 static inline float round_to(double a, int f, int smallest, int largest) {
   uint64_t sign = bits_f64(a) & UINT64_C(1) << 63, exponent = bits_f64(a) & UINT64_C(0x7ff0000000000000);
   uint64_t least = (uint64_t)(1023 + smallest) << 52, most = (uint64_t)(1023 + largest) << 52;
@@ -267,8 +267,7 @@ static inline float round_to(double a, int f, int smallest, int largest) {
   double adder = from_bits_f64(exponent) * (1.5 * (double)(UINT64_C(1) << (52 - f)));
   return (float)from_bits_f64(bits_f64((a + adder) - adder) | sign);
 }
-/* 64-bit integers as f64, rounded to odd where they are not exact: no later rounding to fewer bits sees the difference.
- */
+/* 64-bit integers as f64, rounded to odd if inexact, so that a later rounding to fewer bits is right. */
 static inline double odd_u64(uint64_t a) {
   uint64_t odd = (((a & 2047) + 2047) | a) & ~UINT64_C(2047);
   return (double)(a >> 53 != 0 ? odd : a);
@@ -288,7 +287,7 @@ TO_SMALL_FROM(u32, (double)a)
 TO_SMALL_FROM(i64, odd_i64(a))
 TO_SMALL_FROM(u64, odd_u64(a))
 
-/* A value of any of these types as what C converts by itself. */
+/* Any of these types as a type that C converts. */
 #define PLAIN(t) \
   static inline T_##t plain_##t(T_##t a) { return a; }
 PLAIN(i8)

@@ -1,7 +1,7 @@
-/* kernels.c - the loops of kernels.def. This file is compiled once for each instruction set, with KERNELS naming the
- * table that comes out (see meson.build); the compiler makes the vector code.
+/* kernels.c - the loops of kernels.def. meson.build compiles this file once for each instruction set, with KERNELS as
+ * the name of the resulting table; the compiler makes the vector code.
  *
- * A chunk is a loop of a fixed count, so that no remainders are compiled; rows end at multiples of it. */
+ * A chunk is a loop of fixed length, so no remainder loops are compiled; rows end at multiples of it. */
 #include "backend/cpu/engine/kernels.h"
 
 #include "backend/cpu/engine/kernel_values.h"
@@ -13,7 +13,7 @@
 #endif
 #define EACH_LANE LANES_ARE_INDEPENDENT for (int i = 0; i < KERNEL_CHUNK; i++)
 
-/* ---- what the kernels compute, from a, b and c ------------------------------------------------------------------- */
+/* ---- the value of each kernel, from a, b and c ------------------------------------------------------------------- */
 
 #define WIDE(t, x) ((W_##t)(x))
 #define VALUE_add(t) (T_##t)(WIDE(t, a) + WIDE(t, b))
@@ -202,7 +202,7 @@
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* index + displacement, exactly, whatever overflows; UINT64_MAX: a sum that would come back into range. */
+/* index + displacement, exactly, or UINT64_MAX if the sum would wrap into range. */
 static inline uint64_t position_i64(int64_t index, int64_t displacement) {
   uint64_t sum = (uint64_t)index + (uint64_t)displacement;
   return displacement < 0 && index < 0 ? UINT64_MAX : sum;
@@ -218,7 +218,8 @@ static uint32_t first_lane(const uint8_t *mask) {
   return KERNEL_CHUNK;
 }
 
-/* Lanes outside the mask get the position of a lane inside it, so that no memory is touched that no lane accesses. */
+/* Lanes outside the mask get the position of a lane inside it, so that only memory that some lane accesses is
+ * touched. */
 static int spread_first(uint64_t *at, const uint8_t *mask) {
   uint32_t first = first_lane(mask);
   uint64_t position = first < KERNEL_CHUNK ? at[first] : 0;
@@ -278,8 +279,8 @@ TRANSFER(u64)
 #define CANONICAL_f32(x) (x) != (x) ? from_bits_f32(0x7fc00000u) : (x)
 #define CANONICAL_f64(x) (x) != (x) ? from_bits_f64(UINT64_C(0x7ff8000000000000)) : (x)
 
-/* By halves from the power of two at or above the count; a lane without a partner keeps its value, so that only what
- * has been combined is made canonical. */
+/* Folds by halves from the power of two at or above the count. A lane without a partner keeps its value, so only
+ * combined values are made canonical. */
 #define FOLD(op, t, CANONICAL) FOLD_BY(VALUE_##op(t), op, t, CANONICAL)
 #define FOLD_BY(value, op, t, CANONICAL)                        \
   static void fold_##op##_##t(void *row, size_t count) {        \
@@ -330,7 +331,7 @@ FOLD_ORDER(u32)
 FOLD_ORDER(u64)
 FOLD_FLOAT(f32)
 FOLD_FLOAT(f64)
-/* In f32, each step rounded to the type, which makes every NaN the canonical one. */
+/* In f32, each step rounded to the type, which makes every NaN canonical. */
 #define IN_F32(t, value) cvt_##t##_f32(value(cvt_f32_##t(a), cvt_f32_##t(b)))
 #define FOLD_HALF(t)                                                                                            \
   FOLD_BY(IN_F32(t, sum_f32), add, t, CANONICAL_INTEGER) FOLD_BY(IN_F32(t, product_f32), mul, t, CANONICAL_INTEGER) \
@@ -342,8 +343,8 @@ FOLD_HALF(f16)
 FOLD_HALF(bf16)
 SCAN_BY(IN_F32(bf16, sum_f32), bf16, CANONICAL_INTEGER)
 
-/* A sum of two numbers of f16 that stays in f32, rounded to f16: what is added has its last place where that of the
- * result is, and zeros keep their sign. */
+/* The f32 sum of two f16 numbers, rounded to f16: adds a number whose last place is that of the result; zeros keep
+ * their sign. */
 static inline float rounded_sum_f16(float a, float b) {
   float sum = a + b, power = from_bits_f32(bits_f32(sum) & 0x7f800000u);
   power = power < 0x1p-14f ? 0x1p-14f : power;
@@ -354,7 +355,7 @@ static inline float rounded_sum_f16(float a, float b) {
   return from_bits_f32(magnitude | (bits_f32(sum) & 0x80000000u));
 }
 
-/* Between the steps the numbers stay f32. The first lane combines nothing: its bits stay. */
+/* Numbers stay f32 between the steps. The first lane combines nothing, so its bits stay. */
 static void *scan_f16(void *row, void *other, size_t count) {
   uint16_t *halves = row, first = halves[0];
   float *from = other, *to = row;

@@ -12,7 +12,7 @@ uint64_t hg_cpu_lane(const cpu_worker *w, uint64_t lane_in_tile) {
   return w->first + x + width * (y + z * run->grid[1] * run->block[1]);
 }
 
-/* 1: the worker keeps a fault of this lane or one before it. A loop may fault in each round, so this comes first. */
+/* 1 if the worker has a fault of this lane or a lower one. A loop may fault in each round, so this is tested first. */
 static int is_kept(const cpu_worker *w, uint64_t lane) {
   return w->fault.kind != HG_FAULT_NONE && w->fault.lane <= lane;
 }

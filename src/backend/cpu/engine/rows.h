@@ -27,15 +27,15 @@ static inline size_t hg_cpu_chunks(uint32_t count) { return ((size_t)count + CPU
 
 static inline int hg_cpu_takes_part(const cpu_operands *o, uint32_t i) { return o->mask == NULL || o->mask[i]; }
 
-/* `bytes` bytes an element, all of them `value`, over whole chunks. */
+/* Fills whole chunks with elements of `bytes` bytes, all equal to `value`. */
 void hg_cpu_fill_row(void *row, uint32_t bytes, uint64_t value, uint32_t count);
 
-/* Loads, stores, atomics (insn_memory.c); loads and atomics ignore VECTOR_KEEP. */
+/* Loads, stores, atomics (insn_memory.c). Loads and atomics ignore VECTOR_KEEP. */
 void hg_cpu_load(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 void hg_cpu_store(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 void hg_cpu_atomic(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 
-/* Instructions of the whole block (insn_block.c). They write d in the lanes of the mask alone. */
+/* Instructions of the whole block (insn_block.c). They write only the lanes of the mask. */
 void hg_cpu_block_insn(cpu_worker *w, const vector_insn *insn, const cpu_operands *o);
 
 #endif

@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 64 }; /* of what workers write, too: no two write to one cache line */
+enum { ALIGNMENT = 64 }; /* also of written data, so that no two workers write to one cache line */
 
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
 
-/* Of a shared array, in bytes. */
+/* Bytes of a shared array. */
 static uint32_t shared_room(const atlas_symbol *symbol) {
   return (uint32_t)hg_cpu_round_up(symbol->count * atlas_bytes((atlas_type)symbol->type));
 }
@@ -53,7 +53,7 @@ uint32_t hg_cpu_local_bytes(const atlas_program *program, const hg_vector *v) {
   return (uint32_t)bytes;
 }
 
-/* Where the program sees no blocks, a linear launch has none: small launches feel the divisions. */
+/* A linear launch of a program that sees no blocks has none, which saves small launches the divisions. */
 static void find_shape(cpu_launch *run) {
   const atlas_launch *launch = run->launch;
   const hg_vector *v = run->vector;
@@ -115,7 +115,7 @@ static uint64_t shared_memory(const cpu_launch *run) {
   return round_up((uint64_t)run->shared_bytes * run->stacked[0] * run->stacked[1]);
 }
 
-/* In memory, the block's shared memory, local arrays, the engine's scratch and the tallies follow the worker. */
+/* The worker is followed in memory by the block's shared memory, local arrays, the engine's scratch and the tallies. */
 static void init_worker(cpu_worker *w, const cpu_launch *run, const cpu_body *body) {
   w->run = run;
   w->vector = run->vector;
@@ -161,13 +161,13 @@ static void seek_block(cpu_worker *w, uint64_t index) {
   uint64_t rest = index;
   w->block_index = index;
   memset(w->block_at, 0, sizeof w->block_at);
-  for (int d = 0; d < 3 && rest > 0; d++) { /* no division where a launch begins */
+  for (int d = 0; d < 3 && rest > 0; d++) { /* no division for the first block */
     w->block_at[d] = rest % w->run->grid[d];
     rest /= w->run->grid[d];
   }
 }
 
-/* On by so many blocks, none of which begins a row of the grid but maybe the last. */
+/* Moves on by `count` blocks; only the last may begin a new row of the grid. */
 static void next_block(cpu_worker *w, uint64_t count) {
   w->block_index += count;
   for (int d = 0; d < 3; d++, count = 1) {
@@ -186,14 +186,14 @@ static void enter_block(const cpu_body *body, cpu_worker *w) {
       w->pool_top[s] = w->block_index * hg_cpu_pool_share(w, (uint32_t)s);
 }
 
-/* Units of blocks that run together are numbered like blocks, along x first. */
+/* Stacks (blocks that run together) are numbered like blocks, along x first. */
 static uint64_t stacks_along(const cpu_launch *run, int d) {
   return (run->grid[d] + run->stacked[d] - 1) / run->stacked[d];
 }
 
 static int has_stacks(const cpu_launch *run) { return run->stacked[0] * run->stacked[1] > 1; }
 
-/* The blocks of a stack that the grid ends in run one by one. */
+/* Runs the blocks of a stack at the grid's border one by one. */
 static void run_stack(const cpu_body *body, cpu_worker *w, uint64_t unit) {
   const cpu_launch *run = w->run;
   uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2], rest = unit / stacks_along(run, 0);
@@ -231,14 +231,14 @@ static void run_blocks(const cpu_body *body, cpu_worker *w, uint64_t first, uint
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* What the parts of a launch share. A part is a range of units: blocks, some that run together, or runs of lanes. */
+/* What the parts of a launch share. A part is a range of work items: blocks, stacks, or runs of lanes. */
 typedef struct job {
   const cpu_body *body;
   const cpu_launch *run;
   uint32_t threads;
   uint64_t units, unit_lanes, units_a_part;
-  uint8_t *memory;        /* of all workers */
-  uint64_t memory_bytes;  /* of one: cpu_worker, shared memory, local arrays, scratch */
+  uint8_t *memory;        /* memory of all workers */
+  uint64_t memory_bytes;  /* of one worker: cpu_worker, shared memory, local arrays, scratch */
 } job;
 
 static cpu_worker *worker_of(const job *j, uint32_t number) {

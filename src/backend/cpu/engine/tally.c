@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { NO_TALLY = UINT16_MAX, NARROWEST = 4 /* of an element */ };
+enum { NO_TALLY = UINT16_MAX, NARROWEST = 4 /* bytes of an element */ };
 
 /* The identity element. */
 static uint64_t identity(uint16_t op, uint8_t type) {
@@ -76,7 +76,7 @@ void hg_cpu_begin_tallies(cpu_worker *w, uint8_t *memory) {
   }
 }
 
-/* Launches of other streams may add to the buffer, too. */
+/* Atomic, because launches of other streams may add to the buffer, too. */
 #define ADD_TO(T)                                                                                            \
   static void add_to_##T(const cpu_tally *tally, T *memory, const T *copy) {                                 \
     const T nothing = (T)identity(tally->op, tally->type);                                                   \

@@ -12,7 +12,7 @@
 #  define VECTOR_BYTES 16
 #endif
 
-/* Of integers only the bits. */
+/* Bits of integers, signed or not. */
 typedef uint8_t V_i8 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint16_t V_i16 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t V_i32 __attribute__((vector_size(VECTOR_BYTES)));

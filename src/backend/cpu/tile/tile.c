@@ -15,18 +15,18 @@ struct hg_tile {
   tile_plan plan;
   const cpu_kernels *kernels;
   const char *name;
-  uint32_t tile_lanes;   /* most lanes of a tile where lanes are counted through: what keeps its rows in the L1 cache */
+  uint32_t tile_lanes;   /* most lanes of a tile that is no block: so many that its rows stay in the L1 cache */
 };
 
 /* The head of a worker's scratch; the row table, short rows and rows follow. */
 typedef struct state {
   const hg_tile *tile;
-  uint32_t lanes;        /* of the current tile */
-  uint32_t row_lanes;    /* from one row to the next */
+  uint32_t lanes;        /* lanes of the current tile */
+  uint32_t row_lanes;    /* lanes from one row to the next */
   int may_alias;         /* buffers do not overlap */
-  size_t first_chunk, end_chunk; /* of the mask of the block that runs */
-  uint64_t step_count;   /* STEPs that the tile has run: no lane has taken more steps */
-  uint32_t recent_count; /* those of them that are not yet subtracted from w->steps, but counted a lane in `recent` */
+  size_t first_chunk, end_chunk; /* the chunks that the mask of the running basic block covers */
+  uint64_t step_count;   /* STEPs that the tile has run: an upper bound for each lane */
+  uint32_t recent_count; /* STEPs counted in `recent` but not yet subtracted from w->steps */
   uint8_t *recent;
   uint8_t *short_rows, *rows;
   uint8_t *row[];        /* per register */
@@ -36,7 +36,7 @@ enum { ALIGNMENT = 64 };
 
 /* ---- compile ----------------------------------------------------------------------------------------------------- */
 
-/* As many lanes as keep all rows, those of local arrays included, in the cache, within reason. */
+/* As many lanes as keep all rows, local arrays included, in the cache, between two limits. */
 static uint32_t lanes_for(const tile_plan *plan, uint32_t local_bytes) {
   uint32_t lanes = CPU_TILE_LANES;
   while (lanes > CPU_TILE_LEAST_LANES && lanes * (plan->row_bytes + local_bytes) > CPU_TILE_CACHE_BYTES) lanes /= 2;
@@ -84,7 +84,7 @@ void hg_tile_release(hg_tile *tile) {
 
 const char *hg_tile_name(const hg_tile *tile) { return tile->name; }
 
-/* ---- rows that hold the same throughout a launch or a tile ------------------------------------------------------- */
+/* ---- rows that are constant throughout a launch or a tile -------------------------------------------------------- */
 
 static const vector_reg *reg_at(const state *s, uint32_t reg) { return vector_reg_at(s->tile->vector, reg); }
 
@@ -147,13 +147,13 @@ static size_t table_bytes(const hg_tile *tile) {
   return round_up(offsetof(state, row) + (tile->vector->regs.count + 1) * sizeof(uint8_t *));
 }
 
-/* Steps are counted in two rows after all others. */
+/* Two more rows at the end count steps. */
 static size_t scratch_bytes(const hg_tile *tile, uint32_t row_lanes) {
   size_t rows = (tile->plan.row_bytes + sizeof(uint64_t) + 1) * (size_t)row_lanes;
   return table_bytes(tile) + round_up(tile->plan.short_bytes) + rows;
 }
 
-/* A buffer is a row only if nothing that is written overlaps it under another name. */
+/* A buffer is a row only if no written buffer overlaps it under another name. */
 static int overlap(const atlas_span *a, const atlas_span *b) {
   return a->memory < b->memory + b->byte_count && b->memory < a->memory + a->byte_count;
 }
@@ -174,7 +174,7 @@ static int buffers_are_apart(const cpu_launch *run) {
   return 1;
 }
 
-/* No tile has more lanes: those of a block, or of a launch that fits one tile. */
+/* An upper bound for the lanes of a tile: those of a block, or of a launch that fits one tile. */
 static uint32_t row_lanes_of(const hg_tile *tile, const atlas_launch *launch) {
   uint64_t block = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2], lanes = launch->lanes;
   int is_block_tile = hg_cpu_is_block_tile(tile->vector, launch);
@@ -226,7 +226,7 @@ static int has_lane(const uint8_t *mask, size_t chunk) {
   return found != 0;
 }
 
-/* The chunks from the first to the last lane of a block's mask; 0 if it has none. */
+/* Sets the chunks from the first to the last lane of a basic block's mask; 0 if the mask is empty. */
 static int enter_block(state *s, const uint8_t *mask) {
   size_t end = (s->lanes + CPU_CHUNK - 1) / CPU_CHUNK, first = 0;
   while (first < end && !has_lane(mask, first)) first++;
@@ -257,16 +257,16 @@ static void run_insn(cpu_worker *w, const state *s, const tile_step *step, const
   hg_cpu_insn(w, insn, &o);
 }
 
-/* Subtracts what has been counted from the steps left. */
+/* Subtracts the counted steps from the steps left. */
 static void settle_steps(const cpu_worker *w, state *s) {
   for (uint32_t i = 0; s->step_count == s->recent_count && i < s->lanes; i++)
-    w->steps[i] = w->run->launch->step_limit; /* it is the first time in this tile */
+    w->steps[i] = w->run->launch->step_limit; /* the tile's first subtraction */
   for (uint32_t i = 0; i < s->lanes; i++) w->steps[i] -= s->recent[i];
   memset(s->recent, 0, s->lanes);
   s->recent_count = 0;
 }
 
-/* Each lane is checked only when the tile has run more STEPs than a lane may take. */
+/* Lanes are checked one by one only once the tile has run more STEPs than a lane may take. */
 static void run_step(cpu_worker *w, state *s, const tile_step *step, const vector_insn *insn) {
   enum { MOST_RECENT = UINT8_MAX };
   size_t chunks = (s->lanes + CPU_CHUNK - 1) / CPU_CHUNK;
@@ -292,7 +292,7 @@ static void run_short(const cpu_worker *w, const state *s, const tile_step *step
   w->run->kernels->row[step->kernel](s->row[step->d], s->row[step->s[0]], s->row[step->s[1]], s->row[step->s[2]], 0, 1);
 }
 
-/* The lowest lane of the mask loads for all, and reports the fault. */
+/* The lowest lane of the mask loads for all and reports the fault. */
 static void load_short(cpu_worker *w, const state *s, const tile_step *step, const vector_insn *insn) {
   const uint8_t *mask = mask_of(w, s, step->mask);
   cpu_operands o = {.d = s->row[step->d], .s = {s->row[step->s[0]]}, .count = CPU_CHUNK};
@@ -303,10 +303,10 @@ static void load_short(cpu_worker *w, const state *s, const tile_step *step, con
   hg_cpu_load(w, insn, &o);
 }
 
-/* Where [x + lane] of the tile lies, as far as `lanes` lanes; NULL if not all of it is in bounds. */
+/* The memory of [x + lane] for `lanes` lanes of the tile; NULL if some of it is out of bounds. */
 static uint8_t *own_elements(const cpu_worker *w, const state *s, const vector_insn *insn, uint32_t lanes) {
   const cpu_place *place = &w->place[insn->symbol];
-  int64_t index = (int64_t)(w->first + insn->bits); /* lanes are fewer than 2^40: a sum that wraps is out of bounds */
+  int64_t index = (int64_t)(w->first + insn->bits); /* below 2^40 + bits: a sum that wraps is out of bounds */
   if (!s->may_alias || hg_cpu_run_length(w->run) < s->lanes || index < 0 || (uint64_t)index >= place->extent)
     return NULL;
   if (place->extent - (uint64_t)index < lanes) return NULL;
@@ -321,7 +321,7 @@ static void run_load(cpu_worker *w, state *s, const tile_step *step, const vecto
   if (memory == NULL) run_insn(w, s, step, insn);
 }
 
-/* Before the instruction that computes the value of a store. */
+/* Runs before the instruction that computes a store's value: makes the buffer the row of its result. */
 static void choose_output(const cpu_worker *w, state *s, const tile_step *step, const vector_insn *store) {
   uint8_t *memory = w->lost == 0 && s->lanes == whole_chunks(s) ? own_elements(w, s, store, s->lanes) : NULL;
   s->row[step->s[0]] = memory != NULL ? memory : own_row(s, step->s[0]);

@@ -1,4 +1,5 @@
-/* tile.h - the tile engine: runs vector instructions one by one over rows of a tile. It runs everything everywhere. */
+/* tile.h - the tile engine: runs vector instructions one by one over rows of a tile. It runs every program on every
+ * machine. */
 #ifndef HG_TILE_H
 #define HG_TILE_H
 

@@ -1,9 +1,9 @@
 /* tile_plan.c - storage for registers and a step for each instruction.
  *
- * A uniform register is kept in a short row where every instruction that writes it can do so. The others get rows,
- * shared between registers whose live ranges do not overlap (linear scan: Poletto and Sarkar 1999). A load of [x +
- * lane] makes the buffer itself the row, if nothing may write to the buffer while the row is live; a value that is
- * stored to [x + lane] is computed in the buffer in the first place, if nothing touches the buffer in between. */
+ * A uniform register is kept in a short row if every instruction that writes it can do so. The others get rows, which
+ * registers with disjoint live ranges share (linear scan: Poletto and Sarkar 1999). A load of [x + lane] makes the
+ * buffer itself the row, if nothing may write to the buffer while the row is live. A value that is stored to [x + lane]
+ * is computed in the buffer in the first place, if nothing touches the buffer in between. */
 #include "backend/cpu/tile/tile_plan.h"
 
 #include "backend/cpu/engine/rows.h"
@@ -16,12 +16,12 @@ typedef struct planner {
   uint32_t insn_count, reg_count;
   uint8_t in_masked_block; /* while steps are made */
   uint8_t *writers;      /* per register: how many instructions write it, up to 2 */
-  uint8_t *is_mask;      /* per register: some instruction runs under it */
-  uint8_t *is_read;      /* per register, otherwise than as the lane of [x + lane] */
+  uint8_t *is_mask;      /* per register: some instruction has it as its mask */
+  uint8_t *is_read;      /* per register: read otherwise than as the lane of [x + lane] */
   uint32_t *definition;  /* per register: the first instruction that writes it */
   uint32_t *last;        /* per register: the last instruction that needs its row */
-  uint32_t *same_as;     /* per register: the one whose row it has, being a copy of its bits; VECTOR_NONE */
-  uint32_t *output_of;   /* per instruction: the store that its result goes to; VECTOR_NONE */
+  uint32_t *same_as;     /* per register: the register whose row it shares because it copies its bits; VECTOR_NONE */
+  uint32_t *output_of;   /* per instruction: the store of its result; VECTOR_NONE */
   uint32_t *step_of;     /* per instruction: its step */
   uint32_t *by_start;    /* registers that need rows, by their first instruction */
 } planner;
@@ -40,13 +40,13 @@ static int sources_are_short(const planner *p, const vector_insn *insn) {
   return 1;
 }
 
-/* One location whichever lane asks: [x + #n], or an index in a short row. */
+/* 1 if all lanes access one location: [x + #n], or an index in a short row. */
 static int is_one_location(const planner *p, const vector_insn *insn) {
   if (!(atlas_op_flags(insn->op) & ATLAS_LOAD) || insn->flags & VECTOR_LANE) return 0;
   return insn->mode <= ATLAS_ADDRESS_INDEXED && sources_are_short(p, insn);
 }
 
-/* The instruction can write a short row. */
+/* 1 if the instruction can write a short row. */
 static int writes_short(const planner *p, const vector_insn *insn) {
   if (is_one_location(p, insn)) return 1;
   return (hg_kernel_of(insn) != KERNEL_NONE || insn->op == VECTOR_MOVE) && sources_are_short(p, insn);
@@ -58,8 +58,8 @@ static int is_candidate(const planner *p, uint32_t reg) {
   return r->kind != VECTOR_VARIES || (r->uniform && !p->is_mask[reg]);
 }
 
-/* Optimistic: all candidates are short at first; then those written by an instruction that reads a long row become
- * long, to a fixed point. */
+/* Optimistic: all candidates start as short rows. Those written by an instruction that reads a long row become long,
+ * until nothing changes. */
 static void choose_short(planner *p) {
   for (uint32_t reg = 0; reg < p->reg_count; reg++)
     place_at(p, reg)->kind = is_candidate(p, reg) ? TILE_SHORT_ROW : TILE_ROW;
@@ -84,21 +84,21 @@ static void place_short_rows(planner *p) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* A row with a single definition, not live before it. */
+/* 1 for a row with a single definition that is not live before it. */
 static int is_plain_row(const planner *p, uint32_t reg) {
   return reg < p->reg_count && place_at(p, reg)->kind == TILE_ROW && p->writers[reg] == 1 &&
          vector_reg_at(p->vector, reg)->kind == VECTOR_VARIES &&
          vector_reg_at(p->vector, reg)->first == p->definition[reg];
 }
 
-/* The copy at `i` is made canonical in place, which would change its source. */
+/* 1 if the copy at `i` is made canonical in place, which would change its source. */
 static int is_changed_in_place(const planner *p, uint32_t i) {
   const vector_insn *next = vector_insn_at(p->vector, i + 1);
   return next->op == VECTOR_CANON && next->d == vector_insn_at(p->vector, i)->d;
 }
 
-/* A bitcast between such rows needs no copy: both registers share one row for both live ranges. From the end, so that
- * copies of copies are known. */
+/* A bitcast between such rows copies nothing: both registers share one row for both live ranges. Goes backwards, so
+ * that copies of copies are known. */
 static void share_copies(planner *p) {
   for (uint32_t reg = 0; reg < p->reg_count; reg++) {
     p->last[reg] = vector_reg_at(p->vector, reg)->last;
@@ -114,7 +114,7 @@ static void share_copies(planner *p) {
 }
 
 static void place_copies(const planner *p) {
-  for (uint32_t i = 0; i < p->insn_count; i++) { /* a source stands before its copy */
+  for (uint32_t i = 0; i < p->insn_count; i++) { /* the source precedes its copy */
     uint32_t reg = vector_insn_at(p->vector, i)->d;
     if (reg < p->reg_count && p->same_as[reg] != VECTOR_NONE)
       place_at(p, reg)->offset = place_at(p, p->same_as[reg])->offset;
@@ -123,8 +123,8 @@ static void place_copies(const planner *p) {
 
 /* ---- buffers as rows --------------------------------------------------------------------------------------------- */
 
-/* May the instruction touch (or, where only writes count, write) the buffer `symbol`? Different symbols are different
- * memory here; a launch for which they are not makes no buffer a row. */
+/* 1 if the instruction may touch the buffer `symbol` (write it, if `writes_only`). Different symbols count as different
+ * memory: a launch in which they overlap makes no buffer a row. */
 static int may_touch(const vector_insn *insn, uint16_t symbol, int writes_only) {
   uint32_t flags = atlas_op_flags(insn->op);
   if (!(flags & (ATLAS_STORE | ATLAS_ATOMIC)) && (writes_only || !(flags & ATLAS_LOAD))) return 0;
@@ -143,7 +143,7 @@ static int ends_straight_code(const vector_insn *insn) {
          atlas_op_flags(insn->op) & ATLAS_BLOCK;
 }
 
-/* A row that is a buffer and in use after instruction `at`. */
+/* 1 if some row is this buffer and is read after instruction `at`. */
 static int is_read_as_row(const planner *p, uint16_t symbol, uint32_t at) {
   for (uint32_t i = 0; i < at; i++) {
     const vector_insn *insn = vector_insn_at(p->vector, i);
@@ -154,7 +154,7 @@ static int is_read_as_row(const planner *p, uint16_t symbol, uint32_t at) {
   return 0;
 }
 
-/* The value that the store at `store` stores can be computed in the buffer. */
+/* 1 if the value of the store at `store` can be computed in the buffer. */
 static int goes_to_output(const planner *p, uint32_t store) {
   const vector_insn *insn = vector_insn_at(p->vector, store);
   if (!(atlas_op_flags(insn->op) & ATLAS_STORE) || !is_own_element(p, insn)) return 0;
@@ -181,7 +181,7 @@ static void choose_outputs(planner *p) {
     }
 }
 
-/* Nothing writes the buffer from the load at `load` to the last use of what it loads. */
+/* 1 if nothing writes the buffer from the load at `load` to the last use of its result. */
 static int stays_as_loaded(const planner *p, uint32_t load) {
   const vector_insn *insn = vector_insn_at(p->vector, load);
   if (!(atlas_op_flags(insn->op) & ATLAS_LOAD) || !is_own_element(p, insn) || insn->d == VECTOR_NONE) return 0;
@@ -199,14 +199,14 @@ static void choose_loads(planner *p) {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* It has a definition and a use. */
+/* 1 if the register has a definition and a use. */
 static int needs_row(const planner *p, uint32_t reg) {
   const vector_reg *r = vector_reg_at(p->vector, reg);
   return place_at(p, reg)->kind == TILE_ROW && r->kind == VECTOR_VARIES && r->first != VECTOR_NONE &&
          p->same_as[reg] == VECTOR_NONE;
 }
 
-/* Registers in the order of their starts, by counting. */
+/* Sorts registers by the start of their live range (counting sort). */
 static hg_status sort_by_start(planner *p, uint32_t *count) {
   uint32_t *place = hg_allocate(&p->plan->allocator, (uint64_t)p->insn_count + 2, sizeof *place);
   if (place == NULL) return hg_fail_memory("the rows of a kernel", 0);
@@ -222,9 +222,9 @@ static hg_status sort_by_start(planner *p, uint32_t *count) {
   return HG_OK;
 }
 
-/* A row whose register is dead. */
+/* A row that is free. */
 typedef struct row {
-  uint32_t offset, free_from; /* an instruction: one that starts there may write it while the old one is read */
+  uint32_t offset, free_from; /* free_from: an instruction, which may write the row while it reads the old value */
 } row;
 
 static uint32_t new_row(tile_plan *plan, uint32_t bytes) {
@@ -233,7 +233,7 @@ static uint32_t new_row(tile_plan *plan, uint32_t bytes) {
   return offset;
 }
 
-/* By first instruction, each takes a row of its element size that is free, the one freed last. */
+/* In order of first definition, each register takes the free row of its element size that was freed last. */
 static hg_status place_rows(planner *p) {
   uint32_t count = 0;
   hg_array rows[4];
@@ -263,7 +263,7 @@ static hg_status place_rows(planner *p) {
   return status;
 }
 
-/* r252 and r255, and the lanes that the tile has: rows that live as long as the launch. */
+/* Rows for r252, r255 and the lanes that the tile has, which live as long as the launch. */
 static void place_lane_rows(planner *p) {
   for (uint32_t reg = 0; reg < p->reg_count; reg++) {
     const vector_reg *r = vector_reg_at(p->vector, reg);
@@ -315,11 +315,11 @@ static void make_selection(tile_step *step, const vector_insn *insn, uint32_t ma
 }
 
 static uint32_t row_index(const planner *p, uint32_t reg) {
-  if (reg == VECTOR_NONE) return p->plan->all; /* any row will do */
+  if (reg == VECTOR_NONE) return p->plan->all; /* the row is never read */
   return reg == VECTOR_ALL ? p->plan->all : reg;
 }
 
-/* Element sizes, by which a kernel's rows are entered at a chunk other than the first. A short row has one chunk. */
+/* Element sizes, which say where a chunk other than the first begins in each row. A short row has one chunk. */
 static void note_sizes(const planner *p, tile_step *step) {
   uint32_t rows[4] = {step->d, step->s[0], step->s[1], step->s[2]};
   for (int k = 0; k < 4; k++) {
@@ -328,7 +328,7 @@ static void note_sizes(const planner *p, tile_step *step) {
   }
 }
 
-/* A masked block needs values only in the lanes of its mask. Masks themselves are kept for all lanes. */
+/* A masked basic block needs values only in the lanes of its mask; masks themselves are kept for all lanes. */
 static int is_partial(const planner *p, const vector_insn *insn) {
   return p->in_masked_block &&
          (insn->op > 0xff || insn->op == VECTOR_MOVE || (insn->op >= VECTOR_CANON && insn->op <= VECTOR_GREATER));
@@ -381,7 +381,7 @@ static hg_status make_steps(planner *p) {
   return HG_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 static void count_uses(planner *p) {
   for (uint32_t i = 0; i < p->insn_count; i++) {
@@ -391,7 +391,7 @@ static void count_uses(planner *p) {
       if (insn->s[k] < p->reg_count) p->is_read[insn->s[k]] = 1;
     if (insn->d >= p->reg_count) continue;
     if (p->writers[insn->d] == 0) p->definition[insn->d] = i;
-    else if (insn->op == VECTOR_CANON && p->definition[insn->d] == i - 1) continue; /* the two are as one */
+    else if (insn->op == VECTOR_CANON && p->definition[insn->d] == i - 1) continue; /* both act as one definition */
     if (p->writers[insn->d] < 2) p->writers[insn->d]++;
   }
 }
