@@ -1,4 +1,5 @@
-/* commands.c - command buffers: each with one encoder, all in the device's queue; and when the device is lost. */
+/* commands.c - command buffers, each with one encoder, all in the device's queue; what happens when the device is
+ * lost. */
 #include "backend/metal/metal_device.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ metal_id hg_metal_take_last(metal_device *d, metal_id *last) {
   return commands;
 }
 
-/* The first failure of any thread counts. */
+/* Keeps the first failure of any thread. */
 static void poison(metal_device *d, metal_id commands) {
   metal_id error = METAL(&d->objc, error, commands);
   hg_mutex_lock(&d->mutex);
@@ -39,7 +40,7 @@ static void poison(metal_device *d, metal_id commands) {
   hg_mutex_unlock(&d->mutex);
 }
 
-/* The oldest command buffer in flight if it is done, retained; NULL: it is not, or there is none. */
+/* The oldest command buffer in flight, retained, if it is done; else NULL. */
 static metal_id take_done(metal_device *d) {
   metal_id first = NULL;
   hg_mutex_lock(&d->mutex);
@@ -52,7 +53,7 @@ static metal_id take_done(metal_device *d) {
   return first;
 }
 
-/* A command buffer that failed need not be the last of anything: later ones may do their work. */
+/* Looks at every command buffer that is done: work may succeed after one that failed. */
 static void collect(metal_device *d) {
   for (metal_id done; (done = take_done(d)) != NULL;) {
     if (METAL(&d->objc, state, done) == METAL_FAILED) poison(d, done);

@@ -1,4 +1,4 @@
-/* device.c - the Metal device: what it is, and when it is lost. */
+/* device.c - the Metal device: its properties, opening and closing it. */
 #include "backend/metal/metal_device.h"
 #include "backend/metal/metal_tuning.h"
 

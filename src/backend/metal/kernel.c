@@ -1,4 +1,4 @@
-/* kernel.c - from a program to a pipeline of Metal's, by way of a text, or of the kernel cache. */
+/* kernel.c - from a program to a Metal pipeline, through MSL text or from the kernel cache. */
 #include "backend/metal/metal_kernel.h"
 
 #include "backend/metal/msl/emit_msl.h"
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* ---- a form ------------------------------------------------------------------------------------------------------ */
+/* ---- a variant --------------------------------------------------------------------------------------------------- */
 
 static hg_status check_shared(const metal_device *d, const atlas_program *program, const hg_gpu_info *info) {
   if (info->shared_bytes <= d->shared_bytes) return HG_OK;
@@ -29,7 +29,7 @@ static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *u
   return hg_array_append(&d->allocator, text, NULL, 1) != NULL ? HG_OK : hg_fail_memory("MSL", text->count + 1);
 }
 
-/* A block that the pipeline has too few registers for is refused, and a GPU whose lanes exchange values otherwise. */
+/* Refuses blocks that the pipeline has too few registers for, and GPUs whose simdgroups have another width. */
 static hg_status check_threads(const metal_device *d, const atlas_program *program, const metal_entry *entry) {
   uint64_t most = METAL(&d->objc, most_threads, entry->pipeline), width = METAL(&d->objc, width, entry->pipeline);
   if (width != HG_GPU_WARP_LANES)
@@ -54,7 +54,7 @@ static void make_key(const metal_device *d, const metal_kernel *kernel, uint32_t
   memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
 }
 
-/* What the cache keeps begins with this; then come the text without its prelude, with a NUL, and the archive. */
+/* The head of a cache entry; the text without its prelude, with a NUL, and the archive follow. */
 typedef struct metal_image {
   hg_gpu_info info;
   uint64_t text_bytes;
@@ -62,7 +62,7 @@ typedef struct metal_image {
 
 enum { MOST_ARCHIVE_BYTES = 64 << 20 };
 
-/* The kernel's text, behind the prelude. */
+/* `text`: the kernel's text, without the prelude. */
 static hg_status pipeline_of(metal_device *d, const atlas_program *program, const metal_key *k, const char *text,
                              const char *path, int is_there, metal_entry *entry) {
   hg_array whole = {.element_size = 1};
@@ -79,7 +79,7 @@ static hg_status pipeline_of(metal_device *d, const atlas_program *program, cons
   return status;
 }
 
-/* A file with the archive, for as long as the pipeline is made; 0: none. */
+/* Writes the archive to a file, for as long as the pipeline is made; 0 if that fails. */
 static int put_archive(metal_device *d, const metal_key *k, const uint8_t *bytes, size_t count, char *path) {
   char temporary[HG_PATH_BYTES];
   return count > 0 && hg_kernel_cache_scratch(d->cache, &k->key, temporary) &&
@@ -113,7 +113,7 @@ static int load_cached(metal_device *d, const atlas_program *program, const meta
   return status == HG_OK;
 }
 
-/* Without memory nothing is kept. */
+/* Keeps nothing if memory runs out. */
 static void keep_image(metal_device *d, const metal_key *k, const hg_array *text, const char *path,
                        const hg_gpu_info *info) {
   const metal_image head = {.info = *info, .text_bytes = text->count};
@@ -155,7 +155,7 @@ static hg_status fill_entry(metal_device *d, metal_kernel *kernel, ssa_unit *uni
   return status;
 }
 
-/* From the canonical unit, which is consumed. */
+/* Takes the canonical unit and modifies it. */
 static hg_status make_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t form) {
   metal_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);

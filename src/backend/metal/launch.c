@@ -1,4 +1,4 @@
-/* launch.c - launches: the argument block with the GPU's addresses, the form of the kernel, and its results. */
+/* launch.c - launches: the argument block with the GPU's addresses, the kernel's variant, and the results. */
 #include "backend/metal/metal_kernel.h"
 
 #include <stddef.h>
@@ -36,14 +36,14 @@ static void write_entries(metal_device *d, metal_id encoder, const atlas_argumen
         (hg_gpu_span){hg_metal_gpu_address(d, encoder, argument->table[i].memory), argument->table[i].byte_count};
 }
 
-/* ---- the form ---------------------------------------------------------------------------------------------------- */
+/* ---- the variant ------------------------------------------------------------------------------------------------- */
 
 static uint32_t usual_form(const atlas_launch *launch) {
   uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
   return lanes > METAL_USUAL_BLOCK ? HG_GPU_LARGER_BLOCKS : 0;
 }
 
-/* Packs the launch for the first form of the kernel that can run it. */
+/* Packs the launch for the first variant of the kernel that can run it. */
 static hg_status pack(metal_kernel *kernel, gpu_launch *g) {
   uint32_t form = usual_form(&g->launch), lacks = 0;
   do {
@@ -62,9 +62,9 @@ hg_status hg_metal_check_ready(void *device, void *kernel, const atlas_launch *l
 
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
-enum { MOST_BLOCKS = 1 << 20 }; /* of a grid: Metal counts its threads in 32 bits */
+enum { MOST_BLOCKS = 1 << 20 }; /* blocks of a grid: Metal counts its threads in 32 bits */
 
-/* The last block of a linear launch has the lanes that are left. Where a thread has several lanes blocks are whole. */
+/* The last block of a linear launch has the lanes that are left. With several lanes a thread, all blocks are whole. */
 static uint64_t threads_of(const gpu_launch *g, uint32_t blocks) {
   const hg_gpu_header *header = (const hg_gpu_header *)g->block;
   uint64_t before = header->first * g->shape.threads, all = (uint64_t)blocks * g->shape.threads;
@@ -97,7 +97,7 @@ static void prepare_results(metal_device *d, metal_id encoder, metal_record *rec
   g->places.phase_advance = at + offsetof(metal_results, phase_advance);
 }
 
-/* The memory is freed behind the command buffer. */
+/* The memory is freed after the command buffer. */
 static hg_status make_table(metal_device *d, const metal_encoding *e, const metal_kernel *kernel, gpu_launch *g) {
   const uint32_t symbol = atomic_load(&kernel->entry[0])->info.table_symbol;
   uint8_t *table = NULL;
@@ -127,7 +127,7 @@ hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const at
   HG_TRY(hg_metal_check_ready(d, kernel, launch));
   HG_TRY(hg_metal_begin_within(d, &e));
   hg_status status = hg_metal_encode_within(d, &e, kernel, launch, record, results);
-  hg_metal_commit_within(d, &e, last); /* an empty one after a failure */
+  hg_metal_commit_within(d, &e, last); /* commits an empty command buffer after a failure */
   return status;
 }
 
@@ -140,7 +140,7 @@ void hg_metal_take_record(const metal_kernel *kernel, const atlas_launch *launch
   *record = (metal_record){.fault = hg_gpu_fault_none()};
 }
 
-/* Made at the first launch, so that an executor that only copies needs none of it. */
+/* Made by the first launch, because an executor that only copies needs none. */
 static hg_status open_results(metal_device *d) {
   uint8_t *memory = NULL;
   if (d->results == NULL) {

@@ -1,8 +1,7 @@
-/* memory.c - buffers of shared memory, which the CPU reads and writes as it is, and those that wrap memory of others.
- */
+/* memory.c - buffers of shared memory, which the CPU accesses directly, and buffers that wrap memory from elsewhere. */
 #include "backend/metal/metal_device.h"
 
-enum { PAGE_BYTES = 16384 }; /* of Apple silicon; a multiple of other systems' */
+enum { PAGE_BYTES = 16384 }; /* pages of Apple silicon; a multiple of other pages */
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
@@ -10,7 +9,7 @@ static metal_allocation *allocation_at(const metal_device *d, size_t i) {
   return (metal_allocation *)d->allocations.data + i;
 }
 
-/* How many begin at this address or below. */
+/* How many allocations begin at this address or below. */
 static size_t count_up_to(const metal_device *d, const uint8_t *memory) {
   size_t low = 0, high = d->allocations.count;
   while (low < high) {
@@ -57,7 +56,7 @@ static metal_id new_buffer(metal_device *d, uint64_t *length, uint32_t options) 
   return buffer;
 }
 
-/* Aligned on both sides, or on neither. */
+/* The addresses of the memory for the CPU and for the GPU are both aligned; it fails if only one can be. */
 static hg_status make(metal_device *d, uint64_t byte_count, uint32_t alignment, uint32_t options, metal_allocation *a) {
   uint64_t length = byte_count + (byte_count == 0) + alignment - 1;
   *a = (metal_allocation){.byte_count = byte_count + (byte_count == 0), .options = options};
@@ -112,7 +111,7 @@ int hg_metal_is_own(const metal_device *d, const uint8_t *memory, uint64_t byte_
 void hg_metal_free_within(metal_device *d, uint8_t *memory, metal_id commands) {
   metal_allocation *a = find(d, memory);
   if (a == NULL) return;
-  if (a->is_wrapped) { /* its owner may use it for something else now */
+  if (a->is_wrapped) { /* the memory's owner may have reused it */
     (void)hg_metal_settle(d);
     drop(d, a);
     return;
@@ -168,7 +167,8 @@ uint64_t hg_metal_gpu_address(metal_device *d, metal_id encoder, const uint8_t *
 
 /* ---- memory of others -------------------------------------------------------------------------------------------- */
 
-/* Whole pages around it. What was wrapped there before may be other memory by now. */
+/* Wraps the whole pages around the range and around older wrappers that overlap it, because these may be of other
+ * memory by now. */
 static hg_status wrap(metal_device *d, const uint8_t *memory, uint64_t byte_count) {
   uint64_t skipped = (uint64_t)(uintptr_t)memory & (PAGE_BYTES - 1);
   uint64_t length = (skipped + byte_count + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
@@ -206,7 +206,7 @@ hg_status hg_metal_adopt(void *device, const uint8_t *memory, uint64_t byte_coun
   METAL_RUN(device, adopt_within(device, memory, byte_count));
 }
 
-/* ---- by the CPU, when the GPU is done ---------------------------------------------------------------------------- */
+/* ---- copies and fills by the CPU, after the GPU is done ---------------------------------------------------------- */
 
 static hg_status move_within(metal_device *d, void *destination, const void *source, uint64_t byte_count) {
   HG_TRY(hg_metal_settle(d));

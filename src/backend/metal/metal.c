@@ -1,7 +1,7 @@
 /* metal.c - Apple's GPUs as a backend: the table of its functions. */
 #include "backend/metal/metal_kernel.h"
 
-extern const hg_backend hg_backend_metal; /* declared again by src/runtime/backends.c, from the table */
+extern const hg_backend hg_backend_metal; /* also declared by src/runtime/backends.c, from the table */
 const hg_backend hg_backend_metal = {
     .name = "metal",
     .emit_targets = hg_metal_emit_targets,

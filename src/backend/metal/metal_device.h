@@ -1,12 +1,11 @@
 /* metal_device.h - the Metal device, shared by its files.
  *
- * All memory is shared between CPU and GPU, so an address of the backend is the host's; kernels get the GPU's, which
- * `hg_metal_gpu_address` finds. There is one command queue, in which all work is done in the order in which it was
- * given: streams need no other order. Their copies and fills are work of the queue; a copy by the CPU waits for what
- * was given before.
+ * CPU and GPU share all memory, so an address of the backend is the host's; kernels get the GPU's address, which
+ * `hg_metal_gpu_address` finds. One command queue does all work in the order of submission, so streams need no other
+ * order. Copies and fills of streams are work of the queue; a copy by the CPU waits for all work submitted before.
  *
  * Functions of the backend run in an autorelease pool of their own (METAL_RUN). The first command buffer that fails
- * poisons the device: every call then fails with its sentence. */
+ * poisons the device: every later call fails with its sentence. */
 #ifndef HG_METAL_METAL_DEVICE_H
 #define HG_METAL_METAL_DEVICE_H
 
@@ -20,31 +19,31 @@
 
 #include <stdatomic.h>
 
-/* Memory of a buffer of Metal's. */
+/* The memory of one Metal buffer. */
 typedef struct metal_allocation {
-  uint8_t *memory;   /* that callers have: aligned */
+  uint8_t *memory;   /* the aligned address that callers have */
   uint64_t byte_count;
-  uint64_t address;  /* the GPU's, of the same byte */
+  uint64_t address;  /* the GPU's address of the same byte */
   metal_id buffer;
-  uint64_t length;   /* the buffer's */
+  uint64_t length;   /* length of the buffer */
   uint32_t options;
-  uint8_t is_wrapped; /* another library's memory, or the host's */
+  uint8_t is_wrapped; /* wraps memory of another library or the host */
 } metal_allocation;
 
-/* A buffer that was freed, for the next one of about its length when the work before it is done. */
+/* A freed buffer, which the next allocation of about its length may take once earlier work is done. */
 typedef struct metal_spare {
   metal_id buffer;
   uint64_t length;
   uint32_t options;
-  metal_id behind; /* the command buffer that may use it last, retained; NULL: none does */
+  metal_id behind; /* the last command buffer that may use it, retained; NULL: none */
 } metal_spare;
 
 /* A command buffer and its only encoder. */
 typedef struct metal_encoding {
-  metal_id commands, encoder; /* NULL: it is not begun */
+  metal_id commands, encoder; /* NULL: not begun */
 } metal_encoding;
 
-/* The results of launches beside their buffers, in shared memory. */
+/* Results of launches that are not in buffers, in shared memory. */
 typedef struct metal_record {
   hg_gpu_fault fault;
   uint64_t flag;
@@ -60,19 +59,19 @@ typedef struct metal_device {
   hg_allocator allocator;
   metal_runtime objc;
   metal_id device, queue;
-  metal_id mover;         /* the pipeline of copies and fills; NULL: none yet */
+  metal_id mover;         /* the pipeline for copies and fills; NULL: not made yet */
   uint32_t shared_bytes;
-  uint64_t process;       /* that opened it: a child of fork has no GPU */
-  hg_mutex mutex;         /* guards what waits without the runtime's lock share: `last`, those of streams, in_flight */
+  uint64_t process;       /* the process that opened it: a child of fork has no GPU */
+  hg_mutex mutex;         /* guards `last`, that of streams and events, in_flight: read without the runtime's lock */
   metal_id last;          /* the last command buffer; NULL: none yet */
-  hg_array in_flight;     /* metal_id, retained: command buffers of which no failure was looked for, the oldest first */
-  hg_array allocations;   /* metal_allocation, ascending by memory */
-  hg_array spares;        /* metal_spare, the oldest first */
+  hg_array in_flight;     /* metal_id, retained: command buffers whose failure has not been looked for, oldest first */
+  hg_array allocations;   /* metal_allocation, in ascending order of memory */
+  hg_array spares;        /* metal_spare, oldest first */
   uint64_t spare_bytes, most_spare_bytes;
   metal_results *results; /* of launches that are waited for; NULL: none yet */
   hg_functions functions;
-  hg_kernel_cache *cache; /* NULL: nothing is kept */
-  char name[128], system[128]; /* of the device; the version of the system */
+  hg_kernel_cache *cache; /* NULL: no cache */
+  char name[128], system[128]; /* of the device; of the operating system */
   atomic_uint poisoned;
   char poison[300];
 } metal_device;
@@ -96,16 +95,16 @@ void hg_metal_close(void *device);
 
 /* ---- commands.c: command buffers --------------------------------------------------------------------------------- */
 
-/* `commit` gives the command buffer to the queue and keeps it as *last (NULL: only as the device's), in place of what
- * was there. What is not begun is not committed. */
+/* `commit` submits the command buffer and makes it *last (NULL: the device's only) in place of the one there. Submits
+ * nothing if nothing is begun. */
 hg_status hg_metal_begin_within(metal_device *d, metal_encoding *e);
 void hg_metal_commit_within(metal_device *d, metal_encoding *e, metal_id *last);
-/* A command buffer that is somebody's `last`, retained, or NULL; to be released. */
+/* The command buffer in *last, retained (the caller releases it), or NULL. */
 metal_id hg_metal_take_last(metal_device *d, metal_id *last);
 void hg_metal_set_last(metal_device *d, metal_id *last, metal_id commands);
-/* Waits for a command buffer, which may be NULL. If it or one before it failed the device is poisoned. */
+/* Waits for a command buffer, or for none if it is NULL. Poisons the device if that one or an earlier one failed. */
 hg_status hg_metal_wait_for(metal_device *d, metal_id commands);
-int hg_metal_is_idle(metal_device *d); /* all work is done */
+int hg_metal_is_idle(metal_device *d); /* 1 if all work is done */
 /* Waits for all work. */
 hg_status hg_metal_settle(metal_device *d);
 /* HG_DEVICE if a command buffer has failed, or in a child of fork. */
@@ -113,11 +112,11 @@ hg_status hg_metal_check(const metal_device *d);
 
 /* ---- spares.c ---------------------------------------------------------------------------------------------------- */
 
-/* A buffer of at least that length, which it changes to the buffer's own; NULL: there is none. */
+/* A spare of at least that length, which becomes the spare's length; NULL: there is none. */
 metal_id hg_metal_take_spare_within(metal_device *d, uint64_t *length, uint32_t options);
-/* Takes over the reference to its buffer, not that to what it is behind. */
+/* Takes over the reference to the buffer, but not the one to `behind`. */
 void hg_metal_keep_spare_within(metal_device *d, const metal_spare *spare);
-/* Gives all of them back to the system, when all work is done. 0: there were none. */
+/* Waits for all work and returns all spares to the system. 0 if there were none. */
 int hg_metal_trim_within(metal_device *d);
 
 /* ---- memory.c ---------------------------------------------------------------------------------------------------- */
@@ -126,13 +125,14 @@ hg_status hg_metal_allocate_within(metal_device *d, uint64_t byte_count, uint32_
                                    uint8_t **memory);
 /* In memory whose flags the CPU may read while the GPU works. */
 hg_status hg_metal_allocate_records_within(metal_device *d, uint64_t count, metal_record **records);
-/* Of the host: as any other, but that the CPU may use the rest while the GPU copies a part. */
+/* Memory of the host: the CPU may use one part while the GPU copies another. */
 hg_status hg_metal_allocate_host_within(metal_device *d, uint64_t byte_count, uint8_t **memory);
-/* Whether all of it is in one buffer that wraps nothing. */
+/* 1 if the range lies in one buffer that wraps nothing. */
 int hg_metal_is_own(const metal_device *d, const uint8_t *memory, uint64_t byte_count);
-/* Behind the work that was given until now and, unless it is NULL, behind a command buffer that is still encoded. */
+/* Frees after all work submitted until now and, unless it is NULL, after a command buffer that is still being
+ * encoded. */
 void hg_metal_free_within(metal_device *d, uint8_t *memory, metal_id commands);
-/* Where the GPU has it, 0 for NULL; the encoder's command buffer keeps it there. */
+/* The GPU's address, 0 for NULL. The encoder's command buffer keeps the memory resident. */
 uint64_t hg_metal_gpu_address(metal_device *d, metal_id encoder, const uint8_t *memory);
 hg_status hg_metal_allocate(void *device, uint64_t byte_count, uint32_t alignment, int zeroed, uint8_t **memory);
 void hg_metal_free(void *device, uint8_t *memory);

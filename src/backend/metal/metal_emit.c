@@ -1,4 +1,4 @@
-/* metal_emit.c - the MSL text of a program, to look at. */
+/* metal_emit.c - the MSL text of a program, for `hologram emit`. */
 #include "backend/metal/metal_device.h"
 #include "backend/metal/msl/emit_msl.h"
 

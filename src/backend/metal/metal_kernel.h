@@ -1,29 +1,30 @@
-/* metal_kernel.h - a program compiled for the Metal device: its forms, and their launches. */
+/* metal_kernel.h - a program compiled for the Metal device: its variants, and their launches. */
 #ifndef HG_METAL_METAL_KERNEL_H
 #define HG_METAL_METAL_KERNEL_H
 
 #include "backend/metal/metal_device.h"
 #include "backend/metal/metal_tuning.h"
 
-/* One form of a program. */
+/* One variant of a program. */
 typedef struct metal_entry {
   metal_id pipeline;
   hg_gpu_info info;
 } metal_entry;
 
-/* A form's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than METAL_USUAL_BLOCK lanes. */
+/* A variant's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than METAL_USUAL_BLOCK
+ * lanes. */
 enum { METAL_ENTRY_COUNT = 8 };
 
 typedef struct metal_kernel {
   const atlas_program *program; /* outlives the kernel */
   uint8_t hash[ATLAS_HASH_BYTES];
   hg_gpu_numbers numbers;
-  _Atomic(metal_entry *) entry[METAL_ENTRY_COUNT]; /* by form; NULL: not needed yet */
-  atomic_uint wanted; /* a set of forms, which hg_metal_prepare is to make */
-  hg_mutex mutex;     /* of hg_metal_prepare */
+  _Atomic(metal_entry *) entry[METAL_ENTRY_COUNT]; /* by variant; NULL: not needed yet */
+  atomic_uint wanted; /* a set of variants that hg_metal_prepare shall make */
+  hg_mutex mutex;     /* serialises hg_metal_prepare */
 } metal_kernel;
 
-/* The entry of that form; HG_UNPREPARED if it is not compiled yet, and then wanted. */
+/* The entry of that variant. If it is not compiled yet: HG_UNPREPARED, and the variant is wanted. */
 static inline hg_status hg_metal_entry_of(metal_kernel *kernel, uint32_t form, metal_entry **out) {
   *out = atomic_load_explicit(&kernel->entry[form], memory_order_acquire);
   if (*out != NULL) return HG_OK;
@@ -34,11 +35,11 @@ static inline hg_status hg_metal_entry_of(metal_kernel *kernel, uint32_t form, m
 /* ---- pipeline.c -------------------------------------------------------------------------------------------------- */
 
 typedef struct metal_source {
-  const char *program, *text, *name; /* its name for errors; the library's text; the kernel's name in it */
-  uint32_t threads;                  /* of the largest block */
+  const char *program, *text, *name; /* the program's name for errors; the library's text; the kernel's name in it */
+  uint32_t threads;                  /* threads of the largest block */
 } metal_source;
 
-/* `path`: of a binary archive, from which machine code is taken (is_there) or which is made; NULL: none. */
+/* `path`: a binary archive, from which machine code is read (is_there), or which is written; NULL: none. */
 hg_status hg_metal_pipeline(const metal_device *d, const metal_source *source, const char *path, int is_there,
                             metal_id *pipeline);
 
@@ -48,15 +49,15 @@ hg_status hg_metal_pipeline(const metal_device *d, const metal_source *source, c
  * here. */
 int hg_metal_can_move(const metal_device *d, const hg_work *work);
 hg_status hg_metal_open_mover(metal_device *d);
-/* Behind what the encoder has, when the mover is open. */
+/* Encodes it after the encoder's other work. The mover must be open. */
 void hg_metal_encode_move_within(metal_device *d, const metal_encoding *e, const hg_work *work);
-/* In a command buffer of its own. */
+/* The same in a command buffer of its own. */
 hg_status hg_metal_move_within(metal_device *d, const hg_work *work, metal_id *last);
 
 /* ---- kernel.c ---------------------------------------------------------------------------------------------------- */
 
 typedef struct metal_specialisation {
-  char name[ATLAS_MAX_NAME + 4]; /* of the kernel: no part of the program's hash */
+  char name[ATLAS_MAX_NAME + 4]; /* the kernel's, which is no part of the program's hash */
   uint32_t form;
 } metal_specialisation;
 
@@ -74,16 +75,16 @@ void hg_metal_release(void *device, void *kernel);
 /* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 
 hg_status hg_metal_launch(void *device, void *kernel, atlas_launch *launch);
-/* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
+/* HG_UNPREPARED if the variant that the launch needs is not compiled yet. */
 hg_status hg_metal_check_ready(void *device, void *kernel, const atlas_launch *launch);
-/* A launch whose entry is there, behind those that the encoder has, or in a command buffer of its own, which goes to
- * the queue; with a fault to that record, which lies in memory of the device. `results`: of
- * programs that change counters or the phase, or NULL. */
+/* Encodes a launch whose variant is compiled, after the encoder's other work, or in a command buffer of its own, which
+ * it submits. A fault goes to that record, which lies in memory of the device. `results`: for programs that change
+ * counters or the phase; else NULL. */
 hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, metal_kernel *kernel,
                                  const atlas_launch *launch, metal_record *record, metal_results *results);
 hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const atlas_launch *launch,
                                  metal_record *record, metal_results *results, metal_id *last);
-/* Of a launch that is done: takes the record of its fault, and resets it. */
+/* After the launch is done: takes the fault from its record, and resets the record. */
 void hg_metal_take_record(const metal_kernel *kernel, const atlas_launch *launch, metal_record *record,
                           hg_fault *fault);
 

@@ -1,9 +1,9 @@
 /* move.c - copies and fills by the GPU, in the order of its work. A kernel does them: Metal's own copies take whole
- * words only, its fills a byte, and an encoder that launches cannot take them. */
+ * words only and its fills one byte, and an encoder that launches cannot take either. */
 #include "backend/metal/metal_kernel.h"
 
 #define BYTES_A_THREAD 16
-#define MOST_BYTES (UINT64_C(1) << 34) /* of a dispatch: Metal counts its threads in 32 bits */
+#define MOST_BYTES (UINT64_C(1) << 34) /* bytes of a dispatch: Metal counts its threads in 32 bits */
 
 static const char text[] =
     "#include <metal_stdlib>\n"
@@ -30,9 +30,9 @@ static const char text[] =
 
 /* The kernel's argument. */
 typedef struct move {
-  uint64_t to, from; /* the GPU's addresses */
+  uint64_t to, from; /* addresses of the GPU */
   uint64_t count, pattern;
-  uint32_t is_fill, has_words; /* both addresses are those of words of 8 bytes */
+  uint32_t is_fill, has_words; /* has_words: both addresses are multiples of 8 */
 } move;
 
 int hg_metal_can_move(const metal_device *d, const hg_work *work) {
@@ -45,7 +45,7 @@ hg_status hg_metal_open_mover(metal_device *d) {
   return d->mover != NULL ? HG_OK : hg_metal_pipeline(d, &source, NULL, 0, &d->mover);
 }
 
-/* Bytes 0 to 7 of an endless row of patterns. */
+/* Bytes 0 to 7 of the pattern, repeated without end. */
 static uint64_t repeated(const hg_work *work) {
   uint64_t pattern = 0;
   for (size_t i = 0; i < sizeof pattern; i++) pattern |= (uint64_t)work->pattern[i % work->pattern_size] << (8 * i);

@@ -1,16 +1,16 @@
-/* objc.c - finds the Objective-C runtime and Metal, and puts errors into words. */
+/* objc.c - finds the Objective-C runtime and Metal; turns errors into words. */
 #include "backend/metal/objc.h"
 
 #include "base/error.h"
 #include "base/os.h"
 
-/* A double of Metal has all of it in the runtime's library. */
+/* A double of Metal is all in the runtime's library. */
 static void *framework(const metal_runtime *r, const char *path) {
   void *library = hg_library_open(path, "");
   return library != NULL ? library : r->objc;
 }
 
-/* Metal finds no default device unless CoreGraphics is there. */
+/* Metal finds its default device only if CoreGraphics is loaded. */
 static int find_libraries(metal_runtime *r) {
   r->objc = hg_library_open("libobjc.A.dylib", "");
   if (r->objc == NULL) return 0;
@@ -37,6 +37,6 @@ hg_status hg_metal_runtime_open(metal_runtime *r) {
 }
 
 const char *hg_metal_words(const metal_runtime *r, metal_id error) {
-  const char *words = METAL(r, utf8, METAL(r, description, error)); /* a message to nil gives nil */
+  const char *words = METAL(r, utf8, METAL(r, description, error)); /* a message to nil returns nil */
   return words != NULL ? words : "";
 }

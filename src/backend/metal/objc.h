@@ -1,9 +1,9 @@
-/* objc.h - the Objective-C runtime and Metal from C: opened at run time, messages by the table messages.def.
+/* objc.h - the Objective-C runtime and Metal from C: opened at run time; messages are rows of messages.def.
  *
  *   metal_id queue = METAL(r, queue, device);
  *
- * casts objc_msgSend to the message's own prototype. Objects that a name beginning with `new` gives are the caller's;
- * others belong to the innermost autorelease pool. */
+ * casts objc_msgSend to the prototype of the message. The caller owns objects from names that begin with `new`; others
+ * belong to the innermost autorelease pool. */
 #ifndef HG_METAL_OBJC_H
 #define HG_METAL_OBJC_H
 
@@ -24,9 +24,9 @@ enum {
   METAL_FAMILY_METAL3 = 5001,
   METAL_SHARED_MEMORY = 0,
   METAL_UNTRACKED = 1 << 8, /* the CPU reads it while the GPU may write to it */
-  METAL_TRACKED = 2 << 8,   /* as without: Metal orders the work on it */
+  METAL_TRACKED = 2 << 8,   /* the default: Metal orders the work on it */
   METAL_READ_WRITE = 3,
-  METAL_BUFFERS = 1,        /* what a barrier is for */
+  METAL_BUFFERS = 1,        /* scope of a barrier */
   METAL_SAFE_MATH = 0,
   METAL_COMPLETED = 4,
   METAL_FAILED = 5
@@ -57,7 +57,7 @@ typedef struct metal_runtime {
 
 /* HG_UNSUPPORTED with a sentence where there is no Metal. */
 hg_status hg_metal_runtime_open(metal_runtime *r);
-/* What an NSError says; "" for none. Lives as long as the innermost pool. */
+/* The description of an NSError; "" if it has none. Lives as long as the innermost pool. */
 const char *hg_metal_words(const metal_runtime *r, metal_id error);
 
 #endif

@@ -1,5 +1,5 @@
-/* pipeline.c - from a text to a pipeline of Metal's. Its machine code comes from a binary archive, or goes into one,
- * which Metal reads from a file and writes into one. An archive only saves time: without one Metal compiles. */
+/* pipeline.c - from text to a Metal pipeline. Its machine code comes from a binary archive, or goes into one; Metal
+ * reads and writes archives as files. An archive only saves time: without one Metal compiles. */
 #include "backend/metal/metal_kernel.h"
 
 static metal_id string_of(const metal_runtime *r, const char *text) {
@@ -15,7 +15,7 @@ static metal_id file_of(const metal_runtime *r, const char *path) {
   return name != NULL ? METAL_WITH(r, file, r->class_of("NSURL"), name) : NULL;
 }
 
-/* What the file holds; path NULL: an empty one. */
+/* Opens the archive in the file; path NULL: an empty one. */
 static metal_id open_archive(const metal_device *d, const char *path) {
   const metal_runtime *r = &d->objc;
   metal_id file = path != NULL ? file_of(r, path) : NULL, error = NULL;
@@ -47,7 +47,7 @@ static hg_status no_pipeline(const metal_device *d, const metal_source *source, 
                  HG_LINE(hg_metal_words(&d->objc, error)));
 }
 
-/* Without what Metal calls fast math. Newer systems have a name for it, older ones a switch. */
+/* Without what Metal calls fast math: an enumeration on newer systems, a switch on older ones. */
 static metal_id safe_options(const metal_runtime *r) {
   metal_id options = new_of(r, "MTLCompileOptions");
   if (METAL_WITH(r, responds, options, r->selector.math_mode)) METAL_WITH(r, math_mode, options, METAL_SAFE_MATH);
@@ -70,7 +70,7 @@ static metal_id new_function(const metal_device *d, const metal_source *source, 
   return function;
 }
 
-/* Its registers are shared out for blocks of as many threads. */
+/* max_threads decides how many registers a thread gets. */
 static metal_id new_descriptor(const metal_device *d, const metal_source *source, metal_id *error) {
   const metal_runtime *r = &d->objc;
   metal_id function = new_function(d, source, error);

@@ -1,5 +1,5 @@
-/* spares.c - buffers that were freed and wait for the next of about their length, which then costs no call of Metal's
- * and no page faults. A free waits for nothing: a spare is taken when the work before it is done. */
+/* spares.c - freed buffers that the next allocation of about their length takes, which saves a call of Metal and page
+ * faults. A free waits for nothing; a spare is taken once the work before the free is done. */
 #include "backend/metal/metal_device.h"
 #include "backend/metal/metal_tuning.h"
 
@@ -22,7 +22,7 @@ static int is_done(const metal_device *d, const metal_spare *spare) {
   return spare->behind == NULL || METAL(&d->objc, state, spare->behind) >= METAL_COMPLETED;
 }
 
-/* At most an eighth longer. */
+/* 1 if the spare is long enough, and longer by at most one part in METAL_SPARE_WASTE. */
 static int would_do(const metal_spare *spare, uint64_t length, uint32_t options) {
   return spare->options == options && spare->length >= length && spare->length - length <= length / METAL_SPARE_WASTE;
 }
@@ -41,7 +41,7 @@ metal_id hg_metal_take_spare_within(metal_device *d, uint64_t *length, uint32_t 
   return spare.buffer;
 }
 
-/* Where too much is kept the oldest go, when all work is done: a buffer that work still uses gives back no memory. */
+/* If spares take too much memory, the oldest go, after all work is done: a buffer in use gives back no memory. */
 static void make_room(metal_device *d, uint64_t length) {
   if (d->spare_bytes + length <= d->most_spare_bytes) return;
   (void)hg_metal_settle(d);
@@ -52,7 +52,7 @@ static void make_room(metal_device *d, uint64_t length) {
 }
 
 void hg_metal_keep_spare_within(metal_device *d, const metal_spare *spare) {
-  if (spare->behind != NULL) METAL(&d->objc, retain, spare->behind); /* what is waited for below may be the last to */
+  if (spare->behind != NULL) METAL(&d->objc, retain, spare->behind); /* make_room may release it */
   make_room(d, spare->length);
   if (spare->length > d->most_spare_bytes || hg_array_append(&d->allocator, &d->spares, spare, 1) == NULL)
     let_go(d, spare);

@@ -1,13 +1,13 @@
-/* stream.c - streams, events and graphs. All work of a device is in one queue, in the order in which it was given, so a
- * stream is its last command buffer, an event the one that was a stream's last when it was recorded. Copies and fills
- * are the GPU's too. From host memory that it does not see it takes a copy; to such memory the CPU copies, when what
- * was given before is done. */
+/* stream.c - streams, events and graphs. One queue does all work of a device in the order of submission. So a stream is
+ * its last command buffer, and an event is the command buffer that was last when it was recorded. The GPU does copies
+ * and fills, too. If it cannot see the host memory, it copies from a copy of it; copies to such memory are done by the
+ * CPU, after earlier work. */
 #include "backend/metal/metal_kernel.h"
 #include "backend/metal/metal_tuning.h"
 
 #include <stdio.h>
 
-enum { DONE, PENDING, LOST, FORKED }; /* results of the functions that give a number */
+enum { DONE, PENDING, LOST, FORKED }; /* results of functions that return a number */
 
 typedef struct metal_stream {
   metal_id last;         /* guarded by the device's mutex */
@@ -40,7 +40,7 @@ static int faulted(void *stream, void *graph, uint64_t number, uint64_t *index) 
   return 0;
 }
 
-/* All launches of a graph share its records: none may be in flight while one is read and reset. */
+/* All launches of a graph share its records, so none may be in flight while a record is read and reset. */
 static hg_status take_fault_within(metal_device *d, metal_stream *s, const metal_graph *g, uint64_t number,
                                    const hg_work *work, hg_fault *fault) {
   metal_record *record = g != NULL ? &g->records[number] : &s->records[number % HG_STREAM_LAUNCHES];
@@ -76,7 +76,8 @@ static void stream_close(void *device, void *stream) {
   hg_release(&d->allocator, s);
 }
 
-/* From a copy of what the GPU does not see, which is freed behind the work. 0: there is no room for one. */
+/* Copies host memory that the GPU cannot see, lets the GPU copy from that, and frees it after the work. 0: no memory
+ * for the copy. */
 static int write_behind(metal_device *d, metal_stream *s, const hg_work *work, hg_status *status) {
   hg_work own = *work;
   uint8_t *copy = NULL;
@@ -159,12 +160,12 @@ static void event_close(void *device, void *event) {
   hg_release(&d->allocator, e);
 }
 
-/* Of a time, an empty command buffer behind the stream's work says it. */
+/* A timed event is an empty command buffer after the stream's work. */
 static hg_status record_within(metal_device *d, metal_event *e, metal_stream *s) {
   metal_encoding empty;
   HG_TRY(hg_metal_begin_within(d, &empty));
   hg_metal_commit_within(d, &empty, &e->last);
-  hg_metal_set_last(d, &s->last, e->last); /* who waits for the stream waits for its events too */
+  hg_metal_set_last(d, &s->last, e->last); /* so that waiting for the stream waits for its events */
   return HG_OK;
 }
 
@@ -172,7 +173,7 @@ static hg_status event_record(void *device, void *event, void *stream) {
   METAL_RUN(device, record_within(device, event, stream));
 }
 
-/* The order of the queue does it. */
+/* The order of the queue suffices. */
 static hg_status event_await(void *device, void *stream, void *event) {
   (void)stream;
   (void)event;
@@ -190,7 +191,7 @@ static int event_wait(void *device, const hg_event_place *place) {
 
 static int event_query(void *device, void *event) { return query_last(device, &((metal_event *)event)->last); }
 
-/* A command buffer says its times when it is done. */
+/* A command buffer has its times when it is done. */
 static hg_status elapsed_within(metal_device *d, metal_event *from, metal_event *to, double *nanoseconds) {
   int reached = query_last(d, &from->last);
   if (reached == DONE) reached = query_last(d, &to->last);
@@ -208,7 +209,7 @@ static hg_status event_elapsed(void *device, void *from, void *to, double *nanos
 static hg_status graph_open_within(metal_device *d, const hg_work *work, size_t count, metal_graph *g) {
   *g = (metal_graph){.work = work, .count = count};
   hg_status ready = HG_OK;
-  for (size_t i = 0; i < count; i++) { /* all kernels are asked, so that all forms that lack become wanted */
+  for (size_t i = 0; i < count; i++) { /* asks all kernels, so that all missing variants become wanted */
     if (work[i].kind != HG_WORK_LAUNCH) {
       HG_TRY(hg_metal_open_mover(d));
       continue;
@@ -241,7 +242,7 @@ static void graph_close(void *device, void *graph) {
   hg_release(&d->allocator, g);
 }
 
-/* Work in a row shares a command buffer, each piece behind what the one before wrote. */
+/* Consecutive work shares a command buffer; each item follows what the one before wrote. */
 static hg_status encode_next(metal_device *d, metal_encoding *e, const metal_graph *g, const hg_work *work) {
   if (e->commands == NULL) HG_TRY(hg_metal_begin_within(d, e));
   else METAL_WITH(&d->objc, barrier, e->encoder, METAL_BUFFERS);

@@ -1,4 +1,4 @@
-/* arith.c - pure values: an expression each, most of them a call of a function of the prelude. */
+/* arith.c - pure values: an expression each, most often a call of a function of the prelude. */
 #include "backend/metal/msl/msl.h"
 
 #include "atlas/value.h"
@@ -9,7 +9,7 @@
 typedef struct cell {
   void (*write)(msl *m, uint32_t value, const char *text);
   uint32_t types;
-  const char *integer, *real; /* of `infix`, `call`: the operator, the function's name without its type */
+  const char *integer, *real; /* for `infix` the operator, for `call` the function's name without its type */
 } cell;
 
 static const cell cells[MACHINE_OP_COUNT];
@@ -235,7 +235,7 @@ static void combine_predicates(msl *m, uint32_t value) {
   }
 }
 
-/* A narrow integer is brought into its own range, which a narrow float's bits may not be in. */
+/* Brings a narrow integer into its range: the bits of a narrow float may be out of it. */
 static void bitcast(msl *m, uint32_t value) {
   uint8_t from = msl_insn(m, value)->type2;
   msl_name a = hg_msl_argument(m, value, 0);
@@ -256,6 +256,6 @@ void hg_msl_compute(msl *m, uint32_t value) {
   case MACHINE_CONVERT: hg_msl_convert(m, value); break;
   case MACHINE_CAST: bitcast(m, value); break;
   case MACHINE_PLACE: hg_msl_coordinate(m, value); break;
-  default: break; /* an effect: flow.c */
+  default: break; /* an effect, which flow.c prints */
   }
 }

@@ -1,4 +1,4 @@
-/* class.c - where a lane is, the instructions of the 96 classes, pools, the phase. */
+/* class.c - coordinates of lanes, instructions of the 96 classes, pools, the phase. */
 #include "backend/metal/msl/msl.h"
 
 #include "atlas/tables.h"
@@ -22,7 +22,7 @@ void hg_msl_coordinate(msl *m, uint32_t value) {
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 
-/* If it is not below the extent: a fault, and the result is 0. */
+/* If the operand is not below the extent: a fault, and the result 0. */
 static void check_below(msl *m, uint32_t value, unsigned i, const char *extent) {
   gpu_site site = hg_gpu_class_site(m->plan, value);
   msl_name number = hg_msl_argument(m, value, i);
@@ -72,7 +72,7 @@ void hg_msl_class(msl *m, uint32_t value) {
   hg_msl_close(m, "");
 }
 
-/* ---- pools: each block's share of them, whose top is uniform in the block, so that each lane has it -------------- */
+/* ---- pools: each block's share; its top is uniform in the block, so every lane has it ---------------------------- */
 
 void hg_msl_start_pools(msl *m) {
   for (uint32_t s = 0; s < m->plan->program->symbols.count; s++)
@@ -103,7 +103,7 @@ void hg_msl_pool_free(msl *m, uint32_t value) {
   hg_msl_close(m, "");
 }
 
-/* ---- the phase: by lane 0 for the grid --------------------------------------------------------------------------- */
+/* ---- the phase: lane 0 advances it for the grid ------------------------------------------------------------------ */
 
 void hg_msl_advance_phase(msl *m, uint32_t value) {
   msl_name by = hg_msl_argument(m, value, 0);

@@ -1,28 +1,29 @@
-/* collective.c - exchanges: reductions and scans of a block, step by step as the plan says them; votes.
+/* collective.c - exchanges: reductions and scans of a block, as the steps of the plan say; votes.
  *
- * Values lie in variables of their own: `own`, `row`, and pointers `place` and `second` (results, windows) into
- * threadgroup memory, each with the number of its value. The common way stands in a `do` that is left where the block
- * is not as it should be; then the careful way follows.
+ * Each value has variables of its own with its number in their names: `own`, `row`, and the pointers `place` and
+ * `second` (results, windows) into threadgroup memory. The fast path stands in a `do`, which it leaves where the block
+ * is not as it requires; the slow path follows.
  *
- * A lane that has ended has left its thread, and takes part in no barrier. Shared memory has a byte for each lane, 1 if
- * it has ended, and a word, 1 if any has. Where that is not 0 the lowest lane that is left does all of a collective. */
+ * A lane that has ended has left its thread and takes part in no barrier. Shared memory has a byte for each lane, 1 if
+ * it has ended, and a word, 1 if any has. If that word is not 0, the lowest lane that is left computes the whole
+ * collective. */
 #include "backend/metal/msl/msl.h"
 
 #include "atlas/arith.h"
 
-enum { ENDED = 1, ABSENT = 2 }; /* in a lane's byte; absent: it has no value, either */
+enum { ENDED = 1, ABSENT = 2 }; /* bits of a lane's byte; ABSENT: it also has no value */
 
 typedef struct exchange {
   msl *m;
   const gpu_exchange *x;
-  int has_careful; /* there are two ways */
+  int has_careful; /* it has a slow path, too */
 } exchange;
 
 void hg_msl_barrier(msl *m) {
   hg_msl_line(m, "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);");
 }
 
-/* A word for votes, behind the rest. */
+/* Adds a word for votes at the end. */
 uint32_t hg_msl_lay_out_places(msl *m) {
   const gpu_plan *g = m->plan;
   const gpu_step *steps = g->part[GPU_OUTSIDE].steps.data;
@@ -43,7 +44,7 @@ static void combine(const exchange *c, uint32_t value, const char *d, const char
   hg_msl_combine(c->m, (uint16_t)atlas_combining_op(msl_insn(c->m, value)->op), type_of(c, value), d, a, b);
 }
 
-/* The value that another lane of the warp has; `way`: how `by` says which. Metal exchanges no 64 bits. */
+/* The value of another lane of the warp. `way`: how `by` names the lane. Metal exchanges at most 32 bits. */
 static msl_name from_lane(const exchange *c, uint32_t value, const char *way, const char *a, const char *by) {
   if (msl_is_wide(type_of(c, value)))
     return hg_msl_name("as_type<ulong>(simd_shuffle%s(as_type<uint2>(%s), ushort(%s)))", way, a, by);
@@ -59,7 +60,7 @@ static uint32_t index_of(const exchange *c, uint32_t value) {
   return i;
 }
 
-/* ---- the beginning and the end ----------------------------------------------------------------------------------- */
+/* ---- begin and end ----------------------------------------------------------------------------------------------- */
 
 static void point(const exchange *c, uint32_t i, const char *offset) {
   const char *word = word_of(c, c->x->value[i]);
@@ -98,7 +99,7 @@ static void need_lanes(const exchange *c) {
               (unsigned)c->x->least_lanes);
 }
 
-/* A warp alone has passed no barrier yet. */
+/* A single warp has passed no barrier yet. */
 static void none_ended(const exchange *c) {
   if (gpu_is_one_warp(c->m->plan)) hg_msl_barrier(c->m);
   hg_msl_line(c->m, "if (*(threadgroup uint *)(shared + %u) != 0) break;", (unsigned)c->m->plan->memory.ended_any);
@@ -106,7 +107,7 @@ static void none_ended(const exchange *c) {
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
-/* own op= own of lane + h, if it exists */
+/* own op= own of lane + h, if that lane exists */
 static void fold_warp_by(const exchange *c, uint32_t value, const char *h) {
   hg_msl_scope(c->m);
   hg_msl_line(c->m, "%s other = %s;", word_of(c, value), from_lane(c, value, "_down", own(value).text, h).text);
@@ -122,7 +123,7 @@ static void fold_warp(const exchange *c) {
   hg_msl_close(c->m, "");
 }
 
-/* The operations are commutative to the bit, so either lane of a pair may have it. */
+/* The operations commute bit for bit, so either lane of a pair may have the result. */
 static void fold_with_lane(const exchange *c, uint32_t value, const char *d, const char *kept, const char *given,
                            uint32_t h) {
   combine(c, value, d, kept, from_lane(c, value, "_xor", given, number(h).text).text);
@@ -142,7 +143,8 @@ static void spread(const exchange *c, uint32_t value, uint32_t of, uint32_t lane
   hg_msl_line(c->m, "v%u = %s;", (unsigned)value, from_lane(c, value, "", own(of).text, number(lane).text).text);
 }
 
-/* Each whole warp from `first` on has a value, as long as there are such; in turn where there are more. */
+/* Opens the code of the warps from `first` on, each of which folds a value; in turn if there are more values than
+ * warps. */
 static void open_folders(const exchange *c, uint32_t value, uint32_t count, uint32_t first) {
   uint32_t slots = gpu_place_bytes(c->m->plan, type_of(c, value)) / gpu_slot_bytes(type_of(c, value));
   msl_name warp = first > 0 ? hg_msl_name("block_lane / 32 - %u", (unsigned)first) : hg_msl_name("block_lane / 32");
@@ -185,8 +187,8 @@ static void keep_result(const exchange *c, uint32_t value) {
 
 /* ---- scans ------------------------------------------------------------------------------------------------------- */
 
-/* In a warp's place stand what the last lane has before stride 1, the last two before stride 2, and so on: lane k of
- * the last s at s - 1 + k. */
+/* A warp's slots hold what the last lane has before stride 1, the last two before stride 2, and so on: of the last s
+ * lanes, lane k is at s - 1 + k. */
 static void put_last(const exchange *c, uint32_t value, uint32_t s) {
   hg_msl_line(c->m, "if (block_lane %% 32 >= %u) place%u[block_lane - %u] = %s;", (unsigned)(GPU_FOLD_LANES - s),
               (unsigned)value, (unsigned)(GPU_FOLD_LANES + 1 - 2 * s), own(value).text);
@@ -217,7 +219,7 @@ static void row_before(const exchange *c, uint32_t value, uint32_t j) {
   if (j == 0) hg_msl_line(c->m, "%s alone%u = %s;", word, (unsigned)value, row(value, 0).text);
 }
 
-/* A lone number is its own sum. A lone NaN keeps its bits; a lone zero of an exclusive scan is +0. */
+/* The sum of one number is the number: a single NaN keeps its bits. A single zero of an exclusive scan is +0. */
 static void get_sum(const exchange *c, uint32_t value) {
   hg_msl_line(c->m, "v%u = block_lane > %d ? %s : alone%u;", (unsigned)value, is_exclusive(c, value),
               row(value, 0).text, (unsigned)value);
@@ -233,7 +235,7 @@ static void get_scanned(const exchange *c, uint32_t value) {
   hg_msl_line(c->m, "if (block_lane == 0) v%u = 0;", (unsigned)value);
 }
 
-/* ---- the careful way: in threadgroup memory ---------------------------------------------------------------------- */
+/* ---- the slow path: in threadgroup memory ------------------------------------------------------------------------ */
 
 static void fold_halves(const exchange *c) {
   hg_msl_open(c->m, "for (uint h = half_of(block_lanes); h > 0; h >>= 1)");
@@ -248,7 +250,7 @@ static void fold_halves(const exchange *c) {
   hg_msl_close(c->m, "");
 }
 
-/* Of the lanes that are left, the lowest alone. */
+/* Opens the code of one lane: the lowest that has not ended. */
 static void elect(const exchange *c) {
   msl *m = c->m;
   hg_msl_scope(m);
@@ -265,7 +267,7 @@ static void end_elect(const exchange *c) {
   hg_msl_close(c->m, "");
 }
 
-/* place[i] = place[left] op place[right], where a missing side counts for nothing. */
+/* place[i] = place[left] op place[right]; a missing side is ignored. */
 static void combine_present(const exchange *c, uint32_t value, const char *left, const char *right) {
   msl *m = c->m;
   unsigned v = (unsigned)value;
@@ -328,7 +330,7 @@ static void careful_step(const exchange *c, const gpu_step *step) {
   case GPU_GET_PLACE: hg_msl_line(c->m, "v%u = place%u[block_lane];", value, value); break;
   case GPU_GET_BEFORE: get_before(c, value); break;
   case GPU_TURN: break; /* `begin` has done it */
-  default: break;       /* those of blocks over several multiprocessors */
+  default: break;       /* steps of blocks over several multiprocessors */
   }
 }
 
@@ -393,7 +395,7 @@ uint32_t hg_msl_exchange(msl *m, const gpu_step *steps) {
 
 /* ---- votes ------------------------------------------------------------------------------------------------------- */
 
-/* All is not any lane's no. */
+/* all(p) = not any(not p). */
 void hg_msl_vote(msl *m, uint32_t value) {
   int is_any = msl_insn(m, value)->op == ATLAS_OP_vote_any;
   hg_msl_scope(m);

@@ -15,7 +15,7 @@ static const char *format_of(uint8_t type) {
 
 static int is_integer(uint8_t type) { return atlas_is_integer((atlas_type)type) || type == ATLAS_bool; }
 
-/* 1 where it is not zero, which a NaN is not. */
+/* 1 if it is not zero; a NaN is not zero. */
 static void to_bool(msl *m, uint32_t value, uint8_t from, const char *a) {
   if (is_integer(from)) hg_msl_set(m, value, "uint(%s != 0)", a);
   else

@@ -1,4 +1,4 @@
-/* emit.c - the text around the program of a lane: the argument block, the kernel's head, where a lane is. */
+/* emit.c - the text around a lane's program: the argument block, the kernel's head, the lane's coordinates. */
 #include "backend/metal/msl/msl.h"
 
 #include "atlas/functions.h"
@@ -54,7 +54,7 @@ static void put_arguments(msl *m) {
   hg_msl_head(m, "};\n\n");
 }
 
-/* A scalar's bits have zeros above its type. */
+/* The bits of a scalar above its type are zero. */
 static void put_scalars(msl *m) {
   for (uint32_t i = 0; i < m->plan->info.parameter_count; i++) {
     const hg_gpu_parameter *parameter = &m->plan->info.parameter[i];
@@ -147,7 +147,7 @@ static hg_status write_kernel(msl *m, const hg_allocator *allocator, hg_gpu_info
   return HG_OK;
 }
 
-/* Registers are the driver's business: Metal does not say how many there are. */
+/* Registers are up to the driver: Metal does not say how many there are. */
 hg_gpu_target hg_msl_target(uint32_t shared_bytes) {
   return (hg_gpu_target){.vector_bytes = 16,
                          .warp_lanes = HG_GPU_WARP_LANES,
@@ -157,7 +157,7 @@ hg_gpu_target hg_msl_target(uint32_t shared_bytes) {
                          .exact_nans = 1};
 }
 
-/* Of an optimised unit. */
+/* From an optimised unit. */
 static hg_status emit(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                       const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
   const hg_gpu_target target = hg_msl_target(0);

@@ -23,15 +23,15 @@ typedef struct hg_msl_options {
   const char *name;  /* of the kernel: a C identifier */
 } hg_msl_options;
 
-/* A GPU whose threadgroups may have so many bytes of memory. */
+/* A GPU whose threadgroups have up to so many bytes of memory. */
 hg_gpu_target hg_msl_target(uint32_t shared_bytes);
 hg_status hg_msl_prelude(const hg_allocator *allocator, hg_array *text);
 
-/* Whether it does more with f64 than move it: MSL has no f64, so that is done in integers. */
+/* 1 if the program does more with f64 than move it. MSL has no f64, so that is done in integers. */
 int hg_msl_computes_f64(const atlas_program *program);
 
-/* From a canonical unit, which is used up: expansion, optimisation and one kernel. HG_UNSUPPORTED with a sentence for
- * atomics of 64 bits that Metal cannot do. */
+/* From a canonical unit, which it modifies: expansion, optimisation, one kernel. HG_UNSUPPORTED with a sentence for
+ * 64-bit atomics that Metal lacks. */
 hg_status hg_msl_write(const hg_allocator *allocator, const atlas_program *program, ssa_unit *unit,
                        hg_functions *functions, const hg_msl_options *options, hg_array *text, hg_gpu_info *info);
 /* The same from a program, with the prelude before it. */

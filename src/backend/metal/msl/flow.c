@@ -1,20 +1,20 @@
-/* flow.c - the program for one lane: its blocks nested by ir/structure.h, phis as assignments on the edges, the step
- * limit on edges that close a loop.
+/* flow.c - the program of one lane: basic blocks nested by ir/structure.h, phis as assignments on edges, the step limit
+ * on back edges.
  *
- * A block that others break to is `do { } while (false)`, a loop `while (true)`. A jump out of several of them says in
- * `go` which one it is for, and each that it leaves passes it on. */
+ * A block that others break to is `do { } while (false)`, a loop `while (true)`. A jump out of several of them sets
+ * `go` to its target, and each that it leaves passes it on. */
 #include "backend/metal/msl/msl.h"
 
 #include "atlas/tables.h"
 #include "base/error.h"
 #include "ir/structure.h"
 
-enum { OUTERMOST = 0 }; /* the frame that the end of a lane breaks out of */
+enum { OUTERMOST = 0 }; /* the frame that a lane's end breaks out of */
 
 typedef struct frame {
   uint8_t shape;     /* ir_shape */
   uint8_t is_named;  /* `go` may name it */
-  uint32_t passes;   /* the outermost frame that a jump which leaves this one is for; its own number: there is none */
+  uint32_t passes;   /* the outermost frame that jumps out of this one lead to; its own number: no jump leaves it */
 } frame;
 
 static frame *frame_at(const msl *m, size_t number) { return (frame *)m->frames.data + number; }
@@ -24,7 +24,7 @@ static void open_frame(msl *m, ir_shape shape) {
   if (hg_array_append(m->allocator, &m->frames, &f, 1) == NULL) m->failed = 1;
 }
 
-/* The number of the innermost one that `break` leaves, below `count`. */
+/* The innermost frame below `count` that `break` leaves. */
 static size_t nearest(const msl *m, size_t count) {
   while (count > 1 && frame_at(m, count - 1)->shape == IR_SHAPE_IF) count--;
   return count - 1;
@@ -43,7 +43,7 @@ static void leave_for(msl *m, size_t target) {
   hg_msl_line(m, "break;");
 }
 
-/* Behind a frame: on with the jumps that have left it. */
+/* After a frame: passes on the jumps that have left it. */
 static void pass_on(msl *m, const frame *left, size_t number) {
   if (left->passes >= number) return;
   size_t here = nearest(m, number);
@@ -70,7 +70,7 @@ static void close_frame(msl *m) {
 
 /* ---- the end of a lane ------------------------------------------------------------------------------------------- */
 
-/* Collectives go on without the lane. */
+/* Collectives continue without the lane. */
 static void end_early(msl *m) {
   if (m->plan->memory.uses_scratch && m->plan->can_end) {
     hg_msl_line(m, "shared[%u + block_lane] = 1;", (unsigned)m->plan->memory.ended);
@@ -96,7 +96,7 @@ static void count_step(msl *m, uint32_t from, uint32_t to) {
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 
-/* All phis take their values at once: through other variables where one phi's value is another's. */
+/* Phis take their values in parallel: through temporaries if one phi's value is another's argument. */
 static void move_phis(msl *m, const gpu_edge *edge) {
   uint32_t first = ssa_block_at(m->plan->unit, edge->target)->first_phi;
   if (edge->crosses) hg_msl_scope(m);
@@ -176,7 +176,7 @@ static void open_if(msl *m, uint32_t block) {
   emit_edge(m, block, 0);
 }
 
-/* `block`: the last one that was emitted; for an ELSE, that of its IF. */
+/* `block`: the last basic block that was emitted; for an ELSE, that of its IF. */
 static void emit_item(msl *m, const ir_structure_item *item, uint32_t *block, hg_array *branches) {
   switch (item->shape) {
   case IR_SHAPE_CODE: emit_code(m, *block = item->value); break;

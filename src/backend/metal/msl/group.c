@@ -1,4 +1,4 @@
-/* group.c - accesses of one lane that are done at once: one test and wide accesses, or each access by itself. */
+/* group.c - access groups: accesses of one lane with one test, done by wide accesses, or each by itself. */
 #include "backend/metal/msl/msl.h"
 
 static msl_name index_of(uint32_t r) { return hg_msl_name("i%u", (unsigned)r); }
@@ -15,7 +15,7 @@ static void ask_inside(msl *m, uint8_t type, const char *index, int64_t displace
   if (type == ATLAS_u64 && displacement > 0) hg_msl_line(m, "fits = fits && %s < %s;", index, extent);
 }
 
-/* All runs that are like run r. */
+/* Tests all runs that are like run r. */
 static void ask_bounds(msl *m, const gpu_group *g, uint32_t r, uint8_t *done) {
   const gpu_run *run = &g->run[r];
   uint32_t runs[GPU_MAX_RUNS], count = hg_gpu_runs_like(m->plan, g, r, done, runs);
@@ -34,7 +34,7 @@ static void ask_bounds(msl *m, const gpu_group *g, uint32_t r, uint8_t *done) {
   if (run->checks_least && least != most) ask_inside(m, type, index.text, least, extent.text);
 }
 
-/* Shared memory and its arrays begin at multiples of 16 bytes. */
+/* Shared memory and its arrays are aligned to 16 bytes. */
 static void ask_aligned(msl *m, const gpu_group *g, const gpu_run *run, const char *index) {
   unsigned last = run->width * (unsigned)run->element_bytes - 1;
   if (!gpu_may_be_crooked(run)) return;
@@ -73,8 +73,7 @@ static void add_terms(msl *m, const char *sum, const hg_terms *terms) {
   for (uint32_t i = 0; i < terms->count; i++) hg_msl_line(m, "%s += %s;", sum, hg_msl_long(m, terms->value[i]).text);
 }
 
-/* The greatest index of any round is inside. Sums of a few numbers of 32 bits, and a product that is below 2^63:
- * nothing else wraps. */
+/* Tests the greatest index of any round. No sum wraps: it adds a few 32-bit numbers and a product below 2^63. */
 static void ask_sweep(msl *m, const gpu_group *g, const gpu_run *run, const gpu_sweep *sweep) {
   hg_msl_scope(m);
   hg_msl_line(m, "ulong by = 0, most = %s + 0x%llxul;", hg_msl_long(m, sweep->start).text,
@@ -125,7 +124,7 @@ static void join_words(msl *m, const gpu_group *g, const gpu_run *run, uint32_t 
   }
 }
 
-/* The neighbours that begin with a value, by one access. */
+/* The neighbours from a value on, by one access. */
 static void access_together(msl *m, const gpu_group *g, const gpu_run *run, uint32_t first, const char *at) {
   const char *space = run->is_shared ? "threadgroup" : "device";
   uint32_t elements = gpu_word_elements(run);

@@ -1,16 +1,16 @@
-/* kernel.c - the steps of a kernel around the program's instructions: which lanes a thread has, and where they are. */
+/* kernel.c - the steps of a kernel around the program's instructions: the lanes of a thread, and their coordinates. */
 #include "backend/metal/msl/msl.h"
 
 static unsigned tile_of(const msl *m) { return (unsigned)gpu_tile(m->plan); }
 
-/* ---- where a lane is --------------------------------------------------------------------------------------------- */
+/* ---- coordinates ------------------------------------------------------------------------------------------------- */
 
 static void take_apart(msl *m, const char *number, const char *to, const char *x, const char *y) {
   hg_msl_line(m, "ulong %s_x = %s %% %s, %s_y = %s / %s %% %s, %s_z = %s / %s / %s;", to, number, x, to, number, x, y,
               to, number, x, y);
 }
 
-/* A block of the program. */
+/* The program's block. */
 static void find_block(msl *m) {
   hg_msl_line(m,
               "ulong block = ulong(group) + a.first, size = ulong(a.block_size_x) * a.block_size_y * a.block_size_z;");
@@ -25,7 +25,7 @@ static void find_block(msl *m) {
 
 /* ---- packs of lanes ---------------------------------------------------------------------------------------------- */
 
-/* A thread has packs, or one lane behind the last whole pack, or none. */
+/* A thread has packs, or one lane after the last whole pack, or nothing. */
 static void find_share(msl *m) {
   hg_msl_line(m, m->plan->info.packs > 1 ? "uint block_lanes = a.block_lanes;" : "uint block_lanes = %u;", tile_of(m));
   hg_msl_line(m, "ulong base = ulong(group) * block_lanes + a.first_lane, first = base + block_lane * %u;",
@@ -69,7 +69,7 @@ static void close_packs(msl *m) {
   hg_msl_close(m, "");
 }
 
-/* ---- tiles whose accesses may have to be checked ----------------------------------------------------------------- */
+/* ---- tiles whose accesses may need checks ------------------------------------------------------------------------ */
 
 static int has_one_lane(const msl *m) { return m->plan->info.lanes_per_thread == 1; }
 
@@ -131,7 +131,7 @@ static hg_status emit_step(msl *m, const gpu_step *step) {
   case GPU_END_LANES:
     if (!has_one_lane(m)) hg_msl_close(m, "");
     break;
-  default: break; /* those of tables of results, which need more shared memory than there is */
+  default: break; /* steps of result tables, which need more shared memory than there is */
   }
   return HG_OK;
 }

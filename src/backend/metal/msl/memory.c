@@ -1,6 +1,6 @@
-/* memory.c - loads, stores, atomics, and the faults that they may have. Each access that is not proven to be in bounds
- * stands in the `else` of its checks; addresses are exact sums in 64 bits. A fault is noted where it is found: a lane
- * keeps its first one, and writes it to the launch's record at its end. */
+/* memory.c - loads, stores, atomics and their faults. An access that is not proven to be in bounds stands in the `else`
+ * of its checks; addresses are exact 64-bit sums. A fault is noted where it is found: a lane keeps its first one, and
+ * writes it to the launch's record when it ends. */
 #include "backend/metal/msl/msl.h"
 
 #include "atlas/functions.h"
@@ -31,12 +31,12 @@ typedef struct place {
   const gpu_place *plan;
   uint32_t value;
   const char *space;     /* "device", "threadgroup", "constant", "thread" */
-  msl_name base, index;  /* of bytes; of elements, in 64 bits, the displacement not added */
-  msl_name sum;          /* the element, or the byte */
+  msl_name base, index;  /* the base in bytes; the index in elements, 64 bits, without the displacement */
+  msl_name sum;          /* the element's number, or the byte's */
   int open;              /* checks whose `else` is open */
 } place;
 
-/* What follows is done only where the check holds. */
+/* Guards the following code by the check. */
 static void check(msl *m, place *at, const gpu_site *site, const char *failed, const char *index, const char *extent) {
   hg_msl_open(m, "if (%s)", failed);
   hg_msl_note(m, site, index, extent);
@@ -45,8 +45,8 @@ static void check(msl *m, place *at, const gpu_site *site, const char *failed, c
   at->open++;
 }
 
-/* A sum that wraps looks like a number below the extent only for a u64 index near 2^64 with a displacement upwards, and
- * for displacements of 2^62 and more: as in the PTX emitter. */
+/* A wrapped sum is below the extent only for a u64 index near 2^64 with a positive displacement, and for displacements
+ * of 2^62 and more: as in the PTX emitter. */
 static const char *wrapped(uint8_t type, int64_t displacement) {
   const int64_t large = INT64_C(1) << 62;
   if (type == ATLAS_u64 && displacement > 0) return " || i >= n";
@@ -128,7 +128,7 @@ static void find_element(msl *m, place *at) {
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes [e, e + size) of n, e a multiple of the size: the last tests of a place. */
+/* Bytes [e, e + size) of n, e a multiple of the size: the last checks of an address. */
 static void check_bytes(msl *m, place *at, const char *extent) {
   uint32_t size = gpu_bytes(m->plan, at->value);
   const gpu_test *outside = &at->plan->test[at->plan->test_count - (size > 1 ? 2 : 1)], *crooked = outside + 1;
@@ -183,7 +183,7 @@ static void find_in_phi(msl *m, place *at) {
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
 
-/* How an element lies in memory. */
+/* The type of an element in memory. */
 static const char *memory_type(uint8_t type) {
   switch (type) {
   case ATLAS_i8: return "char";
@@ -239,7 +239,7 @@ static void atomic_word(msl *m, const place *at, const char *address) {
                 (unsigned)at->value, atomic_name(insn->op), at->space, type, address, type, last.text);
 }
 
-/* And, or, xor: each half by itself, for those who do not look at what was there. */
+/* And, or, xor without use of the old value: each half by itself. */
 static void atomic_halves(msl *m, const place *at, const char *address) {
   const ssa_insn *insn = msl_insn(m, at->value);
   msl_name x = hg_msl_argument(m, at->value, insn->arg_count - 1u);

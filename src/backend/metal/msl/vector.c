@@ -1,4 +1,4 @@
-/* vector.c - accesses that a thread makes for all of its lanes at once, and elements in their words. */
+/* vector.c - accesses of all lanes of a thread at once, and elements in their words. */
 #include "backend/metal/msl/msl.h"
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ void hg_msl_join(msl *m, uint8_t type, const char *word, const msl_name *part, u
 
 static uint8_t type_of(const msl *m, const gpu_vector *v) { return msl_insn(m, v->value)->type; }
 
-/* A word of less than 32 bits lies in one of them. */
+/* A word of less than 32 bits is stored in 32. */
 static msl_name variable_type(const gpu_vector *v) {
   return hg_msl_words(v->word_bytes < 4 ? 4 : v->word_bytes, v->word_count);
 }
@@ -55,7 +55,7 @@ static msl_name address_of(const msl *m, const gpu_vector *v, const char *lane) 
   return hg_msl_name("a.p%u + %s", (unsigned)insn->symbol, at.text);
 }
 
-/* The words of all vectors that are loads, or stores: with those of the pack that begins with that lane. */
+/* Moves the words of all vectors that are loads, or stores, for the pack that begins at that lane. */
 static void access_packs(msl *m, int is_load, const char *words, const char *lane) {
   for (uint32_t i = 0; i < m->plan->vector_count; i++) {
     const gpu_vector *v = &m->plan->vector[i];
@@ -68,7 +68,7 @@ static void access_packs(msl *m, int is_load, const char *words, const char *lan
   }
 }
 
-/* Only the first lane's element: the low part of the first word. */
+/* Moves only the first lane's element: the low bits of the first word. */
 static void access_elements(msl *m, int is_load) {
   for (uint32_t i = 0; i < m->plan->vector_count; i++) {
     const gpu_vector *v = &m->plan->vector[i];
@@ -133,7 +133,7 @@ void hg_msl_vectors_join(msl *m) {
   }
 }
 
-/* What is widened for all lanes at once elsewhere is so for each here. */
+/* Widens for each lane what is otherwise widened for all lanes at once. */
 void hg_msl_take_element(msl *m, const gpu_step *step) {
   if (step->value == m->plan->vector[step->number].value)
     hg_msl_line(m, "v%u = e%u[k];", (unsigned)step->value, (unsigned)step->number);
