@@ -17,7 +17,7 @@ static hg_status copy_locked(hg_executor *into, uint8_t *destination, hg_executo
                  out_of->row->name, into->row->name);
 }
 
-/* Pending work of streams on the memory comes first. */
+/* Waits for pending work of streams on the memory. */
 static hg_status settle_storage(hg_storage *storage) {
   hg_lock(storage->executor);
   hg_status status = hg_settle_locked(storage->executor, &storage->used);

@@ -1,5 +1,5 @@
-/* bind.c - the arguments of a launch, from bindings, default handles and scalars, all checked before a lane runs. Every
- * refusal is HG_BINDING (or HG_BUSY) and names the parameter. */
+/* bind.c - the arguments of a launch, made from bindings, default handles and scalars, all checked before a lane runs.
+ * Every refusal is HG_BINDING (or HG_BUSY) and names the parameter. */
 #include "runtime/runtime.h"
 #include "base/base_tuning.h"
 
@@ -15,20 +15,20 @@ typedef struct range {
   const uint8_t *first, *end;
   uint16_t symbol;
   uint8_t writable;
-  uint8_t element_bytes; /* where it is accessed as [x + lane] only, else 0 */
+  uint8_t element_bytes; /* if it is accessed as [x + lane] only; else 0 */
   uint32_t entry;
 } range;
 
 typedef struct binder {
   hg_kernel *kernel;
-  const hg_parameter *parameters; /* the kernel's */
+  const hg_parameter *parameters; /* of the kernel */
   const hg_launch_desc *desc;
   size_t symbol_count;
   hg_bound *bound_memory;
   hg_stream_set mark;
   atlas_argument *arguments;
   atlas_span *tables;
-  uint64_t bound[ATLAS_MAX_SYMBOLS / 64]; /* a bit a symbol */
+  uint64_t bound[ATLAS_MAX_SYMBOLS / 64]; /* a bit for each symbol */
   range *ranges;
   size_t range_count;
   range inline_ranges[INLINE_RANGES];
@@ -55,7 +55,7 @@ static const char *kind_name(uint8_t kind) {
   }
 }
 
-/* "x, y, z": the program's scalars or its other parameters; "x, y, ..." where they do not fit. */
+/* "x, y, z": the program's scalars, or its other parameters; cut to "x, y, ..." if the text is too short. */
 static void list_parameters(const binder *b, int scalars, char *text, size_t text_bytes) {
   size_t used = 0;
   text[0] = '\0';
@@ -72,8 +72,8 @@ static void list_parameters(const binder *b, int scalars, char *text, size_t tex
   if (used == 0) snprintf(text, text_bytes, "none");
 }
 
-/* The symbol of that name; symbol_count: there is none. Bindings mostly come in the order of the parameters, so the
- * search begins behind the parameter of the last binding. */
+/* The symbol of that name; symbol_count if there is none. Bindings mostly come in the order of the parameters, so the
+ * search begins after the parameter of the last binding. */
 static size_t find_name(const binder *b, const char *name) {
   size_t count = b->symbol_count, index = b->range_count;
   for (size_t i = 0; i < count; i++, index++) {
@@ -129,7 +129,7 @@ static hg_status fail_range(const binder *b, uint16_t index, const hg_buffer *bu
   const char *what = symbol->kind == ATLAS_SYMBOL_BUFFER ? atlas_type_name((atlas_type)symbol->type)
                                                          : kind_name(symbol->kind);
   uint64_t start = buffer->offset + offset;
-  if (buffer->storage->foreign) /* where its owner's memory begins is not known */
+  if (buffer->storage->foreign) /* the start of its owner's memory is unknown */
     return hg_fail(HG_BINDING, "the range for '%s' starts at address 0x%llx; it must be a multiple of %u (%s)", name,
                    (unsigned long long)((uintptr_t)buffer->storage->address + start),
                    (unsigned)b->parameters[index].alignment, what);
@@ -137,7 +137,7 @@ static hg_status fail_range(const binder *b, uint16_t index, const hg_buffer *bu
                  name, (unsigned long long)start, (unsigned)b->parameters[index].alignment, what);
 }
 
-/* If the launch fails later the mark stays, and costs a later call a query of an idle stream. */
+/* If the launch fails later, the mark stays, and a later call queries an idle stream in vain. */
 static hg_status note_use(binder *b, hg_storage *storage, int is_written) {
   b->bound_memory->used |= storage->used;
   storage->used |= b->mark;
@@ -156,7 +156,7 @@ static hg_status find_span(binder *b, uint16_t index, uint32_t entry, atlas_span
   return hg_fail(HG_BINDING, "entry %u of '%s' is bound twice", (unsigned)entry, symbol_of(b, index)->name);
 }
 
-/* Its parameter has been found. */
+/* Binds a range to the parameter `index`. */
 static hg_status bind_range(binder *b, uint16_t index, const hg_binding *binding) {
   const hg_parameter *parameter = &b->parameters[index];
   const hg_buffer *buffer = binding->buffer;
@@ -204,7 +204,7 @@ static hg_status fail_reserved(const char *what, size_t index) {
   return hg_fail(HG_INVALID_ARGUMENT, "%s %zu of a launch has reserved room that is not zero", what, index);
 }
 
-/* Callers of another version have bindings of another size. */
+/* Callers built against another version have bindings of another size. */
 static hg_status bind_memory(binder *b) {
   const hg_binding *bindings = b->desc->bindings;
   size_t count = b->desc->binding_count, stride = HG_STRIDE(hg_binding, b->desc->binding_size);
@@ -223,7 +223,7 @@ static hg_status bind_memory(binder *b) {
   return HG_OK;
 }
 
-/* A parameter that the launch does not mention: its default handle, if it has one. */
+/* A parameter that the launch does not mention gets its default handle, if it has one. */
 static hg_status bind_missing(binder *b, uint16_t index) {
   const atlas_symbol *symbol = symbol_of(b, index);
   if (symbol->kind == ATLAS_SYMBOL_SCALAR)
@@ -291,12 +291,12 @@ static hg_status fail_overlap(const binder *b, const range *a, const range *othe
                  first, second, third);
 }
 
-/* Two identical ranges may overlap if every lane touches only its own element of both. */
+/* Two identical ranges may overlap if every lane accesses only its own element of both. */
 static int may_share(const range *a, const range *b) {
   return a->element_bytes != 0 && a->element_bytes == b->element_bytes;
 }
 
-/* Checks a run of identical ranges; *written is one that is written, or NULL. */
+/* Checks a run of identical ranges; *written is one of them that is written, or NULL. */
 static hg_status check_run(const binder *b, const range *run, size_t count, const range **written) {
   *written = NULL;
   for (size_t i = 0; i < count && *written == NULL; i++)
@@ -306,7 +306,7 @@ static hg_status check_run(const binder *b, const range *run, size_t count, cons
   return HG_OK;
 }
 
-/* 1 if no written range overlaps another; tried for a few ranges, as most launches have. */
+/* 1 if no written range overlaps another. Compares all pairs, which is fast for the few ranges of most launches. */
 static int has_no_overlap(const binder *b) {
   if (b->range_count > HG_FEW_RANGES) return 0;
   for (size_t i = 1; i < b->range_count; i++) {
@@ -319,8 +319,8 @@ static int has_no_overlap(const binder *b) {
   return 1;
 }
 
-/* A sweep by address, a run of identical ranges at a time. It remembers the range that ends last, and the written range
- * that ends last: a range overlaps an earlier one exactly if it overlaps the one that ends last. */
+/* Sweeps by address, over runs of identical ranges. Remembers the range with the greatest end, and the written range
+ * with the greatest end: a range overlaps an earlier one exactly if it overlaps the one with the greatest end. */
 static hg_status check_overlap(binder *b) {
   sort(b->ranges, b->range_count);
   const range *last = NULL, *last_written = NULL;
@@ -329,7 +329,7 @@ static hg_status check_overlap(binder *b) {
     const range *run = &b->ranges[i], *written = NULL;
     for (next = i; next < b->range_count && b->ranges[next].first == run->first && b->ranges[next].end == run->end;)
       next++;
-    if (run->first == run->end) continue; /* no bytes, no overlap */
+    if (run->first == run->end) continue; /* an empty range overlaps nothing */
     HG_TRY(check_run(b, run, next - i, &written));
     const range *earlier = written != NULL ? last : last_written;
     if (earlier != NULL && (uintptr_t)earlier->end > (uintptr_t)run->first)
@@ -386,7 +386,7 @@ static hg_status bind_scalars(binder *b) {
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-/* Memory for the entries of all tables, and for one range for each binding and default handle. */
+/* Allocates the entries of all tables, and a range for each binding and default handle. */
 static hg_status allocate_ranges(binder *b) {
   const hg_allocator *allocator = &b->kernel->executor->allocator;
   size_t symbols = b->symbol_count;
@@ -417,7 +417,7 @@ static hg_status bind_all(binder *b) {
   return has_no_overlap(b) ? HG_OK : check_overlap(b);
 }
 
-/* Most programs have a handful of symbols, the binder has room for many: only the part in use is cleared. */
+/* Clears only the used part of the binder, which has room for many symbols: most programs have few. */
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound) {
   size_t symbols = kernel->program->symbols.count;
   binder b;

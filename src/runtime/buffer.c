@@ -22,7 +22,7 @@ static hg_status submit_locked(hg_stream *stream, hg_work *work, hg_storage *sto
   return hg_stream_submit_locked(stream, work, NULL, 0, NULL);
 }
 
-/* A copy or fill of a storage and, where it is a copy between two, another. */
+/* A copy or fill on a storage, or a copy between two. */
 static hg_status submit(hg_stream *stream, hg_work *work, hg_storage *storage, hg_storage *other) {
   HG_TRY(hg_check_stream("the stream", storage->executor, stream));
   hg_lock(storage->executor);
@@ -169,7 +169,7 @@ static hg_status unmap_locked(hg_buffer *buffer) {
 static void end_locked(hg_buffer *buffer) {
   if (buffer->handle != 0) handle_give_back_locked(buffer->storage->executor, buffer->handle);
   buffer->storage->map_count -= buffer->map_count;
-  for (; buffer->map_count > 0; buffer->map_count--) /* its maps end with it */
+  for (; buffer->map_count > 0; buffer->map_count--) /* its maps end with the buffer */
     (void)unmap_locked(buffer);
 }
 
@@ -183,16 +183,16 @@ void hg_buffer_release(hg_buffer *buffer) {
     hg_unlock(executor);
   }
   if (buffer != &storage->first) hg_release(&executor->allocator, buffer);
-  hg_storage_release(storage); /* last: it may take the executor with it */
+  hg_storage_release(storage); /* last, because it may release the executor */
 }
 
 uint64_t hg_buffer_size(const hg_buffer *buffer) { return buffer != NULL ? buffer->byte_count : 0; }
 
-/* Few buffers are ever asked for theirs. */
+/* Made at the first call: most buffers are never asked for a handle. */
 uint64_t hg_buffer_handle(const hg_buffer *buffer) {
   if (buffer == NULL) return 0;
   hg_executor *executor = buffer->storage->executor;
-  hg_buffer *own = (hg_buffer *)(uintptr_t)buffer; /* to its user it is the same before and after */
+  hg_buffer *own = (hg_buffer *)(uintptr_t)buffer; /* const to its user: nothing that he can see changes */
   hg_lock(executor);
   if (own->handle == 0) (void)handle_take_locked(executor, own);
   uint64_t handle = own->handle;
@@ -226,7 +226,7 @@ hg_status hg_buffer_read(hg_buffer *buffer, uint64_t offset, void *destination, 
   return hg_buffer_read_async(buffer, offset, destination, byte_count, NULL);
 }
 
-/* On a stream there is no scratch memory for a copy of overlapping ranges. */
+/* A stream has no scratch memory for a copy between overlapping ranges. */
 static hg_status submit_copy(hg_stream *stream, hg_work *work, hg_storage *to, hg_storage *from) {
   uintptr_t first = (uintptr_t)work->to, second = (uintptr_t)work->from;
   if ((first > second ? first - second : second - first) < work->byte_count)

@@ -17,7 +17,7 @@
 
 static void add_name(hg_sha256 *hash, const char *name) { hg_sha256_add(hash, name, strlen(name) + 1); }
 
-/* Only what distinguishes codes: hashing is a few percent of the time to make a small kernel. */
+/* Only what distinguishes codes, because hashing takes a few percent of the time to make a small kernel. */
 static void compute_key(const hg_compile_input *input, uint8_t key[HG_SHA256_BYTES]) {
   const atlas_program *program = input->program;
   const ssa_unit *unit = input->unit;
@@ -46,7 +46,7 @@ static hg_code **bucket_of(hg_executor *executor, const uint8_t *key) {
   return &executor->codes[number % executor->code_buckets];
 }
 
-/* A compilation that was under way in the parent at a fork is left out: it never ends in this process. */
+/* Leaves out a compilation that the parent process had begun before a fork: it never ends in this process. */
 static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
   hg_code *code = *bucket_of(executor, key);
   while (code != NULL && memcmp(code->key, key, sizeof code->key) != 0) code = code->next;
@@ -54,7 +54,7 @@ static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
   return NULL;
 }
 
-/* More lists, where there are more codes than lists; as many as before, where there is no memory. */
+/* More lists if there are more codes than lists. Without memory for them, the old ones stay. */
 static void grow_locked(hg_executor *executor) {
   uint32_t before = executor->code_buckets;
   hg_code **lists = executor->codes;
@@ -79,7 +79,7 @@ static void insert_locked(hg_executor *executor, hg_code *code) {
   *bucket = code;
 }
 
-/* Failed code has been removed before. */
+/* Removes code. Failed code is not in the table any more. */
 static void remove_locked(hg_executor *executor, const hg_code *code) {
   hg_code **link = bucket_of(executor, code->key);
   while (*link != NULL && *link != code) link = &(*link)->next;
@@ -121,7 +121,7 @@ void hg_code_release(hg_executor *executor, hg_code *code) {
   if (is_last) destroy_code(executor, code);
 }
 
-/* Without the lock: the caller and all threads that wait have references. */
+/* Without the lock: the caller and all waiting threads hold references. */
 static hg_status compile(hg_executor *executor, hg_code *code, hg_compile_input *input) {
   hg_status status = executor->backend->compile(executor->device, input, &code->compiled);
   if (status != HG_OK) {

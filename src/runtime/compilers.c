@@ -55,7 +55,7 @@ static void compile_queue(void *user) {
   hg_unlock(executor);
 }
 
-/* In a child of fork: the parent's threads do not exist here, and their queue is lost. */
+/* In a child of fork, the parent's threads do not exist and their queue is lost. */
 static void forget_after_fork_locked(hg_executor *executor) {
   if (executor->compilers_process == hg_process_id()) return;
   executor->compilers_process = hg_process_id();
@@ -63,7 +63,7 @@ static void forget_after_fork_locked(hg_executor *executor) {
   for (int i = 0; i < HG_COMPILERS; i++) executor->compilers[i].state = HG_COMPILER_NONE;
 }
 
-/* The new thread first locks the executor, so that its handle is stored before the thread can end. */
+/* The new thread locks the executor first, so its handle is stored before it can end. */
 static void start_thread_locked(hg_executor *executor, hg_compiler *compiler) {
   if (compiler->state == HG_COMPILER_ENDED) hg_thread_join(&compiler->thread);
   compiler->state = HG_COMPILER_NONE;
@@ -96,7 +96,7 @@ static int must_be_joined(hg_executor *executor, const hg_compiler *compiler) {
   return was_started;
 }
 
-/* A thread that has found the queue empty may not have set its state yet. */
+/* A thread that has found the queue empty may not have set its state yet, so it is joined too. */
 void hg_compilers_close(hg_executor *executor) {
   if (executor->compilers_process != hg_process_id()) return;
   for (int i = 0; i < HG_COMPILERS; i++)

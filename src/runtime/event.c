@@ -48,7 +48,7 @@ hg_kernel *hg_event_note_kernel_locked(hg_event *event, hg_kernel *kernel) {
   return before;
 }
 
-/* With the lock released. A failed compilation is no failure of the event. */
+/* Called without the lock. A failed compilation is no failure of the event. */
 static hg_status await_kernel_locked(const hg_event *event) {
   hg_kernel *kernel = hg_kernel_retain(event->kernel);
   hg_executor *executor = event->executor; /* another thread may release the event meanwhile */
@@ -104,7 +104,7 @@ hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event) {
   else if (event->recorded)
     status = functions_of(executor)->event_await(executor->device, stream->device, event->device);
   if (status == HG_OK && waits) hg_stream_note_behind_locked(stream, event->place, event->born);
-  if (status == HG_OK && waits) stream->given++; /* the stream is busy until the event is done */
+  if (status == HG_OK && waits) stream->given++; /* so the stream counts as busy until the event is done */
   hg_unlock(executor);
   return status;
 }

@@ -7,14 +7,14 @@
 
 /* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
-/* Adds "name: words" to the selection, after "; ". A selection that does not fit is cut, never an error. */
+/* Appends "name: words" to the selection, after "; ". A selection that is too long is cut: no error. */
 static void note_selection(hg_executor *executor, const char *name, const char *words) {
   size_t used = strlen(executor->selection), room = sizeof executor->selection - used;
   int length = snprintf(executor->selection + used, room, "%s%s: %s", used > 0 ? "; " : "", name, words);
   if (length >= (int)room) memcpy(executor->selection + sizeof executor->selection - 4, "...", 4);
 }
 
-/* Opens the backend of a row; *host_is_full as hg_backend.open has it. */
+/* Opens the backend of a row. *host_is_full: as in hg_backend.open. */
 static hg_status open_row(hg_executor *executor, const hg_backend_row *row, const hg_device_choice *choice,
                           int *host_is_full) {
   if (row->backend == NULL) return hg_fail(HG_UNSUPPORTED, "%s", row->absent);
@@ -98,7 +98,7 @@ hg_executor *hg_executor_retain(hg_executor *executor) {
 
 void hg_executor_release(hg_executor *executor) {
   if (executor == NULL || !hg_unreference(&executor->references)) return;
-  /* No buffer, pool, kernel, stream or graph is left: each holds a reference. */
+  /* No buffer, pool, kernel, stream or graph is left: each would hold a reference. */
   hg_allocator allocator = executor->allocator;
   if (executor->attachment != NULL) executor->close_attachment(executor, executor->attachment);
   hg_compilers_close(executor);

@@ -1,4 +1,4 @@
-/* fault.c - faults in words. */
+/* fault.c - the sentences of faults. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -20,14 +20,14 @@ const char *hg_fault_kind_name(hg_fault_kind kind) {
   return "unknown fault";
 }
 
-/* "'x'", or what stands in its place. */
+/* "'x'", or a description of memory without a name. */
 static void describe_place(const hg_fault *fault, char *text, size_t text_bytes) {
   if (strcmp(fault->buffer, "phi") == 0) snprintf(text, text_bytes, "the boundary pool");
   else if (fault->buffer[0] == '\0') snprintf(text, text_bytes, "its memory");
   else snprintf(text, text_bytes, "'%s'", fault->buffer);
 }
 
-/* What the lane did, after "line 7 (ldg): lane 1024 ". */
+/* What the lane did; stands after "line 7 (ldg): lane 1024 ". */
 static void describe_event(const hg_fault *fault, const atlas_op_info *op, char *text, size_t text_bytes) {
   long long index = (long long)fault->index, extent = (long long)fault->extent;
   char place[80];

@@ -1,5 +1,5 @@
-/* graph.c - graphs: work that is recorded while a stream captures, with copies of all arguments, and given to the
- * device as a whole when the capture ends. */
+/* graph.c - graphs: work that is recorded while a stream captures, with copies of all arguments, and submitted to the
+ * device as a whole by each launch of the graph. */
 #include "runtime/runtime.h"
 
 static hg_work *work_of(const hg_graph *graph) { return graph->work.data; }
@@ -15,7 +15,7 @@ hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage) {
   return HG_OK;
 }
 
-/* The caller of the failed call has references to the memory, so this is never the last one. */
+/* The caller of the failed call holds references to the memory, so none of these is the last. */
 void hg_graph_forget_locked(hg_graph *graph, size_t storage_count) {
   while (graph->storages.count > storage_count)
     (void)hg_unreference(&((hg_storage **)graph->storages.data)[--graph->storages.count]->references);
@@ -25,7 +25,7 @@ static int is_host_memory(const hg_executor *executor, const uint8_t *first, uin
   const hg_host_block *blocks = executor->host_memory.data;
   for (size_t i = 0; i < executor->host_memory.count; i++) {
     uintptr_t offset = (uintptr_t)first -
-                       (uintptr_t)blocks[i].memory; /* of memory before the block it wraps, beyond the block's end */
+                       (uintptr_t)blocks[i].memory; /* memory before the block wraps beyond its end */
     if (offset <= blocks[i].byte_count && byte_count <= blocks[i].byte_count - offset) return 1;
   }
   return 0;

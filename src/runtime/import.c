@@ -1,8 +1,8 @@
 /* import.c - buffers over memory that another library, or the executor itself, owns. */
 #include "runtime/runtime.h"
 
-/* The storage begins at an aligned address at or before the memory, so that an offset in it decides about alignment as
- * in any storage; the buffer begins where the memory does, and the bytes before it are not accessible. */
+/* The storage begins at an aligned address at or before the memory, so that offsets decide about alignment as in any
+ * storage. The buffer begins at the memory; the bytes before it are not accessible. */
 static hg_status buffer_over(hg_executor *executor, uint8_t *memory, uint64_t byte_count, hg_buffer **out) {
   hg_storage *storage = hg_allocate(&executor->allocator, 1, sizeof *storage);
   if (storage == NULL) return hg_fail_memory("a buffer object", sizeof *storage);

@@ -1,5 +1,5 @@
-/* inside.c - for `hologram emit` and `hologram cache`: a program on its way to a device, and the kernel cache on disk.
- * No executor is needed for either. */
+/* inside.c - for `hologram emit` and `hologram cache`: the stages of a program on its way to a device, and the kernel
+ * cache on disk. Neither needs an executor. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"

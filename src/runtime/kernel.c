@@ -1,4 +1,4 @@
-/* kernel.c - kernels: a program compiled for an executor, with what launches must know of it. */
+/* kernel.c - kernels: a program compiled for an executor, with the facts that launches need. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -24,7 +24,7 @@ static hg_parameter parameter_of(const atlas_symbol *symbol, int is_only_element
   }
 }
 
-/* From the canonical program, so that dead code in the text does not count. */
+/* Reads the canonical program, so that dead code in the text does not count. */
 static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
   const atlas_program *program = kernel->program;
   for (size_t s = 0; s < program->symbols.count; s++) {
@@ -53,8 +53,8 @@ static hg_status compile_in_default_environment(hg_kernel *kernel, ssa_unit *uni
   return HG_OK;
 }
 
-/* Constants are folded in the floating-point environment of launches, whatever the caller's thread has set: kernels of
- * other threads share the code. */
+/* Folds constants in the floating-point environment of launches, whatever the caller's thread has set, because kernels
+ * of other threads share the code. */
 hg_status hg_kernel_compile(hg_kernel *kernel) {
   ssa_unit unit;
   hg_fp_state callers = hg_fp_enter();
@@ -127,7 +127,7 @@ hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, 
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Once the state is known another thread may destroy the kernel, so this one looks at it no more. */
+/* Once the state is final, another thread may destroy the kernel, so this function does not touch it any more. */
 void hg_kernel_complete(hg_kernel *kernel, hg_status status) {
   if (status != HG_OK) {
     kernel->failure = status;
@@ -152,7 +152,7 @@ hg_status hg_kernel_settle(hg_kernel *kernel) {
   return HG_OK;
 }
 
-/* Sleeps for a part of the time waited so far. */
+/* Sleeps for a fraction of the time waited so far. */
 hg_status hg_kernel_ready_asking(hg_kernel *kernel, hg_patience *patience) {
   uint64_t begun = hg_time_ns();
   while (patience->ask != NULL && kernel->process == hg_process_id() &&
@@ -168,7 +168,7 @@ hg_status hg_kernel_await(hg_kernel *kernel) {
   return hg_fail(kernel->failure, "%s", kernel->sentence);
 }
 
-/* As hg_kernel_compile: constants are folded here, too. */
+/* Like hg_kernel_compile, this folds constants. */
 hg_status hg_kernel_prepare_locked(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
   hg_unlock(executor);
@@ -192,7 +192,7 @@ void hg_kernel_lend(hg_kernel *kernel) {
   hg_executor_release(kernel->executor);
 }
 
-/* That no thread compiles. */
+/* Destroys a kernel that no thread compiles. */
 static void destroy(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
   int is_lent = kernel->is_lent;
@@ -203,7 +203,8 @@ static void destroy(hg_kernel *kernel) {
   if (!is_lent) hg_executor_release(executor);
 }
 
-/* A kernel that is still queued is never compiled. In a child of fork a compilation of the parent's is lost. */
+/* A queued kernel is removed from the queue and never compiled. In a child of fork, the parent's compilations are
+ * lost. */
 static int is_being_compiled(hg_kernel *kernel) {
   return atomic_load(&kernel->state) == HG_MAKING && !hg_compilers_dequeue(kernel->executor, kernel);
 }
@@ -213,7 +214,8 @@ void hg_kernel_destroy(hg_kernel *kernel) {
   destroy(kernel);
 }
 
-/* 1: the thread that compiles it does the rest. It keeps the executor by being joined, not by a reference. */
+/* 1 if the thread that compiles the kernel will destroy it. That thread needs no reference to the executor, which joins
+ * it. */
 static int leave_to_compiler(hg_kernel *kernel) {
   hg_executor *executor = kernel->executor;
   int is_lent = kernel->is_lent;

@@ -11,7 +11,7 @@ static int is_parameter(const atlas_symbol *symbol) {
          symbol->kind != ATLAS_SYMBOL_CONST;
 }
 
-/* The symbol of the parameter with that index; the count of symbols if there is none. */
+/* The symbol of parameter `index`; the number of symbols if there is none. */
 static size_t symbol_of(const atlas_program *program, size_t index) {
   size_t s = 0;
   for (; s < program->symbols.count; s++)

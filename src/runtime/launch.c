@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define MAX_LANES (UINT64_C(1) << 40) /* a launch has fewer */
+#define MAX_LANES (UINT64_C(1) << 40) /* an exclusive bound */
 #define MAX_GRID INT32_MAX
 
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static hg_status set_grid(const atlas_program *program, const hg_launch_desc *de
   return HG_OK;
 }
 
-/* Fills in the shape; *lanes is how many will run. */
+/* Fills in the shape; *lanes is the number of lanes. */
 static hg_status set_shape(const atlas_program *program, const hg_launch_desc *desc, atlas_launch *launch,
                            uint64_t *lanes) {
   if (any_set(desc->grid)) {
@@ -92,14 +92,14 @@ static hg_status check_desc(const hg_launch_desc *desc) {
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
-/* What this call waited for may have been cancelled, and the call with it. */
+/* While this call waited, it may have been cancelled. */
 static hg_status check_goes_on(const hg_executor *executor, const atlas_launch *launch) {
   if (atomic_load_explicit(&executor->cancels, memory_order_relaxed) == launch->cancel_number) return HG_OK;
   return hg_fail(HG_CANCELLED, "hg_cancel has ended this call");
 }
 
-/* The numerics contract asks for round-to-nearest with gradual underflow, whatever the caller's thread has set. The
- * time is measured only where the caller wants it. */
+/* Sets round-to-nearest with gradual underflow, as the numerics contract requires, whatever the caller's thread has
+ * set. Measures the time only if the caller wants it. */
 static hg_status run_in_default_environment(hg_kernel *kernel, atlas_launch *launch, uint64_t *nanoseconds) {
   hg_executor *executor = kernel->executor;
   HG_TRY(check_goes_on(executor, launch));
@@ -130,7 +130,7 @@ static void add_resonance(hg_executor *executor, const hg_launch_desc *desc, atl
     executor->resonance[c] = (int64_t)((uint64_t)executor->resonance[c] + (uint64_t)launch->resonance[c]);
 }
 
-/* Fills in arguments, boundary, phase and step limit; the arguments are in `bound` and live as long. */
+/* Fills in arguments, boundary, phase and step limit. The arguments are in `bound` and live as long. */
 static hg_status prepare_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound, atlas_launch *launch) {
   hg_executor *executor = kernel->executor;
   HG_TRY(hg_bind_locked(kernel, desc, bound));
@@ -141,7 +141,7 @@ static hg_status prepare_locked(hg_kernel *kernel, const hg_launch_desc *desc, h
   return HG_OK;
 }
 
-/* Pending work of streams on the memory of this launch comes first. */
+/* Waits for pending work of streams on the launch's memory first. */
 static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound,
                                               atlas_launch *launch) {
   hg_executor *executor = kernel->executor;
@@ -153,7 +153,7 @@ static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch
   if (status != HG_OK || bound->used == 0) return status;
   hg_release(&executor->allocator, bound->tables);
   bound->tables = NULL;
-  HG_TRY(hg_settle_busy_locked(executor, &bound->used)); /* the lock was released: buffers may be mapped now */
+  HG_TRY(hg_settle_busy_locked(executor, &bound->used)); /* the lock was released, so buffers may be mapped now */
   return prepare_locked(kernel, desc, bound, launch);
 }
 
@@ -175,7 +175,7 @@ static hg_status try_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   return status;
 }
 
-/* The lock was released while code was compiled, so all checks are repeated. */
+/* Compiling released the lock, so all checks are repeated. */
 static hg_status run_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes,
                             uint64_t *nanoseconds) {
   hg_status status = try_locked(kernel, desc, launch, lanes, nanoseconds);
@@ -227,7 +227,7 @@ static hg_status submit_locked(hg_kernel *kernel, const hg_launch_desc *desc, at
   return status;
 }
 
-/* The host has the counters and the phase, so such a launch runs in this call, after the stream's pending work. */
+/* The counters and the phase are on the host, so such a launch runs in this call, after the stream's pending work. */
 static hg_status run_behind(hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t lanes) {
   hg_executor *executor = kernel->executor;
   hg_lock(executor);
@@ -260,8 +260,8 @@ static hg_status launch_on_stream(hg_kernel *kernel, const hg_launch_desc *desc,
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
-/* All zero but for most of the struct, which is not read: the counters where the program has none, and the fields of
- * the fault while its kind is HG_FAULT_NONE. */
+/* Clears the launch except for large fields that nobody reads: the counters of a program without any, and the fault's
+ * fields while its kind is HG_FAULT_NONE. */
 static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   memset(launch, 0, offsetof(atlas_launch, resonance));
   launch->rows = kernel->rows;
@@ -314,7 +314,7 @@ hg_status hg_launch_warm(hg_kernel *kernel, const atlas_launch *launch) {
   return status;
 }
 
-/* Into the caller's struct itself where that is as the library has it. */
+/* Writes to the caller's struct directly if it has the library's size. */
 static void fill_report(const hg_kernel *kernel, const atlas_launch *launch, uint64_t lanes, uint64_t nanoseconds,
                         hg_launch_report *report) {
   static const hg_fault none; /* copied: compilers clear a struct of this size by an instruction that starts slowly */

@@ -1,14 +1,14 @@
-/* memory.c - storages: device memory, in the order of which stream it is taken, and what is kept of it.
+/* memory.c - storages: device memory, allocated immediately or in the order of a stream, and the cache of freed memory.
  *
- * Memory that is taken in the order of a stream (its home) is the stream's at once. Another stream comes behind the
- * home at its first use of such memory, and with that of all that the home took before: so streams know up to which
- * allocation they come behind each home, and an event that one records and another waits for tells as much. Calls
- * without a stream wait for the home as for any stream that uses the memory. */
+ * A stream (the home) may use memory that is allocated in its order at once. Another stream is ordered behind the home
+ * when it first uses such memory, and so behind all earlier allocations of the home. So each stream knows up to which
+ * allocation it is behind each home, and an event carries this from the stream that records it to the stream that waits
+ * for it. Calls without a stream wait for the home as for any stream that uses the memory. */
 #include "runtime/runtime.h"
 
-/* ---- in whose order ---------------------------------------------------------------------------------------------- */
+/* ---- the home ---------------------------------------------------------------------------------------------------- */
 
-/* Not in that of a stream that captures: what it is given runs some other time. */
+/* A capturing stream is no home: its work runs at some later time. */
 static int can_be_home(hg_stream *stream) {
   return stream != NULL && stream->capture == NULL && stream->place < HG_HOMES &&
          stream->executor->backend->streams->allocate != NULL && hg_stream_admit_locked(stream) == HG_OK;
@@ -26,11 +26,12 @@ static hg_status allocate_locked(hg_storage *storage, const hg_storage_wish *wis
   storage->born = ++executor->born;
   storage->home = home->place;
   storage->used = hg_stream_bit(home);
-  home->given++; /* the host waits for it, as for other work on the memory */
+  home->given++; /* the host waits for the allocation as for other work on the memory */
   return HG_OK;
 }
 
-/* The device has tried again without what it keeps. What streams have not freed yet, it has when they are done. */
+/* The device has retried after dropping its cache. Memory whose free is queued on streams is there when their work is
+ * done. */
 static hg_status allocate_at_last_locked(hg_storage *storage, const hg_storage_wish *wish, hg_executor *executor) {
   void **streams = NULL;
   hg_status status = allocate_locked(storage, wish, executor);
@@ -44,7 +45,7 @@ hg_status hg_stream_follow_home_locked(hg_stream *stream, const hg_storage *stor
   hg_executor *executor = stream->executor;
   hg_stream *home = ((hg_stream **)executor->streams.data)[storage->home];
   uint64_t *behind = &stream->behind[storage->home];
-  if (home == NULL || home->opened >= storage->born) { /* it is closed: all work comes behind it */
+  if (home == NULL || home->opened >= storage->born) { /* the home is closed: all other work comes after its own */
     *behind = storage->born;
     return HG_OK;
   }
@@ -81,13 +82,13 @@ hg_status hg_storage_create(hg_executor *executor, uint64_t byte_count, const hg
   return HG_OK;
 }
 
-/* The home's stream has been given the free: who waits for what is kept waits for that, too. */
+/* The free is work of the home: whoever waits for the cached memory waits for it, too. */
 static void note_free_locked(hg_executor *executor, const hg_storage *storage) {
   hg_stream *home = storage->born != 0 ? ((hg_stream **)executor->streams.data)[storage->home] : NULL;
   if (home != NULL && home->opened < storage->born) home->given++;
 }
 
-/* Pending work of streams may still use the memory: then it is freed behind that work. */
+/* If streams may have pending work on the memory, it is freed behind that work. */
 static void free_locked(hg_executor *executor, hg_storage *storage) {
   void **streams = NULL;
   size_t count = 0;
@@ -110,7 +111,7 @@ void hg_storage_release(hg_storage *storage) {
   hg_executor_release(executor);
 }
 
-/* ---- how much there is ------------------------------------------------------------------------------------------- */
+/* ---- totals ------------------------------------------------------------------------------------------------------ */
 
 hg_status hg_memory_query(hg_executor *executor, hg_memory_info *info) {
   if (executor == NULL || info == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_memory_query: an argument is NULL");

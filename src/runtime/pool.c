@@ -16,7 +16,7 @@ hg_status hg_pool_create(hg_executor *executor, uint64_t byte_count, hg_pool **o
   hg_pool *pool = hg_allocate(&executor->allocator, 1, sizeof *pool);
   if (pool == NULL) return hg_fail_memory("a pool object", sizeof *pool);
   pool->regions.element_size = sizeof(hg_region);
-  /* Aligned as far as any region may ask, so that a region's offset decides about its alignment. */
+  /* aligned as far as any region may ask, so that a region's offset decides about its alignment */
   const hg_storage_wish wish = {.alignment = HG_BACKEND_MAX_ALIGNMENT};
   hg_status status = hg_storage_create(executor, byte_count, &wish, &pool->storage);
   if (status != HG_OK) {
@@ -36,7 +36,7 @@ void hg_pool_release(hg_pool *pool) {
   hg_storage_release(storage);
 }
 
-/* Finds the first free range with room; *place is where its region belongs in the list. */
+/* Finds the first free range with room; *place is the index of the new region in the list. */
 static int find_free(hg_pool *pool, uint64_t byte_count, uint64_t alignment, uint64_t *offset, size_t *place) {
   uint64_t pool_size = pool->storage->byte_count, free_from = 0;
   for (size_t i = 0; i <= pool->regions.count; i++) {
@@ -84,7 +84,7 @@ hg_status hg_pool_allocate(hg_pool *pool, uint64_t byte_count, uint64_t alignmen
   return status;
 }
 
-/* Index of the region that starts at offset; the count where there is none. */
+/* Index of the region that starts at offset; the number of regions if there is none. */
 static size_t find_region(hg_pool *pool, uint64_t offset) {
   size_t low = 0, high = pool->regions.count;
   while (low < high) {

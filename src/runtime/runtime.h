@@ -3,10 +3,10 @@
  * Locking: an executor's mutex guards the executor and everything that belongs to it. Reference counts are atomic and
  * may change without it. A function whose name ends in _locked is called with the mutex held. The log callback is never
  * called with the mutex held, so that it may call the library. Threads wait for streams and compile without the mutex.
- * Of two executors' mutexes that at the lower address is locked first.
+ * Of two executors' mutexes, the one at the lower address is locked first.
  *
- * Circle: compilers event executor graph kernel memory stream: objects hold references to each other,
- * and the release of the last reference releases those that the object held. */
+ * Circle: compilers event executor graph kernel memory stream: objects hold references to each other, and the release
+ * of the last reference releases those that the object held. */
 #ifndef HG_RUNTIME_H
 #define HG_RUNTIME_H
 
@@ -27,7 +27,7 @@ typedef struct hg_backend_row {
   hg_backend_id id;
   const char *name;
   const hg_backend *backend; /* NULL: not part of this build */
-  const char *absent;        /* why not */
+  const char *absent;        /* the reason */
 } hg_backend_row;
 
 const hg_backend_row *hg_backend_at(size_t index); /* NULL past the last */
@@ -36,7 +36,7 @@ const hg_backend_row *hg_backend_at(size_t index); /* NULL past the last */
 
 /* A set of streams by hg_stream_bit: the 64th stream of an executor and all later ones share a bit. */
 typedef uint64_t hg_stream_set;
-enum { HG_HOMES = 63 }; /* streams in whose order memory is taken: the first ones of an executor, by their place */
+enum { HG_HOMES = 63 }; /* streams that may be homes (memory.c): the first ones of an executor, by index */
 
 typedef struct hg_storage hg_storage;
 
@@ -45,26 +45,26 @@ struct hg_buffer {
   atomic_uint references;
   uint32_t map_count;
   uint64_t offset, byte_count; /* in the storage */
-  uint64_t handle;             /* 0: nobody has asked for it */
+  uint64_t handle;             /* 0: not made yet */
 };
 
 /* One allocation of device memory, shared by a buffer and its views. */
 struct hg_storage {
-  hg_executor *executor; /* holds a reference */
+  hg_executor *executor; /* referenced */
   atomic_uint references;
-  uint32_t map_count;    /* of all buffers on it */
+  uint32_t map_count;    /* maps of all buffers on it */
   uint8_t foreign;       /* 1: imported: its owner frees it */
-  uint8_t *address;      /* of the device */
+  uint8_t *address;      /* device address */
   uint64_t byte_count;
   hg_stream_set used;    /* streams that may have pending work on it */
-  uint64_t born;         /* its number among all that was taken in the order of a stream; 0: it was not */
-  uint32_t home;         /* and the place of that stream, which may be closed since: see memory.c */
-  uint64_t written;      /* the executor's `written` when a stream was last given work that writes to it */
-  hg_buffer first;       /* hg_buffer_first's: most storages have one buffer */
+  uint64_t born;         /* its number among the allocations in the order of streams; 0: it is none */
+  uint32_t home;         /* index of its home, which may have been closed since: see memory.c */
+  uint64_t written;      /* the executor's `written` when work that writes to it was last submitted */
+  hg_buffer first;       /* the buffer of hg_buffer_first: most storages have one buffer */
 };
 
-/* A slot of the handle table. A handle is slot number + 1 in the low 32 bits and the slot's generation above, so that a
- * stale handle is never taken for a newer buffer. */
+/* A slot of the handle table. A handle is slot number + 1 in the low 32 bits and the slot's generation in the high
+ * ones, so a stale handle never finds a newer buffer. */
 typedef struct hg_handle_slot {
   hg_buffer *buffer;   /* NULL: free */
   uint32_t generation;
@@ -76,12 +76,12 @@ enum { HG_MAKING, HG_READY, HG_FAILED };
 
 /* Compiled code, which kernels share: see code.c. */
 typedef struct hg_code {
-  struct hg_code *next;         /* in its bucket */
+  struct hg_code *next;         /* next in its bucket */
   uint32_t references;
   uint8_t key[HG_SHA256_BYTES];
   uint64_t process;             /* the process that compiles it */
-  atomic_uint state;            /* the fields that follow are final once it is HG_READY or HG_FAILED */
-  atlas_program *program;       /* its source, to which the backend's kernel points */
+  atomic_uint state;            /* once it is HG_READY or HG_FAILED, the fields below are final */
+  atlas_program *program;       /* the source, to which the backend's kernel points */
   hg_compiled compiled;
   hg_status failure;
   char sentence[512];
@@ -91,7 +91,7 @@ typedef struct hg_code {
 typedef struct hg_compiler {
   hg_executor *executor;
   hg_thread thread;
-  enum { HG_COMPILER_NONE, HG_COMPILER_RUNS, HG_COMPILER_ENDED } state; /* ENDED: to be joined */
+  enum { HG_COMPILER_NONE, HG_COMPILER_RUNS, HG_COMPILER_ENDED } state; /* ENDED: still to be joined */
 } hg_compiler;
 
 enum { HG_CODE_BUCKETS = 64 };
@@ -104,7 +104,7 @@ struct hg_executor {
   void *log_user;
   hg_ask_callback ask;
   void *ask_user;
-  atomic_uint cancels; /* how often hg_cancel was called */
+  atomic_uint cancels; /* number of calls of hg_cancel */
 
   const hg_backend_row *row;
   const hg_backend *backend;
@@ -115,29 +115,29 @@ struct hg_executor {
   hg_array handles; /* hg_handle_slot */
   uint32_t first_free_handle;
 
-  hg_array streams;      /* hg_stream *; NULL: a free place */
+  hg_array streams;      /* hg_stream *; NULL: a free index */
   hg_array busy_streams; /* void *, with capacity for all streams: see hg_busy_streams_locked */
   hg_array host_memory;  /* hg_host_block */
-  uint64_t written;      /* counts the work of streams that writes to memory */
-  uint64_t born;         /* and allocations in the order of one */
+  uint64_t written;      /* number of writing work items given to streams */
+  uint64_t born;         /* number of allocations in the order of streams */
   uint64_t in_use, most_in_use; /* bytes of storages */
-  uint64_t origin_bytes; /* of memory that origins keep */
+  uint64_t origin_bytes; /* bytes that origins keep */
   hg_counts counts;
 
-  hg_code **codes;         /* all that are not HG_FAILED, in code_buckets lists: see code.c */
+  hg_code **codes;         /* all codes that are not HG_FAILED, in code_buckets lists: see code.c */
   uint32_t code_buckets, code_count;
-  hg_code *few_codes[HG_CODE_BUCKETS]; /* the lists, as long as there are few */
+  hg_code *few_codes[HG_CODE_BUCKETS]; /* the lists while there are few */
   hg_kernel *first_to_compile, *last_to_compile; /* the queue of the compiler threads, linked by `next` */
   hg_compiler compilers[HG_COMPILERS];
-  uint64_t compilers_process;      /* in which they run */
+  uint64_t compilers_process;      /* the process of these threads */
 
-  uint8_t *boundary; /* device memory; made at its first use */
+  uint8_t *boundary; /* device memory, made at its first use */
   hg_stream_set boundary_used;
   int64_t resonance[ATLAS_CLASS_COUNT];
   uint32_t phase;
 
-  /* What a layer above keeps with the executor: set once, with the lock held; `close` is called when the last reference
-   * to the executor is gone. It must not hold one itself: see hg_kernel_lend. */
+  /* Set once by a layer above, with the lock held; `close` is called after the last reference to the executor is gone.
+   * The attachment must hold no reference itself: see hg_kernel_lend. */
   void *attachment;
   void (*close_attachment)(hg_executor *executor, void *attachment);
 };
@@ -149,96 +149,95 @@ typedef struct hg_region {
 
 struct hg_pool {
   hg_storage *storage;
-  hg_array regions; /* hg_region, ascending and disjoint; the gaps between them are the free ranges */
+  hg_array regions; /* hg_region, ascending and disjoint; the gaps between them are free */
   uint64_t used;
 };
 
-/* What a launch must know of a symbol, computed once a kernel. */
+/* What a launch needs of a symbol, computed once for each kernel. */
 typedef struct hg_parameter {
   uint8_t is_memory;     /* a buffer, table or pool */
-  uint8_t is_required;   /* the launch must give it, unless it has a default */
+  uint8_t is_required;   /* has no default, so that a launch must bind it */
   uint8_t is_table;
   uint8_t is_written;
   uint8_t alignment;     /* of the first byte: a power of two */
-  uint8_t element_bytes; /* where it is accessed as [x + lane] only, else 0 */
+  uint8_t element_bytes; /* if it is accessed as [x + lane] only; else 0 */
 } hg_parameter;
 
 struct hg_kernel {
   hg_executor *executor;
   hg_kernel *next;                          /* in the queue of compilations, or in a list of kernels to destroy */
   atomic_uint references;
-  atomic_uint state;                        /* HG_READY: the fields that follow are final */
+  atomic_uint state;                        /* once it is HG_READY, the fields below are final */
   atlas_program *program;
   uint8_t hash[ATLAS_HASH_BYTES];
   hg_code *code;
-  hg_compiled compiled;                     /* the code's */
-  const hg_contraction *contraction;        /* hg_compile_input's, while it is compiled; NULL */
-  hg_rows *rows; /* what each launch does, as ops knows; its own, of the executor's allocator; NULL */
+  hg_compiled compiled;                     /* of the code */
+  const hg_contraction *contraction;        /* that of hg_compile_input while it is compiled; else NULL */
+  hg_rows *rows; /* the row moves that each launch stands for, owned; NULL */
   uint8_t uses_boundary;
   uint8_t uses_resonance;                   /* 0: no launch changes a counter */
   uint8_t advances_phase;
   uint8_t has_tables;
   uint8_t is_lent;                          /* 1: it holds no reference to the executor */
-  uint8_t is_abandoned;                     /* 1: nobody waits for its compilation, whose thread destroys it */
+  uint8_t is_abandoned;                     /* 1: nobody waits for its compilation; the compiling thread destroys it */
   hg_parameter parameters[ATLAS_MAX_SYMBOLS];
-  uint64_t process;                         /* the one that compiles it in the background */
+  uint64_t process;                         /* the process that compiles it in the background */
   hg_status failure;                        /* of HG_FAILED */
   char sentence[512];
-  char operations[96]; /* "take, 2 x mul": what ops has it for, as faults on streams name it; "": the user's own */
-  char by_index[96];   /* those of them that put an address of their own in the place of an index out of range */
+  char operations[96]; /* "take, 2 x mul": what it computes, for faults on streams; "": a user's program */
+  char by_index[96];   /* those of them that mark an index out of range by an address of their own */
 };
 
-/* What a layer above keeps of where launches of a stream come from, so that it can say more of their fault than the
- * device does. */
+/* Kept by a layer above for launches of a stream, so that it can say more of their faults than the device does. */
 typedef struct hg_origin {
   atomic_uint references;
-  struct hg_origin *next; /* in a list of those to release */
-  /* Without the lock: 1 with a sentence, and fault->number and what belongs to it. `written` is the executor's of when
-   * the launch was submitted: memory that has been written since then tells nothing any more. */
+  struct hg_origin *next; /* next in a list of origins to release */
+  /* Without the lock: 1 with a sentence, and with fault->number and its fields. `written`: the executor's when the
+   * launch was submitted; memory written since then proves nothing. */
   int (*explain)(struct hg_origin *origin, uint64_t written, hg_fault *fault, char *sentence, size_t sentence_bytes);
-  void (*release)(struct hg_origin *origin); /* likewise, after the last reference is gone */
+  void (*release)(struct hg_origin *origin); /* also without the lock: after the last reference is gone */
 } hg_origin;
 
 /* A launch of a stream, of a kernel or a graph, whose fault has not been collected. */
 typedef struct hg_flight {
   hg_kernel *kernel;
   hg_graph *graph;
-  hg_origin *origin; /* NULL: there is none, or a graph has the launch, whose memory may have changed many times */
+  hg_origin *origin; /* NULL if there is none, or for launches of a graph, whose memory may have changed many times */
   uint64_t lanes, step_limit;
-  uint64_t written;  /* the executor's, when it was submitted */
+  uint64_t written;  /* the executor's `written` at submission */
 } hg_flight;
 
 struct hg_stream {
   hg_executor *executor;
   atomic_uint references;
-  uint32_t place;            /* in the executor's table */
-  void *device;              /* the backend's */
-  uint64_t opened;           /* the executor's `born` then */
-  uint64_t behind[HG_HOMES]; /* by place: it comes behind what the stream there took up to this number */
-  uint64_t given, finished;  /* pieces of work submitted, and known to be done */
-  uint64_t launched, collected;          /* launches submitted, and with their faults collected */
+  uint32_t place;            /* index in the executor's table */
+  void *device;              /* of the backend */
+  uint64_t opened;           /* the executor's `born` when the stream was opened */
+  uint64_t behind[HG_HOMES]; /* by index of a home: the stream is behind its allocations up to this number */
+  uint64_t given, finished;  /* work items submitted; known to be done */
+  uint64_t launched, collected;          /* launches submitted; with their faults collected */
   hg_flight flights[HG_STREAM_LAUNCHES]; /* of launch n: n % HG_STREAM_LAUNCHES */
-  hg_graph *capture;         /* the graph it captures; NULL: none */
-  hg_status failure;         /* since the last wait: the first one of its work */
-  hg_launch_report report;   /* since the last wait: of the first launch that faulted */
-  uint64_t fault_count;      /* of all that were reported */
-  hg_origin *origin;         /* of that launch, until it has been asked; NULL */
-  uint64_t origin_written;   /* its flight's */
-  char sentence[512];        /* of `failure` or of the fault */
+  hg_graph *capture;         /* the graph being captured; NULL: none */
+  hg_status failure;         /* the first failure of its work since the last wait */
+  hg_launch_report report;   /* the first launch that faulted since the last wait */
+  uint64_t fault_count;      /* of all reported launches */
+  hg_origin *origin;         /* the origin of that launch until it has been asked; NULL */
+  uint64_t origin_written;   /* `written` of its flight */
+  char sentence[512];        /* about `failure` or the fault */
 };
 
 struct hg_event {
   hg_executor *executor;
   void *device;
-  hg_kernel *kernel; /* it stands for this kernel's compilation, and holds a reference; NULL: for a place in a stream */
+  hg_kernel *kernel; /* referenced: the event stands for this kernel's compilation; NULL: for a point in a stream */
   uint8_t timed, recorded;
-  uint32_t place;    /* of the stream where it was recorded last, */
-  uint64_t born;     /* and the executor's `born` then */
+  uint32_t place;    /* index of the stream that recorded it last */
+  uint64_t born;     /* the executor's `born` at that time */
 };
 
 /* A launch of a graph, by its number. */
 typedef struct hg_captured_launch {
-  size_t work; /* its index in the graph's */
+  size_t work; /* index in the graph's work */
   hg_flight flight;
   void *room;
 } hg_captured_launch;
@@ -246,12 +245,12 @@ typedef struct hg_captured_launch {
 struct hg_graph {
   hg_executor *executor;
   atomic_uint references;
-  hg_graph *next;     /* in a list of graphs to destroy */
-  void *device;       /* the backend's; NULL while captured, and of an empty graph */
+  hg_graph *next;     /* next in a list of graphs to destroy */
+  void *device;       /* of the backend; NULL while captured, and for an empty graph */
   hg_array work;      /* hg_work */
   hg_array launches;  /* hg_captured_launch */
-  hg_array storages;  /* hg_storage *, each with a reference */
-  uint64_t moved_bytes; /* by its launches */
+  hg_array storages;  /* hg_storage *, each referenced */
+  uint64_t moved_bytes; /* bytes that its launches move */
   uint8_t uses_boundary;
 };
 
@@ -265,7 +264,7 @@ typedef struct hg_host_block {
 static inline void hg_lock(hg_executor *executor) { hg_mutex_lock(&executor->mutex); }
 static inline void hg_unlock(hg_executor *executor) { hg_mutex_unlock(&executor->mutex); }
 
-/* One reference fewer; 1 if it was the last. */
+/* Drops a reference; 1 if it was the last. */
 static inline int hg_unreference(atomic_uint *references) {
   return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
@@ -273,10 +272,10 @@ static inline void hg_reference(atomic_uint *references) {
   atomic_fetch_add_explicit(references, 1, memory_order_relaxed);
 }
 
-/* A message for the log callback, if there is one. */
+/* Sends a message to the log callback, if there is one. */
 void hg_log(hg_executor *executor, hg_log_level level, const char *format, ...) HG_PRINTF(3, 4);
 
-/* Of a call that begins. */
+/* For a call that begins. */
 static inline hg_patience hg_executor_patience(const hg_executor *executor) {
   hg_patience patience = hg_patience_of(executor->ask, executor->ask_user);
   patience.cancels = &executor->cancels;
@@ -287,7 +286,7 @@ static inline hg_patience hg_executor_patience(const hg_executor *executor) {
 /* HG_OUT_OF_RANGE unless [offset, offset + byte_count) lies in an object of `size` bytes. */
 hg_status hg_check_range(const char *what, uint64_t size, uint64_t offset, uint64_t byte_count);
 
-/* What hg_buffer_desc asks for. */
+/* The wishes of hg_buffer_desc. */
 typedef struct hg_storage_wish {
   uint32_t alignment, flags;
   hg_stream *stream;
@@ -299,7 +298,7 @@ void hg_storage_release(hg_storage *storage); /* NULL is accepted */
 
 /* A buffer over a range of a storage; takes a reference to it. */
 hg_status hg_buffer_over(hg_storage *storage, uint64_t offset, uint64_t byte_count, hg_buffer **out);
-/* The first buffer over a storage, which lies in it; takes the caller's reference to the storage. */
+/* The storage's first buffer, which is part of it. Takes over the caller's reference to the storage. */
 hg_buffer *hg_buffer_first(hg_storage *storage, uint64_t offset, uint64_t byte_count);
 
 /* hg_buffer_copy between two executors; the ranges have been checked. */
@@ -327,24 +326,24 @@ typedef struct hg_bound {
   atlas_argument arguments[ATLAS_MAX_SYMBOLS]; /* set for the program's symbols */
 } hg_bound;
 
-/* Turns a launch's bindings and scalars into one argument a symbol. */
+/* Turns a launch's bindings and scalars into an argument for each symbol. */
 hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound);
 
-/* hg_launch for a layer above, which describes faults by itself: where the result is HG_FAULT, *fault is all there is
- * of it, without a sentence. A report would have the time measured. moved_bytes: for hg_counts. origin: of the launch,
- * on a stream; NULL. cancel_number: executor->cancels when the call that it is a part of began. */
+/* hg_launch for a layer above that describes faults itself: with HG_FAULT, *fault is filled in but no sentence is made.
+ * A report would have the time measured. moved_bytes: for hg_counts. origin: of a launch on a stream; NULL.
+ * cancel_number: executor->cancels when the enclosing call began. */
 hg_status hg_launch_noting(hg_kernel *kernel, const hg_launch_desc *desc, uint64_t moved_bytes, uint32_t cancel_number,
                            hg_launch_report *report, hg_origin *origin, hg_fault *fault);
 
-/* For whoever makes one launch again and again, and checks what may differ by itself. hg_launch_is_plain: the kernel
- * uses nothing but the memory and scalars that it is given. hg_launch_shape sets the shape and the step limit, as
- * hg_launch would; *lanes is how many will run. hg_launch_plain_locked runs such a launch with these arguments, which
- * are as hg_bind_locked makes them, of memory that no stream has pending work on; HG_UNPREPARED: hg_launch must. */
+/* For callers that repeat one launch and check by themselves what may differ. hg_launch_is_plain: the kernel uses
+ * nothing but the memory and scalars that it is given. hg_launch_shape sets the shape and the step limit as hg_launch
+ * would; *lanes is the number of lanes. hg_launch_plain_locked runs such a launch with arguments as hg_bind_locked
+ * makes them, of memory on which no stream has pending work; HG_UNPREPARED: use hg_launch. */
 int hg_launch_is_plain(const hg_kernel *kernel);
 hg_status hg_launch_shape(const hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t *lanes);
 hg_status hg_launch_plain_locked(hg_kernel *kernel, const atlas_launch *shape, const atlas_argument *arguments,
                                  uint32_t cancel_number, hg_fault *fault);
-/* Compiles in full what such a launch, with its arguments, would run: of addresses only the alignment counts. */
+/* Compiles everything that such a launch with these arguments would run. Of addresses, only the alignment matters. */
 hg_status hg_launch_warm(hg_kernel *kernel, const atlas_launch *launch);
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
@@ -353,12 +352,12 @@ static inline hg_stream_set hg_stream_bit(const hg_stream *stream) {
   return UINT64_C(1) << (stream->place < 63 ? stream->place : 63);
 }
 
-/* Before work of a stream uses memory: the stream comes behind the allocation. */
+/* Called before work of a stream uses memory: orders the stream behind the allocation. */
 hg_status hg_stream_follow_home_locked(hg_stream *stream, const hg_storage *storage);
 static inline hg_status hg_stream_reach_locked(hg_stream *stream, const hg_storage *storage) {
   return storage->born > stream->behind[storage->home] ? hg_stream_follow_home_locked(stream, storage) : HG_OK;
 }
-/* The stream comes behind all that the stream at that place took up to this number. */
+/* Notes that the stream is behind all allocations of the home at that index up to this number. */
 static inline void hg_stream_note_behind_locked(hg_stream *stream, uint32_t place, uint64_t born) {
   if (place < HG_HOMES && stream->behind[place] < born) stream->behind[place] = born;
 }
@@ -366,83 +365,83 @@ static inline void hg_stream_note_behind_locked(hg_stream *stream, uint32_t plac
 /* HG_INVALID_ARGUMENT unless the stream is of that executor. */
 hg_status hg_check_stream(const char *what, const hg_executor *executor, const hg_stream *stream);
 
-/* Waits until the streams of the set are idle, with the lock released meanwhile, and removes idle streams from the set.
- * Fails where a stream cannot be waited for now, and where its work failed and no hg_stream_wait has reported that: the
- * memory does not have what the stream was to write. */
+/* Waits, without the lock, until the streams of the set are idle, and removes idle streams from the set. Fails if a
+ * stream cannot be waited for now, or if its work failed and no hg_stream_wait has reported that: the memory then lacks
+ * what the stream was to write. */
 hg_status hg_settle_busy_locked(hg_executor *executor, hg_stream_set *used);
 static inline hg_status hg_settle_locked(hg_executor *executor, hg_stream_set *used) {
   return *used != 0 ? hg_settle_busy_locked(executor, used) : HG_OK;
 }
-/* Waits likewise for all streams, and ignores failures. */
+/* Waits in the same way for all streams, and ignores failures. */
 void hg_settle_at_last_locked(hg_executor *executor);
-/* Without the lock: as hg_settle_locked, for one stream. */
+/* Without the lock: as hg_settle_busy_locked, for one stream. */
 hg_status hg_stream_settle(hg_stream *stream);
-/* How many streams of the set have pending work, and the backend's streams of them: a list that is valid until the lock
- * is released. */
+/* The number of streams of the set with pending work, and a list of the backend's streams, valid until the lock is
+ * released. */
 size_t hg_busy_streams_locked(hg_executor *executor, hg_stream_set used, void ***devices);
 
-/* Submits work to a stream, or adds it to the graph that the stream captures. Of a launch `kernel` is not NULL,
- * `origin` may be, and the number is set here. */
+/* Submits work to a stream, or appends it to the graph that the stream captures. For a launch, `kernel` is not NULL and
+ * `origin` may be; this sets the launch's number. */
 hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *kernel, uint64_t lanes,
                                   hg_origin *origin);
-/* That work of a stream will write to the storage. */
+/* Notes that work of a stream will write to the storage. */
 static inline void hg_note_write_locked(hg_storage *storage) { storage->written = ++storage->executor->written; }
-/* Without the lock: gives up a reference. NULL is accepted. */
+/* Without the lock: drops a reference. NULL is accepted. */
 static inline void hg_origin_release(hg_origin *origin) {
   if (origin != NULL && hg_unreference(&origin->references)) origin->release(origin);
 }
-/* HG_BUSY while the stream takes no work: call it before anything is changed for that work. */
+/* HG_BUSY if the stream takes no work now: call it before anything is changed for that work. */
 hg_status hg_stream_admit_locked(hg_stream *stream);
-/* Likewise, and waits until the stream has room for one more launch. May release the lock meanwhile. */
+/* The same, and waits until the stream has room for a launch. May release the lock meanwhile. */
 hg_status hg_stream_room_locked(hg_stream *stream);
-/* Notes the fault of a launch, unless there is an earlier one: 0. */
+/* Notes the fault of a launch; 0 if there is an earlier one. */
 int hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes);
 
 hg_status hg_graph_keep_locked(hg_graph *graph, hg_storage *storage);
-/* After a call that failed: gives up the storages behind the first `storage_count`. */
+/* After a failed call: drops the storages after the first `storage_count`. */
 void hg_graph_forget_locked(hg_graph *graph, size_t storage_count);
 hg_status hg_graph_add_locked(hg_graph *graph, const hg_work *work, hg_kernel *kernel, uint64_t lanes);
 void hg_graph_destroy(hg_graph *graph);
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* The code of a canonical program, with a reference: compiled by this call, or by another, which is waited for. */
+/* The code of a canonical program, referenced. This call compiles it, or waits for another that does. */
 hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_input *input, hg_code **out);
 void hg_code_release(hg_executor *executor, hg_code *code);
-void hg_codes_close(hg_executor *executor); /* when it has no code any more */
+void hg_codes_close(hg_executor *executor); /* once it has no code left */
 
 hg_status hg_kernel_compile(hg_kernel *kernel); /* in the calling thread */
-/* hg_kernel_create of a program that stands for a contraction (hg_compile_input); NULL: for itself. */
+/* hg_kernel_create for a program that stands for a contraction (hg_compile_input); NULL: an ordinary program. */
 hg_status hg_kernel_create_contraction(hg_executor *executor, atlas_program *program,
                                        const hg_contraction *contraction, hg_kernel **out);
 void hg_kernel_complete(hg_kernel *kernel, hg_status status); /* sets the final state and wakes the threads that wait */
 void hg_kernel_destroy(hg_kernel *kernel); /* after the last reference is gone */
-/* As hg_kernel_release, of a kernel whose program is of the executor's allocator: a thread that compiles it is not
- * waited for, and destroys it. */
+/* hg_kernel_release for a kernel whose program is from the executor's allocator: does not wait for the thread that
+ * compiles it, which will destroy it. */
 void hg_kernel_abandon(hg_kernel *kernel);
-/* hg_kernel_ready, and asks meanwhile. */
+/* hg_kernel_ready that calls back while it waits. */
 hg_status hg_kernel_ready_asking(hg_kernel *kernel, hg_patience *patience);
-/* Both wait for the compilation; hg_kernel_await also returns its failure. Call hg_kernel_ready before any field is
- * read: one load where the kernel is ready. */
+/* Both wait for the compilation; hg_kernel_await also returns its failure. Call hg_kernel_ready before reading any
+ * field: a single load once the kernel is ready. */
 hg_status hg_kernel_settle(hg_kernel *kernel);
 hg_status hg_kernel_await(hg_kernel *kernel);
 static inline hg_status hg_kernel_ready(hg_kernel *kernel) {
   return atomic_load_explicit(&kernel->state, memory_order_acquire) == HG_READY ? HG_OK : hg_kernel_await(kernel);
 }
-/* Gives up the kernel's reference to its executor, for kernels of an attachment: from now on whoever holds the kernel
- * sees to it that the executor stays. */
+/* Drops the kernel's reference to its executor, for kernels of an attachment: from now on the owner of the kernel keeps
+ * the executor alive. */
 void hg_kernel_lend(hg_kernel *kernel);
 /* After HG_UNPREPARED; releases the lock meanwhile. */
 hg_status hg_kernel_prepare_locked(hg_kernel *kernel);
 
-/* Queues the kernel for a compiler thread. 0: there is no thread, and the caller must compile it. */
+/* Queues the kernel for a compiler thread. 0: there is no thread, so the caller must compile it. */
 int hg_compilers_enqueue_locked(hg_executor *executor, hg_kernel *kernel);
-/* 1: removed from the queue; 0: a thread compiles it, or has. */
+/* 1: removed from the queue; 0: a thread compiles it, or has compiled it. */
 int hg_compilers_dequeue(hg_executor *executor, hg_kernel *kernel);
 void hg_compilers_close(hg_executor *executor);
 
-/* Makes the event stand for the kernel's compilation (NULL: no longer). Takes the caller's reference; returns the
- * event's earlier kernel, whose reference is the caller's then. */
+/* Makes the event stand for the kernel's compilation (NULL: no longer). Takes over the caller's reference, and returns
+ * the event's earlier kernel with its reference. */
 hg_kernel *hg_event_note_kernel_locked(hg_event *event, hg_kernel *kernel);
 
 /* The sentence of a fault. */

@@ -1,9 +1,9 @@
 /* stream.c - streams: submitting work, waiting for it, and collecting the faults of launches.
  *
- * A launch of a stream holds a reference to its kernel or graph until its fault has been collected, since the fault's
- * sentence needs the program, and to its origin, which is asked about a fault with the lock released. It holds no
- * reference to memory: each storage has the set of streams that may have pending work on it; other uses of the memory
- * wait for these streams first (hg_settle_locked), and a release frees it behind their work. */
+ * A launch of a stream holds a reference to its kernel or graph until its fault has been collected, because the fault's
+ * sentence needs the program; and one to its origin, which is asked about a fault without the lock. It holds no
+ * reference to memory: each storage has the set of streams that may have pending work on it. Other uses of the memory
+ * wait for these streams first (hg_settle_locked); a release frees the memory behind their work. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
@@ -24,7 +24,7 @@ hg_status hg_check_stream(const char *what, const hg_executor *executor, const h
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
-/* What nobody refers to any more, to be destroyed when the lock is released. */
+/* Unreferenced objects, destroyed when the lock is released. */
 typedef struct garbage {
   hg_kernel *kernels;
   hg_graph *graphs;
@@ -70,7 +70,7 @@ static void release_flight_locked(hg_flight *flight, garbage *g) {
   *flight = (hg_flight){.kernel = NULL};
 }
 
-/* As far as the device knows: which index was out of range, only the origin can tell. */
+/* Only what the device knows: which index was out of range, the origin can tell. */
 static void describe_fault(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault) {
   char sentence[256];
   hg_fault_describe(kernel->program, fault, sentence, sizeof sentence);
@@ -82,12 +82,12 @@ static void describe_fault(hg_stream *stream, const hg_kernel *kernel, const hg_
 }
 
 int hg_stream_note_fault_locked(hg_stream *stream, const hg_kernel *kernel, const hg_fault *fault, uint64_t lanes) {
-  if (stream->report.fault.kind != HG_FAULT_NONE || stream->failure != HG_OK) return 0; /* the first counts */
+  if (stream->report.fault.kind != HG_FAULT_NONE || stream->failure != HG_OK) return 0; /* only the first counts */
   stream->report = (hg_launch_report){.fault = *fault,
                                       .lanes = lanes,
                                       .backend = stream->executor->row->name,
                                       .engine = kernel->compiled.engine,
-                                      .notes = ""}; /* the kernel's may be gone before a wait reports it */
+                                      .notes = ""}; /* the kernel's notes may be gone before a wait reports them */
   stream->fault_count++;
   describe_fault(stream, kernel, fault);
   return 1;
@@ -99,7 +99,7 @@ static void note_failure_locked(hg_stream *stream, hg_status status) {
   hg_clip(hg_last_error(), strlen(hg_last_error()), stream->sentence, sizeof stream->sentence);
 }
 
-/* Notes the fault of a launch, if it had one. 1 if there may be another: a graph may have several. */
+/* Notes the fault of a launch, if it had one. 1 if there may be another: a graph can have several. */
 static int take_fault_locked(hg_stream *stream, const hg_flight *flight, uint64_t number) {
   hg_executor *executor = stream->executor;
   const hg_stream_functions *f = functions_of(executor);
@@ -127,8 +127,8 @@ static int take_fault_locked(hg_stream *stream, const hg_flight *flight, uint64_
   return graph != NULL;
 }
 
-/* Asks the origin of the launch that faulted, with the lock released: before anybody changes memory that this call may
- * have waited for. */
+/* Asks the origin of the launch that faulted, without the lock, before anybody changes memory that this call has waited
+ * for. */
 static void explain_locked(hg_stream *stream) {
   hg_origin *origin = stream->origin;
   if (origin == NULL) return;
@@ -141,12 +141,12 @@ static void explain_locked(hg_stream *stream) {
   hg_origin_release(origin);
   hg_lock(stream->executor);
   if (!is_told || stream->failure != HG_OK) return;
-  if (stream->fault_count != count || stream->report.fault.kind == HG_FAULT_NONE) return; /* another thread's wait */
+  if (stream->fault_count != count || stream->report.fault.kind == HG_FAULT_NONE) return; /* by another wait */
   stream->report.fault = fault;
   memcpy(stream->sentence, sentence, sizeof sentence);
 }
 
-/* Launches below `end` are done or, with are_lost, given up: the device is not asked for their faults. */
+/* Launches below `end` are done or, if are_lost, given up: then the device is not asked for their faults. */
 static void collect_locked(hg_stream *stream, uint64_t end, int are_lost, garbage *g) {
   for (; stream->collected < end; stream->collected++) {
     hg_flight *flight = &stream->flights[stream->collected % HG_STREAM_LAUNCHES];
@@ -157,11 +157,11 @@ static void collect_locked(hg_stream *stream, uint64_t end, int are_lost, garbag
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Takes the result of a wait or query for the work that the stream had at its begin; after 0 that work is done. */
+/* Takes the result of a wait or query for the work that the stream had when it began; on success that work is done. */
 static hg_status note_result_locked(hg_stream *stream, int result, uint64_t given, uint64_t launched, garbage *g) {
   hg_executor *executor = stream->executor;
   hg_status status = functions_of(executor)->outcome(executor->device, stream->device, result);
-  if (status != HG_BUSY) note_failure_locked(stream, status); /* the backend reports it once */
+  if (status != HG_BUSY) note_failure_locked(stream, status); /* the backend reports a failure only once */
   if (result != 0) return status;
   if (stream->finished < given) stream->finished = given;
   collect_locked(stream, launched, 0, g);
@@ -193,7 +193,7 @@ static hg_status settle(hg_stream *stream, wait_function *wait) {
 
 hg_status hg_stream_settle(hg_stream *stream) { return settle(stream, functions_of(stream->executor)->wait); }
 
-/* With the lock released; another thread may release the stream meanwhile. */
+/* Without the lock; another thread may release the stream meanwhile. */
 static hg_status settle_locked(hg_stream *stream, wait_function *wait) {
   hg_executor *executor = stream->executor;
   hg_reference(&stream->references);
@@ -204,13 +204,13 @@ static hg_status settle_locked(hg_stream *stream, wait_function *wait) {
   return status;
 }
 
-/* The stream of that place, if it is in the set and has pending work. */
+/* The stream at that index, if it is in the set and has pending work. */
 static hg_stream *busy_at(const hg_executor *executor, hg_stream_set set, size_t place) {
   hg_stream *stream = stream_at(executor, place);
   return stream != NULL && (set & hg_stream_bit(stream)) != 0 && stream->finished != stream->given ? stream : NULL;
 }
 
-/* Likewise, or if its work failed and no wait has reported that, or its fault has not been explained. */
+/* The same, but also if its work failed and no wait has reported that, or its fault has not been explained. */
 static hg_stream *unsettled_at(const hg_executor *executor, hg_stream_set set, size_t place) {
   hg_stream *stream = stream_at(executor, place);
   if (stream == NULL || (set & hg_stream_bit(stream)) == 0) return NULL;
@@ -265,7 +265,7 @@ static hg_status query_locked(hg_stream *stream, garbage *g) {
   return note_result_locked(stream, result, stream->given, stream->launched, g);
 }
 
-/* A caller that wants to be asked is not kept in the driver. */
+/* A caller that wants to be asked must not be stuck in the driver. */
 static hg_status ask_for_room_locked(hg_stream *stream) {
   hg_patience patience = hg_executor_patience(stream->executor);
   uint64_t begun = hg_time_ns();
@@ -317,7 +317,7 @@ hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *k
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
-/* A free place in the table, and capacity to list all streams. */
+/* A free index in the table, and capacity to list all streams. */
 static hg_status find_place_locked(hg_executor *executor, uint32_t *place) {
   size_t count = executor->streams.count, i = 0;
   while (i < count && stream_at(executor, i) != NULL) i++;
@@ -364,14 +364,14 @@ hg_stream *hg_stream_retain(hg_stream *stream) {
 }
 
 /* The stream stays in the table until its work is done, for calls that wait for memory that the work uses. Work that
- * even wait_at_last cannot wait for is lost. */
+ * not even wait_at_last can wait for is lost. */
 void hg_stream_release(hg_stream *stream) {
   if (stream == NULL) return;
   hg_executor *executor = stream->executor;
   garbage g = {.kernels = NULL};
   hg_lock(executor);
   if (atomic_load(&stream->references) == 1) (void)drain_locked(stream, functions_of(executor)->wait_at_last, &g);
-  int is_last = hg_unreference(&stream->references); /* a thread that waited for it meanwhile may hold one more */
+  int is_last = hg_unreference(&stream->references); /* a waiting thread may hold another reference */
   if (is_last) {
     collect_locked(stream, stream->launched, 1, &g);
     drop_origin(stream->origin, &g);
@@ -386,7 +386,7 @@ void hg_stream_release(hg_stream *stream) {
   hg_executor_release(executor);
 }
 
-/* What went wrong since the last wait. */
+/* What failed since the last wait. */
 typedef struct trouble {
   hg_status failure;
   hg_launch_report report;
@@ -406,7 +406,7 @@ static void take_trouble_locked(hg_stream *stream, trouble *t, garbage *g) {
 static hg_status report_trouble(hg_stream *stream, const trouble *t, hg_launch_report *report) {
   if (report != NULL) {
     hg_launch_report result = t->report;
-    if (result.fault.kind == HG_FAULT_NONE) { /* of no one launch */
+    if (result.fault.kind == HG_FAULT_NONE) { /* not the fault of a single launch */
       result.backend = stream->executor->row->name;
       result.engine = stream->executor->info.engine;
       result.notes = "";
