@@ -112,7 +112,7 @@ static void cpu_trim(void *device) {
   hg_mutex_unlock(&cpu->queues.mutex);
 }
 
-/* There is no way to check whose memory it is. */
+/* Nothing can tell whose memory it is. */
 static hg_status cpu_adopt(void *device, const uint8_t *memory, uint64_t byte_count) {
   (void)device;
   (void)memory;
@@ -192,9 +192,9 @@ static hg_status cpu_launch(void *device, void *kernel, atlas_launch *launch) {
 }
 
 static uint64_t cpu_contract_scratch(void *device, const hg_contraction *contraction, const char **why) {
-  (void)why; /* of a fast one, which it is never asked for */
+  (void)why; /* about fast contractions only, which no CPU is asked for */
   const cpu_device *cpu = device;
-  if (cpu->compiler.engine != HG_CPU_NATIVE) return UINT64_MAX; /* who asks for another engine gets the program */
+  if (cpu->compiler.engine != HG_CPU_NATIVE) return UINT64_MAX; /* other engines run the program */
   return hg_cpu_contract_scratch(cpu->compiler.isa, contraction);
 }
 
@@ -352,7 +352,7 @@ static const hg_stream_functions streams = {
     .host_free = host_free,
 };
 
-extern const hg_backend hg_backend_cpu; /* declared again by src/runtime/backends.c, from the table */
+extern const hg_backend hg_backend_cpu; /* also declared by src/runtime/backends.c, from the table */
 const hg_backend hg_backend_cpu = {
     .name = "cpu",
     .emit_targets = hg_cpu_emit_targets,

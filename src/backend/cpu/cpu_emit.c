@@ -1,4 +1,4 @@
-/* cpu_emit.c - what the CPU engines run, as text; and machine code for any processor that there is an emitter for. */
+/* cpu_emit.c - what the CPU engines run, as text, and machine code for any processor that has an emitter. */
 #include "backend/cpu/cpu_emit.h"
 
 #include "backend/cpu/cpu_kernel.h"

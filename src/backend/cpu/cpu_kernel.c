@@ -1,4 +1,4 @@
-/* cpu_kernel.c - which engine runs a program.
+/* cpu_kernel.c - chooses the engine that runs a program.
  *
  * To add an engine: its row in hg_cpu_engine and in `settings`, its case in name, create, launch and release. */
 #include "backend/cpu/cpu_kernel.h"
@@ -27,15 +27,15 @@ struct hg_cpu_kernel {
   hg_cpu_engine engine;
   ssa_unit unit;    /* HG_CPU_REFERENCE: the canonical program */
   hg_vector vector; /* HG_CPU_TILE, HG_CPU_NATIVE: vector code */
-  hg_tile *tile;    /* for launches that `native` does not run; NULL: it runs all of them */
+  hg_tile *tile;    /* for launches that `native` cannot run; NULL: it runs all of them */
   hg_native *native;/* NULL: `tile` runs every launch */
-  uint8_t contracts; /* 1: it is a contraction, and there is nothing of the above */
-  cpu_isa isa;      /* of that, and of rows by number */
+  uint8_t contracts; /* 1: a contraction; the fields above are unused */
+  cpu_isa isa;      /* of contractions and row moves */
   uint32_t most_threads;
   const atomic_uint *cancels;
   uint64_t stream_bytes;
   hg_contraction contraction;
-  char why[200];    /* the reason for which no faster engine runs the program; "": there is no faster one */
+  char why[200];    /* why no faster engine runs the program; "": there is none */
 };
 
 /* ---- choice ------------------------------------------------------------------------------------------------------ */
@@ -156,7 +156,7 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
   return status;
 }
 
-/* What a launch leaves that runs no program. */
+/* The results of a launch that runs no program. */
 static void clear_results(atlas_launch *launch) {
   launch->phase_advance = 0;
   launch->notes = NULL;
@@ -207,8 +207,8 @@ void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts)
   *facts = (hg_kernel_facts){.shared_bytes = hg_cpu_shared_bytes(kernel->program)};
 }
 
-/* Passing a launch to another thread takes some microseconds, in which an engine runs some thousands of lanes once
- * through a program. */
+/* Handing a launch to another thread takes some microseconds, in which an engine runs some thousands of lanes of a
+ * short program. */
 int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch) {
   const hg_contraction *c = &kernel->contraction;
   if (kernel->contracts) return c->batch * c->m * c->n * c->k <= CPU_SMALL_PRODUCTS;

@@ -1,4 +1,4 @@
-/* cpu_memory.c - blocks of memory, the cache of free ones, and copies and fills by all threads. */
+/* cpu_memory.c - allocations, the cache of freed ones, and copies and fills by all threads. */
 #include "backend/cpu/cpu_memory.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -13,15 +13,15 @@
 #include <string.h>
 
 enum {
-  SMALL_PAGE_BYTES = 4096, /* at least: what smaller ones are rounded to */
+  SMALL_PAGE_BYTES = 4096, /* smaller allocations are rounded up to it */
   STAGGER_BYTES = SMALL_PAGE_BYTES + CPU_STAGGER_STEP
 };
 
-/* In front of every allocation: where it came from. */
+/* Before every allocation: its origin. */
 typedef struct block_head {
-  void *block;       /* of the allocator; NULL: of `pages` */
+  void *block;       /* of the allocator; NULL: the origin is `pages` */
   hg_pages pages;
-  uint32_t holders;  /* that have not let it go: see hg_cpu_share */
+  uint32_t holders;  /* holders that have not released it: see hg_cpu_share */
 } block_head;
 
 static_assert(sizeof(block_head) <= HG_BACKEND_MIN_ALIGNMENT, "a block's head fits in front of any allocation");
@@ -52,7 +52,7 @@ void hg_cpu_memory_open(hg_cpu_memory *memory, const hg_allocator *allocator) {
                             .kept_bytes_most = HG_CPU_KEPT_UNKNOWN};
 }
 
-/* ---- free blocks ------------------------------------------------------------------------------------------------- */
+/* ---- the cache of freed memory ----------------------------------------------------------------------------------- */
 
 static hg_pages take_kept(hg_cpu_memory *memory, uint32_t index) {
   hg_pages pages = memory->kept[index];
@@ -67,8 +67,8 @@ static void drop_oldest(hg_cpu_memory *memory) {
   hg_pages_unmap(&pages);
 }
 
-/* The smallest kept block with room, if that is not much more than asked for; of equals the one freed last, which may
- * still be in a cache. */
+/* The smallest cached allocation that is large enough and not much larger; of equal ones the one freed last, which may
+ * still be in a processor cache. */
 static int find_kept(const hg_cpu_memory *memory, uint64_t byte_count, uint32_t *index) {
   uint64_t best = byte_count + byte_count / 4;
   int found = 0;
@@ -100,7 +100,7 @@ static void keep(hg_cpu_memory *memory, const hg_pages *pages) {
   memory->kept_bytes += pages->byte_count;
 }
 
-/* 1 if there was anything to give back to the system. */
+/* 1 if there was anything to return to the system. */
 static int drop_all(hg_cpu_memory *memory) {
   int any = memory->kept_count > 0;
   while (memory->kept_count > 0) drop_oldest(memory);
@@ -123,9 +123,9 @@ static uint8_t *put_head(uint8_t *address, const block_head *head) {
   return address;
 }
 
-/* The allocator promises no alignment beyond C's own, so an allocation is enlarged and moved up to the alignment: a
- * page's from a page on. Processors first compare the place in its page that a load and an older store have: a
- * result that lies a few cache lines further into its page than an operand holds up the loads of the next elements. */
+/* The allocator promises only C's alignment, so an allocation is enlarged and aligned by hand: one of a page or more,
+ * past the page boundary. Processors first compare the page offsets of a load and an older store. A result that begins
+ * a few cache lines further into its page than an operand would stall the loads of the next elements. */
 static uint8_t *allocate_small(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
   if (byte_count >= SMALL_PAGE_BYTES && alignment < SMALL_PAGE_BYTES) alignment = SMALL_PAGE_BYTES;
   uint64_t total = byte_count + alignment + sizeof(block_head);
@@ -141,22 +141,22 @@ static uint64_t round_up(uint64_t byte_count, uint64_t multiple) {
   return (byte_count + multiple - 1) / multiple * multiple;
 }
 
-/* How much further into its pages a buffer begins that is so large that a launch on a few of its size writes past the
- * caches. It begins at another place in a page than the last ones, because that is slower at the place that the
- * operands are read at: measured on Zen 4, 16M elements, one thread, without it and with: a + b 4.8 and 4.5 ms, eight
- * operations on two inputs likewise; three inputs have nothing of it. And it begins in another page, because mappings
- * of the same power of two often lie a multiple of 256 MiB apart, and two operands that do to within a page, read side
- * by side, evict each other (the caches tell lines apart by a few bits of their addresses first): eight operations on
- * two inputs of 64M elements 29.5 ms so, 22.0 ms at any other distance. */
+/* How much further into its pages a buffer begins if it is so large that a launch on a few of its size bypasses the
+ * caches. Stores are slower at the page offset at which the operands are read, so each allocation gets another offset
+ * than the last ones. Measured on Zen 4, 16M elements, one thread, without and with: a + b 4.8 and 4.5 ms, eight
+ * operations on two inputs likewise; with three inputs no gain. It also begins in another page, because mappings of the
+ * same power of two often lie a multiple of 256 MiB apart, and two operands that do so to within a page evict each
+ * other when read side by side (caches select lines by few address bits): eight operations on two inputs of 64M
+ * elements take 29.5 ms so, 22.0 ms at any other distance. */
 static uint32_t stagger(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment) {
   if (byte_count < memory->stream_bytes / CPU_STAGGERED_FRACTION || alignment > CPU_STAGGER_STEP) return 0;
   return memory->staggered++ % CPU_STAGGERS * STAGGER_BYTES;
 }
 
-/* *fresh: the pages are new, and read as zero without having been touched. */
+/* *fresh: the pages are new and untouched, so they read as zero. */
 static uint8_t *allocate_large(hg_cpu_memory *memory, uint64_t byte_count, uint32_t alignment, int *fresh) {
   uint64_t total =
-      byte_count + alignment + CPU_STAGGERS * STAGGER_BYTES; /* the head lies in the first `alignment` bytes */
+      byte_count + alignment + CPU_STAGGERS * STAGGER_BYTES; /* the head is in the first `alignment` bytes */
   total = round_up(total, total >= CPU_HUGE_FROM ? HG_HUGE_PAGE_BYTES : SMALL_PAGE_BYTES);
   block_head head = {.block = NULL};
   uint32_t index = 0;
@@ -198,7 +198,7 @@ void hg_cpu_let_go(hg_cpu_memory *memory, uint8_t *address) {
 
 /* ---- copies and fills -------------------------------------------------------------------------------------------- */
 
-/* A copy, or a fill where there is no source. */
+/* A copy, or a fill if `source` is NULL. */
 typedef struct transfer {
   uint8_t *destination;
   const uint8_t *source;

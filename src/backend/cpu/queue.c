@@ -1,8 +1,8 @@
-/* queue.c - a queue of work with one producer and one consumer, its thread.
+/* queue.c - a work queue with one producer, and one consumer: its thread.
  *
- * So a linked list is enough: the producer owns the nodes and frees those that the consumer has passed; the consumer
- * stays at the last node it has done, because new work appears in that node's `next`. Work is numbered from 1 on;
- * `done` is the number up to which all is done. */
+ * A linked list suffices: the producer owns the nodes and frees those that the consumer has passed; the consumer stays
+ * at the last node it has done, because new work appears in that node's `next`. Work is numbered from 1 on; all work up
+ * to `done` is done. */
 #include "backend/cpu/queue.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -21,31 +21,31 @@ typedef struct node {
   _Atomic(struct node *) next;
   uint64_t number;
   enum { WORK, GRAPH, AWAIT, RECORD, FREE } what;
-  cpu_queue *other;         /* AWAIT: until its work of that number is done */
+  cpu_queue *other;         /* AWAIT: the queue to wait for, up to that number */
   uint64_t other_number;
   cpu_event *event;         /* RECORD */
   uint32_t generation;
   uint8_t *address;         /* FREE */
   const cpu_graph *graph;   /* GRAPH */
   uint32_t cancel_number;   /* WORK, GRAPH: see cpu_queues */
-  hg_work work;             /* WORK; of a graph its number only */
+  hg_work work;             /* WORK; for a graph only its number */
 } node;
 
 struct cpu_queue {
-  /* The producer's. */
-  cpu_queue *next;          /* of the device */
+  /* Of the producer. */
+  cpu_queue *next;          /* next queue of the device */
   cpu_queues *queues;
-  uint8_t open, started;    /* started: there is a thread */
-  _Atomic uint64_t process; /* whose thread it is */
+  uint8_t open, started;    /* started: it has a thread */
+  _Atomic uint64_t process; /* process of the thread */
   node *oldest, *last;
-  node first;               /* number 0: done before anything */
-  _Atomic uint64_t given;   /* read without the lock by those who wait */
+  node first;               /* number 0, which is done from the start */
+  _Atomic uint64_t given;   /* waiters read it without the lock */
   hg_thread thread;
 
-  /* The consumer's. Producer and consumer do not write to one cache line. */
+  /* Of the consumer. Producer and consumer do not write to the same cache line. */
   uint8_t apart[CACHE_LINE_BYTES];
   node *at;
-  atomic_uint wakeups;      /* changes when there is work, or the thread has to end */
+  atomic_uint wakeups;      /* changes if there is work, or the thread must end */
   atomic_uint sleeps, quits;
   _Atomic uint64_t done;
   atomic_uint progress;     /* changes with `done`; waiters sleep on it */
@@ -60,9 +60,9 @@ struct cpu_queue {
 
 struct cpu_event {
   hg_allocator allocator;
-  uint32_t holders; /* the caller, and nodes */
+  uint32_t holders; /* references: the caller's and those of nodes */
   int timed;
-  cpu_queue *queue; /* where it was recorded last */
+  cpu_queue *queue; /* the queue that recorded it last */
   uint64_t number;
   atomic_uint generation; /* how often it was recorded */
   _Atomic uint64_t time_ns;
@@ -91,14 +91,14 @@ static void note_failure(cpu_queue *q, hg_status status) {
   atomic_store_explicit(&q->has_failure, 1, memory_order_release);
 }
 
-/* `number` is the launch's in its queue, or its graph's. */
+/* `number`: of the launch in its queue, or of its graph. */
 static hg_status run_work(cpu_queue *q, const hg_work *work, uint64_t number, uint64_t index, uint32_t cancel_number) {
   atlas_launch launch;
   uint64_t pattern = 0;
   if (atomic_load_explicit(q->queues->cancels, memory_order_relaxed) != cancel_number) return hg_cpu_fail_cancelled();
   switch (work->kind) {
   case HG_WORK_LAUNCH:
-    memcpy(&launch, work->launch, offsetof(atlas_launch, resonance)); /* the results are the engine's to set */
+    memcpy(&launch, work->launch, offsetof(atlas_launch, resonance)); /* the engine sets the results */
     launch.cancel_number = cancel_number;
     HG_TRY(hg_cpu_kernel_launch(work->kernel, &launch));
     note_fault(q, &launch.fault, number, index);
@@ -151,7 +151,7 @@ static void note_done(cpu_queue *q, uint64_t number) {
 
 static void thread_main(void *user) {
   cpu_queue *q = user;
-  hg_fp_enter(); /* a new thread inherits its creator's environment */
+  hg_fp_enter(); /* a new thread inherits its creator's floating-point environment */
   for (;;) {
     uint32_t wakeups = atomic_load(&q->wakeups);
     node *next = atomic_load_explicit(&q->at->next, memory_order_acquire);
@@ -200,8 +200,8 @@ static int await_number(cpu_queue *q, uint64_t number) {
   return CPU_QUEUE_DONE;
 }
 
-/* Makes sure that the queue has a thread: the first one, or one for an empty queue whose thread is not in this process
- * since a fork. 0 where the system gives none. */
+/* Makes sure that the queue has a thread: starts the first one, or a new one for an empty queue whose thread was lost
+ * by a fork. 0 if the system refuses. */
 static int ensure_thread(cpu_queue *q) {
   if (q->started && q->process != hg_process_id()) q->started = 0;
   if (q->started) return 1;
@@ -228,12 +228,12 @@ static void free_nodes_up_to(cpu_queue *q, uint64_t number) {
   }
 }
 
-/* The consumer is at node `done` or after it. */
+/* Frees the nodes before number `done`: the consumer is there or further on. */
 static void free_nodes(cpu_queue *q) {
   free_nodes_up_to(q, atomic_load_explicit(&q->done, memory_order_acquire));
 }
 
-/* A node to be pushed; NULL where the caller must do the work itself: the queue is empty then, or lost. */
+/* A node to push; NULL if the caller must do the work itself: then the queue is empty, or lost. */
 static node *new_node(cpu_queue *q, uint64_t room) {
   free_nodes(q);
   if (is_lost(q, q->given)) return NULL;
@@ -244,7 +244,7 @@ static node *new_node(cpu_queue *q, uint64_t room) {
   return n;
 }
 
-/* The call that gives a launch may have begun before its executor was cancelled. */
+/* The number when the call that gives a launch began, which may have been before its executor was cancelled. */
 static uint32_t cancel_number_of(const cpu_queue *q, const hg_work *work) {
   return work->kind == HG_WORK_LAUNCH ? work->launch->cancel_number : atomic_load(q->queues->cancels);
 }
@@ -275,7 +275,7 @@ void hg_cpu_queues_close(cpu_queues *queues) {
   while (queues->first != NULL) {
     cpu_queue *q = queues->first;
     queues->first = q->next;
-    free_nodes_up_to(q, UINT64_MAX); /* of one that was lost */
+    free_nodes_up_to(q, UINT64_MAX); /* of a lost queue */
     hg_release(&queues->allocator, q);
   }
   hg_mutex_destroy(&queues->mutex);
@@ -297,8 +297,7 @@ hg_status hg_cpu_queue_open(cpu_queues *queues, cpu_queue **out) {
   return HG_OK;
 }
 
-/* The next queue that this one is opened as continues its numbers. A lost one keeps its nodes, and is not used
- * again. */
+/* The next stream that reuses this queue continues its numbers. A lost queue keeps its nodes and is not used again. */
 void hg_cpu_queue_close(cpu_queue *q) {
   if (await_number(q, q->given) == CPU_QUEUE_LOST) return;
   if (q->started && q->process == hg_process_id()) {
@@ -417,7 +416,7 @@ hg_status hg_cpu_event_open(const hg_allocator *allocator, int timed, cpu_event 
 
 void hg_cpu_event_close(cpu_event *event) { release_event(event); }
 
-/* The thread takes the time when it gets there. */
+/* The thread takes the time when it reaches the node. */
 hg_status hg_cpu_event_record(cpu_event *event, cpu_queue *q) {
   uint32_t generation = atomic_fetch_add(&event->generation, 1) + 1;
   node *n = event->timed && !is_idle(q) ? new_node(q, 0) : NULL;

@@ -1,10 +1,10 @@
-/* queue.h - the streams of a CPU device: work queues, each with a thread of its own.
+/* queue.h - the streams of a CPU device: work queues, each with its own thread.
  *
- * The thread is started by the first work that is worth one; where the queue is empty, the caller does small work
- * itself. Work is submitted by one call at a time; waiting and querying need no lock.
+ * The first work that is worth a thread starts it; if the queue is empty, the caller does small work itself. One call
+ * submits work at a time; waiting and querying need no lock.
  *
- * A queue that had work when the process forked is lost in the child, which does not have its thread. An empty queue
- * goes on working there. */
+ * A queue that has work when the process forks is lost in the child, which lacks its thread. An empty queue keeps
+ * working there. */
 #ifndef HG_CPU_QUEUE_H
 #define HG_CPU_QUEUE_H
 
@@ -15,32 +15,32 @@ typedef struct cpu_queue cpu_queue;
 typedef struct cpu_event cpu_event;
 typedef struct cpu_graph cpu_graph;
 
-/* Results of the functions that need no lock. */
+/* Results of the functions without lock. */
 enum { CPU_QUEUE_DONE, CPU_QUEUE_BUSY, CPU_QUEUE_LOST };
 
-/* The queues of a device. A closed queue is kept and opened again as the next one, since events refer to queues. */
+/* The queues of a device. A closed queue is kept and reopened as the next one, because events refer to queues. */
 typedef struct cpu_queues {
   hg_allocator allocator;
   hg_cpu_memory *memory;
-  hg_mutex mutex;   /* guards allocating and freeing of `memory` */
+  hg_mutex mutex;   /* guards allocations and frees of `memory` */
   cpu_queue *first; /* of the list of all queues */
-  const atomic_uint *cancels; /* work that was given when this was another number is left out */
+  const atomic_uint *cancels; /* work submitted when this was another number is skipped */
 } cpu_queues;
 
 hg_status hg_cpu_queues_open(cpu_queues *queues, const hg_allocator *allocator, hg_cpu_memory *memory);
-void hg_cpu_queues_close(cpu_queues *queues); /* all queues must be closed */
+void hg_cpu_queues_close(cpu_queues *queues); /* after all queues are closed */
 
 hg_status hg_cpu_queue_open(cpu_queues *queues, cpu_queue **out);
 void hg_cpu_queue_close(cpu_queue *queue); /* waits for its work */
 hg_status hg_cpu_queue_submit(cpu_queue *queue, const hg_work *work);
 hg_status hg_cpu_queue_run_graph(cpu_queue *queue, cpu_graph *graph, uint64_t number);
-/* Frees memory when each of these queues has done the work that it has now. */
+/* Frees memory once each of these queues has done its present work. */
 void hg_cpu_queue_free(cpu_queues *all, uint8_t *address, void *const *queues, size_t count);
 int hg_cpu_queue_wait(cpu_queue *queue);
 int hg_cpu_queue_query(cpu_queue *queue);
-/* The status of a result, and what could not be done since the last time. */
+/* The status of a result, and of what has failed since the last call. */
 hg_status hg_cpu_queue_outcome(cpu_queue *queue, int result);
-/* 1 if a fault has not been taken yet: of which work. */
+/* 1 if a fault has not been taken yet; *index is that of the work. */
 int hg_cpu_queue_faulted(cpu_queue *queue, uint64_t number, uint64_t *index);
 void hg_cpu_queue_take_fault(cpu_queue *queue, hg_fault *fault);
 

@@ -1,4 +1,4 @@
-/* targets.c - which machine code this machine runs. */
+/* targets.c - which machine code this machine can run. */
 #include "backend/cpu/targets.h"
 
 const native_target *hg_native_target(cpu_isa isa) {

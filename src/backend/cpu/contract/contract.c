@@ -1,13 +1,14 @@
-/* contract.c - how a contraction is cut up.
+/* contract.c - contractions: how the work is cut into panels, blocks and chunks.
  *
- * A and B are copied into panels (contract_kernels.h), so that the inner loops read memory in a row whatever the
- * strides. The result is cut into blocks of panels, which threads take in any order. A block goes chunk by chunk along
- * K: all its tiles' sums over that chunk, each taken into the tile's counter, whose levels lie in the thread's part of
- * the scratch. Where one block has all rows, a panel of B is used once, and packed right before that; else all of B is
- * packed first. Matrices whose panels take more than CPU_PACKED_BYTES are done a part of them at a time.
+ * A and B are copied into panels (contract_kernels.h), so that the inner loops read memory consecutively whatever the
+ * strides. The result is cut into blocks of panels, which threads take in any order. A block goes along K chunk by
+ * chunk: it computes the sums of all its tiles over the chunk, and adds each to the tile's binary counter, whose levels
+ * lie in the thread's part of the scratch. If one block has all rows, each panel of B is used once, and packed just
+ * before; else all of B is packed first. Matrices whose panels take more than CPU_PACKED_BYTES are packed and
+ * multiplied part by part.
  *
- * Where the result has few columns, a panel of A would be used a few times: rows of A that lie along K are then read
- * where they are, and a block goes row by row. */
+ * If the result has few columns, a panel of A would be used only a few times. Then rows of A that lie along K are read
+ * in place, and a block goes row by row. */
 #include "backend/cpu/contract/contract.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -24,23 +25,23 @@ typedef struct job {
   const contract_loops *loops;
   contract_sum sum;
   uint32_t size;     /* bytes of a sum */
-  const atlas_launch *launch; /* which may be cancelled; NULL: none */
-  hg_contraction of; /* perhaps with the roles of rows and columns exchanged */
+  const atlas_launch *launch; /* may be cancelled; NULL: no launch */
+  hg_contraction of; /* with the roles of rows and columns exchanged, if `turn` has done so */
   uint32_t most_rows;
-  uint8_t is_direct; /* A is read where it lies */
+  uint8_t is_direct; /* A is read in place */
   uint64_t chunks, levels;
-  uint64_t row_panels, column_panels;                      /* of the whole result */
-  uint64_t rows_at_once, columns_at_once;                  /* panels that are packed at a time */
-  uint64_t row_blocks, column_blocks;                      /* of those */
-  uint64_t most_block_rows, most_block_columns;            /* panels */
-  uint64_t a_panel_bytes, b_panel_bytes, a_bytes, b_bytes; /* b_bytes 0: packed where it is used */
-  uint64_t chunk_bytes;                                    /* of a panel of B, over one chunk */
-  uint64_t level_bytes, own_bytes;                         /* of a block's counter; of a thread */
+  uint64_t row_panels, column_panels;                      /* panels of the whole result */
+  uint64_t rows_at_once, columns_at_once;                  /* panels that are packed at once */
+  uint64_t row_blocks, column_blocks;                      /* blocks of those */
+  uint64_t most_block_rows, most_block_columns;            /* panels of a block, at most */
+  uint64_t a_panel_bytes, b_panel_bytes, a_bytes, b_bytes; /* b_bytes 0: B is packed where it is used */
+  uint64_t chunk_bytes;                                    /* bytes of a panel of B over one chunk */
+  uint64_t level_bytes, own_bytes;                         /* bytes of a block's counter; of a thread's scratch */
   uint32_t threads;
-  /* what is done now */
+  /* the part that is computed now */
   uint64_t first_row, first_column, rows_now, columns_now; /* panels */
-  uint64_t item;                                           /* of the batch */
-  uint64_t group, b_groups;                                /* panels that are packed together; groups of B's */
+  uint64_t item;                                           /* item of the batch */
+  uint64_t group, b_groups;                                /* panels of one packing task; tasks for B */
   uint8_t *packed_a, *packed_b, *own;
 } job;
 
@@ -48,7 +49,7 @@ static uint64_t rounded_up(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / AL
 static uint64_t parts_of(uint64_t count, uint64_t part) { return (count + part - 1) / part; }
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* ---- what is done, and in which pieces --------------------------------------------------------------------------- */
+/* ---- choosing the method and the cuts ---------------------------------------------------------------------------- */
 
 static const contract_kernels *kernels_of(cpu_isa isa) {
 #if defined __x86_64__ || defined __i386__
@@ -61,7 +62,7 @@ static const contract_kernels *kernels_of(cpu_isa isa) {
 
 static int is_float32(uint8_t type) { return type == ATLAS_f32 || type == ATLAS_f16 || type == ATLAS_bf16; }
 
-/* CONTRACT_SUMS: there is none for these types. */
+/* The type of the sums; CONTRACT_SUMS if there is none for these types. */
 static contract_sum sum_of(const hg_contraction *c) {
   if (is_float32(c->type)) return is_float32(c->a_type) && is_float32(c->b_type) ? CONTRACT_F32 : CONTRACT_SUMS;
   if (c->type == ATLAS_f64) return c->a_type == ATLAS_f64 && c->b_type == ATLAS_f64 ? CONTRACT_F64 : CONTRACT_SUMS;
@@ -76,7 +77,7 @@ static void exchange(void *a, void *b, size_t size) {
   memcpy(b, kept, size);
 }
 
-/* C' = B' A': vectors are along columns, so those should be many, and lie side by side. */
+/* C' = B' A'. Vectors run along columns, so there should be many, with unit stride. */
 static void turn(hg_contraction *c) {
   exchange(&c->m, &c->n, sizeof c->m);
   exchange(&c->a, &c->b, sizeof c->a);
@@ -87,8 +88,8 @@ static void turn(hg_contraction *c) {
   exchange(&c->c_stride[1], &c->c_stride[2], sizeof(int64_t));
 }
 
-/* A may stay where it is: its elements need not be converted, lie along K, and meet few columns, which fill a good part
- * of a vector. */
+/* 1 if A may be read in place: its elements need no conversion, lie along K, and meet few columns, which fill most of a
+ * vector. */
 static int can_be_direct(const job *j, uint64_t columns, uint8_t a_type, int64_t k_stride) {
   uint32_t vector = j->loops->columns;
   return k_stride == 1 && atlas_bytes(a_type) == j->size && 4 * columns >= vector &&
@@ -104,7 +105,7 @@ static int should_turn(const job *j) {
   return c->m >= columns && c->c_stride[1] == 1 && c->c_stride[2] != 1;
 }
 
-/* A batch of A, all of which meets one B, is one matrix with more rows. */
+/* Turns a batch of A that shares one B into one matrix with more rows. */
 static void join_batch(hg_contraction *c) {
   if (c->batch < 2 || c->b_stride[0] != 0 || c->a_stride[0] != (int64_t)c->m * c->a_stride[1] ||
       c->c_stride[0] != (int64_t)c->m * c->c_stride[1])
@@ -131,7 +132,7 @@ static void choose_blocks(job *j) {
   j->most_block_columns = parts_of(j->columns_at_once, j->column_blocks);
 }
 
-/* Of one item of the batch, by so many threads; how many bytes it needs. */
+/* Cuts one item of the batch for so many threads; returns the bytes of scratch. */
 static uint64_t lay_out(job *j, uint32_t threads) {
   uint64_t k = j->of.k, chunk = least(k, CHUNK), tile = (uint64_t)j->most_rows * j->loops->columns * j->size;
   j->threads = threads;
@@ -154,7 +155,7 @@ static uint64_t lay_out(job *j, uint32_t threads) {
 
 static uint64_t products(const hg_contraction *c) { return c->m * c->n * (c->k + 8); }
 
-/* Each item of a batch is done by one thread, rather than all threads doing one after the other. */
+/* 1 if each item of a batch is computed by one thread, rather than each by all threads. */
 static int is_by_items(const job *j) { return j->of.batch > 1 && products(&j->of) < CPU_PRODUCTS_OF_ITEM; }
 
 static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
@@ -185,12 +186,12 @@ static uint64_t all_bytes(job *j, uint32_t threads) {
 
 static int is_cancelled(const job *j) { return j->launch != NULL && atlas_is_cancelled(j->launch); }
 
-/* Guesses low: more threads are worth more than a few parts too many. */
+/* An estimate, low rather than high: a missing thread costs more than surplus parts. */
 static uint32_t useful_threads(const job *j, uint32_t most) {
   return hg_parallel_threads(j->of.batch * products(&j->of) / CPU_PRODUCTS_PER_NS + 1, most);
 }
 
-/* It takes one thread, which takes no scratch but its stack. */
+/* 1 if one thread computes it, with its stack as scratch. */
 static int is_little(const job *j) { return j->of.batch * products(&j->of) < CPU_LITTLE_PRODUCTS; }
 
 static int is_empty(const hg_contraction *c) { return c->batch == 0 || c->m == 0 || c->n == 0; }
@@ -206,14 +207,14 @@ uint64_t hg_cpu_contract_scratch(cpu_isa isa, const hg_contraction *contraction)
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-/* The narrowest kernel for so many rows. */
+/* The index of the smallest kernel for so many rows. */
 static uint32_t micro_for(const contract_loops *loops, uint64_t rows) {
   uint32_t i = 0;
   while (i + 1 < loops->count && loops->rows[i] < rows) i++;
   return i;
 }
 
-/* Of a panel of A among those that are packed now, where A is direct the only one: so many k from from_k on. */
+/* Packs part of a panel of A among those packed now (the last one if A is read in place): `count` k from from_k on. */
 static void pack_rows(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, uint8_t *to) {
   const hg_contraction *c = &j->of;
   uint64_t first = (j->first_row + panel) * j->most_rows;
@@ -223,7 +224,7 @@ static void pack_rows(const job *j, uint64_t panel, uint64_t from_k, uint64_t co
   j->kernels->pack[j->sum](to + from_k * width * j->size, width, used, count, &source);
 }
 
-/* Of a panel of B; `to` is where from_k goes. */
+/* Packs part of a panel of B; `to` is for element from_k. */
 static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, uint8_t *to) {
   const hg_contraction *c = &j->of;
   uint64_t first = (j->first_column + panel) * j->loops->columns;
@@ -233,7 +234,7 @@ static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t
   j->kernels->pack[j->sum](to, j->loops->columns, used, count, &source);
 }
 
-/* Memory likes to be read in long rows: so where lanes lie side by side, a group of panels comes some k at a time. */
+/* Memory is fastest read in long runs. If lanes are consecutive, a group of panels is packed a few k at a time. */
 static uint64_t depth_of(int64_t lane_stride, uint64_t count) {
   return lane_stride == 1 ? CPU_PANEL_GROUP_DEPTH : count > 0 ? count : 1;
 }
@@ -246,7 +247,7 @@ static void pack_a(const job *j, uint64_t group) {
       pack_rows(j, panel, from_k, least(depth, k - from_k), j->packed_a + panel * j->a_panel_bytes);
 }
 
-/* The last rows of A where it is direct, which are fewer than a tile has. */
+/* The last rows of an A read in place, which are fewer than a tile has. */
 static void pack_last_rows(const job *j) { pack_rows(j, j->row_panels - 1, 0, j->of.k, j->packed_a); }
 
 static void pack_group(const job *j, uint64_t panel, uint64_t panels, uint64_t from_k, uint64_t count, uint8_t *to,
@@ -273,11 +274,11 @@ static void pack(void *user, uint64_t part, uint32_t worker) {
 /* ---- a block ----------------------------------------------------------------------------------------------------- */
 
 typedef struct block {
-  uint64_t rows, end_rows, columns, end_columns; /* panels, among those that are packed now */
+  uint64_t rows, end_rows, columns, end_columns; /* panels, among those packed now */
   uint8_t *levels, *tile, *panel;                /* of this thread */
 } block;
 
-/* Rows of A from the k-th on: where they are, or a panel. */
+/* Rows of A from the k-th element on: in place, or a panel. */
 static const uint8_t *rows_of(const job *j, uint64_t row, uint32_t rows, uint32_t micro, uint64_t k,
                               contract_tile *tile) {
   const hg_contraction *c = &j->of;
@@ -293,7 +294,7 @@ static const uint8_t *rows_of(const job *j, uint64_t row, uint32_t rows, uint32_
   return j->packed_a + (j->is_direct ? 0 : row) * j->a_panel_bytes + k * width * j->size;
 }
 
-/* A tile's sum over one chunk: into its counter, or to C where it is the last. */
+/* Computes a tile's sum over one chunk and adds it to its counter, or stores it to C after the last chunk. */
 static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint64_t column, const void *b_panel) {
   const hg_contraction *c = &j->of;
   const contract_loops *loops = j->loops;
@@ -321,7 +322,7 @@ static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, 
                            (int64_t)atlas_bytes(c->type);
   int is_whole = columns == loops->columns && rows == loops->rows[micro] && c->c_stride[2] == 1 &&
                  c->c_stride[1] >= 0 && atlas_bytes(c->type) == j->size;
-  tile.merge = chunk; /* what is left in the counter, the lowest level first */
+  tile.merge = chunk; /* adds the remaining levels of the counter, lowest first */
   tile.out = is_whole ? to : b->tile;
   if (is_whole) tile.pitch = (size_t)c->c_stride[1];
   loops->micro[micro](count, a_panel, b_panel, &tile);
@@ -333,7 +334,7 @@ static const uint8_t *packed_columns(const job *j, uint64_t column, uint64_t chu
   return j->packed_b + column * j->b_panel_bytes + chunk * CHUNK * j->loops->columns * j->size;
 }
 
-/* Row by row: A goes by once. */
+/* Row by row: A is read once. */
 static void do_rows(const job *j, const block *b) {
   for (uint64_t row = b->rows; row < b->end_rows; row++)
     for (uint64_t chunk = 0; chunk < j->chunks && !is_cancelled(j); chunk++)
@@ -364,7 +365,7 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
     }
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the launch -------------------------------------------------------------------------------------------------- */
 
 static void do_parts(const job *j, uint64_t count, hg_part *part) {
   if (j->threads > 1) {
@@ -374,7 +375,7 @@ static void do_parts(const job *j, uint64_t count, hg_part *part) {
   for (uint64_t i = 0; i < count; i++) part((void *)(uintptr_t)j, i, 0);
 }
 
-/* What is to be packed, by groups of panels that leave each thread some of them, A's and B's side by side. */
+/* Packs in groups of panels, so that each thread gets some, of A and of B. */
 static void do_packing(job *j, uint64_t a_panels, uint64_t b_panels) {
   j->group = least(CPU_PANEL_GROUP, 1 + (a_panels + b_panels) / (8 * (uint64_t)j->threads));
   j->b_groups = parts_of(b_panels, j->group);
@@ -382,7 +383,7 @@ static void do_packing(job *j, uint64_t a_panels, uint64_t b_panels) {
 }
 
 static void do_item(job *j) {
-  uint64_t packed_first = UINT64_MAX; /* row whose panels are packed */
+  uint64_t packed_first = UINT64_MAX; /* the row whose panels are packed */
   if (is_cancelled(j)) return;
   for (j->first_column = 0; j->first_column < j->column_panels; j->first_column += j->columns_at_once) {
     j->columns_now = least(j->columns_at_once, j->column_panels - j->first_column);
@@ -406,7 +407,7 @@ static void do_one_of_batch(void *user, uint64_t item, uint32_t worker) {
   do_item(&j);
 }
 
-/* A sum of nothing. */
+/* Sums of no products. */
 static void do_zeros(const hg_contraction *c) {
   uint64_t size = atlas_bytes(c->type);
   for (uint64_t i = 0; i < c->batch; i++)
@@ -432,7 +433,7 @@ void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t th
   int by_items = is_by_items(&j);
   if (threads > limit) threads = limit;
   if (is_little(&j) && all_bytes(&j, 1) <= CPU_CONTRACT_ON_STACK) scratch = stack, threads = 1;
-  lay_out(&j, by_items || threads == 1 ? 1 : limit); /* no other: the scratch is large enough for these */
+  lay_out(&j, by_items || threads == 1 ? 1 : limit); /* fewer threads need no more scratch */
   j.threads = threads;
   j.packed_a = scratch;
   j.packed_b = scratch + j.a_bytes;

@@ -1,8 +1,8 @@
-/* contract_kernels.c - the inner loops of contractions. Compiled once for each instruction set, with KERNELS naming it
- * (see meson.build).
+/* contract_kernels.c - the inner loops of contractions. meson.build compiles this file once for each instruction set,
+ * with KERNELS as the name of the resulting table.
  *
- * The tile of sums is as large as registers allow: 14 rows of 2 vectors of the 32 of AVX-512, 6 of 2 of the 16 of AVX2,
- * 8 of 3 of the 32 of NEON; the rest hold a row of B, and an element of A in all lanes. */
+ * The tile of sums is as large as registers allow: 14 rows of 2 vectors of the 32 registers of AVX-512, 6 of 2 of the
+ * 16 of AVX2, 8 of 3 of the 32 of NEON. The remaining registers hold a row of B, and a broadcast element of A. */
 #include "backend/cpu/contract/contract_kernels.h"
 
 #include "backend/cpu/engine/kernel_values.h"
@@ -32,7 +32,7 @@
 #  define MICROS 4
 #  define FMA_f32(a, b, c) (V_f32) vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b))
 #  define FMA_f64(a, b, c) (V_f64) vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b))
-#else /* no fused multiply-add: integers alone */
+#else /* no fused multiply-add: integers only */
 #  define VECTORS 2
 #  define MOST_ROWS 6
 #  define MICROS 4
@@ -76,17 +76,16 @@
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-enum { RUN = 16 }; /* elements of a lane that are converted at a time, where they lie side by side */
+enum { RUN = 16 }; /* elements of a lane that are converted at once, if they are consecutive */
 
-/* READ_t(from, i): element i of memory, as what sums are of. */
+/* READ_t(from, i): element i of memory, converted to the type of sums. */
 #define READ(from, i, t) (((const T_##t *)(const void *)(from))[i])
 #define WIDEN_f32(x) (x)
 #define WIDEN_f64(x) (x)
 #define WIDEN_f16(x) cvt_f32_f16(x)
 #define WIDEN_bf16(x) cvt_f32_bf16(x)
 
-/* The first half of both vectors, element by element, and the second half: all transpositions are log2(n) rounds of it.
- */
+/* Interleaves the first halves of two vectors, and the second halves: a transposition is log2(n) rounds of this. */
 #if VECTOR_BYTES == 64
 #  define TURNED 16
 #  define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
@@ -104,15 +103,15 @@ enum { RUN = 16 }; /* elements of a lane that are converted at a time, where the
 #  define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #  define EACH_PAIR(X) X(0) X(1)
 #endif
-/* Written out, so that all of it stays in registers. */
+/* Unrolled, so that everything stays in registers. */
 #define TURN_PAIR(to, from, i)                                    \
   to[2 * i] = INTERLEAVE_LOW(from[i], from[i + TURNED / 2]);      \
   to[2 * i + 1] = INTERLEAVE_HIGH(from[i], from[i + TURNED / 2]);
 #define TURN_THERE(i) TURN_PAIR(b, a, i)
 #define TURN_BACK(i) TURN_PAIR(a, b, i)
 
-/* Element k of lane i is from[i * pitch + k]: TURNED lanes, of as many elements each, `used` lanes of which exist, into
- * rows of `width`, of which `lanes` are written. */
+/* Element k of lane i is from[i * pitch + k]. Transposes TURNED lanes of TURNED elements, `used` lanes of which exist,
+ * into rows of `width`, of which `lanes` elements are written. */
 static inline void turn_block(uint32_t *panel, int64_t width, uint32_t lanes, const uint32_t *from, int64_t pitch,
                               uint32_t used) {
   V_i32 a[TURNED], b[TURNED];
@@ -163,7 +162,7 @@ static void turn_4(void *panel, uint32_t width, uint32_t used, size_t count, con
     }
 }
 
-/* The panel from run[i * RUN + k] of each lane. */
+/* Makes the panel from run[i * RUN + k] of each lane. */
 #define TURN(T, W)                                                                                              \
   static void turn_##W(T *restrict panel, uint32_t width, uint32_t used, size_t count, const T *restrict run) { \
     if (sizeof(T) == 4 && count == RUN) {                                                                       \
@@ -178,7 +177,8 @@ TURN(double, f64)
 TURN(uint32_t, i32)
 TURN(uint64_t, i64)
 
-/* Nearly all panels have one of two widths, and are copied by code that knows it. What is as wide as a sum is one. */
+/* Nearly all panels have one of two widths, and code that knows the width copies them. Elements as wide as a sum are
+ * copied as such. */
 #define PACK_WIDTH(n, WIDEN)                                              \
   if (used == (n)) {                                                      \
     for (size_t k = 0; k < count; k++, panel += (n), from += step)        \
@@ -266,7 +266,7 @@ PACKS_OF_INTEGERS(i64)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* A tile's columns as rows, whole vectors of them; how many. */
+/* Transposes a tile: columns become rows, in whole vectors; returns how many. */
 static uint32_t turn_tile(uint32_t *to, int64_t column_stride, const uint32_t *sums, size_t pitch, uint32_t rows,
                           uint32_t columns) {
   uint32_t whole = columns / TURNED * TURNED;

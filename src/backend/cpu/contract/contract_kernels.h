@@ -1,8 +1,8 @@
 /* contract_kernels.h - the inner loops of contractions, compiled once for each instruction set (contract_kernels.c).
  *
  * A panel is `width` rows of A, or columns of B, side by side: element k of lane i is panel[k * width + i]. A kernel
- * multiplies a panel of A, or as many rows of A as they lie in memory, by a panel of B over one chunk of K, in
- * increasing k, each product fused with its addition. */
+ * multiplies a panel of A, or as many rows of A in place, by a panel of B over one chunk of K, in increasing k, each
+ * product fused with its addition. */
 #ifndef HG_CONTRACT_KERNELS_H
 #define HG_CONTRACT_KERNELS_H
 
@@ -11,35 +11,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What sums are computed in. Integers wrap, so that all of up to 32 bits share one. */
+/* The type of sums. Integers wrap, so all integers of up to 32 bits share one. */
 typedef enum contract_sum { CONTRACT_F32, CONTRACT_F64, CONTRACT_I32, CONTRACT_I64, CONTRACT_SUMS } contract_sum;
 
-/* Where a chunk's result goes, which first takes in counted ones: level l's elements lie at levels + l * level_pitch,
- * as a tile of `columns` columns. */
+/* The destination of a chunk's sums, after adding the levels in `merge`: the elements of level l are at levels + l *
+ * level_pitch, as a tile of `columns` columns. */
 typedef struct contract_tile {
-  int64_t a_row_bytes, a_k_bytes; /* of A: from row to row, from k to k; of a panel an element, and all its rows */
+  int64_t a_row_bytes, a_k_bytes; /* strides of A; in a panel: an element, a row of it */
   void *out;
-  size_t pitch; /* elements, of rows of `out` */
+  size_t pitch; /* elements from row to row of `out` */
   const void *levels;
   size_t level_pitch; /* elements */
-  uint64_t merge;     /* bits: levels to be added in front, the lowest first */
-  int is_last;        /* the sum is complete: a NaN becomes the canonical one */
+  uint64_t merge;     /* bits: the levels to add, lowest first */
+  int is_last;        /* 1: the sum is complete, so a NaN becomes the canonical one */
 } contract_tile;
 
 typedef void contract_micro(size_t count, const void *a, const void *b, const contract_tile *tile);
 
 enum { CONTRACT_MICROS = 5, CONTRACT_MAX_COLUMNS = 32 };
 
-/* The kernels of a type of sum: micro[i] for panels of A of rows[i], ascending, up to the last; of B always `columns`.
- */
+/* The kernels for a type of sum: micro[i] for panels of A of rows[i] rows, in ascending order; panels of B have
+ * `columns` columns. */
 typedef struct contract_loops {
-  uint32_t count; /* of micro; 0: this instruction set has no fused multiply-add */
+  uint32_t count; /* length of micro; 0: this instruction set has no fused multiply-add */
   uint32_t rows[CONTRACT_MICROS];
   uint32_t columns;
   contract_micro *micro[CONTRACT_MICROS];
 } contract_loops;
 
-/* Elements of a matrix: lane i's k-th is from + (i * lane_stride + k * k_stride) elements of `type`. */
+/* Elements of a matrix: the k-th of lane i is from + (i * lane_stride + k * k_stride) elements of `type`. */
 typedef struct contract_source {
   const uint8_t *from;
   int64_t lane_stride, k_stride;
@@ -48,9 +48,9 @@ typedef struct contract_source {
 
 typedef struct contract_kernels {
   contract_loops loops[CONTRACT_SUMS];
-  /* Makes a panel of `width` lanes, the first `used` of which exist (the others are 0), of `count` elements each. */
+  /* Makes a panel of `width` lanes with `count` elements each; the first `used` lanes exist, the others are 0. */
   void (*pack[CONTRACT_SUMS])(void *panel, uint32_t width, uint32_t used, size_t count, const contract_source *source);
-  /* Stores a tile of sums as elements of `type`, rounded once or wrapped. Strides in elements. */
+  /* Stores a tile of sums as elements of `type`, rounded once or wrapped. Strides are in elements. */
   void (*finish[CONTRACT_SUMS])(const void *tile, size_t pitch, uint32_t rows, uint32_t columns, uint8_t *to,
                                 int64_t row_stride, int64_t column_stride, uint8_t type);
 } contract_kernels;

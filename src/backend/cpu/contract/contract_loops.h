@@ -1,5 +1,5 @@
-/* contract_loops.h - the inner loops of one type of sum, for all numbers of rows. Included by contract_kernels.c with
- * S (its name: f32), T, V, VECTORS, LANES, FMA and CANON. */
+/* contract_loops.h - the inner loops for one type of sum and every number of rows. contract_kernels.c includes it with
+ * S (the type's name: f32), T, V, VECTORS, LANES, FMA and CANON. */
 #define NAME3(a, b) a##b
 #define NAME2(a, b) NAME3(a, b)
 #define NAME_OF(what) NAME2(what, S)
@@ -13,7 +13,7 @@ static inline V LOAD(const T *from) {
   return v;
 }
 static inline void STORE(T *to, V v) { memcpy(to, &v, sizeof v); }
-static inline V SPLAT(T x) { return x - (V){0}; } /* x - 0 is x, -0 too */
+static inline V SPLAT(T x) { return x - (V){0}; } /* x - 0 is x, also for -0 */
 
 #define ROW_0 a0
 #define ROW_1 a0 + row

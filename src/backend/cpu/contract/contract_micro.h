@@ -1,7 +1,7 @@
-/* contract_micro.h - one inner loop of contractions: T sums of type V, vectors of LANES; MICRO its name, and
- * EACH_ROW(X) says X(i) for each row of the panel of A. Included by contract_kernels.c, once for each number of rows.
+/* contract_micro.h - one inner loop of contractions: sums of type T in vectors V of LANES; MICRO is its name, and
+ * EACH_ROW(X) says X(i) for each row of the panel of A. contract_kernels.c includes it once for each number of rows.
  *
- * All sums of the tile stay in registers while K goes by: rows x VECTORS of them. */
+ * All sums of the tile, rows x VECTORS vectors, stay in registers throughout the loop over K. */
 
 #if VECTORS == 3
 #  define EACH_VECTOR(X, i) X(i, 0) X(i, 1) X(i, 2)
@@ -11,7 +11,7 @@
 
 static void MICRO(size_t count, const void *panel_a, const void *panel_b, const contract_tile *tile) {
   enum { COLUMNS = VECTORS * LANES };
-  /* Five rows from one address, by multiples of what lies between them that fit an instruction. */
+  /* Addresses five rows from one register, by multiples of the row stride that fit an instruction. */
   const int64_t row = tile->a_row_bytes, step = tile->a_k_bytes;
   const char *a0 = panel_a;
 #if ROWS > 5
@@ -21,7 +21,7 @@ static void MICRO(size_t count, const void *panel_a, const void *panel_b, const 
   const char *a2 = a0 + 10 * row;
 #endif
   const T *b = panel_b;
-  (void)row; /* of one row */
+  (void)row; /* unused with one row */
 #define ZERO(i, j) V sum##i##_##j = {0};
 #define ZERO_ROW(i) EACH_VECTOR(ZERO, i)
   EACH_ROW(ZERO_ROW)

@@ -1,4 +1,5 @@
-/* move_rows.c - whole rows by number: what is bound to them, numbers checked, and in which pieces threads do it. */
+/* move_rows.c - rows by number: looks up what is bound, checks the numbers, and cuts the work into pieces for
+ * threads. */
 #include "backend/cpu/rows/move_rows.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -19,11 +20,11 @@ typedef struct job {
   uint8_t *y;
   const uint8_t *x, *index, *base; /* row 0 */
   uint32_t *counted, *begun, *listed;
-  uint64_t rows, rows_a_part; /* of all groups */
-  int streams;     /* y passes the caches */
-  int is_constant; /* all elements of the base are one */
-  uint64_t constant[CPU_STRIP_BYTES / sizeof(uint64_t)]; /* they */
-  _Atomic int is_wrong; /* a number is out of range */
+  uint64_t rows, rows_a_part; /* rows of all groups; of a part */
+  int streams;     /* stores to y bypass the caches */
+  int is_constant; /* all elements of the base are equal */
+  uint64_t constant[CPU_STRIP_BYTES / sizeof(uint64_t)]; /* to this */
+  _Atomic int is_wrong; /* 1: a number is out of range */
 } job;
 
 static const row_kernels *kernels_of(cpu_isa isa) {
@@ -35,7 +36,7 @@ static const row_kernels *kernels_of(cpu_isa isa) {
   return &hg_rows_baseline;
 }
 
-/* ROWS_TYPES: there is none for it. */
+/* ROWS_TYPES if sums have no such type. */
 static rows_type sum_of(uint8_t type) {
   if (type == ATLAS_f32) return ROWS_F32;
   if (type == ATLAS_f64) return ROWS_F64;
@@ -48,21 +49,21 @@ static rows_type sum_of(uint8_t type) {
   }
 }
 
-/* ---- what is bound ----------------------------------------------------------------------------------------------- */
+/* ---- bound memory ------------------------------------------------------------------------------------------------ */
 
-/* Adds count - 1 steps to an element's number. 0: that is not below the end. */
+/* Adds (count - 1) steps to an element's number. 0 if the result is not below the end. */
 static int go_on(uint64_t *at, uint64_t count, uint64_t step, uint64_t end) {
   if (*at >= end || (step > 0 && count - 1 > (end - 1 - *at) / step)) return 0;
   *at += (count - 1) * step;
   return 1;
 }
 
-/* Row 0 of groups of `count` rows of so many elements; NULL: they do not lie within what is bound. */
+/* Row 0 of groups of `count` rows of `length` elements; NULL if they do not lie within the bound memory. */
 static uint8_t *find_rows(const job *j, const atlas_launch *launch, const hg_rows_of *rows, uint64_t count,
                           uint64_t length, uint64_t size) {
   const atlas_span *span = &launch->arguments[rows->slot].span;
   uint64_t last = rows->first, end = span->byte_count / size;
-  if (count == 0 || j->of->groups == 0 || length == 0) return span->memory; /* nobody reads it */
+  if (count == 0 || j->of->groups == 0 || length == 0) return span->memory; /* nothing is read */
   if (!go_on(&last, j->of->groups, rows->outer, end) || !go_on(&last, count, rows->step, end)) return NULL;
   return length <= end - last ? span->memory + rows->first * size : NULL;
 }
@@ -97,7 +98,7 @@ static void fill_constant(job *j) {
 
 static int finds_taken(job *j, const atlas_launch *launch) {
   const hg_rows *r = j->of;
-  hg_rows_of all = r->x; /* of the numbers' rows; a step for each row of y comes to that */
+  hg_rows_of all = r->x; /* the rows that numbers select; each row of y is a step on */
   if (r->count > 0 && !go_on(&all.first, r->count, r->x.step, UINT64_MAX)) return 0;
   all.step = r->stride;
   if (find_rows(j, launch, &all, r->extent, r->length, j->size) == NULL) return 0;
@@ -106,7 +107,7 @@ static int finds_taken(job *j, const atlas_launch *launch) {
   return finds_index(j, launch) && j->x != NULL && j->y != NULL;
 }
 
-/* 1: there is one that sums do not come to the end of. */
+/* 1 if some list is longer than sums support. */
 static int has_long_list(const job *j) {
   uint64_t place = 0;
   if (j->of->extent <= ROWS_MOST) return 0;
@@ -139,7 +140,7 @@ static int finds_added(job *j, const atlas_launch *launch) {
     }                                                                                              \
     break;
 
-/* The numbers from index on. 0: there is no way for the type. */
+/* Reads numbers from `index` on. 0 if there is no loop for the type. */
 static int read_numbers(const uint8_t *index, atlas_type type, uint64_t step, uint32_t count, int64_t *to) {
   switch (type) {
     NUMBERS(i8, int8_t)
@@ -154,7 +155,7 @@ static int read_numbers(const uint8_t *index, atlas_type type, uint64_t step, ui
   return 1;
 }
 
-/* 0: one is out of range. */
+/* Resolves negative numbers. 0 if one is out of range. */
 static int settle_numbers(const hg_rows *r, int64_t *numbers, uint32_t count) {
   const int64_t extent = (int64_t)r->extent;
   for (uint32_t i = 0; i < count && r->wraps; i++) numbers[i] += numbers[i] < 0 ? extent : 0;
@@ -162,12 +163,12 @@ static int settle_numbers(const hg_rows *r, int64_t *numbers, uint32_t count) {
     int64_t below = numbers[i] < extent ? numbers[i] : extent - 1;
     numbers[i] = below > 0 ? below : 0;
   }
-  uint64_t wrong = 0; /* its sign: of a number below 0, or of one that leaves nothing below the end */
+  uint64_t wrong = 0; /* its sign bit is set if a number is below 0 or past the end */
   for (uint32_t i = 0; i < count; i++) wrong |= (uint64_t)numbers[i] | ((uint64_t)extent - 1 - (uint64_t)numbers[i]);
   return wrong >> 63 == 0;
 }
 
-/* Numbers of a group's rows from `first` on, all of them in range; else 0. */
+/* The numbers of a group's rows from `first` on; 0 if one is out of range. */
 static int find_numbers(const job *j, uint64_t group, uint64_t first, uint32_t count, int64_t *numbers) {
   atlas_type type = (atlas_type)j->of->index_type;
   uint64_t step = j->of->index.step, at = group * j->of->index.outer + first * step;
@@ -175,7 +176,7 @@ static int find_numbers(const job *j, uint64_t group, uint64_t first, uint32_t c
          settle_numbers(j->of, numbers, count);
 }
 
-/* ---- taken ------------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t piece(uint64_t first, uint64_t end) {
   return (uint32_t)(end - first < CPU_ROWS_CHECKED ? end - first : CPU_ROWS_CHECKED);
@@ -196,7 +197,7 @@ static int take_piece(const job *j, uint64_t group, uint64_t first, uint32_t cou
   return 1;
 }
 
-/* Rows of all groups. */
+/* Copies rows of all groups. */
 static int take(const job *j, uint64_t first, uint64_t end) {
   uint64_t group = first / j->of->count, row = first % j->of->count;
   while (first < end) {
@@ -210,14 +211,14 @@ static int take(const job *j, uint64_t first, uint64_t end) {
   return 1;
 }
 
-/* ---- listed ------------------------------------------------------------------------------------------------------ */
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 static void count_piece(const job *j, const int64_t *numbers, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) j->counted[numbers[i]]++;
 }
 
-/* A place gets its part of the list when it is met; `next` is where the next part begins, from 1 on. 0: these are not
- * the numbers that were counted, which another thread has changed. */
+/* Each place gets its part of the list when it is first met; `next` is the start of the next part, from 1 on. 0 if the
+ * numbers are not those that were counted, because another thread has changed them. */
 static uint32_t list_piece(const job *j, uint64_t first, const int64_t *numbers, uint32_t count, uint32_t next) {
   for (uint32_t i = 0; i < count; i++) {
     uint32_t *counted = &j->counted[numbers[i]], *begun = &j->begun[numbers[i]];
@@ -255,9 +256,9 @@ static int list(const job *j) {
   return 0;
 }
 
-/* ---- added ------------------------------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-/* A list of an earlier launch, which may have faulted. */
+/* The list comes from an earlier launch, which may have faulted. */
 static int is_sound(const job *j, uint32_t first, uint32_t count) {
   uint32_t is_wrong = 0;
   if (first > j->of->extent || count > j->of->extent - first) return 0;
@@ -265,7 +266,7 @@ static int is_sound(const job *j, uint32_t first, uint32_t count) {
   return !is_wrong;
 }
 
-/* Rows that sums come to soon: those of a place that is a little further on. */
+/* Prefetches the rows of a place a little further on. */
 static void ask_ahead(const job *j, uint64_t place) {
   uint64_t bytes = j->of->length * j->size, first = j->begun[place] - UINT64_C(1);
   for (uint64_t i = 0; i < j->counted[place] && i <= CPU_PLACE_AHEAD_BYTES / bytes && first + i < j->of->extent; i++)
@@ -273,7 +274,7 @@ static void ask_ahead(const job *j, uint64_t place) {
       rows_ask_for(j->x + j->listed[first + i] * j->of->x.step * j->size, bytes);
 }
 
-/* Places without sources. */
+/* Fills places without sources. */
 static void put_base(const job *j, uint64_t first, uint64_t end) {
   const hg_rows *r = j->of;
   uint64_t bytes = r->length * j->size, step = r->y.step * j->size, rows = end - first;
@@ -311,7 +312,7 @@ static int add(const job *j, uint64_t first, uint64_t end) {
   return 1;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the launch -------------------------------------------------------------------------------------------------- */
 
 static void do_part(void *user, uint64_t part, uint32_t worker) {
   job *j = user;
@@ -321,7 +322,7 @@ static void do_part(void *user, uint64_t part, uint32_t worker) {
   if (atlas_is_cancelled(j->launch)) return;
   int is_done = j->of->kind == HG_ROWS_TAKEN ? take(j, first, end) : add(j, first, end);
 #if defined __SSE2__
-  if (j->streams) _mm_sfence(); /* streaming stores are ordered with others only by this */
+  if (j->streams) _mm_sfence(); /* streaming stores need it to be ordered with other stores */
 #endif
   if (!is_done) atomic_store_explicit(&j->is_wrong, 1, memory_order_relaxed);
 }
@@ -351,7 +352,7 @@ int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_by
   uint64_t parts = (uint64_t)threads * CPU_PARTS_A_THREAD,
            pieces = j.rows * rows->length * j.size / CPU_ROWS_PART_BYTES;
   if (threads == 1) parts = 1;
-  if (pieces > parts) parts = pieces; /* between which the launch can be cancelled */
+  if (pieces > parts) parts = pieces; /* a launch can be cancelled between pieces */
   j.rows_a_part = (j.rows + parts - 1) / parts;
   if (j.rows > 0) hg_parallel(threads, (j.rows + j.rows_a_part - 1) / j.rows_a_part, do_part, &j);
   return !atomic_load_explicit(&j.is_wrong, memory_order_relaxed);

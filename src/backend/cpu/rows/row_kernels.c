@@ -1,5 +1,5 @@
-/* row_kernels.c - the inner loops of what is done to rows. Compiled once for each instruction set, with KERNELS naming
- * it (see meson.build). */
+/* row_kernels.c - the inner loops of row moves. meson.build compiles this file once for each instruction set, with
+ * KERNELS as the name of the resulting table. */
 #include "backend/cpu/rows/row_kernels.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -12,9 +12,9 @@
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* Rows are asked for while those before them are copied: no processor foresees where they lie. */
+/* Prefetches rows while it copies those before them: hardware prefetchers cannot predict their addresses. */
 
-/* Pieces of `size`, the last of which may lie over the one before it. */
+/* Copies pieces of `size`; the last may overlap the one before it. */
 #define COPY(size)                                                            \
   for (; at + (size) <= bytes; at += (size)) memcpy(to + at, from + at, size); \
   if (at > 0 && at < bytes) {                                                 \
@@ -76,10 +76,10 @@ enum { CHUNK_BITS = 12, CHUNK = 1 << CHUNK_BITS };
 
 static inline uint32_t log2_up(uint32_t n) { return n <= 1 ? 0 : 32 - (uint32_t)__builtin_clz(n - 1); }
 
-/* How many of the lowest bits are ones: of less than 2^32 - 1. */
+/* The number of trailing ones, for n below 2^32 - 1. */
 static inline uint32_t ones_below(uint32_t n) { return (uint32_t)__builtin_ctz(~n); }
 
-/* A number of so many bits the other way round. */
+/* Reverses the low `bits` bits. */
 static inline uint32_t reversed(uint32_t n, uint32_t bits) {
   n = (n >> 1 & 0x5555) | (n & 0x5555) << 1;
   n = (n >> 2 & 0x3333) | (n & 0x3333) << 2;

@@ -1,4 +1,4 @@
-/* row_kernels.h - the inner loops of what is done to rows, compiled once for each instruction set (row_kernels.c). */
+/* row_kernels.h - the inner loops of row moves, compiled once for each instruction set (row_kernels.c). */
 #ifndef HG_ROW_KERNELS_H
 #define HG_ROW_KERNELS_H
 
@@ -7,29 +7,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows of `bytes` from where `from` says, one after the other to `to`, so many bytes apart. Past the caches: `to`, the
- * step and the bytes are multiples of ROWS_LINE, and the caller ends with a fence. */
+/* Copies `count` rows of `bytes` from the addresses in `from` to `to`, to_step apart. The streaming variant wants `to`,
+ * the step and the bytes to be multiples of ROWS_LINE; the caller ends with a fence. */
 typedef void rows_copy(uint8_t *to, size_t to_step, const uint8_t *const *from, uint32_t count, size_t bytes);
 
-/* y = base + F of rows of x, so many elements of each. The numbers stand in increasing order of their sources. */
+/* y = base + F of rows of x, `length` elements of each. The numbers are in increasing order of their sources. */
 typedef struct rows_sum {
   uint8_t *y;
   const uint8_t *base, *x;
-  size_t base_step;        /* bytes from one part of the base to the next where they lie side by side, 0: all are one */
+  size_t base_step;        /* bytes to the base's next element if they are consecutive; 0: all are equal */
   size_t x_step;           /* bytes from row to row */
   size_t length;           /* elements */
-  const uint32_t *numbers; /* of rows of x */
-  uint32_t count;          /* of them, 1 to ROWS_MOST */
+  const uint32_t *numbers; /* rows of x */
+  uint32_t count;          /* how many, 1 to ROWS_MOST */
 } rows_sum;
 
 typedef void rows_add(const rows_sum *sum);
 
-/* What sums are of. Integers wrap. */
+/* The type of sums. Integers wrap. */
 typedef enum rows_type { ROWS_F32, ROWS_F64, ROWS_I8, ROWS_I16, ROWS_I32, ROWS_I64, ROWS_TYPES } rows_type;
 
-enum { ROWS_LINE = 64, ROWS_MOST = 1 << 24 /* that are added up: chunks of chunks */ };
+enum { ROWS_LINE = 64, ROWS_MOST = 1 << 24 /* most rows of a sum: chunks of chunks */ };
 
-/* Of a row, for the rest is foreseen by the processor. */
+/* Prefetches the head of a row; the hardware prefetches the rest. */
 static inline void rows_ask_for(const uint8_t *row, size_t bytes) {
   for (size_t at = 0; at < bytes && at < CPU_ROW_AHEAD_BYTES; at += ROWS_LINE) __builtin_prefetch(row + at);
 }

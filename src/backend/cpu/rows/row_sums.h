@@ -1,9 +1,9 @@
-/* row_sums.h - sums of rows in order F, for one type. Included by row_kernels.c with S (its name: f32), T, V (a vector
- * of T) and CANON, which makes a NaN the canonical one.
+/* row_sums.h - sums of rows in order F, for one type. row_kernels.c includes it with S (the type's name: f32), T, V (a
+ * vector of T) and CANON, which makes a NaN canonical.
  *
- * F of n <= 4096 values adds value i + h to value i, with h from half the power of two at or above n down to 1. So with
- * the first h, values i and i + h are a pair, of which the second may be missing, and pairs in bit-reversed order of i
- * are what a binary counter adds up: level l holds the sum of 2^l pairs. Chunks of 4096 are added up the same way. */
+ * F of n <= 4096 values adds value i + h to value i, for h from half the power of two at or above n down to 1. So
+ * values i and i + h, with the first h, are a pair, whose second may be missing; a binary counter over pairs in
+ * bit-reversed order of i gives F: level l holds the sum of 2^l pairs. Chunks of 4096 are added up in the same way. */
 #define NAME3(a, b) a##b
 #define NAME2(a, b) NAME3(a, b)
 #define NAME_OF(what) NAME2(what, S)
@@ -17,7 +17,7 @@ static inline V NAME_OF(load_)(const T *from) {
 }
 static inline void NAME_OF(store_)(T *to, V v) { memcpy(to, &v, sizeof v); }
 
-/* to = a + b, or a where there is no b. */
+/* to = a + b, or a if b is NULL. */
 static inline void NAME_OF(add_)(T *to, const T *a, const T *b, size_t width) {
   size_t i = 0;
   if (b == NULL) {
@@ -68,7 +68,7 @@ static void NAME_OF(fold_)(T *to, const rows_sum *r, const uint8_t *x, const uin
   }
 }
 
-/* F of all of them. A chunk that is missing leaves its neighbour's sum as it is. */
+/* F of all chunks. A missing chunk leaves its neighbour's sum unchanged. */
 static void NAME_OF(fold_chunks_)(T *to, const rows_sum *r, const uint8_t *x, size_t width) {
   T levels[CHUNK_BITS][STRIP];
   uint32_t chunks = (r->count + CHUNK - 1) / CHUNK, bits = log2_up(chunks);
