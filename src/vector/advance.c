@@ -1,9 +1,9 @@
-/* advance.c - sums come as soon as their terms are there.
+/* advance.c - in loops, moves instructions that lower register pressure behind the last load that they need.
  *
- * Loads keep the order of the canonical form, which decides what fault is a lane's first, and as a rule all of a
- * block's stand in front. In loops that load, what takes two values or more that nothing else reads, and leaves one,
- * goes right behind the load of the last of them: so fewer registers are alive at a time, and more lanes are computed
- * side by side. Such instructions cannot fault and see no memory, so the place makes no difference to any bit. */
+ * Loads keep the order of the canonical form, which decides a lane's first fault, and usually all of a block's loads
+ * come first. In loops that load, an instruction that takes two or more values nothing else reads, and leaves one, goes
+ * right behind the load of the last of them. So fewer registers are live at a time, and more lanes are computed side by
+ * side. Such instructions cannot fault and do not access memory, so their place changes no bit. */
 #include "base/error.h"
 #include "vector/lower.h"
 
@@ -11,9 +11,9 @@ enum { MOST_INSNS = 256, MOST_SOURCES = 4 };
 
 typedef struct advance {
   hg_vector *v;
-  uint32_t *reads;    /* per register */
-  uint32_t first, end;/* the piece of code at hand: no labels, no jumps */
-  uint8_t pending[MOST_INSNS]; /* per instruction of the piece: how many of its sources are still to come; STAYS */
+  uint32_t *reads;    /* per register: how many instructions read it */
+  uint32_t first, end;/* the current stretch of code without labels or jumps */
+  uint8_t pending[MOST_INSNS]; /* per instruction of the stretch: sources still to come; STAYS: is not moved */
   uint8_t done[MOST_INSNS];
   vector_insn old[MOST_INSNS];
 } advance;
@@ -32,7 +32,7 @@ static int is_sum(const vector_insn *insn) {
   }
 }
 
-/* How many of its sources the piece makes, for instruction k alone; STAYS unless they are two or more. */
+/* How many sources of instruction k the stretch computes for it alone; STAYS if fewer than two. */
 static uint8_t count_pending(const advance *a, uint32_t k) {
   const vector_insn *insn = vector_insn_at(a->v, k);
   uint8_t count = 0;
@@ -47,7 +47,7 @@ static uint8_t count_pending(const advance *a, uint32_t k) {
   return count >= 2 ? count : STAYS;
 }
 
-/* Appends instruction i at *to, and what only waited for it. */
+/* Appends instruction i at *to, then the instructions that waited only for it. */
 static void append(advance *a, uint32_t i, uint32_t *to) {
   while (i != VECTOR_NONE) {
     const vector_insn *insn = &a->old[i - a->first];
@@ -80,7 +80,7 @@ static int ends_piece(const vector_insn *insn) {
   return insn->op == VECTOR_LABEL || insn->op == VECTOR_STEP || insn->op == VECTOR_END || vector_is_jump(insn->op);
 }
 
-/* The pieces of a loop from its label to the last jump back to it. */
+/* The stretches of a loop, from its label to the last jump back to it. */
 static void reorder_loop(advance *a, uint32_t head, uint32_t end) {
   uint32_t loads = 0;
   a->first = head + 1;
@@ -116,7 +116,7 @@ hg_status hg_vector_advance(hg_vector *v) {
       a->reads = (uint32_t *)(a + 1);
       count_reads(a);
     }
-    reorder_loop(a, insn->target > end ? insn->target : end, i); /* no piece twice */
+    reorder_loop(a, insn->target > end ? insn->target : end, i); /* no stretch twice */
     end = i;
   }
   hg_release(&v->allocator, a);

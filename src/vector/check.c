@@ -1,6 +1,6 @@
-/* check.c - what a vector program has to be, whichever passes have written it: jumps lead to labels, operands are there
- * and of the types that their operation takes, accesses name symbols of their kind, what is read has been written, and
- * live ranges hold all that needs the value. */
+/* check.c - checks vector programs of every origin: jumps lead to labels, operands exist and have the types that their
+ * operation takes, accesses name symbols of their kind, registers are written before they are read, and live ranges
+ * hold every use. */
 #include "vector/check.h"
 
 #include "atlas/functions.h"
@@ -12,12 +12,12 @@ typedef struct checker {
   const atlas_program *program;
   const hg_vector *v;
   const hg_vector_shape *more;
-  uint32_t n, regs, words; /* words: of a set of registers */
-  uint32_t *block_of;      /* per instruction: of straight code, numbers go up */
+  uint32_t n, regs, words; /* words of a set of registers */
+  uint32_t *block_of;      /* per instruction: its straight piece of code; pieces are numbered in order */
   uint32_t blocks;
-  uint32_t *first;         /* per block: its first instruction; and the program's end */
-  uint64_t *reached;       /* sets per block: registers that may have been written when it begins */
-  uint64_t *written;       /* the set at an instruction */
+  uint32_t *first;         /* per piece: its first instruction; last, the program's end */
+  uint64_t *reached;       /* sets per piece: registers that may have been written when it begins */
+  uint64_t *written;       /* the set at the current instruction */
 } checker;
 
 hg_status hg_vector_is_broken(const char *what, uint32_t at) {
@@ -27,7 +27,7 @@ hg_status hg_vector_is_broken(const char *what, uint32_t at) {
 /* ---- jumps ------------------------------------------------------------------------------------------------------- */
 
 static hg_status check_flow(const checker *c) {
-  int has_ended = 0; /* but for live-outs of a last region */
+  int has_ended = 0; /* instructions may follow the END only for the live-outs of a last region */
   for (uint32_t i = 0; i < c->n; i++) {
     const vector_insn *insn = vector_insn_at(c->v, i);
     if (has_ended && (insn->op != VECTOR_MOVE || c->more == NULL))
@@ -56,7 +56,7 @@ static const char *shape_of(const hg_vector_shape *rows, uint16_t op) {
   return NULL;
 }
 
-/* Narrow integers are held in 32 bits, and may be computed with as such. */
+/* Narrow integers are held in 32 bits, and may be computed with as u32 or i32. */
 static int is_small_integer(uint8_t type) {
   return type != SSA_PREDICATE && atlas_is_integer((atlas_type)type) && atlas_bytes((atlas_type)type) <= 4;
 }
@@ -66,7 +66,7 @@ static int fits(const checker *c, uint32_t r, uint8_t type) {
   return has == type || (is_small_integer(has) && is_small_integer(type));
 }
 
-/* Of an operand by its letter; ATLAS_NONE: any. */
+/* The type of an operand by its letter; ATLAS_NONE: any. */
 static uint8_t type_of_letter(const vector_insn *insn, char letter) {
   switch (letter) {
   case 'q':
@@ -99,7 +99,7 @@ static hg_status check_result(const checker *c, uint32_t i, char letter) {
                                                         : hg_vector_is_broken("the result is of another type", i);
 }
 
-/* How many of the first sources are parts of the address. */
+/* How many of the first sources belong to the address. */
 static uint32_t index_count(const vector_insn *insn) {
   uint32_t count = 0;
   switch (insn->mode) {
@@ -138,7 +138,7 @@ static hg_status check_symbol(const checker *c, uint32_t i) {
   return HG_OK;
 }
 
-/* The operands of forms.def, but for constants, symbols and coordinates, which are no registers. */
+/* The operands of forms.def except constants, symbols and coordinates, which are not registers. */
 static hg_status check_primitive(const checker *c, uint32_t i, uint32_t *source) {
   const vector_insn *insn = vector_insn_at(c->v, i);
   const atlas_op_info *info = atlas_op_lookup(insn->op);
@@ -187,8 +187,8 @@ static int is_unwritten(const checker *c, const uint64_t *set, uint32_t r) {
   return varies(c, r) && !has(set, r) && vector_reg_at(c->v, r)->bits != VECTOR_UNSET;
 }
 
-/* A STEP counts in its sources, which begin as 0. What a MOVE makes of what nothing has written counts as unwritten,
- * too: regions begin with such, of values that they may write before they read them. */
+/* A STEP counts in its sources, which start as 0. The result of a MOVE from an unwritten register counts as unwritten:
+ * regions begin with such moves, for values that they may write before they read them. */
 static void add_written(const checker *c, const vector_insn *insn, uint64_t *set) {
   int is_nothing = insn->op == VECTOR_MOVE && is_unwritten(c, set, insn->s[0]);
   if (varies(c, insn->d) && !is_nothing) add(set, insn->d);
@@ -215,7 +215,7 @@ static uint32_t followers(const checker *c, uint32_t block, uint32_t follower[2]
   return count;
 }
 
-/* 1 if that changes it. */
+/* Adds `with` to the set; 1 if it changes. */
 static int unite(const checker *c, uint64_t *set, const uint64_t *with) {
   uint64_t more = 0;
   for (uint32_t k = 0; k < c->words; k++) {
@@ -225,10 +225,10 @@ static int unite(const checker *c, uint64_t *set, const uint64_t *with) {
   return more != 0;
 }
 
-/* To a fixed point because of back edges. */
+/* Iterates to a fixed point because of back edges. */
 static void find_reached(checker *c) {
   uint32_t follower[2];
-  add(c->reached, c->regs); /* a bit beyond the registers': control may come here */
+  add(c->reached, c->regs); /* a bit after the registers': the piece is reachable */
   for (int changed = 1; changed;) {
     changed = 0;
     for (uint32_t b = 0; b < c->blocks; b++) {
@@ -261,7 +261,7 @@ static hg_status check_reads(const checker *c) {
 
 /* ---- live ranges: see live.c ------------------------------------------------------------------------------------- */
 
-/* The end of each loop, by its label: the last jump back to it, or to a loop in it. */
+/* The end of each loop, by its label: the last jump back to it, or to a loop inside it. */
 static void find_loops(const checker *c, uint32_t *end) {
   memset(end, 0, c->n * sizeof *end);
   for (uint32_t i = 0; i < c->n; i++) {
@@ -280,8 +280,8 @@ static hg_status check_holds(const checker *c, uint32_t i, uint32_t r) {
   return HG_OK;
 }
 
-/* What is read in a loop, and is there before it, is kept for the next round; what is written in it, and read behind
- * it, by lanes that have left. */
+/* A value read in a loop and defined before it is kept for the next round. A value written in a loop and read after it
+ * is kept by lanes that have left. */
 static hg_status check_loop(const checker *c, const uint32_t *seen, uint32_t head, uint32_t end) {
   for (uint32_t i = head; i <= end; i++) {
     const vector_insn *insn = vector_insn_at(c->v, i);
@@ -303,7 +303,7 @@ static hg_status check_across(const checker *c, uint32_t i) {
   return HG_OK;
 }
 
-/* seen: per register: the first instruction that names it. end: room for a number per instruction. */
+/* seen: per register, the first instruction that names it. end: scratch, a number for each instruction. */
 static hg_status check_ranges(const checker *c, uint32_t *seen, uint32_t *end) {
   memset(seen, 0xff, c->regs * sizeof *seen);
   for (uint32_t i = 0; i < c->n; i++) {
@@ -322,7 +322,7 @@ static hg_status check_ranges(const checker *c, uint32_t *seen, uint32_t *end) {
   return HG_OK;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- the checks -------------------------------------------------------------------------------------------------- */
 
 static hg_status check_reached(checker *c) {
   find_blocks(c);

@@ -1,8 +1,8 @@
 /* live.c - live ranges of registers, in the order of the code.
  *
- * A loop is the code from a label to the last jump back to it or to an inner loop. What is read in a loop and written
- * before it is live until the loop's end. What is written in a loop and read after it is live from the loop's start:
- * lanes that have left keep it while others go on. */
+ * A loop is the code from a label to the last jump back to it or to an inner loop. A register that is read in a loop
+ * and written before it is live until the loop's end. One that is written in a loop and read after it is live from the
+ * loop's start, because lanes that have left keep it while others go on. */
 #include "vector/lower.h"
 
 #include "base/error.h"
@@ -13,9 +13,9 @@ typedef struct loop {
 
 typedef struct lifetimes {
   hg_vector *v;
-  loop *loops;          /* at the number of their label; end 0: none */
+  loop *loops;          /* by the number of their label; end 0: none */
   uint32_t *around;     /* per instruction: label of the innermost loop around it; VECTOR_NONE */
-  uint32_t *block_ops;  /* per instruction: how many instructions of the whole block come before it */
+  uint32_t *block_ops;  /* per instruction: the number of whole-block instructions before it */
 } lifetimes;
 
 static void find_loops(lifetimes *t) {
@@ -28,7 +28,7 @@ static void find_loops(lifetimes *t) {
     if (t->loops[i].end != 0) {
       t->loops[i].parent = innermost;
       for (uint32_t h = innermost; h != VECTOR_NONE && t->loops[h].end < t->loops[i].end; h = t->loops[h].parent)
-        t->loops[h].end = t->loops[i].end; /* jumped back to from within this one */
+        t->loops[h].end = t->loops[i].end; /* jumped back to from inside this loop */
       innermost = i;
     }
     t->around[i] = innermost;
@@ -45,7 +45,7 @@ static void extend_range(hg_vector *v, uint32_t r, uint32_t at) {
   reg->last = at;
 }
 
-/* 1 if there is a back edge: without loops a register is live from its first instruction to its last. */
+/* 1 if there is a back edge. Without loops a register is live from its first instruction to its last. */
 static int find_extents(hg_vector *v) {
   int has_loops = 0;
   for (uint32_t r = 0; r < v->regs.count; r++) vector_reg_at(v, r)->first = VECTOR_NONE;

@@ -1,5 +1,5 @@
-/* moves.c - phi elimination: moves on the edges into a phi's block. All phis of a block take their new values at once:
- * where a move has already changed a phi that another one reads, that one reads a copy made before. */
+/* moves.c - phi elimination: moves on the edges into a phi's block. All phis of a block change in parallel: if a move
+ * changes a phi that another one reads, the other reads a copy made before. */
 #include "vector/lower.h"
 
 static void emit_move(vector_lowering *l, uint32_t d, uint32_t from, uint8_t type, uint32_t mask) {
@@ -14,7 +14,7 @@ static int is_moved(vector_lowering *l, uint32_t phi, uint32_t arg) {
   return arg != phi && hg_vector_reg_of(l, arg) != hg_vector_reg_of(l, phi);
 }
 
-/* Copies the phis of this block that are read after they change: those that come earlier in the list than a reader. */
+/* Copies the phis of this block that are read after they change: those whose reader comes later in the list. */
 static void copy_changed(vector_lowering *l, uint32_t to, uint32_t edge) {
   for (uint32_t phi = ssa_block_at(l->unit, to)->first_phi; phi != SSA_NONE; phi = ssa_insn_at(l->unit, phi)->next) {
     uint32_t arg = ssa_args_of(l->unit, phi)[edge];
@@ -38,8 +38,8 @@ int hg_vector_has_moves(vector_lowering *l, uint32_t from, uint32_t side) {
   return 0;
 }
 
-/* On the back edge from the only latch all lanes of the loop take part, and no others need its phis, but for those that
- * are read after the loop. */
+/* On the back edge from the only latch all lanes of the loop take part, and no other lane needs its phis, except those
+ * that are read after the loop. */
 static uint32_t moving_mask(const vector_lowering *l, uint32_t phi, uint32_t from, uint32_t to, uint32_t mask) {
   return l->latch[to] == from && !(l->uses[phi] & VALUE_IS_KEPT) ? VECTOR_ALL : mask;
 }

@@ -1,4 +1,4 @@
-/* order.c - a topological order that finishes each loop before it goes on. */
+/* order.c - a topological order in which every loop is contiguous. */
 #include "vector/order.h"
 
 #include "base/error.h"
@@ -9,9 +9,9 @@ typedef struct sorter {
   const ssa_unit *unit;
   const ssa_order *order;
   vector_order *out;
-  uint32_t *waits; /* per block: forward edges into it from blocks that have no place yet */
+  uint32_t *waits; /* per block: forward edges from blocks that are not placed yet */
   uint32_t *next;  /* per block: the next in its list */
-  uint32_t *ready; /* per header, and at [blocks] for the outermost level: first block that may be placed */
+  uint32_t *ready; /* per header, and at [blocks] for the outermost level: the first block that is ready */
 } sorter;
 
 static int is_back_edge(const sorter *s, uint32_t from, uint32_t to) { return ssa_dominates(s->order, to, from); }
@@ -36,7 +36,7 @@ static void count_edges(sorter *s) {
   }
 }
 
-/* The block that became ready last is placed first, so that the two sides of a branch stay near it. */
+/* Places the block that became ready last first, so that both sides of a branch stay near it. */
 static void place_all(sorter *s) {
   vector_order *o = s->out;
   uint32_t outside = (uint32_t)s->unit->blocks.count, level = outside;

@@ -1,15 +1,15 @@
-/* order.h - an order of a unit's blocks in which predecessors come first (back-edges apart) and every loop is
- * contiguous, so that code in that order needs no jump but over blocks and back to a loop's start. */
+/* order.h - an order of a unit's blocks in which predecessors come first (back edges apart) and every loop is
+ * contiguous. Code in this order needs only jumps over blocks and back to a loop's start. */
 #ifndef HG_VECTOR_ORDER_H
 #define HG_VECTOR_ORDER_H
 
 #include "ir/loops.h"
 
-/* Places in the order are numbered from 0; loops are known by the block that is their header. */
+/* Places in the order are numbered from 0. A loop is known by its header. */
 typedef struct vector_order {
   uint32_t count;
   uint32_t *block;               /* per place */
-  uint32_t *place;               /* per block; SSA_NONE: not reachable */
+  uint32_t *place;               /* per block; SSA_NONE: unreachable */
   const uint32_t *loop, *parent; /* those of ir_loops */
   uint32_t *end;                 /* per header: place of the loop's last block */
 } vector_order;

@@ -20,7 +20,7 @@ void hg_rewrite_cancel(hg_rewrite *w) {
 }
 
 uint32_t hg_rewrite_register(hg_rewrite *w, const vector_reg *reg) {
-  const vector_reg added = *reg; /* it may be one of the program's */
+  const vector_reg added = *reg; /* a copy, because `reg` may point into the program's registers */
   if (hg_array_append(&w->v->allocator, &w->v->regs, &added, 1) == NULL) w->no_memory = 1;
   return (uint32_t)w->v->regs.count - 1;
 }

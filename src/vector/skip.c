@@ -1,21 +1,21 @@
-/* skip.c - which blocks are jumped over together, and where the masks in which lanes wait for them start empty.
+/* skip.c - which blocks are jumped over together, and where their waiting masks are cleared.
  *
- * Lanes come to a block only through its dominators. So where blocks that one block dominates follow it in the order,
- * and all are masked, the jump over that block is the jump over all of them; and a mask that is emptied at the end of
- * the block is empty whenever it is tested, because nothing else leads into the range. A mask whose one writer is that
- * block needs not even that. All this holds within one iteration of the innermost loop, hence the same loop for all of
- * them. */
+ * Lanes reach a block only through its dominators. So if blocks dominated by one block follow it in the order, and all
+ * are masked, the jump over that block can skip all of them. A mask that is cleared at the end of the dominator is
+ * empty whenever it is tested, because nothing else leads into the range; a mask whose only writer is the dominator
+ * need not even be cleared. All this holds within one iteration of the innermost loop, so all of these blocks must be
+ * in the same loop. */
 #include "vector/lower.h"
 
 static int is_header(const vector_lowering *l, uint32_t b) { return l->order.loop[b] == b; }
 
-/* The loop that a block is in; of a loop's header, the loop around that. */
+/* The loop around a block; for a loop's header, the loop around that loop. */
 static uint32_t loop_around(const vector_lowering *l, uint32_t b) {
   return is_header(l, b) ? l->order.parent[b] : l->order.loop[b];
 }
 
-/* The last place of the blocks that are skipped with `b`; for the later ones it is known already. A loop counts as one
- * block here. */
+/* The last place of the blocks that are skipped with `b`; it is known for later blocks. A loop counts as one block
+ * here. */
 static uint32_t last_skipped(const vector_lowering *l, uint32_t b) {
   uint32_t loop = l->order.loop[b], last = loop == SSA_NONE ? l->order.count - 1 : l->order.end[loop];
   if (loop == b) return last;
@@ -28,8 +28,8 @@ static uint32_t last_skipped(const vector_lowering *l, uint32_t b) {
   return k;
 }
 
-/* The block at whose end the mask of `b` is emptied: a dominator in the same loop, not in one within. SSA_NONE: none.
- */
+/* The block at whose end the mask of `b` is cleared: a dominator in the same loop, not in an inner one. SSA_NONE:
+ * none. */
 static uint32_t owner_of(const vector_lowering *l, uint32_t b) {
   uint32_t loop = loop_around(l, b), d = b;
   while (d != loop && d != l->dominance.dominator[d]) {
@@ -43,7 +43,7 @@ static uint32_t owner_of(const vector_lowering *l, uint32_t b) {
 
 void hg_vector_find_skips(vector_lowering *l) {
   for (uint32_t k = l->order.count; k-- > 0;) l->skip[l->order.block[k]] = last_skipped(l, l->order.block[k]);
-  for (uint32_t k = l->order.count; k-- > 1;) { /* lists in the blocks' order */
+  for (uint32_t k = l->order.count; k-- > 1;) { /* in the blocks' order */
     uint32_t b = l->order.block[k], owner = l->uniform[b] ? SSA_NONE : owner_of(l, b);
     l->owner[b] = owner;
     if (owner == SSA_NONE) continue;

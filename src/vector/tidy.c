@@ -1,8 +1,7 @@
 /* tidy.c - peepholes and dead-code elimination on vector code.
  *
- * A move under a mask into a register that holds nothing yet may fill all lanes: it is a plain copy then. `a and not b`
- * is one instruction, and so is the lesser or the greater of two numbers, written as a selection. What is not read is
- * removed. */
+ * A masked move into a register that is not defined yet becomes a copy in all lanes. `a and not b` becomes one
+ * instruction, and so do selections that compute a minimum or a maximum. Unread values are removed. */
 #include "compiler/clamp.h"
 #include "vector/lower.h"
 #include "vector/rewrite.h"
@@ -11,7 +10,7 @@
 
 typedef struct tidy {
   hg_vector *v;
-  uint32_t *reads;   /* per register: by instructions other than its own writers */
+  uint32_t *reads;   /* per register: reads by instructions other than its own writers */
   uint32_t *writers; /* per register */
   uint32_t *place;   /* per register: its last writer */
 } tidy;
@@ -41,7 +40,7 @@ static void find_writers(const tidy *t) {
   }
 }
 
-/* The register that `r` is the complement of, if neither changes after its definition. */
+/* The register whose complement `r` is, if neither changes after its definition. */
 static uint32_t opposite_of(const tidy *t, uint32_t r) {
   if (!is_register(r) || t->writers[r] != 1) return VECTOR_NONE;
   const vector_insn *insn = vector_insn_at(t->v, t->place[r]);
@@ -64,7 +63,7 @@ static void join_not(const tidy *t) {
   }
 }
 
-/* 1 if whatever equals the register has its bits. */
+/* 1 if values equal to the register's have the same bits. */
 static int is_bound(const tidy *t, uint32_t r, uint8_t type) {
   const vector_reg *reg = vector_reg_at(t->v, r);
   return reg->kind == VECTOR_CONSTANT && hg_is_bound(type, reg->bits);
@@ -100,7 +99,7 @@ static int is_needed(const tidy *t, const vector_insn *insn) {
   return !is_pure || !is_register(insn->d) || t->reads[insn->d] > 0;
 }
 
-/* Uses follow definitions, loops apart, so one backward walk finds nearly all dead code. */
+/* Uses follow definitions except in loops, so one backward walk finds nearly all dead code. */
 static void mark_dead(const tidy *t) {
   for (uint32_t i = (uint32_t)t->v->insns.count; i-- > 0;) {
     vector_insn *insn = vector_insn_at(t->v, i);
@@ -122,5 +121,5 @@ hg_status hg_vector_tidy(hg_vector *v) {
   join_selections(&t);
   mark_dead(&t);
   hg_release(&v->allocator, t.reads);
-  return hg_rewrite_remove(v); /* a jump to what goes leads to what follows */
+  return hg_rewrite_remove(v); /* jumps to removed instructions lead to the next one */
 }

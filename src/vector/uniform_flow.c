@@ -1,7 +1,7 @@
 /* uniform_flow.c - which blocks all lanes of a tile reach together.
  *
- * The analysis of control gives the first answer. But after a divergent branch the code goes on with the next block in
- * order: so everything between the branch and the block where its lanes reconverge is masked, and so is every block of
+ * The analysis of control gives a first answer. But after a divergent branch, code continues with the next block in
+ * order. So everything between the branch and the block where its lanes reconverge is masked, and so is every block of
  * a divergent loop. */
 #include "vector/lower.h"
 
@@ -16,8 +16,8 @@ static int is_doomed(const vector_lowering *l, uint32_t block) {
   return l->control.graph.doomed[l->control.group_of[l->dominance.position[block]]];
 }
 
-/* The immediate post-dominator, where a run of blocks is one node; SSA_NONE: there is none. A block that can only end
- * in a trap counts as the branch that led to it. */
+/* The immediate post-dominator, with a run of blocks as one node; SSA_NONE: none. A block that can only end in a trap
+ * counts as the branch that leads to it. */
 static uint32_t step_up(const vector_lowering *l, uint32_t block) {
   const ir_graph *g = &l->control.graph;
   while (is_doomed(l, block) && l->dominance.dominator[block] != block) block = l->dominance.dominator[block];
@@ -30,7 +30,7 @@ static uint32_t step_up(const vector_lowering *l, uint32_t block) {
 
 #define UNKNOWN (SSA_NONE - 1)
 
-/* The nearest uniform post-dominator: where the lanes that were in `block` together reconverge. Answers are kept. */
+/* The nearest uniform post-dominator: where the lanes that were in `block` together reconverge. Answers are cached. */
 static uint32_t reconvergence_of(vector_lowering *l, uint32_t block) {
   uint32_t at = step_up(l, block), met;
   while (at != SSA_NONE && !l->uniform[at] && l->reconvergence[at] == UNKNOWN) at = step_up(l, at);
@@ -39,7 +39,8 @@ static uint32_t reconvergence_of(vector_lowering *l, uint32_t block) {
   return met;
 }
 
-/* Places below *done, from the last call's start on, are masked already: ranges come in order and overlap. */
+/* Masks a range. Places below *done, from the last call's start on, are masked already: ranges come in order and
+ * overlap. */
 static int mask_range(vector_lowering *l, uint32_t first, uint32_t end, uint32_t *done) {
   int changed = 0;
   if (first < *done) first = *done;
@@ -51,17 +52,16 @@ static int mask_range(vector_lowering *l, uint32_t first, uint32_t end, uint32_t
   return changed;
 }
 
-/* The block at place k ends in a divergent branch, or is masked. */
+/* The block at place k is masked or ends in a divergent branch: masks the blocks up to reconvergence. */
 static int mask_until_reconvergence(vector_lowering *l, uint32_t k, uint32_t *done) {
   uint32_t met = reconvergence_of(l, l->order.block[k]);
   if (met == SSA_NONE) return mask_range(l, k + 1, l->order.count, done);
   if (l->order.place[met] > k) return mask_range(l, k + 1, l->order.place[met], done);
-  return mask_range(l, k + 1, l->order.end[met] + 1, done); /* around the loop whose header it is */
+  return mask_range(l, k + 1, l->order.end[met] + 1, done); /* of the loop whose header it is */
 }
 
-/* The analysis of control counts lanes that are about to end in a trap as gone. Until the code gets to the trap they
- * wait in its mask, so nothing before it is uniform: where the block at place k, which leads there, diverges or is
- * masked. */
+/* The analysis of control treats lanes that will trap as gone. Until the code reaches the trap they wait in its mask,
+ * so if the block at place k, which leads to it, diverges or is masked, nothing in between is uniform. */
 static int allow_for_traps(vector_lowering *l, uint32_t k) {
   uint32_t b = l->order.block[k];
   const ssa_block *block = ssa_block_at(l->unit, b);
@@ -77,7 +77,7 @@ static int allow_for_traps(vector_lowering *l, uint32_t k) {
   return changed;
 }
 
-/* All lanes of a masked block may leave a loop from there: then no lane comes back to its header. */
+/* If all lanes of a masked block may leave a loop from there, no lane comes back to its header. */
 static int mask_left_loops(vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   int changed = 0, ways = block->end == SSA_BRANCH ? 2 : 1;
@@ -104,7 +104,7 @@ static void find_latch(vector_lowering *l, uint32_t header) {
   if (edges != 1) l->latch[header] = SSA_NONE;
 }
 
-/* 1 if all lanes that are in `before` come to `block` in the same round of their loop, whatever way they take. */
+/* 1 if all lanes in `before` reach `block` in the same round of their loop, on whatever path. */
 static int is_whole_join(const vector_lowering *l, uint32_t before, uint32_t block) {
   for (uint32_t k = l->order.place[before]; k < l->order.place[block]; k++) {
     uint32_t b = l->order.block[k];
@@ -117,8 +117,8 @@ static int is_whole_join(const vector_lowering *l, uint32_t before, uint32_t blo
   return 1;
 }
 
-/* A new register, or that of the block before it on the way around a loop: what the branch there leaves of it, or all
- * of it where the sides of a branch meet. */
+/* A new mask register, or that of the block before it on the way around a loop: with the lanes that the branch there
+ * leaves, or all of them if the sides of a branch meet here. */
 static uint32_t mask_of(vector_lowering *l, uint32_t block) {
   uint32_t before = l->dominance.dominator[block];
   int is_only_way = ssa_block_at(l->unit, block)->predecessors.count == 1;

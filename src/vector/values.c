@@ -1,5 +1,5 @@
-/* values.c - values as vector instructions, and what is analysed before: where the bits of a NaN can be seen, which
- * values outlive their loop, and how indices change from lane to lane. */
+/* values.c - values as vector instructions, and the analyses before that: where the bits of a NaN can be seen, which
+ * values outlive their loop, and the strides of indices across lanes. */
 #include "atlas/arith.h"
 #include "compiler/compiler_tuning.h"
 #include "atlas/value.h"
@@ -20,7 +20,7 @@ static int is_access(const ssa_insn *insn) {
 
 static int may_be_other_nan(const ssa_insn *insn) { return hg_makes_other_nan(insn->op, insn->type, insn->type2); }
 
-/* 1 if a bitcast stands on one side of a branch behind the block, in no other loop, where fewer lanes come. */
+/* 1 if a bitcast is in no other loop, on one side of a branch after the block, so that fewer lanes reach it. */
 static int is_on_a_side(const vector_lowering *l, const ssa_insn *insn, uint32_t block) {
   const ssa_block *to = ssa_block_at(l->unit, insn->block);
   if (insn->op != ATLAS_OP_bitcast || insn->block == block || to->predecessors.count != 1) return 0;
@@ -28,8 +28,8 @@ static int is_on_a_side(const vector_lowering *l, const ssa_insn *insn, uint32_t
          ssa_block_at(l->unit, ((const uint32_t *)to->predecessors.data)[0])->end == SSA_BRANCH;
 }
 
-/* 1 if `arg` is computed in a loop after which `value` shows it, or before a branch behind which it does: its NaNs are
- * made canonical there, once, and not in each round, or for lanes that do not show them. */
+/* 1 if `arg` is computed in a loop after which `value` shows it, or before a branch with `value` on one side: its NaNs
+ * are made canonical at `value`, once, and not in each round, nor for lanes that do not reach `value`. */
 static int is_cleaned_late(const vector_lowering *l, uint32_t value, unsigned i) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   uint32_t arg = ssa_args_of(l->unit, value)[i], made = vector_ssa_insn(l, arg)->block;
@@ -46,7 +46,7 @@ static hg_nan_use nan_use(const void *lowering, uint32_t value, unsigned i) {
   return is_cleaned_late(l, value, i) ? HG_NAN_ALIKE : hg_nan_use_of(vector_ssa_insn(l, value)->op, i);
 }
 
-/* Optimistic: every candidate at first; then those that depend on a value that is none are removed. */
+/* Optimistic: starts with every candidate, then removes those that depend on a value that is none. */
 static int is_computed(const vector_lowering *l, uint32_t value, int first) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   const uint32_t *args = ssa_args_of(l->unit, value);
@@ -58,7 +58,7 @@ static int is_computed(const vector_lowering *l, uint32_t value, int first) {
   return 1;
 }
 
-/* Without loops every value follows its operands: one walk finds all. */
+/* Without loops every value follows its operands, so one walk suffices. */
 static int has_loops(const vector_lowering *l) {
   uint32_t k = 0;
   while (k < l->order.count && l->order.loop[l->order.block[k]] == SSA_NONE) k++;
@@ -88,7 +88,7 @@ static uint8_t stride_of_arg(const vector_lowering *l, uint32_t value, uint32_t 
   return l->stride[arg];
 }
 
-/* All lanes of a uniform block come by the same edge if none of its predecessors diverges. */
+/* All lanes of a uniform block arrive by one edge if none of its predecessors diverges. */
 static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
   const hg_array *from = &ssa_block_at(l->unit, block)->predecessors;
   if (!l->uniform[block]) return 0;
@@ -99,7 +99,7 @@ static int comes_by_one_edge(const vector_lowering *l, uint32_t block) {
   return 1;
 }
 
-/* 1 if a phi's lanes come with what different rounds of a loop have made, which they have left one by one. */
+/* 1 if a phi's lanes may hold values of different rounds of a loop, which they have left one by one. */
 static int comes_from_rounds(const vector_lowering *l, uint32_t phi) {
   const ssa_insn *insn = vector_ssa_insn(l, phi);
   for (uint32_t i = 0; i < insn->arg_count; i++) {
@@ -112,15 +112,15 @@ static int comes_from_rounds(const vector_lowering *l, uint32_t phi) {
   return 0;
 }
 
-/* The same of a header's lanes in each round of a loop that they leave one by one. */
+/* The same for the lanes of a header, in each round of a loop that they leave one by one. */
 static int comes_by_one_edge_each_round(const vector_lowering *l, uint32_t phi) {
   uint32_t block = vector_ssa_insn(l, phi)->block;
   return !l->uniform[block] && l->order.loop[block] == block && l->latch[block] != SSA_NONE &&
          vector_ssa_insn(l, phi)->arg_count == 2 && !comes_from_rounds(l, phi);
 }
 
-/* `first` round: what comes around a loop is taken to agree with what enters it. After a divergent loop lanes have what
- * they left with. */
+/* In the `first` round, back edges are assumed to agree with the entering ones. After a divergent loop, lanes hold the
+ * values with which they left. */
 static uint8_t stride_of_phi(const vector_lowering *l, uint32_t phi, int first) {
   const ssa_insn *insn = vector_ssa_insn(l, phi);
   const uint32_t *from = ssa_block_at(l->unit, insn->block)->predecessors.data;
@@ -138,8 +138,8 @@ static uint8_t stride_of_phi(const vector_lowering *l, uint32_t phi, int first) 
   return stride;
 }
 
-/* 1 if a conversion's operand, which counts up, does not begin anew between the lanes of a run that come here: it has
- * so many numbers of its type above it. */
+/* 1 if a conversion's operand, which counts up, does not wrap between the lanes of a run that arrive here: its type has
+ * enough numbers above it. */
 static int counts_on(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   int is_signed = atlas_kind((atlas_type)insn->type2) == ATLAS_KIND_SINT;
@@ -164,7 +164,7 @@ static uint8_t stride_of_value(const vector_lowering *l, uint32_t value) {
   return counts_on(l, value) ? s[0] : vector_stride_of_result(insn->op, insn->type, insn->type2, s);
 }
 
-/* Optimistic: assumed of loops first, then checked; what fails becomes OTHER, to a fixed point. */
+/* Optimistic: starts with assumptions for loops; failing ones become OTHER, to a fixed point. */
 static void find_strides(vector_lowering *l) {
   memset(l->stride, VECTOR_STRIDE_OTHER, l->unit->insns.count);
   for (int round = 0, changed = 1; changed; round++) {
@@ -186,7 +186,7 @@ static void find_strides(vector_lowering *l) {
   }
 }
 
-/* ---- one for all lanes ------------------------------------------------------------------------------------------- */
+/* ---- uniform values ---------------------------------------------------------------------------------------------- */
 
 static int is_uniform_operand(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
@@ -200,8 +200,8 @@ static int has_uniform_operands(const vector_lowering *l, uint32_t value) {
   return 1;
 }
 
-/* In a divergent loop those that are left are in one round: a phi of its header has what entered or
- * what came around, alike in all of them if both are. After the loop lanes would have what they left with. */
+/* In a divergent loop the remaining lanes are in one round: a header's phi has the entering or the looping value,
+ * uniform in them if both are. After the loop, lanes would have the values with which they left. */
 static int is_alike_in_loop(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   if (l->uses[value] & VALUE_IS_KEPT) return 0;
@@ -209,10 +209,10 @@ static int is_alike_in_loop(const vector_lowering *l, uint32_t value) {
   return comes_by_one_edge_each_round(l, value);
 }
 
-/* An engine may keep one for all lanes only where any lane will do to compute it, those that have ended included: so
- * all operands must be uniform, in blocks that all lanes reach together or in rounds of a loop. What a block computes
- * together is there for the lanes that took part. Optimistic: every candidate at first, then those that depend on a
- * value that is none are removed. */
+/* An engine may keep one element for all lanes only if any lane can compute it, ended ones included. So all operands
+ * must be uniform, in blocks that all lanes reach together or in rounds of a loop. Results of collectives exist only in
+ * the lanes that took part. Optimistic: starts with every candidate, then removes those that depend on a value that is
+ * none. */
 static void find_uniform(vector_lowering *l) {
   for (int round = 0, changed = 1; changed; round++) {
     changed = 0;
@@ -256,7 +256,7 @@ static void note_uses(vector_lowering *l, uint32_t b) {
   if (block->condition != SSA_NONE) note_use(l, block->condition, b);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the analyses ------------------------------------------------------------------------------------------------ */
 
 hg_status hg_vector_study(vector_lowering *l) {
   uint32_t group[ATLAS_MAX_SYMBOLS + 2];
@@ -277,7 +277,7 @@ hg_status hg_vector_study(vector_lowering *l) {
 static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
   uint32_t flags = l->read_only[hg_location_of(l->program, insn)] ? VECTOR_READ_ONLY : 0;
-  /* not by a buffer's length, which may be beyond what indices of 32 bits reach */
+  /* not if only proven below a buffer's length, which may exceed the range of 32-bit indices */
   if (l->analysis.in_bounds[value] == HG_BELOW_EXTENT) flags |= VECTOR_IN_BOUNDS;
   if (atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) return flags; /* lanes with one index access different locations */
   if (insn->mode == ATLAS_ADDRESS_UNIFORM) return flags | VECTOR_SAME;
@@ -318,7 +318,8 @@ static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn
   }
 }
 
-/* The register of a quotient of the same numbers, if it was computed in the straight line before and is still there. */
+/* The register of a quotient of the same operands, if this straight piece of code has computed it before and it is
+ * unchanged. */
 static uint32_t quotient_of(const vector_lowering *l, const vector_insn *rem) {
   size_t count = l->out->insns.count;
   for (size_t i = count; i-- > 0 && count - i <= COMPILER_QUOTIENT_REACH;) {
@@ -334,8 +335,7 @@ static uint32_t quotient_of(const vector_lowering *l, const vector_insn *rem) {
   return VECTOR_NONE;
 }
 
-/* A remainder with the quotient q of the same integers at hand: a - q b, which takes no second division. 1 if it
- * could. */
+/* If a quotient q of the same integers is at hand, the remainder is a - q b, without a second division. 1 if so. */
 static int subtract_product(vector_lowering *l, const vector_insn *rem) {
   if (rem->op != ATLAS_OP_rem || !vector_is_wide_integer(rem->type) || rem->d == rem->s[0]) return 0;
   uint32_t quotient = quotient_of(l, rem);
@@ -351,21 +351,21 @@ static int subtract_product(vector_lowering *l, const vector_insn *rem) {
   return 1;
 }
 
-/* Types of at most 16 bits: f32 holds each of their values. */
+/* Types of at most 16 bits, whose values are all exact in f32. */
 static int is_small(uint8_t type) { return atlas_type_bits((atlas_type)type) <= 16; }
 
 static int is_small_float(uint8_t type) {
   return is_small(type) && type != ATLAS_bool && !atlas_is_integer((atlas_type)type);
 }
 
-/* 1 if a conversion goes through f32, which holds the source exactly, so that engines know fewer pairs: from small
+/* 1 if a conversion goes through f32, which holds the source exactly, so that engines need fewer pairs: from small
  * floats to all but f32, and from small integers to small floats. */
 static int goes_through_f32(const vector_insn *insn) {
   if (insn->op != ATLAS_OP_cvt || insn->type == ATLAS_f32 || !is_small(insn->type2)) return 0;
   return is_small_float(insn->type2) || is_small_float(insn->type);
 }
 
-/* The first of two conversions; `insn` becomes the second. */
+/* Emits the first of two conversions; `insn` becomes the second. */
 static void widen_source(vector_lowering *l, vector_insn *insn) {
   vector_insn widened = *insn;
   widened.type = ATLAS_f32;

@@ -1,9 +1,9 @@
 /* vectorise.c - control flow of a unit as masks and jumps.
  *
- * A block is uniform when all lanes of the tile reach it together: real jumps lead to it. Any other block is masked:
- * its lanes wait in a mask until the code, which visits the blocks in one order, gets there (uniform_flow.c sees to it
- * that no uniform block stands between a divergent branch and the block where its lanes reconverge). A loop whose lanes
- * leave it one by one runs again while a lane waits for its header. */
+ * A basic block is uniform if all lanes of the tile reach it together; real jumps lead to it. Any other block is
+ * masked: its lanes wait in a mask until the code, which visits the blocks in one order, gets there. (uniform_flow.c
+ * ensures that no uniform block stands between a divergent branch and the block where its lanes reconverge.) A loop
+ * that lanes leave one by one runs again while a lane waits for its header. */
 #include "vector/vector.h"
 #include "compiler/compiler_tuning.h"
 
@@ -29,7 +29,7 @@ static void emit_logic(vector_lowering *l, uint16_t op, uint32_t d, uint32_t a, 
   hg_vector_emit(l, &insn);
 }
 
-/* Jumps name their label by its number in l->label until all of them have a place. */
+/* Jumps name their label by its index in l->label until all labels are placed. */
 static void emit_jump(vector_lowering *l, uint16_t op, uint32_t condition, uint32_t label) {
   vector_insn insn = vector_insn_of(op, VECTOR_ALL);
   insn.type = SSA_PREDICATE;
@@ -44,14 +44,14 @@ static void emit_label(vector_lowering *l, uint32_t label, uint32_t block) {
   l->label[label] = hg_vector_emit(l, &insn);
 }
 
-/* ---- where control goes on --------------------------------------------------------------------------------------- */
+/* ---- where control continues ------------------------------------------------------------------------------------- */
 
 static uint32_t block_count(const vector_lowering *l) { return (uint32_t)l->unit->blocks.count; }
 static uint32_t after_loop(const vector_lowering *l, uint32_t header) { return block_count(l) + header; }
 static uint32_t exit_of_loop(const vector_lowering *l, uint32_t header) { return 2 * block_count(l) + header; }
 static uint32_t end_label(const vector_lowering *l) { return 3 * block_count(l); }
 
-/* The label of what stands after the block at `place`, `loop` being the innermost loop that may end there. */
+/* The label of the code after the block at `place`; `loop` is the innermost loop that may end there. */
 static uint32_t following(const vector_lowering *l, uint32_t place, uint32_t loop) {
   if (loop != SSA_NONE && l->order.end[loop] == place) return after_loop(l, loop);
   return place + 1 < l->order.count ? l->order.block[place + 1] : end_label(l);
@@ -78,7 +78,7 @@ static int is_counted(const vector_lowering *l, uint32_t from, uint32_t to) {
   return is_back_edge(l, from, to) && !ssa_block_at(l->unit, to)->library;
 }
 
-/* The lanes of `mask` that may take a back-edge: in `into`, or in a new register. */
+/* The lanes of `mask` that may take a back edge: in `into`, or in a new register. */
 static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint32_t mask, uint32_t into) {
   if (!is_counted(l, from, to)) return mask;
   vector_insn insn = vector_insn_of(VECTOR_STEP, mask);
@@ -91,7 +91,7 @@ static uint32_t count_step(vector_lowering *l, uint32_t from, uint32_t to, uint3
   return insn.d;
 }
 
-/* 1 if lanes come to `to` only from here, and all at once: in each round of a loop, if it is the loop's header. */
+/* 1 if lanes reach `to` only from here, and all at once: in each round of a loop, if it is the loop's header. */
 static int is_only_arrival(const vector_lowering *l, uint32_t from, uint32_t to) {
   if (l->latch[to] == from) return 1;
   if (ssa_block_at(l->unit, to)->predecessors.count != 1) return 0;
@@ -100,25 +100,25 @@ static int is_only_arrival(const vector_lowering *l, uint32_t from, uint32_t to)
   return 1;
 }
 
-/* The mask that arriving at a block writes, whatever was there; SSA_NONE: others may have come before. */
+/* The mask that an edge into a block overwrites; SSA_NONE if lanes may be waiting already. */
 static uint32_t written_mask(const vector_lowering *l, uint32_t from, uint32_t to) {
   int is_written = is_only_arrival(l, from, to) || vector_is_entered_once(l, to);
   return !l->uniform[to] && is_written ? l->waiting[to] : SSA_NONE;
 }
 
-/* The lanes of `mask` take an edge to a masked block, where they wait, or reconverge in a uniform one. */
+/* The lanes of `mask` take an edge to a masked block, where they wait, or to a uniform one, where they reconverge. */
 static void arrive(vector_lowering *l, uint32_t from, uint32_t side, uint32_t mask) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side], written = written_mask(l, from, to);
   uint32_t counted = count_step(l, from, to, mask, written);
   hg_vector_moves(l, from, side, counted);
   if (l->uniform[to]) {
     if (counted != mask) end_if_none_left(l);
-  } else if (vector_shares_join(l, to)) return; /* they are in it */
+  } else if (vector_shares_join(l, to)) return; /* they are in its mask already */
   else if (written == SSA_NONE) emit_logic(l, VECTOR_OR, l->waiting[to], l->waiting[to], counted);
   else if (written != counted) emit_logic(l, VECTOR_AND, written, counted, counted);
 }
 
-/* 0 if lanes that take that edge need nothing done. */
+/* 0 if nothing has to be done for the lanes that take that edge. */
 static int needs_mask(vector_lowering *l, uint32_t from, uint32_t side) {
   uint32_t to = ssa_block_at(l->unit, from)->successor[side];
   int joins = l->uniform[to] || vector_shares_join(l, to);
@@ -138,8 +138,8 @@ static void go_to(vector_lowering *l, uint32_t from, uint32_t side, int at_end) 
   if (!at_end || following_block(l, from) != to) emit_jump(l, VECTOR_JUMP, VECTOR_NONE, to);
 }
 
-/* A local label after what lanes do whose condition holds, to which the jump `at` leads the others. If they only jump,
- * that can be the condition's own jump. */
+/* Places a local label, to which the jump `at` leads lanes whose condition is false, behind the code for the others. If
+ * that code only jumps, the condition's own jump takes its place. */
 static void emit_other_side(vector_lowering *l, uint32_t at) {
   if (l->status != HG_OK) return;
   if (l->out->insns.count == at + 2) {
@@ -164,7 +164,7 @@ static void branch_uniformly(vector_lowering *l, uint32_t b, uint32_t condition)
   go_to(l, b, 1, 1);
 }
 
-/* The side on which a branch leaves its loop for good, if all lanes of the loop come to it and agree; else 2. */
+/* The side on which a branch leaves its loop for good, if all lanes of the loop reach it and agree; else 2. */
 static uint32_t leaving_side(const vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   uint32_t header = l->order.loop[b];
@@ -174,7 +174,7 @@ static uint32_t leaving_side(const vector_lowering *l, uint32_t b) {
   return leaves[0] == leaves[1] ? 2 : (uint32_t)leaves[1];
 }
 
-/* The lanes that are left in a loop leave it together, or go on together. */
+/* All lanes that remain in a loop leave it together, or go on together. */
 static void branch_out_of_loop(vector_lowering *l, uint32_t b, uint32_t condition, uint32_t side) {
   uint32_t at = (uint32_t)l->out->insns.count;
   emit_jump(l, side == 0 ? VECTOR_JUMP_NONE : VECTOR_JUMP_ANY, condition, VECTOR_NONE);
@@ -187,8 +187,8 @@ static void branch_out_of_loop(vector_lowering *l, uint32_t b, uint32_t conditio
   arrive(l, b, 1 - side, l->mask);
 }
 
-/* A divergent branch: each side waits in its mask. Both masks are made before the first side's moves can change the
- * condition, and last the one that takes the place of the block's own. Lanes that leave a loop move before the others,
+/* A divergent branch: each side waits in its mask. Both masks are written before the first side's moves can change the
+ * condition; the one that replaces the block's own is written last. Lanes that leave a loop move before the others,
  * whose moves may be for all lanes. */
 static void branch_divergently(vector_lowering *l, uint32_t b, uint32_t condition) {
   uint32_t masks[2] = {SSA_NONE, SSA_NONE};
@@ -217,7 +217,7 @@ static void emit_trap(vector_lowering *l, const ssa_block *block) {
   end_if_none_left(l);
 }
 
-/* Masks that this block owns; not those that it writes whatever they hold. */
+/* Clears the masks that this block owns, but not those that it overwrites. */
 static void clear_owned(vector_lowering *l, uint32_t b) {
   for (uint32_t x = l->first_owned[b]; x != SSA_NONE; x = l->next_owned[x]) {
     const hg_array *from = &ssa_block_at(l->unit, x)->predecessors;
@@ -250,13 +250,13 @@ static void end_block(vector_lowering *l, uint32_t b) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* When the code is past a block, the bits of its lanes are still set in its waiting mask: the masks of the blocks of a
- * loop (but not of its inner loops, which clear their own) are cleared when an iteration begins. Where the only way to
- * a block is from the loop's header, that may write the mask anyway. */
+/* After a block has run, the bits of its lanes are still set in its waiting mask. So the masks of a loop's blocks (not
+ * of its inner loops, which clear their own) are cleared when an iteration begins. If a block is reached only from the
+ * loop's header, the header may overwrite the mask instead. */
 static void clear_masks(vector_lowering *l, uint32_t loop) {
   uint32_t start = loop == SSA_NONE ? l->order.block[0] : loop;
   uint32_t last = loop == SSA_NONE ? l->order.count - 1 : l->order.end[loop];
-  int start_writes = !l->uniform[start] || hg_vector_diverges(l, start); /* else it may go one way and write nothing */
+  int start_writes = !l->uniform[start] || hg_vector_diverges(l, start); /* else it may not write */
   for (uint32_t k = l->order.place[start] + 1; k <= last; k++) {
     uint32_t b = l->order.block[k];
     const hg_array *from = &ssa_block_at(l->unit, b)->predecessors;
@@ -268,7 +268,7 @@ static void clear_masks(vector_lowering *l, uint32_t loop) {
   }
 }
 
-/* 1 if a block computes few values, and does nothing else. */
+/* 1 if a block computes few values and does nothing else. */
 static int is_short(const vector_lowering *l, uint32_t b, uint32_t most) {
   uint32_t count = 0;
   for (uint32_t e = ssa_block_at(l->unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(l->unit, e)->next)
@@ -276,15 +276,15 @@ static int is_short(const vector_lowering *l, uint32_t b, uint32_t most) {
   return 1;
 }
 
-/* 1 if a block costs less than asking whether a lane waits for it: it computes a few values and jumps. */
+/* 1 if a block costs less than testing its mask: it computes a few values and jumps. */
 static int is_cheap(const vector_lowering *l, uint32_t b) {
   const ssa_block *block = ssa_block_at(l->unit, b);
   if (block->end != SSA_JUMP || l->skip[b] != l->order.place[b] || l->first_owned[b] != SSA_NONE) return 0;
   return !is_back_edge(l, b, block->successor[0]) && is_short(l, b, COMPILER_CHEAP_VALUES);
 }
 
-/* In a block that all lanes of a loop reach, the loop is over if there are none. A header's mask fills up again while
- * the loop runs: if that is not done at one place, as the last thing of a round, its lanes are taken out. */
+/* If all lanes of a loop reach a block and none is left, the loop is over. A header's mask fills up again while the
+ * loop runs; unless that happens at one place, as the last thing of a round, its lanes are removed here. */
 static void enter_masked(vector_lowering *l, uint32_t b) {
   int is_header = l->order.loop[b] == b, is_on_way = vector_is_on_masked_way(l, b);
   l->mask = l->waiting[b];
@@ -302,7 +302,7 @@ static void enter_masked(vector_lowering *l, uint32_t b) {
   emit_logic(l, VECTOR_CLEAR, l->waiting[b], VECTOR_NONE, VECTOR_NONE);
 }
 
-/* What STEP counts in, where it must. */
+/* The registers in which STEP counts, if it must count. */
 static void begin_counting(vector_lowering *l) {
   l->counted[0] = l->counted[1] = VECTOR_NONE;
   if (l->out->most_steps != UINT64_MAX) return;
@@ -318,7 +318,7 @@ static void begin_counting(vector_lowering *l) {
   }
 }
 
-/* A register in which no STEP counts is 0. */
+/* A register in which no STEP counts is the constant 0. */
 static void end_counting(vector_lowering *l) {
   uint32_t zero = VECTOR_NONE, counts[2] = {0, 0};
   for (uint32_t i = 0; i < l->out->insns.count && l->counted[0] != VECTOR_NONE; i++) {
@@ -347,8 +347,8 @@ static void lower_block(vector_lowering *l, uint32_t b) {
   end_block(l, b);
 }
 
-/* After the last block of a divergent loop: another round, while it has lanes. After a loop that all lanes leave
- * together: they have all come back to its header. */
+/* After the last block of a divergent loop: another round while lanes remain. After a loop that all lanes leave
+ * together, all of them have come back to its header. */
 static void end_loops(vector_lowering *l, uint32_t b) {
   uint32_t place = l->order.place[b];
   int comes_here = !l->uniform[b] || hg_vector_diverges(l, b);
@@ -373,7 +373,7 @@ static void patch_jumps(vector_lowering *l) {
   }
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- all stages -------------------------------------------------------------------------------------------------- */
 
 static hg_status allocate(vector_lowering *l) {
   uint64_t blocks = l->unit->blocks.count, values = l->unit->insns.count;
@@ -398,7 +398,7 @@ static hg_status allocate(vector_lowering *l) {
   l->uses = l->nan_blind + values;
   l->stride = l->uses + values;
   l->mark = l->stride + values;
-  memset(l->reg, 0xff, 2 * values * sizeof(uint32_t)); /* and l->same */
+  memset(l->reg, 0xff, 2 * values * sizeof(uint32_t)); /* and l->same, which follows it */
   memset(l->waiting, 0xff, 7 * blocks * sizeof(uint32_t));
   return HG_OK;
 }

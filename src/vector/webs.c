@@ -1,11 +1,11 @@
-/* webs.c - coalescing of induction variables: one register for the phi of a loop's header, its value in the next round
- * (if the phi is dead from there on), and the phis after the loop that take one of the two, whichever it was when a
- * lane left. A lane's register then changes only while the lane is in the loop. */
+/* webs.c - coalesces induction variables: one register for a header's phi, its value in the next round (if the phi is
+ * dead by then), and the phis after the loop that take either, depending on where a lane left. A lane's register then
+ * changes only while the lane is in the loop. */
 #include "compiler/analysis/effects.h"
 #include "vector/lower.h"
 
-/* Places are counted through in the order of the code: instructions, then the end of their block, where its branch and
- * the moves of its edges stand. l->copy: where a value is made. */
+/* Places are numbered in the order of the code: instructions, then the end of their block, with its branch and the
+ * moves of its edges. l->copy: where a value is computed. */
 static void note_reads(vector_lowering *l, const uint32_t *values, uint32_t count, uint32_t place) {
   for (uint32_t i = 0; i < count; i++) l->last[values[i]] = place;
 }
@@ -32,7 +32,7 @@ static void find_places(vector_lowering *l) {
   }
 }
 
-/* `next` may be computed in the phi's register: in each round the phi is dead by then. */
+/* 1 if `next` may be computed in the phi's register: in each round the phi is dead by then. */
 static int can_replace(const vector_lowering *l, uint32_t header, uint32_t phi, uint32_t next) {
   const ssa_insn *insn = vector_ssa_insn(l, next);
   if (hg_is_leaf(insn) || insn->op == SSA_PHI || !hg_is_pure(insn) || l->same[next] != SSA_NONE) return 0;
@@ -54,7 +54,7 @@ static void coalesce_next(vector_lowering *l, uint32_t header) {
   }
 }
 
-/* The header's phi with which all arguments are coalesced, outside of its loop; SSA_NONE. */
+/* The header's phi with which all arguments are coalesced, outside its loop; SSA_NONE. */
 static uint32_t common_phi(const vector_lowering *l, uint32_t phi) {
   uint32_t found = SSA_NONE;
   for (uint32_t i = 0; i < vector_ssa_insn(l, phi)->arg_count; i++) {
