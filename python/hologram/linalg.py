@@ -142,7 +142,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
         raise ValueError(f"qr: mode is 'reduced' or 'complete', not {mode!r}")
     if mode == "reduced" or m <= n:
         return QRResult(*_core.qr(x))
-    packed = _core.qr_complete(x)
+    packed = _core.qr_complete_blocks(x)
     return QRResult(packed[..., :m, :], matrix_transpose(packed[..., m:, :]))
 
 
@@ -184,7 +184,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> Any:
 def _completed(u: Any) -> Any:
     """Orthonormal columns, and as many more as there are rows."""
     m, n = u.shape[-2:]
-    return _core.concatenate([u, _core.qr_complete(u)[..., :m, n:]], axis=-1)
+    return _core.concatenate([u, _core.qr_complete_blocks(u)[..., :m, n:]], axis=-1)
 
 
 def svdvals(x: Any, /) -> Any:

@@ -485,7 +485,7 @@ class Draft:
         if not names:  # beside a library that has none
             return
         name = self.r.choice(names)
-        most, is_tall = self.r.choice((1, 2, 3, 5, 8)), name in ("qr_packed", "qr_complete", "svd_packed", "svd_rotated", "lu")
+        most, is_tall = self.r.choice((1, 2, 3, 5, 8)), name[:4] in ("qr_p", "qr_c", "qr_r", "qr_f", "qr_b", "svd_", "lu")
         sizes = [min(most, s) for s in v.shape[-2:]]
         if name not in ("qr", "svd", "pinv") or self.r.random() < 0.5:
             sizes = [max(sizes), min(sizes)] if is_tall and v.shape[-2] >= max(sizes) else [min(sizes)] * 2

@@ -92,17 +92,36 @@ def test_blocks(shape):
     assert np.array_equal(np.sign(apply("det", x)), sign) and np.allclose(apply("log_abs_det", x), size, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("shape", [(2, 65, 65), (100, 100), (150, 129)])
+def test_blocks_of_reflections(shape, kind):
+    """Panels of 32 columns; of what has no rank, is a triangle already, overflows or vanishes, as well."""
+    m, n = shape[-2:]
+    low = made((*shape[:-1], 3), kind) @ made((3, n), kind)
+    for x in (made(shape, kind), low, np.zeros(shape, TYPES[kind]), np.triu(made(shape, kind))):
+        for scale in (1.0, 1e30, 1e-30) if x is low else (1.0,):
+            for name, columns in (("qr_blocks", n), ("qr_complete_blocks", m)):
+                y = wide(apply(name, (x * scale).astype(x.dtype)))
+                q, r = y[..., :m, :], turned(y[..., m:, :]) / scale
+                near(q @ r, x, kind, 4, name)
+                near(turned(q) @ q, np.broadcast_to(np.eye(columns), (*shape[:-2], columns, columns)), kind, 4, name)
+                assert not np.tril(r, -1).any()
+    near(apply("qr_factors", x)[..., m:m + n, :], turned(np.linalg.qr(x)[1]), kind, 4, "signs of R")
+    x[..., 1, 0] = np.nan
+    assert np.isnan(apply("qr_blocks", x)[..., :m, :]).all()
+
+
 def test_gradients_of_blocks():
     """Along a direction, against differences; also through views of what is packed."""
-    x, direction, weights = positive((66, 66), "f64"), made((66, 66), "f64", 2), made((66, 66), "f64", 3)
-    for name in ("cholesky_blocks", "lu_blocks", "inv", "log_abs_det"):
+    x, direction, weights = positive((66, 66), "f64"), made((66, 66), "f64", 2), made((66, 132), "f64", 3)
+    for name in ("cholesky_blocks", "lu_blocks", "qr_blocks", "inv", "log_abs_det"):
         def value(at):
             c = Computation()
             given = c.input(at)
             made_of_it = c.op(name, given)
             if name.endswith("blocks"):
                 made_of_it = c.op("swap", c.op("slice", made_of_it, axis=-1, start=0, stop=66))
-            y = c.op("sum", c.op("mul", made_of_it, c.input(weights)))
+            y = c.op("sum", c.op("mul", made_of_it, c.input(weights if name == "qr_blocks" else weights[:, :66].copy())))
             c.output(y)
             return c, given, y
         moved = [value(x + sign * 1e-6 * (direction + direction.T))[0].run()[0] for sign in (1, -1)]
@@ -136,7 +155,7 @@ def test_tall_ones(shape, kind):
 def test_layouts(layout):
     """Of a view, and into one."""
     x = laid_out(made((3, 6, 6), "f32"), layout, 3)
-    for name in ("lu", "qr_packed", "svd_rotated", "eigh_packed"):
+    for name in ("lu", "qr_packed", "qr_reflections", "svd_rotated", "eigh_packed"):
         c = Computation()
         c.output(c.op(name, c.op("swap", c.input(x))), layout=layout, seed=4)
         assert c.run()[0].tobytes() == apply(name, np.ascontiguousarray(turned(x))).tobytes(), name
@@ -185,7 +204,8 @@ def test_refusals():
             ("eigh", [np.zeros(3)], r"x is f64\[3\]; it takes square matrices: \[\.\.\., n, n\]"),
             ("solve", [np.zeros((2, 2)), np.zeros((3, 1))], "f64"),
             ("lower_solve", [np.zeros((2, 2)), np.zeros((3, 1))], "b has to have as many rows as a"),
-            ("svd_rotated", [np.zeros((2, 3))], "at least as many rows as columns")]:
+            ("svd_rotated", [np.zeros((2, 3))], "at least as many rows as columns"),
+            ("qr_factors", [np.zeros((2, 3))], "at least as many rows as columns")]:
         with pytest.raises(Error, match=sentence):
             apply(name, *arrays)
     c = Computation()

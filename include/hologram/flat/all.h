@@ -1083,7 +1083,11 @@ typedef enum hg_op {
   HG_OP_forward_blocks = 0x1816,
   HG_OP_cholesky_blocks = 0x1817,
   HG_OP_lu_blocks = 0x1818,
-  HG_OP_inv = 0x1819
+  HG_OP_inv = 0x1819,
+  HG_OP_qr_reflections = 0x181a,
+  HG_OP_qr_factors = 0x181b,
+  HG_OP_qr_blocks = 0x181c,
+  HG_OP_qr_complete_blocks = 0x181d
 } hg_op;
 
 typedef struct hg_argument {

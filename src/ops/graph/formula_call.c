@@ -352,6 +352,14 @@ static ops_item share(const build_call *b) {
                       OPS_NUMBER(number->number), OPS_NUMBER(part->number));
 }
 
+static ops_item block(const build_call *b) {
+  int64_t number = b->parts[0].item.integers[0], size = b->parts[1].item.integers[0];
+  if (!b->parts[0].item.is_integer || !b->parts[1].item.is_integer || size <= 0)
+    return ops_complain(b->f, b->at, "block takes two integers");
+  while (size < number - size) size *= 2;
+  return ops_integer_item(size < number ? size : number);
+}
+
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
 static ops_item limit_of(const build_call *b, int is_highest) {

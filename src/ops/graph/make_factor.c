@@ -30,6 +30,7 @@ static void set_sizes(uint16_t op, uint64_t *size) {
     case HG_OP_qr_packed: size[0] = m + n, size[1] = m < n ? m : n; break;
     case HG_OP_qr_complete: size[0] = m + n, size[1] = m; break;
     case HG_OP_eigh_packed: size[0] = n + 1; break;
+    case HG_OP_qr_reflections:
     case HG_OP_svd_rotated: size[0] = m + n + 1; break;
     default: break;
   }
@@ -57,7 +58,7 @@ static value_id factor(const ops_request *request) {
   if (x == 0 || !check_matrix(request, "x", x, op == HG_OP_cholesky_lower || op == HG_OP_eigh_packed)) return 0;
   ops_shape shape = ops_at(c, x)->shape;
   uint64_t *size = &shape.size[shape.rank - 2];
-  if (op == HG_OP_svd_rotated && size[0] < size[1])
+  if ((op == HG_OP_svd_rotated || op == HG_OP_qr_reflections) && size[0] < size[1])
     return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s; it takes matrices with at least as many rows as columns",
                       OPS_TEXT(c, x));
   set_sizes(op, size);

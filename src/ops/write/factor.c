@@ -144,10 +144,10 @@ hg_status ops_factor_begin_launch(factor *f, const char *name, uint64_t lanes) {
   return HG_OK;
 }
 
-hg_status ops_factor_begin(factor *f, const char *name) {
-  uint32_t size = f->m > f->n ? f->m : f->n, rank = f->node->shape.rank;
+hg_status ops_factor_begin(factor *f, const char *name, uint32_t owned) {
+  uint32_t rank = f->node->shape.rank;
   uint64_t matrices = ops_factor_matrices(f);
-  f->lanes = (size + OPS_FACTOR_LEAST_LANES - 1) / OPS_FACTOR_LEAST_LANES * OPS_FACTOR_LEAST_LANES;
+  f->lanes = (owned + OPS_FACTOR_LEAST_LANES - 1) / OPS_FACTOR_LEAST_LANES * OPS_FACTOR_LEAST_LANES;
   if (f->lanes > OPS_FACTOR_MOST_LANES) f->lanes = OPS_FACTOR_MOST_LANES;
   if ((uint64_t)f->numbers * atlas_bytes(f->type) > OPS_FACTOR_SHARED_BYTES) {
     HG_TRY(ops_add_temporary(f->group->plan, (uint8_t)f->type, matrices * f->numbers, &f->storage));

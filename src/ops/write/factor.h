@@ -104,8 +104,8 @@ void ops_factor_result(factor *f, uint16_t i, uint16_t j, uint16_t value);
 uint64_t ops_factor_matrices(const factor *f);
 /* The terms and the step of a launch of so many lanes; 0: of blocks, whose shape is still to be set. */
 hg_status ops_factor_begin_launch(factor *f, const char *name, uint64_t lanes);
-/* A launch of a block for each matrix, when all that it has are added. */
-hg_status ops_factor_begin(factor *f, const char *name);
+/* A launch of a block for each matrix, when all that it has are added; its lanes share `owned` rows or columns. */
+hg_status ops_factor_begin(factor *f, const char *name, uint32_t owned);
 
 /* A power of two by which the largest magnitude of what the block's lanes have becomes one of 1 to 2, NaN where that is
  * not finite, 1 where it is 0; FACTOR_IS_FINITE. */

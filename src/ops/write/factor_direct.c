@@ -33,7 +33,7 @@ static void load(factor *f, const factor_matrix *a) {
  * diagonal, which stays as it is. */
 static hg_status write_cholesky(factor *f) {
   factor_matrix a = ops_factor_add_matrix(f, f->n, f->n, 0);
-  HG_TRY(ops_factor_begin(f, "cholesky"));
+  HG_TRY(ops_factor_begin(f, "cholesky", f->n));
   load(f, &a);
   factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
   factor_loop own = for_own_from(f, step.i, f->n);
@@ -140,7 +140,7 @@ static hg_status write_lu(factor *f) {
   uint32_t steps = f->m < f->n ? f->m : f->n;
   lu w = {.a = ops_factor_add_matrix(f, f->m, f->n, 0)};
   w.place = ops_factor_add_matrix(f, f->m, 1, 0);
-  HG_TRY(ops_factor_begin(f, "lu"));
+  HG_TRY(ops_factor_begin(f, "lu", f->m));
   w.zero = ops_factor_integer(f, 0);
   factor_loop own = ops_factor_for_own(f, f->m);
   ops_factor_put(f, &w.place, own.i, w.zero, ops_factor_number(f, -1));
@@ -265,16 +265,33 @@ static void write_r(factor *f, const qr *w, uint32_t columns, uint32_t steps) {
   ops_factor_again(f, &own);
 }
 
-/* Of an m x n matrix, with q columns of Q, (m + n) x q: Q, and below it R with its axes exchanged. */
+/* The reflections themselves: v as columns, and behind R, in row m + n, t. */
+static void write_reflections(factor *f, const qr *w) {
+  factor_loop own = ops_factor_for_own(f, f->n);
+  uint16_t scale = ops_factor_get(f, &w->scale, own.i, w->zero), first = ops_factor_get(f, &w->first, own.i, w->zero);
+  factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->m), 1);
+  uint16_t value = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->a, rows.i, own.i), scale);
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, rows.i, atlas_reg(own.i));
+  value = factor_select(f, f->type, FACTOR_IS_SO, first, value);
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, ATLAS_u32, rows.i, atlas_reg(own.i));
+  ops_factor_result(f, rows.i, own.i, factor_select(f, f->type, FACTOR_IS_SO, ops_factor_number(f, 0), value));
+  ops_factor_again(f, &rows);
+  ops_factor_result(f, ops_factor_integer(f, f->m + f->n), own.i, ops_factor_get(f, &w->t, own.i, w->zero));
+  ops_factor_again(f, &own);
+}
+
+/* Of an m x n matrix, with q columns of Q, (m + n) x q: Q, and below it R with its axes exchanged; or one row more, and
+ * reflections in Q's place. */
 static hg_status write_qr(factor *f) {
   uint32_t steps = f->m < f->n ? f->m : f->n, columns = (uint32_t)f->node->shape.size[f->node->shape.rank - 1];
+  int is_product = f->node->bits != HG_OP_qr_reflections;
   qr w = {.a = ops_factor_add_matrix(f, f->m, f->n, 1)};
-  w.q = ops_factor_add_matrix(f, f->m, columns, 1);
+  if (is_product) w.q = ops_factor_add_matrix(f, f->m, columns, 1);
   w.scale = ops_factor_add_matrix(f, steps, 1, 0);
   w.first = ops_factor_add_matrix(f, steps, 1, 0);
   w.t = ops_factor_add_matrix(f, steps, 1, 0);
   w.diagonal = ops_factor_add_matrix(f, steps, 1, 0);
-  HG_TRY(ops_factor_begin(f, "qr"));
+  HG_TRY(ops_factor_begin(f, "qr", columns > f->n ? columns : f->n));
   w.zero = ops_factor_integer(f, 0);
   load(f, &w.a);
   factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(steps), 1);
@@ -285,7 +302,10 @@ static hg_status write_qr(factor *f) {
   ops_factor_again(f, &own);
   factor_barrier(f);
   ops_factor_again(f, &step);
-  write_q(f, &w, columns, steps);
+  if (is_product)
+    write_q(f, &w, columns, steps);
+  else
+    write_reflections(f, &w);
   write_r(f, &w, columns, steps);
   return HG_OK;
 }

@@ -224,7 +224,7 @@ hg_status ops_write_factor_eigh(factor *f) {
   e.v = ops_factor_add_matrix(f, e.own.count, e.own.count, 0);
   e.s = ops_factor_add_matrix(f, e.own.pairs, 1, 0);
   e.t = ops_factor_add_matrix(f, e.own.pairs, 1, 0);
-  HG_TRY(ops_factor_begin(f, "eigh"));
+  HG_TRY(ops_factor_begin(f, "eigh", f->n));
   uint16_t most = factor_register(f);
   e.own.rotated = factor_register(f), e.own.zero = ops_factor_integer(f, 0);
   factor_move(f, f->type, most, ops_factor_number(f, 0));
@@ -340,7 +340,7 @@ hg_status ops_write_factor_svd(factor *f) {
   s.a = ops_factor_add_matrix(f, f->m, s.own.count, 1);
   s.v = ops_factor_add_matrix(f, s.own.count, s.own.count, 1);
   s.sigma = ops_factor_add_matrix(f, s.own.count, 1, 0);
-  HG_TRY(ops_factor_begin(f, "svd"));
+  HG_TRY(ops_factor_begin(f, "svd", f->n));
   uint16_t most = factor_register(f);
   s.own.rotated = factor_register(f), s.own.zero = ops_factor_integer(f, 0);
   factor_move(f, f->type, most, ops_factor_number(f, 0));
