@@ -149,7 +149,9 @@ hg_status ops_factor_begin(factor *f, const char *name, uint32_t owned) {
   uint64_t matrices = ops_factor_matrices(f);
   f->lanes = (owned + OPS_FACTOR_LEAST_LANES - 1) / OPS_FACTOR_LEAST_LANES * OPS_FACTOR_LEAST_LANES;
   if (f->lanes > OPS_FACTOR_MOST_LANES) f->lanes = OPS_FACTOR_MOST_LANES;
-  if ((uint64_t)f->numbers * atlas_bytes(f->type) > OPS_FACTOR_SHARED_BYTES) {
+  uint32_t most = f->group->plan->target.shared_bytes, beside = OPS_SHARED_COLLECTIVES;
+  if (most > OPS_FACTOR_SHARED_BYTES + beside) most = OPS_FACTOR_SHARED_BYTES + beside;
+  if ((uint64_t)f->numbers * atlas_bytes(f->type) + beside > most) {
     HG_TRY(ops_add_temporary(f->group->plan, (uint8_t)f->type, matrices * f->numbers, &f->storage));
     f->storage++;
   }
