@@ -104,10 +104,11 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
 
 def jacobian(function: Callable[..., Any], argnums: SupportsIndex | Sequence[SupportsIndex] = 0, *,
              has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `function`, which returns an array of floats: all derivatives of its elements.
+    """A function that gives the Jacobian of `function`, which returns arrays of floats: all derivatives of their elements.
 
     By an array of shape s, of a value of shape t, it has shape t + s. argnums, and arguments that are nests of arrays: as of
-    value_and_grad. has_aux: the function returns (value, aux), and the new one (jacobian, aux).
+    value_and_grad. Of a nest (a list, tuple or dict) it is a nest of that form, which has what belongs to an array in its place.
+    has_aux: the function returns (value, aux), and the new one (jacobian, aux).
 
         hg.jacobian(lambda x: x * x)(hg.arange(3.0))               # 3 x 3, with 2 x on the diagonal"""
     numbers = integers_of(argnums)
@@ -122,14 +123,18 @@ def jacobian(function: Callable[..., Any], argnums: SupportsIndex | Sequence[Sup
             return function(*own, **named)
 
         value, pull, *aux = vjp(chosen, *(arguments[place] for place in places), has_aux=has_aux)
-        if not isinstance(value, Array):
-            raise TypeError(f"jacobian: the function returns an Array, not {type(value).__name__}")
-        unit = _core.eye(value.size, dtype=value.dtype).reshape((value.size, *value.shape))
-        products = _core._arrays_of(vmap(pull)(unit), True)
-        by = _core._arrays_of([arguments[place] for place in places], True)
-        rest = iter([row.reshape(value.shape + x.shape) for row, x in zip(products, by, strict=True)])
-        shaped = tuple(_core._rebuild(arguments[place], rest) for place in places)
-        result = shaped if isinstance(argnums, (tuple, list)) else shaped[0]
+        outputs, by = (_core._arrays_of(nest, True) for nest in (value, [arguments[place] for place in places]))
+        joined = _joined("", outputs)
+        unit = _core.eye(joined.size, dtype=joined.dtype).reshape((joined.size, *joined.shape))
+        pulled = vmap(lambda row: pull(_core._rebuild(value, iter(_parts(row, outputs)))))(unit)
+        products = _core._arrays_of(pulled, True)
+        slopes, at = [], 0
+        for y in outputs:
+            rest = iter([part[at : at + y.size].reshape(y.shape + x.shape) for part, x in zip(products, by, strict=True)])
+            shaped = tuple(_core._rebuild(arguments[place], rest) for place in places)
+            slopes.append(shaped if isinstance(argnums, (tuple, list)) else shaped[0])
+            at += y.size
+        result = _core._rebuild(value, iter(slopes))
         return (result, *aux) if has_aux else result
 
     rows.__name__ = getattr(function, "__name__", "function")
@@ -137,10 +142,11 @@ def jacobian(function: Callable[..., Any], argnums: SupportsIndex | Sequence[Sup
     return rows
 
 
-def hessian(function: Callable[..., Any], argnums: SupportsIndex = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(function: Callable[..., Any], argnums: SupportsIndex | Sequence[SupportsIndex] = 0, *,
+            has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives all second derivatives of `function`, which returns an array of one element: by an array of shape s, s + s.
 
-    argnums: which argument, an array. has_aux: as of jacobian.
+    argnums, and has_aux: as of jacobian. By a nest of arrays it is a nest of nests: h["w"]["b"] has the derivatives by w and then by b.
 
         hg.hessian(lambda x: (x * x * x).sum())(hg.arange(3.0))    # 3 x 3, with 6 x on the diagonal"""
     return jacobian(grad(function, argnums, has_aux=has_aux), argnums, has_aux=has_aux)

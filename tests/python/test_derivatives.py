@@ -90,6 +90,35 @@ def test_nests_and_types():
     assert by_both[0].tolist() == np.diag(V[0]).tolist() and by_both[1]["k"].tolist() == np.diag(X[0]).tolist()
 
 
+def test_jacobians_of_nests():
+    """Of each array by each array what it is of functions of one array; PyTorch's are nests of tuples alone."""
+    def function(x, parts):
+        return {"a": (x * parts["k"]).astype("float32"), "b": [parts["k"] @ x, hg.outer(x, x)]}
+
+    x, k = X[0], V[0]
+    made = hg.jacobian(function, argnums=(0, 1))(ours(x), {"k": ours(k)})
+    both = torch.autograd.functional.jacobian(lambda x, k: (x * k, k @ x, torch.outer(x, x)), (torch.tensor(x), torch.tensor(k)))
+    for ((by_x, by_parts), kind), expected in zip([(made["a"], "float32"), *((part, "float64") for part in made["b"])], both, strict=True):
+        for slope, other in zip((by_x, by_parts["k"]), expected, strict=True):
+            assert slope.dtype == "float64" and slope.shape == tuple(other.shape)
+            np.testing.assert_allclose(slope.numpy(), other, rtol=1e-6 if kind == "float32" else 1e-12)
+    assert list(made) == ["a", "b"] and type(made["b"]) is list
+    again = hg.jit(hg.jacobian(function, argnums=(0, 1)))(ours(x), {"k": ours(k)})
+    assert [y.tolist() for y in hg._core._arrays_of(again, True)] == [y.tolist() for y in hg._core._arrays_of(made, True)]
+
+
+def test_hessians_of_nests():
+    def loss(parameters, x):
+        return hg.tanh(x @ parameters["w"] + parameters["b"]).sum()
+
+    w, b = V[0], np.array(0.25)
+    made = hg.hessian(loss)({"w": ours(w), "b": ours(b)}, ours(X))
+    expected = torch.autograd.functional.hessian(lambda w, b: torch.tanh(torch.tensor(X) @ w + b).sum(), (torch.tensor(w), torch.tensor(b)))
+    for i, first in enumerate("wb"):
+        for j, second in enumerate("wb"):
+            np.testing.assert_allclose(made[first][second].numpy(), expected[i][j], rtol=1e-11, atol=1e-14)
+
+
 def test_products_are_differentiated_again():
     def second(x):
         return hg.jvp(lambda z: hg.jvp(hg.sin, (z,), (hg.ones(3, dtype="float64"),))[1] * x, (x,), (ours(V[0]),))[1]
@@ -136,7 +165,7 @@ def test_what_is_refused():
         (lambda: hg.jvp(lambda x: x, x, x), TypeError, r"jvp\(f, \(x,\), \(v,\)\)"),
         (lambda: hg.grad(lambda x: (x.sum(), 1))(x), TypeError, "has_aux=True"),
         (lambda: hg.grad(lambda x: x.sum(), has_aux=True)(x), TypeError, "returns .value, aux., not Array"),
-        (lambda: hg.jacobian(lambda x: [x])(x), TypeError, "not list"),
+        (lambda: hg.jacobian(lambda x: [x, x > 0])(x), TypeError, "float64, bool"),
         (lambda: hg.jacobian(lambda x: x, argnums=1)(x), ValueError, "argnums is 1"),
     ]:
         with pytest.raises(kind, match=sentence):
