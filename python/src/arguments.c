@@ -1,5 +1,5 @@
-/* arguments.c - arguments of operations: what operations.def says of one, its default in Python's words, and its value
- * from Python's objects. */
+/* arguments.c - arguments of operations: their rows in operations.def, their defaults as Python writes them, and their
+ * values from Python objects. */
 #include "arguments.h"
 
 #include <float.h>
@@ -51,7 +51,7 @@ static bool fail_argument(const char *who, const argument_spec *spec, PyObject *
   return false;
 }
 
-/* NumPy's bools are numbers, though no indices as Python's are. */
+/* NumPy's bools count as numbers, but not as indices, unlike Python's. */
 static bool integer_from(const char *who, const argument_spec *spec, PyObject *value, const char *wish,
                          hg_argument *to) {
   PyObject *number = PyLong_Check(value) ? NULL : hgpy_plain_number(value);
@@ -61,7 +61,7 @@ static bool integer_from(const char *who, const argument_spec *spec, PyObject *v
   return !(to->integers[0] == -1 && PyErr_Occurred()) || fail_argument(who, spec, value, wish);
 }
 
-/* Several axes are written down: as in NumPy, an array with axes of its own is none of them. */
+/* Several axes are a list or tuple. As in NumPy, an array that has axes itself is not accepted. */
 static bool list_from(const char *who, const argument_spec *spec, PyObject *value, hg_argument *to) {
   const char *wish = "an int or a sequence of ints";
   bool is_list = PyTuple_Check(value) || PyList_Check(value) || Py_TYPE(value) == &PyRange_Type;
@@ -89,7 +89,7 @@ static bool choice_from(const char *who, const argument_spec *spec, PyObject *va
   return false;
 }
 
-/* An int stays one, whatever its size: bounds of integers are exact. */
+/* An int stays an int, whatever its size: bounds of integers are exact. */
 static bool real_from(const char *who, const argument_spec *spec, PyObject *value, hg_argument *to) {
   if (hgpy_is_array(value) && hgpy_depends(hgpy_array_node(value), 0) != 0) {
     if (!PyErr_Occurred())
@@ -120,9 +120,9 @@ static bool real_from(const char *who, const argument_spec *spec, PyObject *valu
   return true;
 }
 
-/* Of NumPy's scalars only numbers are any: a complex one would give its real part. */
+/* NumPy scalars only if they are real: a complex one would lose its imaginary part. */
 static PyObject *plain_real(PyObject *value) {
-  PyObject *number = hgpy_plain_number(value); /* NumPy's ints are exact, too */
+  PyObject *number = hgpy_plain_number(value); /* also exact for NumPy ints */
   if (number != NULL) return number;
   PyObject *module = PyImport_ImportModule("hologram._create");
   number = module != NULL ? PyObject_CallMethod(module, "plain", "O", value) : NULL;

@@ -14,11 +14,11 @@ typedef struct argument_spec {
   uint8_t preset;
 } argument_spec;
 
-/* How a default is written says which kind of value an argument takes. */
+/* The form of a default decides which kind of value an argument takes. */
 argument_preset hgpy_preset_of(const char *at, size_t length);
-/* The default as signatures of Python write it, in `text` or constant. */
+/* The default as Python signatures write it, in `text` or a constant. */
 const char *hgpy_argument_default(const argument_spec *argument, char *text, size_t bytes);
-/* None is the default. `who`: the operation. False: raised. */
+/* None gives the default. `who`: the operation. False: raised. */
 bool hgpy_argument_from(const char *who, const argument_spec *spec, PyObject *value, hg_argument *to);
 
 #endif

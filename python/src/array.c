@@ -66,7 +66,7 @@ static bool integer_from(PyObject *object, int64_t *integer) {
   return *integer != -1 || !PyErr_Occurred();
 }
 
-/* As a tuple: a set has no order, and bytes are no sizes. NULL: raised. */
+/* As a tuple. Sets, which have no order, and bytes are refused. NULL: raised. */
 static PyObject *parts_of(PyObject *object) {
   if (PyTuple_CheckExact(object)) return Py_NewRef(object);
   bool is_list = (PySequence_Check(object) || hgpy_is_array(object)) && !hgpy_is_scalar(object);
@@ -190,7 +190,7 @@ static PyGetSetDef array_getset[] = {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* The only element, as bytes; false: raised. */
+/* The bytes of the only element; false: raised. */
 static bool read_element(PyObject *self, uint64_t *bits, uint32_t *type) {
   hgpy_node *node = hgpy_array_node(self), *wide = NULL;
   if (hg_tensor_count(&node->tensor) != 1) {
@@ -282,7 +282,7 @@ static Py_ssize_t array_length(PyObject *self) {
   return -1;
 }
 
-/* For iteration: rows, until there are no more. */
+/* Iteration yields rows until there are no more. */
 static PyObject *array_row(PyObject *self, Py_ssize_t index) {
   PyObject *number = PyLong_FromSsize_t(index), *row = number != NULL ? hgpy_get_item(self, number) : NULL;
   Py_XDECREF(number);
@@ -294,7 +294,7 @@ static PyObject *array_iter(PyObject *self) {
   return PyErr_Format(PyExc_TypeError, "an array without axes has no rows to go through");
 }
 
-/* numpy's array over a copy, or without numpy a memoryview of it. */
+/* A NumPy array over a copy or, without NumPy, a memoryview of it. */
 static PyObject *view_of_copy(PyObject *numpy, PyObject *copy, const hg_tensor *tensor) {
   PyObject *shape = hgpy_shape_object(tensor->rank, tensor->shape), *flat = NULL, *view = NULL;
   const char *format = hgpy_type_format(tensor->type);
@@ -308,7 +308,7 @@ static PyObject *view_of_copy(PyObject *numpy, PyObject *copy, const hg_tensor *
   return view;
 }
 
-/* On the host: a memoryview of it, of types that struct knows, or of a copy that is asked for, numpy's array. */
+/* A memoryview of host memory for types that `struct` knows; else, if asked for, NumPy's array of a copy. */
 static PyObject *host_view(PyObject *self, PyObject *numpy, bool is_asked_for) {
   hgpy_node *node = hgpy_array_node(self);
   const hg_tensor *tensor = &node->tensor;
@@ -342,7 +342,7 @@ static PyObject *array_tolist(PyObject *self, PyObject *unused) {
     hgpy_node_release(node);
     node = wide;
   }
-  PyObject *plain = NULL; /* an array of the numbers alone, through which no gradient flows */
+  PyObject *plain = NULL; /* a second array of the value, through which no gradient flows */
   if (node == hgpy_array_node(self) && hgpy_trace_now == 0) plain = Py_NewRef(self);
   else if (node != NULL && hgpy_expose(node, HGPY_AS_NUMBERS))
     plain = hgpy_array_of(hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor));
@@ -364,7 +364,7 @@ static PyObject *array_numpy(PyObject *self, PyObject *unused) {
   return array;
 }
 
-/* __array__(dtype=None, copy=None): a type that NumPy has not is given as float32 to whoever asks for another. */
+/* __array__(dtype=None, copy=None): a type that NumPy lacks becomes float32 if another type is asked for. */
 static PyObject *array_array(PyObject *self, PyObject *arguments, PyObject *names) {
   static char *known[] = {"dtype", "copy", NULL};
   PyObject *type = Py_None, *copy = Py_None;
@@ -464,7 +464,7 @@ hgpy_node *hgpy_node_on(hgpy_node *node, hgpy_device *device) {
   return NULL;
 }
 
-/* to_device(executor, /, *, stream=None): what the copy reads and writes is in order whatever the stream. */
+/* to_device(executor, /, *, stream=None): ordered with all work on the copied memory, whatever the stream. */
 static PyObject *array_to_device(PyObject *self, PyObject *arguments, PyObject *names) {
   static char *known[] = {"", "stream", NULL};
   PyObject *object, *stream = NULL;
@@ -611,7 +611,7 @@ static PyObject *in_float32(PyObject *object) {
   return hgpy_is_array(object) ? hgpy_array_of(hgpy_cast(hgpy_array_node(object), ATLAS_f32)) : Py_NewRef(object);
 }
 
-/* Of integers and bools the table's `div` is rounded towards zero: here they are made float32 first. */
+/* The table's `div` of integers and bools rounds towards zero, so these are converted to float32 first. */
 static PyObject *array_divide(PyObject *a, PyObject *b) {
   if (!is_integral(a) || !is_integral(b)) return hgpy_binary(HGPY_ROW_div, a, b);
   PyObject *left = in_float32(a), *right = in_float32(b), *result = NULL;
@@ -620,7 +620,7 @@ static PyObject *array_divide(PyObject *a, PyObject *b) {
   return result;
 }
 
-/* x ** 2 is x * x; of integers other powers are products, too. */
+/* x ** 2 is x * x; other integer powers are products, too. */
 static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   bool is_square = false;
@@ -703,7 +703,7 @@ static PyType_Spec array_spec = {.name = "hologram.Array",
                                  .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                  .slots = array_slots};
 
-/* An array's own methods stand before the table's of the same name. */
+/* An array's own methods come before those of the table with the same name. */
 static void make_methods(void) {
   enum { OWN = sizeof own_methods / sizeof own_methods[0] };
   uint32_t count = hgpy_operations_methods(methods + OWN, (uint32_t)(sizeof methods / sizeof methods[0]) - OWN);

@@ -1,5 +1,5 @@
-/* arrow.c - an array of Arrow's C data interface, as __arrow_c_array__ hands it over in two capsules;
- * hologram/_arrow.py reads what it says. */
+/* arrow.c - arrays of Arrow's C data interface, which __arrow_c_array__ returns in two capsules; hologram/_arrow.py
+ * interprets them. */
 #include "hgpy.h"
 
 /* The layout of the interface, which is fixed. */
@@ -31,7 +31,7 @@ static void release_owner(PyObject *capsule) {
   hgpy_give_back(PyCapsule_GetPointer(capsule, owner_name), release_array);
 }
 
-/* Moves the array out of its capsule into an object that releases it. */
+/* Moves the array from its capsule into an object that releases it. */
 static PyObject *take_array(arrow_array *array) {
   arrow_array *own = PyMem_Malloc(sizeof *own);
   if (own == NULL) return PyErr_NoMemory();
@@ -51,8 +51,8 @@ static const char *refuse(const arrow_schema *schema, const arrow_array *array) 
   return NULL;
 }
 
-/* read_arrow(schema, array): the owner of the memory, the format, the length, how many are null (-1: not counted), the
- * offset, the addresses of the first two buffers and how many there are, and whether it has parts. */
+/* read_arrow(schema, array): the owner of the memory, the format, the length, the number of nulls (-1: not counted),
+ * the offset, the addresses of the first two buffers and the number of buffers, and whether it has children. */
 PyObject *hgpy_read_arrow(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count != 2 || !PyCapsule_IsValid(values[0], "arrow_schema") || !PyCapsule_IsValid(values[1], "arrow_array"))

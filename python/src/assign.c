@@ -1,9 +1,9 @@
-/* assign.c - x[...] = value: a view is written to; arrays, masks and lists name elements in hologram._index. */
+/* assign.c - x[...] = value: writes to a view. hologram._index handles keys with arrays, masks and lists. */
 #include "keys.h"
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* Of an array or a number; NULL without an exception: it is neither. */
+/* The node of an array or a number; NULL without an exception: it is neither. */
 static hgpy_node *plain_value(PyObject *value, uint32_t type) {
   bool is_array = hgpy_is_array(value), is_integer = PyLong_Check(value);
   if (!is_array && !is_integer && !PyFloat_Check(value)) return NULL;
@@ -19,7 +19,7 @@ static hgpy_node *plain_value(PyObject *value, uint32_t type) {
   return hgpy_number_node("x[...] = value", value, type);
 }
 
-/* Lists, NumPy's arrays and scalars become arrays and numbers in Python. */
+/* Lists, NumPy arrays and scalars are converted in Python. */
 hgpy_node *hgpy_value_for(PyObject *self, PyObject *value) {
   uint32_t type = hgpy_array_node(self)->tensor.type;
   hgpy_node *node = plain_value(value, type);
@@ -35,7 +35,7 @@ hgpy_node *hgpy_value_for(PyObject *self, PyObject *value) {
   return node;
 }
 
-/* Whether a value broadcasts to the shape that is assigned to, but for `extra` leading axes of one element; false:
+/* 1 if a value broadcasts to the shape that is assigned to, except for `extra` leading axes of one element; false:
  * raised. */
 static bool fits(const hg_tensor *from, uint32_t rank, const uint64_t *shape, uint32_t *extra) {
   *extra = 0;
@@ -53,7 +53,8 @@ static bool fits(const hg_tensor *from, uint32_t rank, const uint64_t *shape, ui
   return false;
 }
 
-/* As many axes and elements as what is assigned to; as in NumPy, leading axes of one element may be too many. */
+/* Broadcasts the value to the shape that is assigned to. As in NumPy, it may have additional leading axes of one
+ * element. */
 hgpy_node *hgpy_value_fit(hgpy_node *value, uint32_t rank, const uint64_t *shape) {
   const hg_tensor *from = &value->tensor;
   uint32_t extra;
@@ -66,23 +67,23 @@ hgpy_node *hgpy_value_fit(hgpy_node *value, uint32_t rank, const uint64_t *shape
 
 /* ---- into memory ------------------------------------------------------------------------------------------------- */
 
-/* Of a broadcast array several elements are one place in memory. */
+/* In a broadcast array several elements are at one address. */
 static bool repeats_elements(const hg_tensor *tensor) {
   for (uint32_t d = 0; d < tensor->rank; d++)
     if (tensor->stride[d] == 0 && tensor->shape[d] > 1) return true;
   return false;
 }
 
-/* The memory to write to: the array's own where nobody else can see it, else a copy's, which it has from then on. */
+/* The memory to write to: the array's own if nobody else can see it, else a copy, which becomes the array's. */
 static hgpy_node *own_memory(PyObject *self) {
   hgpy_node *node = hgpy_array_node(self);
   if (!hgpy_evaluate(&node, 1)) return NULL;
-  if (node->input_count > 0) { /* they are kept for gradients, which would not see what is written */
+  if (node->input_count > 0) { /* kept for gradients, which must not see what is written */
     node = hgpy_node_data(hgpy_storage_retain(node->storage), &node->tensor);
     if (node == NULL || !hgpy_array_set(self, node)) return NULL;
   }
   bool is_own = node->references == 1 && node->storage->references == 1 && !node->storage->is_foreign;
-  is_own |= hgpy_is_warming(); /* what it was is held */
+  is_own |= hgpy_is_warming(); /* the old value is held */
   if (is_own && !repeats_elements(&node->tensor)) return node;
   if (!hgpy_allows(
           "others see the memory that is assigned to, so all of it would be copied; assign to hologram.array(x)"))
@@ -96,7 +97,7 @@ static hgpy_node *own_memory(PyObject *self) {
   return hgpy_array_set(self, copy) ? copy : NULL;
 }
 
-/* ---- as part of what is recorded --------------------------------------------------------------------------------- */
+/* ---- updates in recorded functions ------------------------------------------------------------------------------- */
 
 static uint64_t count_of(const place *p) {
   if (p->is_new) return 1;
@@ -104,8 +105,8 @@ static uint64_t count_of(const place *p) {
                                 : (p->start - p->stop - p->step - 1) / -p->step);
 }
 
-/* The value as what stands in the box: without the axes that the key adds, and with one of one element for each that a
- * number drops. */
+/* The value in the shape of the selected box: without the axes that the key adds, and with an axis of one element for
+ * each axis that a number drops. */
 static hgpy_node *in_box(hgpy_node *value, const selection *s) {
   uint64_t shape[2 * HG_MAX_RANK];
   const hg_tensor *tensor = &value->tensor;
@@ -122,7 +123,7 @@ static hgpy_node *in_box(hgpy_node *value, const selection *s) {
   return is_same ? hgpy_node_retain(value) : hgpy_view_reshape(value, s->axes, shape);
 }
 
-/* The array has another value from then on. */
+/* Gives the array another value. */
 static int record_update(PyObject *self, const selection *s, hgpy_node *value) {
   hg_argument lists[3] = {{.count = s->axes}, {.count = s->axes}, {.count = s->axes}};
   uint32_t axis = 0;
@@ -160,8 +161,8 @@ static int set_selected(PyObject *self, const selection *s, hgpy_node *value) {
 static int set_by_places(PyObject *self, PyObject *key, hgpy_node *value) {
   uint32_t was_tracing = hgpy_tracing;
   bool was_eager = hgpy_is_eager;
-  if (!hgpy_is_recorded(self)) hgpy_tracing = 0; /* the array outlives the gradient, whose nodes it must not keep */
-  hgpy_is_eager = false; /* as one computation, whose faults know the key */
+  if (!hgpy_is_recorded(self)) hgpy_tracing = 0; /* the array outlives the gradient, and must not keep its nodes */
+  hgpy_is_eager = false; /* one computation, whose faults know the key */
   PyObject *module = PyImport_ImportModule("hologram._index");
   PyObject *plain = module != NULL ? hgpy_array_of(hgpy_node_retain(value)) : NULL;
   PyObject *made = plain != NULL ? PyObject_CallMethod(module, "put", "OOO", self, key, plain) : NULL;
@@ -179,7 +180,7 @@ static int set_by_places(PyObject *self, PyObject *key, hgpy_node *value) {
 int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value) {
   selection s;
   if (value == NULL) return PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted"), -1;
-  hgpy_node *own = hgpy_node_retain(hgpy_array_node(self)); /* a part's __index__ may assign to the array */
+  hgpy_node *own = hgpy_node_retain(hgpy_array_node(self)); /* __index__ of a key may assign to the array */
   bool is_by_places = hgpy_is_by_places(key);
   bool is_read = is_by_places || hgpy_read_selection(&s, &own->tensor, key);
   hgpy_node_release(own);
@@ -189,13 +190,13 @@ int hgpy_set_item(PyObject *self, PyObject *key, PyObject *value) {
   if (!hgpy_may_assign(self, node)) result = -1;
   else if (is_by_places) result = set_by_places(self, key, node);
   else if (hgpy_is_recorded(self)) result = record_update(self, &s, node);
-  /* what the value needs of the array is computed before the array changes */
+  /* reads what the value needs of the array before the array changes */
   else if (node->kind == HGPY_SCALAR || hgpy_evaluate(&node, 1)) result = set_selected(self, &s, node);
   hgpy_node_release(node);
   return result;
 }
 
-/* value_for(x, value): what is assigned to elements of x, as an array of its type. */
+/* value_for(x, value): the array that is assigned to elements of x, in its type. */
 PyObject *hgpy_value_of(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count != 2 || !hgpy_is_array(values[0]))
@@ -203,7 +204,7 @@ PyObject *hgpy_value_of(PyObject *module, PyObject *const *values, Py_ssize_t co
   return hgpy_array_of(hgpy_value_for(values[0], values[1]));
 }
 
-/* fitted(value, shape): an array broadcast to the shape that it is assigned to. */
+/* fitted(value, shape): the value broadcast to the shape that is assigned to. */
 PyObject *hgpy_fitted(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   uint64_t shape[HG_MAX_RANK];
   uint32_t rank;

@@ -1,15 +1,15 @@
-/* behind.c - memory that is let go behind work: a GPU's stream may use it still when nobody else does. It is released
- * when an event behind that work is reached, which is looked at now and then; nobody waits, but where much is left. */
+/* behind.c - releases storages that a GPU's stream may still use. Each is released once an event recorded behind that
+ * work is reached, which is tested now and then. Nobody waits unless much memory is pending. */
 #include "hgpy.h"
 
-/* What may be left: somebody may want the memory, and not ask here. */
+/* The bounds of pending releases: other users of the device may need the memory, and cannot ask for it here. */
 enum { MOST_BEHIND = 64, MOST_BYTES = 256 << 20 };
 
-/* One that waits, or a spare one. */
+/* A pending release, or a spare entry. */
 struct hgpy_behind {
   hgpy_behind *next;
   hg_event *event;
-  hgpy_storage *storage; /* holds the device */
+  hgpy_storage *storage; /* holds a reference to the device */
 };
 
 static hgpy_behind *take_spare(hgpy_device *device) {
@@ -30,7 +30,7 @@ static void append(hgpy_device *device, hgpy_behind *b) {
   device->behind_bytes += b->storage->byte_count;
 }
 
-/* The device is held by the caller. */
+/* The caller holds the device. */
 static void release_first(hgpy_device *device) {
   hgpy_behind *b = device->behind;
   hgpy_storage *storage = b->storage;
@@ -49,7 +49,7 @@ static bool wait_for_first(hgpy_device *device) {
   HGPY_BEGIN_CALL
   (void)hg_event_wait(b->event);
   HGPY_END_CALL
-  return device->behind == b && hg_event_query(b->event) != HG_BUSY; /* it may wait again, for others */
+  return device->behind == b && hg_event_query(b->event) != HG_BUSY; /* it may be pending again */
 }
 
 void hgpy_release_reached(hgpy_device *device) {

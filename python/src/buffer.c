@@ -72,7 +72,7 @@ static bool fits(const hgpy_buffer *buffer, uint64_t byte_count) {
   return false;
 }
 
-/* From any object with the buffer protocol, in C order; `is_typed`: its elements are of the buffer's type. */
+/* Writes from any object with the buffer protocol, in C order. `is_typed`: its elements must have the buffer's type. */
 static PyObject *write_object(PyObject *self, PyObject *object, bool is_typed) {
   hgpy_buffer *buffer = own(self);
   Py_buffer view;
@@ -110,7 +110,7 @@ static PyObject *buffer_to_bytes(PyObject *self, PyObject *unused) {
   return copy;
 }
 
-/* numpy.empty(n, dtype), filled. */
+/* Copies into numpy.empty(n, dtype). */
 static PyObject *buffer_to_numpy(PyObject *self, PyObject *unused) {
   hgpy_buffer *buffer = own(self);
   Py_buffer view;
@@ -133,7 +133,7 @@ static PyObject *buffer_to_numpy(PyObject *self, PyObject *unused) {
   return copy;
 }
 
-/* By an Array, whose memory it shares. */
+/* An Array that shares the buffer's memory. */
 static PyObject *buffer_array(PyObject *self, PyObject *unused) {
   hgpy_buffer *buffer = own(self);
   (void)unused;
@@ -149,7 +149,7 @@ static PyObject *buffer_to_list(PyObject *self, PyObject *unused) {
   return list;
 }
 
-/* Computes an array, or a number, into the first elements. */
+/* Computes an array or a number into the first elements. */
 static bool assign(hgpy_buffer *buffer, hgpy_node *node, uint64_t count) {
   hg_tensor tensor = hgpy_buffer_tensor(buffer, count);
   uint64_t shape[1] = {count};

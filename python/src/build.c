@@ -14,7 +14,7 @@ static hg_value add_scalar(hg_computation *c, const hgpy_node *node, bool is_gen
                           : hg_computation_number(c, type, node->value.real);
 }
 
-/* Its argument: how many values, how many inputs, and of vmap how many examples there are. */
+/* The node's argument: the number of values, of inputs and, for vmap, of examples. */
 static hg_status add_transform(hg_computation *c, const hgpy_node *node, const hg_value *inputs, hg_value *results) {
   const int64_t *counts = node->arguments[0].integers;
   size_t value_count = (size_t)counts[0], count = (size_t)counts[1];
@@ -27,7 +27,7 @@ static hg_status add_transform(hg_computation *c, const hgpy_node *node, const h
   }
 }
 
-/* All results of a node that has several: they stand from `first` on in `many`. */
+/* Adds all results of a node that has several: they start at `first` in `many`. */
 static hg_status add_many(const graph *g, hg_computation *c, const hgpy_node *node, const hg_value *values,
                           hg_value *results, uint32_t result_count) {
   hg_value few[64] = {0}, *inputs = few;
@@ -81,7 +81,8 @@ static hg_status add_call(const graph *g, hg_computation *c, const hgpy_node *no
   return add_many(g, c, node, values, &values[number], 1);
 }
 
-/* Leaves that read another's input. One that a gradient must tell from it is that input and -0, which has its bits. */
+/* Adds leaves that read another leaf's input. If a gradient must distinguish the two, the leaf is that input + -0,
+ * which has the same bits. */
 static hg_status add_aliases(const graph *g, hg_computation *c, hg_value *values) {
   bool *is_apart = PyMem_Calloc(g->leaves.count + 1, sizeof *is_apart);
   if (is_apart == NULL || !hgpy_find_apart(g, is_apart)) return PyMem_Free(is_apart), HG_OUT_OF_MEMORY;
@@ -99,7 +100,7 @@ static hg_status add_aliases(const graph *g, hg_computation *c, hg_value *values
   return HG_OK;
 }
 
-/* Inputs come in the order of leaves, then numbers, where they are inputs. */
+/* Inputs are the leaves in order, then the numbers if these are inputs. */
 static hg_status add_leaves(const graph *g, hg_computation *c, hg_value *values, bool is_general) {
   for (uint32_t i = 0; i < g->leaves.count; i++) {
     if (!hgpy_has_input(g, i)) continue;
@@ -156,7 +157,7 @@ hg_executable *hgpy_compile_graph(const graph *g, const hg_tensor *into, bool is
   if (c == NULL) return NULL;
   hg_executor *executor = g->device->executor;
   hg_status status;
-  if (!hgpy_find_vendor(g->device)) { /* which lets other threads run */
+  if (!hgpy_find_vendor(g->device)) { /* this lets other threads run */
     hg_computation_release(c);
     return NULL;
   }

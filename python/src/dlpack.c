@@ -9,7 +9,7 @@ typedef struct type_pair {
   uint8_t code, bits, type;
 } type_pair;
 
-/* The frequent ones first. */
+/* Frequent types come first. */
 static const type_pair pairs[] = {{DL_FLOAT, 32, ATLAS_f32},
                                   {DL_INT, 64, ATLAS_i64},
                                   {DL_FLOAT, 64, ATLAS_f64},
@@ -50,7 +50,7 @@ static bool is_gpu(dl_device d) { return d.type == DL_CUDA || d.type == DL_CUDA_
 
 static bool is_host(dl_device d) { return d.type == DL_CPU || d.type == DL_CUDA_HOST; }
 
-/* Borrowed: the executor whose memory is there; NULL: raised. */
+/* The executor of that memory, borrowed; NULL: raised. */
 static hgpy_device *device_at(dl_device d) {
   if (is_host(d)) return hgpy_device_at(HG_BACKEND_CPU, 0);
   if (is_gpu(d)) return hgpy_device_at(HG_BACKEND_CUDA, (uint32_t)d.number);
@@ -58,7 +58,7 @@ static hgpy_device *device_at(dl_device d) {
   return NULL;
 }
 
-/* NULL: any. */
+/* `device` NULL: any device. */
 static bool is_of_device(dl_device place, const hgpy_device *device) {
   if (device == NULL) return is_host(place) || place.type == DL_CUDA;
   return device->backend == HG_BACKEND_CPU ? is_host(place)
@@ -108,7 +108,7 @@ static const char *refuse_dl(const dl_tensor *t, uint32_t type, const hgpy_devic
   return NULL;
 }
 
-/* NULL strides: C order. What is beyond the rank is left as it is. */
+/* strides NULL: C order. Leaves entries beyond the rank unchanged. */
 static void read_layout(const dl_tensor *t, uint32_t type, hg_tensor *tensor) {
   if (t->strides == NULL) {
     *tensor = hg_tensor_of(NULL, (atlas_type)type, (uint32_t)t->rank, (const uint64_t *)t->shape);
@@ -137,7 +137,7 @@ static hgpy_node *node_of_dl(const dl_tensor *t, hgpy_device *device, bool is_re
                              void (*release)(void *)) {
   hg_tensor tensor;
   if (tensor_of_dl(t, device, &tensor)) {
-    char *first = t->data != NULL ? (char *)t->data + t->byte_offset : NULL; /* an empty tensor may have none */
+    char *first = t->data != NULL ? (char *)t->data + t->byte_offset : NULL; /* an empty tensor may have no memory */
     return hgpy_node_over(device, first, &tensor, is_read_only, owner, release);
   }
   hgpy_give_back(owner, release);
@@ -169,8 +169,8 @@ static hgpy_node *node_of_capsule(PyObject *capsule, hgpy_device *device) {
   return NULL;
 }
 
-/* What the object's owner has given its stream comes before what is done here: it is asked to put that before the
- * driver's default stream. */
+/* Orders this package's work after the work that the object's owner has submitted to its stream, by asking the owner to
+ * order that before the driver's default stream. */
 static PyObject *call_dlpack(PyObject *method, bool on_gpu, bool is_versioned) {
   PyObject *nothing = PyTuple_New(0), *names = PyDict_New(), *capsule = NULL;
   PyObject *stream = PyLong_FromLong(HGPY_DEFAULT_STREAM), *version = Py_BuildValue("(ii)", DL_MAJOR, DL_MINOR);
@@ -186,7 +186,7 @@ static PyObject *ask_for_capsule(PyObject *object, bool on_gpu) {
   PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
   if (method == NULL) return PyErr_Format(PyExc_TypeError, "from_dlpack: %R has no __dlpack__", object);
   PyObject *capsule = call_dlpack(method, on_gpu, true);
-  if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) { /* older than 1.0 */
+  if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) { /* for versions before 1.0 */
     PyErr_Clear();
     capsule = call_dlpack(method, on_gpu, false);
   }
@@ -194,7 +194,7 @@ static PyObject *ask_for_capsule(PyObject *object, bool on_gpu) {
   return capsule;
 }
 
-/* Where the object says that it is; one that does not say is on the CPU. False: raised. */
+/* The device that the object names; without one, the CPU. False: raised. */
 static bool place_of(PyObject *object, dl_device *place) {
   long values[2] = {DL_CPU, 0};
   *place = (dl_device){.type = DL_CPU};
@@ -272,11 +272,11 @@ typedef struct package {
     dl_managed_versioned versioned;
   } as;
   hgpy_storage *storage;
-  uintptr_t behind; /* the stream that its taker works on; 0: none, or they do not say */
+  uintptr_t behind; /* the consumer's stream; 0: none, or unknown */
   int64_t shape[HG_MAX_RANK], strides[HG_MAX_RANK];
 } package;
 
-/* Whoever releases it may do so without the GIL, and while work of theirs on it is not done. */
+/* The consumer may release it without the GIL, and before its own work on it is done. */
 static void free_package(package *p) {
   if (Py_IsInitialized()) {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -290,7 +290,7 @@ static void free_package(package *p) {
 static void free_managed(dl_managed *self) { free_package(self->context); }
 static void free_versioned(dl_managed_versioned *self) { free_package(self->context); }
 
-/* Of a capsule that nobody has taken: nobody has worked on the memory. */
+/* For a capsule without a consumer: nobody has worked on the memory. */
 static void drop_package(package *p) {
   p->behind = 0;
   free_package(p);
@@ -338,11 +338,11 @@ static package *new_package(const hgpy_node *node, bool is_versioned, uint64_t f
   return new_package_of(node->storage, &node->tensor, is_versioned, flags, behind);
 }
 
-/* How __dlpack__ was called. */
+/* The arguments of __dlpack__. */
 typedef struct request {
   long version[2], place[2], stream;
   bool has_place, has_stream;
-  int copy; /* -1: not said */
+  int copy; /* -1: not given */
 } request;
 
 static bool read_argument(request *r, PyObject *name, PyObject *value) {
@@ -374,14 +374,14 @@ static bool read_request(request *r, PyObject *const *arguments, Py_ssize_t coun
   return true;
 }
 
-/* PyTorch ends the process where it is given a stride below 0: such an array is given as a copy. */
+/* PyTorch aborts the process on negative strides, so such an array is exported as a copy. */
 static bool has_negative_strides(const hg_tensor *tensor) {
   for (uint32_t d = 0; d < tensor->rank; d++)
     if (tensor->stride[d] < 0) return true;
   return false;
 }
 
-/* The node, or a copy where one is asked for, or needed: a new reference. */
+/* The node, or a copy if it is needed or asked for: a new reference. */
 static hgpy_node *node_to_give(hgpy_node *node, request *r) {
   dl_device here = dl_device_of(node->device);
   if (!r->has_place || (r->place[0] == here.type && r->place[1] == here.number)) {
@@ -402,7 +402,7 @@ static hgpy_node *node_to_give(hgpy_node *node, request *r) {
   return host != NULL ? hgpy_node_on(node, host) : NULL;
 }
 
-/* What has been given to the device's stream comes before what the taker's is given from now on. */
+/* Orders later work of the consumer's stream after the present work of the device's stream. */
 static bool hand_over(const hgpy_node *node, const request *r) {
   if (node->device->stream == NULL) {
     if (!r->has_stream || r->stream == -1) return true;
@@ -437,7 +437,7 @@ PyObject *hgpy_array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize
   if (!hgpy_expose(node, HGPY_AS_MEMORY)) return NULL;
   hgpy_node *given = node_to_give(node, &r);
   bool is_versioned = r.version[0] >= DL_MAJOR;
-  uintptr_t behind = !r.has_stream || r.stream == 1 ? HGPY_DEFAULT_STREAM : 0; /* others may end before it is let go */
+  uintptr_t behind = !r.has_stream || r.stream == 1 ? HGPY_DEFAULT_STREAM : 0; /* it may outlast the package */
   package *p = NULL;
   if (given != NULL && hand_over(given, &r))
     p = new_package(given, is_versioned, r.copy == 1 ? DL_IS_COPIED : DL_READ_ONLY, behind);
@@ -459,14 +459,15 @@ PyObject *hgpy_array_dlpack_device(PyObject *self, PyObject *nothing) {
 
 /* ---- the table of C functions ------------------------------------------------------------------------------------ */
 
-/* Work here has its own stream; with others' it is put in order by the driver's default one, which is given out. */
+/* This package works on its own stream. The driver's default stream, which is returned, is ordered with it for
+ * others. */
 static int give_work_stream(int32_t device_type, int32_t number, void **stream) {
   (void)number;
   *stream = device_type == DL_CUDA ? (void *)(uintptr_t)HGPY_DEFAULT_STREAM : NULL;
   return 0;
 }
 
-/* The array's value, in order before the default stream; borrowed. */
+/* The array's value, computed and ordered before the default stream; borrowed. */
 static hgpy_node *node_of_object(void *object) {
   if (!hgpy_is_array(object)) return PyErr_Format(PyExc_TypeError, "an Array was expected, not %R", object), NULL;
   hgpy_node *node = hgpy_array_node(object);
@@ -489,9 +490,9 @@ static int export_owned(void *object, dl_managed_versioned **out) {
 static int export_borrowed(void *object, dl_tensor *out) {
   hgpy_node *node = node_of_object(object);
   if (node == NULL) return -1;
-  if (has_negative_strides(&node->tensor)) /* the caller asks for one that it owns */
+  if (has_negative_strides(&node->tensor)) /* the caller wants an owned tensor */
     return PyErr_SetString(PyExc_BufferError, "an array that goes backwards along an axis is shared by a copy"), -1;
-  /* the shape lies in the node as DLPack has it: sizes are below 2^63 */
+  /* the node's shape has DLPack's layout: sizes are below 2^63 */
   describe(out, node->storage, &node->tensor, (int64_t *)node->tensor.shape, node->tensor.stride);
   return 0;
 }
@@ -548,8 +549,7 @@ PyObject *hgpy_dlpack_table(void) {
   return PyCapsule_New(&table, "dlpack_exchange_api", NULL);
 }
 
-/* Whether the memory has the elements with the other sign: of torch's tensors those are parts of complex numbers. -1:
- * raised. */
+/* 1 if the elements are stored with the opposite sign, as PyTorch does for parts of complex numbers. -1: raised. */
 static int has_other_sign(hgpy_family *f, const dl_tensor *t, PyObject *object) {
   return t->code == DL_FLOAT || t->code == DL_BFLOAT ? hgpy_is_negative(f, object) : 0;
 }
@@ -563,7 +563,7 @@ bool hgpy_find_work_stream(const dl_exchange *table, dl_device place, uintptr_t 
   return true;
 }
 
-/* Behind what its library has given its current stream. It takes the node; NULL gives NULL. */
+/* Orders its use after the present work of its library's current stream. Takes the node; NULL gives NULL. */
 static PyObject *array_behind(hgpy_node *node, const dl_exchange *table, dl_device place) {
   uintptr_t handle;
   if (node == NULL || node->device->stream == NULL) return hgpy_array_of(node);
@@ -629,7 +629,7 @@ int hgpy_loan_take(PyObject *object, hgpy_family *f, hgpy_loan *loan) {
   if (f->table->export_borrowed(object, &t) != 0) return -1;
   uint32_t type = type_of_dl(&t);
   bool is_known = type != ATLAS_NONE && t.rank >= 0 && t.rank <= HG_MAX_RANK && t.byte_offset == 0;
-  if (!is_known || !(is_host(t.device) || t.device.type == DL_CUDA)) return 0; /* the other way says why */
+  if (!is_known || !(is_host(t.device) || t.device.type == DL_CUDA)) return 0; /* the slower way reports the reason */
   loan->object = object;
   loan->place = t.device;
   loan->first = t.data;

@@ -1,4 +1,5 @@
-/* dlpack.h - the layout of DLPack 1.3, as its specification fixes it: what libraries hand each other tensors by. */
+/* dlpack.h - the layout of DLPack 1.3, as its specification fixes it: the protocol by which libraries exchange
+ * tensors. */
 #ifndef HGPY_DLPACK_H
 #define HGPY_DLPACK_H
 
@@ -38,7 +39,8 @@ typedef struct dl_managed_versioned {
   dl_tensor tensor;
 } dl_managed_versioned;
 
-/* What a type's __dlpack_c_exchange_api__ holds: exchange without calls of Python. Each gives 0, or -1 and an error. */
+/* The content of a type's __dlpack_c_exchange_api__: exchange without Python calls. Each function returns 0, or -1 with
+ * an error. */
 typedef struct dl_exchange {
   struct {
     uint32_t major, minor;

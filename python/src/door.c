@@ -1,4 +1,4 @@
-/* door.c - the one way from an array to memory of the host, or of others. */
+/* door.c - the only way from an array to memory that the host or other libraries can read. */
 #include "hgpy.h"
 
 bool hgpy_has_elements(const hgpy_node *node) {

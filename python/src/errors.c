@@ -1,5 +1,5 @@
-/* errors.c - one exception for each status, with the library's sentence: hologram.Error and what it divides into. Each
- * is also the built-in exception that says the same, so that `except IndexError` means what it says. */
+/* errors.c - an exception for each status, with the library's sentence: hologram.Error and its subclasses. Each also
+ * derives from the built-in exception of the same meaning, so that `except IndexError` works. */
 #include "hgpy.h"
 
 #include <stdio.h>
@@ -72,14 +72,14 @@ static void set_attribute(PyObject *error, const char *name, PyObject *value) {
   Py_XDECREF(value);
 }
 
-/* Without the function of C at its begin: what was called here has another name. */
+/* Removes the C function's name from the start: in Python it has another name. */
 static const char *words_of(const char *sentence) {
   size_t length = strspn(sentence, "abcdefghijklmnopqrstuvwxyz_0123456789");
   bool names_function = strncmp(sentence, "hg_", 3) == 0 && strncmp(sentence + length, ": ", 2) == 0;
   return names_function ? sentence + length + 2 : sentence;
 }
 
-/* A sentence may have a path that is no UTF-8, or a name that was cut. */
+/* A sentence may contain a path that is not UTF-8, or a truncated name. */
 static PyObject *make_error(PyObject *type, const char *words) {
   PyObject *text = PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
   PyObject *error = text != NULL ? PyObject_CallFunctionObjArgs(type, text, NULL) : NULL;
@@ -88,7 +88,7 @@ static PyObject *make_error(PyObject *type, const char *words) {
 }
 
 PyObject *hgpy_raise(hg_status status) {
-  if (status == HG_CANCELLED && PyErr_Occurred()) return NULL; /* hgpy_ask has raised what a handler did */
+  if (status == HG_CANCELLED && PyErr_Occurred()) return NULL; /* a signal handler has raised in hgpy_ask */
   hg_error_info info = {.size = sizeof info};
   const char *sentence = hg_last_error();
   PyObject *type = status > HG_OK && (int)status < STATUS_COUNT ? exceptions[status] : hgpy_error;

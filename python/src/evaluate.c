@@ -1,10 +1,10 @@
-/* evaluate.c - from nodes to a run.
+/* evaluate.c - computes nodes.
  *
- * What was run before is found by the words of its graph (walk.c): then nothing is built (build.c), only tensors are
- * gathered.
+ * The key of a graph (walk.c) finds the executable of an earlier run. Then nothing is built (build.c); only the tensors
+ * are gathered.
  *
- * A Python number is part of the program the first time. When the same graph comes with other numbers, it is compiled
- * once more with the numbers as inputs, which then serves whatever they are. */
+ * The first time, Python numbers are constants of the program. When the same graph comes with other numbers, it is
+ * compiled once more with the numbers as inputs, which then serves all numbers. */
 #include "graph.h"
 
 /* ---- what is known ----------------------------------------------------------------------------------------------- */
@@ -15,10 +15,10 @@ typedef struct known {
   struct known *next;
   uint64_t hash;
   uint32_t word_count, scalar_count;
-  uint32_t users;      /* runs of it that are under way */
-  bool is_forgotten;   /* and found no more: the last of them releases it */
-  hgpy_device *device; /* not held: it forgets its own */
-  hg_executable *executable, *general; /* with these numbers; with any */
+  uint32_t users;      /* number of its runs under way */
+  bool is_forgotten;   /* removed from the table: its last run releases it */
+  hgpy_device *device; /* not referenced: a device removes its entries */
+  hg_executable *executable, *general; /* for these numbers; for any */
   uint64_t *scalars;
   uint64_t words[];
 } known;
@@ -66,7 +66,7 @@ static uint64_t bits_of(const hgpy_node *scalar) {
   return bits;
 }
 
-/* NULL: raised. It keeps the executable, of which it takes a reference. */
+/* Adds an executable, with a reference, to the table. NULL: raised. */
 static known *keep(const graph *g, uint64_t hash, hg_executable *executable) {
   if (known_count >= MOST_KNOWN) forget_all(NULL);
   size_t bytes = (g->word_count + g->scalars.count) * sizeof(uint64_t);
@@ -93,7 +93,7 @@ static bool has_its_numbers(const graph *g, const known *k) {
 
 enum { FEW_TENSORS = 24, SMALL_COUNT = 8192, LARGE_WORK = 1 << 22 };
 
-/* What a run needs once the GIL is released: nothing of it can go away. Its executable is the caller's. */
+/* What a run needs without the GIL: nothing of it can disappear. The executable belongs to the caller. */
 typedef struct run {
   hg_executable *executable;
   hg_tensor *tensors, few[FEW_TENSORS];
@@ -127,7 +127,7 @@ static void run_end(run *r) {
   hgpy_device_release(r->device);
 }
 
-/* Takes the storage. */
+/* Takes over the storage. */
 static void add_tensor(run *r, const hg_tensor *tensor, hgpy_storage *storage) {
   hg_tensor *to = &r->tensors[r->storage_count];
   *to = *tensor;
@@ -137,7 +137,7 @@ static void add_tensor(run *r, const hg_tensor *tensor, hgpy_storage *storage) {
   if (count > r->element_count) r->element_count = count;
 }
 
-/* The numbers of a general executable, in one piece of memory, eight bytes each. */
+/* The numbers of a general executable, in one allocation, eight bytes each. */
 static bool add_numbers(run *r, const graph *g) {
   if (g->scalars.count == 0) return true;
   hgpy_storage *storage = hgpy_storage_create(g->device, 8 * (uint64_t)g->scalars.count, false);
@@ -151,7 +151,7 @@ static bool add_numbers(run *r, const graph *g) {
     uint64_t bits = bits_of(node);
     is_good = hgpy_ok(hg_buffer_write(storage->buffer, 8 * (uint64_t)i, &bits, 8));
     hgpy_storage *narrow = NULL;
-    if (is_good && wide.type != tensor.type) { /* as the computation converts a number: by a cast */
+    if (is_good && wide.type != tensor.type) { /* converted as the computation would: by a cast */
       hg_argument argument = {.count = 1, .integers = {(int64_t)tensor.type}};
       narrow = hgpy_storage_for_work(g->device, 8);
       wide.buffer = storage->buffer;
@@ -185,7 +185,7 @@ static bool add_outputs(run *r, const graph *g, hgpy_storage *into_storage, cons
   return true;
 }
 
-/* Elements of all that is computed: from some on it may take longer than somebody waits who wants to end it. */
+/* Elements of all results: large runs may take longer than a user waits before pressing Ctrl-C. */
 static bool is_large(const graph *g) {
   uint64_t work = 0;
   for (uint32_t i = 0; i < g->order.count && work < LARGE_WORK; i++)
@@ -193,7 +193,7 @@ static bool is_large(const graph *g) {
   return work >= LARGE_WORK;
 }
 
-/* On a stream a fault may be explained by numbers of elements: memory of others that has them is used until then. */
+/* A fault on a stream may be explained by index arrays: memory of others that holds them counts as used until then. */
 static void note_numbers(const run *r) {
   for (uint32_t i = 0; r->device->stream != NULL && i < r->input_count; i++)
     if (hgpy_type_is_integer(r->tensors[i].type)) r->storages[i]->was_queued = true;
@@ -202,7 +202,7 @@ static void note_numbers(const run *r) {
 static bool launch(const graph *g, run *r) {
   const hg_tensor *outputs = r->tensors + r->input_count;
   bool is_quick =
-      r->element_count < SMALL_COUNT && g->order.count < SMALL_COUNT / 8; /* over before another thread begins */
+      r->element_count < SMALL_COUNT && g->order.count < SMALL_COUNT / 8; /* shorter than starting a thread */
   hg_stream *queue = r->device->stream == NULL && is_large(g) ? hgpy_queue_take(r->device) : NULL;
   hg_stream *stream = queue != NULL ? queue : r->device->stream;
   hg_status status;
@@ -216,9 +216,9 @@ static bool launch(const graph *g, run *r) {
   return queue != NULL ? hgpy_queue_wait(r->device, queue, status, r->storages, r->count) : hgpy_ok(status);
 }
 
-/* A node that was computed reads nothing any more, but for gradients. */
+/* A computed node reads nothing any more, unless it is kept for gradients. */
 static void become_data(hgpy_node *node, hgpy_storage *storage, const hg_tensor *tensor) {
-  if (node->kind == HGPY_DATA) return; /* another thread was faster */
+  if (node->kind == HGPY_DATA) return; /* another thread has computed it first */
   if (node->is_kept) node->is_kept = node->kind == HGPY_RESULT ? 2 : 1;
   hgpy_leave_call(node);
   node->kind = HGPY_DATA;
@@ -240,7 +240,7 @@ static void become_data(hgpy_node *node, hgpy_storage *storage, const hg_tensor 
   node->argument_count = 0;
 }
 
-/* Another thread may have given up what this one has walked over. */
+/* Another thread may have donated what this one has walked over. */
 static bool add_inputs(run *r, const graph *g) {
   for (uint32_t i = 0; i < g->leaves.count; i++)
     if (!hgpy_is_there(g->leaves.nodes[i]) || !hgpy_has_elements(g->leaves.nodes[i])) return false;
@@ -286,7 +286,7 @@ static bool compute(graph *g, hgpy_storage *storage, const hg_tensor *into) {
   hg_executable *executable = hgpy_compile_graph(g, into, is_general);
   if (executable == NULL) return false;
   if (!hgpy_allows_executable(g->device, executable)) return hg_executable_release(executable), false;
-  k = find_known(g, hash); /* another thread may have been here meanwhile */
+  k = find_known(g, hash); /* another thread may have added it meanwhile */
   if (is_new && k == NULL) keep(g, hash, hg_executable_retain(executable));
   else if (is_general && k != NULL && k->general == NULL) k->general = hg_executable_retain(executable);
   bool is_good = !PyErr_Occurred() && run_graph(g, executable, is_general, storage, into);
@@ -304,7 +304,7 @@ static bool compute_held(graph *g, hgpy_storage *storage, const hg_tensor *into)
 
 /* ---- executables without a run ----------------------------------------------------------------------------------- */
 
-/* Found, or compiled and kept. NULL with nothing raised: it is known with other numbers. */
+/* Finds the executable, or compiles and keeps it. NULL with nothing raised: it is known with other numbers. */
 static hg_executable *find_executable(const graph *g) {
   uint64_t hash = hgpy_hash_words(g->words, g->word_count);
   known *k = find_known(g, hash);
@@ -313,7 +313,7 @@ static hg_executable *find_executable(const graph *g) {
   if (executable == NULL) return NULL;
   if (!hgpy_allows_executable(g->device, executable)) return hg_executable_release(executable), NULL;
   if (find_known(g, hash) == NULL && keep(g, hash, hg_executable_retain(executable)) == NULL)
-    hg_executable_release(executable); /* and raised: it is asked for below */
+    hg_executable_release(executable); /* raised here: the failure is reported below */
   return executable;
 }
 
@@ -323,7 +323,7 @@ static uint32_t number_of(const hgpy_node *node, hgpy_node *const *nodes, uint32
   return i < count ? i : HGPY_NONE;
 }
 
-/* Whether the graph has just these leaves and results, and where they are. */
+/* 1 if the graph has exactly these leaves and results; finds where they are. */
 static bool place_all(const graph *g, hgpy_node *const *results, uint32_t count, uint32_t *places,
                       hgpy_node *const *given, uint32_t given_count, uint32_t *input_of) {
   if (g->results.count != count || g->leaves.count > given_count) return false;
@@ -351,7 +351,7 @@ hg_executable *hgpy_executable_of(const hgpy_device *device, hgpy_node *const *r
   hgpy_graph_begin(&g);
   if (hgpy_read_graph(&g, results, count, NULL, NULL) && g.device == device &&
       place_all(&g, results, count, places, given, given_count, input_of) &&
-      (g.device->stream != NULL || !is_large(&g))) { /* what is large on the CPU can be interrupted */
+      (g.device->stream != NULL || !is_large(&g))) { /* large runs on the CPU can be interrupted */
     executable = find_executable(&g);
     *input_count = g.leaves.count;
     *is_quick = is_over_soon(&g);
@@ -361,7 +361,7 @@ hg_executable *hgpy_executable_of(const hgpy_device *device, hgpy_node *const *r
   return executable;
 }
 
-/* ---- what others ask for ----------------------------------------------------------------------------------------- */
+/* ---- functions for other files ----------------------------------------------------------------------------------- */
 
 bool hgpy_evaluate(hgpy_node *const *nodes, uint32_t count) { return hgpy_evaluate_onto(nodes, count, NULL, 0); }
 
@@ -380,7 +380,7 @@ bool hgpy_evaluate_onto(hgpy_node *const *nodes, uint32_t count, const hgpy_pair
 
 bool hgpy_evaluate_into(hgpy_node *node, hgpy_storage *storage, const hg_tensor *like) {
   hgpy_node *copy = NULL;
-  if (node->kind == HGPY_DATA || node->kind == HGPY_SCALAR) { /* a copy is an operation, too */
+  if (node->kind == HGPY_DATA || node->kind == HGPY_SCALAR) { /* a copy is also an operation */
     bool was_eager = hgpy_is_eager;
     hgpy_is_eager = false;
     copy = hgpy_same(node);

@@ -1,11 +1,11 @@
-/* exchange.c - memory that is shared with others: the buffer protocol and the array interfaces of NumPy and Numba. */
+/* exchange.c - memory shared through the buffer protocol and the array interfaces of NumPy and Numba. */
 #include "hgpy.h"
 
 #include <stdio.h>
 
-/* ---- the buffer protocol, outwards ------------------------------------------------------------------------------- */
+/* ---- the buffer protocol: exports -------------------------------------------------------------------------------- */
 
-/* What a view of memory needs as long as it lives. */
+/* What a view of memory needs while it lives. */
 typedef struct exported {
   hgpy_storage *storage;
   Py_ssize_t shape[HG_MAX_RANK], strides[HG_MAX_RANK];
@@ -94,10 +94,10 @@ void hgpy_array_release_buffer(PyObject *self, Py_buffer *view) {
   PyMem_Free(e);
 }
 
-/* ---- inwards ----------------------------------------------------------------------------------------------------- */
+/* ---- imports ----------------------------------------------------------------------------------------------------- */
 
-/* What others say of their memory is measured here, whatever they say it by: sizes, strides and the first address give
- * the range of bytes that is used. Whether that range is theirs only they know. */
+/* Computes the range of used bytes from sizes, strides and the first address, whatever protocol described them. Only
+ * the exporter can know whether the range is its own. */
 static bool find_range(const hg_tensor *tensor, const char *first, char **memory, uint64_t *byte_count) {
   int64_t lowest, bytes = hgpy_type_bytes(tensor->type);
   uint64_t count;
@@ -134,7 +134,7 @@ static void release_view(void *owner) {
   PyMem_Free(owner);
 }
 
-/* A tensor as the view lies; false: only a copy of it can be used. */
+/* A tensor with the view's layout; false: only a copy can be used. */
 static bool tensor_of_view(const Py_buffer *view, uint32_t type, hg_tensor *tensor) {
   Py_ssize_t bytes = view->itemsize;
   bool is_whole = (uintptr_t)view->buf % (size_t)bytes == 0;
@@ -196,10 +196,10 @@ static hgpy_node *share_view(Py_buffer *view, hgpy_device *device, int may_copy)
   return node;
 }
 
-/* Raises of NumPy's masked arrays whose buffer has elements that are not there. Most objects are of the type of the one
- * before. */
+/* Refuses NumPy's masked arrays, whose buffers have invalid elements. Caches the last type, because most objects are of
+ * the same type. */
 static bool has_masked(PyObject *object) {
-  static PyObject *plain; /* a type that is none of those, held */
+  static PyObject *plain; /* the last other type, referenced */
   PyObject *type = (PyObject *)Py_TYPE(object);
   if (type == plain) return false;
   PyObject *mask = PyObject_HasAttrString(type, "_baseclass") ? PyObject_GetAttrString(object, "mask") : NULL;
@@ -224,7 +224,7 @@ hgpy_node *hgpy_share(PyObject *object, hgpy_device *device, int may_copy) {
   Py_buffer *view = PyMem_Malloc(sizeof *view);
   if (view == NULL) return (hgpy_node *)PyErr_NoMemory();
   bool is_view = PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) == 0;
-  /* NumPy's dates and texts give their bytes, its numbers an element */
+  /* NumPy's dates and strings export bytes, its numbers an element */
   bool is_number = is_view && (view->itemsize > 1 || view->ndim == 0 || !hgpy_is_scalar(object));
   if (is_number) return share_view(view, device, may_copy);
   if (is_view) {
@@ -235,9 +235,9 @@ hgpy_node *hgpy_share(PyObject *object, hgpy_device *device, int may_copy) {
   return NULL;
 }
 
-/* ---- array interfaces, outwards ---------------------------------------------------------------------------------- */
+/* ---- array interfaces: exports ----------------------------------------------------------------------------------- */
 
-/* Their users keep the array, not its memory, and an assignment may give an array other memory. */
+/* Users of an interface hold the array, not its memory, and an assignment may give an array other memory. */
 typedef struct hgpy_shown {
   struct hgpy_shown *next;
   hgpy_storage *storage;
@@ -305,7 +305,7 @@ PyObject *hgpy_array_interface(PyObject *self, void *of_cuda) {
   return hgpy_order_before(device, HGPY_DEFAULT_STREAM) ? describe(node, is_gpu) : NULL;
 }
 
-/* ---- and inwards (hologram/_create.py reads them) ---------------------------------------------------------------- */
+/* ---- array interfaces: imports (hologram/_create.py reads them) -------------------------------------------------- */
 
 void hgpy_release_object(void *object) { Py_DECREF((PyObject *)object); }
 
@@ -328,8 +328,7 @@ static bool read_strides(PyObject *object, hg_tensor *tensor) {
   return true;
 }
 
-/* adopt(owner, address, dtype, shape, strides, is read-only, executor or None, stream of CUDA or None, is it a GPU's)
- */
+/* adopt(owner, address, dtype, shape, strides, is read-only, executor or None, CUDA stream or None, is on a GPU) */
 PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count != 9) return PyErr_Format(PyExc_TypeError, "adopt takes nine arguments");
@@ -337,7 +336,7 @@ PyObject *hgpy_adopt(PyObject *module, PyObject *const *values, Py_ssize_t count
   hgpy_device *device = values[6] != Py_None ? hgpy_device_of(values[6])
                         : is_gpu             ? hgpy_device_at(HG_BACKEND_CUDA, 0)
                                              : hgpy_device_at(HG_BACKEND_CPU, 0);
-  void *first = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(values[1]); /* raises below 0 */
+  void *first = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(values[1]); /* raises for negative numbers */
   uint32_t type = hgpy_type_from(values[2]);
   hg_tensor tensor = {.type = type};
   if (device == NULL || type == ATLAS_NONE || PyErr_Occurred()) return NULL;

@@ -6,7 +6,7 @@
 typedef struct executor {
   PyObject_HEAD
   hgpy_device *device; /* NULL: closed */
-  uintptr_t hash;      /* of the device, also when it is closed */
+  uintptr_t hash;      /* of the device, also after closing */
 } executor;
 
 static PyTypeObject *executor_type;
@@ -28,16 +28,16 @@ static void leave_list(const hgpy_device *device) {
 void hgpy_device_release(hgpy_device *device) {
   if (device == NULL) return;
   device->references--;
-  if (device->references > 0 && device->references <= device->behind_count) { /* by what is let go behind work alone */
+  if (device->references > 0 && device->references <= device->behind_count) { /* only pending releases refer to it */
     hgpy_release_all_behind(device);
     return;
   }
   if (device->references > 0) return;
   leave_list(device);
-  hgpy_forget(device); /* another one may get its address */
+  hgpy_forget(device); /* another device may get its address */
   hgpy_plans_forget(device);
   hgpy_storage_forget(device);
-  HGPY_BEGIN_CALL /* it may wait for work */
+  HGPY_BEGIN_CALL /* may wait for work */
   hgpy_order_end(device);
   hg_stream_release(device->stream);
   hg_stream_release(device->queue);
@@ -75,7 +75,7 @@ static hgpy_device *make_device(hg_backend_id backend, uint32_t number, const ch
   return NULL;
 }
 
-/* One that is held stays in the list while other threads run. */
+/* A referenced device stays in the list while other threads run. */
 bool hgpy_trim_others(const hgpy_device *device) {
   bool any = false;
   for (hgpy_device *other = hgpy_device_retain(all_devices), *next; other != NULL; other = next) {
@@ -94,7 +94,7 @@ bool hgpy_trim_others(const hgpy_device *device) {
 hgpy_device *hgpy_default_device(void) {
   if (default_device == NULL) {
     hgpy_device *made = make_device(HG_BACKEND_AUTO, 0, NULL, 0);
-    if (default_device == NULL) default_device = made; /* another thread may have been faster */
+    if (default_device == NULL) default_device = made; /* another thread may have made it first */
     else hgpy_device_release(made);
   }
   return default_device;
@@ -138,7 +138,7 @@ PyObject *hgpy_executor_for(hgpy_device *device) {
   return (PyObject *)made;
 }
 
-/* 'auto', 'cpu', ... or a BackendType, whose `value` is one of these; -1: raised. */
+/* 'auto', 'cpu', ... or a BackendType, whose `value` is one of them; -1: raised. */
 static int backend_from(PyObject *object) {
   hg_backend_id id = HG_BACKEND_AUTO;
   if (object == NULL || object == Py_None) return HG_BACKEND_AUTO;
@@ -256,7 +256,7 @@ static PyObject *executor_memory(PyObject *self, void *unused) {
   hg_memory_info i = {.size = sizeof i};
   (void)unused;
   if (device == NULL || !hgpy_ok(hg_memory_query(device->executor, &i))) return NULL;
-  uint64_t small = hgpy_storage_kept_bytes(device); /* the library takes them for used */
+  uint64_t small = hgpy_storage_kept_bytes(device); /* the library counts these bytes as used */
   return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "in_use", (unsigned long long)(i.in_use - small), "most_in_use",
                        (unsigned long long)i.most_in_use, "kept", (unsigned long long)(i.kept + small), "kept_most",
                        (unsigned long long)i.kept_most, "device_free", (unsigned long long)i.device_free,
@@ -331,7 +331,7 @@ static PyObject *executor_repr(PyObject *self) {
                             : NULL;
 }
 
-/* Executors of one device are equal; a closed one is only itself. */
+/* Executors of one device are equal; a closed one equals only itself. */
 static PyObject *executor_compare(PyObject *self, PyObject *other, int how) {
   if (!hgpy_is_executor(other) || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   const hgpy_device *device = ((executor *)self)->device;
@@ -423,7 +423,7 @@ static PyObject *set_default_executor(PyObject *module, PyObject *object) {
   Py_RETURN_NONE;
 }
 
-/* [(name, is it available, why not or the device's name)] */
+/* [(name, whether it is available, why not or the device's name)] */
 static PyObject *backends(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);

@@ -1,4 +1,4 @@
-/* family.c - types of arrays of others: what is asked of one of them is found out once. */
+/* family.c - properties of other libraries' array types, determined once for each type. */
 #include "family.h"
 
 static bool has_attribute(PyTypeObject *type, const char *name) {
@@ -62,7 +62,7 @@ hgpy_family *hgpy_family_of(PyTypeObject *type) {
   return at;
 }
 
-/* The function of C that is a method without arguments of the object; NULL: it is none. */
+/* The C function behind a method without arguments; NULL: there is none. */
 static PyCFunction function_of_method(PyObject *object, const char *name) {
   PyObject *method = PyObject_GetAttrString(object, name);
   bool is_in_c = method != NULL && PyCFunction_Check(method) && PyCFunction_GetFlags(method) == METH_NOARGS &&

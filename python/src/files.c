@@ -1,7 +1,7 @@
-/* files.c - arrays from files and to files: .npy holds one, .safetensors any number by their names. */
+/* files.c - loads and saves arrays: .npy holds one, .safetensors any number by name. */
 #include "hgpy.h"
 
-/* A new reference, which holds the path; NULL: raised. */
+/* A new reference, which keeps `path` alive; NULL: raised. */
 static PyObject *path_of(PyObject *object, const char **path) {
   PyObject *bytes = NULL;
   if (!PyUnicode_FSConverter(object, &bytes)) return NULL;
@@ -11,7 +11,7 @@ static PyObject *path_of(PyObject *object, const char **path) {
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Takes a buffer of the caller's. */
+/* Takes over the caller's buffer. */
 static PyObject *array_over(hgpy_device *device, hg_tensor *tensor) {
   hgpy_storage *storage = hgpy_storage_of(device, tensor->buffer);
   tensor->buffer = NULL;
@@ -96,10 +96,10 @@ PyObject *hgpy_load_safetensors(PyObject *module, PyObject *const *values, Py_ss
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
-/* Arrays whose memory the host reads. */
+/* Arrays in memory that the host can read. */
 typedef struct saved {
   size_t count;
-  PyObject **names;     /* str; held. NULL: one without a name */
+  PyObject **names;     /* str, referenced; NULL: a single array without a name */
   const char **texts;
   hgpy_node **nodes;
   hg_tensor *tensors;
@@ -128,7 +128,7 @@ static bool make_room(saved *s, size_t room, bool has_names) {
   return false;
 }
 
-/* What is on a GPU is copied first. */
+/* Copies arrays from a GPU first. */
 static bool add_array(saved *s, PyObject *object) {
   PyObject *array = hgpy_asarray(object);
   if (array == NULL) return false;
@@ -170,14 +170,14 @@ static bool add_named(saved *s, PyObject *name, PyObject *object) {
 static bool add_all(saved *s, PyObject *value) {
   PyObject *name, *object;
   Py_ssize_t at = 0;
-  PyObject *copy = PyDict_Copy(value); /* what is not computed yet may run code of Python, which changes it */
+  PyObject *copy = PyDict_Copy(value); /* computing pending arrays may run Python code, which may change it */
   bool is_good = copy != NULL && make_room(s, (size_t)PyDict_Size(copy), true);
   while (is_good && PyDict_Next(copy, &at, &name, &object)) is_good = add_named(s, name, object);
   Py_XDECREF(copy);
   return is_good;
 }
 
-/* Keys and texts by turns, which `dict` holds; NULL: raised. */
+/* Keys and texts in turn, kept alive by `dict`; NULL: raised. */
 static const char **texts_in(PyObject *dict) {
   PyObject *key, *text;
   Py_ssize_t at = 0, i = 0;

@@ -1,19 +1,19 @@
-/* fork.c - processes that are forked off: no other thread is in a call of the library meanwhile.
+/* fork.c - forks: at a fork, no other thread is in a call of the library.
  *
- * A child has none of its parent's other threads. What one of them had locked at the fork (an executor, for as long as
- * a computation takes) stays locked in the child for ever. Calls with the GIL are over when a thread forks, for it has
- * the GIL itself; those without it, and what was given to a queue, are counted here. A fork waits for them, and they
- * for it; but not for ever: in a child of a fork that did not wait long enough, new executors can be used. */
+ * A child has none of its parent's other threads. A lock that one of them held at the fork (such as an executor's, for
+ * the length of a computation) stays locked in the child for ever. The forking thread holds the GIL, so calls with the
+ * GIL are over; calls without it, and work given to a queue, are counted here. A fork waits for them, and new ones wait
+ * for the fork; but not for ever: if a fork did not wait long enough, its child can still use new executors. */
 #include "hgpy.h"
 
 enum {
   PAUSE_US = 200,
-  MOST_PAUSES = 10000, /* two seconds and more */
+  MOST_PAUSES = 10000, /* at least two seconds */
 };
 
 static uint32_t callers; /* threads in calls */
 static uint32_t forks;   /* under way */
-/* A queue is used by calls; and a signal's handler may compute meanwhile, or fork. */
+/* greater than 1 where a call uses a queue, or a signal handler computes or forks inside a call */
 static _Thread_local uint32_t depth;
 
 void hgpy_enter(void) {

@@ -1,9 +1,9 @@
-/* given.c - memory that is given up: results that are written where arguments of hg.jit(donate=...) were.
+/* given.c - donated memory: results that are written in place of arguments (hg.jit(donate=...)).
  *
- * The result of a pair gets the memory of what is given where nobody else sees that memory: all who hold it are leaves
- * of this computation, over the same elements. (A gradient is by an alias of an array, which shares its memory, so
- * there may be two.) These leaves become one input, which the computation updates. Where the memory cannot be had, the
- * result gets its own; what is given is gone all the same. */
+ * The result of a pair takes the donated memory if nobody else can see it: all its holders are leaves of this
+ * computation, over the same elements. (A gradient uses an alias of an array, with the same memory, so there may be
+ * two.) These leaves become one input, which the computation updates. If the memory cannot be reused, the result gets
+ * its own; the donated array is gone all the same. */
 #include "graph.h"
 
 enum { SEVERAL_FORMS = HGPY_NONE - 1 };
@@ -28,7 +28,7 @@ void hgpy_note_leaf(const graph *g, uint32_t leaf) {
   else if (storage->leaf_count != SEVERAL_FORMS) storage->leaf_count++;
 }
 
-/* Whether the result has the leaf's form, and nobody but the leaves sees the memory. */
+/* 1 if the result has the leaf's form, and only the leaves see the memory. */
 static bool can_hold(const hgpy_node *leaf, const hg_tensor *result) {
   const hgpy_storage *storage = leaf->storage;
   hg_tensor dense = hg_tensor_of(NULL, (atlas_type)result->type, result->rank, result->shape);
@@ -36,7 +36,7 @@ static bool can_hold(const hgpy_node *leaf, const hg_tensor *result) {
          !storage->is_read_only && storage->home == HGPY_NONE;
 }
 
-/* Of each node of the walk its number among leaves or results. NULL: raised. */
+/* For each node of the walk, its index among leaves or results. NULL: raised. */
 static uint32_t *find_places(const graph *g) {
   uint32_t *places = PyMem_Malloc((g->order.count + 1) * sizeof *places);
   if (places == NULL) return (uint32_t *)PyErr_NoMemory();
@@ -50,7 +50,7 @@ static void pair_up(graph *g, const uint32_t *places) {
   for (uint32_t i = 0; i < g->pair_count; i++) {
     const hgpy_node *given = g->pairs[i].given, *result = g->pairs[i].result;
     if (given->kind != HGPY_DATA || result->kind == HGPY_DATA) continue;
-    if (given->epoch != g->epoch || result->epoch != g->epoch) continue; /* the computation has nothing to do with it */
+    if (given->epoch != g->epoch || result->epoch != g->epoch) continue; /* it is not part of the computation */
     uint32_t leaf = places[given->number], number = places[result->number];
     if (leaf == HGPY_NONE || number == HGPY_NONE || g->home_of[number] != HGPY_NONE) continue;
     if (!can_hold(given, &result->tensor)) continue;
@@ -60,7 +60,7 @@ static void pair_up(graph *g, const uint32_t *places) {
   }
 }
 
-/* Leaves of one memory read one input. */
+/* Leaves with the same memory share one input. */
 static bool join_leaves(graph *g) {
   for (uint32_t i = 0; i < g->leaves.count; i++) {
     uint32_t home = g->leaves.nodes[i]->storage->home;
@@ -99,7 +99,7 @@ bool hgpy_find_homes(graph *g) {
   return join_leaves(g);
 }
 
-/* What a gradient's value depends on, found from the end: inputs come before those who read them. */
+/* Marks what a gradient's value depends on, from the end backwards: inputs precede their readers. */
 bool hgpy_find_apart(const graph *g, bool *is_apart) {
   bool *is_below = PyMem_Calloc(g->order.count + 1, sizeof *is_below);
   if (is_below == NULL) return false;

@@ -1,4 +1,4 @@
-/* graph.h - what a walk over nodes finds (walk.c), its executable (build.c), and the memory that is given up to it
+/* graph.h - a graph of nodes as found by a walk (walk.c), its executable (build.c), and the memory donated to it
  * (given.c). */
 #ifndef HGPY_GRAPH_H
 #define HGPY_GRAPH_H
@@ -13,7 +13,7 @@ typedef struct hgpy_list {
   hgpy_node *few[64];
 } hgpy_list;
 
-/* Inline, as what follows: part of every read. */
+/* Inline like the functions below: part of every read. */
 static inline void hgpy_list_begin(hgpy_list *l) {
   l->nodes = l->few;
   l->count = 0;
@@ -23,25 +23,25 @@ static inline void hgpy_list_end(hgpy_list *l) {
   if (l->nodes != l->few) PyMem_Free(l->nodes);
 }
 bool hgpy_list_add(hgpy_list *l, hgpy_node *node); /* false: raised */
-/* A number for a walk over nodes: those that it has been to have it, or the one below. */
+/* A number for a walk over nodes. Visited nodes get it, or the one below. */
 uint32_t hgpy_next_epoch(void);
 
 typedef struct graph {
   hgpy_list order, stack, leaves, scalars, results;
   uint64_t *words, few_words[256];
   uint32_t word_count, word_capacity;
-  uint32_t epoch; /* of its nodes */
+  uint32_t epoch; /* marks its nodes */
   hgpy_device *device;
-  hgpy_device *held; /* the same, from when it is read: nodes need not hold it, and other threads may close it */
-  bool is_expanded; /* through what was computed, but keeps its inputs */
+  hgpy_device *held; /* referenced once known: nodes need not hold it, and other threads may close it */
+  bool is_expanded; /* walks through computed nodes that keep their inputs */
   bool is_failed;
   const hgpy_pair *pairs;
   uint32_t pair_count;
-  uint32_t update_count, alias_count; /* results that have a home; leaves that read the input of another */
-  uint32_t *home_of;  /* of each result the leaf where it is written, or NONE. NULL: nothing is given up */
-  uint32_t *input_of; /* of each leaf the one whose input it reads: mostly its own */
-  uint32_t *slot_of;  /* of each leaf the number of that input */
-  uint32_t *readers_of; /* of each leaf how many read its input */
+  uint32_t update_count, alias_count; /* results written to donated memory; leaves that read the input of another */
+  uint32_t *home_of;  /* for each result, the leaf in whose place it is written, or NONE. NULL: nothing is donated */
+  uint32_t *input_of; /* for each leaf, the leaf whose input it reads: mostly itself */
+  uint32_t *slot_of;  /* for each leaf, the number of that input */
+  uint32_t *readers_of; /* for each leaf, how many leaves read its input */
 } graph;
 
 static inline void hgpy_graph_begin(graph *g) {
@@ -62,11 +62,11 @@ static inline void hgpy_graph_end(graph *g) {
   hgpy_list_end(&g->order), hgpy_list_end(&g->stack), hgpy_list_end(&g->leaves), hgpy_list_end(&g->scalars),
       hgpy_list_end(&g->results);
   if (g->words != g->few_words) PyMem_Free(g->words);
-  PyMem_Free(g->home_of); /* and with it what lies behind */
+  PyMem_Free(g->home_of); /* one allocation with the arrays after it */
   if (g->held != NULL) hgpy_device_release(g->held);
 }
 
-/* False: given up; raised. */
+/* False: donated; raised. */
 static inline bool hgpy_is_there(const hgpy_node *node) {
   if (node->kind != HGPY_GONE) return true;
   PyErr_SetString(PyExc_ValueError, "an array is read that was given up to a function of jit(donate=...)");
@@ -74,33 +74,33 @@ static inline bool hgpy_is_there(const hgpy_node *node) {
 }
 
 uint64_t *hgpy_graph_room(graph *g, uint32_t words);
-/* `into`: the one root is the only result, and goes where there is memory of `device`. False: raised. */
+/* `into`: the single root is the only result, and goes to memory of `device`. False: raised. */
 bool hgpy_read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device);
-/* What the node was when it was recorded: DATA that keeps its inputs remembers it by what it has. */
+/* The kind of the node when it was recorded: DATA that keeps its inputs is recognised by its fields. */
 hgpy_kind hgpy_kind_in(const graph *g, const hgpy_node *node);
 /* NULL: raised. is_general: numbers are inputs. */
 hg_executable *hgpy_compile_graph(const graph *g, const hg_tensor *into, bool is_general);
 
-/* What computes the results from the given leaves on a device: where each result is among its outputs, and which of the
- * leaves each input is. NULL with nothing raised: they take something else, or a run that hgpy_evaluate alone makes. */
+/* The executable that computes the results from the given leaves on a device, with the index of each result among its
+ * outputs and of each input among the leaves. NULL with nothing raised: they depend on something else, or only
+ * hgpy_evaluate can run them. */
 hg_executable *hgpy_executable_of(const hgpy_device *device, hgpy_node *const *results, uint32_t count,
                                   uint32_t *places, hgpy_node *const *given, uint32_t given_count, uint32_t *input_of,
                                   uint32_t *input_count, bool *is_quick);
 
-/* Notes who reads a leaf's memory; called of each leaf, where something is given up. */
+/* Notes who reads a leaf's memory; called for each leaf if something is donated. */
 void hgpy_note_leaf(const graph *g, uint32_t leaf);
-/* Finds homes for results, and writes them to the words. False: raised. */
+/* Chooses the donated memory of results, and adds it to the key. False: raised. */
 bool hgpy_find_homes(graph *g);
-/* Sets is_apart[i] for each leaf i that reads another's input, where a gradient's value depends on that other: the
- * gradient is by one and not by the other, so they must not be one value. False: no memory. */
+/* Sets is_apart[i] for each leaf i that reads another's input, if a gradient's value depends on that other: the
+ * gradient is by one of them only, so they must be two values. False: out of memory. */
 bool hgpy_find_apart(const graph *g, bool *is_apart);
-/* Whether the homes are still nobody else's: false: raised. Then what is given up is gone, before anything is launched.
- */
+/* Checks that nobody else has got hold of the donated memory, and donates it before the launch. False: raised. */
 bool hgpy_can_give_up(const graph *g);
 void hgpy_give_up(const graph *g);
 
-/* Instead of a run: the executable is compiled in full, and results become blank but where there is memory for them.
- * False: raised. */
+/* In place of a run: compiles the executable in full and makes the results blank, except those with memory. False:
+ * raised. */
 bool hgpy_warm_graph(const graph *g, hg_executable *executable, bool has_memory);
 
 static inline uint32_t hgpy_home_of(const graph *g, uint32_t result) {

@@ -1,10 +1,10 @@
-/* index.c - x[...]: numbers, slices, None and ... are views; an array of integers takes rows; hologram._index knows
- * what other arrays, masks and lists name. */
+/* index.c - x[...]: numbers, slices, None and ... make views; an array of integers takes rows; hologram._index handles
+ * other arrays, masks and lists. */
 #include "keys.h"
 
-/* ---- which keys are by places ------------------------------------------------------------------------------------ */
+/* ---- keys with arrays -------------------------------------------------------------------------------------------- */
 
-/* Whether a part of a key is an array, a mask or a list: what is no number, slice, None or ... */
+/* 1 if a part of a key is an array, a mask or a list, rather than a number, slice, None or ... */
 static bool is_places(PyObject *part) {
   if (PyLong_CheckExact(part) || PySlice_Check(part) || part == Py_None || part == Py_Ellipsis) return false;
   if (hgpy_is_array(part))
@@ -14,7 +14,7 @@ static bool is_places(PyObject *part) {
   if (PyLong_Check(part)) return false;
   PyObject *rank = PyObject_GetAttrString(part, "ndim"), *number = NULL;
   PyErr_Clear();
-  bool is_one = rank == NULL || (PyLong_Check(rank) && PyLong_AsLong(rank) == 0); /* of NumPy or PyTorch */
+  bool is_one = rank == NULL || (PyLong_Check(rank) && PyLong_AsLong(rank) == 0); /* a 0-d array of NumPy or PyTorch */
   if (is_one) number = PyNumber_Index(part);
   bool is_number = number != NULL;
   PyErr_Clear();
@@ -37,7 +37,8 @@ PyObject *hgpy_key_is_by_places(PyObject *module, PyObject *key) {
 
 /* ---- a key's work as one computation ----------------------------------------------------------------------------- */
 
-/* Takes the array, which was recorded while nothing was eager; NULL: raised, or it was. */
+/* Computes the array if everything is eager: it was recorded with eagerness off. Takes the array; NULL: raised, or it
+ * was NULL. */
 PyObject *hgpy_settled(PyObject *array) {
   if (array == NULL || !hgpy_is_eager || hgpy_tracing > 0) return array;
   hgpy_node *node = hgpy_array_node(array);
@@ -57,14 +58,14 @@ PyObject *hgpy_settle_array(PyObject *module, PyObject *array) {
 static PyObject *take_in_python(PyObject *self, PyObject *key) {
   PyObject *module = PyImport_ImportModule("hologram._index");
   bool was_eager = hgpy_is_eager;
-  hgpy_is_eager = false; /* as one computation, whose faults know the key */
+  hgpy_is_eager = false; /* one computation, whose faults know the key */
   PyObject *result = module != NULL ? PyObject_CallMethod(module, "take", "OO", self, key) : NULL;
   hgpy_is_eager = was_eager;
   Py_XDECREF(module);
   return hgpy_settled(result);
 }
 
-/* Along the first axis; negative numbers count from the end. */
+/* Takes rows along the first axis; negative numbers count from the end. */
 static PyObject *take_by(PyObject *self, PyObject *index) {
   enum { WRAP = 1 };
   hgpy_node *inputs[2] = {hgpy_array_node(self), hgpy_array_node(index)};
@@ -83,7 +84,7 @@ PyObject *hgpy_get_item(PyObject *self, PyObject *key) {
   selection s;
   if (is_index_of_rows(self, key)) return take_by(self, key);
   if (hgpy_is_by_places(key)) return take_in_python(self, key);
-  hgpy_node *node = hgpy_node_retain(hgpy_array_node(self)); /* a part's __index__ may assign to the array */
+  hgpy_node *node = hgpy_node_retain(hgpy_array_node(self)); /* __index__ of a key may assign to the array */
   PyObject *result =
       hgpy_read_selection(&s, &node->tensor, key) ? hgpy_array_of(hgpy_select_from(node, &s)) : NULL;
   hgpy_node_release(node);

@@ -42,7 +42,7 @@ static bool add_part(selection *s, const hg_tensor *tensor, PyObject *object) {
   if (PySlice_Check(object)) return add_slice(s, tensor, object);
   if (PyLong_CheckExact(object)) return add_number(s, tensor, object);
   PyObject *number = PyNumber_Index(object);
-  if (number == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) return false; /* of computing it, say */
+  if (number == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) return false; /* for instance, computing it failed */
   if (number == NULL) {
     PyErr_Format(PyExc_TypeError, "an index is a number, a slice, None, ... or an array of integers or bool, not %R",
                  (PyObject *)Py_TYPE(object));
@@ -53,14 +53,14 @@ static bool add_part(selection *s, const hg_tensor *tensor, PyObject *object) {
   return is_good;
 }
 
-/* How many axes the parts from `first` on take. */
+/* The number of axes that the parts from `first` on use. */
 static uint32_t axes_after(PyObject *parts, Py_ssize_t first, Py_ssize_t count) {
   uint32_t axes = 0;
   for (Py_ssize_t i = first; i < count; i++) axes += PyTuple_GetItem(parts, i) != Py_None;
   return axes;
 }
 
-/* A key that is no tuple is its only part. */
+/* A key that is no tuple is its own only part. */
 bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key) {
   bool has_ellipsis = false, is_tuple = PyTuple_Check(key);
   Py_ssize_t count = is_tuple ? PyTuple_Size(key) : 1;

@@ -1,4 +1,4 @@
-/* module.c - hologram._core: its parts put together, and the functions that belong to none of them. */
+/* module.c - hologram._core: adds all parts, and functions that belong to none of them. */
 #include "hgpy.h"
 
 PyTypeObject *hgpy_add_type(PyObject *module, PyType_Spec *spec) {
@@ -29,7 +29,7 @@ static PyObject *share(PyObject *module, PyObject *const *values, Py_ssize_t cou
   return hgpy_array_of(hgpy_share(values[0], device, (int)may_copy));
 }
 
-/* asarray(object): the short way for what has the buffer protocol; the long one is in Python. */
+/* asarray(object): the fast path for objects with the buffer protocol; the other paths are in Python. */
 static PyObject *asarray(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *names) {
   (void)module;
   if (count == 1 && names == NULL) {
@@ -93,7 +93,7 @@ static PyObject *scalar(PyObject *module, PyObject *const *values, Py_ssize_t co
   return hgpy_array_of(hgpy_number_node("the number", values[0], type));
 }
 
-/* compute(*arrays): all of them as one computation. */
+/* compute(*arrays): computes all of them as one computation. */
 static PyObject *compute(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   hgpy_node **nodes = PyMem_Malloc((size_t)(count + 1) * sizeof(hgpy_node *));
   (void)module;
@@ -122,7 +122,7 @@ static PyObject *copy(PyObject *module, PyObject *array) {
   hgpy_node *node = hgpy_array_node(array);
   bool is_plain = node->kind == HGPY_SCALAR || (node->kind == HGPY_DATA && node->input_count == 0 && node->trace == 0);
   if (hgpy_tracing == 0 || is_plain) return hgpy_array_of(hgpy_copy(node));
-  return hgpy_array_of(hgpy_same(node)); /* part of what is recorded */
+  return hgpy_array_of(hgpy_same(node)); /* recorded */
 }
 
 static PyObject *own(PyObject *module, PyObject *array) {
@@ -172,15 +172,15 @@ static PyObject *gradients(PyObject *module, PyObject *const *values, Py_ssize_t
   return tuple;
 }
 
-/* twin(array): another array of the same value, to which gradients flow as to the first; who assigns to one does not
- * change the other. */
+/* twin(array): another array of the same value, through which gradients flow as through the first; assigning to one
+ * does not change the other. */
 static PyObject *twin(PyObject *module, PyObject *array) {
   (void)module;
   if (!hgpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "twin takes an Array");
   return hgpy_array_twin(array);
 }
 
-/* is_of_examples(array): whether it is another one for each example of vmap. */
+/* is_of_examples(array): whether it has a value for each example of vmap. */
 static PyObject *is_of_examples(PyObject *module, PyObject *array) {
   (void)module;
   return PyBool_FromLong(hgpy_is_array(array) && hgpy_array_node(array)->examples != 0);
@@ -257,7 +257,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* What is shared by all of a process (devices, types, nodes) belongs to its main interpreter. */
+/* State of the process (devices, types, nodes) belongs to its main interpreter. */
 static int add_all(PyObject *module) {
   static bool is_made;
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || is_made) {

@@ -1,11 +1,11 @@
-/* near.c - names that other libraries have and this one lacks: the errors that say what is written instead. Of arrays
- * such a name is an object in the type's dict, so that the names that there are cost nothing. */
+/* near.c - names that other libraries have and this one lacks: errors that say what to write instead. For arrays, such
+ * a name is a descriptor in the type's dict, so that existing names cost nothing. */
 #include "hgpy.h"
 
 enum { WHERE_FUNCTION = 1, WHERE_METHOD = 2, WHERE_EITHER = 3, WHERE_ARGUMENT = 4 };
 
 typedef struct near_row {
-  int where; /* of these, together */
+  int where; /* a set of these */
   const char *name, *what;
 } near_row;
 
@@ -36,13 +36,13 @@ static PyObject *what_of(int where, PyObject *name) {
   Py_RETURN_NONE;
 }
 
-/* near(name): what to write in place of hologram.name; None: it is no name of others. */
+/* near(name): what to write in place of hologram.name; None: the name is unknown. */
 PyObject *hgpy_near(PyObject *module, PyObject *name) {
   (void)module;
   return what_of(WHERE_FUNCTION, name);
 }
 
-/* The same of an argument's name. */
+/* near_word(name): the same for an argument's name. */
 PyObject *hgpy_near_word(PyObject *module, PyObject *name) {
   (void)module;
   return what_of(WHERE_ARGUMENT, name);

@@ -1,4 +1,4 @@
-/* node.c - values of the lazy graph: what they are made of, views of them, and recording operations on them. */
+/* node.c - nodes of the lazy graph: their memory, views, and recording operations. */
 #include "hgpy.h"
 
 uint32_t hgpy_tracing;
@@ -12,7 +12,7 @@ enum { MOST_FREE = 1024 };
 static hgpy_node *free_nodes;
 static uint32_t free_count;
 
-/* All but the tensor and `few` is zero. */
+/* All fields but the tensor and `few` are zero. */
 static hgpy_node *new_node(hgpy_kind kind) {
   hgpy_node *node = free_nodes;
   if (node != NULL) {
@@ -61,7 +61,7 @@ static void free_node(hgpy_node *node) {
   free_count++;
 }
 
-/* A list instead of recursion: a graph may be deep. */
+/* A list instead of recursion, because a graph may be deep. */
 void hgpy_node_release(hgpy_node *node) {
   if (node == NULL || --node->references > 0) return;
   node->next = NULL;
@@ -116,8 +116,8 @@ hgpy_node *hgpy_node_integer(uint32_t type, int64_t value) {
 
 /* ---- types and shapes of results --------------------------------------------------------------------------------- */
 
-/* What a call's results are depends on operation, arguments, and the inputs' types and shapes; the library says it, and
- * the last answers are kept. */
+/* A call's results depend on the operation, its arguments, and the inputs' types and shapes. The library determines
+ * them; the last answers are cached. */
 enum { ANSWERS = 512, MOST_WORDS = 96 };
 
 typedef struct answer {
@@ -136,10 +136,10 @@ static uint64_t *put_argument(uint64_t *at, const hg_argument *argument) {
   return at;
 }
 
-/* What a tensor or an argument takes at most. */
+/* Most words of a tensor or argument. */
 enum { MOST_OF_ONE = HG_MAX_RANK + 2 };
 
-/* 0: they do not fit. */
+/* 0: the question does not fit. */
 static uint32_t write_question(uint64_t *words, uint32_t row, hgpy_node *const *inputs, uint32_t input_count,
                                const hg_argument *arguments, uint32_t argument_count) {
   uint64_t *at = words;
@@ -157,7 +157,7 @@ static uint32_t write_question(uint64_t *words, uint32_t row, hgpy_node *const *
   return (uint32_t)(at - words);
 }
 
-/* As hg_hash_words of src/base/bytes.h, which this package does not see: it knows the library by its public headers. */
+/* The same as hg_hash_words of src/base/bytes.h, which this package cannot include: it uses the public headers only. */
 uint64_t hgpy_hash_words(const uint64_t *words, size_t count) {
   uint64_t even = count, odd = 0;
   for (size_t i = 0; i + 1 < count; i += 2) {
@@ -176,7 +176,7 @@ static bool is_answer(const answer *known, uint64_t hash, const uint64_t *words,
          memcmp(known->words, words, word_count * sizeof *words) == 0;
 }
 
-/* Not kept where memory is short. */
+/* Not cached if memory is short. */
 static void keep_answer(answer **slot, uint64_t hash, const uint64_t *words, uint32_t word_count,
                         const hg_tensor *results, uint32_t result_count) {
   size_t result_bytes = result_count * sizeof *results, word_bytes = word_count * sizeof *words;
@@ -192,7 +192,7 @@ static void keep_answer(answer **slot, uint64_t hash, const uint64_t *words, uin
   *slot = made;
 }
 
-/* Asks the library. Its number of results is the row's. */
+/* Asks the library. The number of results is the row's. */
 static int ask(uint32_t row, hgpy_node *const *inputs, uint32_t input_count, const hg_argument *arguments,
                uint32_t argument_count, hg_tensor *results, uint32_t result_count) {
   hg_tensor few[16], *tensors = few;
@@ -222,7 +222,7 @@ static uint32_t results_of_row(uint32_t row) {
   return counts[row];
 }
 
-/* Points *results at what is known until the next call, or at `room`. */
+/* Points *results at a cached answer, valid until the next call, or at `room`. */
 static int find_results(uint32_t row, hgpy_node *const *inputs, uint32_t input_count, const hg_argument *arguments,
                         uint32_t argument_count, hg_tensor *room, const hg_tensor **results) {
   uint64_t words[MOST_WORDS], hash = 0;
@@ -244,7 +244,7 @@ static int find_results(uint32_t row, hgpy_node *const *inputs, uint32_t input_c
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
 
-/* The device of a call; false: the inputs are on several. */
+/* The common device of the inputs; false: there are several. */
 static bool agree_on_device(uint32_t row, hgpy_node *const *inputs, uint32_t input_count, hgpy_device **device) {
   *device = NULL;
   for (uint32_t i = 0; i < input_count; i++) {
@@ -303,7 +303,7 @@ static hgpy_node *new_call(hgpy_kind kind, uint32_t row, hgpy_node *const *input
   return NULL;
 }
 
-/* A result of a node that has several. */
+/* One of several results of a node. */
 static hgpy_node *new_result(hgpy_node *of, uint32_t number, const hg_tensor *tensor) {
   hgpy_node *node = new_node(HGPY_RESULT);
   if (node == NULL) return NULL;
@@ -330,7 +330,7 @@ static bool make_results(hgpy_node *of, const hg_tensor *tensors, uint32_t count
   return true;
 }
 
-/* What is deep enough, or asked for at once, is computed. */
+/* Computes nodes that are deep enough, or eager. */
 static bool settle(hgpy_node *const *nodes, uint32_t count) {
   if (!hgpy_is_eager && nodes[0]->depth < HGPY_MOST_DEPTH) return true;
   if (hgpy_tracing > 0) return true;
@@ -367,8 +367,8 @@ hgpy_node *hgpy_record(uint32_t row, hgpy_node *const *inputs, uint32_t input_co
   return count > 0 ? results[0] : NULL;
 }
 
-/* The inputs of the node that value and gradients belong to: the value, its cotangent or none, what it is derived by,
- * what is computed beside; its argument is how many the latter are. */
+/* The inputs of the node of which value and gradients are results: the value, its cotangent or none, the variables, the
+ * values computed beside. Its argument is the number of the latter. */
 bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *const *wrt, uint32_t count,
                            uint32_t beside, hgpy_node **results) {
   hgpy_node **inputs = PyMem_Malloc((count + beside + 2) * sizeof(hgpy_node *));
@@ -386,7 +386,7 @@ bool hgpy_record_gradients(hgpy_node *value, hgpy_node *cotangent, hgpy_node *co
     inputs[0] = value;
     inputs[1] = cotangent;
     all = new_call(HGPY_GRADIENT, HGPY_ROW_add, inputs, count + beside + 2, &besides, 1);
-    if (all != NULL) all->tensor = (hg_tensor){.buffer = NULL}; /* its results have types and shapes, and it none */
+    if (all != NULL) all->tensor = (hg_tensor){.buffer = NULL}; /* only its results have types and shapes */
   }
   is_made = all != NULL && make_results(all, tensors, count + beside + 1, results);
   hgpy_node_release(all);
@@ -436,7 +436,7 @@ static hg_argument shape_argument(uint32_t rank, const uint64_t *shape) {
   return argument;
 }
 
-/* DATA of the same memory. */
+/* DATA over the same memory. */
 static hgpy_node *view_of(hgpy_node *node, const hg_tensor *tensor) {
   return hgpy_node_data(hgpy_storage_retain(node->storage), tensor);
 }

@@ -1,20 +1,21 @@
-/* number.c - numbers of Python and NumPy as elements: what is a number, and which of them a type holds. */
+/* number.c - numbers of Python and NumPy as elements: which objects are numbers, and which numbers a type can
+ * represent. */
 #include "hgpy.h"
 
 /* ---- what is a number -------------------------------------------------------------------------------------------- */
 
-/* NumPy's scalars, and those of them whose item may be an int and which are no numbers all the same. */
+/* NumPy's scalars, and those whose item may be an int although they are no numbers. */
 enum { SCALAR, DATE, SPAN, SCALAR_TYPES };
 
-/* A type of NumPy's scalars, once somebody has imported NumPy. Borrowed. */
+/* A NumPy scalar type, once NumPy has been imported. Borrowed. */
 static PyTypeObject *scalar_type(int which) {
   static const char *const names[SCALAR_TYPES] = {"generic", "datetime64", "timedelta64"};
-  static PyObject *known[SCALAR_TYPES]; /* NumPy stays */
+  static PyObject *known[SCALAR_TYPES]; /* NumPy is never unloaded */
   if (known[which] != NULL) return (PyTypeObject *)known[which];
   PyObject *modules = PySys_GetObject("modules");
   PyObject *numpy = modules != NULL && PyDict_Check(modules) ? PyDict_GetItemString(modules, "numpy") : NULL;
   if (numpy != NULL) known[which] = PyObject_GetAttrString(numpy, names[which]);
-  if (known[which] == NULL) PyErr_Clear(); /* it is being imported */
+  if (known[which] == NULL) PyErr_Clear(); /* NumPy is still being imported */
   return (PyTypeObject *)known[which];
 }
 
@@ -30,7 +31,7 @@ PyObject *hgpy_plain_number(PyObject *object) {
   if (!is_scalar(object, SCALAR) || is_scalar(object, DATE) || is_scalar(object, SPAN)) return NULL;
   PyObject *item = PyObject_CallMethod(object, "item", NULL);
   if (item == NULL) return PyErr_Clear(), NULL;
-  if (!hgpy_is_number(item)) { /* longdouble is its own item */
+  if (!hgpy_is_number(item)) { /* the item of a longdouble is a longdouble */
     Py_DECREF(item);
     item = NULL;
   }
@@ -90,7 +91,8 @@ uint32_t hgpy_kind_rank(uint32_t type) {
   return hgpy_type_is_integer(type) ? 1 : hgpy_type_is_float(type) ? 2 : 3;
 }
 
-/* A float beside integers and bools makes float32, an int beside bools int64; else a number takes the arrays' type. */
+/* A float beside integers and bools makes float32, an int beside bools int64; else the number takes the arrays'
+ * type. */
 uint32_t hgpy_type_beside(PyObject *number, uint32_t type) {
   if (hgpy_is_float(number)) return hgpy_kind_rank(type) < 2 ? (uint32_t)ATLAS_f32 : type;
   return type == ATLAS_bool && !PyBool_Check(number) ? (uint32_t)ATLAS_i64 : type;
@@ -104,9 +106,9 @@ hgpy_node *hgpy_operand_node(const char *who, PyObject *number, uint32_t type) {
   return hgpy_number_node(who, number, hgpy_type_beside(number, type));
 }
 
-/* ---- comparisons, which are exact -------------------------------------------------------------------------------- */
+/* ---- exact comparisons ------------------------------------------------------------------------------------------- */
 
-/* The next float64 in a direction; of neither 0 nor infinities. */
+/* The next float64 in a direction, for numbers other than 0 and infinities. */
 static double beside(double real, bool is_up) {
   uint64_t bits;
   memcpy(&bits, &real, sizeof bits);
@@ -122,7 +124,7 @@ static bool is_held(uint32_t type, double real) {
   return type == ATLAS_f32 && real >= -0x1p100 && real <= 0x1p100 && (double)(float)real == real;
 }
 
-/* Beside floats, an int that is no float64 becomes one of its two neighbours, which no float64 lies between. */
+/* Beside floats, an int that is no float64 becomes one of its two neighbours, between which there is no float64. */
 static hgpy_node *node_beside_floats(PyObject *number, uint32_t type, hgpy_bound bound) {
   const double largest = 1.7976931348623157e308;
   PyObject *zero = PyLong_FromLong(0);
@@ -154,7 +156,7 @@ hgpy_node *hgpy_compared_node(const char *who, PyObject *number, uint32_t type, 
   if (hgpy_type_is_float(type)) return node_beside_floats(number, type, bound);
   if (PyBool_Check(number) || !hgpy_type_is_integer(type)) return hgpy_operand_node(who, number, type);
   if (hgpy_integer_fits(number, type, &value)) return hgpy_node_integer(type, value);
-  PyObject *zero = PyLong_FromLong(0); /* beyond all of them */
+  PyObject *zero = PyLong_FromLong(0); /* beyond every float */
   int is_negative = zero != NULL ? PyObject_RichCompareBool(number, zero, Py_LT) : -1;
   Py_XDECREF(zero);
   return is_negative < 0 ? NULL : hgpy_node_real(ATLAS_f64, is_negative ? -Py_HUGE_VAL : Py_HUGE_VAL);

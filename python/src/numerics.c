@@ -1,11 +1,11 @@
-/* numerics.c - hg.numerics(): with which numerics contractions are recorded. That is a variable of contextvars, so it
- * is each thread's and each task's own; what was recorded keeps it, whoever computes it. */
+/* numerics.c - hg.numerics(): the numerics with which contractions are recorded. They are a variable of contextvars, so
+ * each thread and task has its own; a recorded contraction keeps its own, whoever computes it. */
 #include "hgpy.h"
 
 static PyObject *set_variable;
 PyObject *hgpy_get_numerics;
 
-/* The variable is made when somebody asks for numerics: most never do. */
+/* Made at the first use of numerics, because most programs use none. */
 static bool make_variable(void) {
   PyObject *module = PyImport_ImportModule("contextvars"), *type = NULL, *made = NULL;
   PyObject *name = Py_BuildValue("(s)", "hologram.numerics"), *named = Py_BuildValue("{s:i}", "default", 0);
@@ -16,7 +16,7 @@ static bool make_variable(void) {
   Py_XDECREF(module), Py_XDECREF(type), Py_XDECREF(name), Py_XDECREF(named), Py_XDECREF(made);
   if (set == NULL || get == NULL || hgpy_get_numerics != NULL) {
     Py_XDECREF(set), Py_XDECREF(get);
-    return hgpy_get_numerics != NULL; /* another thread was faster */
+    return hgpy_get_numerics != NULL; /* another thread has made it */
   }
   set_variable = set;
   hgpy_get_numerics = get;
@@ -42,7 +42,7 @@ int hgpy_set_numerics(int flags) {
 
 void hgpy_restore_numerics(int flags) {
   PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback); /* a call with something raised fails */
+  PyErr_Fetch(&type, &value, &traceback); /* Python calls fail while an exception is raised */
   (void)hgpy_set_numerics(flags);
   PyErr_Restore(type, value, traceback);
 }
@@ -50,14 +50,14 @@ void hgpy_restore_numerics(int flags) {
 bool hgpy_find_vendor(const hgpy_device *device) {
   static bool was_looked_for;
   if (was_looked_for || hgpy_get_numerics == NULL || device->backend != HG_BACKEND_CUDA) return true;
-  PyObject *module = PyImport_ImportModule("hologram._vendor"); /* other threads that come meanwhile look, too */
+  PyObject *module = PyImport_ImportModule("hologram._vendor"); /* threads that come meanwhile look, too */
   PyObject *done = module != NULL ? PyObject_CallMethod(module, "load", NULL) : NULL;
   was_looked_for = done != NULL;
   Py_XDECREF(module), Py_XDECREF(done);
   return was_looked_for;
 }
 
-/* Gives what was before. */
+/* Returns the old flags. */
 static PyObject *set_numerics(PyObject *module, PyObject *flags) {
   (void)module;
   long wanted = PyLong_AsLong(flags);

@@ -1,5 +1,5 @@
-/* objects.c - arrays as ordinary objects of Python: copies, pickles, text, and beside NumPy's arrays and lists. What is
- * seldom asked for is written in Python, in hologram/_objects.py, _methods.py and the file of the function. */
+/* objects.c - arrays as Python objects: copies, pickles, text, and operands beside NumPy arrays and lists. What is
+ * rarely used is written in Python, in hologram/_objects.py, _methods.py and the file of the function. */
 #include "hgpy.h"
 
 /* file.function(self, *arguments, **names) */

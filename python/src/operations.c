@@ -1,5 +1,5 @@
-/* operations.c - the table as Python: a function and, where there is a first input, a method of arrays for each row of
- * operations.def. */
+/* operations.c - operations as Python functions and, for rows with a first input, methods of arrays: one of each for a
+ * row of operations.def. */
 #include "rows.h"
 
 #include <stdio.h>
@@ -48,12 +48,12 @@ typedef struct call {
   hgpy_node **nodes, *few_nodes[16];
   uint32_t input_count, room;
   hg_argument arguments[HGPY_MOST_ARGUMENTS];
-  uint32_t argument_count; /* given */
+  uint32_t argument_count; /* number of arguments given */
   bool is_over_none;       /* axis=(): along no axis */
-  uint32_t as_type;        /* of a reduction: dtype=, the type that it is made in; ATLAS_NONE: its own */
+  uint32_t as_type;        /* for reductions: dtype=, the type in which it is computed; ATLAS_NONE: its own */
 } call;
 
-/* How a comparison takes an int in place `input` that no float is: x < 2^53 + 1 is x < 2^53 + 2. */
+/* How a comparison replaces an int in place `input` that is no float: x < 2^53 + 1 becomes x < 2^53 + 2. */
 static hgpy_bound bound_of(const call *c, uint32_t input) {
   switch (c->number) {
   case HGPY_ROW_less:
@@ -73,12 +73,12 @@ static uint32_t type_of_several(const call *c, uint32_t input) {
     if (!hgpy_row_same_types(c->number, input, i)) continue;
     uint32_t next = hgpy_array_node(c->inputs[i])->tensor.type;
     if (type != ATLAS_NONE && next != type) next = (uint32_t)hg_promote_types((atlas_type)type, (atlas_type)next);
-    if (next != ATLAS_NONE) type = next; /* else the library says why not */
+    if (next != ATLAS_NONE) type = next; /* else the library reports the error */
   }
   return type;
 }
 
-/* The type of the arrays that share one with place `input`; ATLAS_NONE: there is no array. Most have two inputs. */
+/* The type of the arrays that share one with `input`; ATLAS_NONE: no array. Most rows have two inputs. */
 static uint32_t type_of_arrays(const call *c, uint32_t input) {
   if (c->input_count != 2) return type_of_several(c, input);
   PyObject *other = c->inputs[1 - input];
@@ -86,7 +86,7 @@ static uint32_t type_of_arrays(const call *c, uint32_t input) {
   return is_beside ? ((hgpy_array *)other)->node->tensor.type : (uint32_t)ATLAS_NONE;
 }
 
-/* The type of a number that no array is beside, with the numbers that are. */
+/* The type of a number beside other numbers, without an array. */
 static uint32_t type_of_numbers(const call *c, uint32_t input, PyObject *number) {
   bool are_bools = PyBool_Check(number);
   if (hgpy_is_float(number)) return ATLAS_f32;
@@ -126,7 +126,7 @@ static hgpy_node *node_of(const call *c, uint32_t input) {
   return NULL;
 }
 
-/* The type that an input has beside arrays of a type. */
+/* The type of an input beside arrays of a type. */
 static uint32_t own_type(PyObject *object, uint32_t type) {
   if (hgpy_is_array(object)) return hgpy_array_node(object)->tensor.type;
   PyObject *number = hgpy_plain_number(object);
@@ -135,7 +135,7 @@ static uint32_t own_type(PyObject *object, uint32_t type) {
   return type;
 }
 
-/* Inside hg.strict() kinds do not mix: an int beside floats is no mix, nor is a bool beside numbers. */
+/* In hg.strict() kinds may not mix; but an int beside floats is no mixture, nor is a bool beside numbers. */
 static bool allows_types(const call *c) {
   for (uint32_t i = 0; i < c->input_count; i++) {
     uint32_t type = c->inputs[i] != NULL && c->inputs[i] != Py_None ? type_of_arrays(c, i) : (uint32_t)ATLAS_NONE;
@@ -162,7 +162,7 @@ static PyObject *results_object(hgpy_node **results, int count) {
   return tuple;
 }
 
-/* Along no axis, which the table has no word for (its empty list is all of them): along one that x has more. */
+/* Along no axis: the table has no word for it (its empty list means all axes), so x gets an additional axis. */
 static bool take_no_axes(call *c) {
   const hg_tensor *tensor = &c->nodes[0]->tensor;
   uint64_t shape[HG_MAX_RANK];
@@ -183,7 +183,7 @@ static bool take_no_axes(call *c) {
   return true;
 }
 
-/* Of the first array that is on one; NULL: there is none. */
+/* The device of the first array that has one; NULL: none. */
 static hgpy_device *device_of_arrays(const call *c) {
   for (uint32_t i = 0; i < c->input_count; i++) {
     PyObject *object = c->inputs[i];
@@ -193,7 +193,7 @@ static hgpy_device *device_of_arrays(const call *c) {
   return NULL;
 }
 
-/* NumPy's arrays and lists among the inputs become arrays beside the others, which `own` holds; false: raised. */
+/* Replaces NumPy arrays and lists among the inputs by arrays, which `own` holds; false: raised. */
 static bool take_objects(call *c, PyObject **own) {
   for (uint32_t i = 0; i < c->input_count; i++) {
     PyObject *object = c->inputs[i];
@@ -212,7 +212,7 @@ static bool take_objects(call *c, PyObject **own) {
   return true;
 }
 
-/* In place of *node itself as a type; false: raised. */
+/* Replaces *node by its conversion to a type; false: raised. */
 static bool become(hgpy_node **node, uint32_t type) {
   if (type == ATLAS_NONE) return true;
   hgpy_node *made = hgpy_cast(*node, type);
@@ -293,7 +293,7 @@ static bool add_argument(call *c, uint32_t index, PyObject *value) {
   return true;
 }
 
-/* The table's own words do, too. */
+/* The argument's name in the table is accepted, too. */
 static const char *other_name(const char *name) {
   static const char *const pairs[][2] = {
       {"axes", "axis"}, {"axis", "axes"}, {"keep", "keepdims"}, {"type", "dtype"}, {"ddof", "correction"},
@@ -333,7 +333,7 @@ static bool has_word(const row *r, const char *name) {
   return false;
 }
 
-/* Raises what says the right word, or all that there are. */
+/* Raises an error that names the right argument, or all of them. */
 static void refuse_argument(const row *r, const char *name) {
   char all[256] = "";
   size_t used = 0;
@@ -374,8 +374,7 @@ static bool add_sequence(call *c, PyObject *sequence, PyObject **kept) {
   return true;
 }
 
-/* In Python numbers of elements count from the end where they are negative, as an index does, unless a call says what
- * they do. */
+/* In Python, negative index elements count from the end, as in indexing, unless the call says what they do. */
 static void count_from_the_end(call *c) {
   enum { WRAP = 1 };
   uint32_t place = c->r->bounds - 1u;
@@ -383,7 +382,7 @@ static void count_from_the_end(call *c) {
   if (c->arguments[place].count == 0) c->arguments[place] = (hg_argument){.count = 1, .integers = {WRAP}};
 }
 
-/* Inputs first, then arguments, by position; then by name. `kept`: a tuple that inputs are borrowed from. */
+/* Inputs, then arguments, by position; then by name. `kept`: a tuple from which inputs are borrowed. */
 static bool read_call(call *c, PyObject *self, PyObject *const *values, Py_ssize_t count, PyObject *names,
                       PyObject **kept) {
   const row *r = c->r;
@@ -433,7 +432,7 @@ PyObject *hgpy_call_row(uint32_t number, PyObject *const *values, Py_ssize_t cou
 
 static bool is_operand(PyObject *object) { return hgpy_is_array(object) || hgpy_is_number(object); }
 
-/* NumPy's scalars are numbers; its arrays, and lists, are copied: what is recorded is read later. */
+/* NumPy scalars are numbers; NumPy arrays and lists are copied, because recorded operations read them later. */
 static PyObject *binary_with(uint32_t number, PyObject *a, PyObject *b) {
   PyObject *other = is_operand(a) ? b : a, *item = hgpy_plain_number(other), *result = NULL;
   if (item != NULL) {
@@ -483,7 +482,7 @@ PyObject *hgpy_unary(uint32_t number, PyObject *x) {
   return hgpy_array_of(hgpy_record(number, &node, 1, NULL, 0));
 }
 
-/* ---- entry points: one a row ------------------------------------------------------------------------------------- */
+/* ---- entry points: one for each row ------------------------------------------------------------------------------ */
 
 #define HG_OPERATION(code, id, kind, inputs, arguments, types, formula, gradient, meaning)                             \
   static PyObject *function_##id(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *names) {       \
@@ -513,7 +512,7 @@ static const PyMethodDef row_methods[HGPY_ROW_COUNT] = {
 #undef HG_OPERATION
 };
 
-/* Losses, layers and optimisers are functions alone: their first input is not what they belong to. */
+/* Losses, layers and optimisers are functions only: they do not belong to their first input. */
 static bool is_method(uint32_t number) {
   uint32_t code = (uint32_t)hgpy_rows[number].op;
   return hgpy_rows[number].input_count > 0 && !hgpy_rows[number].is_variadic &&

@@ -1,13 +1,13 @@
-/* order.c - which of a GPU's work comes before which: this package's stream of a device beside the streams of other
- * libraries that its memory is shared with. A stream of theirs is its driver's handle; 1 is the driver's default
- * stream, 2 that of a thread. */
+/* order.c - the order of a GPU's work between this package's stream of a device and the streams of other libraries that
+ * share its memory. A foreign stream is given by its driver's handle; 1 is the driver's default stream, 2 the
+ * per-thread one. */
 #include "hgpy.h"
 
 static hg_status make_mark(hgpy_device *device) {
   return device->mark != NULL ? HG_OK : hg_event_create(device->executor, NULL, &device->mark);
 }
 
-/* Kept for the next time: to make one costs calls of the driver, and to release one waits for its work. */
+/* Cached, because making one calls the driver, and releasing one waits for its work. */
 static hg_status find_foreign(hgpy_device *device, uintptr_t handle, hg_stream **stream) {
   hgpy_foreign *places = device->foreign;
   uint32_t at = 0;
@@ -66,7 +66,7 @@ void hgpy_release_after(hgpy_device *device, uintptr_t handle, hgpy_storage *sto
     hgpy_storage_release(storage);
     return;
   }
-  hg_stream_retain(theirs); /* what is let go may run Python, which may find other streams */
+  hg_stream_retain(theirs); /* releases may run Python code, which may find other streams */
   hgpy_release_behind(device, theirs, storage);
   hg_stream_release(theirs);
 }

@@ -1,17 +1,17 @@
-/* plans.c - calls of operations on tensors of another library, found again by what they are called with.
+/* plans.c - calls of operations on tensors of another library, cached by their arguments.
  *
- * A plan is the executable of a call, and where its inputs and results are. With one, a call records nothing: it
- * borrows the tensors' memory, gives the executable to the stream that their library works on, and hands the results
- * over. No memory is owned: on the CPU the work is over when the call is, and on a GPU it is part of the library's own
- * stream. Memory that the library frees after the call is used by others only behind what that stream was given, as it
- * is with the library's own operations. Results on a GPU are tensors that the library has made, for the same reason. */
+ * A plan is the executable of a call, with the positions of its inputs and results. A call with a plan records nothing:
+ * it borrows the tensors' memory, submits the executable to the stream that their library works on, and hands over the
+ * results. No memory is owned. On the CPU the work is over when the call returns; on a GPU it is in the library's own
+ * stream. So memory that the library frees after the call is reused only behind that stream's work, as with the
+ * library's own operations. For the same reason, the library allocates results on a GPU. */
 #include "plans.h"
 
 #include "graph.h"
 
 enum { PLANS = 1024, MOST_OUTPUTS = HGPY_MOST_LOANS, MOST_DEEP = 2 };
 
-/* The bytes of a loan beside its first element. */
+/* The bytes of a loan before and after its first element. */
 typedef struct extent {
   int64_t lowest;
   uint64_t byte_count;
@@ -20,22 +20,22 @@ typedef struct extent {
 typedef struct output {
   hg_tensor tensor; /* in C order */
   uint64_t byte_count;
-  uint32_t place;   /* among the executable's outputs */
-  uint32_t like;    /* a loan of its type; HGPY_NONE: there is none */
-  PyObject *shape;  /* of a GPU: what the library makes a tensor from; NULL: not asked for so far */
+  uint32_t place;   /* index among the executable's outputs */
+  uint32_t like;    /* a loan of the same type; HGPY_NONE: there is none */
+  PyObject *shape;  /* on a GPU: the shape from which the library makes a tensor; NULL: not made yet */
   PyObject *names;
 } output;
 
 struct hgpy_plan {
-  uint32_t users; /* the table, and calls that are under way */
+  uint32_t users; /* references: the table's, and calls under way */
   uint32_t loan_count, input_count, output_count, word_count;
   uint64_t hash;
-  hgpy_device *device; /* not held: it forgets its own */
+  hgpy_device *device; /* not referenced: a device removes its plans */
   hg_executable *executable;
-  bool is_quick;  /* over before another thread begins */
-  bool is_guarded; /* an element may be the number of one that there is not */
-  uint32_t input_of[HGPY_MOST_LOANS]; /* of each input of the executable the loan */
-  extent extents[HGPY_MOST_LOANS];    /* of each loan */
+  bool is_quick;  /* finished before another thread would begin */
+  bool is_guarded; /* an index may be out of range */
+  uint32_t input_of[HGPY_MOST_LOANS]; /* for each input of the executable, the loan */
+  extent extents[HGPY_MOST_LOANS];    /* for each loan */
   output outputs[MOST_OUTPUTS];
   uint64_t words[];
 };
@@ -44,7 +44,7 @@ static hgpy_plan *plans[PLANS];
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-/* What a word begins with. */
+/* The first word of each part. */
 enum { OF_LOAN = 1, OF_NONE, OF_BOOL, OF_INTEGER, OF_NUMBER, OF_TEXT, OF_LIST, OF_NAMES };
 
 void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t gradient) {
@@ -92,7 +92,7 @@ static bool put_number(hgpy_question *q, PyObject *value) {
   return put(q, OF_NUMBER, bits);
 }
 
-/* What has just such a type: others may be whatever they like, the next time. */
+/* Only exact types: a derived type may behave differently the next time. */
 static bool put_value(hgpy_question *q, PyObject *value, int depth) {
   if (value == Py_None) return put(q, OF_NONE, 0);
   if (PyBool_Check(value)) return put(q, OF_BOOL, value == Py_True);
@@ -195,7 +195,7 @@ static void set_outputs(hgpy_plan *plan, const hgpy_question *q, hgpy_node *cons
   }
 }
 
-/* Numbers of elements are integers beside inputs of another kind. */
+/* 1 if some input holds integers that index another input. */
 static bool is_guarded(const hgpy_question *q) {
   bool has_integers = false;
   for (uint32_t i = 0; i < q->loan_count; i++)
@@ -206,7 +206,7 @@ static bool is_guarded(const hgpy_question *q) {
 hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results, uint32_t count) {
   hgpy_plan *plan = count <= MOST_OUTPUTS ? PyMem_Calloc(1, sizeof *plan + q->word_count * sizeof *q->words) : NULL;
   uint32_t places[MOST_OUTPUTS];
-  if (plan == NULL) return NULL; /* of a call that is right without one */
+  if (plan == NULL) return NULL; /* the call is right without a plan */
   plan->users = 1;
   plan->executable = hgpy_executable_of(q->device, results, count, places, given, q->loan_count, plan->input_of,
                                         &plan->input_count, &plan->is_quick);
@@ -233,12 +233,12 @@ typedef struct run {
   const hgpy_question *q;
   const dl_exchange *table;
   PyTypeObject *type;
-  hgpy_storage *lent[HGPY_MOST_LOANS], *made[MOST_OUTPUTS]; /* of loans, of outputs */
-  PyObject *tensors[MOST_OUTPUTS]; /* of a GPU: results that the library has made */
+  hgpy_storage *lent[HGPY_MOST_LOANS], *made[MOST_OUTPUTS]; /* storages of loans; of outputs */
+  PyObject *tensors[MOST_OUTPUTS]; /* on a GPU: results that the library has made */
   hg_tensor inputs[HGPY_MOST_LOANS], outputs[MOST_OUTPUTS];
 } run;
 
-/* Tensors are left as they are: most of their room is not used. */
+/* Leaves the arrays uninitialised: most of their room is unused. */
 static void run_begin(run *r, hgpy_plan *plan, const hgpy_question *q, PyTypeObject *type) {
   plan->users++;
   r->plan = plan;
@@ -250,7 +250,7 @@ static void run_begin(run *r, hgpy_plan *plan, const hgpy_question *q, PyTypeObj
   memset(r->tensors, 0, sizeof r->tensors);
 }
 
-/* Of a tensor that is given twice one buffer: another would be made for each call. */
+/* The buffer of a tensor that is passed twice, to avoid a second one. */
 static hgpy_storage *find_lent(const run *r, const char *memory, uint64_t byte_count) {
   for (uint32_t i = 0; i < r->plan->loan_count && r->lent[i] != NULL; i++)
     if (r->lent[i]->memory == memory && r->lent[i]->byte_count == byte_count) return hgpy_storage_retain(r->lent[i]);
@@ -280,7 +280,7 @@ static bool lend_all(run *r) {
   return true;
 }
 
-/* The type of the library of that name, as a keyword; NULL with nothing raised: there is none. */
+/* The library's type as a keyword; NULL with nothing raised: there is none. */
 static PyObject *name_type(PyTypeObject *type, uint32_t of) {
   PyObject *module_name = PyObject_GetAttrString((PyObject *)type, "__module__");
   PyObject *module = module_name != NULL ? PyImport_Import(module_name) : NULL;
@@ -306,7 +306,7 @@ static PyObject *make_tensor(run *r, output *o) {
   return tensor;
 }
 
-/* Modes of the library may make something else of it than memory in C order where the loans are. */
+/* In some modes, the library may return something other than memory in C order on the device of the loans. */
 static bool is_as_asked(const run *r, const output *o, PyObject *tensor, const hgpy_loan *loan) {
   uint64_t stride = 1;
   if (Py_TYPE(tensor) != r->type || loan->tensor.type != o->tensor.type || loan->tensor.rank != o->tensor.rank ||
@@ -342,7 +342,7 @@ static bool make_outputs(run *r) {
   return true;
 }
 
-/* The stream that the library works on at present, retained; NULL: of the CPU, or raised. */
+/* The stream that the library works on now, retained; NULL: CPU, or raised. */
 static hg_stream *work_stream(const run *r) {
   uintptr_t handle;
   if (r->plan->device->stream == NULL || !hgpy_find_work_stream(r->table, r->q->loans[0].place, &handle)) return NULL;
@@ -363,7 +363,7 @@ static bool launch(run *r) {
     HGPY_END_CALL
   }
   is_good = hgpy_ok(status);
-  /* a wrong number is told of by this call, which has the numbers */
+  /* this call reports an index out of range, because it has the indices */
   if (is_good && is_on_gpu && plan->is_guarded) is_good = hgpy_stream_wait(stream);
   hg_stream_release(stream);
   return is_good;
@@ -387,7 +387,7 @@ static PyObject *give_all(run *r) {
   return tuple;
 }
 
-/* A buffer that a fault may be looked for in is not kept for the next call: other elements may be there then. */
+/* A buffer in which a fault may be looked up is not cached: it may hold other elements later. */
 static void give_back(hgpy_storage *storage, const run *r) {
   if (storage != NULL && r->plan->is_guarded && r->plan->device->stream != NULL) storage->was_queued = true;
   hgpy_storage_release(storage);

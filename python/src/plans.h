@@ -1,4 +1,4 @@
-/* plans.h - calls of operations on tensors of another library that come again and again (plans.c). */
+/* plans.h - repeated calls of operations on tensors of another library (plans.c). */
 #ifndef HGPY_PLANS_H
 #define HGPY_PLANS_H
 
@@ -6,18 +6,18 @@
 
 enum { HGPY_MOST_LOANS = 16, HGPY_QUESTION_WORDS = 192, HGPY_MOST_NAME = 64 };
 
-/* A tensor that is used for as long as a call lasts, and not owned. */
+/* A tensor that is used for the length of a call, and not owned. */
 typedef struct hgpy_loan {
   PyObject *object; /* borrowed */
   dl_device place;
-  char *first;      /* its element of number 0 */
+  char *first;      /* element 0 */
   hg_tensor tensor; /* without a buffer or an offset */
 } hgpy_loan;
 
-/* What is asked for: an operation, or its gradient, and all that the executable of a call depends on. */
+/* The key of a call: an operation, or its gradient, and everything else that the executable depends on. */
 typedef struct hgpy_question {
   uint32_t row;
-  hgpy_device *device; /* of all loans, held; NULL: there are none so far */
+  hgpy_device *device; /* the device of all loans, referenced; NULL: no loans yet */
   uint32_t loan_count, word_count;
   hgpy_loan loans[HGPY_MOST_LOANS];
   uint64_t words[HGPY_QUESTION_WORDS];
@@ -25,30 +25,30 @@ typedef struct hgpy_question {
 
 typedef struct hgpy_plan hgpy_plan;
 
-/* An object of the family's type, or one derived from it. 1; 0: it cannot be lent; -1: raised. (dlpack.c) */
+/* For an object of the family's type or a derived one. 1; 0: it cannot be lent; -1: raised. (dlpack.c) */
 int hgpy_loan_take(PyObject *object, hgpy_family *f, hgpy_loan *loan);
-/* Borrowed: the other device where the memory of that place is its, whatever the default executor is by now; else the
- * one that such memory gets. NULL: raised. (dlpack.c) */
+/* Borrowed: `other` if that memory is its, whatever the default executor is now; else the default device of such
+ * memory. NULL: raised. (dlpack.c) */
 hgpy_device *hgpy_device_beside(dl_device place, hgpy_device *other);
-/* The handle of the stream that a table's library works on at a place now. False: raised. (dlpack.c) */
+/* The handle of the stream on which a table's library works at a place now. False: raised. (dlpack.c) */
 bool hgpy_find_work_stream(const dl_exchange *table, dl_device place, uintptr_t *handle);
-/* A storage's memory as an object of the table's type, which owns it from now on. NULL: raised. (dlpack.c) */
+/* A storage's memory as an object of the table's type, which then owns it. NULL: raised. (dlpack.c) */
 PyObject *hgpy_export_storage(hgpy_storage *storage, const hg_tensor *tensor, const dl_exchange *table);
 
-/* The gradient by the inputs of a set of bits; 0: the operation itself. */
+/* `gradient`: the set of inputs by which the gradient is; 0: the operation itself. */
 void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t gradient);
 void hgpy_question_end(hgpy_question *q);
-/* False: a call with that has no plan. Nothing is raised. */
+/* False: a call with that value has no plan. Raises nothing. */
 bool hgpy_question_add(hgpy_question *q, PyObject *value);
-bool hgpy_question_add_names(hgpy_question *q, PyObject *names); /* of the last values */
+bool hgpy_question_add_names(hgpy_question *q, PyObject *names); /* names of the last values */
 /* A tensor of a type of the family. 1: it is a loan; 0: a call with it has no plan; -1: raised. */
 int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f);
 
-/* An answer to a question: results[i] is made of nodes over loans, given[i] over loan i. NULL: there is none, or
+/* Makes a plan for a question: results[i] depends on nodes over loans, given[i] is over loan i. NULL: there is none, or
  * raised. */
 hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results, uint32_t count);
-hgpy_plan *hgpy_plan_find(const hgpy_question *q); /* NULL: there is none; nothing is raised */
-/* A tensor of the type, or a tuple of them. NULL with nothing raised: the call has to be made in another way. */
+hgpy_plan *hgpy_plan_find(const hgpy_question *q); /* NULL: there is none; raises nothing */
+/* A tensor of the type, or a tuple of them. NULL with nothing raised: the call must be made in another way. */
 PyObject *hgpy_plan_run(hgpy_plan *plan, const hgpy_question *q, PyTypeObject *type);
 void hgpy_plans_forget(const hgpy_device *device); /* those of the device */
 

@@ -1,4 +1,4 @@
-/* program.c - hologram.Program: a program of the Atlas ISA, verified, with its identity, and run on an executor. */
+/* program.c - hologram.Program: an Atlas program, verified, with its hash, and run on an executor. */
 #include "hgpy.h"
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ static void program_dealloc(PyObject *self) {
   hgpy_free_object(self);
 }
 
-/* A reference; NULL: raised. */
+/* A new reference; NULL: raised. */
 static hg_kernel *kernel_for(program *p, hgpy_device *device) {
   for (uint32_t i = 0; i < KERNELS; i++)
     if (p->kernels[i].device == device && device != NULL) return hg_kernel_retain(p->kernels[i].kernel);
@@ -99,7 +99,7 @@ static hg_kernel *kernel_for(program *p, hgpy_device *device) {
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-/* What a launch binds, and holds while it runs. */
+/* What a launch binds and references while it runs. */
 typedef struct launch {
   hg_kernel *kernel;
   hgpy_device *device;
@@ -129,7 +129,7 @@ static bool scalar_bits(PyObject *value, const hg_parameter_info *parameter, uin
   return !PyErr_Occurred();
 }
 
-/* Memory for a buffer parameter: a Buffer's, or an object's own by the buffer protocol. A new reference. */
+/* Memory for a buffer parameter: of a Buffer, or of an object with the buffer protocol. A new reference. */
 static hgpy_storage *storage_for(launch *l, PyObject *value, const hg_parameter_info *parameter) {
   bool is_written = (parameter->access & ATLAS_OUT) != 0;
   uint32_t type = ATLAS_NONE;
@@ -182,7 +182,7 @@ static bool bind_value(launch *l, const hg_parameter_info *parameter, PyObject *
   return true;
 }
 
-/* Every name that is given is a parameter; what is missing the launch itself says. */
+/* Every given name must be a parameter; the launch itself reports missing ones. */
 static bool bind_all(launch *l, PyObject *values) {
   Py_ssize_t used = 0;
   for (size_t i = 0; l->binding_count < MOST_BINDINGS && l->scalar_count < MOST_BINDINGS; i++) {
@@ -229,7 +229,7 @@ static PyObject *report_object(const hg_launch_report *r) {
                        r->notes);
 }
 
-/* As hg_launch, on a queue, with the time it took. */
+/* As hg_launch, on a queue, measuring the time. */
 static bool launch_on(hg_stream *queue, launch *l, hg_launch_desc *desc, hg_launch_report *report) {
   hg_event_desc timed = {.size = sizeof timed, .flags = HG_EVENT_TIMED};
   hg_kernel_info info = {.size = sizeof info};
@@ -245,7 +245,7 @@ static bool launch_on(hg_stream *queue, launch *l, hg_launch_desc *desc, hg_laun
   if (status == HG_OK) status = hg_event_record(to, queue);
   HGPY_END_CALL
   bool is_good = hgpy_queue_wait(l->device, queue, status, l->storages, l->binding_count);
-  if (is_good && info.why != NULL) report->notes = info.why; /* a GPU's are of launches without a stream */
+  if (is_good && info.why != NULL) report->notes = info.why; /* on a GPU, notes are about launches without a stream */
   if (is_good && hg_event_elapsed(from, to, &nanoseconds) == HG_OK) report->nanoseconds = (uint64_t)nanoseconds;
   hg_event_release(from);
   hg_event_release(to);
@@ -271,7 +271,7 @@ static PyObject *run(launch *l, hg_launch_desc *desc, PyObject *values) {
     desc->scalars = l->scalars;
     desc->scalar_count = l->scalar_count;
     desc->scalar_size = sizeof(hg_scalar);
-    /* a limit of steps ends it, and what is left to another engine for that the report says only without a queue */
+    /* limited steps end it, and only a launch without a queue reports what another engine ran */
     hg_stream *queue = desc->step_limit == 0 ? hgpy_queue_take(l->device) : NULL;
     is_good = queue != NULL ? launch_on(queue, l, desc, &report) : launch_now(l, desc, &report);
   }

@@ -1,4 +1,4 @@
-/* rows.c - the rows of operations.def in Python's words: names of inputs and arguments, signatures and docstrings. */
+/* rows.c - the rows of operations.def for Python: names of inputs and arguments, signatures and docstrings. */
 #include "rows.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void read_inputs(row *r, const char *at) {
   }
 }
 
-/* The table's word in the words of the array API standard, where that has one. */
+/* The table's name in the words of the array API standard, if it has one. */
 static const char *python_name(const row *r, const char *name) {
   static const char *const pairs[][2] = {
       {"axes", "axis"}, {"keep", "keepdims"}, {"type", "dtype"}, {"ddof", "correction"}};
@@ -83,14 +83,14 @@ static void read_arguments(row *r, const char *at) {
   }
 }
 
-/* Which part of "bool; any" an input has: inputs of one part share a type. */
+/* The part of "bool; any" that each input has: inputs of one part share a type. */
 static void read_kinds(row *r, const char *types) {
   uint8_t kind = 0, last = 0;
   for (const char *at = types; *at != '\0'; at++) last = (uint8_t)(last + (*at == ';'));
   for (uint32_t i = 0; i < r->input_count; i++) {
     kind = (uint8_t)(i < last ? i : last);
     r->kinds[i] = kind;
-    /* parts of equal words are one */
+    /* equal parts count as one */
     for (uint32_t k = 0; k < i; k++) {
       const char *a = types, *b = types;
       for (uint32_t skip = r->kinds[k]; skip > 0; skip--) a = strchr(a, ';') + 1;
@@ -131,7 +131,7 @@ static const struct {
 #undef EXAMPLE
 };
 
-/* Memory that lives as long as the process, since a PyMethodDef points to it. */
+/* Memory that lives as long as the process, because a PyMethodDef points to it. */
 static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
   char text[TEXT_BYTES], value[64];
   size_t used = add_text(text, 0, "%s(%s", r->name, "");
@@ -162,7 +162,7 @@ static char *write_text(const row *r, const hg_op_info *info, bool is_method) {
 
 int hgpy_operations_prepare(void) {
   for (uint32_t i = 0; i < HGPY_ROW_COUNT; i++) {
-    bool is_round = i == HGPY_ROW_round; /* which takes decimals here, as round_to does */
+    bool is_round = i == HGPY_ROW_round; /* it takes decimals here, like round_to */
     hg_op_info info = {.size = sizeof info};
     row *r = &hgpy_rows[i];
     if (hg_op_query(is_round ? (uint32_t)HGPY_ROW_round_to : i, &info) != HG_OK) return -1;

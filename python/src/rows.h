@@ -1,4 +1,4 @@
-/* rows.h - a row of operations.def as Python calls it (rows.c). */
+/* rows.h - a row of operations.def as a Python function (rows.c). */
 #ifndef HGPY_ROWS_H
 #define HGPY_ROWS_H
 
@@ -18,15 +18,15 @@ typedef struct row {
   argument_spec arguments[HGPY_MOST_ARGUMENTS];
   uint8_t input_count, argument_count, kinds[MOST_INPUTS];
   bool is_variadic;
-  uint8_t bounds; /* the place of the argument of that name, from 1; 0: it has none */
+  uint8_t bounds; /* index of the argument of that name, from 1; 0: it has none */
   char *text, *method_text; /* the docstrings */
 } row;
 
-extern row hgpy_rows[]; /* written when the module is made, and not again */
+extern row hgpy_rows[]; /* written when the module is made, constant afterwards */
 
-/* Reductions take what numpy.sum(x) and its like say besides: out=None, and most dtype=. */
+/* Reductions also accept what numpy.sum(x) passes: out=None, and most of them dtype=. */
 bool hgpy_is_reduction(const row *r);
-/* Whether the result is made of elements' values: whose type then is a reduction's, not of a place or a truth. */
+/* 1 if the result is computed from elements' values, so that dtype= applies; not an index or a truth value. */
 bool hgpy_has_type(const row *r);
 
 #endif

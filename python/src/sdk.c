@@ -1,9 +1,9 @@
-/* sdk.c - what hologram.ops calls often: an operation of the table on buffers, element by element, without a detour. */
+/* sdk.c - frequent calls of hologram.ops: an element-wise operation of the table on buffers, on a direct path. */
 #include "hgpy.h"
 
 enum { MOST_INPUTS = 3 };
 
-/* The first `count` elements, without what a tensor's further dimensions would be. */
+/* Describes the first `count` elements; leaves the unused dimensions uninitialised. */
 static void set_tensor(hg_tensor *tensor, const hgpy_buffer *buffer, uint64_t count) {
   tensor->buffer = buffer->storage->buffer;
   tensor->type = buffer->type;

@@ -1,4 +1,4 @@
-/* storage.c - memory of arrays and buffers: the library's own, or somebody else's, who is asked to keep it. */
+/* storage.c - memory of arrays and buffers: the library's own, or another owner's, who is asked to keep it. */
 #include "hgpy.h"
 
 static hgpy_storage *make_storage(hgpy_device *device, uint64_t byte_count) {
@@ -13,10 +13,10 @@ static void destroy(hgpy_storage *storage) {
   PyMem_Free(storage);
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------------------------ */
+/* ---- cached memory ----------------------------------------------------------------------------------------------- */
 
-/* Results of short computations come and go with the same few sizes. To make memory for one and to release it takes as
- * long as a thousand additions, so the CPU's is kept, up to some megabytes. */
+/* Results of short computations have few sizes. Allocating and releasing one takes as long as a thousand additions, so
+ * the CPU's are cached, up to some megabytes. */
 enum { KEPT_BYTES = 65536, MOST_KEPT = 64 };
 
 static hgpy_storage **kept_list(hgpy_device *device, uint64_t byte_count) {
@@ -46,7 +46,7 @@ static void forget_kept(hgpy_device *device) {
   device->kept_count = 0;
 }
 
-/* A kept one holds no device: it goes with it. */
+/* A cached storage does not reference its device, and ends with it. */
 static void keep(hgpy_storage *storage) {
   hgpy_device *device = storage->device;
   if (device->kept_count == MOST_KEPT) forget_kept(device);
@@ -57,9 +57,9 @@ static void keep(hgpy_storage *storage) {
   hgpy_device_release(device);
 }
 
-/* The same memory of others is borrowed again and again, as that of a tensor is by each operation on it. A buffer over
- * it takes as long to make as the rest of borrowing, so the last ones are kept: each of its own memory, and read by
- * nobody until just that is borrowed again. (It has no handle, by which a program could find it.) */
+/* The same foreign memory is borrowed repeatedly, as a tensor's is by each operation on it. Making a buffer over it
+ * takes as long as the rest of borrowing, so the last ones are cached: each for its own memory, and read by nobody
+ * until that memory is borrowed again. (It has no handle by which a program could find it.) */
 static hgpy_storage **lent_place(hgpy_device *device, const void *memory, uint64_t byte_count) {
   uint64_t hash = ((uint64_t)(uintptr_t)memory ^ byte_count) * UINT64_C(0x9e3779b97f4a7c15);
   return &device->lent[hash >> 58 & (HGPY_LENT - 1)];
@@ -148,7 +148,7 @@ void hgpy_give_back(void *owner, void (*release)(void *owner)) {
     if (PyErr_Occurred()) PyErr_Clear();
     return;
   }
-  PyErr_Fetch(&type, &value, &traceback); /* of why it is given back, maybe: what owners do may be Python, too */
+  PyErr_Fetch(&type, &value, &traceback); /* perhaps the reason of the release: owners may run Python code */
   release(owner);
   PyErr_Restore(type, value, traceback);
 }
@@ -209,7 +209,7 @@ hgpy_storage *hgpy_storage_of(hgpy_device *device, hg_buffer *buffer) {
   return storage;
 }
 
-/* The executor's own memory, which it keeps. */
+/* Memory of the executor, which keeps it. */
 hgpy_storage *hgpy_storage_of_boundary(hgpy_device *device, uint64_t offset, uint64_t byte_count) {
   hgpy_storage *storage = make_storage(device, byte_count);
   if (storage == NULL) return NULL;
@@ -238,7 +238,7 @@ void hgpy_storage_release(hgpy_storage *storage) {
     keep(storage);
     return;
   }
-  if (has_work(storage)) { /* what uses others' memory comes to its end first */
+  if (has_work(storage)) { /* work that uses foreign memory ends first */
     storage->references = 1;
     storage->is_settled = true;
     if (storage->was_queued) hgpy_settle(device, device->stream);

@@ -1,5 +1,5 @@
-/* strict.c - hg.strict(): what otherwise goes on silently, with more work or another type than was asked for, is an
- * error, which says what to write instead. */
+/* strict.c - hg.strict(): what otherwise happens silently, at a cost or with another type than asked for, becomes an
+ * error that says what to write instead. */
 #include "hgpy.h"
 
 #include <stdarg.h>
@@ -16,7 +16,7 @@ bool hgpy_allows(const char *format, ...) {
   return false;
 }
 
-/* A backend that 'auto' takes before this one has a device here: it was gone past because it failed. */
+/* 1 unless a backend that 'auto' prefers has a device here: it was skipped because it failed. */
 bool hgpy_allows_device(const hgpy_device *device) {
   for (size_t i = 0; hgpy_is_strict; i++) {
     hg_backend_info info = {.size = sizeof info};
@@ -32,7 +32,7 @@ bool hgpy_allows_device(const hgpy_device *device) {
 
 static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
 
-/* On an executor of machine code. */
+/* On an executor that compiles machine code. */
 static bool is_fallback(const hgpy_device *device, const char *engine) {
   hg_executor_info own = {.size = sizeof own};
   return hg_executor_query(device->executor, &own) == HG_OK && starts_with(own.engine, "native") &&
@@ -47,7 +47,7 @@ bool hgpy_allows_kernel(const hgpy_device *device, hg_kernel *kernel) {
   return hgpy_allows("program '%s' is left to the engine '%s': %s", info.name, info.engine, info.why);
 }
 
-/* By the report's engines. */
+/* Checks the engines of the report. */
 bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable) {
   static const char engine[] = "\"engine\": \"", exact[] = "\"note\": \"bit-exact: fast numerics were asked for, but ";
   char *text = NULL;
@@ -71,7 +71,7 @@ bool hgpy_allows_executable(const hgpy_device *device, hg_executable *executable
   return is_good;
 }
 
-/* What was compiled before is looked at again. */
+/* Checks executables that were compiled before, too. */
 static PyObject *set_strict(PyObject *module, PyObject *value) {
   bool was = hgpy_is_strict;
   int is_true = PyObject_IsTrue(value);

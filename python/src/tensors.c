@@ -1,12 +1,12 @@
-/* tensors.c - functions of arrays on tensors of another library, by the table of C functions of their type: what is
- * given is borrowed for the call, what comes out is handed over, and for an operation of the table Python is not asked
- * in between. Types are a tuple of one family; results are of the first. A call that comes again is found by what it is
- * of (plans.c): then no arrays are made, and nothing is recorded. */
+/* tensors.c - functions of arrays on tensors of another library, by the exchange table of their type. Arguments are
+ * borrowed for the call, results are handed over, and operations of the table call no Python in between. Types are a
+ * tuple of one family; results are of the first. A repeated call is found by its arguments (plans.c): then no arrays
+ * are made, and nothing is recorded. */
 #include "plans.h"
 
 enum { MOST_VALUES = 16 };
 
-/* ---- what is given ----------------------------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 static bool is_one_of(PyObject *object, PyObject *types) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(types); i++)
@@ -24,7 +24,7 @@ static void drop_all(PyObject **own, Py_ssize_t count) {
   for (Py_ssize_t i = 0; i < count; i++) Py_DECREF(own[i]);
 }
 
-/* ---- what comes out ---------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static bool are_arrays(PyObject *tuple) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++)
@@ -32,7 +32,7 @@ static bool are_arrays(PyObject *tuple) {
   return true;
 }
 
-/* As one computation. */
+/* Computes all arrays as one computation. */
 static bool compute_all(PyObject *arrays) {
   Py_ssize_t count = PyTuple_Size(arrays);
   hgpy_node **nodes = PyMem_Malloc((size_t)(count + 1) * sizeof(hgpy_node *));
@@ -43,7 +43,7 @@ static bool compute_all(PyObject *arrays) {
   return is_good;
 }
 
-/* Of an array, or of a tuple of them, which is one computation; it takes the result. */
+/* Hands over an array, or a tuple of them, which is one computation. Takes the result. */
 static PyObject *hand_over(PyObject *result, PyTypeObject *type) {
   PyObject *tensors = NULL;
   if (result != NULL && hgpy_is_array(result)) tensors = hgpy_export_by_table(result, type, true);
@@ -61,8 +61,8 @@ static PyObject *hand_over(PyObject *result, PyTypeObject *type) {
 
 /* ---- a function of Python ---------------------------------------------------------------------------------------- */
 
-/* run_on_tensors(function, tensors, types): what the function makes of arrays over their memory. None: there are none,
- * or one is of no such type, or not memory of the CPU. */
+/* run_on_tensors(function, tensors, types): the result of the function on arrays over the tensors' memory. None: there
+ * are no tensors, or one has no such type, or is not in memory of the CPU. */
 PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count != 3 || !PyTuple_Check(values[1]) || !are_types(values[2]))
@@ -73,7 +73,7 @@ PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssiz
     are_known = are_known && is_one_of(PyTuple_GetItem(values[1], i), values[2]);
   if (!are_known) Py_RETURN_NONE;
   PyObject *arrays = PyTuple_New(tensors);
-  hgpy_device *device = NULL; /* of the first array, which holds it */
+  hgpy_device *device = NULL; /* the device of the first array, which holds it */
   for (Py_ssize_t i = 0; arrays != NULL && i < tensors; i++) {
     PyObject *array = hgpy_borrow_by_table(PyTuple_GetItem(values[1], i), first_of(values[2]), device);
     if (array != NULL && device == NULL) device = hgpy_array_node(array)->device;
@@ -91,13 +91,13 @@ typedef struct on_tensors {
   PyObject_HEAD
   uint32_t row;
   PyObject *types;
-  PyObject *is_followed; /* is_followed(): whether gradients are, of tensors that ask for it */
-  PyObject *follow;      /* follow(self, names, *values): the call as a function of the library's, with its gradient */
-  PyObject *otherwise;   /* takes the same arguments where the call is not for here */
+  PyObject *is_followed; /* is_followed(): whether gradients are recorded for tensors that ask for them */
+  PyObject *follow;      /* follow(self, names, *values): the call as a function of the library, with its gradient */
+  PyObject *otherwise;   /* takes the same arguments, for calls that are not made here */
 } on_tensors;
 
 static PyTypeObject *on_tensors_type;
-static PyObject *name_call, *name_to_save, *name_saved, *name_needs; /* of attributes */
+static PyObject *name_call, *name_to_save, *name_saved, *name_needs; /* names of attributes */
 
 /* -1: raised. */
 static int asks_for_gradient(const on_tensors *f, PyObject *tensor) {
@@ -109,14 +109,14 @@ static int asks_for_gradient(const on_tensors *f, PyObject *tensor) {
   return answer;
 }
 
-/* What a call is: to be made here, elsewhere, or by follow(). */
+/* How a call is made: here, elsewhere, or by follow(). */
 typedef enum way { RAISED = -1, ELSEWHERE, HERE, FOLLOWED } way;
 
 static way find_way(const on_tensors *f, PyObject *const *values, Py_ssize_t total) {
   way found = ELSEWHERE;
   for (Py_ssize_t i = 0; i < total; i++) {
     if (!is_one_of(values[i], f->types)) {
-      if (PyType_IsSubtype(Py_TYPE(values[i]), first_of(f->types))) return ELSEWHERE; /* what it does is not known */
+      if (PyType_IsSubtype(Py_TYPE(values[i]), first_of(f->types))) return ELSEWHERE; /* its behaviour is unknown */
       continue;
     }
     int asks = found != FOLLOWED ? asks_for_gradient(f, values[i]) : 1;
@@ -126,11 +126,11 @@ static way find_way(const on_tensors *f, PyObject *const *values, Py_ssize_t tot
   return found;
 }
 
-/* Modes in which a call is more than what it is given. */
+/* 0 in modes in which a call does more than compute its arguments. */
 static bool can_plan(void) { return !hgpy_is_eager && !hgpy_is_strict && hgpy_tracing == 0 && !hgpy_is_warming(); }
 
-/* 1: the question is that of the values and the names of the last of them; 0: it has no answer; -1: raised. A tensor
- * that is no operand is a number, an axis or the like: an executable depends on its elements. */
+/* 1: the question for the values and the names of the last of them; 0: there is none; -1: raised. A tensor that is no
+ * operand is a number, an axis or the like: the executable depends on its elements. */
 static int ask(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *names, hgpy_question *q) {
   Py_ssize_t count = total - (names != NULL ? PyTuple_Size(names) : 0);
   if (!can_plan()) return 0;
@@ -145,8 +145,8 @@ static int ask(const on_tensors *f, PyObject *const *values, Py_ssize_t total, P
   return q->device != NULL;
 }
 
-/* Arrays in place of tensors, all of them new references, on the device, or NULL: on one. 0: this is no call for here;
- * -1: raised. */
+/* Arrays over the tensors, all new references, on the device, or, if it is NULL, on the first one found. 0: the call is
+ * not made here; -1: raised. */
 static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, hgpy_device *device,
                       PyObject **own) {
   for (Py_ssize_t i = 0; i < total; i++) {
@@ -162,7 +162,7 @@ static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t t
   return 1;
 }
 
-/* The nodes of those that are tensors. */
+/* The nodes of the values that are tensors. */
 static void find_given(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *const *own,
                        hgpy_node **given) {
   for (Py_ssize_t i = 0; i < total; i++)
@@ -198,8 +198,8 @@ static PyObject *call_otherwise(const on_tensors *f, PyObject *const *values, Py
   return result;
 }
 
-/* What arrays give, as tensors; a question that comes for the first time gets a plan. NULL with nothing raised: the
- * call is not for here. */
+/* The results of arrays, as tensors; a new question gets a plan. NULL with nothing raised: the call is not made
+ * here. */
 static PyObject *record(const on_tensors *f, PyObject *const *values, Py_ssize_t count, PyObject *names,
                         const hgpy_question *q) {
   Py_ssize_t total = count + (names != NULL ? PyTuple_Size(names) : 0);
@@ -209,7 +209,7 @@ static PyObject *record(const on_tensors *f, PyObject *const *values, Py_ssize_t
   if (borrow_all(f, values, total, q != NULL ? q->device : NULL, own) <= 0) return NULL;
   for (Py_ssize_t i = 0; i < total; i++)
     types[i] = hgpy_is_array(own[i]) ? hgpy_array_node(own[i])->tensor.type : (uint32_t)ATLAS_NONE;
-  bool mixes = hgpy_row_mixes(f->row, types, count, total); /* whose types promote is not ours to say */
+  bool mixes = hgpy_row_mixes(f->row, types, count, total); /* type promotion is left to the library */
   PyObject *result = mixes ? NULL : hgpy_call_row(f->row, own, count, names);
   if (result != NULL && q != NULL) {
     find_given(f, values, total, own, given);
@@ -237,7 +237,7 @@ static PyObject *call_here(const on_tensors *f, PyObject *const *values, Py_ssiz
   return result;
 }
 
-/* False: the library casts some of the tensors first, and the gradient of that is its own. */
+/* False: the library converts some of the tensors first, so the gradient is its own. */
 static bool may_follow(const on_tensors *f, PyObject *const *values, Py_ssize_t count, Py_ssize_t total,
                        PyObject *names) {
   uint32_t types[MOST_VALUES], loan = 0;
@@ -256,7 +256,7 @@ static bool may_follow(const on_tensors *f, PyObject *const *values, Py_ssize_t 
  * tensors, of which the library knows when one has changed, and `call`: the function, the names of the last values or
  * None, the values, an ellipsis in the place of each tensor, and the numerics. */
 
-/* NULL with nothing raised: the library cannot follow it that way now. */
+/* NULL with nothing raised: the library cannot record the gradient in this way now. */
 static PyObject *call_followed(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *names) {
   PyObject *all = PyTuple_New(total + 2), *result = NULL;
   bool is_good = all != NULL && PyTuple_SetItem(all, 0, Py_NewRef((PyObject *)(uintptr_t)f)) == 0 &&
@@ -290,7 +290,7 @@ static bool save(PyObject *context, const on_tensors *f, PyObject *names, PyObje
   return is_good;
 }
 
-/* tensors_forward(context, function, names or None, *values): what the function gives; gradients are not followed. */
+/* tensors_forward(context, function, names or None, *values): the function's result; gradients are not recorded. */
 PyObject *hgpy_tensors_forward(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count < 3 || Py_TYPE(values[1]) != on_tensors_type || count - 3 > MOST_VALUES)
@@ -303,17 +303,17 @@ PyObject *hgpy_tensors_forward(PyObject *module, PyObject *const *values, Py_ssi
   return result != NULL || PyErr_Occurred() ? result : call_otherwise(f, values + 3, unnamed, names);
 }
 
-/* A gradient of a call that was saved. */
+/* The gradient of a saved call. */
 typedef struct saved {
   const on_tensors *f;
-  PyObject *names, *values[MOST_VALUES + 1]; /* borrowed from the context; the cotangent stands behind the values */
+  PyObject *names, *values[MOST_VALUES + 1]; /* borrowed from the context; the cotangent follows the values */
   Py_ssize_t total;
-  uint64_t wanted; /* the values by which the gradient is */
-  int numerics;    /* of the call, not of the thread and time of its gradient */
+  uint64_t wanted; /* the values by which the gradient is wanted */
+  int numerics;    /* of the call, not those at the time of the gradient */
   hgpy_question q;
 } saved;
 
-/* False: there is nothing to do for here, or raised. */
+/* False: nothing to do here, or raised. */
 static bool find_saved(saved *s, PyObject *made, PyObject *tensors, PyObject *needs) {
   if (!PyTuple_Check(made) || !PyTuple_Check(tensors) || !PyTuple_Check(needs)) return false;
   PyObject *rest = PyTuple_GetItem(made, 2);
@@ -340,7 +340,7 @@ static bool ask_for_gradient(saved *s) {
          hgpy_question_add_tensor(&s->q, cotangent, hgpy_family_of(first_of(s->f->types))) > 0;
 }
 
-/* What the function makes of arrays, none of it computed: views are recorded, too. */
+/* The function on arrays, not computed: views are recorded, too. */
 static PyObject *record_function(const saved *s, PyObject *const *own) {
   hgpy_tracing++;
   PyObject *value =
@@ -349,7 +349,7 @@ static PyObject *record_function(const saved *s, PyObject *const *own) {
   return value;
 }
 
-/* By the values that are wanted, behind the value itself: their number, or 0 and raised. */
+/* Records the gradients by the wanted values, after the value itself: their number, or 0: raised. */
 static uint32_t record_gradients(const saved *s, PyObject *const *own, hgpy_node **results) {
   hgpy_node *wrt[MOST_VALUES];
   uint32_t count = 0;
@@ -360,12 +360,12 @@ static uint32_t record_gradients(const saved *s, PyObject *const *own, hgpy_node
   bool is_good = value != NULL && hgpy_is_array(value) &&
                  hgpy_record_gradients(hgpy_array_node(value), hgpy_array_node(own[s->total]), wrt, count, 0,
                                        results);
-  Py_XDECREF(value); /* a value that an array holds would be computed, too */
+  Py_XDECREF(value); /* a value held by an array would be computed, too */
   if (before >= 0) hgpy_restore_numerics(before);
   return is_good ? count : 0;
 }
 
-/* A plan is run before anything is let go: it is the table's, and gone when its device is. */
+/* Runs a plan before releasing anything: it belongs to the table, and ends with its device. */
 static PyObject *record_and_run(const saved *s) {
   PyObject *own[MOST_VALUES + 1] = {NULL};
   hgpy_node *given[MOST_VALUES + 1], *results[MOST_VALUES + 1] = {NULL};
@@ -379,7 +379,7 @@ static PyObject *record_and_run(const saved *s) {
   return gradients;
 }
 
-/* Gradients of all that follow() was given, of which two have none. It takes them. */
+/* Gradients for all arguments of follow(), the first two of which have none. Takes them. */
 static PyObject *spread(const saved *s, PyObject *gradients) {
   PyObject *all = PyTuple_New(s->total + 2);
   Py_ssize_t at = 0;
@@ -402,11 +402,11 @@ static PyObject *find_gradients(saved *s) {
   return gradients != NULL ? spread(s, gradients) : NULL;
 }
 
-/* tensors_backward(context, cotangent): the gradients by what forward was given; None: they are found in another way.
- */
+/* tensors_backward(context, cotangent): the gradients by the arguments of forward; None: they are computed in another
+ * way. */
 PyObject *hgpy_tensors_backward(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
-  if (count != 2) Py_RETURN_NONE; /* of several results */
+  if (count != 2) Py_RETURN_NONE; /* there are several results */
   PyObject *made = PyObject_GetAttr(values[0], name_call), *result = NULL;
   PyObject *tensors = made != NULL ? PyObject_GetAttr(values[0], name_saved) : NULL;
   PyObject *needs = tensors != NULL ? PyObject_GetAttr(values[0], name_needs) : NULL;
@@ -478,7 +478,7 @@ int hgpy_tensors_add(PyObject *module) {
   name_to_save = PyUnicode_InternFromString("to_save");
   name_saved = PyUnicode_InternFromString("saved_tensors");
   name_needs = PyUnicode_InternFromString("needs_input_grad");
-  on_tensors_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL); /* nobody makes one */
+  on_tensors_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL); /* not callable from Python */
   bool has_names = name_call != NULL && name_to_save != NULL && name_saved != NULL &&
                    name_needs != NULL;
   return has_names && on_tensors_type != NULL ? 0 : -1;

@@ -1,12 +1,11 @@
-/* trace.c - gradients that are being recorded: what they are by, and which arrays belong to the function that is
- * differentiated.
+/* trace.c - gradients being recorded: their variables, and which arrays belong to the differentiated function.
  *
- * An array that was made since a trace began is its function's own, and so is one that was given to it; any other is
- * captured. What is assigned to an own array is part of what is recorded. A captured array lives on behind the trace,
- * so it cannot be given a value that depends on what the gradient is by. */
+ * Arrays made since a trace began belong to its function, and so do arrays passed to it; all others are captured.
+ * Assignments to the function's arrays are recorded. A captured array outlives the trace, so it must not be given a
+ * value that depends on the variables. */
 #include "graph.h"
 
-/* An array that was given to the function: it has its value again when the trace ends. */
+/* An array passed to the function: it gets its value back when the trace ends. */
 typedef struct given {
   PyObject *array;
   hgpy_node *node;
@@ -16,7 +15,7 @@ typedef struct given {
 typedef struct trace {
   struct trace *outer;
   uint64_t id;
-  uint32_t examples; /* the bit of those that it has */
+  uint32_t examples; /* its bit */
   PyObject *leaves; /* a tuple of Arrays */
   given *given;
   Py_ssize_t given_count;
@@ -33,8 +32,8 @@ static void mark(const trace *t, uint64_t id) {
     hgpy_array_node(PyTuple_GetItem(t->leaves, i))->trace = id;
 }
 
-/* Another array of the same value, which gradients tell from it. Inside a traced function it stays part of what is
- * traced: x + -0 is x, of all numbers. */
+/* Another array of the same value, distinct for gradients. Inside a traced function it stays part of the trace: x + -0
+ * is x for all numbers. */
 static PyObject *alias(PyObject *array) {
   hgpy_node *node = hgpy_array_node(array);
   if (hgpy_tracing > 0 && hgpy_type_is_float(node->tensor.type)) {
@@ -50,7 +49,7 @@ static PyObject *alias(PyObject *array) {
 
 PyObject *hgpy_array_twin(PyObject *array) { return hgpy_array_of(hgpy_node_retain(hgpy_array_node(array))); }
 
-/* What is made of each array of a list or a tuple of them. */
+/* Applies `make` to each array of a list or tuple. */
 static PyObject *of_each(PyObject *arrays, PyObject *(*make)(PyObject *array)) {
   bool is_list = PyList_Check(arrays);
   Py_ssize_t count = is_list ? PyList_Size(arrays) : PyTuple_Size(arrays);
@@ -91,7 +90,7 @@ static uint64_t begin(PyObject *leaves, PyObject *given_arrays, uint32_t example
   return t->id;
 }
 
-/* An array may be given twice: the first entry has its value as it was. */
+/* An array may be passed twice: the first entry has its original value. */
 static void give_back(given *list, Py_ssize_t count) {
   while (count-- > 0) {
     hgpy_array *array = (hgpy_array *)list[count].array;
@@ -103,7 +102,7 @@ static void give_back(given *list, Py_ssize_t count) {
   PyMem_Free(list);
 }
 
-/* False: there is no such trace. Threads may end theirs in another order than they began them. */
+/* False: there is no such trace. Threads may end theirs in any order. */
 static bool end(uint64_t id) {
   trace **at = &innermost;
   while (*at != NULL && (*at)->id != id) at = &(*at)->outer;
@@ -120,9 +119,9 @@ static bool end(uint64_t id) {
   return true;
 }
 
-/* begin_trace(by, given): what is recorded from now on is for gradients by new arrays of the same values, the leaves,
- * in a function that is given the arrays of a nest, too. (the trace's number, the leaves, arrays of the function's own
- * that are the leaves to gradients): a function may assign to what it is given. */
+/* begin_trace(by, given): records gradients from now on by the leaves, new arrays of the same values as `by`, in a
+ * function that is passed the arrays of a nest, too. Returns (the trace's number, the leaves, new arrays for the
+ * function that have the leaves as gradients): a function may assign to its arguments. */
 PyObject *hgpy_begin_trace(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
   if (count != 2 || !PyList_Check(values[0]))
@@ -155,7 +154,7 @@ PyObject *hgpy_end_trace(PyObject *module, PyObject *number) {
 
 /* ---- what depends on the leaves ---------------------------------------------------------------------------------- */
 
-/* Gradients flow through it to its inputs. */
+/* 1 if gradients flow through it to its inputs. */
 static bool passes_on(const hgpy_node *node) {
   bool is_stop = node->input_count > 0 && node->row == HGPY_ROW_stop_gradient;
   if (is_stop && (node->kind == HGPY_CALL || node->kind == HGPY_DATA)) return false;
@@ -188,7 +187,7 @@ int hgpy_depends_beside(hgpy_node *const *nodes, uint32_t count, hgpy_node *cons
 
 /* ---- assignment -------------------------------------------------------------------------------------------------- */
 
-/* An array from outside of vmap cannot have a value of each example. */
+/* An array from outside vmap cannot have a value for each example. */
 static bool is_for_all(PyObject *self, const hgpy_node *value) {
   for (const trace *t = innermost; t != NULL && t->id > ((const hgpy_array *)self)->born; t = t->outer)
     if ((t->examples & value->examples) != 0) return false;

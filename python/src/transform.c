@@ -1,13 +1,13 @@
-/* transform.c - values that are recorded in one way and computed in another: of one example, for all of them (vmap);
- * behind a fence, with gradients by computing them once more (checkpoint) or as the user says (custom_gradient). How
- * is the library's to say (build.c): hg_vmap, hg_checkpoint, hg_custom_gradient. */
+/* transform.c - values recorded in one way and computed in another: for one example, and computed for all (vmap);
+ * behind a fence, and recomputed for gradients (checkpoint), or with the user's gradients (custom_gradient). The
+ * library decides how (build.c): hg_vmap, hg_checkpoint, hg_custom_gradient. */
 #include "graph.h"
 
 enum { MOST_LEVELS = 32 };
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
-/* The nodes of lists of Arrays (None: absent), one list behind the other, with room for `more`; NULL: raised. */
+/* The nodes of lists of Arrays (None: absent), list after list, with room for `more`; NULL: raised. */
 static hgpy_node **nodes_of(PyObject *const *lists, Py_ssize_t list_count, uint32_t *count, uint32_t more) {
   Py_ssize_t total = 0;
   for (Py_ssize_t k = 0; k < list_count; k++) {
@@ -29,7 +29,7 @@ static hgpy_node **nodes_of(PyObject *const *lists, Py_ssize_t list_count, uint3
   return nodes;
 }
 
-/* A list of Arrays of nodes, which it takes. */
+/* A list of Arrays over the nodes, which it takes. */
 static PyObject *list_of(hgpy_node **nodes, uint32_t count) {
   PyObject *list = PyList_New(count);
   for (uint32_t i = 0; i < count; i++) {
@@ -40,7 +40,7 @@ static PyObject *list_of(hgpy_node **nodes, uint32_t count) {
   return list;
 }
 
-/* Results of the shapes of the first inputs, of a batch with an axis in front. */
+/* Results with the shapes of the first inputs; for a batch, with an axis in front. */
 static PyObject *record(hgpy_transform what, hgpy_node *const *inputs, uint32_t count, const hg_argument *argument,
                         uint32_t examples) {
   uint32_t result_count = (uint32_t)argument->integers[0];
@@ -74,14 +74,14 @@ static uint32_t free_level(void) {
   return 0;
 }
 
-/* begin_map(batches, given, [are_whole]): what is recorded from now on is of one example of each batch, an element
- * along its first axis: (the trace's number, the examples, arrays of the function's own that are the examples).
- * are_whole: the examples have the whole shapes, and stand for cotangents. */
+/* begin_map(batches, given, [are_whole]): records for one example of each batch, an element along its first axis.
+ * Returns (the trace's number, the examples, new arrays for the function that stand for the examples). are_whole: the
+ * examples have the whole shapes, and stand for cotangents. */
 PyObject *hgpy_begin_map(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   uint32_t total = 0, level = free_level();
   (void)module;
   if (level == 0) return NULL;
-  bool is_whole = count == 3; /* examples of the arrays' own shapes */
+  bool is_whole = count == 3; /* examples with the arrays' own shapes */
   hgpy_node **nodes = nodes_of(values, 1, &total, 0);
   if (nodes == NULL) return NULL;
   bool is_good = true;
@@ -112,7 +112,7 @@ PyObject *hgpy_begin_map(PyObject *module, PyObject *const *values, Py_ssize_t c
   return result;
 }
 
-/* map(values, examples, batches, count): the values of all examples, along a first axis. */
+/* map(values, examples, batches, count): the values for all examples, along a new first axis. */
 PyObject *hgpy_map(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   uint32_t total = 0;
   (void)module;
@@ -130,7 +130,7 @@ PyObject *hgpy_map(PyObject *module, PyObject *const *values, Py_ssize_t count) 
 
 /* ---- fences ------------------------------------------------------------------------------------------------------ */
 
-/* What the values are made of that was there before: the list, each once. False: raised. */
+/* Lists the nodes older than `before` that the values depend on, each once. False: raised. */
 static bool find_inputs(hgpy_node *const *values, uint32_t count, uint64_t before, hgpy_list *inputs) {
   hgpy_list waiting;
   hgpy_list_begin(&waiting);
@@ -153,8 +153,7 @@ static bool find_inputs(hgpy_node *const *values, uint32_t count, uint64_t befor
   return is_good;
 }
 
-/* checkpoint(values, before): the same values, which are computed once more for gradients, of what was there when there
- * were `before` nodes. */
+/* checkpoint(values, before): the same values, which gradients recompute from nodes older than number `before`. */
 PyObject *hgpy_checkpoint(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   uint32_t total = 0;
   (void)module;
@@ -181,7 +180,7 @@ PyObject *hgpy_checkpoint(PyObject *module, PyObject *const *values, Py_ssize_t 
 }
 
 /* custom_gradient(values, inputs, cotangents, gradients): the same values, whose gradients by the inputs (None: none
- * flows) are made of the cotangents, which are examples. */
+ * flows) are computed from the cotangents, which are examples. */
 PyObject *hgpy_custom_gradient(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   uint32_t total = 0;
   (void)module;
@@ -201,7 +200,7 @@ PyObject *hgpy_custom_gradient(PyObject *module, PyObject *const *values, Py_ssi
   return list;
 }
 
-/* count_nodes(): how many were made so far. */
+/* count_nodes(): the number of nodes made so far. */
 PyObject *hgpy_count_nodes(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   return PyLong_FromUnsignedLongLong(hgpy_nodes_made);

@@ -1,4 +1,4 @@
-/* trees.c - nests of arrays: lists, tuples and dicts of them, as gradients, jit and optimisers take and give them. */
+/* trees.c - nests of arrays: lists, tuples and dicts of them, as gradients, jit and optimisers take and return. */
 #include "hgpy.h"
 
 static bool collect(PyObject *tree, PyObject *into, bool is_strict);
@@ -18,7 +18,7 @@ static bool collect_items(PyObject *tree, PyObject *into, bool is_strict) {
   return is_good;
 }
 
-/* Appends the arrays; other things are none, or a TypeError. */
+/* Appends the arrays of the nest; other objects are skipped or, if is_strict, raise TypeError. */
 static bool collect(PyObject *tree, PyObject *into, bool is_strict) {
   if (hgpy_is_array(tree)) return PyList_Append(into, tree) == 0;
   bool is_dict = PyDict_Check(tree), is_nest = is_dict || PyList_Check(tree) || PyTuple_Check(tree);
@@ -48,7 +48,7 @@ PyObject *hgpy_arrays_of(PyObject *module, PyObject *const *values, Py_ssize_t c
   return hgpy_arrays_in(values[0], values[1] == Py_True);
 }
 
-/* Appends for each array of the nest whether a layer keeps statistics there: it has no floats, or lies below a key that
+/* Appends for each array of the nest whether a layer keeps statistics in it: it has no floats, or is below a key that
  * begins with running_. */
 static bool mark(PyObject *tree, bool is_below, PyObject *into) {
   if (hgpy_is_array(tree)) {
@@ -78,7 +78,7 @@ PyObject *hgpy_statistics_of(PyObject *module, PyObject *tree) {
   return NULL;
 }
 
-/* Of what nests too deep to be an array somebody else says so. */
+/* Objects nested too deeply for an array are refused elsewhere. */
 static bool has_numbers_only(PyObject *tree, int depth) {
   bool is_list = PyList_Check(tree);
   if (!is_list && !PyTuple_Check(tree)) return hgpy_is_number(tree);
@@ -106,7 +106,7 @@ static PyObject *rebuild_dict(PyObject *tree, PyObject *values) {
   return made;
 }
 
-/* A named tuple is called with its fields, any other type but list and tuple with a list of its parts. */
+/* A named tuple is called with its fields; other subclasses of list and tuple with a list. */
 static PyObject *of_type(PyObject *tree, PyObject *parts) {
   if (PyList_CheckExact(tree)) return Py_NewRef(parts);
   PyObject *type = (PyObject *)Py_TYPE(tree);
@@ -118,7 +118,7 @@ static PyObject *of_type(PyObject *tree, PyObject *parts) {
   return PyTuple_CheckExact(tree) ? PyList_AsTuple(parts) : PyObject_CallFunctionObjArgs(type, parts, NULL);
 }
 
-/* The same nest with the next values in place of its arrays; what is no array stays. */
+/* The same nest with the next values in place of its arrays; other objects stay. */
 static PyObject *rebuild(PyObject *tree, PyObject *values) {
   if (hgpy_is_array(tree)) {
     PyObject *value = PyIter_Next(values);
@@ -147,7 +147,7 @@ PyObject *hgpy_rebuild(PyObject *module, PyObject *const *values, Py_ssize_t cou
   return rebuild(values[0], values[1]);
 }
 
-/* The nodes of a list of Arrays, which is not to change meanwhile; NULL: raised. */
+/* The nodes of a list of Arrays, which must not change meanwhile; NULL: raised. */
 static hgpy_node **nodes_of(PyObject *list, size_t *count) {
   *count = PyList_Check(list) ? (size_t)PyList_Size(list) : 0;
   hgpy_node **nodes = PyMem_Malloc((*count + 1) * sizeof(hgpy_node *));
@@ -194,7 +194,7 @@ PyObject *hgpy_compute_onto(PyObject *module, PyObject *const *values, Py_ssize_
   if (is_good && pairs == NULL) PyErr_NoMemory();
   is_good = pairs != NULL;
   for (size_t i = 0; is_good && i < counts[1]; i++) pairs[i] = (hgpy_pair){.given = nodes[1][i], .result = nodes[2][i]};
-  size_t held = is_good ? counts[1] : 0; /* what other threads assign to these arrays meanwhile is other nodes */
+  size_t held = is_good ? counts[1] : 0; /* what other threads assign meanwhile is other nodes */
   for (size_t i = 0; i < held; i++) hgpy_node_retain(pairs[i].given), hgpy_node_retain(pairs[i].result);
   is_good = is_good && hgpy_evaluate_onto(nodes[0], (uint32_t)counts[0], pairs, (uint32_t)counts[1]);
   for (size_t i = 0; i < held; i++) hgpy_node_release(pairs[i].given), hgpy_node_release(pairs[i].result);

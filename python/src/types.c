@@ -1,4 +1,5 @@
-/* types.c - hologram.float32 and its like: one object a type, equal to its name and to NumPy's type of that name. */
+/* types.c - hologram.float32 and the other types: one object each, equal to its name and to NumPy's type of that
+ * name. */
 #include "hgpy.h"
 
 #include <stdio.h>
@@ -61,7 +62,7 @@ static uint32_t integer_of(bool is_signed, Py_ssize_t bytes) {
 uint32_t hgpy_type_from_format(const char *format, Py_ssize_t item_bytes) {
   if (format == NULL) return item_bytes == 1 ? ATLAS_u8 : ATLAS_NONE;
   const char *at = format;
-  if (*at == '<' || *at == '=' || *at == '@') at++; /* little-endian machines only; '>' is somebody else's order */
+  if (*at == '<' || *at == '=' || *at == '@') at++; /* little-endian machines only; '>' is the other order */
   if (at[0] == '\0' || at[1] != '\0') return ATLAS_NONE;
   if (strchr("bhilqn", *at) != NULL) return integer_of(true, item_bytes);
   if (strchr("BHILQN", *at) != NULL) return integer_of(false, item_bytes);
@@ -74,10 +75,10 @@ uint32_t hgpy_type_from_format(const char *format, Py_ssize_t item_bytes) {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* Most names differ in their first letter, which costs no call. */
+/* Most names differ in their first letter, which is compared without a call. */
 static bool is_name(const char *name, const char *other) { return name[0] == other[0] && strcmp(name, other) == 0; }
 
-/* NumPy's words for types. */
+/* NumPy's type codes. */
 static uint32_t type_by_code(const char *code) {
   static const struct {
     const char *code;
@@ -92,7 +93,7 @@ static uint32_t type_by_code(const char *code) {
   return ATLAS_NONE;
 }
 
-/* i8, u8 and f16 are ours: 8 and 16 bits. With the order of bytes in front they are NumPy's. */
+/* i8, u8 and f16 mean 8, 8 and 16 bits, as in the ISA; with a byte order in front they are NumPy's codes. */
 static uint32_t type_by_name(const char *name) {
   if (*name == '<' || *name == '=' || *name == '|') return type_by_code(name + 1);
   for (uint32_t t = 1; t < ATLAS_TYPE_COUNT; t++)
@@ -100,7 +101,7 @@ static uint32_t type_by_name(const char *name) {
   return type_by_code(name);
 }
 
-/* A text attribute's type: numpy.dtype has `name`, numpy.float32 and ml_dtypes' have `__name__`. */
+/* By a text attribute: numpy.dtype has `name`, numpy.float32 and ml_dtypes' types `__name__`. */
 static uint32_t type_by_attribute(PyObject *object, const char *attribute) {
   PyObject *name = PyObject_GetAttrString(object, attribute);
   uint32_t type = ATLAS_NONE;
@@ -113,7 +114,7 @@ static uint32_t type_by_attribute(PyObject *object, const char *attribute) {
   return type;
 }
 
-/* PyTorch's types have no attribute that is their name. */
+/* PyTorch's types have no attribute with their name. */
 static uint32_t type_of_torch(PyObject *object) {
   static const char prefix[] = "torch.";
   uint32_t type = ATLAS_NONE;
@@ -182,7 +183,7 @@ static PyObject *dtype_kind(PyObject *self, void *unused) {
   return PyUnicode_FromString(rows[((dtype *)self)->type].kind);
 }
 
-/* By which numpy.dtype(x.dtype) and numpy.zeros(3, dtype=x.dtype) are NumPy's type. */
+/* Makes numpy.dtype(x.dtype) and numpy.zeros(3, dtype=x.dtype) use NumPy's type. */
 static PyObject *dtype_numpy(PyObject *self, void *unused) {
   uint32_t type = ((dtype *)self)->type;
   (void)unused;

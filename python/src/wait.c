@@ -1,21 +1,21 @@
-/* wait.c - waiting that answers Ctrl-C: bounded waits for a stream, with Python's signals looked at in between.
+/* wait.c - waits that answer Ctrl-C: bounded waits for a stream, with checks for Python's signals in between.
  *
- * A call without a stream is over when it returns, and nothing can end it. What is large on the CPU, and programs on
- * any device, are therefore given to a queue of the library's instead, where the main thread asks for it: signals are
- * that thread's alone. Where one raises, the work goes on by itself; what it uses of others' memory is held until it is
- * over. Calls that compile, or give many launches, look at the signals by hgpy_ask, and end. */
+ * A call without a stream cannot be interrupted. So large work on the CPU, and programs on any device, go to a queue of
+ * the library if the main thread submits them, because only that thread handles signals. If a handler raises, the work
+ * goes on by itself; foreign memory that it uses is held until it is over. Calls that compile, or submit many launches,
+ * check signals by hgpy_ask, and end early. */
 #include "hgpy.h"
 
 #include <time.h>
 
 enum {
-  SPIN_NS = 20000,         /* before a wait sleeps: most work is done soon */
-  MOST_PAUSE_US = 5000,    /* a pause is a part of the time waited so far */
+  SPIN_NS = 20000,         /* spins before it sleeps: most work is done soon */
+  MOST_PAUSE_US = 5000,    /* a pause is a fraction of the time waited so far */
   PART = 32,
-  LOOK_NS = 20000000,      /* between looks at the signals */
+  LOOK_NS = 20000000,      /* between checks for signals */
 };
 
-/* Work that was left to itself: its queue, and the memory of others that it uses. */
+/* Abandoned work: its queue, and the foreign memory that it uses. */
 typedef struct left {
   struct left *next;
   hgpy_device *device;
@@ -26,7 +26,7 @@ typedef struct left {
 
 static left *all_left;
 static unsigned long main_thread;
-static PyThread_type_lock never; /* held for good: to wait for it is to sleep, until a signal comes */
+static PyThread_type_lock never; /* locked for good: waiting for it sleeps until a signal comes */
 
 void hgpy_set_main_thread(unsigned long thread) { main_thread = thread; }
 
@@ -71,13 +71,13 @@ void hgpy_pause(int64_t microseconds) {
   Py_END_ALLOW_THREADS
 }
 
-/* Without the GIL: false when it is time to look at the signals. */
+/* Without the GIL; false when it is time to check for signals. */
 static bool pause_for(hg_stream *stream, int64_t begun, int64_t look, hg_status *status) {
   for (;;) {
     *status = hg_stream_query(stream);
     int64_t now = nanoseconds(), waited = now - begun;
     if (*status != HG_BUSY) return true;
-    if (now < begun || now >= look) return false; /* clocks may be set */
+    if (now < begun || now >= look) return false; /* clocks may be changed */
     if (waited < SPIN_NS) continue;
     int64_t pause = waited / (1000 * PART);
     if (PyThread_acquire_lock_timed(never, pause < MOST_PAUSE_US ? pause : MOST_PAUSE_US, 1) == PY_LOCK_INTR)
@@ -85,7 +85,7 @@ static bool pause_for(hg_stream *stream, int64_t begun, int64_t look, hg_status 
   }
 }
 
-/* Until the stream has nothing left to do; false: a signal's handler raised. */
+/* Until the stream is idle; false: a signal handler has raised. */
 static bool await_idle(hg_stream *stream) {
   hg_status status = HG_BUSY;
   int64_t begun = nanoseconds();
@@ -108,7 +108,7 @@ bool hgpy_stream_wait(hg_stream *stream) {
   return hgpy_ok(status);
 }
 
-/* The device is held: another thread may close its executor meanwhile. */
+/* The caller references the device: another thread may close its executor meanwhile. */
 bool hgpy_device_wait(hgpy_device *device) {
   hgpy_device_retain(device);
   bool is_good = device->stream == NULL || hgpy_stream_wait(device->stream);
@@ -142,7 +142,7 @@ hg_stream *hgpy_queue_take(hgpy_device *device) {
   if (all_left != NULL) let_go_of_what_is_over();
   if (!is_main_thread()) return NULL;
   hg_stream *queue = device->queue;
-  device->queue = NULL; /* a signal's handler may compute, too: it gets another */
+  device->queue = NULL; /* a signal handler may compute, too: it gets another queue */
   if (queue == NULL && hg_stream_create(device->executor, NULL, &queue) != HG_OK) return NULL;
   hgpy_enter();
   return queue;
@@ -169,7 +169,7 @@ bool hgpy_queue_wait(hgpy_device *device, hg_stream *queue, hg_status given, hgp
   bool is_interrupted = given == HG_CANCELLED || (is_good && !is_idle);
   hgpy_leave();
   if (is_interrupted && leave(device, queue, storages, count)) return false;
-  hg_status status = hg_stream_wait(queue, NULL); /* of what was given before a failure, too */
+  hg_status status = hg_stream_wait(queue, NULL); /* also for work submitted before a failure */
   if (is_idle) is_good = hgpy_ok(status);
   put_back(device, queue);
   return is_good && is_idle;

@@ -1,6 +1,6 @@
-/* walk.c - the nodes of a graph, in the order in which they are computed, and the words that are its key: whatever an
- * executable depends on. Results are what is asked for, and what is pending on the way there and still held by an
- * array: reading that later costs nothing. */
+/* walk.c - walks the nodes of a graph in the order of computation, and makes the graph's key: everything an executable
+ * depends on. Results are the requested nodes, and pending nodes on the way that an array still holds: reading those
+ * later is free. */
 #include "graph.h"
 
 static bool list_grow(hgpy_list *l) {
@@ -106,8 +106,8 @@ static bool put_node(graph *g, hgpy_node *node) {
   return !is_result || hgpy_list_add(&g->results, node);
 }
 
-/* A node is written when all that it reads has a number: it stays on the stack until then. `done` and `done - 1` mark
- * nodes of this walk that have one, and that wait. */
+/* A node is written once everything that it reads has a number; until then it stays on the stack. `done` marks nodes of
+ * this walk with a number, `done - 1` waiting ones. */
 static bool walk(graph *g, hgpy_node *root, uint32_t done) {
   if (!hgpy_list_add(&g->stack, root)) return false;
   while (g->stack.count > 0) {
@@ -130,7 +130,7 @@ static bool walk(graph *g, hgpy_node *root, uint32_t done) {
     g->stack.count--;
     if (!put_node(g, node)) return false;
     node->epoch = done;
-    for (uint32_t i = 0; i < node->result_count; i++) { /* results of one call are computed together */
+    for (uint32_t i = 0; i < node->result_count; i++) { /* the results of one call are computed together */
       hgpy_node *result = node->results[i];
       if (result != NULL && result->holders > 0 && result->epoch < done - 1 && !hgpy_list_add(&g->stack, result))
         return false;
@@ -145,7 +145,7 @@ static bool has_gradients(const graph *g) {
   return false;
 }
 
-/* Roots are results whoever holds them; `into`: the one root, written to memory that is there. */
+/* Roots are results whether arrays hold them or not. `into`: the single root, written to existing memory. */
 static bool put_roots(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into) {
   for (uint32_t i = 0; i < count; i++) {
     bool is_found = roots[i]->holders > 0 && (roots[i]->kind == HGPY_CALL || roots[i]->kind == HGPY_RESULT);
@@ -192,7 +192,7 @@ static bool read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const 
     PyErr_SetString(PyExc_ValueError, "what is computed and the memory for it are on two executors");
     return false;
   }
-  if (g->device == NULL) { /* opening it lets other threads run */
+  if (g->device == NULL) { /* opening the device lets other threads run */
     device = hgpy_default_device();
     if (device == NULL || !walk_all(g, roots, count)) return false;
     if (g->device == NULL) g->device = device;

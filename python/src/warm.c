@@ -1,14 +1,14 @@
-/* warm.c - hologram.warm: a function is called and nothing is computed. What it evaluates is compiled in full, and what
- * would be computed becomes blank: DATA with a form and without elements, so that the function goes on as it would. At
- * the end every node and every array is again what it was before the call. */
+/* warm.c - hologram.warm: calls a function without computing. What it evaluates is compiled in full, and results become
+ * blank: DATA with a form but no elements, so that the function continues normally. At the end every node and every
+ * array is restored. */
 #include "graph.h"
 
-/* A node that became blank, and what it was. */
+/* A node that became blank, and its former state. */
 typedef struct blanked {
   hgpy_node *node, before;
 } blanked;
 
-/* An array that was given another value, and the one that it had. */
+/* An array that was given another value, and its former value. */
 typedef struct assigned {
   PyObject *array;
   hgpy_node *node;
@@ -19,7 +19,7 @@ typedef struct stack {
   size_t count, capacity;
 } stack;
 
-/* A call of hologram.warm. Another thread computes meanwhile as ever. */
+/* A call of hologram.warm. Other threads compute normally meanwhile. */
 typedef struct warming {
   struct warming *outer;
   uint64_t id;
@@ -40,7 +40,7 @@ static warming *current(void) {
 
 bool hgpy_is_warming_here(void) { return current() != NULL; }
 
-/* Room for one more; NULL: raised. */
+/* Room for another entry; NULL: raised. */
 static void *push(stack *s, size_t bytes) {
   if (s->count == s->capacity) {
     size_t capacity = 2 * s->capacity + 16;
@@ -54,7 +54,7 @@ static void *push(stack *s, size_t bytes) {
 
 /* ---- what a warm call changes ------------------------------------------------------------------------------------ */
 
-/* As a computation would make DATA of it. */
+/* Turns the node into DATA, as a computation would. */
 static bool make_blank(warming *w, hgpy_node *node, hgpy_device *device) {
   if (node->kind == HGPY_DATA) return true;
   hg_tensor dense = hg_tensor_of(NULL, (atlas_type)node->tensor.type, node->tensor.rank, node->tensor.shape);
@@ -110,7 +110,7 @@ static bool is_known(const warming *w, const hg_executable *executable) {
   return false;
 }
 
-/* Other threads run meanwhile: who calls holds the graph's nodes. */
+/* Other threads run meanwhile: the caller references the graph's nodes. */
 static bool warm_executable(warming *w, hgpy_device *device, hg_executable *executable) {
   uint64_t kernel_count = 0;
   hg_status status;
@@ -167,7 +167,7 @@ static void end(warming *w) {
   PyMem_Free(w);
 }
 
-/* end_warm(number): (computations, kernels) that are ready now. */
+/* end_warm(number): (computations, kernels) that are compiled now. */
 PyObject *hgpy_end_warm(PyObject *module, PyObject *number) {
   uint64_t id = PyLong_AsUnsignedLongLong(number);
   (void)module;
@@ -183,7 +183,7 @@ PyObject *hgpy_end_warm(PyObject *module, PyObject *number) {
   return Py_BuildValue("KK", computations, kernels);
 }
 
-/* blank(shape, dtype, executor): an array of a form, without elements. */
+/* blank(shape, dtype, executor): an array with a form but no elements. */
 PyObject *hgpy_blank(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   uint64_t shape[HG_MAX_RANK];
   uint32_t rank;
