@@ -1,6 +1,6 @@
 /* print_plan.c - the plan of a GPU kernel as pseudo-code: print_plan TARGET FLAGS PROGRAM. A second printer beside the
  * one of PTX: what it needs to know of a kernel, any backend finds in the plan. TARGET is plain or rich (targets.h);
- * FLAGS are those of hg_gpu_form. */
+ * FLAGS are those of hg_gpu_variant. */
 #include "atlas/program.h"
 #include "backend/gpu/build.h"
 #include "base/files.h"
@@ -136,14 +136,15 @@ static void print_plan(const gpu_plan *g) {
   for (int kind = 0; kind < GPU_PART_COUNT; kind++) print_part(g, (gpu_part_kind)kind);
 }
 
-static hg_status print_program(const atlas_program *program, const hg_gpu_target *target, const hg_gpu_form *form) {
+static hg_status print_program(const atlas_program *program, const hg_gpu_target *target,
+                               const hg_gpu_variant *variant) {
   ssa_unit unit;
   gpu_plan plan;
   hg_status status = hg_canonicalise(program, NULL, &unit);
   if (status == HG_OK) status = hg_expand_unplaced(&unit, NULL);
   if (status == HG_OK) status = hg_optimise(program, &unit, NULL);
   if (status == HG_OK) {
-    status = hg_gpu_plan(program, &unit, target, form, &plan);
+    status = hg_gpu_plan(program, &unit, target, variant, &plan);
     if (status == HG_OK) print_plan(&plan);
     hg_gpu_plan_release(&plan);
   }
@@ -160,11 +161,11 @@ int main(int count, char **words) {
     fprintf(stderr, "usage: print_plan TARGET FLAGS PROGRAM\n");
     return 2;
   }
-  const hg_gpu_form form = {.flags = (uint32_t)strtoul(words[2], NULL, 10), .threads = 256};
+  const hg_gpu_variant variant = {.flags = (uint32_t)strtoul(words[2], NULL, 10), .threads = 256};
   int is_read = hg_file_read(&allocator, words[3], MOST_TEXT, &bytes, &size) == HG_READ_OK;
   hg_status status = is_read ? atlas_parse(NULL, (const char *)bytes, size, words[3], &program) : HG_NOT_FOUND;
   hg_release(&allocator, bytes);
-  if (status == HG_OK) status = print_program(program, strcmp(words[1], "rich") == 0 ? &rich : &plain, &form);
+  if (status == HG_OK) status = print_program(program, strcmp(words[1], "rich") == 0 ? &rich : &plain, &variant);
   atlas_program_release(program);
   if (status != HG_OK) fprintf(stderr, "print_plan: %s: %s\n", words[3], is_read ? hg_last_error() : "cannot be read");
   return status != HG_OK;

@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent / "golden"
 CLI = os.environ.get("HOLOGRAM_CLI", str(ROOT / "build/release/hologram"))
 PRINT_PLAN = Path(CLI).parent / "tests/gpu_plan/print_plan"
 PTX = ROOT / "tests/ptx/golden"
-USUAL, COUNT_STEPS, CHECKED = 0, 1, 2  # flags of hg_gpu_form
+USUAL, COUNT_STEPS, CHECKED = 0, 1, 2  # flags of hg_gpu_variant
 CASES = [(PTX / "saxpy.atlas", "rich", USUAL), (PTX / "saxpy.atlas", "rich", CHECKED), (PTX / "clamp.atlas", "rich", USUAL),
          (PTX / "clamp.atlas", "plain", USUAL), (PTX / "block_sum.atlas", "rich", USUAL), (PTX / "gather.atlas", "rich", USUAL),
          (HERE / "strided.atlas", "rich", USUAL), (HERE / "strided.atlas", "rich", COUNT_STEPS), (HERE / "pool.atlas", "rich", USUAL),

@@ -54,8 +54,8 @@ static hg_status emit(const request *r, const atlas_program *program, const uint
   char name[ATLAS_MAX_NAME + 16];
   snprintf(name, sizeof name, "hg_%s_00000000", program->name); /* the backend has the hash there */
   const hg_ptx_options options = {.capability = r->capability,
-                                  .form.flags = forms[form].flags,
-                                  .form.threads = forms[form].threads,
+                                  .variant.flags = forms[form].flags,
+                                  .variant.threads = forms[form].threads,
                                   .name = name,
                                   .lines = lines};
   HG_TRY(hg_ptx_compile(&r->allocator, program, &options, text, info));

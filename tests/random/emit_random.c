@@ -19,11 +19,11 @@ static hg_status compile(const atlas_program *program, uint32_t capability, ssa_
 }
 
 /* The kernel cache gives back what it was given: all of it that a launch needs. */
-static hg_status keep(const atlas_program *program, const hg_gpu_form *form, uint32_t capability,
+static hg_status keep(const atlas_program *program, const hg_gpu_variant *variant, uint32_t capability,
                       const hg_gpu_info *info) {
   const hg_gpu_target target = hg_ptx_target(capability, UINT32_MAX);
   hg_gpu_info again;
-  if (!hg_gpu_admit(program, form, &target, info, &again)) return hg_fail(HG_FORMAT, "its kernel is not kept");
+  if (!hg_gpu_admit(program, variant, &target, info, &again)) return hg_fail(HG_FORMAT, "its kernel is not kept");
   return again.argument_bytes == info->argument_bytes && again.threads == info->threads && again.steps == info->steps &&
                  again.tile_shift == info->tile_shift && again.dynamic_bytes == info->dynamic_bytes &&
                  again.parts == info->parts && memcmp(again.parameter, info->parameter, sizeof again.parameter) == 0
@@ -43,14 +43,14 @@ static hg_status emit(uint64_t seed, uint32_t capability, hg_array *text) {
            &l);
   atlas_program *program = draft_build(&d);
   snprintf(name, sizeof name, "random_%llu", (unsigned long long)seed);
-  const hg_ptx_options options = {.capability = capability, .name = name, .form.threads = seed % 3 == 0 ? 256 : 0,
-                                  .form.flags = seed % 5 == 0   ? HG_GPU_CHECKED
+  const hg_ptx_options options = {.capability = capability, .name = name, .variant.threads = seed % 3 == 0 ? 256 : 0,
+                                  .variant.flags = seed % 5 == 0   ? HG_GPU_CHECKED
                                            : seed % 7 == 0 ? HG_GPU_COUNT_STEPS
                                                            : 0};
   if (program != NULL) {
     status = compile(program, capability, &unit);
     if (status == HG_OK) status = hg_ptx_emit(&program->allocator, program, &unit, &options, text, &info);
-    if (status == HG_OK) status = keep(program, &options.form, capability, &info);
+    if (status == HG_OK) status = keep(program, &options.variant, capability, &info);
     ir_ssa_release(&unit);
   }
   atlas_program_release(program);

@@ -196,7 +196,7 @@ static hg_status count_ptx(const piece *p) {
   HG_TRY(hg_allocator_resolve(NULL, &allocator));
   hg_array text = {.element_size = 1};
   hg_gpu_info info = {0};
-  const hg_ptx_options options = {.capability = CAPABILITY, .form.threads = p->threads, .name = "kernel"};
+  const hg_ptx_options options = {.capability = CAPABILITY, .variant.threads = p->threads, .name = "kernel"};
   hg_status status = hg_ptx_compile(&allocator, p->program, &options, &text, &info);
   if (status == HG_OK) status = count_text(p, &text, &info, 1, code_read_ptx);
   hg_array_release(&allocator, &text);
@@ -208,7 +208,7 @@ static hg_status count_msl(const piece *p) {
   HG_TRY(hg_allocator_resolve(NULL, &allocator));
   hg_array text = {.element_size = 1}, prelude = {.element_size = 1};
   hg_gpu_info info = {0};
-  const hg_msl_options options = {.form.threads = p->threads, .name = "kernel"};
+  const hg_msl_options options = {.variant.threads = p->threads, .name = "kernel"};
   hg_status status = hg_msl_prelude(&allocator, &prelude);
   if (status == HG_OK) status = hg_msl_compile(&allocator, p->program, &options, &text, &info);
   if (status == HG_OK && hg_array_append(&allocator, &text, NULL, 1) == NULL) status = hg_fail_memory("a text", 1);

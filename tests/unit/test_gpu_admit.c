@@ -37,24 +37,24 @@ static const char *const texts[] = {
     ".program open\n.buffer y u32 out\ncvt.u32.u64 r0, lane\nreduce.add.u32 r0, r0\nstg.u32 [y + lane], r0\nexit\n",
 };
 
-static const hg_gpu_form forms[] = {{.threads = 256},
-                                    {.threads = 1024},
-                                    {.flags = HG_GPU_CHECKED, .threads = 256},
-                                    {.flags = HG_GPU_COUNT_STEPS, .threads = 256},
-                                    {.flags = HG_GPU_LUT, .threads = 256}};
+static const hg_gpu_variant variants[] = {{.threads = 256},
+                                       {.threads = 1024},
+                                       {.flags = HG_GPU_CHECKED, .threads = 256},
+                                       {.flags = HG_GPU_COUNT_STEPS, .threads = 256},
+                                       {.flags = HG_GPU_LUT, .threads = 256}};
 
 typedef struct scene {
   atlas_program *program;
-  const hg_gpu_form *form;
+  const hg_gpu_variant *variant;
   hg_gpu_info info;
 } scene;
 
-static int open_scene(scene *s, const char *text, const hg_gpu_form *form) {
+static int open_scene(scene *s, const char *text, const hg_gpu_variant *variant) {
   hg_allocator allocator;
   hg_array code = {.element_size = 1};
-  const hg_ptx_options options = {.capability = 90, .form = *form, .name = "test"};
+  const hg_ptx_options options = {.capability = 90, .variant = *variant, .name = "test"};
   hg_allocator_resolve(NULL, &allocator);
-  *s = (scene){.form = form};
+  *s = (scene){.variant = variant};
   int is_made = atlas_parse(NULL, text, strlen(text), "test", &s->program) == HG_OK &&
                 hg_ptx_compile(&allocator, s->program, &options, &code, &s->info) == HG_OK;
   if (!is_made) printf("%s\n", hg_last_error());
@@ -74,7 +74,7 @@ static int is_same(const hg_gpu_info *a, const hg_gpu_info *b) {
 
 static void check_honest(const scene *s) {
   hg_gpu_info info;
-  CHECK(hg_gpu_admit(s->program, s->form, &target, &s->info, &info));
+  CHECK(hg_gpu_admit(s->program, s->variant, &target, &s->info, &info));
   CHECK(is_same(&info, &s->info));
 }
 
@@ -133,7 +133,7 @@ static unsigned admitted, refused;
 
 static void check_changed(const scene *s, const hg_gpu_info *kept) {
   hg_gpu_info info;
-  if (!hg_gpu_admit(s->program, s->form, &target, kept, &info)) {
+  if (!hg_gpu_admit(s->program, s->variant, &target, kept, &info)) {
     refused++;
     return;
   }
@@ -169,7 +169,7 @@ static void check_hostile(const scene *s) {
 /* Each by name: what the host would do with it is worse than a wrong result. */
 static void test_refused(void) {
   scene s;
-  if (!open_scene(&s, texts[4], &forms[0])) return;
+  if (!open_scene(&s, texts[4], &variants[0])) return;
   const struct {
     size_t offset, byte_count;
     uint64_t value;
@@ -187,7 +187,7 @@ static void test_refused(void) {
   for (size_t i = 0; i < COUNT(rows); i++) {
     hg_gpu_info kept = s.info, info;
     memcpy((char *)&kept + rows[i].offset, &rows[i].value, rows[i].byte_count);
-    CHECK(!hg_gpu_admit(s.program, s.form, &target, &kept, &info));
+    CHECK(!hg_gpu_admit(s.program, s.variant, &target, &kept, &info));
   }
   /* What the program says is not even looked at. */
   hg_gpu_info kept = s.info, info;
@@ -203,15 +203,15 @@ static void test_refused(void) {
     kept.parameter[i].kind = ATLAS_SYMBOL_POOL;
     kept.parameter[i].element_shift = 99;
   }
-  CHECK(hg_gpu_admit(s.program, s.form, &target, &kept, &info) && is_same(&info, &s.info));
+  CHECK(hg_gpu_admit(s.program, s.variant, &target, &kept, &info) && is_same(&info, &s.info));
   atlas_program_release(s.program);
 }
 
 int main(void) {
   for (size_t i = 0; i < COUNT(texts); i++)
-    for (size_t k = 0; k < COUNT(forms); k++) {
+    for (size_t k = 0; k < COUNT(variants); k++) {
       scene s;
-      if (!open_scene(&s, texts[i], &forms[k])) return check_report();
+      if (!open_scene(&s, texts[i], &variants[k])) return check_report();
       check_honest(&s);
       check_hostile(&s);
       atlas_program_release(s.program);

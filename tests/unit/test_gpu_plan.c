@@ -169,14 +169,14 @@ static uint32_t count_listed(const ssa_unit *unit) {
 }
 
 static void make(const char *text, const hg_gpu_target *target, uint32_t flags, made *m) {
-  const hg_gpu_form form = {.flags = flags, .threads = 256};
+  const hg_gpu_variant variant = {.flags = flags, .threads = 256};
   m->program = parse(text);
   compile(m->program, CANONICAL, &m->unit);
   m->unit.joins_functions = m->program->observes_block != 0;
   compile_further(m->program, EXPANDED, &m->unit);
   compile_further(m->program, OPTIMISED, &m->unit);
   uint32_t listed = count_listed(&m->unit);
-  CHECK_EQ_U64(hg_gpu_plan(m->program, &m->unit, target, &form, &m->plan), HG_OK);
+  CHECK_EQ_U64(hg_gpu_plan(m->program, &m->unit, target, &variant, &m->plan), HG_OK);
   if (!m->plan.shares_work) CHECK(count_listed(&m->unit) >= listed); /* in another order; loops may have grown */
   CHECK(m->plan.unrolled.count > 0 || m->plan.shares_work || count_listed(&m->unit) == listed);
   CHECK_EQ_U64(ir_ssa_check(&m->unit), HG_OK);

@@ -40,7 +40,8 @@ typedef struct entry {
 static entry emit_for(uint32_t capability, const char *source, uint32_t flags) {
   entry e = {.text = {.element_size = 1}};
   hg_allocator allocator;
-  const hg_ptx_options options = {.capability = capability, .form.flags = flags, .name = "test", .form.threads = 256};
+  const hg_ptx_options options = {.capability = capability, .variant.flags = flags, .name = "test",
+                                  .variant.threads = 256};
   hg_allocator_resolve(NULL, &allocator);
   if (!check_note(atlas_parse(NULL, source, strlen(source), "test", &e.program) == HG_OK &&
                   hg_ptx_compile(&allocator, e.program, &options, &e.text, &e.info) == HG_OK)) {

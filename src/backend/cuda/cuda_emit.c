@@ -14,7 +14,7 @@ static hg_status emit(const hg_emit_target *target, const hg_allocator *allocato
   char name[ATLAS_MAX_NAME + 4];
   (void)target;
   snprintf(name, sizeof name, "hg_%s", program->name);
-  hg_ptx_options options = {.capability = capability, .form.threads = ATLAS_LINEAR_BLOCK_LANES, .name = name};
+  hg_ptx_options options = {.capability = capability, .variant.threads = ATLAS_LINEAR_BLOCK_LANES, .name = name};
   HG_TRY(hg_ptx_compile(allocator, program, &options, bytes, &info));
   bytes->count--; /* a NUL */
   return HG_OK;

@@ -113,7 +113,7 @@ typedef struct cuda_device {
   uint32_t units;        /* multiprocessors */
   uint32_t shared_bytes, unit_shared_bytes; /* that a block may ask for; that a multiprocessor has */
   uint64_t cache_bytes;  /* of the last cache */
-  uint64_t lut_lanes;  /* HOLOGRAM_TABLE_LANES: smaller launches do not use the table form (gpu/lut.c) */
+  uint64_t lut_lanes;  /* HOLOGRAM_TABLE_LANES: smaller launches do not use the table variant (gpu/lut.c) */
   uint8_t lut_lanes_given; /* 1: launches of so many lanes and more use it, whatever hg_gpu_info.lut_lanes */
   uint64_t process;      /* that opened it: a child of fork must not call the driver */
   void *context, *stream;

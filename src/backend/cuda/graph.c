@@ -41,7 +41,7 @@ static hg_status capture(cuda_device *d, cuda_graph *graph, const hg_work *work,
 
 /* ---- records and tables ------------------------------------------------------------------------------------------ */
 
-/* All kernels are asked, so that all forms that lack become wanted. A graph keeps the code that it is made with. */
+/* All kernels are asked, so that all variants that lack become wanted. A graph keeps the code that it is made with. */
 static hg_status check_ready(cuda_device *d, const hg_work *work, size_t count) {
   hg_status status = HG_OK;
   for (size_t i = 0; i < count; i++) {

@@ -14,7 +14,7 @@
 
 #include "backend/cuda/device.h"
 
-/* One form of a kernel that is to be compiled in full. */
+/* One variant of a kernel that is to be compiled in full. */
 struct cuda_improvement {
   cuda_improvement *next;
   void *kernel;

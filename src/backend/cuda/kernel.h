@@ -1,4 +1,4 @@
-/* kernel.h - a program compiled for the CUDA device: its forms, and their launches. */
+/* kernel.h - a program compiled for the CUDA device: its variants, and their launches. */
 #ifndef HG_CUDA_KERNEL_H
 #define HG_CUDA_KERNEL_H
 
@@ -7,7 +7,7 @@
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "backend/cuda/vendor.h"
 
-/* One form of a program, loaded. */
+/* One variant of a program, loaded. */
 typedef struct cuda_entry {
   struct cuda_entry *before; /* that it replaces: work that was given to the GPU may still run it; NULL */
   atomic_uint is_first;      /* the driver compiled it quickly, and one in full will replace it */
@@ -16,8 +16,8 @@ typedef struct cuda_entry {
   hg_gpu_info info;
 } cuda_entry;
 
-/* A form's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than CUDA_USUAL_BLOCK lanes, which
- * is the block of linear launches. */
+/* A variant's number: flags of hg_gpu_variant, and HG_GPU_LARGER_BLOCKS for blocks of more than CUDA_USUAL_BLOCK lanes,
+ * which is the block of linear launches. */
 enum { CUDA_ENTRY_COUNT = 16 };
 
 #define CUDA_FIRST_CODE "the driver compiled this code quickly, and compiles it in full meanwhile"
@@ -29,17 +29,17 @@ typedef struct cuda_kernel {
   const atlas_program *program; /* outlives the kernel */
   uint8_t hash[ATLAS_HASH_BYTES];
   hg_gpu_numbers numbers;
-  _Atomic(cuda_entry *) entry[CUDA_ENTRY_COUNT]; /* by form; NULL: not needed yet */
+  _Atomic(cuda_entry *) entry[CUDA_ENTRY_COUNT]; /* by variant; NULL: not needed yet */
   cuda_product *product; /* what runs instead of the program; NULL: nothing */
-  atomic_uint wanted; /* a set of forms, which hg_cuda_prepare is to make */
+  atomic_uint wanted; /* a set of variants, which hg_cuda_prepare is to make */
   hg_mutex mutex;     /* of hg_cuda_prepare */
 } cuda_kernel;
 
-/* The entry of that form; HG_UNPREPARED if it is not compiled yet, and then wanted. */
-static inline hg_status hg_cuda_entry_of(cuda_kernel *kernel, uint32_t form, cuda_entry **out) {
-  *out = atomic_load_explicit(&kernel->entry[form], memory_order_acquire);
+/* The entry of that variant; HG_UNPREPARED if it is not compiled yet, and then wanted. */
+static inline hg_status hg_cuda_entry_of(cuda_kernel *kernel, uint32_t variant, cuda_entry **out) {
+  *out = atomic_load_explicit(&kernel->entry[variant], memory_order_acquire);
   if (*out != NULL) return HG_OK;
-  atomic_fetch_or(&kernel->wanted, 1u << form);
+  atomic_fetch_or(&kernel->wanted, 1u << variant);
   return HG_UNPREPARED;
 }
 

@@ -1,4 +1,4 @@
-/* launch.c - launches: the argument block, the form of the kernel, and its results: faults, resonance, phase. */
+/* launch.c - launches: the argument block, the variant of the kernel, and its results: faults, resonance, phase. */
 #include "backend/cuda/kernel.h"
 
 #include <stddef.h>
@@ -91,32 +91,33 @@ typedef struct packed_launch {
   cuda_entry *entry;
 } packed_launch;
 
-static uint32_t usual_form(const atlas_launch *launch) {
+static uint32_t usual_variant(const atlas_launch *launch) {
   uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
   return lanes > CUDA_USUAL_BLOCK ? HG_GPU_LARGER_BLOCKS : 0;
 }
 
-/* The table form pays for large launches; other forms are its fallback. */
-static hg_status preferred_form(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint32_t *form) {
+/* The table variant pays for large launches; other variants are its fallback. */
+static hg_status preferred_variant(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
+                                   uint32_t *variant) {
   cuda_entry *usual = NULL;
-  *form = usual_form(launch);
+  *variant = usual_variant(launch);
   if (launch->lanes < d->lut_lanes || d->shared_bytes < HG_GPU_LUT_BYTES) return HG_OK;
-  HG_TRY(hg_cuda_entry_of(kernel, *form, &usual));
+  HG_TRY(hg_cuda_entry_of(kernel, *variant, &usual));
   uint64_t from = usual->info.lut_lanes;
-  if (from != 0 && (launch->lanes >= from || d->lut_lanes_given)) *form |= HG_GPU_LUT;
+  if (from != 0 && (launch->lanes >= from || d->lut_lanes_given)) *variant |= HG_GPU_LUT;
   return HG_OK;
 }
 
-/* Packs the launch for the first form of the kernel that can run it. */
+/* Packs the launch for the first variant of the kernel that can run it. */
 static hg_status pack(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
                         const hg_gpu_places *places, packed_launch *r) {
-  uint32_t form = 0, lacks = 0;
-  HG_TRY(preferred_form(d, kernel, launch, &form));
+  uint32_t variant = 0, lacks = 0;
+  HG_TRY(preferred_variant(d, kernel, launch, &variant));
   do {
-    if (lacks != 0) form = (form & ~(uint32_t)HG_GPU_LUT) | lacks;
-    HG_TRY(hg_cuda_entry_of(kernel, form, &r->entry));
+    if (lacks != 0) variant = (variant & ~(uint32_t)HG_GPU_LUT) | lacks;
+    HG_TRY(hg_cuda_entry_of(kernel, variant, &r->entry));
     lacks = hg_gpu_pack(kernel->program, &r->entry->info, launch, places, r->block, &r->shape);
-  } while ((lacks & ~form) != 0);
+  } while ((lacks & ~variant) != 0);
   return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
 }
 
@@ -205,7 +206,7 @@ hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const 
                                      uint8_t **table) {
   cuda_entry *entry = NULL;
   *table = NULL;
-  HG_TRY(hg_cuda_entry_of(kernel, usual_form(launch), &entry));
+  HG_TRY(hg_cuda_entry_of(kernel, usual_variant(launch), &entry));
   if (entry->info.table_symbol == HG_GPU_NO_SYMBOL) return HG_OK;
   hg_status status = write_entries(d, kernel->program, launch, entry->info.table_symbol, table);
   if (status == HG_OK || *table == NULL) return status;

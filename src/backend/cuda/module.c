@@ -60,7 +60,7 @@ static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uin
   return HG_OK;
 }
 
-/* What collectives exchange is part of it, and more in a form for larger blocks. */
+/* What collectives exchange is part of it, and more in a variant for larger blocks. */
 static hg_status check_shared(const cuda_device *d, const cuda_kernel *kernel, const hg_gpu_info *info) {
   if (info->shared_bytes <= d->shared_bytes) return HG_OK;
   return hg_fail(HG_UNSUPPORTED, "program '%s' needs %u bytes of shared memory for a block of %u lanes, with what its "
@@ -68,34 +68,35 @@ static hg_status check_shared(const cuda_device *d, const cuda_kernel *kernel, c
                  (unsigned)info->max_threads, (unsigned)d->shared_bytes);
 }
 
-static hg_gpu_form form_of(const cuda_device *d, uint32_t form) {
-  uint32_t flags = d->writes_short ? form | HG_GPU_SHORT : form;
-  return (hg_gpu_form){.flags = flags & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
-                       .threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK};
+static hg_gpu_variant variant_of(const cuda_device *d, uint32_t variant) {
+  uint32_t flags = d->writes_short ? variant | HG_GPU_SHORT : variant;
+  return (hg_gpu_variant){.flags = flags & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
+                          .threads = variant & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK};
 }
 
 static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
-                      const uint32_t *lines, uint32_t form, hg_array *text, hg_gpu_info *info) {
+                      const uint32_t *lines, uint32_t variant, hg_array *text, hg_gpu_info *info) {
   const hg_ptx_options options = {.capability = hg_cuda_text_capability(&d->driver, d->capability),
                                   .lines = lines,
-                                  .form = form_of(d, form),
+                                  .variant = variant_of(d, variant),
                                   .name = name};
   HG_TRY(hg_ptx_write(&d->allocator, kernel->program, unit, &d->functions, &options, text, info));
   return check_shared(d, kernel, info);
 }
 
-/* A form's text, and what a launch must know. */
+/* A variant's text, and what a launch must know. */
 typedef struct cuda_text {
   hg_array text;
   hg_gpu_info info;
 } cuda_text;
 
-static hg_status write_text(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name, uint32_t form,
+static hg_status write_text(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
+                            uint32_t variant,
                             cuda_text *out) {
   uint32_t *lines = NULL;
   out->text = (hg_array){.element_size = 1};
   hg_status status = find_lines(d, kernel, &lines);
-  if (status == HG_OK) status = emit(d, kernel, unit, name, lines, form, &out->text, &out->info);
+  if (status == HG_OK) status = emit(d, kernel, unit, name, lines, variant, &out->text, &out->info);
   hg_release(&d->allocator, lines);
   return status;
 }
@@ -149,7 +150,7 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, const char *na
 
 typedef struct cuda_specialisation {
   char name[ATLAS_MAX_NAME + 16]; /* of the entry: no part of the program's hash */
-  uint32_t form;
+  uint32_t variant;
 } cuda_specialisation;
 
 typedef struct cuda_key {
@@ -158,8 +159,8 @@ typedef struct cuda_key {
   cuda_specialisation special;
 } cuda_key;
 
-static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t form, cuda_key *k) {
-  *k = (cuda_key){.special.form = form};
+static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t variant, cuda_key *k) {
+  *k = (cuda_key){.special.variant = variant};
   snprintf(k->target, sizeof k->target, "cuda sm_%d", d->capability);
   snprintf(k->driver, sizeof k->driver, "cuda %d.%d", d->driver.version / 1000, d->driver.version % 1000 / 10);
   /* What profilers show: the program's name, and how its hash begins, since names are not unique. */
@@ -180,9 +181,9 @@ static int has_cache(const cuda_device *d) { return !d->writes_lines && !d->writ
 static hg_status load_kept(cuda_device *d, const atlas_program *program, const cuda_key *k, const hg_payload *image,
                            cuda_entry *entry) {
   const hg_gpu_target target = hg_ptx_target(hg_cuda_text_capability(&d->driver, d->capability), d->shared_bytes);
-  const hg_gpu_form form = form_of(d, k->special.form);
+  const hg_gpu_variant variant = variant_of(d, k->special.variant);
   if (image->byte_count <= sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is too short");
-  if (!hg_gpu_admit(program, &form, &target, (const hg_gpu_info *)(const void *)image->bytes, &entry->info))
+  if (!hg_gpu_admit(program, &variant, &target, (const hg_gpu_info *)(const void *)image->bytes, &entry->info))
     return hg_fail(HG_FORMAT, "a compiled kernel is not of this program");
   return load_image(d, image->bytes, k->special.name, entry);
 }
@@ -211,7 +212,7 @@ static hg_status compile_text(cuda_device *d, const char *program, const cuda_ke
   return status;
 }
 
-static cuda_entry *entry_at(const cuda_kernel *kernel, int form) { return atomic_load(&kernel->entry[form]); }
+static cuda_entry *entry_at(const cuda_kernel *kernel, int variant) { return atomic_load(&kernel->entry[variant]); }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
@@ -237,57 +238,57 @@ static void end_kernel(cuda_device *d, void *of) {
 
 /* ---- quickly, then in full --------------------------------------------------------------------------------------- */
 
-/* A form that is compiled in full behind the launches' back. */
-typedef struct full_form {
+/* A variant that is compiled in full behind the launches' back. */
+typedef struct full_variant {
   cuda_improvement job; /* first */
   cuda_key key;         /* the program may be gone before this is */
   cuda_text text;
   const hg_allocator *allocator;
-} full_form;
+} full_variant;
 
-static void publish(cuda_kernel *kernel, uint32_t form, cuda_entry *entry) {
-  entry->before = atomic_load(&kernel->entry[form]);
-  atomic_store_explicit(&kernel->entry[form], entry, memory_order_release);
+static void publish(cuda_kernel *kernel, uint32_t variant, cuda_entry *entry) {
+  entry->before = atomic_load(&kernel->entry[variant]);
+  atomic_store_explicit(&kernel->entry[variant], entry, memory_order_release);
 }
 
-static hg_status replace_entry(cuda_device *d, cuda_kernel *kernel, const full_form *full) {
+static hg_status replace_entry(cuda_device *d, cuda_kernel *kernel, const full_variant *full) {
   cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
   hg_status status = compile_text(d, full->key.special.name, &full->key, &full->text, 0, entry);
-  if (status == HG_OK) publish(kernel, full->key.special.form, entry);
+  if (status == HG_OK) publish(kernel, full->key.special.variant, entry);
   else hg_release(&d->allocator, entry);
   return status;
 }
 
 /* What the first code is launched, and how much of it there is to be better. */
 static uint64_t cost_of_first(const cuda_improvement *job) {
-  const full_form *full = (const full_form *)job;
-  cuda_entry *first = entry_at(job->kernel, (int)full->key.special.form);
+  const full_variant *full = (const full_variant *)job;
+  cuda_entry *first = entry_at(job->kernel, (int)full->key.special.variant);
   return (1 + (uint64_t)atomic_load(&first->launches)) * full->text.text.count;
 }
 
 /* After a failure the first code stays what there is. */
 static void make_in_full(cuda_device *d, cuda_improvement *job) {
   cuda_kernel *kernel = job->kernel;
-  const full_form *full = (const full_form *)job;
-  cuda_entry *first = atomic_load(&kernel->entry[full->key.special.form]);
+  const full_variant *full = (const full_variant *)job;
+  cuda_entry *first = atomic_load(&kernel->entry[full->key.special.variant]);
   (void)replace_entry(d, kernel, full);
   atomic_store(&first->is_first, 0);
 }
 
 static void give_up_full(cuda_improvement *job) {
   const cuda_kernel *kernel = job->kernel;
-  atomic_store(&entry_at(kernel, (int)((const full_form *)job)->key.special.form)->is_first, 0);
+  atomic_store(&entry_at(kernel, (int)((const full_variant *)job)->key.special.variant)->is_first, 0);
 }
 
 static void release_full(cuda_improvement *job) {
-  full_form *full = (full_form *)job;
+  full_variant *full = (full_variant *)job;
   hg_array_release(full->allocator, &full->text.text);
   hg_release(full->allocator, full);
 }
 
-static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t form, full_form **out) {
-  full_form *full = hg_allocate(&d->allocator, 1, sizeof *full);
+static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t variant, full_variant **out) {
+  full_variant *full = hg_allocate(&d->allocator, 1, sizeof *full);
   if (full == NULL) return hg_fail_memory("a kernel's text", sizeof *full);
   full->job = (cuda_improvement){.kernel = kernel,
                                  .cost = cost_of_first,
@@ -296,7 +297,7 @@ static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t fo
                                  .release = release_full,
                                  .kernel_end = end_kernel};
   full->allocator = &d->allocator;
-  make_key(d, kernel, form, &full->key);
+  make_key(d, kernel, variant, &full->key);
   *out = full;
   return HG_OK;
 }
@@ -306,7 +307,7 @@ static hg_status write_short_text(cuda_device *d, cuda_kernel *kernel, const cud
   ssa_unit unit;
   hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
   if (status == HG_OK) status = hg_gpu_number(&d->allocator, &unit, &kernel->numbers);
-  if (status == HG_OK) status = write_text(d, kernel, &unit, k->special.name, k->special.form | HG_GPU_SHORT, text);
+  if (status == HG_OK) status = write_text(d, kernel, &unit, k->special.name, k->special.variant | HG_GPU_SHORT, text);
   ir_ssa_release(&unit);
   return status;
 }
@@ -322,9 +323,9 @@ static hg_status compile_short(cuda_device *d, cuda_kernel *kernel, const cuda_k
 
 /* Fails where memory is short, or the driver: then the text is compiled in full at once. On success it is *full's. */
 static hg_status compile_quickly(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, cuda_text *text,
-                                 cuda_entry *entry, full_form **full) {
-  full_form *made = NULL;
-  HG_TRY(new_full(d, kernel, k->special.form, &made));
+                                 cuda_entry *entry, full_variant **full) {
+  full_variant *made = NULL;
+  HG_TRY(new_full(d, kernel, k->special.variant, &made));
   hg_status status = compile_short(d, kernel, k, text, entry);
   if (status != HG_OK) {
     release_full(&made->job);
@@ -340,9 +341,9 @@ static hg_status compile_quickly(cuda_device *d, cuda_kernel *kernel, const cuda
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
 static hg_status compile_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, const cuda_key *k,
-                               cuda_entry *entry, full_form **full) {
+                               cuda_entry *entry, full_variant **full) {
   cuda_text text = {.text.element_size = 1};
-  hg_status status = write_text(d, kernel, unit, k->special.name, k->special.form, &text);
+  hg_status status = write_text(d, kernel, unit, k->special.name, k->special.variant, &text);
   int is_long = d->is_quick && text.text.count > CUDA_LONG_TEXT;
   if (status == HG_OK && !(is_long && compile_quickly(d, kernel, k, &text, entry, full) == HG_OK))
     status = compile_text(d, kernel->program->name, k, &text, 0, entry);
@@ -351,10 +352,10 @@ static hg_status compile_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
 }
 
 /* *full: what is to be compiled behind it; NULL: nothing. */
-static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form, cuda_entry *entry,
-                               full_form **full) {
+static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t variant, cuda_entry *entry,
+                               full_variant **full) {
   cuda_key k;
-  make_key(d, kernel, form, &k);
+  make_key(d, kernel, variant, &k);
   HG_TRY(hg_gpu_number(&d->allocator, unit, &kernel->numbers));
   if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
   HG_TRY(hg_cuda_check_poison(d));
@@ -366,22 +367,22 @@ static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
 }
 
 /* Makes an entry from the canonical unit, which is consumed. Other threads may launch meanwhile. */
-static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t form) {
-  full_form *full = NULL;
+static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t variant) {
+  full_variant *full = NULL;
   cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
-  hg_status status = entry_of_unit(d, kernel, unit, form, entry, &full);
-  if (status == HG_OK) publish(kernel, form, entry);
+  hg_status status = entry_of_unit(d, kernel, unit, variant, entry, &full);
+  if (status == HG_OK) publish(kernel, variant, entry);
   else hg_release(&d->allocator, entry);
   if (full != NULL) hg_cuda_improve_later(d, &full->job);
   return status;
 }
 
-static hg_status make_form(cuda_device *d, cuda_kernel *kernel, uint32_t form) {
+static hg_status make_variant(cuda_device *d, cuda_kernel *kernel, uint32_t variant) {
   ssa_unit unit;
-  if (atomic_load(&kernel->entry[form]) != NULL) return HG_OK;
+  if (atomic_load(&kernel->entry[variant]) != NULL) return HG_OK;
   hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
-  if (status == HG_OK) status = make_entry(d, kernel, &unit, form);
+  if (status == HG_OK) status = make_entry(d, kernel, &unit, variant);
   ir_ssa_release(&unit);
   return status;
 }
@@ -424,14 +425,14 @@ hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *ou
 static hg_status make_wanted(cuda_device *d, cuda_kernel *kernel) {
   unsigned wanted = atomic_exchange(&kernel->wanted, 0);
   if (wanted & CUDA_WANTS_ALL) hg_cuda_improve_now(d, kernel);
-  for (uint32_t form = 0; form < CUDA_ENTRY_COUNT; form++)
-    if (wanted >> form & 1) HG_TRY(make_form(d, kernel, form));
+  for (uint32_t variant = 0; variant < CUDA_ENTRY_COUNT; variant++)
+    if (wanted >> variant & 1) HG_TRY(make_variant(d, kernel, variant));
   return HG_OK;
 }
 
 static hg_status make_wanted_entered(cuda_device *d, cuda_kernel *kernel) { CUDA_RUN(d, make_wanted(d, kernel)); }
 
-/* Of two threads that want the same form the second one waits, and then finds the entry. */
+/* Of two threads that want the same variant the second one waits, and then finds the entry. */
 hg_status hg_cuda_prepare(void *device, void *kernel) {
   cuda_kernel *k = kernel;
   hg_mutex_lock(&k->mutex);

@@ -1,7 +1,7 @@
 /* admit.c - checks the info of a cached entry. The kernel cache is a file, and whoever wrote it also wrote these
  * numbers, which say where the host writes and what it divides by. Planning the kernel again would show what is right,
- * but takes up to half a millisecond. So whatever follows from the program and the form is computed again, as the plan
- * does it, and what only the plan decides is accepted within the bounds that every plan keeps. */
+ * but takes up to half a millisecond. So whatever follows from the program and the variant is computed again, as the
+ * plan does it, and what only the plan decides is accepted within the bounds that every plan keeps. */
 #include "backend/gpu/plan_passes.h"
 #include "backend/gpu/gpu_tuning.h"
 
@@ -36,15 +36,15 @@ static int admit_parameters(const atlas_program *program, const hg_gpu_info *kep
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
 /* Only lanes kernels have vectors and packs, and only those whose accesses need no checks. */
-static int admit_lanes(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_info *info) {
-  int may_have_vectors = !info->observes_block && !(form->flags & HG_GPU_CHECKED);
+static int admit_lanes(const hg_gpu_variant *variant, const hg_gpu_info *kept, hg_gpu_info *info) {
+  int may_have_vectors = !info->observes_block && !(variant->flags & HG_GPU_CHECKED);
   uint32_t most_lanes = may_have_vectors ? GPU_VECTOR_LANES : 1;
   if (!is_power(kept->lanes_per_thread) || kept->lanes_per_thread > most_lanes) return 0;
   if (kept->vector_only > (kept->lanes_per_thread > 1) || (kept->lut_lanes != 0 && !kept->vector_only)) return 0;
   info->lanes_per_thread = kept->lanes_per_thread;
   info->vector_only = kept->vector_only;
   info->lut_lanes = kept->lut_lanes;
-  info->is_lut = kept->lut_lanes != 0 && form->flags & HG_GPU_LUT;
+  info->is_lut = kept->lut_lanes != 0 && variant->flags & HG_GPU_LUT;
   int may_have_packs = info->vector_only && !info->is_lut;
   if (may_have_packs) info->max_threads = GPU_VECTOR_THREADS;
   info->packs = kept->packs;
@@ -52,9 +52,9 @@ static int admit_lanes(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_
 }
 
 /* A block is spread over several blocks of the device only if the program sets its size. */
-static int admit_parts(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_target *target,
+static int admit_parts(const atlas_program *program, const hg_gpu_variant *variant, const hg_gpu_target *target,
                        const hg_gpu_info *kept, hg_gpu_info *info) {
-  int may_spread = info->observes_block && form->flags == 0 && program->block[0] != 0 && target->parts > 0;
+  int may_spread = info->observes_block && variant->flags == 0 && program->block[0] != 0 && target->parts > 0;
   info->parts = kept->parts;
   return is_power(kept->parts) && kept->parts <= (may_spread ? target->parts : 1) &&
          info->max_threads % kept->parts == 0;
@@ -62,10 +62,10 @@ static int admit_parts(const atlas_program *program, const hg_gpu_form *form, co
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* A form that counts every step is requested when launches of another form might take more steps than allowed. */
-static int admit_steps(const hg_gpu_form *form, const hg_gpu_info *kept, hg_gpu_info *info) {
+/* A variant that counts every step is requested when launches of another variant might take more steps than allowed. */
+static int admit_steps(const hg_gpu_variant *variant, const hg_gpu_info *kept, hg_gpu_info *info) {
   info->steps = kept->steps;
-  return !(form->flags & HG_GPU_COUNT_STEPS) || kept->steps == 0 || kept->steps == UINT64_MAX;
+  return !(variant->flags & HG_GPU_COUNT_STEPS) || kept->steps == 0 || kept->steps == UINT64_MAX;
 }
 
 /* The host provides counters and the phase whether or not the program changes them. */
@@ -78,14 +78,14 @@ static int admit_effects(const hg_gpu_info *kept, hg_gpu_info *info) {
          is_flag(kept->is_longer);
 }
 
-int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_target *target,
+int hg_gpu_admit(const atlas_program *program, const hg_gpu_variant *variant, const hg_gpu_target *target,
                  const hg_gpu_info *kept, hg_gpu_info *info) {
   *info = (hg_gpu_info){.size = sizeof *info, .observes_block = (uint8_t)program->observes_block};
-  info->max_threads = hg_gpu_most_threads(program, form);
+  info->max_threads = hg_gpu_most_threads(program, variant);
   info->shared_bytes = kept->shared_bytes;
   if (kept->size != sizeof *kept || kept->shared_bytes > target->shared_bytes) return 0;
-  if (!admit_effects(kept, info) || !admit_steps(form, kept, info) || !admit_lanes(form, kept, info) ||
-      !admit_parts(program, form, target, kept, info) || !admit_parameters(program, kept, info))
+  if (!admit_effects(kept, info) || !admit_steps(variant, kept, info) || !admit_lanes(variant, kept, info) ||
+      !admit_parts(program, variant, target, kept, info) || !admit_parameters(program, kept, info))
     return 0;
   hg_gpu_set_tile(info);
   hg_gpu_set_dynamic(info, target->declared_shared);

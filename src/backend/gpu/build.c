@@ -30,7 +30,7 @@ static hg_status allocate_arrays(gpu_plan *g, uint32_t **room) {
 
 static hg_status analyse(gpu_plan *g) {
   static const hg_shape any_launch = {0};
-  const hg_shape *shape = g->form.shape != NULL ? g->form.shape : &any_launch;
+  const hg_shape *shape = g->variant.shape != NULL ? g->variant.shape : &any_launch;
   HG_TRY(hg_analyse(g->program, g->unit, shape, &g->analysis));
   for (size_t i = 0; i < g->proven.count; i++) g->analysis.in_bounds[((const uint32_t *)g->proven.data)[i]] = 1;
   return ir_ssa_order_build(g->unit, &g->order);
@@ -80,7 +80,7 @@ static hg_status build_plan(gpu_plan *g) {
   uint32_t *per_block = room + 2 * values;
   hg_gpu_find_loops(g);
   g->info.observes_block = (uint8_t)g->program->observes_block;
-  g->info.max_threads = hg_gpu_most_threads(g->program, &g->form);
+  g->info.max_threads = hg_gpu_most_threads(g->program, &g->variant);
   hg_gpu_lay_out_parameters(g);
   hg_gpu_find_uses(g);
   HG_TRY(find_slopes(g));
@@ -110,8 +110,9 @@ hg_status hg_gpu_expand(const atlas_program *program, ssa_unit *unit, hg_functio
 }
 
 hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu_target *target,
-                      const hg_gpu_form *form, gpu_plan *plan) {
-  *plan = (gpu_plan){.allocator = &unit->allocator, .program = program, .unit = unit, .target = *target, .form = *form};
+                      const hg_gpu_variant *variant, gpu_plan *plan) {
+  *plan = (gpu_plan){.allocator = &unit->allocator, .program = program, .unit = unit, .target = *target,
+                     .variant = *variant};
   plan->info.size = sizeof plan->info;
   plan->group.element_size = sizeof(gpu_group);
   plan->exchange.element_size = sizeof(gpu_exchange);

@@ -11,6 +11,6 @@ hg_status hg_gpu_expand(const atlas_program *program, ssa_unit *unit, hg_functio
 /* `unit` is optimised; its blocks may be reordered. Fails with HG_OUT_OF_MEMORY only. Release the plan whatever the
  * result is; it refers to the arguments, which must outlive it. */
 hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu_target *target,
-                      const hg_gpu_form *form, gpu_plan *plan);
+                      const hg_gpu_variant *variant, gpu_plan *plan);
 
 #endif

@@ -20,7 +20,7 @@ void hg_gpu_find_loops(gpu_plan *g) {
     if (g->steps_at_once[loop->header] < loop->times) g->steps_at_once[loop->header] = (uint8_t)loop->times;
   }
   uint64_t steps = hg_most_steps(&g->analysis, g->unit, &g->order, g->steps_at_once);
-  g->counts_steps = steps == UINT64_MAX || (steps > 0 && g->form.flags & HG_GPU_COUNT_STEPS);
+  g->counts_steps = steps == UINT64_MAX || (steps > 0 && g->variant.flags & HG_GPU_COUNT_STEPS);
   g->info.steps = g->counts_steps ? UINT64_MAX : steps;
   g->runs_long = steps > MOST_STEPS_IN_TURN;
 }

@@ -1,5 +1,5 @@
-/* gpu.h - what the backends for GPUs share: the form of a kernel, what is known of it once it is compiled, and how it
- * is launched. No text, no driver: a backend prints its text from plan.h.
+/* gpu.h - what the backends for GPUs share: the variant of a kernel, what is known of it once it is compiled, and how
+ * it is launched. No text, no driver: a backend prints its text from plan.h.
  *
  * KERNELS. An entry has ONE parameter: a block of bytes (info.argument_bytes, align 8, at most 2048) that begins with
  * hg_gpu_header. So a launch is
@@ -23,7 +23,7 @@
  * the flags that the entry lacks: make one with these and the flags of this one (and keep it for later launches):
  *   HG_GPU_CHECKED        a buffer is shorter than the launch or does not lie at a multiple of 16 (vector_only entries)
  *   HG_GPU_COUNT_STEPS    the step limit is below info.steps
- *   HG_GPU_LARGER_BLOCKS  not a flag of hg_gpu_form: make it with form.threads >= out->threads
+ *   HG_GPU_LARGER_BLOCKS  not a flag of hg_gpu_variant: make it with variant.threads >= out->threads
  *
  * TABLES OF RESULTS. Where info.lut_lanes is not 0, the program turns one element of 16 bits into one of 16 bits, by
  * more work than a look-up costs: an entry made with HG_GPU_LUT first computes what becomes of all 65,536, in
@@ -48,7 +48,7 @@
  * POOLS need no memory of their own: each block keeps its top; shares are computed from the pool's bytes.
  *
  * BLOCK SIZE. The entry is compiled for blocks of at most info.max_threads lanes: the program's required block, else
- * form.threads, else 1024. Linear launches need 256.
+ * variant.threads, else 1024. Linear launches need 256.
  *
  * STEP LIMIT. info.steps is the number of back-edges a lane takes at most when every loop's trip count is proven (then
  * the kernel does not count them), else UINT64_MAX (then it counts).
@@ -68,22 +68,22 @@
 enum {
   HG_GPU_ARGUMENT_BYTES = 2048,  /* enough for every program */
   HG_GPU_MAX_PARAMETERS = 96,    /* buffers, scalars, pools and the table of a program */
-  HG_GPU_COUNT_STEPS = 1,        /* form.flags: count every back-edge */
+  HG_GPU_COUNT_STEPS = 1,        /* variant.flags: count every back-edge */
   HG_GPU_CHECKED = 2,            /* a lane a thread, each access checked */
   HG_GPU_LUT = 8,          /* see TABLES OF RESULTS */
   HG_GPU_SHORT = 16,           /* compiles fast rather than running fast: see docs/gpu.md */
   HG_GPU_LUT_THREADS = 1024,
   HG_GPU_LUT_BYTES = 2 * 65536 + 16, /* the table, two words for the next piece, padding */
   HG_GPU_WARP_LANES = 32,
-  HG_GPU_LARGER_BLOCKS = 4       /* only from hg_gpu_pack: make an entry with form.threads = out->threads */
+  HG_GPU_LARGER_BLOCKS = 4       /* only from hg_gpu_pack: make an entry with variant.threads = out->threads */
 };
 
-/* The form of an entry. All zero: the usual one. */
-typedef struct hg_gpu_form {
+/* The variant of an entry. All zero: the usual one. */
+typedef struct hg_gpu_variant {
   uint32_t flags;
   uint32_t threads;        /* lanes of the largest block in its launches (256 in linear launches); 0: 1024 */
   const hg_shape *shape;   /* NULL: for any launch */
-} hg_gpu_form;
+} hg_gpu_variant;
 
 /* Where a parameter of the program lies in the argument block. */
 typedef struct hg_gpu_parameter {
@@ -109,20 +109,21 @@ typedef struct hg_gpu_info {
   uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
   uint32_t parts; /* the number of device blocks (a cluster) that a block of the program is spread over; 1: it is not */
   uint32_t shared_bytes;
-  uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table form has that many blocks, and
-                     blocks of small launches have fewer tiles. 0: unknown, so always info.packs tiles */
+  uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table variant has that many blocks,
+                     and blocks of small launches have fewer tiles. 0: unknown, so always info.packs tiles */
   uint32_t unit_shared_bytes, block_shared_bytes; /* of a multiprocessor, and of a block at most; set as `units` is */
   uint64_t cache_bytes;    /* of the card's last-level cache, set as `units` is; 0: unknown */
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* 1: there are no checks, and hg_gpu_pack refuses launches that are not in bounds and
                               aligned */
-  uint8_t is_lut;        /* the form with HG_GPU_LUT */
+  uint8_t is_lut;        /* the variant with HG_GPU_LUT */
   uint8_t packs;           /* of vector_only entries: the most tiles of a block, which is the most packs of a thread */
   uint8_t is_longer;       /* 1: longer than with HG_GPU_SHORT */
   uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
   uint32_t dynamic_bytes;  /* shared memory to request at the launch: shared_bytes if a text may not declare that much,
-                              HG_GPU_LUT_BYTES for the table form, else 0 */
-  uint64_t lut_lanes;    /* launches of at least so many lanes are faster with HG_GPU_LUT; 0: there is no such form */
+                              HG_GPU_LUT_BYTES for the table variant, else 0 */
+  uint64_t lut_lanes;    /* launches of at least so many lanes are faster with HG_GPU_LUT; 0: there is no such
+                            variant */
   uint64_t steps;
   uint32_t table_symbol;
   uint32_t parameter_count;
@@ -199,17 +200,17 @@ typedef struct hg_gpu_target {
 } hg_gpu_target;
 
 /* Validates an info that was kept where others than this process may have written: makes `info` from the program and
- * the form, and takes from `kept` only what the plan decides, provided that a plan could decide so. Then, whatever
+ * the variant, and takes from `kept` only what the plan decides, provided that a plan could decide so. Then, whatever
  * `kept` is, hg_gpu_pack writes within its block, reads arguments that exist and never divides by zero. 0: refused. The
  * members about the device (units, ...) are 0. */
-int hg_gpu_admit(const atlas_program *program, const hg_gpu_form *form, const hg_gpu_target *target,
+int hg_gpu_admit(const atlas_program *program, const hg_gpu_variant *variant, const hg_gpu_target *target,
                  const hg_gpu_info *kept, hg_gpu_info *info);
 
 /* Fills in the argument block and the grid of a launch; returns 0, or the flags that the entry lacks (VARIANTS). Takes
  * some tens of nanoseconds. */
 uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, const atlas_launch *launch,
                  const hg_gpu_places *places, void *block, hg_gpu_launch *out);
-/* The grid of a table form. */
+/* The grid of a table variant. */
 uint32_t hg_gpu_lut_blocks(uint64_t lanes, uint32_t units);
 /* The same for the next grid of the launch, while out->left is not 0. */
 void hg_gpu_next(void *block, hg_gpu_launch *out);

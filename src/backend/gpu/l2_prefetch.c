@@ -49,7 +49,7 @@ static void count(const gpu_group *group, uint32_t *loads, uint32_t *stores) {
 void hg_gpu_plan_l2_prefetch(gpu_plan *g) {
   uint64_t bytes = 0;
   uint32_t loads = 0, stores = 0;
-  if (!g->target.can_prefetch_l2 || g->form.flags != 0 || !g->program->observes_block || g->program->block[2] != 1)
+  if (!g->target.can_prefetch_l2 || g->variant.flags != 0 || !g->program->observes_block || g->program->block[2] != 1)
     return;
   for (uint32_t k = 0; k < g->groups_outside; k++) {
     gpu_group *group = (gpu_group *)g->group.data + k;

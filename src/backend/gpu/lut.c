@@ -1,4 +1,4 @@
-/* lut.c - the table form of a program that maps each 16-bit element to another 16-bit element.
+/* lut.c - the table variant of a program that maps each 16-bit element to another 16-bit element.
  *
  * There are only 65,536 elements. Each block computes the results for all of them into 128 KiB of shared memory, and
  * then only looks up: about four instructions an element whatever the program is, so it becomes bound by memory. For

@@ -18,7 +18,7 @@ hg_status hg_gpu_number(const hg_allocator *allocator, ssa_unit *unit, hg_gpu_nu
   }
   hg_name_loops(unit);
   if (numbers->insn_of == NULL) *numbers = (hg_gpu_numbers){table, (uint32_t)count};
-  else hg_release(allocator, table); /* made from another form's unit, and equal */
+  else hg_release(allocator, table); /* made from another variant's unit, and equal */
   return HG_OK;
 }
 

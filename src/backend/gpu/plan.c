@@ -4,11 +4,11 @@
 enum { LANES_KERNEL_THREADS = 256 }; /* the block size of linear launches; vector-only kernels have smaller blocks:
                                         vectors.c */
 
-uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_form *form) {
-  if (form->flags & HG_GPU_LUT) return HG_GPU_LUT_THREADS;
+uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_variant *variant) {
+  if (variant->flags & HG_GPU_LUT) return HG_GPU_LUT_THREADS;
   if (!program->observes_block) return LANES_KERNEL_THREADS;
   uint64_t product = (uint64_t)program->block[0] * program->block[1] * program->block[2];
-  if (product == 0) product = form->threads;
+  if (product == 0) product = variant->threads;
   return product == 0 || product > ATLAS_MAX_BLOCK_LANES ? ATLAS_MAX_BLOCK_LANES : (uint32_t)product;
 }
 

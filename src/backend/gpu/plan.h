@@ -2,8 +2,8 @@
  * (one access for all lanes of the thread), which loads share a check, what is checked where and when its fault is
  * noted, the collectives of a block as steps, the layouts of shared memory and of the argument block.
  *
- * hg_gpu_plan(program, &unit, &target, &form, &plan) makes it (build.h); a backend prints each gpu_step of plan.kernel
- * as steps.def says; hg_gpu_plan_release(&plan) releases it.
+ * hg_gpu_plan(program, &unit, &target, &variant, &plan) makes it (build.h); a backend prints each gpu_step of
+ * plan.kernel as steps.def says; hg_gpu_plan_release(&plan) releases it.
  *
  * A kernel is a list of steps. The step GPU_BODY stands for the program of one lane: blocks in plan.order, each with
  * its own list of steps in plan.part[...], and edges as hg_gpu_edge describes them. The program has two versions. In
@@ -180,7 +180,7 @@ enum {
   GPU_FOLD_LANES = HG_GPU_WARP_LANES /* lanes that exchange values without memory */
 };
 
-enum gpu_lut { /* the table form */
+enum gpu_lut { /* the table variant */
   GPU_LUT_ENTRIES = 65536,
   GPU_LUT_PACK_LANES = 8, /* one access of 16 bytes */
   GPU_LUT_PACKS = 4,      /* packs that a thread handles in each piece */
@@ -208,7 +208,7 @@ typedef struct gpu_plan {
   const atlas_program *program;
   ssa_unit *unit;
   hg_gpu_target target;
-  hg_gpu_form form;
+  hg_gpu_variant variant;
   hg_gpu_info info;
   hg_analysis analysis;
   ssa_order order;
@@ -296,7 +296,7 @@ static inline const gpu_hoisted *gpu_hoisted_at(const gpu_plan *g, uint32_t numb
 static inline const gpu_exchange *gpu_exchange_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_exchange *)g->exchange.data + number;
 }
-static inline int gpu_is_short(const gpu_plan *g) { return (g->form.flags & HG_GPU_SHORT) != 0; }
+static inline int gpu_is_short(const gpu_plan *g) { return (g->variant.flags & HG_GPU_SHORT) != 0; }
 /* 1 if a block is one warp. */
 static inline int gpu_is_one_warp(const gpu_plan *g) { return g->info.max_threads <= g->target.warp_lanes; }
 /* The shared memory of a value: a slot for each lane, in whole warps; if warps lie along y, a slot for each warp. */

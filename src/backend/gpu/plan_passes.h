@@ -13,7 +13,7 @@ void hg_gpu_lay_out_parameters(gpu_plan *g);
 /* Lays out the parameters in the argument block; is_divisor: by symbol, whether a scalar is a divisor. */
 void hg_gpu_list_parameters(const atlas_program *program, const uint8_t *is_divisor, hg_gpu_info *info);
 /* The lanes of the largest block, except for vector-only kernels, which have GPU_VECTOR_THREADS. */
-uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_form *form);
+uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_variant *variant);
 /* Sets what follows from max_threads, lanes_per_thread, shared_bytes and is_lut. */
 void hg_gpu_set_tile(hg_gpu_info *info);
 void hg_gpu_set_dynamic(hg_gpu_info *info, uint32_t declared_shared);
@@ -32,7 +32,7 @@ hg_status hg_gpu_list_vectors(gpu_plan *g, uint32_t *uses, uint32_t *user);
 /* The vector load of which `value` is an element, or a widened or clamped element; NULL: there is none. */
 const gpu_vector *hg_gpu_element_of(const gpu_plan *g, uint32_t value);
 void hg_gpu_plan_thread_tiles(gpu_plan *g, uint32_t instructions, uint32_t *room);
-/* The number of lanes from which the program's table form is faster; 0: there is no such form. */
+/* The number of lanes from which the program's table variant is faster; 0: there is no such variant. */
 uint64_t hg_gpu_lut_lanes(const gpu_plan *g, uint32_t instructions);
 /* 1 if the access may be part of a group. */
 int hg_gpu_may_group(const gpu_plan *g, uint32_t value);

@@ -162,12 +162,12 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
   planner w = {.g = g};
   g->info.lanes_per_thread = 1;
   g->needs_lane = 1;
-  if (g->program->observes_block || g->form.flags & HG_GPU_CHECKED || orders_memory(g)) return;
+  if (g->program->observes_block || g->variant.flags & HG_GPU_CHECKED || orders_memory(g)) return;
   hg_alias_groups(g->program, g->unit, w.group);
   walk_effects(&w, 0);
   walk_effects(&w, 1);
   uint32_t lanes = w.largest > 0 ? g->target.vector_bytes / w.largest : 1;
-  uint32_t most = g->form.flags & HG_GPU_LUT ? TABLE_LANES : GPU_VECTOR_LANES;
+  uint32_t most = g->variant.flags & HG_GPU_LUT ? TABLE_LANES : GPU_VECTOR_LANES;
   while (lanes > most) lanes /= 2;
   while (lanes > 1 && (uint64_t)lanes * w.instructions > GPU_MOST_UNROLLED) lanes /= 2;
   g->info.lanes_per_thread = lanes;
@@ -182,6 +182,6 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
   g->info.vector_only = (uint8_t)is_vector_only(g);
   g->needs_lane = !g->info.vector_only || uses_lane(g);
   g->info.lut_lanes = hg_gpu_lut_lanes(g, instructions);
-  g->info.is_lut = g->info.lut_lanes != 0 && g->form.flags & HG_GPU_LUT;
+  g->info.is_lut = g->info.lut_lanes != 0 && g->variant.flags & HG_GPU_LUT;
   if (g->info.vector_only && !g->info.is_lut) g->info.max_threads = GPU_VECTOR_THREADS;
 }

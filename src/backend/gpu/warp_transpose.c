@@ -55,7 +55,7 @@ static int has_only_parameters(const atlas_program *program) {
 void hg_gpu_transpose_warps(gpu_plan *g, uint32_t *room) {
   const uint32_t *block = g->program->block, lanes = gpu_block_lanes(g);
   g->info.parts = 1;
-  if (g->target.parts == 0 || g->form.flags != 0 || g->can_end || !g->program->observes_block) return;
+  if (g->target.parts == 0 || g->variant.flags != 0 || g->can_end || !g->program->observes_block) return;
   if (block[1] != GPU_FOLD_LANES || block[2] != 1 || block[0] < 2 || (block[0] & (block[0] - 1)) != 0) return;
   if (!has_only_parameters(g->program) || !only_reduces(g)) return;
   if (has_neighbours(g, HG_ALONG_X) || !has_neighbours(g, HG_ALONG_Y)) return;

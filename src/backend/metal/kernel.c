@@ -16,14 +16,14 @@ static hg_status check_shared(const metal_device *d, const atlas_program *progra
                  (unsigned)info->max_threads, (unsigned)d->shared_bytes);
 }
 
-static hg_gpu_form form_of(uint32_t form) {
-  return (hg_gpu_form){.flags = form & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
-                       .threads = form & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : METAL_USUAL_BLOCK};
+static hg_gpu_variant variant_of(uint32_t variant) {
+  return (hg_gpu_variant){.flags = variant & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
+                          .threads = variant & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : METAL_USUAL_BLOCK};
 }
 
 static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *unit, const metal_key *k, hg_array *text,
                       hg_gpu_info *info) {
-  const hg_msl_options options = {.form = form_of(k->special.form), .name = k->special.name};
+  const hg_msl_options options = {.variant = variant_of(k->special.variant), .name = k->special.name};
   HG_TRY(hg_msl_write(&d->allocator, program, unit, &d->functions, &options, text, info));
   HG_TRY(check_shared(d, program, info));
   return hg_array_append(&d->allocator, text, NULL, 1) != NULL ? HG_OK : hg_fail_memory("MSL", text->count + 1);
@@ -42,8 +42,8 @@ static hg_status check_threads(const metal_device *d, const atlas_program *progr
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-static void make_key(const metal_device *d, const metal_kernel *kernel, uint32_t form, metal_key *k) {
-  *k = (metal_key){.special.form = form};
+static void make_key(const metal_device *d, const metal_kernel *kernel, uint32_t variant, metal_key *k) {
+  *k = (metal_key){.special.variant = variant};
   snprintf(k->target, sizeof k->target, "metal %s", d->name);
   snprintf(k->special.name, sizeof k->special.name, "hg_%s", kernel->program->name);
   k->key = (hg_cache_key){.target = k->target,
@@ -91,10 +91,10 @@ static hg_status load_image(metal_device *d, const atlas_program *program, const
   const metal_image *image = (const metal_image *)(const void *)payload->bytes;
   const char *text = (const char *)(image + 1);
   const hg_gpu_target target = hg_msl_target(d->shared_bytes);
-  const hg_gpu_form form = form_of(k->special.form);
+  const hg_gpu_variant variant = variant_of(k->special.variant);
   if (payload->byte_count <= sizeof *image || image->text_bytes == 0 ||
       image->text_bytes > payload->byte_count - sizeof *image || text[image->text_bytes - 1] != '\0' ||
-      !hg_gpu_admit(program, &form, &target, &image->info, &entry->info))
+      !hg_gpu_admit(program, &variant, &target, &image->info, &entry->info))
     return hg_fail(HG_FORMAT, "a compiled kernel is not of this program");
   char path[HG_PATH_BYTES];
   size_t archive_bytes = payload->byte_count - sizeof *image - (size_t)image->text_bytes;
@@ -142,10 +142,11 @@ static hg_status compile_text(metal_device *d, const atlas_program *program, con
 
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
-static hg_status fill_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t form, metal_entry *entry) {
+static hg_status fill_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t variant,
+                            metal_entry *entry) {
   metal_key k;
   hg_array text = {.element_size = 1};
-  make_key(d, kernel, form, &k);
+  make_key(d, kernel, variant, &k);
   HG_TRY(hg_gpu_number(&d->allocator, unit, &kernel->numbers));
   if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
   HG_TRY(hg_metal_check(d));
@@ -156,20 +157,20 @@ static hg_status fill_entry(metal_device *d, metal_kernel *kernel, ssa_unit *uni
 }
 
 /* Takes the canonical unit and modifies it. */
-static hg_status make_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t form) {
+static hg_status make_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t variant) {
   metal_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
-  hg_status status = fill_entry(d, kernel, unit, form, entry);
-  if (status == HG_OK) atomic_store_explicit(&kernel->entry[form], entry, memory_order_release);
+  hg_status status = fill_entry(d, kernel, unit, variant, entry);
+  if (status == HG_OK) atomic_store_explicit(&kernel->entry[variant], entry, memory_order_release);
   else hg_release(&d->allocator, entry);
   return status;
 }
 
-static hg_status make_form(metal_device *d, metal_kernel *kernel, uint32_t form) {
+static hg_status make_variant(metal_device *d, metal_kernel *kernel, uint32_t variant) {
   ssa_unit unit;
-  if (atomic_load(&kernel->entry[form]) != NULL) return HG_OK;
+  if (atomic_load(&kernel->entry[variant]) != NULL) return HG_OK;
   hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
-  if (status == HG_OK) status = make_entry(d, kernel, &unit, form);
+  if (status == HG_OK) status = make_entry(d, kernel, &unit, variant);
   ir_ssa_release(&unit);
   return status;
 }
@@ -206,8 +207,8 @@ hg_status hg_metal_compile(void *device, hg_compile_input *input, hg_compiled *o
 
 static hg_status make_wanted(metal_device *d, metal_kernel *kernel) {
   unsigned wanted = atomic_exchange(&kernel->wanted, 0);
-  for (uint32_t form = 0; form < METAL_ENTRY_COUNT; form++)
-    if (wanted >> form & 1) HG_TRY(make_form(d, kernel, form));
+  for (uint32_t variant = 0; variant < METAL_ENTRY_COUNT; variant++)
+    if (wanted >> variant & 1) HG_TRY(make_variant(d, kernel, variant));
   return HG_OK;
 }
 

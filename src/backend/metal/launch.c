@@ -38,19 +38,19 @@ static void write_entries(metal_device *d, metal_id encoder, const atlas_argumen
 
 /* ---- the variant ------------------------------------------------------------------------------------------------- */
 
-static uint32_t usual_form(const atlas_launch *launch) {
+static uint32_t usual_variant(const atlas_launch *launch) {
   uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
   return lanes > METAL_USUAL_BLOCK ? HG_GPU_LARGER_BLOCKS : 0;
 }
 
 /* Packs the launch for the first variant of the kernel that can run it. */
 static hg_status pack(metal_kernel *kernel, gpu_launch *g) {
-  uint32_t form = usual_form(&g->launch), lacks = 0;
+  uint32_t variant = usual_variant(&g->launch), lacks = 0;
   do {
-    form |= lacks;
-    HG_TRY(hg_metal_entry_of(kernel, form, &g->entry));
+    variant |= lacks;
+    HG_TRY(hg_metal_entry_of(kernel, variant, &g->entry));
     lacks = hg_gpu_pack(kernel->program, &g->entry->info, &g->launch, &g->places, g->block, &g->shape);
-  } while ((lacks & ~form) != 0);
+  } while ((lacks & ~variant) != 0);
   return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
 }
 

@@ -11,7 +11,7 @@ static hg_status emit(const hg_emit_target *target, const hg_allocator *allocato
   (void)target;
   (void)capability;
   snprintf(name, sizeof name, "hg_%s", program->name);
-  const hg_msl_options options = {.form.threads = ATLAS_LINEAR_BLOCK_LANES, .name = name};
+  const hg_msl_options options = {.variant.threads = ATLAS_LINEAR_BLOCK_LANES, .name = name};
   return hg_msl_compile(allocator, program, &options, bytes, &info);
 }
 

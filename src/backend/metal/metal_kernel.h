@@ -11,7 +11,7 @@ typedef struct metal_entry {
   hg_gpu_info info;
 } metal_entry;
 
-/* A variant's number: flags of hg_gpu_form, and HG_GPU_LARGER_BLOCKS for blocks of more than METAL_USUAL_BLOCK
+/* A variant's number: flags of hg_gpu_variant, and HG_GPU_LARGER_BLOCKS for blocks of more than METAL_USUAL_BLOCK
  * lanes. */
 enum { METAL_ENTRY_COUNT = 8 };
 
@@ -25,10 +25,10 @@ typedef struct metal_kernel {
 } metal_kernel;
 
 /* The entry of that variant. If it is not compiled yet: HG_UNPREPARED, and the variant is wanted. */
-static inline hg_status hg_metal_entry_of(metal_kernel *kernel, uint32_t form, metal_entry **out) {
-  *out = atomic_load_explicit(&kernel->entry[form], memory_order_acquire);
+static inline hg_status hg_metal_entry_of(metal_kernel *kernel, uint32_t variant, metal_entry **out) {
+  *out = atomic_load_explicit(&kernel->entry[variant], memory_order_acquire);
   if (*out != NULL) return HG_OK;
-  atomic_fetch_or(&kernel->wanted, 1u << form);
+  atomic_fetch_or(&kernel->wanted, 1u << variant);
   return HG_UNPREPARED;
 }
 
@@ -58,7 +58,7 @@ hg_status hg_metal_move_within(metal_device *d, const hg_work *work, metal_id *l
 
 typedef struct metal_specialisation {
   char name[ATLAS_MAX_NAME + 4]; /* the kernel's, which is no part of the program's hash */
-  uint32_t form;
+  uint32_t variant;
 } metal_specialisation;
 
 typedef struct metal_key {

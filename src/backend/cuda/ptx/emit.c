@@ -148,7 +148,7 @@ hg_status hg_ptx_emit(const hg_allocator *allocator, const atlas_program *progra
                       const hg_ptx_options *options, hg_array *text, hg_gpu_info *info) {
   const hg_gpu_target target = hg_ptx_target(options->capability, 0);
   gpu_plan plan;
-  hg_status status = hg_gpu_plan(program, unit, &target, &options->form, &plan);
+  hg_status status = hg_gpu_plan(program, unit, &target, &options->variant, &plan);
   *info = plan.info;
   if (status == HG_OK) status = emit_plan(allocator, &plan, options, text);
   hg_gpu_plan_release(&plan);

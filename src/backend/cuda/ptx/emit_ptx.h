@@ -13,7 +13,7 @@
  *   void *parameters[] = {block};
  *   cuLaunchKernel(function, shape.blocks, 1, 1, shape.threads, 1, 1, 0, stream, parameters, NULL);
  *
- * An entry of the form HG_GPU_LUT needs cuFuncSetAttribute for its dynamic shared memory. The fault flag lies in
+ * An entry of the variant HG_GPU_LUT needs cuFuncSetAttribute for its dynamic shared memory. The fault flag lies in
  * pinned host memory mapped into the device (cuMemHostAlloc, DEVICEMAP). Registers are shared out for blocks of
  * info.max_threads lanes.
  */
@@ -27,7 +27,7 @@
 typedef struct hg_ptx_options {
   uint32_t capability;     /* of the device, major * 10 + minor; 0 or below 80: text for sm_75; 90 or above: the driver
                               takes PTX 8.0, the version of CUDA 12.0 */
-  hg_gpu_form form;
+  hg_gpu_variant variant;
   const char *name;        /* of the entry: a C identifier, for example "hg_" and the program's name */
   const uint32_t *lines;   /* by instruction number, its line in NAME.atlas for profilers, or 0; NULL: none. With lines
                               the text is a module of one entry */

@@ -1,4 +1,4 @@
-/* lut.c - steps of the table form: building the table, looking up elements. */
+/* lut.c - steps of the table variant: building the table, looking up elements. */
 #include "backend/cuda/ptx/ptx.h"
 
 #include <stddef.h>

@@ -162,7 +162,7 @@ static hg_status emit(const hg_allocator *allocator, const atlas_program *progra
                       const hg_msl_options *options, hg_array *text, hg_gpu_info *info) {
   const hg_gpu_target target = hg_msl_target(0);
   gpu_plan plan;
-  hg_status status = hg_gpu_plan(program, unit, &target, &options->form, &plan);
+  hg_status status = hg_gpu_plan(program, unit, &target, &options->variant, &plan);
   *info = plan.info;
   if (status == HG_OK) {
     msl m = {.allocator = plan.allocator, .plan = &plan, .options = options, .body = {.element_size = 1},

@@ -19,7 +19,7 @@
 enum { HG_MSL_DECLARED_SHARED = 32 << 10 }; /* bytes of threadgroup memory, which every Apple GPU has */
 
 typedef struct hg_msl_options {
-  hg_gpu_form form;
+  hg_gpu_variant variant;
   const char *name;  /* of the kernel: a C identifier */
 } hg_msl_options;
 
