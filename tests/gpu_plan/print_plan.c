@@ -43,11 +43,11 @@ static void print_insn(const gpu_plan *g, uint32_t value) {
   }
 }
 
-static void print_place(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
+static void print_place(const gpu_plan *g, gpu_version_kind version, uint32_t value) {
   static const char *const spaces[] = {"global", "shared", "constant", "library", "local"};
   static const char *const checks[] = {"in bounds", "left out where outside", "a fault at once", "kept inside"};
   static const char *const kinds[] = {"elements", "pool", "table", "phi"};
-  gpu_place place = hg_gpu_place(g, part, value);
+  gpu_place place = hg_gpu_place(g, version, value);
   printf(" of %s %s%+" PRId64 ": %s", spaces[place.space], kinds[place.addressing], place.displacement,
          checks[place.check]);
   for (uint32_t i = 0; i < place.test_count; i++)
@@ -72,7 +72,7 @@ static void print_exchange(const gpu_exchange *exchange) {
   if (!exchange->is_scan) printf(", %u to %u lanes", (unsigned)exchange->least_lanes, (unsigned)exchange->most_lanes);
 }
 
-static void print_step(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, int *depth) {
+static void print_step(const gpu_plan *g, gpu_version_kind version, const gpu_step *step, int *depth) {
   *depth -= ops[step->op].nest == CLOSES;
   printf("%*s%s", 2 * (*depth - (ops[step->op].nest == TURNS)), "", ops[step->op].name);
   *depth += ops[step->op].nest == OPENS;
@@ -83,7 +83,7 @@ static void print_step(const gpu_plan *g, gpu_part_kind part, const gpu_step *st
   if (ops[step->op].of == VECTOR) printf(" v%u, vector %u", (unsigned)step->value, (unsigned)step->number);
   if (step->op == GPU_COMPUTE || step->op == GPU_OWN) print_insn(g, step->value);
   if (step->op == GPU_LOAD || step->op == GPU_STORE || step->op == GPU_ATOMIC) print_insn(g, step->value);
-  if (step->op == GPU_LOAD || step->op == GPU_STORE || step->op == GPU_ATOMIC) print_place(g, part, step->value);
+  if (step->op == GPU_LOAD || step->op == GPU_STORE || step->op == GPU_ATOMIC) print_place(g, version, step->value);
   if (step->op == GPU_GROUP) print_group(gpu_group_at(g, step->number));
   if (step->notes > 0) printf("; notes %u faults first", (unsigned)step->notes);
   putchar('\n');
@@ -101,15 +101,15 @@ static void print_edge(const gpu_plan *g, uint32_t from, int side) {
   putchar('\n');
 }
 
-static void print_part(const gpu_plan *g, gpu_part_kind kind) {
-  const gpu_part *part = &g->part[kind];
+static void print_version(const gpu_plan *g, gpu_version_kind kind) {
+  const gpu_version *version = &g->version[kind];
   int depth = 2;
-  for (uint32_t k = 0; part->first != NULL && k < g->order.count; k++) {
+  for (uint32_t k = 0; version->first != NULL && k < g->order.count; k++) {
     const ssa_block *block = ssa_block_at(g->unit, g->order.block[k]);
     printf("  part %d, block %u:\n", kind, (unsigned)k);
-    for (uint32_t i = part->first[k]; i < part->first[k + 1]; i++)
-      if (((gpu_step *)part->steps.data)[i].op != GPU_INSN)
-        print_step(g, kind, &((gpu_step *)part->steps.data)[i], &depth);
+    for (uint32_t i = version->first[k]; i < version->first[k + 1]; i++)
+      if (((gpu_step *)version->steps.data)[i].op != GPU_INSN)
+        print_step(g, kind, &((gpu_step *)version->steps.data)[i], &depth);
     if (block->end == SSA_BRANCH) printf("    if v%u", (unsigned)block->condition);
     if (block->end == SSA_BRANCH && hg_gpu_asks_steps(g, g->order.block[k]) > 0)
       printf(" and %u steps are left", (unsigned)hg_gpu_asks_steps(g, g->order.block[k]));
@@ -133,7 +133,7 @@ static void print_plan(const gpu_plan *g) {
            v->rounds ? ", rounds" : "", v->mends ? ", makes NaNs canonical" : "");
   }
   for (size_t i = 0; i < g->kernel.count; i++) print_step(g, GPU_OUTSIDE, (gpu_step *)g->kernel.data + i, &depth);
-  for (int kind = 0; kind < GPU_PART_COUNT; kind++) print_part(g, (gpu_part_kind)kind);
+  for (int kind = 0; kind < GPU_VERSION_COUNT; kind++) print_version(g, (gpu_version_kind)kind);
 }
 
 static hg_status print_program(const atlas_program *program, const hg_gpu_target *target,

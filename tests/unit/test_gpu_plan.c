@@ -102,14 +102,15 @@ static void check_tree(const gpu_step *steps, size_t count) {
 static int is_access(uint8_t op) { return op == GPU_LOAD || op == GPU_STORE || op == GPU_ATOMIC; }
 
 /* Follows how many faults wait; done[value] counts how often an access is done. */
-static void follow(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, uint32_t *pending, uint8_t *done) {
+static void follow(const gpu_plan *g, gpu_version_kind version, const gpu_step *step, uint32_t *pending,
+                   uint8_t *done) {
   if (step->op == GPU_NOTE_FAULTS) {
     CHECK_EQ_U64(step->number, *pending);
     *pending = 0;
   } else if (is_access(step->op) || step->op == GPU_GROUP) {
     int is_group = step->op == GPU_GROUP;
     const gpu_group *group = is_group ? gpu_group_at(g, step->number) : NULL;
-    gpu_check check = !is_group          ? (gpu_check)hg_gpu_place(g, part, step->value).check
+    gpu_check check = !is_group          ? (gpu_check)hg_gpu_place(g, version, step->value).check
                       : group->is_tested ? GPU_BRANCH
                                          : GPU_PROVEN;
     if (step->notes > 0) CHECK_EQ_U64(step->notes, *pending);
@@ -127,17 +128,18 @@ static void follow(const gpu_plan *g, gpu_part_kind part, const gpu_step *step, 
   CHECK(*pending <= GPU_PENDING);
 }
 
-static void check_part(const gpu_plan *g, gpu_part_kind kind) {
-  const gpu_part *part = &g->part[kind];
-  const gpu_step *steps = part->steps.data;
+static void check_version(const gpu_plan *g, gpu_version_kind kind) {
+  const gpu_version *version = &g->version[kind];
+  const gpu_step *steps = version->steps.data;
   uint8_t *done = calloc(g->unit->insns.count, 1);
   uint32_t pending = 0;
   for (uint32_t k = 0; k < g->order.count; k++) {
-    check_tree(steps + part->first[k], part->first[k + 1] - part->first[k]);
-    for (uint32_t i = part->first[k]; i < part->first[k + 1]; i++) follow(g, kind, &steps[i], &pending, done);
+    check_tree(steps + version->first[k], version->first[k + 1] - version->first[k]);
+    for (uint32_t i = version->first[k]; i < version->first[k + 1]; i++) follow(g, kind, &steps[i], &pending, done);
     CHECK_EQ_U64(pending, 0); /* the block ends */
   }
-  for (size_t i = part->first[g->order.count]; i < part->steps.count; i++) follow(g, kind, &steps[i], &pending, done);
+  for (size_t i = version->first[g->order.count]; i < version->steps.count; i++)
+    follow(g, kind, &steps[i], &pending, done);
   CHECK_EQ_U64(pending, 0); /* the last group ends */
   for (uint32_t k = 0; k < g->order.count; k++)
     for (uint32_t e = ssa_block_at(g->unit, g->order.block[k])->first_effect; e != SSA_NONE; e = gpu_insn(g, e)->next)
@@ -147,10 +149,10 @@ static void check_part(const gpu_plan *g, gpu_part_kind kind) {
 
 static void check_plan(const gpu_plan *g) {
   check_tree(g->kernel.data, g->kernel.count);
-  for (int kind = 0; kind < GPU_PART_COUNT; kind++)
-    if (g->part[kind].first != NULL) check_part(g, (gpu_part_kind)kind);
-  CHECK(g->part[GPU_OUTSIDE].first != NULL || g->info.vector_only);
-  CHECK_EQ_U64(g->part[GPU_VECTOR_PART].first != NULL, g->info.lanes_per_thread > 1);
+  for (int kind = 0; kind < GPU_VERSION_COUNT; kind++)
+    if (g->version[kind].first != NULL) check_version(g, (gpu_version_kind)kind);
+  CHECK(g->version[GPU_OUTSIDE].first != NULL || g->info.vector_only);
+  CHECK_EQ_U64(g->version[GPU_VECTOR_VERSION].first != NULL, g->info.lanes_per_thread > 1);
 }
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
@@ -191,9 +193,9 @@ static void release(made *m) {
 
 static uint32_t count_of(const gpu_plan *g, gpu_op op) {
   uint32_t count = 0;
-  for (int kind = 0; kind < GPU_PART_COUNT; kind++)
-    for (size_t i = 0; i < g->part[kind].steps.count; i++)
-      count += ((const gpu_step *)g->part[kind].steps.data)[i].op == op;
+  for (int kind = 0; kind < GPU_VERSION_COUNT; kind++)
+    for (size_t i = 0; i < g->version[kind].steps.count; i++)
+      count += ((const gpu_step *)g->version[kind].steps.data)[i].op == op;
   return count;
 }
 
@@ -306,10 +308,10 @@ static void test_ahead(void) {
 static void test_order(void) {
   made m;
   make(tile, &plain, 0, &m);
-  const gpu_part *part = &m.plan.part[GPU_OUTSIDE];
+  const gpu_version *version = &m.plan.version[GPU_OUTSIDE];
   uint32_t pairs = 0, products = 0;
-  for (uint32_t i = 0; i < part->first[m.plan.order.count]; i++) {
-    const gpu_step *step = (const gpu_step *)part->steps.data + i;
+  for (uint32_t i = 0; i < version->first[m.plan.order.count]; i++) {
+    const gpu_step *step = (const gpu_step *)version->steps.data + i;
     if (step->op == GPU_COMPUTE && gpu_insn(&m.plan, step->value)->type == ATLAS_f32) products++;
     if (step->op != GPU_GROUP) continue;
     const gpu_group *group = gpu_group_at(&m.plan, step->number);
@@ -531,10 +533,10 @@ static void test_reduction(void) {
 
 /* Barriers of the common case. */
 static uint32_t barriers_of(const gpu_plan *g) {
-  const gpu_step *steps = g->part[GPU_OUTSIDE].steps.data;
+  const gpu_step *steps = g->version[GPU_OUTSIDE].steps.data;
   uint32_t count = 0;
   int is_careful = 0;
-  for (size_t i = 0; i < g->part[GPU_OUTSIDE].steps.count; i++) {
+  for (size_t i = 0; i < g->version[GPU_OUTSIDE].steps.count; i++) {
     if (steps[i].op == GPU_CAREFULLY) is_careful = 1;
     if (steps[i].op == GPU_END_EXCHANGE) is_careful = 0;
     count += steps[i].op == GPU_SYNC && !is_careful;
@@ -642,8 +644,8 @@ static void test_pending(void) {
   made m;
   make(scattered, &plain, HG_GPU_CHECKED, &m);
   uint32_t early = 0;
-  for (size_t i = 0; i < m.plan.part[GPU_OUTSIDE].steps.count; i++)
-    early += ((const gpu_step *)m.plan.part[GPU_OUTSIDE].steps.data)[i].notes == GPU_PENDING;
+  for (size_t i = 0; i < m.plan.version[GPU_OUTSIDE].steps.count; i++)
+    early += ((const gpu_step *)m.plan.version[GPU_OUTSIDE].steps.data)[i].notes == GPU_PENDING;
   CHECK_EQ_U64(early, 1);
   release(&m);
 }

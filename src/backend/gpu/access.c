@@ -85,9 +85,9 @@ static int may_be_negative(const gpu_plan *g, const gpu_place *place) {
   return gpu_is_signed(place->index_type) && !(range->exact && range->low >= 0);
 }
 
-static void element_place(const gpu_plan *g, gpu_part_kind part, uint32_t value, gpu_place *place) {
+static void element_place(const gpu_plan *g, gpu_version_kind version, uint32_t value, gpu_place *place) {
   const ssa_insn *insn = gpu_insn(g, value);
-  int is_checked = part != GPU_VECTOR_PART || g->access[value] == GPU_CHECKED;
+  int is_checked = version != GPU_VECTOR_VERSION || g->access[value] == GPU_CHECKED;
   uint8_t kind = gpu_symbol_of(g, insn)->kind;
   place->space = insn->symbol & SSA_LIBRARY           ? GPU_LIBRARY
                  : kind == ATLAS_SYMBOL_SHARED ? GPU_SHARED
@@ -136,7 +136,7 @@ uint32_t hg_gpu_phi_offset(const gpu_plan *g, uint32_t value) {
   return offset;
 }
 
-gpu_place hg_gpu_place(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
+gpu_place hg_gpu_place(const gpu_plan *g, gpu_version_kind version, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   int is_indexed = insn->mode == ATLAS_ADDRESS_INDEXED;
   gpu_place place = {.space = GPU_GLOBAL,
@@ -156,7 +156,7 @@ gpu_place hg_gpu_place(const gpu_plan *g, gpu_part_kind part, uint32_t value) {
     test_bytes(g, value, out_of_bounds(insn, insn->symbol, place.index_type, place.displacement), 0, &place);
   } else {
     place.addressing = GPU_ELEMENTS;
-    element_place(g, part, value, &place);
+    element_place(g, version, value, &place);
   }
   return place;
 }

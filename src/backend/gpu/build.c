@@ -120,7 +120,7 @@ hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu
   plan->unrolled.element_size = sizeof(gpu_unrolled);
   plan->proven.element_size = sizeof(uint32_t);
   plan->kernel.element_size = sizeof(gpu_step);
-  for (int i = 0; i < GPU_PART_COUNT; i++) plan->part[i].steps.element_size = sizeof(gpu_step);
+  for (int i = 0; i < GPU_VERSION_COUNT; i++) plan->version[i].steps.element_size = sizeof(gpu_step);
   HG_TRY(hg_check_machine_ops(unit));
   return build_plan(plan);
 }

@@ -19,18 +19,18 @@ static int asks_for_global(const gpu_plan *g) {
   return 0;
 }
 
-static hg_status add_lane(gpu_plan *g, gpu_part_kind part) {
-  if (g->part[part].first == NULL) HG_TRY(hg_gpu_list_part_steps(g, part));
+static hg_status add_lane(gpu_plan *g, gpu_version_kind version) {
+  if (g->version[version].first == NULL) HG_TRY(hg_gpu_list_version_steps(g, version));
   if (!g->info.observes_block && asks_for_global(g)) HG_TRY(add(g, GPU_COORDINATES, 0));
   if (g->memory.clears_local) HG_TRY(add(g, GPU_CLEAR_LOCAL, g->memory.local_bytes));
-  return add(g, GPU_BODY, part);
+  return add(g, GPU_BODY, version);
 }
 
 /* Runs the lanes of a thread's pack one after another, from the words of the vector loads to those of the vector
  * stores. */
 static hg_status add_pack(gpu_plan *g) {
   HG_TRY(ADD(g, GPU_TAKE_APART, GPU_PACK_LANES));
-  HG_TRY(add_lane(g, GPU_VECTOR_PART));
+  HG_TRY(add_lane(g, GPU_VECTOR_VERSION));
   return ADD(g, GPU_END_PACK_LANES, GPU_JOIN);
 }
 

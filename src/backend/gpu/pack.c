@@ -18,7 +18,7 @@ enum {
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-/* Lanes below this number are in bounds in all of the vector part's accesses to the buffer. */
+/* Lanes below this number are in bounds in all of the vector version's accesses to the buffer. */
 static uint64_t limit_of(const hg_gpu_parameter *parameter, uint64_t address, uint64_t extent) {
   if (parameter->vector && address % VECTOR_BYTES != 0) return 0;
   uint64_t reach = (uint64_t)parameter->reach - 1;

@@ -35,8 +35,8 @@ void hg_gpu_plan_release(gpu_plan *plan) {
   hg_array_release(plan->allocator, &plan->unrolled);
   hg_array_release(plan->allocator, &plan->proven);
   hg_array_release(plan->allocator, &plan->kernel);
-  for (int i = 0; i < GPU_PART_COUNT; i++) {
-    hg_array_release(plan->allocator, &plan->part[i].steps);
-    hg_release(plan->allocator, plan->part[i].first);
+  for (int i = 0; i < GPU_VERSION_COUNT; i++) {
+    hg_array_release(plan->allocator, &plan->version[i].steps);
+    hg_release(plan->allocator, plan->version[i].first);
   }
 }

@@ -6,9 +6,9 @@
  * plan.kernel as steps.def says; hg_gpu_plan_release(&plan) releases it.
  *
  * A kernel is a list of steps. The step GPU_BODY stands for the program of one lane: blocks in plan.order, each with
- * its own list of steps in plan.part[...], and edges as hg_gpu_edge describes them. The program has two versions. In
- * the vector part all `x + lane` accesses are in bounds, and the vector accesses stand before it (loads) and behind it
- * (stores); outside the vector part every access that is not proven to be in bounds is checked.
+ * its own list of steps in plan.version[...], and edges as hg_gpu_edge describes them. The program has two versions. In
+ * the vector version all `x + lane` accesses are in bounds, and the vector accesses stand before it (loads) and behind
+ * it (stores); outside the vector version every access that is not proven to be in bounds is checked.
  *
  * hg_gpu_target (gpu.h) says what a target can do; nothing else here depends on the target. */
 #ifndef HG_GPU_PLAN_H
@@ -24,8 +24,8 @@
  * with its payload. A lattice: a select or phi has the greatest of its operands'. */
 typedef enum gpu_nan { GPU_NAN_CANONICAL, GPU_NAN_POSITIVE, GPU_NAN_LOOSE, GPU_NAN_KEPT } gpu_nan;
 
-/* How the vector part performs an access: checked; unchecked, because it is in bounds; as one access for all lanes of a
- * thread. */
+/* How the vector version performs an access: checked; unchecked, because it is in bounds; as one access for all lanes
+ * of a thread. */
 typedef enum gpu_access { GPU_CHECKED, GPU_PLAIN, GPU_VECTOR } gpu_access;
 
 /* ---- vectors: one access for all lanes of a thread --------------------------------------------------------------- */
@@ -88,7 +88,7 @@ typedef struct gpu_group {
   uint8_t is_tested;                /* 0: all accesses are known to be in bounds and aligned */
   uint32_t hoisted;                /* 1 + its number in `hoisted`: a lane may find out before the loop that it needs no
                                       test; 0: it is not hoisted */
-  uint32_t first_step, step_count;  /* if it is tested: the steps, in the part's list, of its accesses one by one */
+  uint32_t first_step, step_count;  /* if it is tested: the steps, in the version's list, of its accesses one by one */
 } gpu_group;
 
 /* ---- tests before a loop (hoist_checks.c) ------------------------------------------------------------------------ */
@@ -160,11 +160,11 @@ typedef struct gpu_step {
 } gpu_step;
 
 /* A version of the program for one lane. */
-typedef enum gpu_part_kind { GPU_OUTSIDE, GPU_VECTOR_PART, GPU_PART_COUNT } gpu_part_kind;
-typedef struct gpu_part {
+typedef enum gpu_version_kind { GPU_OUTSIDE, GPU_VECTOR_VERSION, GPU_VERSION_COUNT } gpu_version_kind;
+typedef struct gpu_version {
   hg_array steps;   /* gpu_step */
   uint32_t *first;  /* by position in plan.order, and one more: where a block's steps begin; NULL: not used */
-} gpu_part;
+} gpu_version;
 
 /* A loop that runs several iterations of the program at a time. Its header asks whether that many steps are left. */
 typedef struct gpu_unrolled {
@@ -222,9 +222,10 @@ typedef struct gpu_plan {
   uint8_t *bits_used;          /* per float: 1: the bits of a NaN in it are observable (compiler/analysis/nan_bits.h) */
   uint8_t *nan_blind;          /* per value: see compiler/analysis/nan_bits.h */
   uint8_t *nan;                /* per value: gpu_nan */
-  uint8_t *access;             /* per value: gpu_access, of accesses in the vector part */
+  uint8_t *access;             /* per value: gpu_access, of accesses in the vector version */
   uint8_t *is_sunk;            /* per value: 1: a rounding whose only users are vector stores, which perform it */
-  uint8_t *is_late;            /* per value: 1: a rounding that a group of stores performs, outside the vector part */
+  uint8_t *is_late;            /* per value: 1: a rounding that a group of stores performs, outside the vector
+                                  version */
   hg_slope *slope[HG_AXES];    /* per value; NULL if no pass needs slopes (build.c) */
   uint8_t *in_loop;            /* per block */
   uint8_t *steps_at_once;      /* per block: the most iterations that one back edge of the loop which begins there
@@ -239,7 +240,7 @@ typedef struct gpu_plan {
   hg_array group;              /* gpu_group */
   hg_array exchange;           /* gpu_exchange */
   hg_array hoisted;           /* gpu_hoisted */
-  gpu_part part[GPU_PART_COUNT];
+  gpu_version version[GPU_VERSION_COUNT];
   hg_array kernel;             /* gpu_step */
 
   hg_array unrolled;           /* gpu_unrolled */
@@ -387,7 +388,7 @@ typedef struct gpu_place {
   uint32_t test_count;
 } gpu_place;
 
-gpu_place hg_gpu_place(const gpu_plan *g, gpu_part_kind part, uint32_t value);
+gpu_place hg_gpu_place(const gpu_plan *g, gpu_version_kind version, uint32_t value);
 /* Of GPU_PHI_BYTES: the bytes of the constant arguments, with which the sum begins. */
 uint32_t hg_gpu_phi_offset(const gpu_plan *g, uint32_t value);
 /* The offset in bytes in the single array that holds the function library's tables: look-ups with the same index share

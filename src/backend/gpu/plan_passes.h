@@ -54,7 +54,7 @@ hg_status hg_gpu_add_steps(const gpu_plan *g, hg_array *steps, uint32_t value, c
 #define GPU_ADD(g, steps, value, ...) \
   hg_gpu_add_steps(g, steps, value, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
 hg_status hg_gpu_collective(const gpu_plan *g, uint32_t number, hg_array *steps);
-hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind);
+hg_status hg_gpu_list_version_steps(gpu_plan *g, gpu_version_kind kind);
 hg_status hg_gpu_list_kernel_steps(gpu_plan *g);
 
 #endif

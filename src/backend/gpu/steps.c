@@ -8,7 +8,7 @@
 
 typedef struct step_builder {
   gpu_plan *g;
-  gpu_part_kind part;
+  gpu_version_kind version;
   hg_array *steps;
   uint8_t pending;     /* skipped accesses whose faults are not noted yet */
   uint8_t must_clear;  /* 1: shared memory has not been cleared yet */
@@ -30,7 +30,7 @@ static hg_status note_faults(step_builder *m) {
 
 static hg_status add_access(step_builder *m, uint32_t value) {
   uint32_t flags = gpu_flags(m->g, value);
-  gpu_place place = hg_gpu_place(m->g, m->part, value);
+  gpu_place place = hg_gpu_place(m->g, m->version, value);
   gpu_step step = {.op = flags & ATLAS_LOAD ? GPU_LOAD : flags & ATLAS_STORE ? GPU_STORE : GPU_ATOMIC, .value = value,
                    .number = value};
   if (place.check == GPU_BRANCH || (place.check == GPU_LEAVE_OUT && m->pending == GPU_PENDING)) {
@@ -49,7 +49,7 @@ static hg_status keep_group(step_builder *m, const gpu_group *group) {
   return HG_OK;
 }
 
-/* If it is tested, its accesses one by one are steps of the part as well, behind all blocks: see add_accesses. */
+/* If it is tested, its accesses one by one are steps of the version as well, behind all blocks: see add_accesses. */
 static hg_status add_group(step_builder *m) {
   const gpu_group *group = gpu_group_at(m->g, m->group - 1);
   gpu_step step = {.op = GPU_GROUP, .value = group->in_order[0], .number = m->group - 1};
@@ -61,7 +61,7 @@ static hg_status add_group(step_builder *m) {
 }
 
 /* 1 if the access belongs to the current group, whose accesses stand next to each other: only arithmetic lies between
- * them and, in the vector part, accesses without a check. */
+ * them and, in the vector version, accesses without a check. */
 static int is_of_group(const step_builder *m, uint32_t value) {
   const gpu_group *group = m->group != 0 ? gpu_group_at(m->g, m->group - 1) : NULL;
   for (uint32_t i = 0; group != NULL && i < group->count; i++)
@@ -69,7 +69,7 @@ static int is_of_group(const step_builder *m, uint32_t value) {
   return 0;
 }
 
-/* In the vector part a group has only those of its accesses that are checked there too. */
+/* In the vector version a group has only those of its accesses that are checked there too. */
 static int find_checked(const gpu_plan *g, const gpu_group *whole, gpu_group *group) {
   uint8_t run_of[GPU_MAX_GROUP], runs = 0, number[GPU_MAX_RUNS];
   memset(number, 0xff, sizeof number);
@@ -87,14 +87,14 @@ static int find_checked(const gpu_plan *g, const gpu_group *whole, gpu_group *gr
 static hg_status add_memory(step_builder *m, uint32_t value) {
   gpu_plan *g = m->g;
   gpu_group group;
-  if (m->part == GPU_VECTOR_PART && g->access[value] == GPU_VECTOR) {
+  if (m->version == GPU_VECTOR_VERSION && g->access[value] == GPU_VECTOR) {
     int is_load = (gpu_flags(g, value) & ATLAS_LOAD) != 0;
     return add(m, is_load ? GPU_TAKE : GPU_GIVE, value, g->vector_of[value]);
   }
   if (is_of_group(m, value)) return HG_OK;
   uint32_t number = g->group_of[value];
   if (number == 0) return add_access(m, value);
-  if (m->part == GPU_OUTSIDE) {
+  if (m->version == GPU_OUTSIDE) {
     m->group = number;
     return add_group(m);
   }
@@ -173,7 +173,7 @@ static int needs_shared(const step_builder *m, uint32_t value) {
   const gpu_group *group = m->g->group_of[value] != 0 ? gpu_group_at(m->g, m->g->group_of[value] - 1) : NULL;
   for (uint32_t r = 0; group != NULL && r < group->run_count; r++)
     if (group->run[r].is_shared) return 1;
-  return hg_gpu_place(m->g, m->part, value).space == GPU_SHARED;
+  return hg_gpu_place(m->g, m->version, value).space == GPU_SHARED;
 }
 
 /* Clears shared memory right before it is needed, so that the first loads from global memory are already under way. */
@@ -186,7 +186,7 @@ static hg_status clear_shared(step_builder *m) {
 /* A rounding that stores perform needs no step; a widened or clamped element of a vector load needs only GPU_TAKE. */
 static hg_status add_insn(step_builder *m, uint32_t value) {
   gpu_plan *g = m->g;
-  if (m->part == GPU_VECTOR_PART) {
+  if (m->version == GPU_VECTOR_VERSION) {
     if (g->is_sunk[value]) return HG_OK;
     const gpu_vector *v = hg_gpu_element_of(g, value);
     if (v != NULL && v->value != value) return add(m, GPU_TAKE, value, (uint32_t)(v - g->vector));
@@ -198,28 +198,29 @@ static hg_status add_insn(step_builder *m, uint32_t value) {
   return add_effect(m, value);
 }
 
-/* ---- a part ------------------------------------------------------------------------------------------------------ */
+/* ---- a version --------------------------------------------------------------------------------------------------- */
 
 static hg_status add_block(step_builder *m, uint32_t block) {
   for (uint32_t e = ssa_block_at(m->g->unit, block)->first_effect; e != SSA_NONE; e = gpu_insn(m->g, e)->next)
     HG_TRY(add_insn(m, e));
   HG_TRY(clear_shared(m)); /* in the first block at the latest */
   HG_TRY(note_faults(m));
-  for (uint32_t i = 0; i < m->g->hoisted.count && m->part == GPU_OUTSIDE; i++)
+  for (uint32_t i = 0; i < m->g->hoisted.count && m->version == GPU_OUTSIDE; i++)
     if (gpu_hoisted_at(m->g, i)->block == block) HG_TRY(add(m, GPU_HOIST_CHECK, SSA_NONE, i));
   return HG_OK;
 }
 
-hg_status hg_gpu_list_part_steps(gpu_plan *g, gpu_part_kind kind) {
-  gpu_part *part = &g->part[kind];
+hg_status hg_gpu_list_version_steps(gpu_plan *g, gpu_version_kind kind) {
+  gpu_version *version = &g->version[kind];
   step_builder m = {
-      .g = g, .part = kind, .steps = &part->steps, .must_clear = g->info.observes_block && g->memory.zeroed_bytes > 0};
+      .g = g, .version = kind, .steps = &version->steps,
+      .must_clear = g->info.observes_block && g->memory.zeroed_bytes > 0};
   uint32_t first_group = kind == GPU_OUTSIDE ? 0 : (uint32_t)g->group.count;
-  part->first = hg_allocate(g->allocator, (uint64_t)g->order.count + 1, sizeof *part->first);
-  if (part->first == NULL) return hg_fail_memory("the plan of a kernel", g->order.count);
+  version->first = hg_allocate(g->allocator, (uint64_t)g->order.count + 1, sizeof *version->first);
+  if (version->first == NULL) return hg_fail_memory("the plan of a kernel", g->order.count);
   for (uint32_t k = 0; k < g->order.count; k++) {
     HG_TRY(add_block(&m, g->order.block[k]));
-    part->first[k + 1] = (uint32_t)part->steps.count;
+    version->first[k + 1] = (uint32_t)version->steps.count;
   }
   uint32_t end = kind == GPU_OUTSIDE ? g->groups_outside : (uint32_t)g->group.count;
   for (uint32_t i = first_group; i < end; i++)

@@ -23,7 +23,7 @@ typedef struct planner {
   uint32_t instructions;
 } planner;
 
-/* 1 if the access is [x + lane + #k] with 0 <= k <= INT32_MAX, as the vector part needs it. */
+/* 1 if the access is [x + lane + #k] with 0 <= k <= INT32_MAX, as the vector version needs it. */
 static int is_element(const gpu_plan *g, uint32_t value) {
   const ssa_insn *insn = gpu_insn(g, value);
   if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY || (int64_t)insn->bits < 0 ||

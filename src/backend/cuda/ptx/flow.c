@@ -193,7 +193,7 @@ static void emit_step(ptx *p, const gpu_step *step) {
 
 void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count) {
   if (count == 0) return; /* also for a part without steps */
-  const gpu_step *steps = (const gpu_step *)p->plan->part[p->part].steps.data + first;
+  const gpu_step *steps = (const gpu_step *)p->plan->version[p->version].steps.data + first;
   for (uint32_t i = 0; i < count && !p->failed; i++) {
     if (steps[i].op == GPU_EXCHANGE) i += hg_ptx_exchange(p, &steps[i]) - 1;
     else emit_step(p, &steps[i]);
@@ -257,7 +257,7 @@ static void emit_block(flow *f, uint32_t k) {
   if (k > 0) hg_ptx_place(p, label_of(f, b));
   p->near_count = 0;
   if (begins_rare_loop(p, k)) hg_ptx_put(p, "\t.pragma \"nounroll\";\n");
-  const uint32_t *first = p->plan->part[p->part].first;
+  const uint32_t *first = p->plan->version[p->version].first;
   hg_ptx_steps(p, first[k], first[k + 1] - first[k]);
   switch (block->end) {
   case SSA_JUMP: jump(f, b, next); break;
@@ -276,7 +276,7 @@ static int jumps_to_end(const ptx *p) {
   return jumps;
 }
 
-void hg_ptx_body(ptx *p, gpu_part_kind part) {
+void hg_ptx_body(ptx *p, gpu_version_kind version) {
   int is_missed = p->plan->memory.uses_scratch && p->plan->can_end;
   flow f = {.p = p, .end = hg_ptx_label(p)};
   f.early = is_missed ? hg_ptx_label(p) : f.end;
@@ -287,7 +287,7 @@ void hg_ptx_body(ptx *p, gpu_part_kind part) {
   f.first_label = p->labels;
   p->labels += p->plan->order.count;
   p->copy++;
-  p->part = part;
+  p->version = version;
   if (p->plan->counts_steps) {
     p->steps = hg_ptx_new(p, PTX_64);
     PTX(p, "mov.b64", p->steps, PTX_FIELD(p, PTX_64, step_limit));

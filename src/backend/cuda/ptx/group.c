@@ -188,7 +188,7 @@ static uint32_t stored_value(const ptx *p, uint32_t store) {
 static ptx_name stored(ptx *p, uint32_t value) { return hg_ptx_argument(p, value, ptx_insn(p, value)->arg_count - 1u); }
 
 static int is_late(const ptx *p, uint32_t store) {
-  return p->part == GPU_OUTSIDE && p->plan->is_late[stored_value(p, store)];
+  return p->version == GPU_OUTSIDE && p->plan->is_late[stored_value(p, store)];
 }
 
 static void round_if_late(ptx *p, uint32_t store) {
@@ -356,7 +356,7 @@ static void access_carefully(ptx *p, const group *g, const careful *c, uint32_t 
     hg_ptx_access_at(p, value, address, failed);
     return;
   }
-  gpu_place place = hg_gpu_place(p->plan, p->part, value);
+  gpu_place place = hg_gpu_place(p->plan, p->version, value);
   failed = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "setp.le.u32", failed, c->room[r], hg_ptx_number((uint64_t)displacement_of(p, value)));
   hg_ptx_access_at(p, value, address, failed);

@@ -95,7 +95,7 @@ static uint32_t list_sites(ptx *p, const ptx_group *g) {
   uint32_t first = 0;
   for (uint32_t i = 0; i < g->plan->count; i++) {
     uint32_t value = g->plan->in_order[i];
-    gpu_site site = hg_gpu_place(p->plan, p->part, value).site;
+    gpu_site site = hg_gpu_place(p->plan, p->version, value).site;
     site.displacement = (int64_t)ptx_insn(p, value)->bits;
     uint32_t number = hg_ptx_site_number(p, &site);
     hg_ptx_site_also(p, hg_gpu_run_of(g->plan, value) | place_of(g, value) << PLACE_SHIFT);

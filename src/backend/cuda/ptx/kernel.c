@@ -181,7 +181,7 @@ static void emit_step(ptx *p, ptx_kernel *k, const gpu_step *step) {
   case GPU_TAKE_APART: hg_ptx_vectors_take_apart(p); break;
   case GPU_JOIN: hg_ptx_vectors_join(p); break;
   case GPU_COORDINATES: find_global(p); break;
-  case GPU_BODY: hg_ptx_body(p, (gpu_part_kind)step->number); break;
+  case GPU_BODY: hg_ptx_body(p, (gpu_version_kind)step->number); break;
   case GPU_LOAD_SECOND: load_second(p, k); break;
   case GPU_IF_SECOND: if_second(p, k); break;
   case GPU_STORE_SECOND: hg_ptx_vectors_store(p, tile_of(p), NULL); break;

@@ -315,7 +315,7 @@ static void store_to(ptx *p, uint32_t value, ptx_name a, const place *at) {
 }
 
 void hg_ptx_access_at(ptx *p, uint32_t value, ptx_name address, ptx_name absent) {
-  gpu_place plan = hg_gpu_place(p->plan, p->part, value);
+  gpu_place plan = hg_gpu_place(p->plan, p->version, value);
   const char *space = plan.space == GPU_SHARED ? ".shared" : ".global";
   place at = {.plan = &plan, .space = space, .address = address, .absent = absent};
   if (gpu_flags(p->plan, value) & ATLAS_LOAD) load_from(p, value, &at);
@@ -362,7 +362,7 @@ static void atomic_at(ptx *p, uint32_t value, const atomic *x, const place *at) 
 }
 
 void hg_ptx_access(ptx *p, const gpu_step *step) {
-  gpu_place plan = hg_gpu_place(p->plan, p->part, step->value);
+  gpu_place plan = hg_gpu_place(p->plan, p->version, step->value);
   atomic x = {{{0}}, {{0}}, {{0}}};
   if (step->op == GPU_ATOMIC) x = atomic_operands(p, step->value);
   if (step->op == GPU_STORE) x.a = hg_ptx_argument(p, step->value, ptx_insn(p, step->value)->arg_count - 1u);

@@ -77,8 +77,8 @@ typedef struct ptx {
   ptx_vector *vector;          /* by the plan's numbers */
   uint8_t divides_rarely, has_roots; /* hg_ptx_calls_nothing of divisions, of roots */
   uint32_t copy;               /* the number of this copy of the body, counted from 1 */
-  uint32_t copy_lane;          /* the lane of a thread that this copy runs, in the vector part */
-  gpu_part_kind part;          /* the version of the program that the body is */
+  uint32_t copy_lane;          /* the lane of a thread that this copy runs, in the vector version */
+  gpu_version_kind version;       /* of the program, that is being printed */
   ptx_pending pending[GPU_PENDING];
   uint32_t pending_count;
   ptx_name untold[GPU_MOST_HOISTED]; /* predicates, by the plan's numbers: true: the test has to be made */
@@ -243,8 +243,8 @@ void hg_ptx_coordinate(ptx *p, uint32_t value);
 /* ---- control (flow.c) -------------------------------------------------------------------------------------------- */
 
 /* One copy of the program for one lane; an exit leads behind it. */
-void hg_ptx_body(ptx *p, gpu_part_kind part);
-void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the part */
+void hg_ptx_body(ptx *p, gpu_version_kind version);
+void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the version */
 
 /* ---- collectives (collective.c, careful.c) ----------------------------------------------------------------------- */
 

@@ -26,9 +26,9 @@ void hg_msl_barrier(msl *m) {
 /* Adds a word for votes at the end. */
 uint32_t hg_msl_lay_out_places(msl *m) {
   const gpu_plan *g = m->plan;
-  const gpu_step *steps = g->part[GPU_OUTSIDE].steps.data;
+  const gpu_step *steps = g->version[GPU_OUTSIDE].steps.data;
   int has_votes = 0;
-  for (size_t i = 0; i < g->part[GPU_OUTSIDE].steps.count; i++) has_votes |= steps[i].op == GPU_VOTE;
+  for (size_t i = 0; i < g->version[GPU_OUTSIDE].steps.count; i++) has_votes |= steps[i].op == GPU_VOTE;
   m->place = (g->info.shared_bytes + 15) / 16 * 16;
   return has_votes ? m->place + 16 : g->info.shared_bytes;
 }

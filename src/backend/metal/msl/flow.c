@@ -152,7 +152,7 @@ static void emit_step(msl *m, const gpu_step *step) {
 }
 
 void hg_msl_steps(msl *m, uint32_t first, uint32_t end) {
-  const gpu_step *steps = m->plan->part[m->part].steps.data;
+  const gpu_step *steps = m->plan->version[m->version].steps.data;
   for (uint32_t i = first; i < end && !m->failed; i++) {
     if (steps[i].op == GPU_EXCHANGE) i += hg_msl_exchange(m, &steps[i]) - 1;
     else emit_step(m, &steps[i]);
@@ -162,7 +162,7 @@ void hg_msl_steps(msl *m, uint32_t first, uint32_t end) {
 static void emit_code(msl *m, uint32_t block) {
   const ssa_block *b = ssa_block_at(m->plan->unit, block);
   uint32_t k = m->plan->order.position[block];
-  const uint32_t *first = m->plan->part[m->part].first;
+  const uint32_t *first = m->plan->version[m->version].first;
   hg_msl_steps(m, first[k], first[k + 1]);
   if (b->end == SSA_JUMP) emit_edge(m, block, 0);
   else if (b->end == SSA_TRAP) trap(m, b);
@@ -207,11 +207,11 @@ static void emit_item(msl *m, const ir_structure_item *item, uint32_t *block, hg
   }
 }
 
-hg_status hg_msl_body(msl *m, gpu_part_kind part) {
+hg_status hg_msl_body(msl *m, gpu_version_kind version) {
   hg_array items = {.element_size = sizeof(ir_structure_item)}, branches = {.element_size = sizeof(uint32_t)};
   uint32_t block = 0;
   m->frames.element_size = sizeof(frame);
-  m->part = part;
+  m->version = version;
   hg_status status = ir_structure_build(m->plan->unit, &m->plan->order, &items);
   if (m->plan->counts_steps) hg_msl_line(m, "ulong steps = a.step_limit;");
   hg_msl_line(m, "uint go = 0;");

@@ -107,7 +107,7 @@ static hg_status emit_step(msl *m, const gpu_step *step) {
   case GPU_CLEAR_LOCAL:
     hg_msl_line(m, "for (uint i = 0; i < %u; i++) local[i] = 0;", (unsigned)step->number);
     break;
-  case GPU_BODY: return hg_msl_body(m, (gpu_part_kind)step->number);
+  case GPU_BODY: return hg_msl_body(m, (gpu_version_kind)step->number);
   case GPU_LOAD_SECOND: load_second(m); break;
   case GPU_IF_SECOND:
     hg_msl_open(m, "if (more)");

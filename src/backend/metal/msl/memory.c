@@ -99,7 +99,7 @@ msl_name hg_msl_byte(const char *index, uint32_t size, int64_t displacement) {
 }
 
 msl_name hg_msl_base(const msl *m, uint32_t value) {
-  return base_in(m, value, hg_gpu_place(m->plan, m->part, value).space);
+  return base_in(m, value, hg_gpu_place(m->plan, m->version, value).space);
 }
 
 static void find_element(msl *m, place *at) {
@@ -299,13 +299,13 @@ static void access_at(msl *m, const place *at) {
 }
 
 void hg_msl_access_at(msl *m, uint32_t value, const char *address) {
-  const place at = {.value = value, .space = space_of(hg_gpu_place(m->plan, m->part, value).space)};
+  const place at = {.value = value, .space = space_of(hg_gpu_place(m->plan, m->version, value).space)};
   if (gpu_flags(m->plan, value) & ATLAS_LOAD) load_from(m, &at, address);
   else store_to(m, &at, address);
 }
 
 void hg_msl_access(msl *m, uint32_t value) {
-  gpu_place plan = hg_gpu_place(m->plan, m->part, value);
+  gpu_place plan = hg_gpu_place(m->plan, m->version, value);
   place at = {.plan = &plan, .value = value, .space = "device"};
   int gives = !(gpu_flags(m->plan, value) & ATLAS_STORE);
   if (gives && plan.check != GPU_PROVEN && plan.check != GPU_CLAMP) hg_msl_line(m, "v%u = 0;", (unsigned)value);

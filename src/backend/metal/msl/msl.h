@@ -25,7 +25,7 @@ typedef struct msl {
   hg_array frames;     /* open control flow: flow.c */
   uint32_t *uses;      /* per value: number of uses, counted for 64-bit atomics only */
   uint32_t place;      /* threadgroup memory of votes */
-  gpu_part_kind part;  /* which version of the program is printed */
+  gpu_version_kind version; /* of the program, that is being printed */
   int depth;           /* indentation */
   int failed;          /* out of memory */
   hg_status refused;   /* HG_UNSUPPORTED, after its sentence has been reported */
@@ -104,8 +104,8 @@ void hg_msl_foresee(msl *m, uint32_t number);
 /* ---- kernels, control, collectives (kernel.c, flow.c, collective.c) ---------------------------------------------- */
 
 hg_status hg_msl_kernel(msl *m);
-hg_status hg_msl_body(msl *m, gpu_part_kind part);
-void hg_msl_steps(msl *m, uint32_t first, uint32_t end); /* of the part */
+hg_status hg_msl_body(msl *m, gpu_version_kind version);
+void hg_msl_steps(msl *m, uint32_t first, uint32_t end); /* of the version */
 void hg_msl_barrier(msl *m);
 void hg_msl_vote(msl *m, uint32_t value);
 uint32_t hg_msl_exchange(msl *m, const gpu_step *steps); /* returns the number of its steps */
