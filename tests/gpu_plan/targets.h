@@ -6,7 +6,7 @@ static const hg_gpu_target plain = {.vector_bytes = 16, .warp_lanes = 32, .decla
                            rich = {.vector_bytes = 16,
                                    .warp_lanes = 32,
                                    .declared_shared = 48 << 10,
-                                   .parts = 8,
+                                   .sub_blocks = 8,
                                    .registers = 65536,
                                    .registers_all = 32,
                                    .registers_most = 40,

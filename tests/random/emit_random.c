@@ -26,7 +26,8 @@ static hg_status keep(const atlas_program *program, const hg_gpu_variant *varian
   if (!hg_gpu_admit(program, variant, &target, info, &again)) return hg_fail(HG_FORMAT, "its kernel is not kept");
   return again.argument_bytes == info->argument_bytes && again.threads == info->threads && again.steps == info->steps &&
                  again.tile_shift == info->tile_shift && again.dynamic_bytes == info->dynamic_bytes &&
-                 again.parts == info->parts && memcmp(again.parameter, info->parameter, sizeof again.parameter) == 0
+                 again.sub_blocks == info->sub_blocks &&
+                 memcmp(again.parameter, info->parameter, sizeof again.parameter) == 0
              ? HG_OK
              : hg_fail(HG_FORMAT, "its kernel is kept as another one");
 }

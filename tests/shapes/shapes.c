@@ -184,7 +184,7 @@ static hg_status count_text(const piece *p, hg_array *text, const hg_gpu_info *i
     print_number("registers", registers);
     print_number("shared_bytes", info->shared_bytes);
     print_number("lanes_per_thread", info->lanes_per_thread);
-    print_number("parts", info->parts);
+    print_number("parts", info->sub_blocks);
     print_shape(&c);
   }
   code_release(&c);

@@ -13,7 +13,7 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const hg_gpu_target target = {
-    .parts = HG_PTX_MOST_PARTS, .shared_bytes = 232448, .declared_shared = HG_PTX_DECLARED_SHARED};
+    .sub_blocks = HG_PTX_MOST_SUB_BLOCKS, .shared_bytes = 232448, .declared_shared = HG_PTX_DECLARED_SHARED};
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
@@ -124,7 +124,7 @@ static void check_sound(const scene *s, const hg_gpu_info *info) {
   }
   CHECK(at <= info->argument_bytes && info->argument_bytes <= HG_GPU_ARGUMENT_BYTES);
   CHECK(info->max_threads >= 1 && info->max_threads <= ATLAS_MAX_BLOCK_LANES);
-  CHECK(info->parts >= 1 && info->max_threads / info->parts >= 1 && info->packs >= 1);
+  CHECK(info->sub_blocks >= 1 && info->max_threads / info->sub_blocks >= 1 && info->packs >= 1);
   CHECK(info->lanes_per_thread >= 1 && info->tile_shift < 16);
   CHECK(info->shared_bytes <= target.shared_bytes && info->dynamic_bytes <= target.shared_bytes);
 }
@@ -174,8 +174,8 @@ static void test_refused(void) {
     size_t offset, byte_count;
     uint64_t value;
   } rows[] = {{offsetof(hg_gpu_info, size), 4, sizeof(hg_gpu_info) + 8},
-              {offsetof(hg_gpu_info, parts), 4, 0}, /* a division */
-              {offsetof(hg_gpu_info, parts), 4, 16},
+              {offsetof(hg_gpu_info, sub_blocks), 4, 0}, /* a division */
+              {offsetof(hg_gpu_info, sub_blocks), 4, 16},
               {offsetof(hg_gpu_info, packs), 1, 0}, /* another one */
               {offsetof(hg_gpu_info, lanes_per_thread), 4, 3},
               {offsetof(hg_gpu_info, vector_only), 1, 1},

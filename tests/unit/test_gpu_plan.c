@@ -606,7 +606,7 @@ static void test_along_y(void) {
     int columns;
     uint32_t flags;
     int is_transposed;
-    uint32_t parts;
+    uint32_t sub_blocks;
   } cases[] = {
       {"32, 32", by_y, "", 3, 0, 1, 1},
       {"32, 32", by_y, "", 128, 0, 1, 8},
@@ -632,9 +632,9 @@ static void test_along_y(void) {
       make(text, is_rich ? &rich : &plain, cases[i].flags, &m);
       int is_transposed = is_rich && cases[i].is_transposed;
       CHECK_EQ_U64((uint64_t)m.plan.is_transposed, (uint64_t)is_transposed);
-      CHECK_EQ_U64(m.plan.info.parts, is_rich ? cases[i].parts : 1);
-      CHECK_EQ_U64(count_of(&m.plan, GPU_SYNC_PARTS), (uint64_t)is_transposed);
-      CHECK_EQ_U64(count_of(&m.plan, GPU_MEET_PARTS), (uint64_t)is_transposed);
+      CHECK_EQ_U64(m.plan.info.sub_blocks, is_rich ? cases[i].sub_blocks : 1);
+      CHECK_EQ_U64(count_of(&m.plan, GPU_SYNC_SUB_BLOCKS), (uint64_t)is_transposed);
+      CHECK_EQ_U64(count_of(&m.plan, GPU_MEET_SUB_BLOCKS), (uint64_t)is_transposed);
       release(&m);
     }
 }

@@ -52,12 +52,12 @@ static int admit_lanes(const hg_gpu_variant *variant, const hg_gpu_info *kept, h
 }
 
 /* A block is spread over several blocks of the device only if the program sets its size. */
-static int admit_parts(const atlas_program *program, const hg_gpu_variant *variant, const hg_gpu_target *target,
-                       const hg_gpu_info *kept, hg_gpu_info *info) {
-  int may_spread = info->observes_block && variant->flags == 0 && program->block[0] != 0 && target->parts > 0;
-  info->parts = kept->parts;
-  return is_power(kept->parts) && kept->parts <= (may_spread ? target->parts : 1) &&
-         info->max_threads % kept->parts == 0;
+static int admit_sub_blocks(const atlas_program *program, const hg_gpu_variant *variant, const hg_gpu_target *target,
+                            const hg_gpu_info *kept, hg_gpu_info *info) {
+  int may_spread = info->observes_block && variant->flags == 0 && program->block[0] != 0 && target->sub_blocks > 0;
+  info->sub_blocks = kept->sub_blocks;
+  return is_power(kept->sub_blocks) && kept->sub_blocks <= (may_spread ? target->sub_blocks : 1) &&
+         info->max_threads % kept->sub_blocks == 0;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ int hg_gpu_admit(const atlas_program *program, const hg_gpu_variant *variant, co
   info->shared_bytes = kept->shared_bytes;
   if (kept->size != sizeof *kept || kept->shared_bytes > target->shared_bytes) return 0;
   if (!admit_effects(kept, info) || !admit_steps(variant, kept, info) || !admit_lanes(variant, kept, info) ||
-      !admit_parts(program, variant, target, kept, info) || !admit_parameters(program, kept, info))
+      !admit_sub_blocks(program, variant, target, kept, info) || !admit_parameters(program, kept, info))
     return 0;
   hg_gpu_set_tile(info);
   hg_gpu_set_dynamic(info, target->declared_shared);

@@ -39,7 +39,7 @@ static hg_status analyse(gpu_plan *g) {
 /* Finds slopes for targets that spread blocks or prefetch, which alone need them. */
 static hg_status find_slopes(gpu_plan *g) {
   uint64_t values = g->unit->insns.count;
-  if (!g->program->observes_block || (g->target.parts == 0 && !g->target.can_prefetch_l2)) return HG_OK;
+  if (!g->program->observes_block || (g->target.sub_blocks == 0 && !g->target.can_prefetch_l2)) return HG_OK;
   hg_slope *all = hg_allocate(g->allocator, HG_AXES * values, sizeof *all);
   if (all == NULL) return hg_fail_memory("the plan of a kernel", HG_AXES * values * sizeof *all);
   for (hg_axis along = HG_ALONG_BLOCKS; along < HG_AXES; along++)

@@ -15,7 +15,7 @@
  * adds up the windows of 32 that it needs, in the order of those strides. So a scan costs two barriers.
  *
  * If warps lie along y (warp_transpose.c), each warp folds its lanes first; then the warps are folded, in a block of
- * several parts by one exchange between them.
+ * several sub-blocks by one exchange between them.
  *
  * A block of one warp needs neither memory nor barriers. Several values of a whole warp are folded together: of two
  * values, lanes without the top bit continue with the first and lanes with it continue with the second, and they give
@@ -249,9 +249,9 @@ static hg_status reduce_along_y(const step_builder *m) {
   HG_TRY(add_each(m, GPU_OWN));
   HG_TRY(add(m, GPU_TURN));
   for (uint32_t h = GPU_FOLD_LANES / 2; h >= 1; h /= 2) HG_TRY(number_each(m, GPU_FOLD_OWN_BY, h));
-  if (m->number == 0 && m->g->meets_late) HG_TRY(add(m, GPU_MEET_PARTS));
+  if (m->number == 0 && m->g->meets_late) HG_TRY(add(m, GPU_MEET_SUB_BLOCKS));
   HG_TRY(add_each(m, GPU_PUT_WARP));
-  HG_TRY(add(m, GPU_SYNC_PARTS));
+  HG_TRY(add(m, GPU_SYNC_SUB_BLOCKS));
   HG_TRY(add_each(m, GPU_TAKE_WARP));
   for (uint32_t h = m->g->program->block[0] / 2; h >= 1; h /= 2) HG_TRY(number_each(m, GPU_FOLD_OWN_BY, h));
   return add_each(m, GPU_GET_OWN);

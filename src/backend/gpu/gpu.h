@@ -15,8 +15,8 @@
  * Two kinds of kernels:
  *  - lanes (!info.observes_block): the program does not see blocks. Each block of the device has one tile of threads x
  *    lanes_per_thread lanes; of vector_only entries up to info.packs tiles in turn.
- *  - blocks (info.observes_block): each block of the device is one block of the program, or one of info.parts parts of
- *    it, which stand next to each other and run at the same time (a cluster).
+ *  - blocks (info.observes_block): each block of the device is one block of the program, or one of its info.sub_blocks
+ *    sub-blocks, which stand next to each other and run at the same time (a cluster).
  * shape.blocks is at most 2^31 - 1; while shape.left is not 0, call hg_gpu_next and launch again.
  *
  * VARIANTS. An entry is compiled for the common case. hg_gpu_pack returns 0 when this entry can run this launch, else
@@ -107,7 +107,7 @@ typedef struct hg_gpu_info {
   uint32_t threads;        /* lanes kernels: threads of a block; blocks kernels 0: the launch decides */
   uint32_t lanes_per_thread;
   uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
-  uint32_t parts; /* the number of device blocks (a cluster) that a block of the program is spread over; 1: it is not */
+  uint32_t sub_blocks; /* device blocks (a cluster) that a block of the program is spread over; 1: it is not */
   uint32_t shared_bytes;
   uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table variant has that many blocks,
                      and blocks of small launches have fewer tiles. 0: unknown, so always info.packs tiles */
@@ -138,7 +138,7 @@ typedef struct hg_gpu_places {
 
 typedef struct hg_gpu_launch {
   uint32_t blocks, threads; /* of the device */
-  uint32_t parts;          /* info.parts */
+  uint32_t sub_blocks;     /* info.sub_blocks */
   uint32_t idle_bytes;     /* shared memory beyond info.dynamic_bytes that is requested only to keep other blocks off a
                               multiprocessor */
   uint64_t left;           /* blocks beyond what one grid can have, left for further launches (hg_gpu_next) */
@@ -183,7 +183,7 @@ typedef struct hg_gpu_target {
   uint32_t shared_bytes;   /* the most that a device block may have */
   uint32_t declared_shared;/* the most of these that a text may declare; a kernel that needs more requests all of it at
                               the launch */
-  uint32_t parts;          /* the most device blocks that a block is spread over; 0: none, and warps are lanes with
+  uint32_t sub_blocks;     /* the most device blocks that a block is spread over; 0: none, and warps are lanes with
                               neighbouring numbers (warp_transpose.c) */
   uint32_t registers;      /* of a multiprocessor; 0: not known */
   uint8_t registers_all, registers_most; /* the most registers of a thread at full occupancy of a multiprocessor, and at

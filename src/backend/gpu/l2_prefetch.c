@@ -13,7 +13,7 @@
 
 /* The bytes between the first and the last that a block loads with the run; 0: unknown, or they do not lie together. */
 static uint32_t range_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run, uint32_t index) {
-  uint64_t lanes[] = {g->program->block[0] / g->info.parts, g->program->block[1]};
+  uint64_t lanes[] = {g->program->block[0] / g->info.sub_blocks, g->program->block[1]};
   uint64_t least = gpu_insn(g, group->value[run->first])->bits,
            most = gpu_insn(g, group->value[run->first + run->count - 1])->bits, range = most - least + 1;
   for (hg_axis along = HG_ALONG_X; along <= HG_ALONG_Y; along++) {
@@ -55,7 +55,7 @@ void hg_gpu_plan_l2_prefetch(gpu_plan *g) {
     gpu_group *group = (gpu_group *)g->group.data + k;
     for (uint32_t r = 0; r < group->run_count && !group->is_store; r++) {
       find_range(g, group, &group->run[r]);
-      bytes += (uint64_t)group->run[r].prefetch_bytes * g->info.parts;
+      bytes += (uint64_t)group->run[r].prefetch_bytes * g->info.sub_blocks;
     }
     count(group, &loads, &stores);
   }

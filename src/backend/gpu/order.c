@@ -382,7 +382,7 @@ static uint32_t registers_of_thread(const gpu_plan *g, uint32_t threads) {
 
 /* How many registers values may take before loads from global memory are no longer moved up. */
 static int32_t registers_for(const orderer *o) {
-  uint32_t all = registers_of_thread(o->g, o->g->info.max_threads / o->g->info.parts);
+  uint32_t all = registers_of_thread(o->g, o->g->info.max_threads / o->g->info.sub_blocks);
   return all == 0 || all > GPU_EARLY_REGISTERS + GPU_BESIDE_VALUES ? GPU_EARLY_REGISTERS
                                                                    : (int32_t)all - GPU_BESIDE_VALUES;
 }
@@ -578,7 +578,7 @@ static int32_t meeting_loads(const orderer *o) {
  * largest number of blocks leaves a thread, if the values need so many fewer that addresses and the like fit too. What
  * a loop spills, such as the levels of a binary counter of sums, would be stored and loaded in every round. */
 static void limit_registers(gpu_plan *g, int32_t values) {
-  uint32_t threads = g->info.max_threads / g->info.parts;
+  uint32_t threads = g->info.max_threads / g->info.sub_blocks;
   int32_t beside = threads < GPU_ENOUGH_THREADS && has_loops(g) ? GPU_BESIDE_VALUES : GPU_BESIDE_SPILLED;
   for (uint32_t blocks = 2; blocks * threads <= GPU_MOST_LIMITED_THREADS; blocks++) {
     uint32_t limit = registers_of_thread(g, blocks * threads);

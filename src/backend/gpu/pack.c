@@ -144,8 +144,8 @@ static uint32_t idle_bytes(const hg_gpu_info *info, const atlas_launch *launch, 
 
 /* The grid of the blocks that are left. */
 static void take_blocks(hg_gpu_launch *out) {
-  uint64_t most = MAX_BLOCKS / out->parts, count = out->left < most ? out->left : most;
-  out->blocks = (uint32_t)count * out->parts;
+  uint64_t most = MAX_BLOCKS / out->sub_blocks, count = out->left < most ? out->left : most;
+  out->blocks = (uint32_t)count * out->sub_blocks;
   out->left -= count;
 }
 
@@ -156,12 +156,12 @@ static uint32_t pack_shape(const hg_gpu_info *info, const atlas_launch *launch, 
                     : info->vector_only    ? vector_blocks(info, header)
                                            : tiles_in(info, header->lanes);
   uint32_t threads = info->observes_block ? header->block[0] * header->block[1] * header->block[2] : info->threads;
-  out->parts = info->parts;
+  out->sub_blocks = info->sub_blocks;
   out->left = blocks;
   take_blocks(out);
-  out->threads = threads / info->parts;
+  out->threads = threads / info->sub_blocks;
   if (info->observes_block) header->block_lanes = threads;
-  out->idle_bytes = info->observes_block && info->parts == 1 ? idle_bytes(info, launch, blocks, threads) : 0;
+  out->idle_bytes = info->observes_block && info->sub_blocks == 1 ? idle_bytes(info, launch, blocks, threads) : 0;
   uint32_t missing = threads > info->max_threads ? HG_GPU_LARGER_BLOCKS : 0;
   if (info->steps != UINT64_MAX && launch->step_limit < info->steps) missing |= HG_GPU_COUNT_STEPS;
   if (info->vector_only && header->fast_lanes < header->lanes) missing |= HG_GPU_CHECKED;
@@ -190,7 +190,7 @@ uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, cons
 
 void hg_gpu_next(void *block, hg_gpu_launch *out) {
   hg_gpu_header *header = block;
-  header->first += out->blocks / out->parts;
+  header->first += out->blocks / out->sub_blocks;
   header->first_lane = header->first * header->block_lanes;
   take_blocks(out);
 }

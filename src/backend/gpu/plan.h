@@ -251,7 +251,8 @@ typedef struct gpu_plan {
   int counts_steps;
   int is_transposed;           /* 1: warps hold the lanes of one x: lane y of the warp has number y * (block along x) +
                                   x */
-  int meets_late;              /* 1: the parts of a block meet at its first exchange, which all lanes reach, once */
+  int meets_late;              /* 1: the sub-blocks of a block meet at its first exchange, which all lanes reach,
+                                  once */
   int is_spread;               /* 1: the lanes of a thread lie info.threads apart; no access is a vector */
   int in_loop_of_packs;        /* 1: a loop goes over the packs of a thread */
   int needs_lane;              /* 1: other things than vector accesses use the lane's number */

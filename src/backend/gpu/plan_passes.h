@@ -17,7 +17,7 @@ uint32_t hg_gpu_most_threads(const atlas_program *program, const hg_gpu_variant 
 /* Sets what follows from max_threads, lanes_per_thread, shared_bytes and is_lut. */
 void hg_gpu_set_tile(hg_gpu_info *info);
 void hg_gpu_set_dynamic(hg_gpu_info *info, uint32_t declared_shared);
-/* Decides is_transposed and info.parts. `room`: a number for each value. */
+/* Decides is_transposed and info.sub_blocks. `room`: a number for each value. */
 void hg_gpu_transpose_warps(gpu_plan *g, uint32_t *room);
 /* An estimate of the register pressure of a body without loops. `last_use`: scratch, a number for each value. */
 uint32_t hg_gpu_register_pressure(const gpu_plan *g, uint32_t *last_use);

@@ -6,8 +6,8 @@
  * its lanes by itself, which leaves one value a warp to exchange. That is so little that the warps may run on different
  * multiprocessors (a cluster of device blocks, which write into each other's shared memory). A block then has the
  * registers of all of them, where 1024 lanes on one would have 64 each. That pays if lanes hold much: rows of 131072
- * columns, 128 a lane (ops/write/layouts.def has the figures). Many of the parts' threads have to wait for memory side
- * by side: GPU_SPREAD_REGISTERS, tuning.def.
+ * columns, 128 a lane (ops/write/layouts.def has the figures). Many threads of the sub-blocks have to wait for memory
+ * side by side: GPU_SPREAD_REGISTERS, tuning.def.
  *
  * Both are for blocks that have nothing else in common (no shared memory, barriers, pools, votes), whose lanes all
  * reach the end, and which are always whole. */
@@ -54,8 +54,8 @@ static int has_only_parameters(const atlas_program *program) {
 
 void hg_gpu_transpose_warps(gpu_plan *g, uint32_t *room) {
   const uint32_t *block = g->program->block, lanes = gpu_block_lanes(g);
-  g->info.parts = 1;
-  if (g->target.parts == 0 || g->variant.flags != 0 || g->can_end || !g->program->observes_block) return;
+  g->info.sub_blocks = 1;
+  if (g->target.sub_blocks == 0 || g->variant.flags != 0 || g->can_end || !g->program->observes_block) return;
   if (block[1] != GPU_FOLD_LANES || block[2] != 1 || block[0] < 2 || (block[0] & (block[0] - 1)) != 0) return;
   if (!has_only_parameters(g->program) || !only_reduces(g)) return;
   if (has_neighbours(g, HG_ALONG_X) || !has_neighbours(g, HG_ALONG_Y)) return;
@@ -63,5 +63,6 @@ void hg_gpu_transpose_warps(gpu_plan *g, uint32_t *room) {
   uint32_t needed = hg_gpu_register_pressure(g, room);
   if (needed + GPU_SPREAD_BESIDE_VALUES > GPU_SPREAD_REGISTERS) g->most_registers = GPU_SPREAD_REGISTERS;
   if (needed * lanes <= g->target.registers) return;
-  while (g->info.parts < g->target.parts && lanes / g->info.parts > GPU_SPREAD_PART_LANES) g->info.parts *= 2;
+  while (g->info.sub_blocks < g->target.sub_blocks &&
+         lanes / g->info.sub_blocks > GPU_SPREAD_SUB_BLOCK_LANES) g->info.sub_blocks *= 2;
 }

@@ -89,13 +89,13 @@ static void name_place(ptx *p) {
   for (int d = 0; d < 9; d++) p->at[d] = hg_ptx_new(p, PTX_64);
 }
 
-/* The lane of a thread whose warp lies along y and is the x-th one of all parts. */
+/* The lane of a thread whose warp lies along y and is the x-th one of all sub-blocks. */
 static ptx_name lane_along_y(ptx *p, ptx_name thread) {
-  uint32_t parts = p->plan->info.parts, along_x = p->plan->program->block[0];
+  uint32_t sub_blocks = p->plan->info.sub_blocks, along_x = p->plan->program->block[0];
   ptx_name x = hg_ptx_new(p, PTX_32), y = hg_ptx_new(p, PTX_32), lane = hg_ptx_new(p, PTX_32);
   PTX(p, "shr.u32", x, thread, hg_ptx_number(5));
-  if (parts > 1)
-    PTX(p, "mad.lo.u32", x, hg_ptx_special(p, "cluster_ctarank"), hg_ptx_number(along_x / parts), x);
+  if (sub_blocks > 1)
+    PTX(p, "mad.lo.u32", x, hg_ptx_special(p, "cluster_ctarank"), hg_ptx_number(along_x / sub_blocks), x);
   PTX(p, "and.b32", y, thread, hg_ptx_number(GPU_FOLD_LANES - 1));
   PTX(p, "mad.lo.u32", lane, y, hg_ptx_number(along_x), x);
   return lane;
@@ -103,9 +103,9 @@ static ptx_name lane_along_y(ptx *p, ptx_name thread) {
 
 static void find_block_number(ptx *p) {
   ptx_name thread = hg_ptx_special(p, "tid.x"), block = hg_ptx_special(p, "ctaid.x"), number = block;
-  if (p->plan->info.parts > 1) {
+  if (p->plan->info.sub_blocks > 1) {
     number = hg_ptx_new(p, PTX_32);
-    PTX(p, "shr.u32", number, block, hg_ptx_number(log2_of(p->plan->info.parts)));
+    PTX(p, "shr.u32", number, block, hg_ptx_number(log2_of(p->plan->info.sub_blocks)));
   }
   p->block_lane = p->plan->is_transposed ? lane_along_y(p, thread) : thread;
   p->block = hg_ptx_new(p, PTX_64);
@@ -224,11 +224,11 @@ void hg_ptx_clear_local(ptx *p, uint32_t bytes) {
   hg_ptx_put(p, "\t@%s bra %s;\n", more.text, again.text);
 }
 
-/* The parts of a block may write to each other once they have all begun: each signals that it has, and waits for the
- * others before the first exchange. */
-static void begin_parts(ptx *p) {
+/* The sub-blocks of a block may write to each other once they have all begun: each signals that it has, and waits for
+ * the others before the first exchange. */
+static void begin_sub_blocks(ptx *p) {
   p->lane_count = hg_ptx_number(gpu_block_lanes(p->plan));
-  if (p->plan->info.parts == 1) return;
+  if (p->plan->info.sub_blocks == 1) return;
   hg_ptx_put(p, "\tbarrier.cluster.arrive.relaxed.aligned;\n");
   if (!p->plan->meets_late) hg_ptx_put(p, "\tbarrier.cluster.wait.aligned;\n");
 }
@@ -239,7 +239,7 @@ void hg_ptx_find_block(ptx *p, ptx_name end) {
   p->block_index = hg_ptx_new(p, PTX_32);
   PTX(p, "cvt.u32.u64", p->block_index, p->at[3]);
   p->block_size = PTX_FIELD(p, PTX_32, block[0]);
-  if (p->plan->is_transposed) begin_parts(p);
+  if (p->plan->is_transposed) begin_sub_blocks(p);
   else leave_missing(p, end);
   if (p->plan->memory.half_bytes == 0) return;
   p->half = hg_ptx_new(p, PTX_32);

@@ -290,21 +290,21 @@ static void get_result(ptx_exchange *c, uint32_t i) {
 
 /* ---- warps along y ----------------------------------------------------------------------------------------------- */
 
-/* Lane r of the warp gives the warp's result to part r. */
+/* Lane r of the warp gives the warp's result to sub-block r. */
 static void put_warp(ptx_exchange *c, uint32_t i) {
   ptx *p = c->p;
-  uint32_t parts = p->plan->info.parts;
+  uint32_t sub_blocks = p->plan->info.sub_blocks;
   uint8_t type = exchange_type(c, i);
   ptx_name warp = hg_ptx_new(p, PTX_32), is_one = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "and.b32", warp, p->block_lane, hg_ptx_number(p->plan->program->block[0] - 1));
   ptx_name at = hg_ptx_place_at(c, i, warp);
-  PTX(p, "setp.lt.u32", is_one, c->in_warp, hg_ptx_number(parts));
-  if (parts == 1) {
+  PTX(p, "setp.lt.u32", is_one, c->in_warp, hg_ptx_number(sub_blocks));
+  if (sub_blocks == 1) {
     hg_ptx_store_slot(p, guard(is_one).text, type, at, 0, c->own[i]);
     return;
   }
   ptx_name there = hg_ptx_new(p, PTX_32), part = hg_ptx_new(p, PTX_32);
-  PTX(p, "and.b32", part, c->in_warp, hg_ptx_number(parts - 1));
+  PTX(p, "and.b32", part, c->in_warp, hg_ptx_number(sub_blocks - 1));
   PTX(p, "mapa.shared::cluster.u32", there, at, part);
   hg_ptx_put(p, "\t%sst.shared::cluster%s [%s], %s;\n", guard(is_one).text, bits_of(type), there.text, c->own[i].text);
 }
@@ -453,11 +453,11 @@ static void emit_step(ptx_exchange *c, const gpu_step *step) {
   case GPU_MAKE_EXACT: c->own[i] = exact(c->p, exchange_type(c, i), c->own[i]); break;
   case GPU_SPREAD_FROM: spread_from(c, i, low, high); break;
   case GPU_SPREAD: spread(c, i); break;
-  case GPU_MEET_PARTS:
-    if (c->p->plan->info.parts > 1) hg_ptx_put(c->p, "\tbarrier.cluster.wait.aligned;\n");
+  case GPU_MEET_SUB_BLOCKS:
+    if (c->p->plan->info.sub_blocks > 1) hg_ptx_put(c->p, "\tbarrier.cluster.wait.aligned;\n");
     break;
   case GPU_PUT_WARP: put_warp(c, i); break;
-  case GPU_SYNC_PARTS: hg_ptx_sync_parts(c->p); break;
+  case GPU_SYNC_SUB_BLOCKS: hg_ptx_sync_sub_blocks(c->p); break;
   case GPU_TAKE_WARP: take_warp(c, i); break;
   case GPU_PUT_LAST: put_last(c, i, step->number); break;
   case GPU_STRIDE_LANES: stride_lanes(c, i, step->number); break;

@@ -59,9 +59,9 @@ static void head_of_entry(ptx *p, hg_array *to) {
   if (p->options->lines != NULL) hg_ptx_append(p, to, ".file 1 \"%s.atlas\"\n", p->plan->program->name);
   hg_ptx_append(p, to, ".visible .entry %s(.param .align 8 .b8 arguments[%u])\n.maxntid %u, 1, 1\n",
                 p->options->name, (unsigned)p->plan->info.argument_bytes,
-                (unsigned)(p->plan->info.max_threads / p->plan->info.parts));
-  if (p->plan->info.parts > 1)
-    hg_ptx_append(p, to, ".reqnctapercluster %u, 1, 1\n", (unsigned)p->plan->info.parts);
+                (unsigned)(p->plan->info.max_threads / p->plan->info.sub_blocks));
+  if (p->plan->info.sub_blocks > 1)
+    hg_ptx_append(p, to, ".reqnctapercluster %u, 1, 1\n", (unsigned)p->plan->info.sub_blocks);
   if (p->plan->most_registers > 0 && !gpu_is_short(p->plan))
     hg_ptx_append(p, to, ".maxnreg %u\n", (unsigned)p->plan->most_registers);
   hg_ptx_append(p, to, "{\n");
@@ -108,7 +108,7 @@ hg_gpu_target hg_ptx_target(uint32_t capability, uint32_t shared_bytes) {
                          .warp_lanes = HG_GPU_WARP_LANES,
                          .shared_bytes = shared_bytes,
                          .declared_shared = HG_PTX_DECLARED_SHARED,
-                         .parts = capability >= 90 ? HG_PTX_MOST_PARTS : 0,
+                         .sub_blocks = capability >= 90 ? HG_PTX_MOST_SUB_BLOCKS : 0,
                          .registers = 65536,
                          .registers_all = is_large ? 32 : 0,
                          .registers_most = capability >= 80 ? 40 : 0,

@@ -25,8 +25,8 @@ ptx_name hg_ptx_place_at(const ptx_exchange *c, uint32_t i, ptx_name lane) {
   return d;
 }
 
-void hg_ptx_sync_parts(ptx *p) {
-  if (p->plan->info.parts == 1) hg_ptx_put(p, "\tbar.sync 0;\n");
+void hg_ptx_sync_sub_blocks(ptx *p) {
+  if (p->plan->info.sub_blocks == 1) hg_ptx_put(p, "\tbar.sync 0;\n");
   else hg_ptx_put(p, "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n");
 }
 

@@ -265,7 +265,7 @@ typedef struct ptx_kernel {
   ptx_name again, plain, end;        /* labels */
 } ptx_kernel;
 
-void hg_ptx_sync_parts(ptx *p); /* a barrier of all parts of the block */
+void hg_ptx_sync_sub_blocks(ptx *p); /* a barrier of all sub-blocks of the block */
 void hg_ptx_find_block(ptx *p, ptx_name end); /* threads without a lane branch to the end */
 void hg_ptx_find_lane(ptx *p);               /* computes the lane's number again, in other registers; for any launch */
 /* at = (x, y, z) of the number x + size_x * (y + size_y * z); the header has the sizes' reciprocals. */
