@@ -30,8 +30,9 @@ static uint64_t contract_on_cpu(void *device, const hg_contraction *contraction,
 }
 
 enum { CAPABILITY = 90 };
-static const ops_target cpu = {.units = 8, .shared_bytes = ATLAS_MAX_SHARED_BYTES, .contract_scratch = contract_on_cpu};
-static const ops_target nvidia = {.for_gpu = 1, .units = 132, .shared_bytes = 227 << 10, .spreads_blocks = 1};
+static const ops_target cpu = {.compute_units = 8, .shared_bytes = ATLAS_MAX_SHARED_BYTES,
+                               .contract_scratch = contract_on_cpu};
+static const ops_target nvidia = {.for_gpu = 1, .compute_units = 132, .shared_bytes = 227 << 10, .spreads_blocks = 1};
 static const ops_target apple = {.for_gpu = 1, .shared_bytes = 32 << 10};
 
 typedef struct target target;

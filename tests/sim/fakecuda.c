@@ -265,7 +265,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   case CUDA_DEVICE_CAPABILITY_MAJOR: *value = capability / 10; break;
   case CUDA_DEVICE_CAPABILITY_MINOR: *value = capability % 10; break;
   case CUDA_DEVICE_SHARED_BYTES: *value = (int)fake_setting("FAKECUDA_SHARED", 227 << 10); break;
-  case CUDA_DEVICE_UNIT_SHARED_BYTES: *value = 228 << 10; break;
+  case CUDA_DEVICE_MULTIPROCESSOR_SHARED_BYTES: *value = 228 << 10; break;
   case CUDA_DEVICE_CACHE_BYTES: *value = (int)fake_setting("FAKECUDA_CACHE_BYTES", 1 << 20); break;
   case CUDA_DEVICE_MEMORY_POOLS: *value = (int)fake_setting("FAKECUDA_POOLS", 1); break;
   default: *value = 1; break;

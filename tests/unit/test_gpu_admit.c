@@ -101,9 +101,9 @@ static void pack_all(const scene *s, hg_gpu_info *info) {
   uint32_t size = s->program->block[0] != 0 ? s->program->block[0] : 256;
   atlas_launch linear = {.lanes = (uint64_t)1 << 36, .arguments = arguments, .step_limit = 1000};
   atlas_launch grid = {.grid = {70000, 50, 2}, .block = {size, 1, 1}, .arguments = arguments, .step_limit = 1000};
-  for (uint32_t units = 0; units <= 132; units += 132) {
-    info->units = units;
-    info->unit_shared_bytes = 233472;
+  for (uint32_t multiprocessors = 0; multiprocessors <= 132; multiprocessors += 132) {
+    info->multiprocessors = multiprocessors;
+    info->multiprocessor_shared_bytes = 233472;
     info->block_shared_bytes = target.shared_bytes;
     info->cache_bytes = 50 << 20;
     pack_one(s, info, &linear);

@@ -194,7 +194,7 @@ static void try_kernels(void) {
  * them is every other one of them. As a GPU has it, where launches are joined as well. */
 static void try_pairs(void) {
   enum { PAIRS = 6000 };
-  static const ops_target targets[] = {{.for_gpu = 0, .units = 2}, {.for_gpu = 1, .units = 132}};
+  static const ops_target targets[] = {{.for_gpu = 0, .compute_units = 2}, {.for_gpu = 1, .compute_units = 132}};
   hg_computation *c = begin();
   hg_tensor like = hg_tensor_of(NULL, ATLAS_f32, 2, (uint64_t[]){ELEMENTS, ELEMENTS});
   hg_value x[] = {hg_computation_input(c, "x", &like), hg_computation_input(c, "w", &like)};

@@ -262,14 +262,14 @@ static void test_blocks_at_a_time(void) {
   entry e = emit_for(90, TWO_LOOPS("mov.u32 r3, r0"), 0), other = emit_for(90, TWO_LOOPS("add.u32 r3, r0, n"), 0);
   atlas_argument arguments[3] = {{.span = span_at(1 << 20, bytes)}, {.span = span_at(UINT64_C(1) << 40, bytes)}};
   CHECK(e.info.parameter[0].again && !e.info.parameter[1].again && !other.info.parameter[0].again);
-  e.info.unit_shared_bytes = 228 << 10;
+  e.info.multiprocessor_shared_bytes = 228 << 10;
   e.info.block_shared_bytes = 227 << 10;
   const struct {
-    uint32_t rows, units, cache_megabytes, blocks; /* at a time; 0: as many as there is room for */
+    uint32_t rows, multiprocessors, cache_megabytes, blocks; /* at a time; 0: as many as there is room for */
   } cases[] = {{16384, 132, 50, 3}, {16384, 0, 50, 0}, {16384, 132, 0, 0}, {4096, 132, 50, 0}, {65536, 132, 50, 0},
                {16384, 128, 64, 4}, {16384, 64, 32, 4}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    e.info.units = cases[i].units;
+    e.info.multiprocessors = cases[i].multiprocessors;
     e.info.cache_bytes = (uint64_t)cases[i].cache_megabytes << 20;
     packed p = pack(&e, (atlas_launch){.grid = {cases[i].rows, 1, 1}, .block = {256, 1, 1}}, arguments);
     uint32_t each = e.info.shared_bytes + p.shape.idle_bytes + 1024;
@@ -312,14 +312,14 @@ static void test_packs(void) {
   CHECK(says(&shorter, at_once) && !says(&two, at_once) && !says(&brief, at_once)); /* `middle` has long rare ways */
   CHECK(says(&e, ".maxntid 128, 1, 1\n.maxnreg 32\n") && says(&brief, ".maxnreg 32\n"));
   const struct {
-    uint32_t units;
+    uint32_t multiprocessors;
     uint64_t lanes, block_lanes, blocks;
   } cases[] = {{0, 8 * 512, 8 * 512, 1},         {0, 8 * 512 + 1, 8 * 512, 2},
                {0, 8 * 512 + 4, 8 * 512, 2},     {100, 8 * 512, 512, 8},
                {100, 12 * turn, 3 * 512, turn / 512 * 4}, {100, 12 * turn - 512, 2 * 512, turn / 512 * 6},
                {100, 99 * turn, 8 * 512, (turn / 512 * 99 + 7) / 8}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    e.info.units = cases[i].units;
+    e.info.multiprocessors = cases[i].multiprocessors;
     packed p = pack(&e, (atlas_launch){.lanes = cases[i].lanes}, arguments);
     CHECK_EQ_U64(p.missing, 0);
     CHECK_EQ_U64(((const hg_gpu_header *)(const void *)p.words)->block_lanes, cases[i].block_lanes);

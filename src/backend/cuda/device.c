@@ -153,9 +153,9 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
   HG_TRY(hg_cuda_driver_load(&d->driver));
   HG_TRY(find_device(&d->driver, number, &d->ordinal, &info));
   d->capability = capability_of(&d->driver, d->ordinal);
-  d->units = info.compute_units;
+  d->multiprocessors = info.compute_units;
   d->shared_bytes = info.max_shared_bytes;
-  d->unit_shared_bytes = (uint32_t)attribute(&d->driver, d->ordinal, CUDA_DEVICE_UNIT_SHARED_BYTES);
+  d->multiprocessor_shared_bytes = (uint32_t)attribute(&d->driver, d->ordinal, CUDA_DEVICE_MULTIPROCESSOR_SHARED_BYTES);
   d->cache_bytes = (uint64_t)attribute(&d->driver, d->ordinal, CUDA_DEVICE_CACHE_BYTES);
   d->warms = hg_cuda_warm_begin();
   int result = d->driver.cuDevicePrimaryCtxRetain(&d->context, d->ordinal);

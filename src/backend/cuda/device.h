@@ -110,8 +110,8 @@ typedef struct cuda_device {
   int ordinal;
   uint64_t peers;        /* by ordinal: GPUs for which peer access has been tried */
   int capability;        /* 10 * major + minor */
-  uint32_t units;        /* multiprocessors */
-  uint32_t shared_bytes, unit_shared_bytes; /* that a block may ask for; that a multiprocessor has */
+  uint32_t multiprocessors;
+  uint32_t shared_bytes, multiprocessor_shared_bytes; /* that a block may ask for; that a multiprocessor has */
   uint64_t cache_bytes;  /* of the last cache */
   uint64_t lut_lanes;  /* HOLOGRAM_TABLE_LANES: smaller launches do not use the table variant (gpu/lut.c) */
   uint8_t lut_lanes_given; /* 1: launches of so many lanes and more use it, whatever hg_gpu_info.lut_lanes */

@@ -58,7 +58,7 @@ enum {
   CUDA_DEVICE_CACHE_BYTES = 38,  /* of the last one */
   CUDA_DEVICE_CAPABILITY_MAJOR = 75,
   CUDA_DEVICE_CAPABILITY_MINOR = 76,
-  CUDA_DEVICE_UNIT_SHARED_BYTES = 81, /* of a multiprocessor */
+  CUDA_DEVICE_MULTIPROCESSOR_SHARED_BYTES = 81, /* of a multiprocessor */
   CUDA_DEVICE_SHARED_BYTES = 97, /* of a block that asks for them */
   CUDA_DEVICE_MEMORY_POOLS = 115
 };

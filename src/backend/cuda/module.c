@@ -111,8 +111,8 @@ static hg_status compile_image(cuda_device *d, const char *program, const cuda_t
 
 /* What the card has: the image may come from another one of the same capability. */
 static void note_card(const cuda_device *d, hg_gpu_info *info) {
-  info->units = d->units;
-  info->unit_shared_bytes = d->unit_shared_bytes;
+  info->multiprocessors = d->multiprocessors;
+  info->multiprocessor_shared_bytes = d->multiprocessor_shared_bytes;
   info->block_shared_bytes = d->shared_bytes;
   info->cache_bytes = d->cache_bytes;
 }

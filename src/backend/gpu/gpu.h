@@ -109,10 +109,10 @@ typedef struct hg_gpu_info {
   uint32_t max_threads;    /* of a block: a launch with larger blocks needs an entry emitted for them */
   uint32_t sub_blocks; /* device blocks (a cluster) that a block of the program is spread over; 1: it is not */
   uint32_t shared_bytes;
-  uint32_t units; /* multiprocessors of the card, set when the entry is loaded: a table variant has that many blocks,
-                     and blocks of small launches have fewer tiles. 0: unknown, so always info.packs tiles */
-  uint32_t unit_shared_bytes, block_shared_bytes; /* of a multiprocessor, and of a block at most; set as `units` is */
-  uint64_t cache_bytes;    /* of the card's last-level cache, set as `units` is; 0: unknown */
+  uint32_t multiprocessors; /* of the card, set when the entry is loaded: a table variant has that many blocks, and
+                               blocks of small launches have fewer tiles. 0: unknown, so always info.packs tiles */
+  uint32_t multiprocessor_shared_bytes, block_shared_bytes; /* the most of each, also set then */
+  uint64_t cache_bytes;    /* of the card's last-level cache, also set then; 0: unknown */
   uint8_t observes_block, uses_boundary, uses_resonance, uses_phase_advance;
   uint8_t vector_only;     /* 1: there are no checks, and hg_gpu_pack refuses launches that are not in bounds and
                               aligned */
@@ -202,7 +202,7 @@ typedef struct hg_gpu_target {
 /* Validates an info that was kept where others than this process may have written: makes `info` from the program and
  * the variant, and takes from `kept` only what the plan decides, provided that a plan could decide so. Then, whatever
  * `kept` is, hg_gpu_pack writes within its block, reads arguments that exist and never divides by zero. 0: refused. The
- * members about the device (units, ...) are 0. */
+ * members about the device (multiprocessors, ...) are 0. */
 int hg_gpu_admit(const atlas_program *program, const hg_gpu_variant *variant, const hg_gpu_target *target,
                  const hg_gpu_info *kept, hg_gpu_info *info);
 
@@ -211,7 +211,7 @@ int hg_gpu_admit(const atlas_program *program, const hg_gpu_variant *variant, co
 uint32_t hg_gpu_pack(const atlas_program *program, const hg_gpu_info *info, const atlas_launch *launch,
                  const hg_gpu_places *places, void *block, hg_gpu_launch *out);
 /* The grid of a table variant. */
-uint32_t hg_gpu_lut_blocks(uint64_t lanes, uint32_t units);
+uint32_t hg_gpu_lut_blocks(uint64_t lanes, uint32_t multiprocessors);
 /* The same for the next grid of the launch, while out->left is not 0. */
 void hg_gpu_next(void *block, hg_gpu_launch *out);
 

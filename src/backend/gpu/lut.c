@@ -31,7 +31,7 @@ uint64_t hg_gpu_lut_lanes(const gpu_plan *g, uint32_t instructions) {
   return instructions > GPU_LOOK_UP_COST ? (uint64_t)GPU_LUT_COST / (instructions - GPU_LOOK_UP_COST) : 0;
 }
 
-uint32_t hg_gpu_lut_blocks(uint64_t lanes, uint32_t units) {
+uint32_t hg_gpu_lut_blocks(uint64_t lanes, uint32_t multiprocessors) {
   uint64_t pieces = (lanes + GPU_PIECE_LANES - 1) / GPU_PIECE_LANES;
-  return pieces < units ? (uint32_t)pieces : units;
+  return pieces < multiprocessors ? (uint32_t)pieces : multiprocessors;
 }

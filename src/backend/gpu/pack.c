@@ -11,7 +11,7 @@
 #define MAX_BLOCKS INT32_MAX /* of a grid in x */
 enum { VECTOR_BYTES = 16, POOL_ALIGNMENT = 16 };
 enum {
-  UNIT_THREADS = 2048, /* of a multiprocessor at full occupancy */
+  MULTIPROCESSOR_THREADS = 2048, /* of a multiprocessor at full occupancy */
   SHARED_STEP = 128,   /* the unit in which shared memory is allocated */
   SHARED_TAKEN = 1024  /* taken by the driver in addition to what a block requests */
 };
@@ -98,8 +98,9 @@ static uint64_t tiles_in(const hg_gpu_info *info, uint64_t lanes) {
 /* The tiles of a block: several, so that a thread can load ahead of its arithmetic, as long as GPU_WAVES waves
  * remain. */
 static uint64_t tiles_of(const hg_gpu_info *info, uint64_t tiles) {
-  uint64_t threads = tiles * info->threads, enough = (uint64_t)GPU_WAVES * UNIT_THREADS * info->units;
-  if (info->packs == 1 || info->units == 0) return info->packs;
+  uint64_t threads = tiles * info->threads;
+  uint64_t enough = (uint64_t)GPU_WAVES * MULTIPROCESSOR_THREADS * info->multiprocessors;
+  if (info->packs == 1 || info->multiprocessors == 0) return info->packs;
   if (threads < 2 * enough) return 1;
   return threads >= enough * info->packs ? info->packs : threads / enough;
 }
@@ -131,11 +132,11 @@ static uint64_t part_of_block(const hg_gpu_info *info, const atlas_launch *launc
  * what one half of the card's multiprocessors reads may be kept for the other half as well. If that allows fewer blocks
  * than fit, but enough to wait for memory side by side, unused shared memory keeps the others out. */
 static uint32_t idle_bytes(const hg_gpu_info *info, const atlas_launch *launch, uint64_t blocks, uint32_t threads) {
-  uint64_t part = info->units > 0 && blocks > 0 ? part_of_block(info, launch, blocks) : 0;
+  uint64_t part = info->multiprocessors > 0 && blocks > 0 ? part_of_block(info, launch, blocks) : 0;
   if (part == 0) return 0;
-  uint64_t at_a_time = info->cache_bytes / 2 / info->units / part;
-  if (at_a_time * threads < GPU_FEWEST_THREADS || at_a_time * threads >= UNIT_THREADS) return 0;
-  uint64_t each = info->unit_shared_bytes / at_a_time / SHARED_STEP * SHARED_STEP;
+  uint64_t at_a_time = info->cache_bytes / 2 / info->multiprocessors / part;
+  if (at_a_time * threads < GPU_FEWEST_THREADS || at_a_time * threads >= MULTIPROCESSOR_THREADS) return 0;
+  uint64_t each = info->multiprocessor_shared_bytes / at_a_time / SHARED_STEP * SHARED_STEP;
   if (each <= info->shared_bytes + SHARED_TAKEN) return 0;
   each -= SHARED_TAKEN;
   if (each > info->block_shared_bytes) each = info->block_shared_bytes;
@@ -151,7 +152,7 @@ static void take_blocks(hg_gpu_launch *out) {
 
 static uint32_t pack_shape(const hg_gpu_info *info, const atlas_launch *launch, hg_gpu_header *header,
                            hg_gpu_launch *out) {
-  uint64_t blocks = info->is_lut         ? hg_gpu_lut_blocks(header->lanes, info->units)
+  uint64_t blocks = info->is_lut         ? hg_gpu_lut_blocks(header->lanes, info->multiprocessors)
                     : info->observes_block ? header->block_count
                     : info->vector_only    ? vector_blocks(info, header)
                                            : tiles_in(info, header->lanes);

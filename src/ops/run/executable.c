@@ -260,7 +260,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   hg_executor *executor = e->executor;
   hg_patience patience = ops_patience(e);
   ops_target target = {.for_gpu = executor->info.subgroup_lanes != 0,
-                       .units = executor->info.compute_units,
+                       .compute_units = executor->info.compute_units,
                        .shared_bytes = executor->info.max_shared_bytes,
                        .spreads_blocks = executor->info.spreads_blocks != 0,
                        .numerics = e->flags & (HG_NUMERICS_FAST | HG_NUMERICS_TF32),

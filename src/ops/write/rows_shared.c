@@ -96,7 +96,7 @@ int ops_rows_shared_can(const row_group *g) {
   shared_load loads[MOST_LOADS];
   ops_layout held;
   if (!target->for_gpu || g->reduction_count == 0 || g->columns <= OPS_HELD_COLUMNS) return 0;
-  if (g->rows < 2 * (uint64_t)target->units || target->units == 0 || g->rows > INT32_MAX) return 0;
+  if (g->rows < 2 * (uint64_t)target->compute_units || target->compute_units == 0 || g->rows > INT32_MAX) return 0;
   if ((g->columns + OPS_CHUNK - 1) / OPS_CHUNK > LANES || ops_row_element_bytes(g) > 4) return 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
     if (row_is_place(&g->reductions[i])) return 0;
