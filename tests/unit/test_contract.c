@@ -80,6 +80,18 @@ static void check_tails(void) {
     check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, 3, 5, 256 * chunks - chunks % 3);
 }
 
+/* Matrices times vectors, and vectors times vectors. */
+static void check_vectors(void) {
+  static const uint64_t rows[] = {1, 2, 7, 8, 9, 31, 33, 70};
+  static const uint64_t depths[] = {1, 3, 255, 258, 513, 600, 1024, 1500, 2048, 4100, 9000};
+  for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++) {
+      check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, rows[r], 1, depths[d]);
+      check_case(ATLAS_f32, ATLAS_bf16, ATLAS_f16, 2, 1, rows[r], depths[d] - depths[d] / 5);
+      check_case(ATLAS_f64, ATLAS_f64, ATLAS_f64, 1, 1, rows[r], depths[d]);
+    }
+}
+
 static void check_refusals(void) {
   hg_contraction c = {.a_type = ATLAS_f32, .b_type = ATLAS_f64, .type = ATLAS_f64, .batch = 1, .m = 1, .n = 1, .k = 1};
   CHECK_EQ_U64(hg_cpu_contract_scratch(hg_cpu_isa_best(), &c), UINT64_MAX);
@@ -93,6 +105,7 @@ int main(int argc, char **argv) {
   set("HOLOGRAM_NUM_THREADS", "3");
   check_refusals();
   check_tails();
+  check_vectors();
   check_cases(argc > 1 ? 3000 : 200);
   return check_report();
 }

@@ -8,7 +8,8 @@
  * multiplied part by part.
  *
  * If the result has few columns, a panel of A would be used only a few times. Then rows of A that lie along K are read
- * in place, and a block goes row by row. */
+ * in place, and a block goes row by row. If it has one, nothing is packed except a vector that is not dense
+ * (contract_matvec.h). */
 #include "backend/cpu/contract/contract.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -18,7 +19,7 @@
 
 #include <stdalign.h>
 
-enum { CHUNK = 256, ALIGNMENT = 64 };
+enum { CHUNK = 256, ALIGNMENT = 64, MATVEC_BYTES = 128 };
 
 typedef struct job {
   const contract_kernels *kernels;
@@ -29,6 +30,7 @@ typedef struct job {
   hg_contraction of; /* with the roles of rows and columns exchanged, if `turn` has done so */
   uint32_t most_rows;
   uint8_t is_direct; /* A is read in place */
+  uint8_t is_matvec;   /* and B is a vector */
   uint64_t chunks, levels;
   uint64_t row_panels, column_panels;                      /* panels of the whole result */
   uint64_t rows_at_once, columns_at_once;                  /* panels that are packed at once */
@@ -96,8 +98,17 @@ static int can_be_direct(const job *j, uint64_t columns, uint8_t a_type, int64_t
          columns <= CPU_FEW_PANELS * (uint64_t)vector;
 }
 
+/* B is one column, and A's rows lie along K. A few rows pay only if they are long. */
+static int can_be_matvec(const job *j, uint64_t m, uint64_t n, uint8_t a_type, int64_t k_stride) {
+  uint32_t group = j->kernels->matvec[j->sum].group;
+  return n == 1 && group != 0 && k_stride == 1 && atlas_bytes(a_type) == j->size &&
+         (m >= group || j->of.k >= CPU_LEAST_DOT);
+}
+
 static int should_turn(const job *j) {
   const hg_contraction *c = &j->of;
+  if (can_be_matvec(j, c->m, c->n, c->a_type, c->a_stride[2])) return 0;
+  if (can_be_matvec(j, c->n, c->m, c->b_type, c->b_stride[1])) return 1;
   uint32_t columns = j->loops->columns;
   if (c->n > c->m && can_be_direct(j, c->m, c->b_type, c->b_stride[1])) return 1;
   if (c->m > c->n && can_be_direct(j, c->n, c->a_type, c->a_stride[2])) return 0;
@@ -168,6 +179,7 @@ static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
   j->of = *contraction;
   join_batch(&j->of);
   if (should_turn(j)) turn(&j->of);
+  j->is_matvec = (uint8_t)can_be_matvec(j, j->of.m, j->of.n, j->of.a_type, j->of.a_stride[2]);
   j->is_direct = (uint8_t)can_be_direct(j, j->of.n, j->of.a_type, j->of.a_stride[2]);
   j->most_rows = j->loops->rows[j->loops->count - 1];
   if (j->of.m < j->most_rows)
@@ -179,7 +191,14 @@ static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
   return 1;
 }
 
+/* Scratch for B's vectors, unless they are dense and have the sum's type. */
+static uint64_t vector_bytes(const job *j) {
+  const hg_contraction *c = &j->of;
+  return c->b_stride[1] == 1 && atlas_bytes(c->b_type) == j->size ? 0 : c->batch * c->k * j->size;
+}
+
 static uint64_t all_bytes(job *j, uint32_t threads) {
+  if (j->is_matvec) return vector_bytes(j);
   if (is_by_items(j)) return threads * lay_out(j, 1);
   return lay_out(j, threads);
 }
@@ -407,6 +426,66 @@ static void do_one_of_batch(void *user, uint64_t item, uint32_t worker) {
   do_item(&j);
 }
 
+/* ---- matrix and vector ------------------------------------------------------------------------------------------- */
+
+/* A matrix times a vector, for each item of the batch. */
+typedef struct matvec {
+  const job *j;
+  contract_matvec of;
+  const uint8_t *vectors; /* B's vectors */
+  int64_t vector_step;    /* bytes */
+  int is_by_rows;         /* the matrix has fewer rows than a group */
+  uint64_t block, blocks; /* rows of a block; blocks of an item */
+  uint64_t part;          /* blocks of a part */
+} matvec;
+
+static void do_matvec_block(const matvec *t, uint64_t number) {
+  const job *j = t->j;
+  const hg_contraction *c = &j->of;
+  const contract_matvec_loops *loops = &j->kernels->matvec[j->sum];
+  alignas(ALIGNMENT) uint8_t sums[MATVEC_BYTES];
+  uint64_t item = number / t->blocks, first = number % t->blocks * t->block;
+  uint32_t rows = (uint32_t)least(t->block, c->m - first);
+  contract_matvec of = t->of;
+  of.a = c->a + (int64_t)item * c->a_stride[0] * j->size;
+  of.x = t->vectors + (int64_t)item * t->vector_step;
+  if (t->is_by_rows) loops->row(&of, first, sums);
+  else loops->rows(&of, first, rows, sums);
+  int64_t at = (int64_t)item * c->c_stride[0] + (int64_t)first * c->c_stride[1];
+  j->kernels->finish[j->sum](sums, rows, 1, rows, c->c + at * (int64_t)atlas_bytes(c->type), 0, c->c_stride[1],
+                             c->type);
+}
+
+static void do_matvec_part(void *user, uint64_t part, uint32_t worker) {
+  const matvec *t = user;
+  uint64_t end = least((part + 1) * t->part, t->blocks * t->j->of.batch);
+  (void)worker;
+  for (uint64_t i = part * t->part; i < end && !is_cancelled(t->j); i++) do_matvec_block(t, i);
+}
+
+static void do_matvec(job *j, uint8_t *scratch) {
+  const hg_contraction *c = &j->of;
+  const contract_matvec_loops *loops = &j->kernels->matvec[j->sum];
+  matvec t = {.j = j, .vectors = c->b, .vector_step = c->b_stride[0] * j->size, .is_by_rows = c->m < loops->group};
+  t.of = (contract_matvec){.rows = c->m, .k = c->k, .row_bytes = c->a_stride[1] * j->size};
+  t.of.by_chunks = c->k > CHUNK * (loops->groups - 2) && t.of.row_bytes % CPU_SAME_SETS_BYTES == 0;
+  t.block = t.is_by_rows ? 1 : t.of.by_chunks ? loops->group : loops->group * loops->groups;
+  t.blocks = parts_of(c->m, t.block);
+  if (vector_bytes(j) != 0) {
+    t.vectors = scratch, t.vector_step = (int64_t)(c->k * j->size);
+    for (uint64_t i = 0; i < c->batch; i++) {
+      contract_source from = {c->b + (int64_t)i * c->b_stride[0] * (int64_t)atlas_bytes(c->b_type), 1, c->b_stride[1],
+                              c->b_type};
+      j->kernels->pack[j->sum](scratch + i * c->k * j->size, 1, 1, c->k, &from);
+    }
+  }
+  uint64_t all = t.blocks * c->batch, bytes = t.block * c->k * j->size;
+  t.part = 1 + least(CPU_ROWS_PART_BYTES / bytes, all / (CPU_PARTS_A_THREAD * (uint64_t)j->threads));
+  if (j->threads > 1) hg_parallel(j->threads, parts_of(all, t.part), do_matvec_part, &t);
+  else
+    for (uint64_t i = 0; i * t.part < all; i++) do_matvec_part(&t, i, 0);
+}
+
 /* Sums of no products. */
 static void do_zeros(const hg_contraction *c) {
   uint64_t size = atlas_bytes(c->type);
@@ -433,6 +512,11 @@ void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t th
   int by_items = is_by_items(&j);
   if (threads > limit) threads = limit;
   if (is_little(&j) && all_bytes(&j, 1) <= CPU_CONTRACT_ON_STACK) scratch = stack, threads = 1;
+  if (j.is_matvec) {
+    j.threads = threads;
+    do_matvec(&j, scratch);
+    return;
+  }
   lay_out(&j, by_items || threads == 1 ? 1 : limit); /* fewer threads need no more scratch */
   j.threads = threads;
   j.packed_a = scratch;

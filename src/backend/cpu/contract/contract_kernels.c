@@ -37,6 +37,40 @@
 #  define MOST_ROWS 6
 #  define MICROS 4
 #endif
+#if defined __AVX2__
+#  define HALF_BYTES 32
+#  define HALF_FMA_f32(a, b, c) (half_f32) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
+#  define HALF_FMA_f64(a, b, c) (half_f64) _mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c))
+#  define JOINED_4(a, b) (half_f32) _mm256_insertf128_ps(_mm256_castps128_ps256((__m128)(a)), (__m128)(b), 1)
+#  define JOINED_2(a, b) (half_f64) _mm256_insertf128_pd(_mm256_castpd128_pd256((__m128d)(a)), (__m128d)(b), 1)
+#  define LOW_32(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#  define HIGH_32(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#  define LOW_64_OF_32(a, b) __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#  define HIGH_64_OF_32(a, b) __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#  define LOW_64(a, b) __builtin_shufflevector(a, b, 0, 4, 2, 6)
+#  define HIGH_64(a, b) __builtin_shufflevector(a, b, 1, 5, 3, 7)
+#else
+#  define HALF_BYTES 16
+#  define HALF_FMA_f32 FMA_f32
+#  define HALF_FMA_f64 FMA_f64
+#  define JOINED_4(a, b) (a)
+#  define JOINED_2(a, b) (a)
+#  define LOW_32(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#  define HIGH_32(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#  define LOW_64_OF_32(a, b) __builtin_shufflevector(a, b, 0, 1, 4, 5)
+#  define HIGH_64_OF_32(a, b) __builtin_shufflevector(a, b, 2, 3, 6, 7)
+#  define LOW_64(a, b) __builtin_shufflevector(a, b, 0, 2)
+#  define HIGH_64(a, b) __builtin_shufflevector(a, b, 1, 3)
+#endif
+#ifdef __clang__
+#  define UNROLL _Pragma("unroll")
+#else
+#  define UNROLL _Pragma("GCC unroll 8")
+#endif
+#define ALWAYS_INLINE __attribute__((always_inline))
+#define KEEP(value) __asm__("" : "+r"(value)) /* the compiler does not know what it is */
+enum { MATVEC_GROUPS = 4, MATVEC_CHUNK = 256, MATVEC_LEVELS = 56 };
+typedef enum matvec_vectors { MATVEC_ONE, MATVEC_OF_GROUP, MATVEC_OF_LANE } matvec_vectors;
 #define WRAPPING(a, b, c) ((a) * (b) + (c))
 #define SAME(v) (v)
 
@@ -63,6 +97,9 @@
 #  define LANES (VECTOR_BYTES / 4)
 #  define FMA FMA_f32
 #  define CANON canon_f32
+#  define HALF_FMA HALF_FMA_f32
+#  define MATVEC_PIECE 4
+#  define JOINED JOINED_4
 #  include "backend/cpu/contract/contract_loops.h"
 
 #  define S f64
@@ -71,6 +108,9 @@
 #  define LANES (VECTOR_BYTES / 8)
 #  define FMA FMA_f64
 #  define CANON canon_f64
+#  define HALF_FMA HALF_FMA_f64
+#  define MATVEC_PIECE 2
+#  define JOINED JOINED_2
 #  include "backend/cpu/contract/contract_loops.h"
 #endif
 
@@ -348,4 +388,8 @@ const contract_kernels TABLE(KERNELS) = {
     },
     .pack = {pack_f32, pack_f64, pack_i32, pack_i64},
     .finish = {finish_f32, finish_f64, finish_i32, finish_i64},
+#ifdef FMA_f32
+    .matvec = {[CONTRACT_F32] = {HALF_BYTES / 4, MATVEC_GROUPS, matvec_rows_f32, matvec_row_f32},
+             [CONTRACT_F64] = {HALF_BYTES / 8, MATVEC_GROUPS, matvec_rows_f64, matvec_row_f64}},
+#endif
 };

@@ -46,6 +46,21 @@ typedef struct contract_source {
   uint8_t type; /* atlas_type */
 } contract_source;
 
+/* A matrix whose rows lie along K times a vector. */
+typedef struct contract_matvec {
+  const uint8_t *a, *x; /* of the sum's type; x dense */
+  int64_t row_bytes;
+  uint64_t rows, k;
+  int by_chunks; /* a group's chunks side by side, rather than groups */
+} contract_matvec;
+
+typedef struct contract_matvec_loops {
+  uint32_t group, groups; /* rows of a group; 0: there is none. A matrix has as many rows at least */
+  /* Results `first` to first + rows, at most one group by chunks and else `groups`, to `out`. */
+  void (*rows)(const contract_matvec *t, uint64_t first, uint32_t rows, void *out);
+  void (*row)(const contract_matvec *t, uint64_t row, void *out); /* of one row, whose chunks are side by side */
+} contract_matvec_loops;
+
 typedef struct contract_kernels {
   contract_loops loops[CONTRACT_SUMS];
   /* Makes a panel of `width` lanes with `count` elements each; the first `used` lanes exist, the others are 0. */
@@ -53,6 +68,7 @@ typedef struct contract_kernels {
   /* Stores a tile of sums as elements of `type`, rounded once or wrapped. Strides are in elements. */
   void (*finish[CONTRACT_SUMS])(const void *tile, size_t pitch, uint32_t rows, uint32_t columns, uint8_t *to,
                                 int64_t row_stride, int64_t column_stride, uint8_t type);
+  contract_matvec_loops matvec[CONTRACT_SUMS];
 } contract_kernels;
 
 extern const contract_kernels hg_contract_baseline, hg_contract_avx2, hg_contract_avx512;

@@ -59,6 +59,10 @@ static inline V SPLAT(T x) { return x - (V){0}; } /* x - 0 is x, also for -0 */
 #  include "backend/cpu/contract/contract_micro.h"
 #endif
 
+#ifdef MATVEC_PIECE
+#  include "backend/cpu/contract/contract_matvec.h"
+#endif
+
 #undef ROW_0
 #undef ROW_1
 #undef ROW_2
