@@ -11,7 +11,7 @@
 enum { KERNELS = 60, ROUNDS = 600, MOST_BYTES = 70000 };
 
 typedef struct placed {
-  hg_code_chunk *chunk;
+  hg_code_mapping *mapping;
   uint8_t *code;
   uint32_t number; /* that the code returns */
 } placed;
@@ -37,7 +37,7 @@ static uint32_t call(const uint8_t *code) {
 static hg_status place(hg_code_pages *pages, placed *p, uint32_t number, size_t bytes) {
   write_function(number);
   p->number = number;
-  return hg_code_place(pages, image, bytes, &p->chunk, &p->code);
+  return hg_code_place(pages, image, bytes, &p->mapping, &p->code);
 }
 
 /* Where the system tells. */
@@ -62,20 +62,20 @@ static void test_sharing(void) {
     state = state * 1664525 + 1013904223;
     placed *p = &all[(state >> 16) % KERNELS];
     size_t bytes = state >> 8 & 15 ? 16 + (state >> 12) % 12000 : MOST_BYTES;
-    if (p->chunk != NULL) hg_code_remove(&pages, p->chunk);
+    if (p->mapping != NULL) hg_code_remove(&pages, p->mapping);
     *p = (placed){0};
     if (round % 3 != 0) CHECK_EQ_U64(place(&pages, p, round, bytes), HG_OK);
     if (round % 50 != 0) continue;
     for (int k = 0; k < KERNELS; k++)
-      if (all[k].chunk != NULL) CHECK_EQ_U64(call(all[k].code), all[k].number);
+      if (all[k].mapping != NULL) CHECK_EQ_U64(call(all[k].code), all[k].number);
     CHECK(!has_pages_of_both());
   }
-  for (int k = 0; k < KERNELS; k++) hg_code_remove(&pages, all[k].chunk);
+  for (int k = 0; k < KERNELS; k++) hg_code_remove(&pages, all[k].mapping);
   placed again = {0}; /* the pages that are kept can be written once more */
   for (uint32_t k = 0; k < 5; k++) {
     CHECK_EQ_U64(place(&pages, &again, 1000 + k, 5000), HG_OK);
     CHECK_EQ_U64(call(again.code), 1000 + k);
-    hg_code_remove(&pages, again.chunk);
+    hg_code_remove(&pages, again.mapping);
   }
   hg_code_close(&pages);
   CHECK_EQ_U64(c.live, 0);
@@ -90,7 +90,7 @@ static void test_no_memory(void) {
   CHECK_EQ_U64(place(&pages, &p, 7, 100), HG_OUT_OF_MEMORY);
   CHECK_EQ_U64(place(&pages, &p, 8, 100), HG_OK);
   CHECK_EQ_U64(call(p.code), 8);
-  hg_code_remove(&pages, p.chunk);
+  hg_code_remove(&pages, p.mapping);
   hg_code_remove(&pages, NULL);
   hg_code_close(&pages);
   CHECK_EQ_U64(c.live, 0);

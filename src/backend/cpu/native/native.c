@@ -63,7 +63,7 @@ static int sees_lanes(const hg_vector *v) {
 }
 
 static hg_status place_code(hg_native *native, native_build *b) {
-  HG_TRY(hg_code_place(native->pages, b->code, b->code_bytes, &native->chunk, &native->code));
+  HG_TRY(hg_code_place(native->pages, b->code, b->code_bytes, &native->mapping, &native->code));
   native->code_bytes = b->code_bytes;
   native->locations = b->locations;
   native->steps = b->steps;
@@ -170,7 +170,7 @@ void hg_native_release(hg_native *native) {
   hg_allocator allocator = native->allocator;
   hg_native_release(native->straight);
   hg_native_release(native->stack);
-  hg_code_remove(native->pages, native->chunk);
+  hg_code_remove(native->pages, native->mapping);
   hg_release(&allocator, native->notes);
   hg_release(&allocator, native->locations);
   hg_vector_release(&native->own);

@@ -45,7 +45,7 @@ struct hg_native {
   uint64_t stream_bytes;  /* launches that move so many bytes or more bypass the caches */
   char *notes;            /* hg_compiled.notes; NULL: "" */
   hg_code_pages *pages;
-  hg_code_chunk *chunk;   /* one of `pages`; NULL: none yet */
+  hg_code_mapping *mapping; /* one of `pages`; NULL: none yet */
   uint8_t *code;          /* executable */
   size_t code_bytes;
 };
