@@ -58,7 +58,7 @@ static void print_group(const gpu_group *group) {
   printf(" of %u %s, %s:", (unsigned)group->count, group->is_store ? "stores" : "loads",
          group->is_tested ? "one test" : "in bounds and aligned");
   for (uint32_t r = 0; r < group->run_count; r++) {
-    const gpu_run *run = &group->run[r];
+    const gpu_access_run *run = &group->run[r];
     if (r > 0) putchar(';');
     for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += group->joined[i])
       printf(" %ux v%u", (unsigned)group->joined[i], (unsigned)group->value[i]);

@@ -256,7 +256,7 @@ static void test_groups(void) {
 /* Where the order is free: one test for both buffers' loads; in shared memory no test, each pair near its use. */
 /* What the loads of a block's row are asked for ahead, `columns` a lane, by an index that code makes of the block's
  * number, r0. Some of the columns are stored. */
-static gpu_run ahead_of(const char *index, int columns, int stored, int in_loop) {
+static gpu_access_run ahead_of(const char *index, int columns, int stored, int in_loop) {
   static char text[8192];
   int used =
       snprintf(text, sizeof text, ".block 512\n.scalar n u32\n" BUFFERS "mov.u32 r0, r253\n%smovi.f32 r9, #0\n%s",
@@ -271,7 +271,7 @@ static gpu_run ahead_of(const char *index, int columns, int stored, int in_loop)
            in_loop ? "add.u32 r2, r2, n\nadd.u32 r3, r3, #1\nset.lt.u32 p0, r3, n\n@p0 bra round\n" : "");
   made m;
   make(text, &rich, 0, &m);
-  gpu_run found = {0};
+  gpu_access_run found = {0};
   int groups = 0;
   for (uint32_t k = 0; k < m.plan.groups_outside; k++) {
     const gpu_group *group = gpu_group_at(&m.plan, k);
@@ -286,7 +286,7 @@ static gpu_run ahead_of(const char *index, int columns, int stored, int in_loop)
 
 static void test_ahead(void) {
   const char *const row = "mul.u32 r1, r0, n\nadd.u32 r2, r1, blane\n";
-  gpu_run run = ahead_of(row, 8, 8, 0);
+  gpu_access_run run = ahead_of(row, 8, 8, 0);
   CHECK_EQ_U64(run.prefetch_bytes, 512 * 8 * 4);
   CHECK_EQ_U64(run.prefetch_by, (4 << 20) / run.prefetch_bytes);
   CHECK(run.prefetch_scalar != SSA_NONE);

@@ -107,7 +107,7 @@ static int are_aligned(const hoister *f, const hg_terms *terms, uint32_t width) 
   return 1;
 }
 
-static int hoist_run(const hoister *f, const gpu_group *group, const gpu_run *run, gpu_sweep *sweep) {
+static int hoist_run(const hoister *f, const gpu_group *group, const gpu_access_run *run, gpu_sweep *sweep) {
   uint32_t phi = SSA_NONE;
   *sweep = (gpu_sweep){.step = {.count = 0}};
   if (run->checks_least ||

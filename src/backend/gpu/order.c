@@ -123,7 +123,7 @@ static void find_words(const orderer *o) {
   for (uint32_t k = 0; k < o->g->group.count; k++) {
     const gpu_group *group = gpu_group_at(o->g, k);
     for (uint32_t r = 0; r < group->run_count && !group->is_store; r++) {
-      const gpu_run *run = &group->run[r];
+      const gpu_access_run *run = &group->run[r];
       for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += group->joined[i])
         for (uint32_t e = 1; e < group->joined[i]; e++)
           o->is_inside[group->value[i + e]] = e % gpu_word_elements(run) != 0;

@@ -58,7 +58,7 @@ typedef struct gpu_vector {
 enum { GPU_MAX_GROUP = 128, GPU_MAX_RUNS = 32 };
 
 /* The accesses of a group that share one index. Neighbours become one access of `width` elements. */
-typedef struct gpu_run {
+typedef struct gpu_access_run {
   uint8_t first, count;  /* positions in the group's arrays, by displacement */
   uint8_t width;         /* elements of its widest access */
   uint8_t element_bytes;
@@ -71,7 +71,7 @@ typedef struct gpu_run {
                          (l2_prefetch.c) */
   uint64_t prefetch_by;     /* that block's index exceeds this one's by this number */
   uint32_t prefetch_scalar; /* times this value; SSA_NONE: times 1 */
-} gpu_run;
+} gpu_access_run;
 
 /* Loads or stores that are done at once. One test serves all of them. A lane for which it fails (an access is out of
  * bounds, or its addresses are not aligned to the width) does them one by one, each with its own check. */
@@ -82,7 +82,7 @@ typedef struct gpu_group {
   uint8_t joined[GPU_MAX_GROUP];    /* as `value`: elements of the access that begins here; 0: the element belongs to an
                                        access that begins before it */
   uint32_t count;
-  gpu_run run[GPU_MAX_RUNS];
+  gpu_access_run run[GPU_MAX_RUNS];
   uint32_t run_count;
   uint8_t is_store;
   uint8_t is_tested;                /* 0: all accesses are known to be in bounds and aligned */
@@ -113,7 +113,7 @@ typedef struct gpu_hoisted {
 enum { GPU_WORD_ELEMENTS = 4 }; /* most of a word */
 
 /* The number of elements in a word of a wide access. */
-static inline uint32_t gpu_word_elements(const gpu_run *run) {
+static inline uint32_t gpu_word_elements(const gpu_access_run *run) {
   return run->element_bytes < 4 ? 4u / run->element_bytes : 1;
 }
 /* The next smaller width: whole words, or 1. */
@@ -408,18 +408,18 @@ gpu_site hg_gpu_step_limit_site(const gpu_plan *g, uint32_t from, uint32_t to);
 /* The program's only vector access with that flag if its elements have 16 bits; else SSA_NONE. */
 uint32_t hg_gpu_only_access(const gpu_plan *g, uint32_t flag);
 /* The run of the group that the access belongs to. */
-uint32_t hg_gpu_run_of(const gpu_group *group, uint32_t value);
-static inline uint32_t gpu_index_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run) {
+uint32_t hg_gpu_access_run_of(const gpu_group *group, uint32_t value);
+static inline uint32_t gpu_index_of(const gpu_plan *g, const gpu_group *group, const gpu_access_run *run) {
   return gpu_arg(g, group->value[run->first], 0);
 }
-static inline int64_t gpu_least_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run) {
+static inline int64_t gpu_least_of(const gpu_plan *g, const gpu_group *group, const gpu_access_run *run) {
   return (int64_t)gpu_insn(g, group->value[run->first])->bits;
 }
-static inline int64_t gpu_most_of(const gpu_plan *g, const gpu_group *group, const gpu_run *run) {
+static inline int64_t gpu_most_of(const gpu_plan *g, const gpu_group *group, const gpu_access_run *run) {
   return (int64_t)gpu_insn(g, group->value[run->first + run->count - 1])->bits;
 }
 /* 1 if wide accesses of the run may be misaligned. */
-static inline int gpu_may_be_crooked(const gpu_run *run) {
+static inline int gpu_may_be_crooked(const gpu_access_run *run) {
   return run->width > 1 && !(run->is_aligned && run->is_shared);
 }
 /* The runs, from r on, that are in bounds if the greatest of their 32-bit indices is: r alone, or r and the runs like

@@ -75,7 +75,7 @@ static int find_checked(const gpu_plan *g, const gpu_group *whole, gpu_group *gr
   memset(number, 0xff, sizeof number);
   *group = (gpu_group){.is_store = whole->is_store};
   for (uint32_t i = 0; i < whole->count; i++) {
-    uint32_t value = whole->in_order[i], run = hg_gpu_run_of(whole, value);
+    uint32_t value = whole->in_order[i], run = hg_gpu_access_run_of(whole, value);
     if (g->access[value] != GPU_CHECKED) continue;
     if (number[run] == 0xff) number[run] = runs++;
     run_of[group->count] = number[run];

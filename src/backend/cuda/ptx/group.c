@@ -8,14 +8,14 @@ typedef ptx_group group;
 
 static int64_t displacement_of(const ptx *p, uint32_t value) { return (int64_t)ptx_insn(p, value)->bits; }
 
-static int64_t least_bytes(const ptx *p, const group *g, const gpu_run *run) {
+static int64_t least_bytes(const ptx *p, const group *g, const gpu_access_run *run) {
   return gpu_least_of(p->plan, g->plan, run) * (int64_t)run->element_bytes;
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 static void find_address(ptx *p, group *g, uint32_t r) {
-  const gpu_run *run = &g->plan->run[r];
+  const gpu_access_run *run = &g->plan->run[r];
   uint32_t index = ptx_index_of(p, g, r);
   if (run->is_shared && !g->plan->is_tested) {
     g->address[r] =
@@ -28,7 +28,7 @@ static void find_address(ptx *p, group *g, uint32_t r) {
   else PTX(p, "add.s64", g->address[r], g->base[r], hg_ptx_bytes_of(p, index, run->element_bytes));
 }
 
-static ptx_name address_of(const ptx *p, const group *g, const gpu_run *run, uint32_t at) {
+static ptx_name address_of(const ptx *p, const group *g, const gpu_access_run *run, uint32_t at) {
   return hg_ptx_plus(g->address[run - g->plan->run], displacement_of(p, g->plan->value[at]) * run->element_bytes);
 }
 
@@ -43,7 +43,7 @@ static ptx_name either(ptx *p, ptx_name a, ptx_name b) {
 
 /* A predicate: an access of the run, with the given index in place of its own, is out of bounds. */
 static ptx_name is_outside(ptx *p, const group *g, uint32_t r, ptx_name index) {
-  const gpu_run *run = &g->plan->run[r];
+  const gpu_access_run *run = &g->plan->run[r];
   uint8_t type = ptx_insn(p, ptx_index_of(p, g, r))->type;
   int64_t least = gpu_least_of(p->plan, g->plan, run), most = gpu_most_of(p->plan, g->plan, run);
   ptx_name sum, failed = hg_ptx_sum_is_outside(p, index, type, most, g->extent[r], &sum);
@@ -77,7 +77,7 @@ static ptx_name are_outside(ptx *p, const group *g, uint32_t r, uint8_t *done) {
 
 /* The low bits that are not 0 if the wide accesses of the run are misaligned; none if they always are aligned. */
 static ptx_name crooked_bits(ptx *p, const group *g, uint32_t r, uint32_t index) {
-  const gpu_run *run = &g->plan->run[r];
+  const gpu_access_run *run = &g->plan->run[r];
   uint64_t bytes = (uint64_t)run->width * run->element_bytes;
   ptx_name low = {""}, base = g->base[r];
   if (!gpu_may_be_crooked(run)) return low;
@@ -132,7 +132,7 @@ static ptx_name sum_of(ptx *p, ptx_name sum, const hg_terms *terms) {
 /* A predicate: the greatest index of any iteration may be out of bounds. The sums add a few 32-bit numbers, and the
  * product is below 2^63, so nothing else wraps. */
 static ptx_name may_leave(ptx *p, const group *g, uint32_t r, const gpu_sweep *sweep, ptx_name rounds) {
-  const gpu_run *run = &g->plan->run[r];
+  const gpu_access_run *run = &g->plan->run[r];
   ptx_name low = hg_ptx_new(p, PTX_64), high = hg_ptx_new(p, PTX_64), last = hg_ptx_new(p, PTX_64),
            failed = hg_ptx_new(p, PTX_PREDICATE);
   ptx_name step = sum_of(p, hg_ptx_kept(p, PTX_64, hg_ptx_number(0)), &sweep->step);
@@ -165,7 +165,7 @@ void hg_ptx_hoist_check(ptx *p, const gpu_step *step) {
   group g = {.plan = gpu_group_at(p->plan, seen->group)};
   ptx_name failed = {""}, crooked = {""}, rounds = last_round(p, seen);
   for (uint32_t r = 0; r < g.plan->run_count; r++) {
-    const gpu_run *run = &g.plan->run[r];
+    const gpu_access_run *run = &g.plan->run[r];
     g.base[r] = hg_ptx_base_of(p, ptx_insn(p, g.plan->value[run->first]), &g.extent[r]);
     if (run->is_checked) failed = either(p, failed, may_leave(p, &g, r, &seen->sweep[r], rounds));
     crooked = also_crooked(p, crooked, crooked_bits(p, &g, r, seen->sweep[r].start));
@@ -234,7 +234,7 @@ static void store_word(ptx *p, group *g, uint32_t at, uint32_t elements) {
   if (mends) hg_ptx_make_pair_exact(p, type, g->word[at]);
 }
 
-static void name_words(ptx *p, group *g, const gpu_run *run, uint32_t first, uint32_t width) {
+static void name_words(ptx *p, group *g, const gpu_access_run *run, uint32_t first, uint32_t width) {
   uint32_t elements = gpu_word_elements(run);
   for (uint32_t i = first; i < first + width; i += elements) {
     if (begins_word(g, i)) continue;
@@ -243,7 +243,8 @@ static void name_words(ptx *p, group *g, const gpu_run *run, uint32_t first, uin
   }
 }
 
-void hg_ptx_access_together(ptx *p, group *g, const gpu_run *run, uint32_t first, const char *space, ptx_name at) {
+void hg_ptx_access_together(ptx *p, group *g, const gpu_access_run *run, uint32_t first, const char *space,
+                            ptx_name at) {
   uint32_t elements = gpu_word_elements(run), width = g->plan->joined[first], words = width / elements;
   char list[120];
   size_t used = 0;
@@ -260,7 +261,7 @@ void hg_ptx_access_together(ptx *p, group *g, const gpu_run *run, uint32_t first
 }
 
 /* Addresses are computed here instead of before the test: several of them would occupy registers across its branch. */
-static void access_run(ptx *p, group *g, const gpu_run *run) {
+static void access_run(ptx *p, group *g, const gpu_access_run *run) {
   find_address(p, g, (uint32_t)(run - g->plan->run));
   for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i]) {
     if (g->plan->joined[i] > 1)
@@ -271,7 +272,7 @@ static void access_run(ptx *p, group *g, const gpu_run *run) {
 
 /* The block's first lane prefetches what a later block will load with the run, if that is in bounds. */
 static void ask_ahead(ptx *p, const group *g, uint32_t r) {
-  const gpu_run *run = &g->plan->run[r];
+  const gpu_access_run *run = &g->plan->run[r];
   int64_t least = gpu_least_of(p->plan, g->plan, run), bytes = run->element_bytes;
   ptx_name thread = hg_ptx_new(p, PTX_32), asks = hg_ptx_new(p, PTX_PREDICATE), at = hg_ptx_new(p, PTX_64),
            end = hg_ptx_new(p, PTX_64), by = hg_ptx_number(run->prefetch_by);
@@ -289,7 +290,7 @@ static void ask_ahead(ptx *p, const group *g, uint32_t r) {
              (unsigned)(run->prefetch_bytes & ~15u));
 }
 
-static void take_words_apart(ptx *p, const group *g, const gpu_run *run) {
+static void take_words_apart(ptx *p, const group *g, const gpu_access_run *run) {
   uint32_t elements = gpu_word_elements(run);
   for (uint32_t i = run->first; elements > 1 && i < run->first + (uint32_t)run->count; i++) {
     ptx_name part[GPU_WORD_ELEMENTS];
@@ -309,7 +310,7 @@ static void join_word(ptx *p, const group *g, uint32_t first, uint32_t elements)
 
 /* The first element of the word that contains this one; the element itself if it is accessed alone. */
 static uint32_t word_of(const group *g, uint32_t value, uint32_t *elements) {
-  const gpu_run *run = &g->plan->run[hg_gpu_run_of(g->plan, value)];
+  const gpu_access_run *run = &g->plan->run[hg_gpu_access_run_of(g->plan, value)];
   uint32_t at = run->first;
   *elements = gpu_word_elements(run);
   while (g->plan->value[at] != value) at++;
@@ -348,7 +349,7 @@ static void find_room(ptx *p, const group *g, uint32_t r, careful *c) {
 
 /* The numbers of sites increase in program order. */
 static void access_carefully(ptx *p, const group *g, const careful *c, uint32_t value) {
-  uint32_t at = 0, r = hg_gpu_run_of(g->plan, value);
+  uint32_t at = 0, r = hg_gpu_access_run_of(g->plan, value);
   ptx_name failed = {""};
   while (g->plan->value[at] != value) at++;
   ptx_name address = address_of(p, g, &g->plan->run[r], at);
@@ -421,7 +422,7 @@ static void access_slowly(ptx *p, group *g, ptx_name slow, ptx_name fast, ptx_na
 /* Names the words that both paths store. */
 static void name_all_words(ptx *p, group *g) {
   for (uint32_t r = 0; r < g->plan->run_count && g->plan->is_store; r++) {
-    const gpu_run *run = &g->plan->run[r];
+    const gpu_access_run *run = &g->plan->run[r];
     for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i])
       if (g->plan->joined[i] > 1) name_words(p, g, run, i, g->plan->joined[i]);
   }

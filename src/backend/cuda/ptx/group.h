@@ -19,7 +19,8 @@ static inline uint32_t ptx_index_of(const ptx *p, const ptx_group *g, uint32_t r
 }
 
 /* Prints the neighbours that begin with a value as one access. */
-void hg_ptx_access_together(ptx *p, ptx_group *g, const gpu_run *run, uint32_t first, const char *space, ptx_name at);
+void hg_ptx_access_together(ptx *p, ptx_group *g, const gpu_access_run *run, uint32_t first, const char *space,
+                            ptx_name at);
 
 /* 1 if the accesses can be done one by one in a loop, and are numerous enough for one. */
 int hg_ptx_may_loop(const ptx *p, const ptx_group *g);

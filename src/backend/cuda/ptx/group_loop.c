@@ -19,7 +19,7 @@ typedef struct walk {
 static uint32_t place_of(const ptx_group *g, uint32_t value) {
   uint32_t at = 0;
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
-    const gpu_run *run = &g->plan->run[r];
+    const gpu_access_run *run = &g->plan->run[r];
     for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i]) {
       uint32_t bytes = run->element_bytes, wide = g->plan->joined[i] * bytes;
       at = (at + wide - 1) / wide * wide;
@@ -38,7 +38,7 @@ int hg_ptx_may_loop(const ptx *p, const ptx_group *g) {
       p->plan->in_loop[ptx_insn(p, g->plan->value[0])->block])
     return 0;
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
-    const gpu_run *run = &g->plan->run[r];
+    const gpu_access_run *run = &g->plan->run[r];
     if (run->checks_least || run->is_shared || run->element_bytes != g->plan->run[0].element_bytes ||
         run->is_read_only != g->plan->run[0].is_read_only)
       return 0;
@@ -52,7 +52,7 @@ int hg_ptx_may_loop(const ptx *p, const ptx_group *g) {
 
 static void find_run(ptx *p, walk *w, uint32_t r) {
   ptx_group *g = w->g;
-  const gpu_run *run = &g->plan->run[r];
+  const gpu_access_run *run = &g->plan->run[r];
   uint32_t value = ptx_index_of(p, g, r);
   ptx_name index = hg_ptx_wide(p, value), is_inside = hg_ptx_new(p, PTX_PREDICATE);
   g->address[r] = hg_ptx_new(p, PTX_64);
@@ -83,7 +83,7 @@ static ptx_name of_run(ptx *p, const ptx_group *g, const ptx_name *number, ptx_n
 
 static void wide_accesses(ptx *p, ptx_group *g) {
   for (uint32_t r = 0; r < g->plan->run_count; r++) {
-    const gpu_run *run = &g->plan->run[r];
+    const gpu_access_run *run = &g->plan->run[r];
     for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->plan->joined[i])
       hg_ptx_access_together(p, g, run, i, ".local",
                              hg_ptx_name("hg_slow+%u", (unsigned)place_of(g, g->plan->value[i])));
@@ -98,7 +98,7 @@ static uint32_t list_sites(ptx *p, const ptx_group *g) {
     gpu_site site = hg_gpu_place(p->plan, p->version, value).site;
     site.displacement = (int64_t)ptx_insn(p, value)->bits;
     uint32_t number = hg_ptx_site_number(p, &site);
-    hg_ptx_site_also(p, hg_gpu_run_of(g->plan, value) | place_of(g, value) << PLACE_SHIFT);
+    hg_ptx_site_also(p, hg_gpu_access_run_of(g->plan, value) | place_of(g, value) << PLACE_SHIFT);
     if (i == 0) first = number;
   }
   return first;
