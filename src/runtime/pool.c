@@ -8,14 +8,14 @@
 
 enum { DEFAULT_ALIGNMENT = 16 };
 
-static hg_region *regions_of(hg_pool *pool) { return pool->regions.data; }
+static hg_pool_region *regions_of(hg_pool *pool) { return pool->regions.data; }
 
 hg_status hg_pool_create(hg_executor *executor, uint64_t byte_count, hg_pool **out) {
   if (executor == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_pool_create: an argument is NULL");
   *out = NULL;
   hg_pool *pool = hg_allocate(&executor->allocator, 1, sizeof *pool);
   if (pool == NULL) return hg_fail_memory("a pool object", sizeof *pool);
-  pool->regions.element_size = sizeof(hg_region);
+  pool->regions.element_size = sizeof(hg_pool_region);
   /* aligned as far as any region may ask, so that a region's offset decides about its alignment */
   const hg_storage_wish wish = {.alignment = HG_BACKEND_MAX_ALIGNMENT};
   hg_status status = hg_storage_create(executor, byte_count, &wish, &pool->storage);
@@ -61,10 +61,10 @@ static hg_status allocate_locked(hg_pool *pool, uint64_t byte_count, uint64_t al
         (unsigned long long)byte_count, (unsigned long long)alignment, (unsigned long long)pool->used,
         (unsigned long long)pool->storage->byte_count);
   if (hg_array_append(&pool->storage->executor->allocator, &pool->regions, NULL, 1) == NULL)
-    return hg_fail_memory("a pool's list of regions", (pool->regions.count + 1) * sizeof(hg_region));
-  hg_region *region = regions_of(pool) + place;
+    return hg_fail_memory("a pool's list of regions", (pool->regions.count + 1) * sizeof(hg_pool_region));
+  hg_pool_region *region = regions_of(pool) + place;
   memmove(region + 1, region, (pool->regions.count - 1 - place) * sizeof *region);
-  *region = (hg_region){*offset, byte_count};
+  *region = (hg_pool_region){*offset, byte_count};
   pool->used += byte_count;
   return HG_OK;
 }
@@ -101,7 +101,7 @@ hg_status hg_pool_free(hg_pool *pool, uint64_t offset) {
   hg_lock(pool->storage->executor);
   size_t index = find_region(pool, offset);
   if (index < pool->regions.count) {
-    hg_region *region = regions_of(pool) + index;
+    hg_pool_region *region = regions_of(pool) + index;
     pool->used -= region->byte_count;
     memmove(region, region + 1, (pool->regions.count - 1 - index) * sizeof *region);
     pool->regions.count--;

@@ -143,13 +143,13 @@ struct hg_executor {
 };
 
 /* An allocated range of a pool. */
-typedef struct hg_region {
+typedef struct hg_pool_region {
   uint64_t offset, byte_count;
-} hg_region;
+} hg_pool_region;
 
 struct hg_pool {
   hg_storage *storage;
-  hg_array regions; /* hg_region, ascending and disjoint; the gaps between them are free */
+  hg_array regions; /* hg_pool_region, ascending and disjoint; the gaps between them are free */
   uint64_t used;
 };
 
