@@ -75,7 +75,7 @@ typedef struct hg_contraction {
 
 /* The location of rows of consecutive elements, in elements from what is bound to a symbol of the program. */
 typedef struct hg_rows_of {
-  uint64_t slot, first, step; /* the symbol; the offset of row 0; the row stride */
+  uint64_t slot, first, stride; /* the symbol; the offset of row 0; from row to row */
   uint64_t outer;             /* stride from one group of rows to the next */
 } hg_rows_of;
 

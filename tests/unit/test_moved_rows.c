@@ -67,9 +67,9 @@ static void unbind(bound *b) {
 /* So many rows, with a gap between them or not. */
 static hg_rows_of bind_rows(bound *b, uint32_t slot, uint64_t count, int has_gap) {
   const hg_rows *r = &b->rows;
-  hg_rows_of of = {.slot = slot, .first = has_gap ? 3 : 0, .step = r->length + (has_gap ? 5 : 0)};
-  of.outer = r->groups > 1 ? count * of.step + (has_gap ? 7 : 0) : 0;
-  uint64_t elements = of.first + (count > 0 ? (r->groups - 1) * of.outer + (count - 1) * of.step + r->length : 0);
+  hg_rows_of of = {.slot = slot, .first = has_gap ? 3 : 0, .stride = r->length + (has_gap ? 5 : 0)};
+  of.outer = r->groups > 1 ? count * of.stride + (has_gap ? 7 : 0) : 0;
+  uint64_t elements = of.first + (count > 0 ? (r->groups - 1) * of.outer + (count - 1) * of.stride + r->length : 0);
   uint8_t *memory = bind_bytes(b, slot, elements * atlas_bytes((atlas_type)r->type));
   for (uint64_t i = 0; i < elements && slot != Y; i++) put(memory, r->type, i, any_value(r->type));
   return of;
@@ -103,9 +103,9 @@ static void begin_wanted(bound *b) {
 /* Numbers below the extent; most of them 0 where that one is hot. */
 static void bind_index(bound *b, uint64_t count, int is_hot) {
   hg_rows *r = &b->rows;
-  r->index = (hg_rows_of){.slot = INDEX, .first = 2, .step = 1 + next_random() % 2};
-  r->index.outer = r->groups > 1 && next_random() % 2 == 0 ? count * r->index.step + 1 : 0;
-  uint64_t elements = 2 + r->groups * r->index.outer + count * r->index.step;
+  r->index = (hg_rows_of){.slot = INDEX, .first = 2, .stride = 1 + next_random() % 2};
+  r->index.outer = r->groups > 1 && next_random() % 2 == 0 ? count * r->index.stride + 1 : 0;
+  uint64_t elements = 2 + r->groups * r->index.outer + count * r->index.stride;
   bind_bytes(b, INDEX, elements * atlas_bytes((atlas_type)r->index_type));
   for (uint64_t i = 0; i < elements; i++)
     put(memory_of(b, INDEX), r->index_type, i, is_hot && next_random() % 4 != 0 ? 0 : next_random() % r->extent);
@@ -114,7 +114,7 @@ static void bind_index(bound *b, uint64_t count, int is_hot) {
 static uint64_t number_at(const bound *b, uint64_t group, uint64_t i) {
   const hg_rows *r = &b->rows;
   uint64_t bits =
-      get(memory_of(b, INDEX), r->index_type, r->index.first + group * r->index.outer + i * r->index.step);
+      get(memory_of(b, INDEX), r->index_type, r->index.first + group * r->index.outer + i * r->index.stride);
   unsigned shift = 64 - 8 * atlas_bytes((atlas_type)r->index_type);
   int64_t number = r->index_type <= ATLAS_i64 ? (int64_t)(bits << shift) >> shift : (int64_t)bits;
   if (r->wraps && number < 0) number += (int64_t)r->extent;
@@ -124,7 +124,7 @@ static uint64_t number_at(const bound *b, uint64_t group, uint64_t i) {
 }
 
 static void spoil(bound *b, uint64_t at, int64_t number) {
-  put(memory_of(b, INDEX), b->rows.index_type, b->rows.index.first + at * b->rows.index.step, (uint64_t)number);
+  put(memory_of(b, INDEX), b->rows.index_type, b->rows.index.first + at * b->rows.index.stride, (uint64_t)number);
 }
 
 /* ---- taken ------------------------------------------------------------------------------------------------------- */
@@ -135,8 +135,8 @@ static void check_taken(uint8_t type, uint8_t index_type, uint64_t count, uint64
   hg_rows *r = &b.rows;
   uint64_t each = next_random() % 2; /* row i takes rows from its own on */
   r->x = bind_rows(&b, X, r->extent + count * each, has_gap);
-  r->stride = r->x.step;
-  r->x.step *= each;
+  r->stride = r->x.stride;
+  r->x.stride *= each;
   r->y = bind_rows(&b, Y, count, has_gap);
   bind_index(&b, count, 0);
   int way = (int)(next_random() % 3), is_signed = index_type <= ATLAS_i64;
@@ -146,9 +146,9 @@ static void check_taken(uint8_t type, uint8_t index_type, uint64_t count, uint64
   begin_wanted(&b);
   for (uint64_t i = 0; i < r->groups * count; i++)
     for (uint64_t k = 0, g = i / count, row = i % count; k < length; k++)
-      put(b.wanted, type, r->y.first + g * r->y.outer + row * r->y.step + k,
+      put(b.wanted, type, r->y.first + g * r->y.outer + row * r->y.stride + k,
           get(memory_of(&b, X), type,
-              r->x.first + g * r->x.outer + row * r->x.step + number_at(&b, g, row) * r->stride + k));
+              r->x.first + g * r->x.outer + row * r->x.stride + number_at(&b, g, row) * r->stride + k));
   check_all(&b, "taken");
   if (count > 0 && r->groups > 0 && way != 2) { /* a number out of range: at the end, or before the first one */
     spoil(&b, next_random() % count,
@@ -168,13 +168,13 @@ static void check_far(void) {
                         .length = LENGTH, .groups = ROWS, .extent = ROWS}};
     hg_rows *r = &b.rows;
     r->x = bind_rows(&b, X, ROWS, 0);
-    r->stride = r->x.step;
-    r->x.step = 0;
+    r->stride = r->x.stride;
+    r->x.stride = 0;
     r->y = bind_rows(&b, Y, ROWS, 0);
     bind_index(&b, ROWS, 0);
     CHECK(run_on(&b, hg_cpu_isa_best(), 1, UINT64_MAX));
-    uint64_t *const far[] = {&r->x.outer, &r->x.step, &r->stride, &r->y.outer, &r->y.step, &r->index.outer,
-                             &r->index.step};
+    uint64_t *const far[] = {&r->x.outer, &r->x.stride, &r->stride, &r->y.outer, &r->y.stride, &r->index.outer,
+                             &r->index.stride};
     if (which < 7) *far[which] += half;
     else r->y.first -= LENGTH;
     CHECK(!run_on(&b, hg_cpu_isa_best(), 1, UINT64_MAX));
@@ -252,13 +252,13 @@ static void want_sums(bound *b, uint64_t sources) {
     uint64_t count = get(memory_of(b, COUNTED), ATLAS_u32, p), first = get(memory_of(b, BEGUN), ATLAS_u32, p) - 1;
     for (uint64_t k = 0; k < r->length; k++) {
       uint64_t base = r->base_bits;
-      if (r->base.slot == BASE) base = get(memory_of(b, BASE), r->type, r->base.first + p * r->base.step + k);
+      if (r->base.slot == BASE) base = get(memory_of(b, BASE), r->type, r->base.first + p * r->base.stride + k);
       for (uint64_t i = 0; i < count; i++) {
         uint64_t row = get(memory_of(b, LISTED), ATLAS_u32, first + i);
-        values[i] = get(memory_of(b, X), r->type, r->x.first + row * r->x.step + k);
+        values[i] = get(memory_of(b, X), r->type, r->x.first + row * r->x.stride + k);
       }
       if (count > 0) base = canonical(r->type, sum_of_two(r->type, base, fold(r->type, values, count)));
-      put(b->wanted, r->type, r->y.first + p * r->y.step + k, base);
+      put(b->wanted, r->type, r->y.first + p * r->y.stride + k, base);
     }
   }
   free(values);

@@ -20,7 +20,7 @@ static int finds_rows(const ops_shape *shape, uint32_t axis, uint32_t number, co
     dense *= (int64_t)shape->size[i];
   }
   out->first = (uint64_t)form->constant;
-  out->step = (uint64_t)form->factor[number];
+  out->stride = (uint64_t)form->factor[number];
   return 1;
 }
 

@@ -64,12 +64,12 @@ static uint8_t *find_rows(const job *j, const atlas_launch *launch, const hg_row
   const atlas_span *span = &launch->arguments[rows->slot].span;
   uint64_t last = rows->first, end = span->byte_count / size;
   if (count == 0 || j->of->groups == 0 || length == 0) return span->memory; /* nothing is read */
-  if (!go_on(&last, j->of->groups, rows->outer, end) || !go_on(&last, count, rows->step, end)) return NULL;
+  if (!go_on(&last, j->of->groups, rows->outer, end) || !go_on(&last, count, rows->stride, end)) return NULL;
   return length <= end - last ? span->memory + rows->first * size : NULL;
 }
 
 static uint32_t *find_list(const job *j, const atlas_launch *launch, uint64_t slot, uint64_t count) {
-  hg_rows_of rows = {.slot = slot, .step = 1};
+  hg_rows_of rows = {.slot = slot, .stride = 1};
   return (uint32_t *)(void *)find_rows(j, launch, &rows, count, 1, sizeof(uint32_t));
 }
 
@@ -98,9 +98,9 @@ static void fill_constant(job *j) {
 
 static int finds_taken(job *j, const atlas_launch *launch) {
   const hg_rows *r = j->of;
-  hg_rows_of all = r->x; /* the rows that numbers select; each row of y is a step on */
-  if (r->count > 0 && !go_on(&all.first, r->count, r->x.step, UINT64_MAX)) return 0;
-  all.step = r->stride;
+  hg_rows_of all = r->x; /* the rows that numbers select; each row of y is a stride on */
+  if (r->count > 0 && !go_on(&all.first, r->count, r->x.stride, UINT64_MAX)) return 0;
+  all.stride = r->stride;
   if (find_rows(j, launch, &all, r->extent, r->length, j->size) == NULL) return 0;
   j->x = find_rows(j, launch, &r->x, 1, r->length, j->size);
   j->y = find_y(j, launch);
@@ -171,7 +171,7 @@ static int settle_numbers(const hg_rows *r, int64_t *numbers, uint32_t count) {
 /* The numbers of a group's rows from `first` on; 0 if one is out of range. */
 static int find_numbers(const job *j, uint64_t group, uint64_t first, uint32_t count, int64_t *numbers) {
   atlas_type type = (atlas_type)j->of->index_type;
-  uint64_t step = j->of->index.step, at = group * j->of->index.outer + first * step;
+  uint64_t step = j->of->index.stride, at = group * j->of->index.outer + first * step;
   return read_numbers(j->index + at * atlas_bytes(type), type, step, count, numbers) &&
          settle_numbers(j->of, numbers, count);
 }
@@ -189,9 +189,9 @@ static int take_piece(const job *j, uint64_t group, uint64_t first, uint32_t cou
   if (!find_numbers(j, group, first, count, numbers)) return 0;
   for (uint32_t i = 0; i < count; i++)
     rows[i] =
-        j->x + (group * r->x.outer + (first + i) * r->x.step + (uint64_t)numbers[i] * r->stride) * j->size;
-  uint8_t *y = j->y + (group * r->y.outer + first * r->y.step) * j->size;
-  uint64_t step = r->y.step * j->size, bytes = r->length * j->size;
+        j->x + (group * r->x.outer + (first + i) * r->x.stride + (uint64_t)numbers[i] * r->stride) * j->size;
+  uint8_t *y = j->y + (group * r->y.outer + first * r->y.stride) * j->size;
+  uint64_t step = r->y.stride * j->size, bytes = r->length * j->size;
   int streams = j->streams && (((uintptr_t)y | step | bytes) & (ROWS_LINE - 1)) == 0;
   (streams ? j->kernels->copy_past_caches : j->kernels->copy)(y, step, rows, count, bytes);
   return 1;
@@ -271,17 +271,17 @@ static void ask_ahead(const job *j, uint64_t place) {
   uint64_t bytes = j->of->length * j->size, first = j->begun[place] - UINT64_C(1);
   for (uint64_t i = 0; i < j->counted[place] && i <= CPU_PLACE_AHEAD_BYTES / bytes && first + i < j->of->extent; i++)
     if (j->listed[first + i] < j->of->extent)
-      rows_ask_for(j->x + j->listed[first + i] * j->of->x.step * j->size, bytes);
+      rows_ask_for(j->x + j->listed[first + i] * j->of->x.stride * j->size, bytes);
 }
 
 /* Fills places without sources. */
 static void put_base(const job *j, uint64_t first, uint64_t end) {
   const hg_rows *r = j->of;
-  uint64_t bytes = r->length * j->size, step = r->y.step * j->size, rows = end - first;
-  if (step == bytes && (j->is_constant || r->base.step == r->length)) bytes *= rows, rows = 1;
+  uint64_t bytes = r->length * j->size, step = r->y.stride * j->size, rows = end - first;
+  if (step == bytes && (j->is_constant || r->base.stride == r->length)) bytes *= rows, rows = 1;
   for (uint64_t i = 0; i < rows; i++) {
     uint8_t *y = j->y + first * step + i * step;
-    const uint8_t *base = j->base + (first + i) * r->base.step * j->size;
+    const uint8_t *base = j->base + (first + i) * r->base.stride * j->size;
     if (j->is_constant && r->base_bits == 0 && !j->streams) memset(y, 0, bytes);
     else if (j->is_constant) (j->streams ? stream_fill : fill_plain)(y, bytes, j->constant[0]);
     else if (j->streams) stream_copy(y, base, bytes);
@@ -293,7 +293,7 @@ static int add(const job *j, uint64_t first, uint64_t end) {
   const hg_rows *r = j->of;
   rows_sum sum = {.x = j->x,
                   .base_step = j->is_constant ? 0 : CPU_STRIP_BYTES,
-                  .x_step = r->x.step * j->size,
+                  .x_step = r->x.stride * j->size,
                   .length = r->length};
   for (uint64_t p = first; p < end; p++) {
     uint64_t empty = p;
@@ -305,8 +305,8 @@ static int add(const job *j, uint64_t first, uint64_t end) {
     sum.count = j->counted[p];
     if (!is_sound(j, begun, sum.count)) return 0;
     sum.numbers = j->listed + begun;
-    sum.y = j->y + p * r->y.step * j->size;
-    sum.base = j->is_constant ? j->base : j->base + p * r->base.step * j->size;
+    sum.y = j->y + p * r->y.stride * j->size;
+    sum.base = j->is_constant ? j->base : j->base + p * r->base.stride * j->size;
     j->kernels->add[j->sum](&sum);
   }
   return 1;
