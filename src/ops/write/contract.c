@@ -112,7 +112,7 @@ static hg_status write_contract(contract *c) {
   contract_results results; /* refuses what is not possible before anything is made */
   HG_TRY(ops_contract_results(c, &results));
   int is_done = 0;
-  HG_TRY(ops_contract_own(c, &results, step, &is_done));
+  HG_TRY(ops_contract_native(c, &results, step, &is_done));
   if (is_done) return HG_OK;
   int is_thin = ops_contract_is_matvec(c);
   if (is_thin) c->part_chains = 1, c->parts = parts_of(c->k, CONTRACT_CHAIN);

@@ -74,7 +74,7 @@ uint32_t ops_contract_reach(const contract *c, const contract_results *results, 
                             contract_reach stages[CONTRACT_MOST_STAGES]);
 /* Uses a native kernel for the result itself or, if an epilogue remains, for a temporary that a second step reads.
  * *is_done 0: there is none. */
-hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *step, int *is_done);
+hg_status ops_contract_native(contract *c, const contract_results *results, ops_step *step, int *is_done);
 /* Adds a temporary for [parts, batch, m, n] sums. */
 hg_status ops_contract_partials(contract *c);
 /* Folds groups of parts into one part each, as long as there are more than the last step can fold. */

@@ -1,4 +1,4 @@
-/* contract_own.c - contractions for which a backend has a native kernel. The step's program has that kernel's
+/* contract_native.c - contractions for which a backend has a native kernel. The step's program has that kernel's
  * parameters and computes nothing. */
 #include "ops/write/contract_tiles.h"
 
@@ -41,15 +41,15 @@ static int can_hold(const contract *c, const contract_results *results, uint8_t 
 }
 
 /* What the kernel computes, and whether that is the final result as it is stored. */
-typedef struct own {
+typedef struct native_contraction {
   hg_contraction what;
   contract_reach reach;
   int is_result;
   uint32_t storages[4]; /* by slot */
-} own;
+} native_contraction;
 
 /* C is the result as it is stored; or an epilogue follows, and C lies in one of the results or in a temporary. */
-static void place_result(const contract *c, const contract_results *results, own *o) {
+static void place_result(const contract *c, const contract_results *results, native_contraction *o) {
   const ops_group *group = c->group;
   hg_contraction *out = &o->what;
   uint32_t *storage = &o->storages[SLOT_C];
@@ -72,7 +72,8 @@ static void place_result(const contract *c, const contract_results *results, own
 }
 
 /* The longest of the possible epilogues that the backend has a kernel for; UINT64_MAX: it has none. */
-static uint64_t find_kernel(const contract *c, const contract_results *results, own *o, const char **why) {
+static uint64_t find_kernel(const contract *c, const contract_results *results, native_contraction *o,
+                            const char **why) {
   const ops_target *target = &c->group->plan->target;
   contract_reach stages[CONTRACT_MOST_STAGES];
   uint64_t bytes = UINT64_MAX;
@@ -91,7 +92,7 @@ static uint64_t find_kernel(const contract *c, const contract_results *results, 
 }
 
 /* The slots have the order that hg_compile_input defines; `scratch` NO_STORAGE: none is needed. */
-static hg_status write_program(const contract *c, const own *o, uint32_t scratch, ops_step *step) {
+static hg_status write_program(const contract *c, const native_contraction *o, uint32_t scratch, ops_step *step) {
   const hg_contraction *what = &o->what;
   const struct {
     const char *name;
@@ -114,7 +115,7 @@ static hg_status write_program(const contract *c, const own *o, uint32_t scratch
   return ops_finish_program(c->group->plan, builder, step);
 }
 
-static hg_status write_step(const contract *c, const own *o, uint32_t scratch, ops_step *step) {
+static hg_status write_step(const contract *c, const native_contraction *o, uint32_t scratch, ops_step *step) {
   const hg_allocator *allocator = &c->group->plan->allocator;
   step->contraction = hg_allocate(allocator, 1, sizeof o->what);
   if (step->contraction == NULL) return hg_fail_memory("a launch", sizeof o->what);
@@ -126,7 +127,7 @@ static hg_status write_step(const contract *c, const own *o, uint32_t scratch, o
   return status;
 }
 
-static void say_fast(const own *o, ops_step *step) {
+static void say_fast(const native_contraction *o, ops_step *step) {
   uint8_t epilogue = o->what.epilogue;
   const char *bias = (epilogue & HG_WITH_BIAS) != 0 ? " with the bias" : "";
   const char *join = (epilogue & HG_WITH_BIAS) != 0 ? " and" : " with";
@@ -137,9 +138,9 @@ static void say_fast(const own *o, ops_step *step) {
            name[0] != '\0' ? join : "", name, o->what.is_tf32 ? ", of TF32" : "");
 }
 
-hg_status ops_contract_own(contract *c, const contract_results *results, ops_step *step, int *is_done) {
+hg_status ops_contract_native(contract *c, const contract_results *results, ops_step *step, int *is_done) {
   ops_plan *plan = c->group->plan;
-  own o = {.storages = {c->a.storage, c->b.storage}};
+  native_contraction o = {.storages = {c->a.storage, c->b.storage}};
   const char *why = "this backend has canonical kernels alone";
   uint32_t scratch = NO_STORAGE;
   uint64_t bytes = plan->target.contract_scratch != NULL ? find_kernel(c, results, &o, &why) : UINT64_MAX;
