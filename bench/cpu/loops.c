@@ -330,6 +330,83 @@ void hand_mandelbrot(const loop_args *x, int threads) { (void)x, (void)threads; 
 int hand_available(void) { return 0; }
 #endif
 
+/* ---- loops that leave early, and three dimensions ---------------------------------------------------------------- */
+
+enum { PATTERN = 64 };
+
+static void range_search(const loop_args *x, uint64_t begin, uint64_t end) {
+  const uint8_t *restrict text = x->a, *restrict pattern = x->b;
+  for (uint64_t i = begin; i < end; i++) {
+    uint32_t n = 0;
+    while (n < PATTERN && text[i + n] == pattern[n]) n++;
+    ((uint32_t *)x->out)[i] = n;
+  }
+}
+void loop_search(const loop_args *x, int threads) { spread(range_search, x, x->count, GRAIN, threads); }
+
+enum { BOARD = 12, FIRST_ROWS = 3 };
+
+static uint32_t queens_below(uint32_t row, uint32_t column, uint32_t fall, uint32_t rise) {
+  uint32_t left[BOARD], columns[BOARD], falling[BOARD], rising[BOARD], solutions = 0;
+  for (;;) {
+    columns[row] = column, falling[row] = fall, rising[row] = rise;
+    left[row] = ~(column | fall | rise) & ((1u << BOARD) - 1);
+    for (;;) {
+      if (left[row] == 0) {
+        if (row == FIRST_ROWS) return solutions;
+        row--;
+        continue;
+      }
+      uint32_t place = left[row] & -left[row];
+      left[row] ^= place;
+      if (row == BOARD - 1) {
+        solutions++;
+        continue;
+      }
+      column = columns[row] | place, fall = (falling[row] | place) << 1, rise = (rising[row] | place) >> 1;
+      row++;
+      break;
+    }
+  }
+}
+
+static void range_queens(const loop_args *x, uint64_t begin, uint64_t end) {
+  for (uint64_t i = begin; i < end; i++) {
+    uint32_t column = 0, fall = 0, rise = 0, row = 0, *solutions = (uint32_t *)x->out + i;
+    for (uint64_t n = i; row < FIRST_ROWS; n /= BOARD, row++) {
+      uint32_t place = 1u << n % BOARD;
+      if ((column | fall | rise) & place) break;
+      column |= place, fall = (fall | place) << 1, rise = (rise | place) >> 1;
+    }
+    *solutions = row < FIRST_ROWS ? 0 : queens_below(row, column, fall, rise);
+  }
+}
+void loop_queens(const loop_args *x, int threads) {
+  spread(range_queens, x, BOARD * BOARD * BOARD, 1, threads);
+}
+
+enum { LAYERS = 16 };
+#define RATE 0.125f
+
+static void range_stencil7(const loop_args *x, uint64_t begin, uint64_t end) {
+  uint64_t width = x->size, layer = x->count / LAYERS, height = layer / width;
+  for (uint64_t z = begin; z < end; z++)
+    for (uint64_t r = 0; r < height; r++) {
+      const float *restrict a = (const float *)x->a + z * layer + r * width;
+      float *restrict y = (float *)x->out + z * layer + r * width;
+      if (z == 0 || z == LAYERS - 1 || r == 0 || r == height - 1) {
+        memcpy(y, a, width * sizeof *y);
+        continue;
+      }
+      y[0] = a[0], y[width - 1] = a[width - 1];
+      for (uint64_t i = 1; i < width - 1; i++) {
+        float sum = a[i - 1] + a[i + 1] + a[i - width] + a[i + width] + a[i - layer] + a[i + layer];
+        y[i] = canon_f32(__builtin_fmaf(sum - a[i] * 6, RATE, a[i]));
+      }
+    }
+}
+void loop_stencil7(const loop_args *x, int threads) { spread(range_stencil7, x, LAYERS, 1, threads); }
+
 /* ---- clocks ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t now(void) {

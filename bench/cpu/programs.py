@@ -484,6 +484,24 @@ def wide_columns(count: int) -> int:
     return max(COLUMNS, count // tile_programs.ROWS)
 
 
+LETTERS, PATTERN = 4, 64
+BOARD, FIRST_ROWS = 12, 3
+LAYERS, RATE = 16, f32(0.125)
+
+
+def letters(count: int) -> dict:
+    """A text of a few letters and a pattern, which begins at some of the text's places."""
+    text, pattern = array(count + PATTERN, np.uint8), array(PATTERN, np.uint8, 1)
+    text[:] = np.random.default_rng(1).integers(0, LETTERS, count + PATTERN, np.uint8)
+    pattern[:] = text[:PATTERN]
+    return {"text": text, "pattern": pattern}
+
+
+def cells(k: Case) -> dict:
+    """The grid of blocks for LAYERS layers whose rows are as long as the square's side."""
+    return {"grid": (k.side // 64, k.count // k.side // LAYERS // 4, LAYERS)}
+
+
 def histogram_blocks(k: Case) -> int:
     """Each clears its bins and adds them up: a few for one thread, and more where threads share them."""
     share, most = (32768, 4) if k.threads == 1 else (8192, 16 * k.threads)
@@ -549,6 +567,12 @@ PROGRAMS = {p.name: p for p in (
     Program("histogram", samples, "bins", 1, {"numpy": np_histogram, "torch": torch_histogram}, out_type=u32,
             outputs=lambda count: 256, scalars=lambda k: {"count": u64(k.count)},
             shape=lambda k: {"grid": (histogram_blocks(k),)}),
+    Program("search", letters, "found", 5, {}, out_type=u32, scalars=lambda k: {"length": u32(PATTERN)}),
+    Program("queens", lambda count: {}, "solutions", None, {}, out_type=u32, scalars=lambda k: {"size": u32(BOARD)},
+            outputs=lambda count: BOARD ** FIRST_ROWS, shape=lambda k: {"lanes": BOARD ** FIRST_ROWS}, work=lambda count: 1),
+    Program("stencil7", floats("x"), "y", 8, {}, least=1 << 14, scalars=lambda k: {"rate": RATE}, shape=cells),
+    Program("stencil7_linear", floats("x"), "y", 8, {}, least=1 << 14, loop="stencil7",
+            scalars=lambda k: {"rate": RATE, "width": u32(k.side), "height": u32(k.side // LAYERS), "depth": u32(LAYERS)}),
     Program("matmul", **MATRIX),
     Program("matmul_tiled", shape=lambda k: {"grid": (k.side // 16, k.side // 16)}, **MATRIX),
     Program("matmul_128", shape=lambda k: {"grid": (k.side // tile_programs.TILE,) * 2}, text=lambda count: tile_programs.matmul(),
