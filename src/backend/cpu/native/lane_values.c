@@ -1,6 +1,7 @@
 /* lane_values.c - what a value is in each lane of a block: whether it is the same in all of them, and indices that can
  * be computed from the lane's number and constants. */
 #include "backend/cpu/native/vector_passes.h"
+#include "backend/cpu/native/loop.h"
 
 #include "atlas/arith.h"
 
@@ -115,4 +116,25 @@ int hg_native_find_pattern(const native_build *b, const uint32_t *writer, uint32
     if (value > window->highest) window->highest = value;
   }
   return 1;
+}
+
+/* ---- strides of whole vectors ------------------------------------------------------------------------------------ */
+
+/* Machine code computes sums and products in all lanes of a vector, whatever the mask, so a register that one such
+ * instruction writes has in all of them what its sources have. A move, and what keeps lanes outside the mask, has
+ * not. */
+void hg_native_find_vector_strides(const native_build *b, const uint32_t *writer, uint8_t *strides) {
+  const hg_vector *v = b->vector;
+  for (uint32_t r = 0; r < v->regs.count; r++) strides[r] = VECTOR_STRIDE_OTHER;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    uint8_t s[3];
+    if (insn->d >= v->regs.count || writer[insn->d] != i || insn->flags & VECTOR_KEEP || insn->op == VECTOR_MOVE)
+      continue;
+    if (!vector_is_wide_integer(insn->type)) continue;
+    for (int k = 0; k < 3; k++) s[k] = hg_native_stride_of(b, strides, insn->s[k]);
+    int along_x = insn->bits == ATLAS_COORD_LANE_X || insn->bits == ATLAS_COORD_GLOBAL_X;
+    if (insn->op == ATLAS_OP_sreg) strides[insn->d] = along_x ? VECTOR_STRIDE_1 : VECTOR_STRIDE_0;
+    else strides[insn->d] = vector_stride_of_result(insn->op, insn->type, insn->type2, s);
+  }
 }

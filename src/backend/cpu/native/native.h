@@ -243,6 +243,7 @@ typedef struct native_build {
   uint32_t temporaries;
 
   const native_visitor *visitor; /* or NULL */
+  uint32_t group_checks; /* accesses with one comparison for the lanes of a group: x86/group_access.c */
   uint32_t fired[NATIVE_PASSES]; /* per pass: how often it has fired */
 
   /* Of straight-line code. */
@@ -336,6 +337,10 @@ const vector_insn *hg_native_masked_use(const native_build *build, uint32_t comp
 
 /* Per register: the only instruction that writes it; VECTOR_NONE: none, VECTOR_ALL: several. */
 void hg_native_find_writers(const hg_vector *vector, uint32_t *writer);
+
+/* Per register: how it changes from lane to lane of a vector (vector_stride), also in lanes that do not take part in
+ * the instructions that use it. `writer`: of hg_native_find_writers. */
+void hg_native_find_vector_strides(const native_build *b, const uint32_t *writer, uint8_t *strides);
 
 typedef struct native_pattern { /* an index whose value in each lane of a vector is that in its lane 0 plus
                                    place[lane] */

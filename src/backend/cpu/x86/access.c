@@ -128,7 +128,7 @@ void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy
   }
 }
 
-void hg_x86_update_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
+static void update_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
   unsigned value = hg_x86_source_reg(e, m->value, copy, 0, hg_x86_scratch(e, 0)), now = hg_x86_scratch(e, 2);
   unsigned part = mask < 0 ? 0 : (unsigned)mask;
   int is_masked_vex = mask >= 0 && e->width == 1;
@@ -142,6 +142,12 @@ void hg_x86_update_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t cop
            now, now, x86_reg(value));
   if (is_masked_vex) hg_x86_v(e, X86_vpmaskstore, now, part, at);
   else hg_x86_store_elements(e, m->type, at, now, part, hg_x86_scratch(e, 3));
+}
+
+void hg_x86_access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
+  if (m->update != 0) update_run(e, m, at, copy, mask);
+  else if (m->is_store) hg_x86_store_run(e, m, at, copy, mask);
+  else hg_x86_load_run(e, m, at, copy, mask);
 }
 
 /* Packs two vectors of 32-bit elements into one of 16-bit elements in scratch `at`, with scratch `at` + 1 changed too:
@@ -205,14 +211,18 @@ void hg_x86_check_number(x86_emit *e, const x86_access *m, unsigned index, uint3
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, out);
 }
 
-void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy) {
-  uint8_t type = hg_x86_type(e, index);
+void hg_x86_first_bits(x86_emit *e, uint32_t index, uint32_t copy) {
   int is_64 = hg_x86_is_64(e, index);
   x86_rm from = hg_x86_source(e, index, copy, 0, hg_x86_scratch(e, 1));
   from.broadcast = 0;
   if (from.is_memory) hg_x86_load(&e->a, is_64, X86_RAX, from);
   else hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, from.reg, 0, x86_reg(X86_RAX));
-  if (!is_64 && atlas_kind((atlas_type)type) == ATLAS_KIND_SINT) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
+}
+
+void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy) {
+  int is_signed = atlas_kind((atlas_type)hg_x86_type(e, index)) == ATLAS_KIND_SINT;
+  hg_x86_first_bits(e, index, copy);
+  if (!hg_x86_is_64(e, index) && is_signed) hg_x86_load_sign32(&e->a, X86_RAX, x86_reg(X86_RAX));
 }
 
 void hg_x86_add_displacement(x86_emit *e, const x86_access *m, uint32_t slow) {

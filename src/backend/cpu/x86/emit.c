@@ -71,7 +71,7 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
                 .to_come.copies.element_size = sizeof(x86_copy),
                 .to_come.prefetches.element_size = sizeof(uint32_t)};
   hg_x86_begin(&e.a, &b->allocator, width == 2);
-  e.label_of = hg_allocate(&b->allocator, 12 * insns + 17 * regs + 4 * b->steps.count, 1);
+  e.label_of = hg_allocate(&b->allocator, 12 * insns + 18 * regs + 4 * b->steps.count, 1);
   if (e.label_of != NULL) {
     e.loop_end = e.label_of + insns;
     e.pool.place_of = e.loop_end + insns;
@@ -82,7 +82,8 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
     e.repeated = e.polls + insns;
     e.guess = e.repeated + insns;
     e.strides = e.guess + insns;
-    e.is_late = e.strides + regs;
+    e.vector_strides = e.strides + regs;
+    e.is_late = e.vector_strides + regs;
     hg_native_find_polls(b->vector, e.polls);
     hg_native_find_repeated(b->vector, e.repeated);
     write_kernel(&e);

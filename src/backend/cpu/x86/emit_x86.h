@@ -40,6 +40,7 @@ typedef struct x86_slow { /* the slow path of an instruction: out of line, after
   uint32_t made;            /* the instruction that computes its index, which only this path needs: see lazy_index.c */
   uint32_t copies;          /* from here on: the state of x86_emit that it was noted in */
   uint8_t is_tail, exact;
+  uint8_t looks_for_lanes; /* 1: some lane of a group is out of bounds, perhaps none that takes part: group_access.c */
   uint8_t divides, to, from_reg; /* 1: instead of a call, to = from_reg / by, of f32, with a canonical NaN */
   x86_rm by;
 } x86_slow;
@@ -234,6 +235,8 @@ typedef struct x86_emit {
   uint8_t has_guessed;      /* 1: `guess` has been filled, which happens on its first use */
   uint32_t *writer;         /* per register: see hg_native_find_writers */
   uint8_t has_writers;      /* 1: `writer` has been filled, which happens on its first use */
+  uint8_t *vector_strides;  /* per register: see hg_native_find_vector_strides */
+  uint8_t has_vector_strides; /* 1: they have been found, which happens on their first use */
   x86_pattern *pattern_of;    /* per register: what is known of it as an index */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */

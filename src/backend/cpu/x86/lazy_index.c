@@ -54,6 +54,14 @@ static void make_late(x86_emit *e, uint32_t made) {
   e->insn = vector_insn_at(e->b->vector, index);
 }
 
+/* In bounds may still be all lanes that take part. */
+static void look_for_lanes(x86_emit *e, const x86_slow *slow) {
+  x86_access m;
+  int is_one = slow->copy != X86_ALL_COPIES;
+  if (hg_x86_describe_access(e, &m))
+    hg_x86_access_vectors(e, &m, is_one ? slow->copy : 0, is_one ? slow->copy + 1 : slow->copies);
+}
+
 static void write_slow_access(x86_emit *e, const x86_slow *slow) {
   uint32_t note = hg_x86_new_label(&e->a);
   make_late(e, slow->made);
@@ -75,6 +83,7 @@ void hg_x86_write_slow_paths(x86_emit *e) {
     e->is_tail = slow.is_tail;
     e->exact = slow.exact;
     if (slow.divides) hg_x86_divide_canonically(e, slow.to, slow.from_reg, slow.by);
+    else if (slow.looks_for_lanes) look_for_lanes(e, &slow);
     else write_slow_access(e, &slow);
     hg_x86_jump(&e->a, slow.back);
   }

@@ -197,77 +197,6 @@ static int same_store(x86_emit *e, x86_access *m) {
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* Stores a vector of indices in the frame, to read its elements by number. */
-static int32_t spill_index(x86_emit *e, uint32_t index, uint32_t copy) {
-  int32_t at = (int32_t)(offsetof(native_frame, vectors) + hg_x86_scratch(e, 0) * e->vector_bytes);
-  for (uint32_t p = 0; p < (hg_x86_is_64(e, index) ? 2u : 1u); p++)
-    hg_x86_v(e, X86_vstore, hg_x86_source_reg(e, index, copy, p, hg_x86_scratch(e, 0)), 0,
-             x86_at(X86_FRAME, at + (int32_t)(p * e->vector_bytes)));
-  return at;
-}
-
-/* For the lanes of a mask: rax = the index that lane 0 has or would have; rcx, rdx = those of the highest and the
- * lowest lane. */
-static void find_masked_run(x86_emit *e, const x86_access *m, uint32_t copy, unsigned mask, uint32_t none) {
-  x86_asm *a = &e->a;
-  int is_64 = hg_x86_is_64(e, m->index);
-  int32_t at = spill_index(e, m->index, copy);
-  if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, mask);
-  else hg_x86_v(e, X86_vmovmskps, X86_RCX, 0, x86_reg(mask));
-  hg_x86_test(a, 0, X86_RCX, X86_RCX);
-  hg_x86_jump_if(a, X86_EQUAL, none);
-  hg_x86_tzcnt(a, 0, X86_RAX, x86_reg(X86_RCX));
-  x86_rm element = x86_indexed(X86_FRAME, X86_RAX, is_64 ? 3 : 2, at);
-  int is_signed = atlas_kind((atlas_type)hg_x86_type(e, m->index)) == ATLAS_KIND_SINT;
-  if (!is_64 && is_signed) hg_x86_load_sign32(a, X86_RDX, element);
-  else hg_x86_load(a, is_64, X86_RDX, element);
-  hg_x86_lzcnt(a, 0, X86_RCX, x86_reg(X86_RCX));
-  hg_x86_alu_imm(a, X86_XOR, 0, x86_reg(X86_RCX), 31); /* 31 - zeros: the highest lane */
-  hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_RAX));
-  hg_x86_alu_rm(a, X86_ADD, 1, X86_RCX, x86_reg(X86_RDX));
-  hg_x86_alu_rm(a, X86_SUB, 1, X86_RDX, x86_reg(X86_RAX));
-  hg_x86_alu_rm(a, X86_ADD, 1, X86_RAX, x86_reg(X86_RDX)); /* the lowest lane's index; rdx: lane 0's */
-  hg_x86_exchange(a, X86_RAX, X86_RDX);
-}
-
-/* The same for all lanes, or for the first ones. */
-static void find_run(x86_emit *e, const x86_access *m, uint32_t copy) {
-  x86_asm *a = &e->a;
-  hg_x86_first_index(e, m->index, copy);
-  hg_x86_load(a, 1, X86_RDX, x86_reg(X86_RAX));
-  if (!e->is_tail) hg_x86_lea(a, X86_RCX, x86_at(X86_RAX, e->lanes - 1));
-  else {
-    hg_x86_load(a, 1, X86_RCX, x86_at(X86_FRAME, offsetof(native_frame, count)));
-    hg_x86_lea(a, X86_RCX, x86_indexed(X86_RAX, X86_RCX, 0, -1));
-  }
-}
-
-/* rdx, rcx: the lowest and the highest index. A 32-bit index that exceeds every limit may have wrapped. */
-static void check_run(x86_emit *e, const x86_access *m, uint32_t slow) {
-  x86_asm *a = &e->a;
-  if (!x86_is_checked(e)) return;
-  x86_rm bound = hg_x86_is_64(e, m->index) ? m->extent : m->limit;
-  const unsigned regs[2] = {X86_RDX, X86_RCX};
-  for (int k = 0; k < 2; k++) {
-    if (m->displacement != 0) hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(regs[k]), (int32_t)m->displacement);
-    if (m->displacement > 0 && hg_x86_type(e, m->index) == ATLAS_u64) hg_x86_jump_if(a, X86_CARRY, slow);
-    hg_x86_alu_rm(a, X86_CMP, 1, regs[k], bound);
-    hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
-  }
-}
-
-/* The same for an index whose highest value decides: a u32 sum below the limit has not wrapped, so the lowest is no
- * higher. Also sets rax to the lowest index without the displacement. */
-static int check_end_of_run(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow) {
-  if (hg_x86_type(e, m->index) != ATLAS_u32 || m->displacement < 0 || e->is_tail) return 0;
-  hg_x86_first_index(e, m->index, copy);
-  if (!x86_is_checked(e)) return 1;
-  hg_x86_lea(&e->a, X86_RCX, x86_at(X86_RAX, (int32_t)m->displacement + e->lanes - 1));
-  hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_RCX, m->limit);
-  hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, slow);
-  return 1;
-}
-
 int hg_x86_is_by_tile_lane(const x86_emit *e) {
   const vector_insn *insn = e->insn;
   if (insn->mode != ATLAS_ADDRESS_INDEXED || hg_x86_is_uniform(e, insn->s[0]))
@@ -301,12 +230,6 @@ static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, in
   hg_x86_lea(a, X86_RCX, last);
   hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX, m->limit);
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, slow);
-}
-
-static void access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
-  if (m->update != 0) hg_x86_update_run(e, m, at, copy, mask);
-  else if (m->is_store) hg_x86_store_run(e, m, at, copy, mask);
-  else hg_x86_load_run(e, m, at, copy, mask);
 }
 
 /* Finds two registers for addresses that hold neither an address nor a loop's index, nor belong to a NATIVE_GUARD_LOOP.
@@ -357,7 +280,8 @@ static int row_access(x86_emit *e, const x86_access *m, int is_masked) {
                           (int32_t)(m->offset + (more + hg_x86_first_lane(e, 0)) * m->bytes));
   if (lane != X86_TILE_LANE) hg_x86_prefetch_next_block(e, m, at);
   int mask = is_masked ? hg_x86_mask(e, 0, (unsigned)x86_mask_scratch(e)) : -1;
-  if (m->is_store || native_location_of(e->b, e->insn->d)->kind != NATIVE_ELEMENTS) access_run(e, m, at, 0, mask);
+  if (m->is_store || native_location_of(e->b, e->insn->d)->kind != NATIVE_ELEMENTS)
+    hg_x86_access_run(e, m, at, 0, mask);
   return 1;
 }
 
@@ -390,47 +314,10 @@ static void tile_lane_access(x86_emit *e, const x86_access *m, uint32_t added, i
     x86_rm at = x86_indexed(base, lane, m->log_bytes, (int32_t)offset + (int32_t)(hg_x86_first_lane(e, c) * m->bytes));
     int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
     hg_x86_prefetch_next_block(e, m, at);
-    access_run(e, m, at, c, mask);
+    hg_x86_access_run(e, m, at, c, mask);
   }
   hg_x86_slow_back(e);
 }
-
-/* The register by which an index grows in each round of a loop of straight-line code, if it is uniform but no constant;
- * VECTOR_NONE: there is none. It is found in the last instruction that writes the index, an addition or a move of its
- * result. */
-static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
-  const hg_vector *v = e->b->vector;
-  const vector_reg *reg = vector_reg_at(v, index);
-  if (e->b->slices == 0 || reg->kind != VECTOR_VARIES) return VECTOR_NONE;
-  uint32_t i = reg->last;
-  while (i > e->index && reg->last - i < CPU_STEP_MOVES && vector_insn_at(v, i)->d != index) i--;
-  const vector_insn *add = vector_insn_at(v, i);
-  if (i <= e->index || add->d != index) return VECTOR_NONE;
-  if (add->op == VECTOR_MOVE && add->s[0] < v->regs.count && vector_reg_at(v, add->s[0])->kind == VECTOR_VARIES)
-    add = vector_insn_at(v, vector_reg_at(v, add->s[0])->first);
-  if (add->op != ATLAS_OP_add) return VECTOR_NONE;
-  if (add->s[0] != index && add->s[1] != index) return VECTOR_NONE;
-  uint32_t step = add->s[add->s[0] == index];
-  const vector_reg *by = vector_reg_at(v, step);
-  return by->kind == VECTOR_SCALAR || (by->kind == VECTOR_VARIES && by->uniform) ? step : VECTOR_NONE;
-}
-
-/* Prefetches what the next round loads. That is in another row, which no hardware prefetcher predicts. It goes to the
- * second-level cache: rows are often a power of two apart, so their elements evict each other from the first. rax: the
- * index of lane 0, counted from the address in `base`; `index`: the register that holds what a round adds. */
-void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index) {
-  uint8_t type = hg_x86_type(e, index);
-  uint32_t step = type == ATLAS_u32 || type == ATLAS_u64 ? step_of_round(e, index) : VECTOR_NONE;
-  if (m->is_store || step == VECTOR_NONE) return;
-  int is_64 = type == ATLAS_u64;
-  x86_rm by = hg_x86_source(e, step, 0, 0, hg_x86_scratch(e, 1));
-  by.broadcast = 0;
-  if (!by.is_memory) hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, by.reg, 0, x86_reg(X86_RCX));
-  hg_x86_alu_rm(&e->a, X86_ADD, is_64, X86_RAX, by.is_memory ? by : x86_reg(X86_RCX));
-  hg_x86_prefetch(&e->a, 2, x86_indexed(base, X86_RAX, m->log_bytes, m->offset));
-}
-
-int hg_x86_grows_unevenly(const x86_emit *e, uint32_t index) { return step_of_round(e, index) != VECTOR_NONE; }
 
 /* A load by an index sum, of which only the first lane's value is ever computed: see straight_indices.c. */
 static void sum_access(x86_emit *e, const x86_access *m) {
@@ -469,20 +356,8 @@ static int contiguous_access(x86_emit *e, x86_access *m) {
     return 1;
   }
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
-  for (uint32_t c = 0; c < e->copies; c++) {
-    uint32_t slow = hg_x86_slow_path(e, c), none = hg_x86_new_label(&e->a);
-    if (!is_plain || !check_end_of_run(e, m, c, slow)) {
-      if (is_plain) find_run(e, m, c);
-      else find_masked_run(e, m, c, (unsigned)hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)), none);
-      check_run(e, m, slow);
-    }
-    x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
-    int mask = is_masked ? hg_x86_mask(e, c, (unsigned)x86_mask_scratch(e)) : -1;
-    access_run(e, m, at, c, mask);
-    if (is_plain) hg_x86_prefetch_next_round(e, m, hg_x86_base(e), m->index);
-    hg_x86_place(&e->a, none);
-    hg_x86_slow_back(e);
-  }
+  if (hg_x86_group_access(e, m)) return 1;
+  hg_x86_access_vectors(e, m, 0, e->copies);
   return 1;
 }
 

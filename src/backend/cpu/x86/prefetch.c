@@ -283,3 +283,42 @@ void hg_x86_prefetch_rows(x86_emit *e, uint32_t i) {
     }
   }
 }
+
+/* ---- the next round of a loop ------------------------------------------------------------------------------------ */
+
+/* The register by which an index grows in each round of a loop of straight-line code, if it is uniform but no constant;
+ * VECTOR_NONE: there is none. It is found in the last instruction that writes the index, an addition or a move of its
+ * result. */
+static uint32_t step_of_round(const x86_emit *e, uint32_t index) {
+  const hg_vector *v = e->b->vector;
+  const vector_reg *reg = vector_reg_at(v, index);
+  if (e->b->slices == 0 || reg->kind != VECTOR_VARIES) return VECTOR_NONE;
+  uint32_t i = reg->last;
+  while (i > e->index && reg->last - i < CPU_STEP_MOVES && vector_insn_at(v, i)->d != index) i--;
+  const vector_insn *add = vector_insn_at(v, i);
+  if (i <= e->index || add->d != index) return VECTOR_NONE;
+  if (add->op == VECTOR_MOVE && add->s[0] < v->regs.count && vector_reg_at(v, add->s[0])->kind == VECTOR_VARIES)
+    add = vector_insn_at(v, vector_reg_at(v, add->s[0])->first);
+  if (add->op != ATLAS_OP_add) return VECTOR_NONE;
+  if (add->s[0] != index && add->s[1] != index) return VECTOR_NONE;
+  uint32_t step = add->s[add->s[0] == index];
+  const vector_reg *by = vector_reg_at(v, step);
+  return by->kind == VECTOR_SCALAR || (by->kind == VECTOR_VARIES && by->uniform) ? step : VECTOR_NONE;
+}
+
+/* Prefetches what the next round loads. That is in another row, which no hardware prefetcher predicts. It goes to the
+ * second-level cache: rows are often a power of two apart, so their elements evict each other from the first. rax: the
+ * index of lane 0, counted from the address in `base`; `index`: the register that holds what a round adds. */
+void hg_x86_prefetch_next_round(x86_emit *e, const x86_access *m, unsigned base, uint32_t index) {
+  uint8_t type = hg_x86_type(e, index);
+  uint32_t step = type == ATLAS_u32 || type == ATLAS_u64 ? step_of_round(e, index) : VECTOR_NONE;
+  if (m->is_store || step == VECTOR_NONE) return;
+  int is_64 = type == ATLAS_u64;
+  x86_rm by = hg_x86_source(e, step, 0, 0, hg_x86_scratch(e, 1));
+  by.broadcast = 0;
+  if (!by.is_memory) hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, by.reg, 0, x86_reg(X86_RCX));
+  hg_x86_alu_rm(&e->a, X86_ADD, is_64, X86_RAX, by.is_memory ? by : x86_reg(X86_RCX));
+  hg_x86_prefetch(&e->a, 2, x86_indexed(base, X86_RAX, m->log_bytes, m->offset));
+}
+
+int hg_x86_grows_unevenly(const x86_emit *e, uint32_t index) { return step_of_round(e, index) != VECTOR_NONE; }

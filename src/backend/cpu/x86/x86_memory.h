@@ -29,8 +29,13 @@ static inline int x86_mask_scratch(const x86_emit *e) { return e->width == 2 ? 1
 /* Consecutive elements of a copy's lanes; `mask`: a mask register, or -1. */
 void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
 void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
-/* The access's atomic operation on them. No other worker sees them. */
-void hg_x86_update_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
+/* Either, or the access's atomic operation on them, which no other worker sees. */
+void hg_x86_access_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask);
+/* An access by an index that counts up with the lanes: 1 if one comparison does for the lanes of a group, and it is
+ * written. */
+int hg_x86_group_access(x86_emit *e, const x86_access *m);
+/* Such accesses of copies `first` to `end`, each with comparisons of its own. */
+void hg_x86_access_vectors(x86_emit *e, const x86_access *m, uint32_t first, uint32_t end);
 /* Stores several copies from `copy` on at once, with all lanes; the number of copies, 0: none. */
 uint32_t hg_x86_store_packed(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy);
 /* One element for all lanes. */
@@ -76,6 +81,7 @@ static inline int x86_is_alu_update(uint16_t op) {
 
 /* rax = the index of the first lane of a copy, as 64 bits. */
 void hg_x86_first_index(x86_emit *e, uint32_t index, uint32_t copy);
+void hg_x86_first_bits(x86_emit *e, uint32_t index, uint32_t copy); /* the same, 32 bits zero-extended */
 
 /* 1 if a register still has the value that it had at an instruction. */
 int hg_x86_is_kept(const x86_emit *e, const vector_insn *since, uint32_t reg);

@@ -1,0 +1,102 @@
+/* test_group_access.c - accesses to neighbours under a mask, in launches of lanes and of grids: at the border of a grid
+ * lanes that take no part would be out of bounds. With indices of each type, elements of each size, buffers that end
+ * too early, and rows of any length. They leave the memory and the fault of the reference machine, and one comparison
+ * does for the lanes of a group. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "beside_reference.h"
+#include "native_passes.h"
+
+enum { ROOM = 2048, MOST_BYTES = 1 << 15 };
+
+typedef struct kind {
+  const char *index, *element;
+  uint32_t bytes;
+} kind;
+
+static char text[ROOM];
+static uint8_t contents[MOST_BYTES];
+
+/* Each element that has four neighbours becomes their sum; is_open: also those of the first row, which have none above.
+ * In a launch of lanes, a lane's place is its number. */
+static void write_program(const kind *k, uint32_t width, uint32_t height, int is_grid, int is_open) {
+  int is_64 = strcmp(k->index + 1, "64") == 0;
+  size_t used = 0;
+#define ADD(...) (used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__))
+  ADD(".program p\n%s.buffer x %s in\n.buffer y %s out\n", is_grid ? ".block 32, 2\n" : "", k->element, k->element);
+  if (is_grid) ADD("sreg.%s r0, global.x\nsreg.%s r1, global.y\n", is_64 ? "u64" : "u32", is_64 ? "u64" : "u32");
+  else ADD("%s r9, lane\nrem.%s r0, r9, #%u\ndiv.%s r1, r9, #%u\n", is_64 ? "mov.u64" : "cvt.u32.u64",
+           is_64 ? "u64" : "u32", width, is_64 ? "u64" : "u32", width);
+  if (k->index[0] == 'i')
+    for (int r = 0; r < 2; r++) ADD("cvt.%s.u%s r%d, r%d\n", k->index, k->index + 1, r, r);
+  if (is_grid) ADD("mad.%s r2, r1, #%u, r0\n", k->index, width);
+  else if (k->index[0] == 'i') ADD("cvt.%s.u%s r2, r9\n", k->index, k->index + 1);
+  else ADD("mov.%s r2, r9\n", k->index);
+  ADD("ldg.%s r4, [x + r2]\nset.eq.%s p0, r0, #0\n", k->element, k->index);
+  ADD("set.eq.%s p1, r0, #%u\npor p0, p0, p1\n", k->index, width - 1);
+  ADD("set.eq.%s p1, r1, #%u\npor p0, p0, p1\n", k->index, height - 1);
+  if (!is_open) ADD("set.eq.%s p1, r1, #0\npor p0, p0, p1\n", k->index);
+  ADD("@p0 bra done\nldg.%s r5, [x + r2 + #-1]\nadd.%s r4, r4, r5\n", k->element, k->element);
+  ADD("ldg.%s r5, [x + r2 + #1]\nadd.%s r4, r4, r5\n", k->element, k->element);
+  ADD("sub.%s r3, r2, #%u\nldg.%s r5, [x + r3]\nadd.%s r4, r4, r5\n", k->index, width, k->element, k->element);
+  ADD("add.%s r3, r2, #%u\nldg.%s r5, [x + r3]\nadd.%s r4, r4, r5\n", k->index, width, k->element, k->element);
+  ADD("stg.%s [y + r2], r4\ndone:\nexit\n", k->element);
+#undef ADD
+}
+
+static void check_launch(const kind *k, uint32_t blocks_x, uint32_t blocks_y, int is_grid, int is_open,
+                         uint32_t fewer) {
+  uint32_t width = 32 * blocks_x, height = 2 * blocks_y;
+  write_program(k, width, height, is_grid, is_open);
+  uint64_t size = (uint64_t)width * height * k->bytes, bound = size - (uint64_t)fewer * k->bytes;
+  const beside_buffer buffers[] = {{.name = "x", .contents = contents, .size = size, .byte_count = bound},
+                                   {.name = "y", .size = size, .byte_count = bound, .is_result = 1}};
+  hg_launch_desc desc = {.size = sizeof desc, .lanes = is_grid ? 0 : (uint64_t)width * height};
+  if (is_grid) desc.grid[0] = blocks_x, desc.grid[1] = blocks_y;
+  if (!check_beside(text, &desc, buffers, 2))
+    printf("%s by %s, %u x %u, grid %d, open %d, fewer %u\n", k->element, k->index, width, height, is_grid, is_open,
+           fewer);
+}
+
+static void check_kind(const kind *k) {
+  for (int is_grid = 0; is_grid < 2; is_grid++)
+    for (int is_open = 0; is_open < 2; is_open++)
+      for (uint32_t x = 1; x < 6; x += 2)
+        for (uint32_t fewer = 0; fewer < 80; fewer += fewer + 1) check_launch(k, x, 5, is_grid, is_open, fewer);
+}
+
+typedef struct seen {
+  uint32_t checks;
+} seen;
+
+static hg_status see(void *context, const char *version, const native_build *build) {
+  seen *s = context;
+  (void)version;
+  s->checks += build->group_checks;
+  return HG_OK;
+}
+
+static seen see_text(const char *source, const native_target *target) {
+  seen s = {0};
+  const native_visitor visitor = {.visit = see, .context = &s};
+  visit_versions(source, target, &visitor);
+  return s;
+}
+
+/* At least those under a mask: four loads and the store. */
+static void check_counts(const kind *k, const native_target *target) {
+  write_program(k, 96, 10, 1, 0);
+  CHECK(see_text(text, target).checks >= 5);
+}
+
+int main(void) {
+  static const kind kinds[] = {{"u32", "f32", 4}, {"i32", "f32", 4}, {"u64", "f32", 4},
+                               {"i64", "u32", 4}, {"u32", "f64", 8}, {"i32", "u64", 8},
+                               {"u32", "u8", 1},  {"i32", "i16", 2}, {"u64", "u16", 2}};
+  for (size_t i = 0; i < sizeof contents; i++) contents[i] = (uint8_t)(i * 37 % 61);
+  open_both();
+  for (size_t i = 0; i < COUNT(kinds); i++) check_kind(&kinds[i]);
+  for (size_t i = 0; i < 6; i++) check_counts(&kinds[i], &hg_native_avx512);
+  for (size_t i = 0; i < 6; i++) check_counts(&kinds[i], &hg_native_avx2);
+  close_both();
+  return check_report();
+}
