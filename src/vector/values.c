@@ -306,6 +306,14 @@ static void note_environment(vector_lowering *l, const ssa_insn *insn) {
   l->out->sees_shared |= insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
 }
 
+static void note_locality(vector_lowering *l, const ssa_insn *insn, uint32_t flags) {
+  uint32_t along_rows = VECTOR_LANE | VECTOR_CONTIGUOUS;
+  if (insn->op == ATLAS_OP_sreg) l->out->needs_blocks |= insn->bits < ATLAS_COORD_BLOCK_SIZE_X;
+  if (!is_access(insn) || insn->symbol & SSA_LIBRARY) return;
+  if ((atlas_op_flags(insn->op) & (ATLAS_STORE | ATLAS_ATOMIC)) == 0) along_rows |= VECTOR_SAME;
+  l->out->needs_blocks |= (flags & along_rows) == 0 || (atlas_op_flags(insn->op) & ATLAS_ATOMIC) != 0;
+}
+
 static void clean_operands(vector_lowering *l, uint32_t value, vector_insn *insn) {
   for (uint32_t i = 0; i < vector_ssa_insn(l, value)->arg_count && i < 4; i++) {
     uint32_t arg = ssa_args_of(l->unit, value)[i];
@@ -393,6 +401,7 @@ void hg_vector_value(vector_lowering *l, uint32_t value) {
     insn.s[i] = hg_vector_reg_of(l, ssa_args_of(l->unit, value)[i]);
   clean_operands(l, value, &insn);
   if (is_access(from)) insn.flags = access_flags(l, value);
+  note_locality(l, from, insn.flags);
   int has_result = from->type != ATLAS_NONE && !(atlas_op_flags(from->op) & ATLAS_STORE) &&
                    from->op != ATLAS_OP_phase_adv && from->op != ATLAS_OP_res_accum && from->op != ATLAS_OP_pool_free;
   if (atlas_op_flags(from->op) & ATLAS_ATOMIC && !(l->uses[value] & VALUE_IS_USED)) has_result = 0;

@@ -147,6 +147,9 @@ typedef struct hg_vector {
   hg_array regs;  /* vector_reg */
   uint8_t sees_blocks;      /* 1: a tile is a block; 0: a tile is any run of lanes (but see sees_coordinates) */
   uint8_t sees_coordinates; /* 1: reads sreg: in a grid launch a tile is a block, in a linear launch it need not be */
+  uint8_t needs_blocks; /* 1: such a tile may not be lanes along the rows of the grid instead, because the program reads
+                           places in blocks, or because blocks keep together what is near in memory: there are loops, or
+                           accesses that do not follow the rows */
   uint8_t sees_shared;      /* 1: uses shared memory or pools */
   uint8_t has_block_ops;    /* 1: barriers, collectives, pool.alloc or pool.free: see hg_is_block_op */
   uint8_t counts_resonance; /* 1: res.accum */

@@ -422,6 +422,7 @@ static hg_status lower(vector_lowering *l) {
   HG_TRY(hg_vector_study(l));
   l->out->most_steps = hg_most_steps(&l->analysis, l->unit, &l->dominance, NULL);
   if (l->out->most_steps == UINT64_MAX) l->out->loses_lanes = 1;
+  l->out->needs_blocks = l->has_loops;
   l->out->sees_local_zeros = (uint8_t)hg_sees_local_zeros(l->program, l->unit, &l->dominance, &l->analysis);
   for (uint32_t k = 0; k < l->order.count; k++) {
     lower_block(l, l->order.block[k]);

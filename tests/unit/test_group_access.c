@@ -66,12 +66,14 @@ static void check_kind(const kind *k) {
 
 typedef struct seen {
   uint32_t checks;
+  int needs_blocks;
 } seen;
 
 static hg_status see(void *context, const char *version, const native_build *build) {
   seen *s = context;
   (void)version;
   s->checks += build->group_checks;
+  s->needs_blocks |= build->vector->needs_blocks;
   return HG_OK;
 }
 
@@ -88,6 +90,26 @@ static void check_counts(const kind *k, const native_target *target) {
   CHECK(see_text(text, target).checks >= 5);
 }
 
+/* Tiles are rows of the grid where nothing asks for blocks. */
+static void check_rows(void) {
+  static const char *const by_rows = "sreg.u32 r0, global.x\nsreg.u32 r1, global.y\nmad.u32 r2, r1, #64, r0\n"
+                                     "ldg.f32 r3, [x + r2]\nstg.f32 [y + r2], r3\nexit\n";
+  static const char *const others[] = {
+      "sreg.u32 r0, global.x\nsreg.u32 r1, lane.y\nmad.u32 r2, r1, #64, r0\n"
+      "ldg.f32 r3, [x + r2]\nstg.f32 [y + r2], r3\nexit\n",
+      "sreg.u32 r0, global.x\nsreg.u32 r1, global.y\nmad.u32 r2, r0, #64, r1\n"
+      "ldg.f32 r3, [x + r2]\nstg.f32 [y + lane], r3\nexit\n",
+      "sreg.u32 r0, global.y\nmovi.u32 r2, #8\nagain:\nldg.f32 r3, [x + r0]\nadd.u32 r0, r0, #1\nloop r2, again\n"
+      "stg.f32 [y + lane], r3\nexit\n"};
+  static const char head[] = ".program p\n.block 32, 2\n.buffer x f32 in\n.buffer y f32 out\n";
+  snprintf(text, sizeof text, "%s%s", head, by_rows);
+  CHECK(!see_text(text, &hg_native_avx512).needs_blocks);
+  for (size_t i = 0; i < COUNT(others); i++) {
+    snprintf(text, sizeof text, "%s%s", head, others[i]);
+    CHECK(see_text(text, &hg_native_avx512).needs_blocks);
+  }
+}
+
 int main(void) {
   static const kind kinds[] = {{"u32", "f32", 4}, {"i32", "f32", 4}, {"u64", "f32", 4},
                                {"i64", "u32", 4}, {"u32", "f64", 8}, {"i32", "u64", 8},
@@ -97,6 +119,7 @@ int main(void) {
   for (size_t i = 0; i < COUNT(kinds); i++) check_kind(&kinds[i]);
   for (size_t i = 0; i < 6; i++) check_counts(&kinds[i], &hg_native_avx512);
   for (size_t i = 0; i < 6; i++) check_counts(&kinds[i], &hg_native_avx2);
+  check_rows();
   close_both();
   return check_report();
 }

@@ -84,6 +84,7 @@ typedef struct cpu_worker {
 typedef struct cpu_body {
   uint32_t tile_lanes;      /* if tiles are not blocks: most lanes of a tile; 0: a whole part is one tile */
   uint32_t lane_ps;         /* estimated picoseconds of a lane on one thread: decides how many threads run */
+  uint8_t takes_rows;       /* 1: tiles may be lanes along the rows of a grid: see hg_cpu_is_block_tile */
   uint8_t clears_shared;    /* 1: `tile` clears a block's shared memory, where that is needed */
   uint32_t local_lanes;     /* slots that a worker needs at once, if the program accesses local arrays */
   size_t scratch_bytes;     /* of each worker. Small launches of one worker run on the stack, so it should be small */
@@ -108,8 +109,9 @@ uint32_t hg_cpu_shared_bytes(const atlas_program *program);
 /* Bytes of a lane's accessed local arrays. Arrays begin at multiples of 16 times the slots. */
 uint32_t hg_cpu_local_bytes(const atlas_program *program, const hg_vector *v);
 
-/* 1: a tile is a block; 0: a range of lanes, whatever the launch's blocks are. */
-int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch);
+/* 1: a tile is a block; 0: a range of lanes, whatever the launch's blocks are. takes_rows: the engine knows that
+ * coordinates in a grid change at the end of a row. */
+int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch, int takes_rows);
 
 static inline uint64_t hg_cpu_round_up(uint64_t bytes) {
   return (bytes + CPU_SHARED_ALIGNMENT - 1) / CPU_SHARED_ALIGNMENT * CPU_SHARED_ALIGNMENT;

@@ -17,8 +17,9 @@ static uint32_t shared_room(const atlas_symbol *symbol) {
   return (uint32_t)hg_cpu_round_up(symbol->count * atlas_bytes((atlas_type)symbol->type));
 }
 
-int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch) {
-  return v->sees_blocks || v->sees_shared || v->has_block_ops || (v->sees_coordinates && launch->lanes == 0);
+int hg_cpu_is_block_tile(const hg_vector *v, const atlas_launch *launch, int takes_rows) {
+  int sees_grid = v->sees_coordinates && launch->lanes == 0 && (v->needs_blocks || !takes_rows);
+  return v->sees_blocks || v->sees_shared || v->has_block_ops || sees_grid;
 }
 
 static void shape_blocks(cpu_launch *run) {
@@ -54,10 +55,10 @@ uint32_t hg_cpu_local_bytes(const atlas_program *program, const hg_vector *v) {
 }
 
 /* A linear launch of a program that sees no blocks has none, which saves small launches the divisions. */
-static void find_shape(cpu_launch *run) {
+static void find_shape(cpu_launch *run, int takes_rows) {
   const atlas_launch *launch = run->launch;
   const hg_vector *v = run->vector;
-  run->is_block_tile = hg_cpu_is_block_tile(v, launch);
+  run->is_block_tile = hg_cpu_is_block_tile(v, launch, takes_rows);
   if (launch->lanes == 0 || run->is_block_tile || v->sees_coordinates) shape_blocks(run);
   run->lanes = launch->lanes;
   if (run->lanes == 0) run->lanes = run->blocks * run->block[0] * run->block[1] * run->block[2];
@@ -297,7 +298,7 @@ hg_status hg_cpu_run(const cpu_body *body, void *kernel, const cpu_kernels *kern
   if (vector->counts_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
   launch->fault.kind = HG_FAULT_NONE;
-  find_shape(&run);
+  find_shape(&run, body->takes_rows);
   cut_into_parts(&j);
   run.is_shared = j.threads > 1;
   cpu_tally tallies[ATLAS_MAX_SYMBOLS];

@@ -173,20 +173,36 @@ static void run_region(native_context *c, const native_step *step, uint64_t firs
   if (first < end) entry.code(c, first, end, high < first ? first : high);
 }
 
+/* Of lanes from `first` on, in a linear launch: its block, and where that ends. */
+static uint64_t begin_linear_block(native_context *c, uint64_t first) {
+  uint64_t length = c->worker->run->block[0], block = first / length;
+  c->coordinate[ATLAS_COORD_BLOCK_X] = block;
+  c->coordinate[ATLAS_COORD_LANE_X] = 0 - block * length;
+  return (block + 1) * length;
+}
+
+/* The same of the grid's row: the program reads no coordinates in blocks. */
+static uint64_t begin_grid_row(native_context *c, uint64_t first) {
+  const cpu_launch *run = c->worker->run;
+  uint64_t width = run->grid[0] * run->block[0], height = run->grid[1] * run->block[1], row = first / width;
+  c->coordinate[ATLAS_COORD_GLOBAL_X] = 0 - row * width;
+  c->coordinate[ATLAS_COORD_GLOBAL_Y] = row % height;
+  c->coordinate[ATLAS_COORD_GLOBAL_Z] = row / height;
+  return (row + 1) * width;
+}
+
 /* Runs a region on a tile that is no block: as one run of lanes or, if the program reads coordinates, one for each
- * block. */
+ * block, or row of a grid. */
 static void run_linear(native_context *c, const native_step *step, uint64_t lanes) {
   const cpu_worker *w = c->worker;
-  uint64_t first = w->first, end = first + lanes, block = w->run->block[0];
+  uint64_t first = w->first, end = first + lanes;
   c->lane_in_tile = 0 - first;
   hg_native_find_noted(c);
   while (first < end) {
     uint64_t next = end;
-    if (c->native->vector->sees_coordinates) {
-      c->coordinate[ATLAS_COORD_BLOCK_X] = first / block;
-      c->coordinate[ATLAS_COORD_LANE_X] = 0 - first / block * block;
-      if (end - first > block - first % block) next = first + block - first % block;
-    }
+    if (c->native->vector->sees_coordinates)
+      next = w->run->launch->lanes != 0 ? begin_linear_block(c, first) : begin_grid_row(c, first);
+    if (next > end) next = end;
     run_region(c, step, first, next);
     first = next;
   }
@@ -493,8 +509,9 @@ hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
   if (hg_native_needs_tiles(native->vector) && native->vector->most_steps > launch->step_limit)
     return hg_fail(HG_UNSUPPORTED, "machine code without counted steps cannot keep a limit of %llu",
                    (unsigned long long)launch->step_limit);
-  int is_block_tile = hg_cpu_is_block_tile(native->vector, launch);
+  int is_block_tile = hg_cpu_is_block_tile(native->vector, launch, 1);
   cpu_body body = {.lane_ps = native->lane_ps,
+                   .takes_rows = 1,
                    .clears_shared = 1,
                    .stacked = {native->stack != NULL ? native->stack->shape.x : 1,
                                native->stack != NULL ? native->stack->shape.y : 1},

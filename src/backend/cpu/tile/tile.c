@@ -177,7 +177,7 @@ static int buffers_are_apart(const cpu_launch *run) {
 /* An upper bound for the lanes of a tile: those of a block, or of a launch that fits one tile. */
 static uint32_t row_lanes_of(const hg_tile *tile, const atlas_launch *launch) {
   uint64_t block = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2], lanes = launch->lanes;
-  int is_block_tile = hg_cpu_is_block_tile(tile->vector, launch);
+  int is_block_tile = hg_cpu_is_block_tile(tile->vector, launch, 0);
   if (launch->lanes == 0) lanes = is_block_tile ? block : CPU_TILE_LANES;
   uint32_t most = is_block_tile ? CPU_TILE_LANES : tile->tile_lanes;
   if (lanes > most) lanes = most;
