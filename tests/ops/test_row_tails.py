@@ -4,6 +4,7 @@ last block has fewer than others."""
 import numpy as np
 import pytest
 from hgops import ENGINES, REFERENCE, TYPES, Computation
+from test_rules import fold
 
 ROWS = 37
 
@@ -49,3 +50,18 @@ def test_same_bits(what, columns, kind):
     for engine in ENGINES:
         (result,) = c.run_on(engine)
         assert result.tobytes() == expected.tobytes(), engine
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("columns", [65536 + 1, 65536 + 300, 17 * 4096 - 1])
+def test_last_chunk(rows, columns):
+    """An incomplete last chunk of a long row has a launch of its own on a processor."""
+    x = np.random.default_rng(columns).standard_normal((rows, columns)).astype(np.float32)
+    x[-1, -1] = 9
+    c = Computation()
+    for name in ("sum", "max", "argmax"):
+        c.output(c.op(name, c.input(x), axes=-1))
+    for engine in [REFERENCE, *ENGINES]:
+        total, most, place = c.run_on(engine)
+        assert total.reshape(-1).tolist() == [fold(row) for row in x], engine
+        assert most.reshape(-1).tolist() == x.max(1).tolist() and place.reshape(-1).tolist() == x.argmax(1).tolist(), engine

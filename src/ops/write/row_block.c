@@ -316,8 +316,9 @@ uint16_t ops_block_place_of(row_block *k, uint32_t i, uint16_t extreme) {
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
+/* A launch behind another one that has written parts writes to the same storages. */
 static hg_status add_storage(row_block *k, uint8_t type, uint64_t count, uint32_t *storage) {
-  HG_TRY(ops_add_temporary(k->g->group->plan, type, count, storage));
+  if (k->parts->count == 0) HG_TRY(ops_add_temporary(k->g->group->plan, type, count, storage));
   k->code.partials[k->code.partial_count++] = *storage;
   return HG_OK;
 }
@@ -326,12 +327,12 @@ void ops_block_add_parts(row_block *k, uint64_t count) {
   const row_group *g = k->g;
   hg_status status = HG_OK;
   k->code.partial_count = 0; /* its only results are the parts */
-  k->parts->count = count;
   for (uint32_t i = 0; i < g->reduction_count && status == HG_OK; i++) {
     status = add_storage(k, g->reductions[i].type, g->rows * count, &k->parts->values[i]);
     if (status == HG_OK && row_is_place(&g->reductions[i]))
       status = add_storage(k, ATLAS_i64, g->rows * count, &k->parts->places[i]);
   }
+  k->parts->count = count;
   if (k->code.status == HG_OK) k->code.status = status;
 }
 

@@ -209,37 +209,53 @@ int ops_rows_parts_can(const row_group *g) {
          ops_row_part_storages(g) <= ROWS_MOST_PARTS;
 }
 
+/* The chunks of a launch: all of each row, or, on a CPU, an incomplete last one apart from the others: code without a
+ * branch has the fastest version. */
+typedef enum row_chunks { ALL_CHUNKS, WHOLE_CHUNKS, LAST_CHUNK } row_chunks;
+
 /* The block's number is row * chunks + chunk. On a CPU, where the division takes a fair part of a block's time, a
- * single row has a program of its own. */
-static uint16_t begin_part(loop_row *l) {
+ * single row has a program of its own. Returns the number of the part. */
+static uint16_t begin_part(loop_row *l, row_chunks which) {
   row_block *k = &l->k;
   ops_code *code = &k->code;
+  uint64_t whole = k->g->columns / OPS_CHUNK;
+  uint64_t chunks = which == ALL_CHUNKS ? chunks_of(k->g) : which == WHOLE_CHUNKS ? whole : 1;
   k->layout = chunk_layout(k->g);
-  ops_block_launch(k, k->g->rows * chunks_of(k->g), 1, k->layout.lanes, 1);
-  uint16_t block = ops_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code);
+  ops_block_launch(k, k->g->rows * chunks, 1, k->layout.lanes, 1);
+  uint16_t block = ops_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code), part = block;
   l->chunk = ops_register(code);
   l->column = ops_register(code);
-  if (k->g->rows == 1 && !k->g->group->plan->for_gpu) {
+  if (which == LAST_CHUNK) {
+    atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(row), atlas_reg(block));
+    atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->chunk), row_size(k, whole));
+  } else if (k->g->rows == 1 && !k->g->group->plan->for_gpu) {
     atlas_emit(code->builder, ATLAS_OP_movi, code->index_type, 2, atlas_reg(row), atlas_bits(0));
     atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->chunk), atlas_reg(block));
   } else {
-    row_index(k, ATLAS_OP_div, row, block, row_size(k, chunks_of(k->g)));
-    row_index(k, ATLAS_OP_rem, l->chunk, block, row_size(k, chunks_of(k->g)));
+    row_index(k, ATLAS_OP_div, row, block, row_size(k, chunks));
+    row_index(k, ATLAS_OP_rem, l->chunk, block, row_size(k, chunks));
   }
   ops_block_set_row(k, row);
   l->base = first_column(k);
   row_mad(k, l->base, l->chunk, OPS_CHUNK, l->base);
   ops_block_hoist(k);
-  return block;
+  if (which == ALL_CHUNKS || (which == WHOLE_CHUNKS && k->g->rows == 1)) return part;
+  part = ops_register(code);
+  atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(part), atlas_reg(row),
+             row_size(k, chunks_of(k->g)), atlas_reg(l->chunk));
+  return part;
 }
 
-static void write_part(row_block *k) {
+static void write_parts(row_block *k, row_chunks which) {
   loop_row *l = (loop_row *)k;
   l->is_part = 1;
+  l->first = OPS_NO_REGISTER;
   ops_block_add_parts(k, chunks_of(k->g));
-  uint16_t block = begin_part(l);
+  uint16_t part = begin_part(l, which);
   begin_kept(k, l->base);
-  ops_block_over_chunk(k, l->chunk, reduce_chunk);
+  if (which == ALL_CHUNKS) ops_block_over_chunk(k, l->chunk, reduce_chunk);
+  else if (which == WHOLE_CHUNKS) reduce_chunk(k);
+  else over_rest(l, reduce_chunk, k->g->columns % OPS_CHUNK);
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
     ops_block_take(k, i);
     uint16_t all = k->kept[i][0];
@@ -248,12 +264,22 @@ static void write_part(row_block *k) {
     k->kept[i][0] = all;
   }
   uint32_t done = ops_block_only_first(k);
-  ops_block_store_parts(k, block, 1);
+  ops_block_store_parts(k, part, 1);
   atlas_builder_place(k->code.builder, done);
 }
 
+static void write_all_parts(row_block *k) { write_parts(k, ALL_CHUNKS); }
+static void write_whole_parts(row_block *k) { write_parts(k, WHOLE_CHUNKS); }
+static void write_last_part(row_block *k) { write_parts(k, LAST_CHUNK); }
+
 hg_status ops_rows_parts(row_group *g, row_parts *parts) {
-  return ops_block_write(g, &(row_writer){"parts", sizeof(loop_row), set_element, write_part}, parts);
+  const row_writer all = {"parts", sizeof(loop_row), set_element, write_all_parts};
+  const row_writer whole = {"parts", sizeof(loop_row), set_element, write_whole_parts};
+  const row_writer last = {"last_part", sizeof(loop_row), set_element, write_last_part};
+  if (g->group->plan->for_gpu || g->columns % OPS_CHUNK == 0 || g->columns / OPS_CHUNK < OPS_LAST_PART_APART)
+    return ops_block_write(g, &all, parts);
+  HG_TRY(ops_block_write(g, &whole, parts));
+  return ops_block_write(g, &last, parts);
 }
 
 /* ---- behind the last reduction ---------------------------------------------------------------------------------- */
@@ -264,7 +290,7 @@ int ops_rows_behind_can(const row_group *g) {
 
 static void write_behind(row_block *k) {
   loop_row *l = (loop_row *)k;
-  begin_part(l);
+  begin_part(l, ALL_CHUNKS);
   ops_block_over_chunk(k, l->chunk, store_chunk);
 }
 
