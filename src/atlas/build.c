@@ -141,6 +141,7 @@ hg_status atlas_builder_close(atlas_builder *b, atlas_program **out) {
   if (status == HG_OK) {
     *out = b->program;
     b->program = NULL;
+    (*out)->digest = atlas_program_digest(*out);
   }
   atlas_builder_release(b);
   return status;

@@ -40,6 +40,7 @@ struct atlas_program {
   hg_array nodes;    /* atlas_node; execution starts at node 0 */
   uint32_t register_count;  /* general registers in use: 1 + the highest; 0 if none */
   int observes_block;
+  uint64_t digest; /* what atlas_program_digest gives, of a program that a builder has made; 0: it is computed */
 };
 
 /* A new empty program that holds one reference; NULL when out of memory (last error set). */

@@ -391,7 +391,7 @@ static hg_status allocate_ranges(binder *b) {
   const hg_allocator *allocator = &b->kernel->executor->allocator;
   size_t symbols = b->symbol_count;
   uint64_t entries = 0, ranges = (uint64_t)b->desc->binding_count + symbols;
-  for (size_t i = 0; i < symbols && b->kernel->has_tables; i++)
+  for (size_t i = 0; i < symbols && b->kernel->needs->has_tables; i++)
     if (b->parameters[i].is_table) entries += symbol_of(b, i)->count;
   if (entries > 0) {
     b->tables = hg_allocate(allocator, entries, sizeof *b->tables);
@@ -422,7 +422,7 @@ hg_status hg_bind_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound
   size_t symbols = kernel->program->symbols.count;
   binder b;
   b.kernel = kernel;
-  b.parameters = kernel->parameters;
+  b.parameters = kernel->needs->parameters;
   b.symbol_count = symbols;
   b.desc = desc;
   b.bound_memory = bound;

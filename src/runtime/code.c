@@ -5,13 +5,53 @@
  * its symbols, and for each canonical instruction its number and line in the text. So programs that differ only in
  * these are compiled separately, to the same machine code.
  *
+ * A program whose very text was compiled before is found by that, without making its canonical form: so are the
+ * launches of operations on new shapes.
+ *
  * If a compilation fails, all threads that wait for it get its sentence; later calls try again. */
 #include "runtime/runtime.h"
 
 #include "atlas/program.h"
 #include "base/sha256.h"
+#include "compiler/canon/canon.h"
 
 #include <string.h>
+
+/* ---- what launches must know ------------------------------------------------------------------------------------- */
+
+enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16 };
+
+static hg_parameter parameter_of(const atlas_symbol *symbol, int is_only_elements) {
+  uint8_t bytes = (uint8_t)atlas_bytes((atlas_type)symbol->type);
+  switch (symbol->kind) {
+  case ATLAS_SYMBOL_BUFFER:
+    return (hg_parameter){.is_memory = 1, .is_required = 1, .is_written = symbol->access != ATLAS_IN,
+                          .alignment = bytes, .element_bytes = is_only_elements ? bytes : 0};
+  case ATLAS_SYMBOL_TABLE:
+    return (hg_parameter){.is_memory = 1, .is_table = 1, .is_written = symbol->access != ATLAS_IN,
+                          .alignment = TABLE_ENTRY_ALIGNMENT};
+  case ATLAS_SYMBOL_POOL:
+    return (hg_parameter){.is_memory = 1, .is_required = 1, .is_written = 1, .alignment = POOL_ALIGNMENT};
+  default: return (hg_parameter){.is_required = symbol->kind == ATLAS_SYMBOL_SCALAR};
+  }
+}
+
+/* Reads the canonical program, so that dead code in the text does not count. */
+static void note_needs(hg_needs *needs, const atlas_program *program, const ssa_unit *unit) {
+  for (size_t s = 0; s < program->symbols.count; s++) {
+    needs->parameters[s] = parameter_of(atlas_symbol_at(program, s), !(unit->other_forms[s / 64] >> s % 64 & 1));
+    needs->has_tables |= needs->parameters[s].is_table;
+  }
+  for (uint32_t b = 0; b < unit->blocks.count; b++)
+    for (uint32_t e = ssa_block_at(unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next) {
+      const ssa_insn *insn = ssa_insn_at(unit, e);
+      int is_access =
+          (atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
+      if (insn->op == ATLAS_OP_res_accum) needs->uses_resonance = 1;
+      if (insn->op == ATLAS_OP_phase_adv) needs->advances_phase = 1;
+      if (is_access && insn->mode == ATLAS_ADDRESS_PHI) needs->uses_boundary = 1;
+    }
+}
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
@@ -46,6 +86,19 @@ static hg_code **bucket_of(hg_executor *executor, const uint8_t *key) {
   return &executor->codes[number % executor->code_buckets];
 }
 
+static hg_code **texts_of(hg_executor *executor, uint64_t digest) {
+  return &executor->codes[executor->code_buckets + digest % executor->code_buckets];
+}
+
+static void link_locked(hg_executor *executor, hg_code *code) {
+  hg_code **bucket = bucket_of(executor, code->key), **texts = texts_of(executor, code->digest);
+  code->next = *bucket;
+  *bucket = code;
+  if (code->contracts) return; /* its text does not tell it from others */
+  code->next_text = *texts;
+  *texts = code;
+}
+
 /* Leaves out a compilation that the parent process had begun before a fork: it never ends in this process. */
 static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
   hg_code *code = *bucket_of(executor, key);
@@ -58,25 +111,21 @@ static hg_code *find_locked(hg_executor *executor, const uint8_t *key) {
 static void grow_locked(hg_executor *executor) {
   uint32_t before = executor->code_buckets;
   hg_code **lists = executor->codes;
-  hg_code **more = hg_allocate(&executor->allocator, UINT64_C(4) * before, sizeof(hg_code *));
+  hg_code **more = hg_allocate(&executor->allocator, UINT64_C(8) * before, sizeof(hg_code *));
   if (more == NULL) return;
   executor->codes = more;
   executor->code_buckets = 4 * before;
   for (uint32_t i = 0; i < before; i++)
     for (hg_code *code = lists[i], *next; code != NULL; code = next) {
-      hg_code **bucket = bucket_of(executor, code->key);
       next = code->next;
-      code->next = *bucket;
-      *bucket = code;
+      link_locked(executor, code);
     }
   if (lists != executor->few_codes) hg_release(&executor->allocator, lists);
 }
 
 static void insert_locked(hg_executor *executor, hg_code *code) {
   if (++executor->code_count > executor->code_buckets) grow_locked(executor);
-  hg_code **bucket = bucket_of(executor, code->key);
-  code->next = *bucket;
-  *bucket = code;
+  link_locked(executor, code);
 }
 
 /* Removes code. Failed code is not in the table any more. */
@@ -86,6 +135,22 @@ static void remove_locked(hg_executor *executor, const hg_code *code) {
   if (*link == NULL) return;
   *link = code->next;
   executor->code_count--;
+  if (code->contracts) return;
+  link = texts_of(executor, code->digest);
+  while (*link != code) link = &(*link)->next_text;
+  *link = code->next_text;
+}
+
+hg_code *hg_code_find(hg_executor *executor, const atlas_program *program) {
+  uint64_t digest = atlas_program_digest(program);
+  hg_lock(executor);
+  hg_code *code = *texts_of(executor, digest);
+  while (code != NULL && (code->digest != digest || atomic_load(&code->state) != HG_READY ||
+                          !atlas_program_same(code->program, program)))
+    code = code->next_text;
+  if (code != NULL) code->references++;
+  hg_unlock(executor);
+  return code;
 }
 
 void hg_codes_close(hg_executor *executor) {
@@ -98,6 +163,10 @@ static hg_status new_code(hg_executor *executor, const hg_compile_input *input, 
   hg_code *code = hg_allocate(&executor->allocator, 1, sizeof *code);
   if (code == NULL) return hg_fail_memory("compiled code", sizeof *code);
   code->references = 1;
+  code->contracts = input->contraction != NULL;
+  code->digest = atlas_program_digest(input->program);
+  memcpy(code->needs.hash, input->hash, sizeof input->hash);
+  note_needs(&code->needs, input->program, input->unit);
   code->process = hg_process_id();
   atomic_init(&code->state, HG_MAKING);
   compute_key(input, code->key);
@@ -144,7 +213,7 @@ static hg_status await(hg_code *code) {
   return state == HG_READY ? HG_OK : hg_fail(code->failure, "%s", code->sentence);
 }
 
-hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_input *input, hg_code **out) {
+static hg_status code_of(hg_executor *executor, atlas_program *program, hg_compile_input *input, hg_code **out) {
   hg_code *made = NULL;
   HG_TRY(new_code(executor, input, &made));
   hg_lock(executor);
@@ -161,5 +230,22 @@ hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_i
   if (code == NULL) code = made;
   if (status == HG_OK) *out = code;
   else hg_code_release(executor, code);
+  return status;
+}
+
+static hg_status make_code(hg_executor *executor, atlas_program *program, const hg_contraction *contraction,
+                           ssa_unit *unit, hg_code **out) {
+  hg_compile_input input = {.program = program, .unit = unit, .contraction = contraction};
+  HG_TRY(hg_canonicalise(program, NULL, unit));
+  HG_TRY(hg_canon_hash(program, unit, input.hash));
+  return code_of(executor, program, &input, out);
+}
+
+hg_status hg_code_of(hg_executor *executor, atlas_program *program, const hg_contraction *contraction, hg_code **out) {
+  ssa_unit unit;
+  *out = contraction == NULL ? hg_code_find(executor, program) : NULL;
+  if (*out != NULL) return HG_OK;
+  hg_status status = make_code(executor, program, contraction, &unit, out);
+  ir_ssa_release(&unit);
   return status;
 }

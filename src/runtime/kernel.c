@@ -3,68 +3,25 @@
 
 #include "atlas/program.h"
 #include "base/fp.h"
-#include "compiler/canon/canon.h"
 
 #include <string.h>
 
-enum { TABLE_ENTRY_ALIGNMENT = 8, POOL_ALIGNMENT = 16 };
-
-static hg_parameter parameter_of(const atlas_symbol *symbol, int is_only_elements) {
-  uint8_t bytes = (uint8_t)atlas_bytes((atlas_type)symbol->type);
-  switch (symbol->kind) {
-  case ATLAS_SYMBOL_BUFFER:
-    return (hg_parameter){.is_memory = 1, .is_required = 1, .is_written = symbol->access != ATLAS_IN,
-                          .alignment = bytes, .element_bytes = is_only_elements ? bytes : 0};
-  case ATLAS_SYMBOL_TABLE:
-    return (hg_parameter){.is_memory = 1, .is_table = 1, .is_written = symbol->access != ATLAS_IN,
-                          .alignment = TABLE_ENTRY_ALIGNMENT};
-  case ATLAS_SYMBOL_POOL:
-    return (hg_parameter){.is_memory = 1, .is_required = 1, .is_written = 1, .alignment = POOL_ALIGNMENT};
-  default: return (hg_parameter){.is_required = symbol->kind == ATLAS_SYMBOL_SCALAR};
-  }
-}
-
-/* Reads the canonical program, so that dead code in the text does not count. */
-static void note_needs(hg_kernel *kernel, const ssa_unit *unit) {
-  const atlas_program *program = kernel->program;
-  for (size_t s = 0; s < program->symbols.count; s++) {
-    kernel->parameters[s] = parameter_of(atlas_symbol_at(program, s), !(unit->other_forms[s / 64] >> s % 64 & 1));
-    kernel->has_tables |= kernel->parameters[s].is_table;
-  }
-  for (uint32_t b = 0; b < unit->blocks.count; b++)
-    for (uint32_t e = ssa_block_at(unit, b)->first_effect; e != SSA_NONE; e = ssa_insn_at(unit, e)->next) {
-      const ssa_insn *insn = ssa_insn_at(unit, e);
-      int is_access =
-          (atlas_op_lookup(insn->op)->flags & (ATLAS_LOAD | ATLAS_STORE | ATLAS_ATOMIC)) != 0;
-      if (insn->op == ATLAS_OP_res_accum) kernel->uses_resonance = 1;
-      if (insn->op == ATLAS_OP_phase_adv) kernel->advances_phase = 1;
-      if (is_access && insn->mode == ATLAS_ADDRESS_PHI) kernel->uses_boundary = 1;
-    }
-}
-
-static hg_status compile_in_default_environment(hg_kernel *kernel, ssa_unit *unit) {
-  hg_compile_input input = {.program = kernel->program, .unit = unit, .contraction = kernel->contraction};
-  HG_TRY(hg_canonicalise(kernel->program, NULL, unit));
-  note_needs(kernel, unit);
-  HG_TRY(hg_canon_hash(kernel->program, unit, input.hash));
-  memcpy(kernel->hash, input.hash, sizeof kernel->hash);
-  HG_TRY(hg_code_of(kernel->executor, kernel->program, &input, &kernel->code));
+static void take_code(hg_kernel *kernel) {
+  kernel->needs = &kernel->code->needs;
   kernel->compiled = kernel->code->compiled;
-  return HG_OK;
+  const char *why = kernel->compiled.why;
+  if (why != NULL && why[0] != '\0')
+    hg_log(kernel->executor, HG_LOG_INFO, "program '%s' runs on the %s engine: %s", kernel->program->name,
+           kernel->compiled.engine, why);
 }
 
 /* Folds constants in the floating-point environment of launches, whatever the caller's thread has set, because kernels
  * of other threads share the code. */
 hg_status hg_kernel_compile(hg_kernel *kernel) {
-  ssa_unit unit;
   hg_fp_state callers = hg_fp_enter();
-  hg_status status = compile_in_default_environment(kernel, &unit);
+  hg_status status = hg_code_of(kernel->executor, kernel->program, kernel->contraction, &kernel->code);
   hg_fp_leave(callers);
-  ir_ssa_release(&unit);
-  const char *why = status == HG_OK ? kernel->compiled.why : NULL;
-  if (why != NULL && why[0] != '\0')
-    hg_log(kernel->executor, HG_LOG_INFO, "program '%s' runs on the %s engine: %s", kernel->program->name,
-           kernel->compiled.engine, why);
+  if (status == HG_OK) take_code(kernel);
   return status;
 }
 
@@ -115,10 +72,12 @@ hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, 
   HG_TRY(new_kernel("hg_kernel_create_async", executor, program, out));
   hg_kernel *kernel = *out;
   kernel->process = hg_process_id();
-  atomic_init(&kernel->state, HG_MAKING);
+  kernel->code = hg_code_find(executor, program);
+  atomic_init(&kernel->state, kernel->code != NULL ? HG_READY : HG_MAKING);
+  if (kernel->code != NULL) take_code(kernel);
   hg_lock(executor);
   if (event != NULL) before = hg_event_note_kernel_locked(event, hg_kernel_retain(kernel));
-  int is_queued = hg_compilers_enqueue_locked(executor, kernel);
+  int is_queued = kernel->code != NULL || hg_compilers_enqueue_locked(executor, kernel);
   hg_unlock(executor);
   if (!is_queued) hg_kernel_complete(kernel, hg_kernel_compile(kernel));
   hg_kernel_release(before);

@@ -45,7 +45,7 @@ hg_status hg_kernel_query(hg_kernel *kernel, hg_kernel_info *info) {
                            .local_bytes = facts.local_bytes,
                            .shared_bytes = facts.shared_bytes,
                            .notes = notes != NULL ? notes : ""};
-  memcpy(result.hash, kernel->hash, sizeof result.hash);
+  memcpy(result.hash, kernel->needs->hash, sizeof result.hash);
   memcpy(result.block, kernel->program->block, sizeof result.block);
   memcpy(result.default_block, kernel->program->default_block, sizeof result.default_block);
   return HG_WRITE(hg_kernel_info, info, &result);
@@ -65,8 +65,8 @@ hg_status hg_kernel_parameter(hg_kernel *kernel, size_t index, hg_parameter_info
                               .kind = symbol->kind,
                               .type = symbol->type,
                               .access = symbol->kind != ATLAS_SYMBOL_SCALAR ? symbol->access : 0,
-                              .is_required = kernel->parameters[slot].is_required && symbol->handle == 0,
+                              .is_required = kernel->needs->parameters[slot].is_required && symbol->handle == 0,
                               .entry_count = symbol->kind == ATLAS_SYMBOL_TABLE ? symbol->count : 0,
-                              .alignment = kernel->parameters[slot].alignment};
+                              .alignment = kernel->needs->parameters[slot].alignment};
   return HG_WRITE(hg_parameter_info, info, &result);
 }

@@ -134,7 +134,7 @@ static void add_resonance(hg_executor *executor, const hg_launch_desc *desc, atl
 static hg_status prepare_locked(hg_kernel *kernel, const hg_launch_desc *desc, hg_bound *bound, atlas_launch *launch) {
   hg_executor *executor = kernel->executor;
   HG_TRY(hg_bind_locked(kernel, desc, bound));
-  if (kernel->uses_boundary) HG_TRY(hg_boundary_locked(executor, &launch->boundary));
+  if (kernel->needs->uses_boundary) HG_TRY(hg_boundary_locked(executor, &launch->boundary));
   launch->arguments = bound->arguments;
   launch->phase = executor->phase;
   launch->step_limit = desc->step_limit != 0 ? desc->step_limit : HG_DEFAULT_STEP_LIMIT;
@@ -148,7 +148,7 @@ static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch
   bound->used = 0;
   bound->stream = NULL;
   bound->keeper = NULL;
-  if (kernel->uses_boundary) HG_TRY(hg_settle_locked(executor, &executor->boundary_used));
+  if (kernel->needs->uses_boundary) HG_TRY(hg_settle_locked(executor, &executor->boundary_used));
   hg_status status = prepare_locked(kernel, desc, bound, launch);
   if (status != HG_OK || bound->used == 0) return status;
   hg_release(&executor->allocator, bound->tables);
@@ -166,8 +166,8 @@ static hg_status try_locked(hg_kernel *kernel, const hg_launch_desc *desc, atlas
   if (status == HG_OK && lanes > 0) {
     status = run_in_default_environment(kernel, launch, nanoseconds);
     if (status == HG_OK) count_locked(executor, launch);
-    if (status == HG_OK && kernel->uses_resonance) add_resonance(executor, desc, launch);
-    if (status == HG_OK && kernel->advances_phase)
+    if (status == HG_OK && kernel->needs->uses_resonance) add_resonance(executor, desc, launch);
+    if (status == HG_OK && kernel->needs->advances_phase)
       executor->phase = (executor->phase + launch->phase_advance % ATLAS_PHASE_COUNT) % ATLAS_PHASE_COUNT;
   }
   launch->arguments = NULL;
@@ -206,7 +206,7 @@ static hg_status try_to_submit_locked(hg_kernel *kernel, const hg_launch_desc *d
                     .kernel = kernel->compiled.kernel,
                     .program = kernel->program,
                     .launch = launch};
-    if (kernel->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
+    if (kernel->needs->uses_boundary) executor->boundary_used |= hg_stream_bit(stream);
     status = hg_stream_submit_locked(stream, &work, kernel, lanes, origin);
     if (status == HG_OK && stream->capture != NULL) stream->capture->moved_bytes += launch->moved_bytes;
     else if (status == HG_OK) count_locked(executor, launch);
@@ -251,7 +251,7 @@ static hg_status launch_on_stream(hg_kernel *kernel, const hg_launch_desc *desc,
                                   uint64_t lanes, hg_origin *origin) {
   hg_executor *executor = kernel->executor;
   HG_TRY(hg_check_stream("hg_launch_desc.stream", executor, desc->stream));
-  if (kernel->uses_resonance || kernel->advances_phase) return run_behind(kernel, desc, launch, lanes);
+  if (kernel->needs->uses_resonance || kernel->needs->advances_phase) return run_behind(kernel, desc, launch, lanes);
   hg_lock(executor);
   hg_status status = submit_locked(kernel, desc, launch, lanes, origin);
   hg_unlock(executor);
@@ -265,7 +265,7 @@ static hg_status launch_on_stream(hg_kernel *kernel, const hg_launch_desc *desc,
 static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   memset(launch, 0, offsetof(atlas_launch, resonance));
   launch->rows = kernel->rows;
-  if (kernel->uses_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
+  if (kernel->needs->uses_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
   launch->nanoseconds = 0;
   launch->notes = NULL;
@@ -273,7 +273,8 @@ static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
 }
 
 int hg_launch_is_plain(const hg_kernel *kernel) {
-  return !kernel->uses_boundary && !kernel->uses_resonance && !kernel->advances_phase && !kernel->has_tables;
+  const hg_needs *needs = kernel->needs;
+  return !needs->uses_boundary && !needs->uses_resonance && !needs->advances_phase && !needs->has_tables;
 }
 
 hg_status hg_launch_shape(const hg_kernel *kernel, const hg_launch_desc *desc, atlas_launch *launch, uint64_t *lanes) {

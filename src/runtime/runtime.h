@@ -74,15 +74,39 @@ typedef struct hg_handle_slot {
 /* The state of a compilation. */
 enum { HG_MAKING, HG_READY, HG_FAILED };
 
+/* What a launch needs of a symbol, computed once for each code. */
+typedef struct hg_parameter {
+  uint8_t is_memory;     /* a buffer, table or pool */
+  uint8_t is_required;   /* has no default, so that a launch must bind it */
+  uint8_t is_table;
+  uint8_t is_written;
+  uint8_t alignment;     /* of the first byte: a power of two */
+  uint8_t element_bytes; /* if it is accessed as [x + lane] only; else 0 */
+} hg_parameter;
+
+/* What launches must know of a program, from its canonical form: dead code in the text does not count. */
+typedef struct hg_needs {
+  uint8_t hash[ATLAS_HASH_BYTES];
+  uint8_t uses_boundary;
+  uint8_t uses_resonance; /* 0: no launch changes a counter */
+  uint8_t advances_phase;
+  uint8_t has_tables;
+  hg_parameter parameters[ATLAS_MAX_SYMBOLS];
+} hg_needs;
+
 /* Compiled code, which kernels share: see code.c. */
 typedef struct hg_code {
-  struct hg_code *next;         /* next in its bucket */
+  struct hg_code *next, *next_text; /* next in its buckets: by its key, and by the digest of its program */
   uint32_t references;
   uint8_t key[HG_SHA256_BYTES];
+  uint64_t digest;
   uint64_t process;             /* the process that compiles it */
   atomic_uint state;            /* once it is HG_READY or HG_FAILED, the fields below are final */
   atlas_program *program;       /* the source, to which the backend's kernel points */
+  hg_needs needs;
   hg_compiled compiled;
+  uint8_t contracts;            /* 1: of a contraction, and not found by its text */
+  uint32_t keepers;             /* kernels of executables that ops keeps for equal computations; of those, the lock's */
   hg_status failure;
   char sentence[512];
 } hg_code;
@@ -124,9 +148,9 @@ struct hg_executor {
   uint64_t origin_bytes; /* bytes that origins keep */
   hg_counts counts;
 
-  hg_code **codes;         /* all codes that are not HG_FAILED, in code_buckets lists: see code.c */
+  hg_code **codes;         /* all codes that are not HG_FAILED, in code_buckets lists by key and as many by text */
   uint32_t code_buckets, code_count;
-  hg_code *few_codes[HG_CODE_BUCKETS]; /* the lists while there are few */
+  hg_code *few_codes[2 * HG_CODE_BUCKETS]; /* the lists while there are few */
   hg_kernel *first_to_compile, *last_to_compile; /* the queue of the compiler threads, linked by `next` */
   hg_compiler compilers[HG_COMPILERS];
   uint64_t compilers_process;      /* the process of these threads */
@@ -153,34 +177,19 @@ struct hg_pool {
   uint64_t used;
 };
 
-/* What a launch needs of a symbol, computed once for each kernel. */
-typedef struct hg_parameter {
-  uint8_t is_memory;     /* a buffer, table or pool */
-  uint8_t is_required;   /* has no default, so that a launch must bind it */
-  uint8_t is_table;
-  uint8_t is_written;
-  uint8_t alignment;     /* of the first byte: a power of two */
-  uint8_t element_bytes; /* if it is accessed as [x + lane] only; else 0 */
-} hg_parameter;
-
 struct hg_kernel {
   hg_executor *executor;
   hg_kernel *next;                          /* in the queue of compilations, or in a list of kernels to destroy */
   atomic_uint references;
   atomic_uint state;                        /* once it is HG_READY, the fields below are final */
   atlas_program *program;
-  uint8_t hash[ATLAS_HASH_BYTES];
   hg_code *code;
+  const hg_needs *needs;                    /* of the code */
   hg_compiled compiled;                     /* of the code */
   const hg_contraction *contraction;        /* that of hg_compile_input while it is compiled; else NULL */
   hg_rows *rows; /* the row moves that each launch stands for, owned; NULL */
-  uint8_t uses_boundary;
-  uint8_t uses_resonance;                   /* 0: no launch changes a counter */
-  uint8_t advances_phase;
-  uint8_t has_tables;
   uint8_t is_lent;                          /* 1: it holds no reference to the executor */
   uint8_t is_abandoned;                     /* 1: nobody waits for its compilation; the compiling thread destroys it */
-  hg_parameter parameters[ATLAS_MAX_SYMBOLS];
   uint64_t process;                         /* the process that compiles it in the background */
   hg_status failure;                        /* of HG_FAILED */
   char sentence[512];
@@ -405,8 +414,10 @@ void hg_graph_destroy(hg_graph *graph);
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* The code of a canonical program, referenced. This call compiles it, or waits for another that does. */
-hg_status hg_code_of(hg_executor *executor, atlas_program *program, hg_compile_input *input, hg_code **out);
+/* The code of a program, referenced. This call compiles it, or waits for another that does. */
+hg_status hg_code_of(hg_executor *executor, atlas_program *program, const hg_contraction *contraction, hg_code **out);
+/* The code of a program whose text is compiled already, referenced; NULL: there is none. */
+hg_code *hg_code_find(hg_executor *executor, const atlas_program *program);
 void hg_code_release(hg_executor *executor, hg_code *code);
 void hg_codes_close(hg_executor *executor); /* once it has no code left */
 

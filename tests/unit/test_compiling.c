@@ -203,10 +203,19 @@ static void test_texts(void) {
   open_executor(NULL);
   hg_kernel *first = kernel_of(other_text), *second = kernel_of(lower), *third = kernel_of(named);
   hg_kernel *fourth = kernel_of(same);
-  CHECK(memcmp(first->hash, second->hash, sizeof first->hash) == 0);
-  CHECK(memcmp(first->hash, third->hash, sizeof first->hash) == 0);
+  CHECK(memcmp(first->needs->hash, second->needs->hash, sizeof first->needs->hash) == 0);
+  CHECK(memcmp(first->needs->hash, third->needs->hash, sizeof first->needs->hash) == 0);
   CHECK_EQ_U64(atomic_load(&compiler.compiled), 3);
   CHECK(first->code == fourth->code);
+  hg_kernel *fifth = NULL; /* the same text: there is nothing to wait for */
+  atlas_program *program = program_of(other_text);
+  hold(1);
+  CHECK_EQ_U64(hg_kernel_create_async(executor, program, &fifth, NULL), HG_OK);
+  CHECK_EQ_U64(atomic_load(&fifth->state), HG_READY);
+  CHECK(first->code == fifth->code);
+  hold(0);
+  hg_kernel_release(fifth);
+  atlas_program_release(program);
   CHECK_EQ_U64(line_of_fault(first), 3);
   CHECK_EQ_U64(line_of_fault(second), 6);
   CHECK_EQ_U64(line_of_fault(fourth), 3);

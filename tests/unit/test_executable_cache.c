@@ -83,6 +83,72 @@ static void test_cache(void) {
   hg_buffer_release(out);
 }
 
+static uint64_t compilations(void) {
+  hg_counts counts = {.size = sizeof counts};
+  CHECK_EQ_U64(hg_executor_count(executor, &counts), HG_OK);
+  return counts.compilations;
+}
+
+/* Other lengths have the same program: its code is compiled, kept and counted once. What runs stays. */
+static void test_lengths(void) {
+  CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK);
+  CHECK_EQ_U64(hg_executables_limit(executor, 1 << 20), HG_OK);
+  hg_tensor x = vector_of(NULL, 12), y = vector_of(NULL, 13), z = vector_of(NULL, 14);
+  hg_executable *first = executable_of(&x, &x, NULL);
+  uint64_t compiled_once = compilations(), alone = cache_info().bytes;
+  CHECK_EQ_U64(alone, first->byte_count);
+  hg_executable *second = executable_of(&y, &y, NULL);
+  CHECK_EQ_U64(compilations(), compiled_once);
+  const hg_code *code = first->launches[0].kernel->code;
+  CHECK(second != first && second->launches[0].kernel->code == code);
+  CHECK(second->launches[0].kernel->program == code->program);
+  CHECK_EQ_U64(code->keepers, 2);
+  CHECK_EQ_U64(cache_info().bytes, first->byte_count + second->byte_count - ops_code_bytes(code));
+
+  hg_buffer *a = floats(12, 1), *b = floats(12, 10), *out = floats(12, 0);
+  CHECK_EQ_U64(run3(first, vector_of(a, 12), vector_of(b, 12), vector_of(out, 12), NULL), HG_OK);
+  CHECK_EQ_U64(hg_executables_limit(executor, cache_info().bytes), HG_OK);
+  hg_executable *third = executable_of(&z, &z, NULL), *again = executable_of(&x, &x, NULL);
+  CHECK(again == first && first->is_cached && !second->is_cached && third->is_cached);
+  CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK);
+  CHECK_EQ_U64(code->keepers, 0);
+  CHECK_EQ_U64(cache_info().bytes, 0);
+  hg_executable_release(again);
+  hg_executable_release(first);
+  hg_executable_release(second);
+  hg_executable_release(third);
+  hg_buffer_release(a);
+  hg_buffer_release(b);
+  hg_buffer_release(out);
+  CHECK_EQ_U64(hg_executables_limit(executor, 64 << 20), HG_OK);
+}
+
+/* Memory of many shapes: no more than the cap says, and no allocation more from some number of them on. */
+static void test_growth(void) {
+  enum { SHAPES = 10000, CAP = 1 << 20 };
+  hg_executor *own = NULL, *shared = executor;
+  counter c = {.fail_at = -1};
+  hg_allocator allocator = counting(&c);
+  CHECK_EQ_U64(open_test_executor(&allocator, &own), HG_OK);
+  executor = own;
+  CHECK_EQ_U64(hg_executables_limit(own, CAP), HG_OK);
+  long middle = 0, most = 0;
+  for (uint64_t n = 1; n <= SHAPES; n++) {
+    hg_tensor x = vector_of(NULL, n);
+    hg_executable_release(executable_of(&x, &x, NULL));
+    long live = atomic_load(&c.live);
+    if (n == SHAPES / 2) middle = most;
+    if (live > most) most = live;
+  }
+  hg_executables_info info = cache_info();
+  CHECK(info.bytes <= CAP && info.count > 50 && info.count < SHAPES / 4);
+  CHECK_EQ_U64(most, middle);
+  CHECK_EQ_U64(info.count + info.evictions, SHAPES);
+  hg_executor_release(own);
+  CHECK_EQ_U64(atomic_load(&c.live), 0);
+  executor = shared;
+}
+
 /* An executable holds its executor; the cache does not. */
 static void test_lifetime(void) {
   hg_executor *own = NULL, *shared = executor;
@@ -172,6 +238,8 @@ static void test_threads(void) {
 int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_cache();
+  test_lengths();
+  test_growth();
   test_lifetime();
 #if !defined(_WIN32)
   test_threads();

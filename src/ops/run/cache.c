@@ -69,6 +69,19 @@ static void forget_calls_locked(ops_attachment *a, hg_executable *e) {
   }
 }
 
+/* Of code that the kept executables share the bytes count once: those that an executable which joins or leaves them
+ * shares with others. */
+static uint64_t shared_bytes_locked(const hg_executable *e, int joins) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < e->launch_count; i++) {
+    if (e->launches[i].first != i) continue;
+    hg_code *code = e->launches[i].kernel->code;
+    int is_shared = joins ? code->keepers++ > 0 : --code->keepers > 0;
+    if (is_shared) bytes += ops_code_bytes(code);
+  }
+  return bytes;
+}
+
 /* Removes an executable from the cache; if nobody holds it, it is added to the list of those to be destroyed without
  * the lock. */
 static void take_out_locked(ops_attachment *a, hg_executable *e, hg_executable **garbage) {
@@ -78,7 +91,7 @@ static void take_out_locked(ops_attachment *a, hg_executable *e, hg_executable *
   unlink_order(a, e);
   forget_calls_locked(a, e);
   e->is_cached = 0;
-  a->bytes -= e->byte_count;
+  a->bytes -= e->byte_count - shared_bytes_locked(e, 0);
   a->count--;
   if (e->references + e->pins > 0) return;
   e->next = *garbage;
@@ -128,7 +141,7 @@ static void add_locked(ops_attachment *a, hg_executable *e, hg_executable **garb
   *bucket = e;
   e->is_cached = 1;
   link_newest(a, e);
-  a->bytes += e->byte_count;
+  a->bytes += e->byte_count - shared_bytes_locked(e, 1);
   a->count++;
   shrink_locked(a, garbage);
 }

@@ -204,7 +204,7 @@ static void name_kernels(hg_executable *e) {
 /* Notes what ops_may_share needs. */
 static void note_access(hg_executable *e, uint32_t number) {
   const ops_launch *launch = &e->launches[number];
-  const hg_parameter *parameters = launch->kernel->parameters;
+  const hg_parameter *parameters = launch->kernel->needs->parameters;
   int by_lanes = ((const ops_step *)e->plan.steps.data)[launch->step].reads_first != 0;
   for (uint32_t b = 0; b < launch->bind_count; b++) {
     const ops_bind *bind = &launch->binds[b];
@@ -233,13 +233,13 @@ static void note_accesses(hg_executable *e) {
 static uint64_t bytes_of(const hg_array *array) { return (uint64_t)array->capacity * array->element_size; }
 
 /* An estimate: compiled code takes about twice as much as its program. */
-static uint64_t bytes_of_kernel(const hg_kernel *kernel) {
+uint64_t ops_code_bytes(const hg_code *code) {
   enum { PROGRAMS = 1 + 2 };
-  const atlas_program *program = kernel->program;
+  const atlas_program *program = code->program;
   uint64_t own = sizeof *program + bytes_of(&program->insns) + bytes_of(&program->symbols) +
                  bytes_of(&program->labels) + bytes_of(&program->entries) + bytes_of(&program->constants) +
                  bytes_of(&program->nodes);
-  return sizeof *kernel + sizeof(hg_code) + PROGRAMS * own + (kernel->rows != NULL ? sizeof *kernel->rows : 0);
+  return sizeof *code + PROGRAMS * own;
 }
 
 /* The bytes that exist as long as the executable; a kernel shared by launches counts once. */
@@ -250,9 +250,23 @@ static uint64_t count_bytes(const hg_executable *e) {
   for (uint32_t i = 0; i < e->launch_count; i++) {
     const ops_launch *launch = &e->launches[i];
     bytes += launch->bind_count * sizeof(ops_bind) + launch->scalar_count * sizeof(hg_scalar);
-    if (launch->first == i) bytes += bytes_of_kernel(launch->kernel);
+    if (launch->first != i) continue;
+    bytes += sizeof *launch->kernel + ops_code_bytes(launch->kernel->code);
+    if (launch->kernel->rows != NULL) bytes += sizeof *launch->kernel->rows;
   }
   return bytes;
+}
+
+/* Memory of another allocator may be gone while the executable is there. */
+static atlas_program *compiled_program(void *user, const atlas_program *program) {
+  hg_executor *executor = user;
+  hg_code *code = hg_code_find(executor, program);
+  if (code == NULL) return NULL;
+  const hg_allocator *own = &code->program->allocator, *wanted = &executor->allocator;
+  atlas_program *found = NULL;
+  if (own->user == wanted->user && own->release == wanted->release) found = atlas_program_retain(code->program);
+  hg_code_release(executor, code);
+  return found;
 }
 
 static hg_status create(hg_executable *e, const hg_computation *computation) {
@@ -266,6 +280,8 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
                        .numerics = e->flags & (HG_NUMERICS_FAST | HG_NUMERICS_TF32),
                        .contract_scratch = executor->backend->contract_scratch,
                        .device = executor->device,
+                       .compiled = compiled_program,
+                       .executor = executor,
                        .patience = &patience};
   HG_TRY(ops_plan_computation(&executor->allocator, computation, e->flags, &target, &e->plan));
   HG_TRY(describe_launches(e));

@@ -5,7 +5,7 @@
  * belongs to the executor and so must not hold it: an executable borrows its kernels (hg_kernel_lend), and whoever
  * launches them holds the executable. The executor's lock guards the counts and the cache.
  *
- * Circle: executable explain origin run: what a run's fault was about is found by a run of another executable. */
+ * Circle: cache executable explain origin run: what a run's fault was about is found by a run of another executable. */
 #ifndef HG_OPS_EXECUTABLE_H
 #define HG_OPS_EXECUTABLE_H
 
@@ -80,7 +80,7 @@ struct hg_executable {
   uint64_t hash;
   uint8_t *key;                  /* the computation, as ops_key_of wrote it */
   size_t key_bytes;
-  uint64_t byte_count;           /* an estimate of the bytes that it occupies */
+  uint64_t byte_count;           /* an estimate of the bytes that it occupies, with code that others use, too */
 
   uint32_t flags;                /* from here on, constant once it is made */
   uint32_t input_count, output_count, place_count;
@@ -113,6 +113,8 @@ hg_status ops_executable_create(hg_executor *executor, const hg_computation *com
                                 hg_executable **out);
 /* Requires that nobody holds it and it is not in the cache. Called without the lock. */
 void ops_executable_destroy(hg_executable *executable);
+/* An estimate of the bytes that code occupies, with its program. */
+uint64_t ops_code_bytes(const hg_code *code);
 /* Gives up a pin. 1: nobody needs the executable any more, and the caller has to destroy it, without the lock. */
 int ops_unpin_locked(hg_executable *executable);
 
@@ -166,7 +168,7 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-enum { OPS_BUCKETS = 256 };
+enum { OPS_BUCKETS = 2048 };
 
 /* An eager call that was made before: see eager.c. */
 struct ops_eager {

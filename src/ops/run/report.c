@@ -195,7 +195,7 @@ static void write_json(writer *w, const hg_executable *e) {
     print(w, ", \"lanes\": %llu, \"engine\": ", (unsigned long long)lanes_of(launch));
     print_word(w, launch->kernel->compiled.engine);
     print(w, ", \"hash\": \"");
-    for (int k = 0; k < ATLAS_HASH_BYTES; k++) print(w, "%02x", (unsigned)launch->kernel->hash[k]);
+    for (int k = 0; k < ATLAS_HASH_BYTES; k++) print(w, "%02x", (unsigned)launch->kernel->needs->hash[k]);
     print(w, "\", \"bytes_read\": %llu, \"bytes_written\": %llu, \"operations\": [",
           (unsigned long long)step->bytes_read, (unsigned long long)step->bytes_written);
     const char *name = first_name(e, launch->step);

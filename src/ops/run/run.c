@@ -228,6 +228,7 @@ static hg_status check_tensors(run *r, const hg_tensor *inputs, const hg_tensor 
   }
   HG_TRY(check_overlaps(r));
   hg_lock(e->executor);
+  if (e->is_cached) ops_cache_touch_locked(e->executor->attachment, r->e);
   hg_status status = check_mapped_locked(r, count);
   if (status == HG_OK && r->stream != NULL && e->guards != NULL) r->origin = ops_origin_begin_locked(r->e, inputs);
   hg_unlock(e->executor);

@@ -1,6 +1,7 @@
 /* launch_plan.c - storages and steps of a plan: adding them, finding equal ones, releasing them. */
 #include "ops/write/launch_plan.h"
 
+#include "atlas/program.h"
 #include "ops/graph/infer.h"
 
 #include <string.h>
@@ -62,14 +63,15 @@ static uint32_t first_place(const hg_array *programs, uint64_t digest) {
   return (uint32_t)(digest ^ digest >> 32) & ((uint32_t)programs->count - 1);
 }
 
-uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program, uint64_t digest) {
+uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program) {
   const ops_step *steps = plan->steps.data;
   const uint32_t *places = plan->programs.data;
   uint32_t mask = (uint32_t)plan->programs.count - 1;
   if (places == NULL) return UINT32_MAX;
+  uint64_t digest = atlas_program_digest(program);
   for (uint32_t at = first_place(&plan->programs, digest); places[at] != 0; at = (at + 1) & mask) {
-    const ops_step *step = &steps[places[at] - 1];
-    if (step->digest == digest && atlas_program_same(step->program, program)) return places[at] - 1;
+    const atlas_program *other = steps[places[at] - 1].program;
+    if (atlas_program_digest(other) == digest && atlas_program_same(other, program)) return places[at] - 1;
   }
   return UINT32_MAX;
 }
@@ -77,8 +79,8 @@ uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program, ui
 static void put_step(ops_plan *plan, uint32_t number) {
   uint32_t *places = plan->programs.data, mask = (uint32_t)plan->programs.count - 1;
   const ops_step *step = (const ops_step *)plan->steps.data + number;
-  uint32_t at = first_place(&plan->programs, step->digest);
   if (step->program == NULL || step->same != 0) return;
+  uint32_t at = first_place(&plan->programs, atlas_program_digest(step->program));
   while (places[at] != 0) at = (at + 1) & mask;
   places[at] = number + 1;
 }

@@ -38,7 +38,6 @@ enum { OPS_MAX_BINDINGS = ATLAS_MAX_BUFFERS, OPS_MAX_SCALARS = ATLAS_MAX_SCALARS
 /* One launch. */
 typedef struct ops_step {
   atlas_program *program;     /* steps with equal programs share one */
-  uint64_t digest;            /* the program's */
   uint32_t same;              /* 1 + the first step with the same program; 0: this one is the first */
   uint32_t first_name;        /* its first entry among the operations that are noted for reports: see report.c */
   hg_contraction *contraction; /* a native kernel that does the step instead (hg_compile_input); NULL: none */
@@ -68,6 +67,9 @@ typedef struct ops_target {
   uint32_t numerics; /* of all contractions, in addition to their own: HG_NUMERICS_FAST, HG_NUMERICS_TF32 */
   uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction, const char **why); /* hg_backend's */
   void *device;
+  /* A program with the same text that there is code of, with a reference; NULL: there is none. NULL: nobody knows. */
+  atlas_program *(*compiled)(void *executor, const atlas_program *program);
+  void *executor;
   hg_patience *patience; /* asked while the plan is made; NULL: nobody is asked */
 } ops_target;
 
@@ -147,7 +149,7 @@ void ops_drop_steps(ops_plan *plan, size_t first);
 /* Adds a step, which then belongs to the plan. */
 hg_status ops_add_step(ops_plan *plan, const ops_step *step);
 /* The first step with the same program; UINT32_MAX: there is none. */
-uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program, uint64_t digest);
+uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program);
 /* Ends a step's program, which is an earlier step's if they are equal. Releases the builder in any case. */
 hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_step *step);
 
