@@ -28,6 +28,7 @@ uint32_t hgpy_next_epoch(void);
 
 typedef struct graph {
   hgpy_list order, stack, leaves, scalars, results;
+  hgpy_list shared; /* small and pending, and read more than once */
   uint64_t *words, few_words[256];
   uint32_t word_count, word_capacity;
   uint32_t epoch; /* marks its nodes */
@@ -46,7 +47,7 @@ typedef struct graph {
 
 static inline void hgpy_graph_begin(graph *g) {
   hgpy_list_begin(&g->order), hgpy_list_begin(&g->stack), hgpy_list_begin(&g->leaves), hgpy_list_begin(&g->scalars),
-      hgpy_list_begin(&g->results);
+      hgpy_list_begin(&g->results), hgpy_list_begin(&g->shared);
   g->words = g->few_words;
   g->word_count = 0;
   g->word_capacity = 256;
@@ -60,7 +61,7 @@ static inline void hgpy_graph_begin(graph *g) {
 
 static inline void hgpy_graph_end(graph *g) {
   hgpy_list_end(&g->order), hgpy_list_end(&g->stack), hgpy_list_end(&g->leaves), hgpy_list_end(&g->scalars),
-      hgpy_list_end(&g->results);
+      hgpy_list_end(&g->results), hgpy_list_end(&g->shared);
   if (g->words != g->few_words) PyMem_Free(g->words);
   PyMem_Free(g->home_of); /* one allocation with the arrays after it */
   if (g->held != NULL) hgpy_device_release(g->held);

@@ -1,7 +1,10 @@
 /* walk.c - walks the nodes of a graph in the order of computation, and makes the graph's key: everything an executable
  * depends on. Results are the requested nodes, and pending nodes on the way that an array still holds: reading those
- * later is free. */
+ * later is free. So are small pending nodes that a pending node outside of the graph reads. Otherwise a counter of
+ * steps that is one ahead of them would make a longer graph in each step, to be planned anew. */
 #include "graph.h"
+
+enum { SMALL_BYTES = 4096 }; /* storing and loading them takes less than a microsecond, planning a graph 20 or more */
 
 static bool list_grow(hgpy_list *l) {
   hgpy_node **more = PyMem_Malloc(2 * (size_t)l->capacity * sizeof(hgpy_node *));
@@ -91,6 +94,18 @@ static bool put_call(graph *g, const hgpy_node *node) {
   return true;
 }
 
+static bool is_pending(const hgpy_node *node) { return node->kind == HGPY_CALL || node->kind == HGPY_RESULT; }
+
+static bool is_small(const hgpy_node *node) {
+  return hg_tensor_count(&node->tensor) <= SMALL_BYTES / hgpy_type_bytes(node->tensor.type);
+}
+
+/* A node that is a result, or may be one (add_shared). */
+static bool put_result(graph *g, hgpy_node *node) {
+  if (node->holders > 0) return hgpy_list_add(&g->results, node);
+  return node->references == 1 || !is_small(node) || hgpy_list_add(&g->shared, node);
+}
+
 static bool put_node(graph *g, hgpy_node *node) {
   if (!hgpy_is_there(node)) return false;
   if (node->device != NULL && g->device == NULL) g->device = node->device;
@@ -100,10 +115,8 @@ static bool put_node(graph *g, hgpy_node *node) {
   }
   node->number = g->order.count;
   bool is_new_leaf = is_leaf(g, node) && (node->kind == HGPY_SCALAR || node->kind == HGPY_DATA);
-  bool is_result =
-      node->holders > 0 && node->examples == 0 && (node->kind == HGPY_CALL || node->kind == HGPY_RESULT);
   if (!hgpy_list_add(&g->order, node) || !(is_new_leaf ? put_leaf(g, node) : put_call(g, node))) return false;
-  return !is_result || hgpy_list_add(&g->results, node);
+  return !is_pending(node) || node->examples != 0 || put_result(g, node);
 }
 
 /* A node is written once everything that it reads has a number; until then it stays on the stack. `done` marks nodes of
@@ -145,10 +158,37 @@ static bool has_gradients(const graph *g) {
   return false;
 }
 
+/* How many of the graph's nodes read each node; NULL: raised. */
+static uint32_t *count_readers(const graph *g) {
+  uint32_t *readers = PyMem_Calloc(g->order.count, sizeof *readers);
+  if (readers == NULL) return (uint32_t *)PyErr_NoMemory();
+  for (uint32_t i = 0; i < g->order.count; i++) {
+    const hgpy_node *node = g->order.nodes[i];
+    for (uint32_t k = 0; k < node->input_count && !is_leaf(g, node); k++)
+      if (node->inputs[k] != NULL) readers[node->inputs[k]->number]++;
+  }
+  return readers;
+}
+
+/* Adds the small nodes that something else reads, too. Roots become results by themselves. */
+static bool add_shared(graph *g, hgpy_node *const *roots, uint32_t count) {
+  if (g->shared.count == 0) return true;
+  uint32_t *readers = count_readers(g);
+  bool is_good = readers != NULL;
+  for (uint32_t i = 0; i < count && is_good; i++)
+    if (roots[i]->epoch == g->epoch) readers[roots[i]->number] = UINT32_MAX;
+  for (uint32_t i = 0; i < g->shared.count && is_good; i++) {
+    hgpy_node *node = g->shared.nodes[i];
+    if (node->references > readers[node->number]) is_good = hgpy_list_add(&g->results, node);
+  }
+  PyMem_Free(readers);
+  return is_good;
+}
+
 /* Roots are results whether arrays hold them or not. `into`: the single root, written to existing memory. */
 static bool put_roots(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into) {
   for (uint32_t i = 0; i < count; i++) {
-    bool is_found = roots[i]->holders > 0 && (roots[i]->kind == HGPY_CALL || roots[i]->kind == HGPY_RESULT);
+    bool is_found = roots[i]->holders > 0 && is_pending(roots[i]);
     if (into == NULL && (is_found || roots[i]->kind == HGPY_DATA)) continue;
     if (!hgpy_list_add(&g->results, roots[i])) return false;
   }
@@ -171,7 +211,8 @@ uint32_t hgpy_next_epoch(void) {
 static bool walk_all(graph *g, hgpy_node *const *roots, uint32_t count) {
   uint32_t epoch = hgpy_next_epoch();
   g->epoch = epoch;
-  g->order.count = g->leaves.count = g->scalars.count = g->results.count = g->stack.count = g->word_count = 0;
+  g->order.count = g->leaves.count = g->scalars.count = g->results.count = 0;
+  g->shared.count = g->stack.count = g->word_count = 0;
   for (uint32_t i = 0; i < count; i++)
     if (!walk(g, roots[i], epoch)) return false;
   return true;
@@ -197,7 +238,7 @@ static bool read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const 
     if (device == NULL || !walk_all(g, roots, count)) return false;
     if (g->device == NULL) g->device = device;
   }
-  return put_roots(g, roots, count, into) && hgpy_find_homes(g);
+  return add_shared(g, roots, count) && put_roots(g, roots, count, into) && hgpy_find_homes(g);
 }
 
 bool hgpy_read_graph(graph *g, hgpy_node *const *roots, uint32_t count, const hg_tensor *into, hgpy_device *device) {
