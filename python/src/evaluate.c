@@ -3,6 +3,9 @@
  * The key of a graph (walk.c) finds the executable of an earlier run. Then nothing is built (build.c); only the tensors
  * are gathered.
  *
+ * An executor keeps 64 MiB of executables, the last ones used (hg_executables_limit). For each one that it evicts, the
+ * least recently used graph is forgotten here.
+ *
  * The first time, Python numbers are constants of the program. When the same graph comes with other numbers, it is
  * compiled once more with the numbers as inputs, which then serves all numbers. */
 #include "graph.h"
@@ -12,7 +15,8 @@
 enum { BUCKETS = 1024, MOST_KNOWN = 4096 };
 
 typedef struct known {
-  struct known *next;
+  struct known *next;           /* in its bucket */
+  struct known *newer, *older;  /* by last use */
   uint64_t hash;
   uint32_t word_count, scalar_count;
   uint32_t users;      /* number of its runs under way */
@@ -23,7 +27,7 @@ typedef struct known {
   uint64_t words[];
 } known;
 
-static known *buckets[BUCKETS];
+static known *buckets[BUCKETS], *newest, *oldest;
 static uint32_t known_count;
 
 static void forget(known *k) {
@@ -34,29 +38,54 @@ static void forget(known *k) {
   PyMem_Free(k);
 }
 
-static void forget_all(const hgpy_device *device) {
-  for (uint32_t b = 0; b < BUCKETS; b++) {
-    known **at = &buckets[b];
-    while (*at != NULL) {
-      known *k = *at;
-      if (device != NULL && k->device != device) {
-        at = &k->next;
-        continue;
-      }
-      *at = k->next;
-      known_count--;
-      forget(k);
-    }
+static void unlink_use(known *k) {
+  *(k->newer != NULL ? &k->newer->older : &newest) = k->older;
+  *(k->older != NULL ? &k->older->newer : &oldest) = k->newer;
+}
+
+static void link_use(known *k) {
+  k->newer = NULL;
+  k->older = newest;
+  *(newest != NULL ? &newest->newer : &oldest) = k;
+  newest = k;
+}
+
+static void take_out(known *k) {
+  known **at = &buckets[k->hash % BUCKETS];
+  while (*at != k) at = &(*at)->next;
+  *at = k->next;
+  unlink_use(k);
+  known_count--;
+  forget(k);
+}
+
+/* Forgets the `most` least recently used graphs of a device; NULL: of all devices. */
+static void forget_oldest(const hgpy_device *device, uint64_t most) {
+  for (known *k = oldest, *next; k != NULL && most > 0; k = next) {
+    next = k->newer;
+    if (device != NULL && k->device != device) continue;
+    take_out(k);
+    most--;
   }
 }
 
-void hgpy_forget(const hgpy_device *device) { forget_all(device); }
+void hgpy_forget(const hgpy_device *device) { forget_oldest(device, UINT64_MAX); }
+
+/* Executables that the executor has evicted since the last call would live on here. */
+static void forget_evicted(hgpy_device *device) {
+  hg_executables_info info = {.size = sizeof info};
+  if (hg_executables_query(device->executor, &info) != HG_OK || info.evictions == device->evictions) return;
+  forget_oldest(device, info.evictions - device->evictions);
+  device->evictions = info.evictions;
+}
 
 static known *find_known(const graph *g, uint64_t hash) {
   for (known *k = buckets[hash % BUCKETS]; k != NULL; k = k->next)
     if (k->hash == hash && k->device == g->device && k->word_count == g->word_count &&
-        memcmp(k->words, g->words, g->word_count * sizeof *g->words) == 0)
+        memcmp(k->words, g->words, g->word_count * sizeof *g->words) == 0) {
+      if (k != newest) unlink_use(k), link_use(k);
       return k;
+    }
   return NULL;
 }
 
@@ -68,7 +97,8 @@ static uint64_t bits_of(const hgpy_node *scalar) {
 
 /* Adds an executable, with a reference, to the table. NULL: raised. */
 static known *keep(const graph *g, uint64_t hash, hg_executable *executable) {
-  if (known_count >= MOST_KNOWN) forget_all(NULL);
+  if (known_count >= MOST_KNOWN) forget_oldest(NULL, 1);
+  forget_evicted(g->device);
   size_t bytes = (g->word_count + g->scalars.count) * sizeof(uint64_t);
   known *k = PyMem_Malloc(sizeof *k + bytes);
   if (k == NULL) return (known *)PyErr_NoMemory();
@@ -79,6 +109,7 @@ static known *keep(const graph *g, uint64_t hash, hg_executable *executable) {
   k->executable = executable;
   k->next = buckets[hash % BUCKETS];
   buckets[hash % BUCKETS] = k;
+  link_use(k);
   known_count++;
   return k;
 }

@@ -87,6 +87,7 @@ typedef struct hgpy_device {
   hgpy_storage *kept[HGPY_KEPT_LISTS]; /* on the CPU: unused small memory by size (storage.c) */
   uint32_t kept_count;
   hgpy_storage *lent[HGPY_LENT]; /* returned loans of other libraries' memory (storage.c) */
+  uint64_t evictions; /* of its executables, seen so far (evaluate.c) */
   hg_stream *queue;  /* for work that is worth an interruptible wait; NULL: not made yet (wait.c) */
 } hgpy_device;
 

@@ -1,0 +1,200 @@
+"""Computations of shapes that were not seen before: their code is that of shapes before them, and so are their bits those of an executor
+that has seen no other. Loops without jit whose numbers or counters change are planned a few times. Memory has a bound."""
+
+import contextlib
+import random
+import subprocess
+import sys
+import threading
+
+import hologram as hg
+import numpy as np
+import pytest
+
+SIZES = (0, 1, 1, 2, 3, 4, 7, 8, 16, 31, 33, 64, 100, 257)
+
+
+@contextlib.contextmanager
+def fresh():
+    """A default executor that knows nothing."""
+    before, executor = hg.default_executor(), hg.Executor(backend="cpu", threads=1)
+    hg.set_default_executor(executor)
+    try:
+        yield executor
+    finally:
+        hg.set_default_executor(before)
+        executor.close()
+
+
+def values(seed, shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+def attend(x, y):
+    return hg.softmax((x @ y) * 0.25) @ y.swap(0, 1)
+
+
+FORMS = {
+    "elements": lambda x, y: x * 2.5 + hg.exp(-x),
+    "broadcast": lambda x, y: x + x[:1] * x[:, :1] if x.shape[0] and x.shape[1] else x + 1,
+    "rows": lambda x, y: hg.softmax(x) if x.shape[1] else x,
+    "norms": lambda x, y: hg.norm(x, -1),
+    "columns": lambda x, y: hg.sum(x * x, axis=0),
+    "all": lambda x, y: hg.mean(x) + hg.sum(hg.abs(x)),
+    "product": lambda x, y: x @ y,
+    "attend": lambda x, y: attend(x, y) if y.shape[1] else x @ y,
+    "scan": lambda x, y: hg.cumulative_sum(x, axis=1),
+    "join": lambda x, y: hg.concat([x, x[::-1], x * 2], axis=0),
+    "view": lambda x, y: x.swap(0, 1)[::2, 1:] * 3,
+    "gather": lambda x, y: x[hg.arange(x.shape[0]) // 2] + 1,
+    "sort": lambda x, y: hg.sort(x, axis=-1),
+    "scatter": lambda x, y: x.at[:1].add(x[-1:]),
+    "gradient": lambda x, y: hg.grad(lambda x: hg.sum(hg.tanh(x @ y) ** 2))(x),
+}
+
+
+def compute(form, m, k, n, offset):
+    """The bytes of the form's result on the default executor; offset moves the first element, and with it the alignment."""
+    x = hg.array(values(m * 1000 + k, offset + m * k))[offset:].reshape(m, k)
+    y = hg.array(values(k * 1000 + n + 7, k * n)).reshape(k, n)
+    hg.compute(x, y)
+    result = FORMS[form](x, y)
+    return result.shape, np.asarray(result).tobytes()
+
+
+def shapes(form, count):
+    numbers = random.Random(form)
+    for _ in range(count):
+        m, k, n = (numbers.choice(SIZES) for _ in range(3))
+        if form in ("scatter", "gather"):
+            m = max(m, 1)
+        yield m, k, n, numbers.choice((0, 0, 1, 3))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bits_are_those_of_a_fresh_plan(form):
+    with fresh():
+        again = {shape: compute(form, *shape) for shape in shapes(form, 14)}
+    for shape, expected in again.items():
+        with fresh():
+            assert compute(form, *shape) == expected, shape
+
+
+def test_more_elements_than_31_bits_number():
+    def end(count):
+        return np.asarray((hg.broadcast_to(hg.array([1.5, 2.5]), (count, 2)) * 2)[count - 3:, 1]).tolist()
+
+    with fresh():
+        for count in (5, (1 << 31) + 5, 6, (1 << 32) + 9):
+            assert end(count) == [5.0] * 3
+
+
+def test_threads_share_code():
+    with fresh():
+        work = [(form, shape) for form in ("rows", "norms", "product", "gradient") for shape in shapes(form, 12)]
+        expected = {one: compute(one[0], *one[1]) for one in work}
+    wrong = []
+
+    def run(number):
+        mine = work[:]
+        random.Random(number).shuffle(mine)
+        wrong.extend(one for one in mine if compute(one[0], *one[1]) != expected[one])
+
+    with fresh():
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def test_lengths_of_a_cache_compile_once():
+    with fresh() as executor:
+        keys = hg.array(values(1, (4, 400, 16)))
+        query = hg.array(values(2, (4, 1, 16)))
+        hg.compute(keys, query)
+        for length in range(1, 301):
+            known = keys[:, :length]
+            hg.compute(hg.softmax((query * known).sum(-1)))
+            if length == 270:
+                before = executor.counts
+        assert executor.counts["plans"] - before["plans"] == 30
+        assert executor.counts["compilations"] == before["compilations"]
+
+
+# ---- loops without jit ----------------------------------------------------------------------------------------------------
+
+def plans_of(executor, step, count):
+    """How many plans each of the first steps makes."""
+    made = []
+    for i in range(count):
+        before = executor.counts["plans"]
+        step(i)
+        made.append(executor.counts["plans"] - before)
+    return made
+
+
+def test_numbers_that_change_are_planned_twice():
+    with fresh() as executor:
+        x = hg.array(values(3, (20, 30)))
+
+        def step(i):
+            nonlocal x
+            x = x - (0.1 * 0.99**i) * (x * i + 1.5)
+            hg.compute(x)
+        assert plans_of(executor, step, 8)[3:] == [0] * 5
+
+
+def test_a_counter_that_is_one_ahead_is_planned_a_few_times():
+    with fresh() as executor:
+        x, counter, passed = hg.ones((8,)), hg.zeros(()), []
+
+        def step(i):
+            nonlocal x, counter
+            x = x * 0.5 + counter
+            counter = counter + 1
+            passed.append(x.sum())
+            float(passed.pop())
+        assert plans_of(executor, step, 12)[4:] == [0] * 8
+        expected = np.ones(8, "float32")
+        for i in range(12):
+            expected = expected * np.float32(0.5) + np.float32(i)
+        assert np.array_equal(np.asarray(x), expected) and float(counter) == 12
+
+
+def test_what_is_large_and_read_elsewhere_is_not_stored():
+    with fresh() as executor:
+        x = hg.array(values(4, (100, 100)))
+        y = x * 2
+        a, b = y.sum(), y.max()
+        del y
+        hg.compute(x)
+        before = executor.counts["allocated_bytes"]
+        float(a)
+        assert executor.counts["allocated_bytes"] - before < 40000
+        assert float(b) == np.float32(2) * values(4, (100, 100)).max()
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------------
+
+GROWTH = """
+import hologram as hg
+hg.set_default_executor(hg.Executor(backend="cpu", threads=1))
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
+x = hg.ones((12000,))
+w = hg.ones((3, 4))
+hg.compute(x, w)
+begun = resident()
+for n in range(1, 10001):
+    part = x[:n]
+    hg.compute(hg.softmax(part) * part)
+print(resident() - begun)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_ten_thousand_shapes_have_a_bound():
+    done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, timeout=300, check=True)
+    assert int(done.stdout) < 128, f"{done.stdout} MiB"
