@@ -49,6 +49,12 @@ def with_new_shapes(call: Callable[..., Any], x: Any) -> Callable[[], Any]:
     return of_next
 
 
+def with_new_numbers(call: Callable[..., Any], inputs: list[Any]) -> Callable[[], Any]:
+    """The call with 1, then 2, and so on behind the inputs."""
+    numbers = itertools.count(1)
+    return lambda: call(*inputs, next(numbers))
+
+
 class Contender:
     of = "hg"              # whose statement of the row
 
@@ -76,8 +82,11 @@ class Contender:
     def prepare(self, row: Row, values: list[np.ndarray]) -> Callable[[], Any]:
         """A call without arguments; the inputs, which have these values, are there when this returns."""
         inputs = [self.own(own, one.kind) for own, one in zip(values, row.inputs.values(), strict=True)]
-        call = self.finish(as_function(getattr(row, self.of), tuple(row.inputs), self.given(), self.library))
+        names = (*row.inputs, "t") if row.options.get("new_numbers") else tuple(row.inputs)
+        call = self.finish(as_function(getattr(row, self.of), names, self.given(), self.library))
         self.wait()
+        if row.options.get("new_numbers"):
+            return with_new_numbers(call, inputs)
         return with_new_shapes(call, inputs[0]) if row.options.get("new_shapes") else lambda: call(*inputs)
 
 

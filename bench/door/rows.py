@@ -39,7 +39,7 @@ class Row:
     backends: tuple[str, ...] = ("cpu", "cuda")
     # "tolerance": how far results may be apart, relative to the largest. "size_by_values": the result's size goes
     # by the inputs' values. "new_shapes": each call has other numbers of rows and columns of the input than all
-    # before it, as texts and batches have them.
+    # before it, as texts and batches have them. "new_numbers": each call has the next integer, t, as a loop has it.
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -53,6 +53,11 @@ def layer_norm_step_torch(torch, x, w, b):
     leaves = [v.detach().requires_grad_() for v in (x, w, b)]
     torch.nn.functional.layer_norm(leaves[0], x.shape[-1:], *leaves[1:]).square().sum().backward()
     return [v.grad for v in leaves]
+
+
+def adam_by_hand(_, w, g, m, v, t):
+    m, v = 0.9 * m + 0.1 * g, 0.999 * (v * v) + 0.001 * (g * g)
+    return [w - 0.01 * 0.999**t * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8), m, v]
 
 
 def mlp_step(hg, x, labels, w1, b1, w2, b2):
@@ -200,6 +205,8 @@ def rows(backend: str) -> dict[str, Row]:
                                          "np.linalg.norm(x, axis=-1)", options={"new_shapes": True}),
         "new shapes, softmax": Row({"x": Input((1000, 1600))}, "hg.softmax(x)", "torch.softmax(x, -1)", "F.softmax(x, -1)",
                                     options={"new_shapes": True}),
+        "new numbers, Adam by hand": Row({"w": Input((64, 64)), "g": Input((64, 64)), "m": Input((64, 64)), "v": Input((64, 64))},
+                                         adam_by_hand, adam_by_hand, None, adam_by_hand, options={"new_numbers": True}),
         "MLP step": Row({"x": Input((64, 64)), "labels": Input((64,), "i64", 10), "w1": Input((128, 64), spread=0.1), "b1": vector(128),
                          "w2": Input((10, 128), spread=0.1), "b2": vector(10)}, mlp_step, mlp_step_torch),
     }
