@@ -27,7 +27,8 @@ import tile_programs  # noqa: E402
 
 def programs():
     """Texts by name: the examples, what the benchmarks have besides them and operations, and programs that the benchmarks write."""
-    bench = [ROOT / f"bench/cpu/programs/{name}.atlas" for name in ("block_sum", "chain", "matmul_tiled", "stencil")]
+    names = ("block_sum", "chain", "matmul_tiled", "queens", "search", "stencil", "stencil7", "stencil7_linear")
+    bench = [ROOT / f"bench/cpu/programs/{name}.atlas" for name in names]
     texts = {f"{path.parts[-2].replace('programs', 'bench')} {path.stem}": path.read_text(encoding="utf-8")
              for path in [*(ROOT / "examples").glob("*.atlas"), *bench]}
     return texts | written()

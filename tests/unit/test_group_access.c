@@ -90,6 +90,13 @@ static void check_counts(const kind *k, const native_target *target) {
   CHECK(see_text(text, target).checks >= 5);
 }
 
+/* What is the same along a row, and the chain of conditions with it: in 32 bits only. */
+static void check_invariants(const kind *k) {
+  write_program(k, 96, 10, 1, 0);
+  if (strcmp(k->index + 1, "32") == 0) check_fires(text, NATIVE_RUN_run_invariants);
+  else CHECK_EQ_U64(count_passes(text, &hg_native_avx512).fired[NATIVE_RUN_run_invariants], 0);
+}
+
 /* Tiles are rows of the grid where nothing asks for blocks. */
 static void check_rows(void) {
   static const char *const by_rows = "sreg.u32 r0, global.x\nsreg.u32 r1, global.y\nmad.u32 r2, r1, #64, r0\n"
@@ -119,6 +126,7 @@ int main(void) {
   for (size_t i = 0; i < COUNT(kinds); i++) check_kind(&kinds[i]);
   for (size_t i = 0; i < 6; i++) check_counts(&kinds[i], &hg_native_avx512);
   for (size_t i = 0; i < 6; i++) check_counts(&kinds[i], &hg_native_avx2);
+  for (size_t i = 0; i < COUNT(kinds); i++) check_invariants(&kinds[i]);
   check_rows();
   close_both();
   return check_report();

@@ -193,6 +193,7 @@ typedef struct native_target {
   uint8_t runs_blocks;     /* 1: it writes a block_entry for programs of several steps */
   uint8_t has_quotients;   /* 1: it has code for NATIVE_QUOTIENT */
   uint8_t address_count;   /* general registers for addresses of buffers and for row starts */
+  uint8_t has_invariants;  /* 1: it runs native_build.invariants once, before the first group of a run */
   uint8_t has_quick_loops; /* 1: it writes loops over memory twice: see hg_native_find_loop */
   /* Writes build->code and the entries of the regions among the steps. HG_UNSUPPORTED, HG_OUT_OF_MEMORY. */
   hg_status (*emit)(struct native_build *build);
@@ -243,6 +244,7 @@ typedef struct native_build {
   uint32_t temporaries;
 
   const native_visitor *visitor; /* or NULL */
+  uint32_t invariants;   /* instructions behind the first one that run once: see run_invariants.c */
   uint32_t group_checks; /* accesses with one comparison for the lanes of a group: x86/group_access.c */
   uint32_t fired[NATIVE_PASSES]; /* per pass: how often it has fired */
 

@@ -7,7 +7,7 @@
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-typedef enum stage { STAGE_GIVEN, STAGE_REGIONS, STAGE_BLOCK, STAGE_STACK, STAGE_PLACED } stage;
+typedef enum stage { STAGE_GIVEN, STAGE_REGIONS, STAGE_RUN, STAGE_BLOCK, STAGE_STACK, STAGE_PLACED } stage;
 typedef enum ranges { RANGES_NONE, RANGES_LOSES, RANGES_LIVE, RANGES_MAKES } ranges;
 
 static const struct {
@@ -125,9 +125,16 @@ static void choose_streams(native_build *b, int may_stream, uint64_t stream_byte
   b->streams = may_stream && !is_busy && !b->vector->loses_lanes && b->steps.count == 1;
 }
 
+/* A program of one region. */
+static hg_status make_region(native_build *b, hg_vector *own) {
+  if (!b->target->has_invariants || !hg_native_has_invariants(b->vector)) return HG_OK;
+  HG_TRY(copy_program(b, b->vector, own));
+  return run_stage(b, STAGE_RUN, own);
+}
+
 static hg_status make_regions(native_build *b, hg_vector *own) {
   const hg_vector *given = b->vector;
-  if (!given->has_block_ops && !given->sees_blocks) return HG_OK;
+  if (!given->has_block_ops && !given->sees_blocks) return make_region(b, own);
   HG_TRY(copy_program(b, given, own));
   hg_status status = run_stage(b, STAGE_REGIONS, own);
   if (status != HG_UNSUPPORTED) return status;

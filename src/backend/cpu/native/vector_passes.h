@@ -17,6 +17,8 @@
 hg_status hg_native_check(const native_build *b, const hg_vector *v, int has_ranges);
 /* quotient.c: 1 if there is a division of f32. */
 int hg_native_has_divisions(const hg_vector *v);
+/* run_invariants.c: 1 if there may be something that is the same in a run of lanes. */
+int hg_native_has_invariants(const hg_vector *v);
 /* straight.c: 0 if the block's code cannot be straight-line code. */
 int hg_native_may_be_straight(const native_build *b, const hg_vector *v);
 /* Per register: 1 if it has the same value in all lanes of the block wherever it is written. All lanes take the same

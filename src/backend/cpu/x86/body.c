@@ -138,6 +138,16 @@ static void leave_if_none_left(x86_emit *e) {
   write_jump(e);
 }
 
+/* Constants are read from the pool here: those that are resident are loaded later. */
+void hg_x86_write_invariants(x86_emit *e) {
+  e->is_tail = 0;
+  e->is_slow = 1;
+  e->joined = UINT32_MAX;
+  memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
+  for (uint32_t i = 1; i <= e->b->invariants; i++) write_insn(e, i);
+  e->is_slow = 0;
+}
+
 void hg_x86_write_body(x86_emit *e, const native_step *step) {
   memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
   e->joined = UINT32_MAX;
@@ -155,7 +165,7 @@ void hg_x86_write_body(x86_emit *e, const native_step *step) {
   if (loses_lanes && e->b->steps.count > 1) leave_if_none_left(e);
   hg_x86_begin_prefetches(e);
   e->kept.since = VECTOR_NONE;
-  write_range(e, step->first, step->end);
+  write_range(e, step->first + (e->b->invariants > 0 ? 1 + e->b->invariants : 0), step->end);
   hg_x86_place(&e->a, e->group_end);
   if (loses_lanes) hg_x86_end_alive(e);
 }

@@ -127,12 +127,13 @@ extern const native_target hg_native_avx512, hg_native_avx2, hg_native_least_avx
 #define AVX512(writer)                                                                                                \
   {                                                                                                                   \
     .engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28, .mask_first = 3, .mask_count = 4, \
-    .runs_blocks = 1, .has_quotients = 1, .address_count = X86_MOST_BASES, .has_quick_loops = 1, .emit = writer       \
+    .runs_blocks = 1, .has_quotients = 1, .address_count = X86_MOST_BASES, .has_quick_loops = 1, .has_invariants = 1, \
+    .emit = writer                                                                                                    \
   }
 #define AVX2(writer)                                                                                                   \
   {                                                                                                                    \
     .engine = "native avx2", .lanes = 8, .vector_bytes = 32, .vector_count = 12, .runs_blocks = 1, .has_quotients = 1, \
-    .address_count = X86_MOST_BASES, .has_quick_loops = 1, .emit = writer                                              \
+    .address_count = X86_MOST_BASES, .has_quick_loops = 1, .has_invariants = 1, .emit = writer                         \
   }
 const native_target hg_native_avx512 = AVX512(emit_avx512), hg_native_avx2 = AVX2(emit_avx2);
 const native_target hg_native_least_avx512 = AVX512(emit_least_avx512), hg_native_least_avx2 = AVX2(emit_least_avx2);

@@ -259,6 +259,7 @@ typedef struct x86_emit {
 static inline x86_rm hg_x86_frame(size_t offset) { return x86_at(X86_FRAME, (int32_t)offset); }
 
 void hg_x86_write_prologue(x86_emit *e);
+void hg_x86_write_invariants(x86_emit *e); /* what runs once: see native_build.invariants */
 void hg_x86_write_epilogue(x86_emit *e);
 /* Jumps to the next epilogue if the launch is cancelled; that leaves the code of the block, or of the lanes, that it
  * was called for. */

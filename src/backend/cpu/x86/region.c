@@ -191,6 +191,7 @@ void hg_x86_write_region(x86_emit *e, native_step *step) {
     hg_x86_align(&e->a, X86_ENTRY_ALIGNMENT, X86_INT3);
     *(stream ? &step->stream_entry : &step->entry) = (uint32_t)e->a.count;
     hg_x86_write_prologue(e);
+    hg_x86_write_invariants(e);
     hg_x86_write_groups(e, step, tail);
     if (stream < e->b->streams) hg_x86_jump(&e->a, tail);
   }
