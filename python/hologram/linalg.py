@@ -150,9 +150,9 @@ def eigh(x: Any, /) -> Any:
     """(eigenvalues, eigenvectors) of a symmetric x [..., n, n]: ascending [..., n], and columns [..., n, n]. Only the lower triangle
     is read; the gradient is symmetric. A vector's sign is arbitrary, but the same everywhere.
 
-    Cyclic Jacobi (Golub and Van Loan, 8.5): relative to x's norm as accurate as LAPACK. Made for matrices up to 64; a matrix is one
-    block's, and takes time like n**3 on it. Where eigenvalues are equal, a gradient through eigenvectors that depends on their choice
-    is infinite or NaN.
+    Up to n = 64 by Jacobi's rotations (Golub and Van Loan, 8.5), a block for a matrix; larger ones are made tridiagonal by a block, and
+    that is halved and joined in products of matrices (Cuppen 1981, Gu and Eisenstat 1995). Relative to x's norm as accurate as LAPACK.
+    Where eigenvalues are equal, a gradient through eigenvectors that depends on their choice is infinite or NaN.
 
         w, v = hg.linalg.eigh(a)"""
     return EighResult(*_core.eigh(_matrix("eigh", x, True)))

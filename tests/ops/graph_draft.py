@@ -497,6 +497,12 @@ class Draft:
             rows = [self.input((size, 2), v.kind) for size in (sizes[0] + 1, 1)]
             n = self.input((sizes[0] + 1, sizes[0] + 1), v.kind)
             return self.g.add(name, n, *rows)
+        if name.startswith("secular"):
+            a, rest = self.input((3, 1), "i64" if v.kind == "f64" else "i32"), [self.input(s, v.kind) for s in ((3, 4), (1, 4), (3, 1))]
+            return self.g.add("secular_bits", self.g.add("secular_bit", a, *rest, bit=1024.0), *rest, bit=32.0)
+        if name in ("eigh_joined", "tridiagonal_eigh"):
+            small = [(3, 2), (2, 1), (1, 1)] if name == "eigh_joined" else [(2, 3)]
+            return self.g.add(name, *[self.input(shape, v.kind) for shape in small])
         if name.endswith("solve") or name == "lu_sign":
             right = self.input((sizes[0], self.r.choice((1, 3))), v.kind) if name != "lu_sign" else None
             if name.startswith("lu_"):

@@ -111,17 +111,69 @@ def test_blocks_of_reflections(shape, kind):
     assert np.isnan(apply("qr_blocks", x)[..., :m, :]).all()
 
 
+def hard_ones(n):
+    """Symmetric matrices whose eigenvalues are clustered, graded, equal, few, or next to each other."""
+    q, g, i = np.linalg.qr(made((n, n), "f64", 1))[0], made((n, n), "f64", 2), np.arange(n)
+    beside = np.diag(np.ones(n - 1), 1)
+    yield "any", g + g.T
+    yield "clusters", q * (i % 4 + 1e-9 * g[0]) @ q.T
+    yield "graded", q * 10.0 ** (-16 * i / n) @ q.T
+    yield "graded rows", (g + g.T) * 10.0 ** (-8 * i / n) * 10.0 ** (-8 * i[:, None] / n)
+    yield "of rank 3", q[:, :3] * [3, 2, -1] @ q[:, :3].T
+    yield "one apart", q * np.where(i == 0, 1, 1e-3) @ q.T
+    yield "Wilkinson's", np.diag(np.abs(i - n // 2).astype(float)) + beside + beside.T
+    yield from (("ones", np.ones((n, n))), ("nothing", np.zeros((n, n))), ("diagonal", np.diag(g[0])), ("I", np.eye(n)))
+
+
+@pytest.mark.parametrize("n, kind", [(65, "f32"), (129, "f64")])
+def test_blocks_of_eigenvalues(n, kind):
+    for name, x in hard_ones(n):
+        for scale in (1.0, 1e30, 1e-30) if name == "any" else (1.0,):
+            given = (x * scale).astype(TYPES[kind])
+            y = wide(apply("eigh_blocks", given))
+            v, w, right = y[:n], y[n] / scale, wide(given) / scale
+            near(v * w @ v.T, right, kind, 12, name)
+            near(v.T @ v, np.eye(n), kind, 12, name)
+            near(w, np.linalg.eigvalsh(right), kind, 8, name)
+            assert np.all(np.diff(w) >= 0), name
+    for k in (1, 2, 34):
+        near(apply("eigh_reduced", given[:k, :k].copy())[k] / scale, np.linalg.eigvalsh(right[:k, :k]), kind, 8, "eigh_reduced")
+    batch = made((3, n, n), kind)
+    assert all(np.array_equal(apply("eigh_blocks", one), found) for one, found in zip(batch, apply("eigh_blocks", batch)))
+    f = wide(apply("tridiagonal", batch[0]))
+    w = np.linalg.eigvalsh(wide(np.tril(batch[0]) + np.tril(batch[0], -1).T))
+    near(wide(apply("tridiagonal_eigh", f[n:n + 2].astype(TYPES[kind])))[n], w, kind, 8, "tridiagonal_eigh")
+    batch[1, 3, 2] = np.inf
+    assert np.array_equal(np.isnan(apply("eigh_blocks", batch)).all((-1, -2)), [False, True, False])
+
+
+def test_roots_of_a_rational_function():
+    """Between poles at 0 and 4 with weights 1: half of the way, or all bits of where 1 + 1 / (0 - t) + 1 / (4 - t) is 0."""
+    x, w, bits = np.array([[0.0, 4.0]]), np.ones((1, 2)), np.float64(0.25).view(np.int64).reshape(1, 1)
+    assert apply("secular_bit", bits, x, w, np.full((1, 1), 2.0), bit=2.0**52) == bits + 2**52
+    assert apply("secular_bit", bits, x, w, np.full((1, 1), 0.4), bit=2.0**52) == bits
+    found = bits
+    for bit in range(53, 0, -6):
+        found = apply("secular_bits", found, x, w, np.full((1, 1), 2.0), bit=2.0**bit)
+    assert abs(found.view(np.float64).item() - (3 - 5**0.5)) <= 2.0**-51
+    y = apply("eigh_joined", np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]]), np.array([[-1.0]]))  # of [[3, -1], [-1, 3]]
+    near(y[2], [2, 4], "f64", 2, "eigh_joined")
+    near(y[:2] * y[2] @ y[:2].T, [[3, -1], [-1, 3]], "f64", 2, "eigh_joined")
+
+
 def test_gradients_of_blocks():
     """Along a direction, against differences; also through views of what is packed."""
-    x, direction, weights = positive((66, 66), "f64"), made((66, 66), "f64", 2), made((66, 132), "f64", 3)
-    for name in ("cholesky_blocks", "lu_blocks", "qr_blocks", "inv", "log_abs_det"):
+    x, direction, weights = positive((66, 66), "f64") + np.diag(np.arange(66.0)), made((66, 66), "f64", 2), made((66, 132), "f64", 3)
+    for name in ("cholesky_blocks", "lu_blocks", "qr_blocks", "eigh_blocks", "inv", "log_abs_det"):
         def value(at):
             c = Computation()
             given = c.input(at)
             made_of_it = c.op(name, given)
             if name.endswith("blocks"):
                 made_of_it = c.op("swap", c.op("slice", made_of_it, axis=-1, start=0, stop=66))
-            y = c.op("sum", c.op("mul", made_of_it, c.input(weights if name == "qr_blocks" else weights[:, :66].copy())))
+            if name == "eigh_blocks":  # of whose vectors the signs are arbitrary
+                made_of_it = c.op("square", made_of_it)
+            y = c.op("sum", c.op("mul", made_of_it, c.input(weights[:, :{"qr_blocks": 132, "eigh_blocks": 67}.get(name, 66)].copy())))
             c.output(y)
             return c, given, y
         moved = [value(x + sign * 1e-6 * (direction + direction.T))[0].run()[0] for sign in (1, -1)]

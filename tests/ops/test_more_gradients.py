@@ -240,7 +240,7 @@ OTHERS = {"any", "all", "argmin", "argmax", "random_bits", "uniform", "normal", 
           "nextafter",  # tests/python/test_special_points.py
           "tetragamma",  # tests/python/test_special_functions.py
           "upper_solve", "lu_solve", "cholesky_lower", "forward_solve",  # within those of ALGEBRA
-          "forward_blocks", "cholesky_blocks", "lu_blocks", "qr_blocks", "qr_complete_blocks", "inv",
+          "forward_blocks", "cholesky_blocks", "lu_blocks", "qr_blocks", "qr_complete_blocks", "eigh_reduced", "eigh_blocks", "inv",
           "clip_norm", "logit_nll", "cross_entropy_of_classes", "batch_norm"}  # within those of LAYERS
 
 

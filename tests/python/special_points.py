@@ -34,7 +34,7 @@ ELSEWHERE = {
     "cross_entropy_of_shares": "cross_entropy", "floor_of_quotient": "floor_divide",
     "at_least": "cosine_similarity", "cdist_slope": "cdist", "cbrt": "PyTorch has none: test_cube_roots",
     **dict.fromkeys("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
-                    "forward_solve forward_blocks cholesky_blocks lu_blocks inv qr_blocks "
+                    "forward_solve forward_blocks cholesky_blocks lu_blocks inv qr_blocks eigh_blocks eigh_reduced "
                     "qr_packed qr_complete_blocks qr eigh_packed eigh svd_packed svd pinv".split(), "of matrices: test_linalg.py"),
     **dict.fromkeys("digamma i0 i1 lgamma log_ndtr ndtr ndtr_tail ndtri ndtri_of polygamma sinc tetragamma trigamma".split(),
                     "PyTorch's have large errors, and NaN at infinity: test_special_functions.py"),

@@ -1087,7 +1087,14 @@ typedef enum hg_op {
   HG_OP_qr_reflections = 0x181a,
   HG_OP_qr_factors = 0x181b,
   HG_OP_qr_blocks = 0x181c,
-  HG_OP_qr_complete_blocks = 0x181d
+  HG_OP_qr_complete_blocks = 0x181d,
+  HG_OP_tridiagonal = 0x181e,
+  HG_OP_secular_bit = 0x181f,
+  HG_OP_secular_bits = 0x1820,
+  HG_OP_eigh_joined = 0x1821,
+  HG_OP_tridiagonal_eigh = 0x1822,
+  HG_OP_eigh_reduced = 0x1823,
+  HG_OP_eigh_blocks = 0x1824
 } hg_op;
 
 typedef struct hg_argument {

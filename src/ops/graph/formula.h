@@ -8,7 +8,7 @@
 #include "ops/graph/compute.h"
 #include "ops/graph/syntax.h"
 
-enum { OPS_MAX_NAMES = 40, OPS_MAX_NESTING = 12 };
+enum { OPS_MAX_NAMES = 40, OPS_MAX_NESTING = 16 };
 
 typedef struct ops_name {
   ops_word word;

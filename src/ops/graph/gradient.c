@@ -53,21 +53,17 @@ static void find_calls(ops_gradient *g) {
 
 /* 1 if a value inside the call, behind its inputs, is among the requested ones: then the call cannot be a single
  * step. */
-static int hides_what_is_asked(const ops_gradient *g, const ops_call *call) {
-  enum { MOST = 256 };
-  value_id seen[MOST];
-  uint32_t count = 0;
-  seen[count++] = call->results[0];
+static int hides_what_is_asked(ops_gradient *g, const ops_call *call) {
+  uint32_t count = 0, walk = ++g->walks;
+  g->queue[count++] = call->results[0];
   for (uint32_t next = 0; next < count; next++) {
-    const ops_node *node = at(g, seen[next]);
-    if (next > 0 && g->depends[seen[next]] == 2) return 1;
+    const ops_node *node = at(g, g->queue[next]);
+    if (next > 0 && g->depends[g->queue[next]] == 2) return 1;
     for (uint32_t i = 0; i < node->input_count; i++) {
-      int is_known = g->depends[node->input[i]] == 0;
-      for (uint32_t k = 0; k < call->input_count; k++) is_known |= node->input[i] == call->inputs[k];
-      for (uint32_t k = 0; k < count; k++) is_known |= node->input[i] == seen[k];
-      if (is_known) continue;
-      if (count == MOST) return 1;
-      seen[count++] = node->input[i];
+      value_id input = node->input[i];
+      if (g->depends[input] == 0 || g->walked[input] == walk || is_input_of(call, input)) continue;
+      g->walked[input] = walk;
+      g->queue[count++] = input;
     }
   }
   return 0;
@@ -170,7 +166,9 @@ void ops_gradients(hg_computation *c, const value_id *values, const value_id *co
   g.adjoint = hg_allocate(&c->allocator, (uint64_t)g.value + 1, sizeof *g.adjoint);
   g.depends = hg_allocate(&c->allocator, (uint64_t)g.value + 1, sizeof *g.depends);
   g.call = hg_allocate(&c->allocator, (uint64_t)g.value + 1, sizeof *g.call);
-  if (g.adjoint == NULL || g.depends == NULL || g.call == NULL) {
+  g.walked = hg_allocate(&c->allocator, (uint64_t)g.value + 1, sizeof *g.walked);
+  g.queue = hg_allocate(&c->allocator, (uint64_t)g.value + 1, sizeof *g.queue);
+  if (g.adjoint == NULL || g.depends == NULL || g.call == NULL || g.walked == NULL || g.queue == NULL) {
     ops_failed(c, HG_OUT_OF_MEMORY, "no memory for the gradients of %u values", (unsigned)g.value);
   } else {
     find_dependent(&g, wrt, count);
@@ -189,6 +187,8 @@ void ops_gradients(hg_computation *c, const value_id *values, const value_id *co
   hg_release(&c->allocator, g.adjoint);
   hg_release(&c->allocator, g.depends);
   hg_release(&c->allocator, g.call);
+  hg_release(&c->allocator, g.walked);
+  hg_release(&c->allocator, g.queue);
 }
 
 hg_status hg_gradient(hg_computation *computation, hg_value value, hg_value cotangent, const hg_value *wrt,

@@ -14,6 +14,9 @@ typedef struct ops_gradient {
   value_id *adjoint;   /* by value: its gradient so far; 0: none yet */
   uint8_t *depends;    /* by value: 1: it depends on a requested value, 2: it is one */
   uint32_t *call;      /* by value: 1 + the call that it is the result of; 0: there is none */
+  uint32_t *walked;    /* by value: the last walk through a call that came by */
+  value_id *queue;     /* of a walk */
+  uint32_t walks;
 } ops_gradient;
 
 /* Adds to a value's gradient, summed over the axes that were broadcast, and cast. 0 adds nothing. */

@@ -30,6 +30,7 @@ static void set_sizes(uint16_t op, uint64_t *size) {
     case HG_OP_qr_packed: size[0] = m + n, size[1] = m < n ? m : n; break;
     case HG_OP_qr_complete: size[0] = m + n, size[1] = m; break;
     case HG_OP_eigh_packed: size[0] = n + 1; break;
+    case HG_OP_tridiagonal: size[0] = n + 3; break;
     case HG_OP_qr_reflections:
     case HG_OP_svd_rotated: size[0] = m + n + 1; break;
     default: break;
@@ -55,7 +56,8 @@ static value_id factor(const ops_request *request) {
   uint16_t op = request->row->op;
   atlas_type type = type_of(c, request->inputs[0]);
   value_id x = widened(c, request->inputs[0]);
-  if (x == 0 || !check_matrix(request, "x", x, op == HG_OP_cholesky_lower || op == HG_OP_eigh_packed)) return 0;
+  int is_square = op == HG_OP_cholesky_lower || op == HG_OP_eigh_packed || op == HG_OP_tridiagonal;
+  if (x == 0 || !check_matrix(request, "x", x, is_square)) return 0;
   ops_shape shape = ops_at(c, x)->shape;
   uint64_t *size = &shape.size[shape.rank - 2];
   if ((op == HG_OP_svd_rotated || op == HG_OP_qr_reflections) && size[0] < size[1])

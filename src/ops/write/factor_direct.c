@@ -171,12 +171,14 @@ typedef struct qr {
   uint16_t zero; /* u32 */
 } qr;
 
-/* Reflection k, by every lane for itself; what others do not know yet is stored by the first one. */
-static void find_reflection(factor *f, const qr *w, uint16_t k, uint16_t *scale, uint16_t *first, uint16_t *t) {
-  uint16_t most = factor_register(f), sum = factor_register(f), below = factor_index(f, ATLAS_OP_add, k, atlas_bits(1));
+/* Reflection k, of column k from row `top` on, by every lane for itself; what others do not know yet is stored by the
+ * first one. */
+static void find_reflection(factor *f, const qr *w, uint16_t k, uint16_t top, uint16_t of[3]) {
+  uint16_t most = factor_register(f), sum = factor_register(f);
+  uint16_t below = factor_index(f, ATLAS_OP_add, top, atlas_bits(1)), *scale = &of[0], *first = &of[1], *t = &of[2];
   uint16_t zero = ops_factor_number(f, 0), one = ops_factor_number(f, 1);
   factor_move(f, f->type, most, zero);
-  factor_loop rows = ops_factor_for(f, atlas_reg(k), atlas_bits(f->m), 1);
+  factor_loop rows = ops_factor_for(f, atlas_reg(top), atlas_bits(f->m), 1);
   uint16_t magnitude = factor_unary(f, ATLAS_OP_abs, ops_factor_get(f, &w->a, rows.i, k));
   factor_move(f, f->type, most, factor_float(f, ATLAS_OP_max, most, magnitude));
   ops_factor_again(f, &rows);
@@ -186,7 +188,7 @@ static void find_reflection(factor *f, const qr *w, uint16_t k, uint16_t *scale,
   uint16_t part = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->a, rows.i, k), *scale);
   factor_move(f, f->type, sum, factor_fma(f, part, part, sum));
   ops_factor_again(f, &rows);
-  uint16_t element = ops_factor_get(f, &w->a, k, k), own = factor_float(f, ATLAS_OP_mul, element, *scale);
+  uint16_t element = ops_factor_get(f, &w->a, top, k), own = factor_float(f, ATLAS_OP_mul, element, *scale);
   uint16_t norm = factor_unary(f, ATLAS_OP_sqrt, factor_fma(f, own, own, sum));
   uint16_t turned = factor_float(f, ATLAS_OP_copysign, norm, factor_unary(f, ATLAS_OP_neg, own));
   factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, f->type, sum, atlas_reg(zero)); /* nothing to reflect */
@@ -296,7 +298,7 @@ static hg_status write_qr(factor *f) {
   load(f, &w.a);
   factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(steps), 1);
   uint16_t of[3];
-  find_reflection(f, &w, step.i, &of[0], &of[1], &of[2]);
+  find_reflection(f, &w, step.i, step.i, of);
   factor_loop own = for_own_from(f, factor_index(f, ATLAS_OP_add, step.i, atlas_bits(1)), f->n);
   reflect(f, &w, step.i, &w.a, own.i, of);
   ops_factor_again(f, &own);
@@ -307,6 +309,96 @@ static hg_status write_qr(factor *f) {
   else
     write_reflections(f, &w);
   write_r(f, &w, columns, steps);
+  return HG_OK;
+}
+
+/* ---- tridiagonal matrices ---------------------------------------------------------------------------------------- */
+
+/* What reflections from both sides leave of a symmetric matrix (8.3 of Golub and Van Loan): both triangles. */
+typedef struct tridiagonal {
+  qr own;
+  factor_matrix p; /* what is taken off the matrix is v p' + p v' */
+} tridiagonal;
+
+static uint16_t vector_element(factor *f, const tridiagonal *w, uint16_t k, uint16_t top, uint16_t i,
+                               const uint16_t of[3]) {
+  uint16_t value = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->own.a, i, k), of[0]);
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, i, atlas_reg(top));
+  return factor_select(f, f->type, FACTOR_IS_SO, of[1], value);
+}
+
+/* The sum of the products of v and column j of a matrix. */
+static uint16_t product_with(factor *f, const tridiagonal *w, uint16_t k, uint16_t top, const factor_matrix *with,
+                             uint16_t j, const uint16_t of[3]) {
+  uint16_t sum = factor_register(f);
+  factor_move(f, f->type, sum, ops_factor_number(f, 0));
+  factor_loop rows = ops_factor_for(f, atlas_reg(top), atlas_bits(f->n), 1);
+  factor_move(f, f->type, sum, factor_fma(f, vector_element(f, w, k, top, rows.i, of),
+                                          ops_factor_get(f, with, rows.i, j), sum));
+  ops_factor_again(f, &rows);
+  return sum;
+}
+
+static void reflect_both_sides(factor *f, const tridiagonal *w, uint16_t k) {
+  uint16_t top = factor_index(f, ATLAS_OP_add, k, atlas_bits(1)), zero = w->own.zero, of[3];
+  find_reflection(f, &w->own, k, top, of);
+  factor_loop own = for_own_from(f, top, f->n);
+  ops_factor_put(f, &w->p, own.i, zero,
+                 factor_float(f, ATLAS_OP_mul, product_with(f, w, k, top, &w->own.a, own.i, of), of[2]));
+  ops_factor_again(f, &own);
+  factor_barrier(f);
+  uint16_t half = factor_float(f, ATLAS_OP_mul, of[2], ops_factor_number(f, -0.5));
+  half = factor_float(f, ATLAS_OP_mul, product_with(f, w, k, top, &w->p, zero, of), half);
+  factor_barrier(f);
+  own = for_own_from(f, top, f->n);
+  uint16_t v = vector_element(f, w, k, top, own.i, of);
+  ops_factor_put(f, &w->p, own.i, zero, factor_fma(f, half, v, ops_factor_get(f, &w->p, own.i, zero)));
+  ops_factor_again(f, &own);
+  factor_barrier(f);
+  own = for_own_from(f, top, f->n);
+  uint16_t minus_v = factor_unary(f, ATLAS_OP_neg, vector_element(f, w, k, top, own.i, of));
+  uint16_t minus_p = factor_unary(f, ATLAS_OP_neg, ops_factor_get(f, &w->p, own.i, zero));
+  factor_loop rows = ops_factor_for(f, atlas_reg(top), atlas_bits(f->n), 1);
+  uint16_t value = ops_factor_get(f, &w->own.a, rows.i, own.i);
+  value = factor_fma(f, minus_v, ops_factor_get(f, &w->p, rows.i, zero), value);
+  value = factor_fma(f, minus_p, vector_element(f, w, k, top, rows.i, of), value);
+  ops_factor_put(f, &w->own.a, rows.i, own.i, value);
+  ops_factor_again(f, &rows);
+  ops_factor_again(f, &own);
+  factor_barrier(f);
+}
+
+/* Of an n x n matrix (n + 3) x n: V, and below it rows of the diagonal, of what is beside it, and of t. */
+static hg_status write_tridiagonal(factor *f) {
+  tridiagonal w = {.own = {.a = ops_factor_add_matrix(f, f->n, f->n, 1)}};
+  factor_matrix *rows_of[] = {&w.own.scale, &w.own.first, &w.own.t, &w.own.diagonal, &w.p};
+  for (uint32_t i = 0; i < 5; i++) *rows_of[i] = ops_factor_add_matrix(f, f->n, 1, 0);
+  HG_TRY(ops_factor_begin(f, "tridiagonal", f->n));
+  uint16_t zero = w.own.zero = ops_factor_integer(f, 0), none = ops_factor_number(f, 0);
+  factor_loop own = ops_factor_for_own(f, f->n);
+  factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
+  uint16_t low = factor_index(f, ATLAS_OP_max, rows.i, atlas_reg(own.i));
+  ops_factor_put(f, &w.own.a, rows.i, own.i,
+                 ops_factor_element(f, 0, low, factor_index(f, ATLAS_OP_min, rows.i, atlas_reg(own.i))));
+  ops_factor_again(f, &rows);
+  for (uint32_t i = 0; i < 4; i++) ops_factor_put(f, rows_of[i], own.i, zero, none);
+  ops_factor_again(f, &own);
+  factor_barrier(f);
+  factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n - 1), 1);
+  reflect_both_sides(f, &w, step.i);
+  ops_factor_again(f, &step);
+  own = ops_factor_for_own(f, f->n);
+  uint16_t of[3] = {ops_factor_get(f, &w.own.scale, own.i, zero), ops_factor_get(f, &w.own.first, own.i, zero)};
+  uint16_t top = factor_index(f, ATLAS_OP_add, own.i, atlas_bits(1));
+  rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
+  uint16_t value = vector_element(f, &w, own.i, top, rows.i, of);
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, ATLAS_u32, rows.i, atlas_reg(top));
+  ops_factor_result(f, rows.i, own.i, factor_select(f, f->type, FACTOR_IS_SO, none, value));
+  ops_factor_again(f, &rows);
+  uint16_t last[3] = {ops_factor_get(f, &w.own.a, own.i, own.i), ops_factor_get(f, &w.own.diagonal, own.i, zero),
+                      ops_factor_get(f, &w.own.t, own.i, zero)};
+  for (uint32_t i = 0; i < 3; i++) ops_factor_result(f, ops_factor_integer(f, f->n + i), own.i, last[i]);
+  ops_factor_again(f, &own);
   return HG_OK;
 }
 
@@ -351,6 +443,7 @@ static hg_status write_method(factor *f) {
   switch (f->node->bits) {
     case HG_OP_cholesky_lower: return write_cholesky(f);
     case HG_OP_lu: return write_lu(f);
+    case HG_OP_tridiagonal: return write_tridiagonal(f);
     case HG_OP_eigh_packed: return ops_write_factor_eigh(f);
     case HG_OP_svd_rotated: return ops_write_factor_svd(f);
     case HG_OP_lower_solve: return write_solve(f, f->node->reduce != 0);
