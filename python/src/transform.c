@@ -7,14 +7,14 @@ enum { MOST_LEVELS = 32 };
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
-/* The nodes of lists of Arrays (None: absent), list after list, with room for `more`; NULL: raised. */
-static hgpy_node **nodes_of(PyObject *const *lists, Py_ssize_t list_count, uint32_t *count, uint32_t more) {
+/* The nodes of lists of Arrays (None: absent), list after list; NULL: raised. */
+static hgpy_node **nodes_of(PyObject *const *lists, Py_ssize_t list_count, uint32_t *count) {
   Py_ssize_t total = 0;
   for (Py_ssize_t k = 0; k < list_count; k++) {
     if (!PyList_Check(lists[k])) return (hgpy_node **)PyErr_Format(PyExc_TypeError, "lists of Arrays are expected");
     total += PyList_Size(lists[k]);
   }
-  hgpy_node **nodes = PyMem_Malloc(((size_t)total + more + 1) * sizeof(hgpy_node *));
+  hgpy_node **nodes = PyMem_Malloc(((size_t)total + 1) * sizeof(hgpy_node *));
   if (nodes == NULL) return (hgpy_node **)PyErr_NoMemory();
   *count = 0;
   for (Py_ssize_t k = 0; k < list_count; k++)
@@ -82,7 +82,7 @@ PyObject *hgpy_begin_map(PyObject *module, PyObject *const *values, Py_ssize_t c
   (void)module;
   if (level == 0) return NULL;
   bool is_whole = count == 3; /* examples with the arrays' own shapes */
-  hgpy_node **nodes = nodes_of(values, 1, &total, 0);
+  hgpy_node **nodes = nodes_of(values, 1, &total);
   if (nodes == NULL) return NULL;
   bool is_good = true;
   uint32_t made = 0;
@@ -118,7 +118,7 @@ PyObject *hgpy_map(PyObject *module, PyObject *const *values, Py_ssize_t count) 
   (void)module;
   if (count != 4) return PyErr_Format(PyExc_TypeError, "map takes three lists of Arrays and a number");
   unsigned long long examples = PyLong_AsUnsignedLongLong(values[3]);
-  hgpy_node **nodes = PyErr_Occurred() == NULL ? nodes_of(values, 3, &total, 0) : NULL;
+  hgpy_node **nodes = PyErr_Occurred() == NULL ? nodes_of(values, 3, &total) : NULL;
   if (nodes == NULL) return NULL;
   Py_ssize_t value_count = PyList_Size(values[0]), own = PyList_Size(values[1]);
   hg_argument argument = {.count = 3, .integers = {value_count, own, (int64_t)examples}};
@@ -159,7 +159,7 @@ PyObject *hgpy_checkpoint(PyObject *module, PyObject *const *values, Py_ssize_t 
   (void)module;
   uint64_t before = count == 2 ? PyLong_AsUnsignedLongLong(values[1]) : 0;
   if (count != 2 || PyErr_Occurred()) return PyErr_Format(PyExc_TypeError, "checkpoint takes a list and a number");
-  hgpy_node **nodes = nodes_of(values, 1, &total, 0);
+  hgpy_node **nodes = nodes_of(values, 1, &total);
   if (nodes == NULL) return NULL;
   hgpy_list inputs;
   hgpy_list_begin(&inputs);
@@ -185,7 +185,7 @@ PyObject *hgpy_custom_gradient(PyObject *module, PyObject *const *values, Py_ssi
   uint32_t total = 0;
   (void)module;
   if (count != 4) return PyErr_Format(PyExc_TypeError, "custom_gradient takes four lists of Arrays");
-  hgpy_node **nodes = nodes_of(values, 4, &total, 0);
+  hgpy_node **nodes = nodes_of(values, 4, &total);
   if (nodes == NULL) return NULL;
   Py_ssize_t value_count = PyList_Size(values[0]), own = PyList_Size(values[1]);
   hg_argument argument = {.count = 2, .integers = {value_count, own}};

@@ -50,21 +50,21 @@ static int is_counter(const hoister *f, uint32_t value) {
 
 static uint32_t start_of(const hoister *f, uint32_t counter) { return gpu_arg(f->g, counter, 1 - f->side); }
 
-/* What a branch compares with a number, if it goes to block `to` exactly when the two are equal (or when they differ).
- * SSA_NONE: it is no such branch. */
-static uint32_t compared_with(const hoister *f, uint32_t block, uint64_t bits, int to_equal, uint32_t to) {
+/* What a branch compares with a number, if it goes to block `to` exactly when the two differ. SSA_NONE: it is no such
+ * branch. */
+static uint32_t compared_with(const hoister *f, uint32_t block, uint64_t bits, uint32_t to) {
   const ssa_block *from = ssa_block_at(f->g->unit, block);
   if (from->end != SSA_BRANCH || from->successor[0] == from->successor[1]) return SSA_NONE;
   const ssa_insn *test = gpu_insn(f->g, from->condition);
   if ((test->op != ATLAS_OP_set_eq && test->op != ATLAS_OP_set_ne) || test->type2 != ATLAS_u32) return SSA_NONE;
   int is_equal = (test->op == ATLAS_OP_set_eq) == (from->successor[0] == to);
-  if (is_equal != to_equal || !is_constant(f, gpu_arg(f->g, from->condition, 1), bits)) return SSA_NONE;
+  if (is_equal || !is_constant(f, gpu_arg(f->g, from->condition, 1), bits)) return SSA_NONE;
   return gpu_arg(f->g, from->condition, 0);
 }
 
 /* A counter whose next value decides the back edge: it is taken only if that is not 0. SSA_NONE: there is none. */
 static uint32_t find_counter(const hoister *f) {
-  uint32_t next = compared_with(f, f->latch, 0, 0, f->header);
+  uint32_t next = compared_with(f, f->latch, 0, f->header);
   if (next == SSA_NONE || gpu_insn(f->g, next)->arg_count == 0) return SSA_NONE;
   uint32_t phi = gpu_arg(f->g, next, 0);
   return is_counter(f, phi) && gpu_arg(f->g, phi, f->side) == next ? phi : SSA_NONE;
@@ -81,7 +81,7 @@ static uint32_t find_last(const hoister *f, uint32_t block, uint32_t counter) {
   while (block != f->header) {
     const hg_array *from = &ssa_block_at(f->g->unit, block)->predecessors;
     const uint32_t *before = from->data;
-    uint32_t of = from->count == 1 ? compared_with(f, before[0], 1, 0, block) : SSA_NONE;
+    uint32_t of = from->count == 1 ? compared_with(f, before[0], 1, block) : SSA_NONE;
     if (of != SSA_NONE && is_counter(f, of) && (of == counter || leaves_loop(f, before[0], block))) return of;
     block = f->g->order.dominator[block];
   }

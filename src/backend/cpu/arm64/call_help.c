@@ -33,16 +33,16 @@ void hg_neon_slow_back(neon_emit *e) {
   hg_a64_place(&e->a, ((neon_slow *)e->slow.data)[e->slow.count - 1].back);
 }
 
-/* Saves or restores all registers that values may live in, and the tail mask, to the frame at address `base`. */
-static void move_vectors(neon_emit *e, a64_memory_op op, unsigned base) {
-  for (unsigned r = 0; r < e->b->target->vector_count; r++) hg_a64_memory(&e->a, op, r, base, saved_at(r));
-  hg_a64_memory(&e->a, op, NEON_TAIL_MASK, base, saved_at(NEON_TAIL_MASK));
+/* Saves or restores all registers that values may live in, and the tail mask, in the frame. */
+static void move_vectors(neon_emit *e, a64_memory_op op) {
+  for (unsigned r = 0; r < e->b->target->vector_count; r++) hg_a64_memory(&e->a, op, r, A64_SP, saved_at(r));
+  hg_a64_memory(&e->a, op, NEON_TAIL_MASK, A64_SP, saved_at(NEON_TAIL_MASK));
 }
 
-void hg_neon_move_pairs(neon_emit *e, int is_load, const uint8_t *registers, size_t count, unsigned base) {
+void hg_neon_move_pairs(neon_emit *e, int is_load, const uint8_t *registers, size_t count) {
   for (size_t i = 0; i < count; i += 2)
-    if (is_load) hg_a64_load_pair(&e->a, 0, registers[i], registers[i + 1], base, (int)(8 * i));
-    else hg_a64_store_pair(&e->a, 0, registers[i], registers[i + 1], base, (int)(8 * i));
+    if (is_load) hg_a64_load_pair(&e->a, 0, registers[i], registers[i + 1], A64_SP, (int)(8 * i));
+    else hg_a64_store_pair(&e->a, 0, registers[i], registers[i + 1], A64_SP, (int)(8 * i));
 }
 
 /* Called with the request in x1. */
@@ -50,14 +50,14 @@ void hg_neon_write_help(neon_emit *e) {
   a64_asm *a = &e->a;
   hg_a64_place(a, e->help);
   hg_a64_memory(a, A64_str_x, NEON_LANE, A64_SP, offsetof(native_frame, lane));
-  move_vectors(e, A64_str_q, A64_SP);
+  move_vectors(e, A64_str_q);
   hg_a64_add_imm(a, 0, A64_SP, 0);
   hg_a64_add_imm(a, A64_SP, A64_SP, -CALL_BYTES);
-  hg_neon_move_pairs(e, 0, call_saved, sizeof call_saved, A64_SP);
+  hg_neon_move_pairs(e, 0, call_saved, sizeof call_saved);
   hg_a64_memory(a, A64_ldr_x, 2, NEON_CONTEXT, offsetof(native_context, help));
   hg_a64_call_register(a, 2);
-  hg_neon_move_pairs(e, 1, call_saved, sizeof call_saved, A64_SP);
+  hg_neon_move_pairs(e, 1, call_saved, sizeof call_saved);
   hg_a64_add_imm(a, A64_SP, A64_SP, CALL_BYTES);
-  move_vectors(e, A64_ldr_q, A64_SP);
+  move_vectors(e, A64_ldr_q);
   hg_a64_return(a);
 }

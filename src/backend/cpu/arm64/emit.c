@@ -128,7 +128,7 @@ static void write_body(neon_emit *e, const native_step *step) {
 static void make_frame(neon_emit *e) {
   a64_asm *a = &e->a;
   hg_a64_add_imm(a, A64_SP, A64_SP, -SAVED_BYTES);
-  hg_neon_move_pairs(e, 0, callee_saved, sizeof callee_saved, A64_SP);
+  hg_neon_move_pairs(e, 0, callee_saved, sizeof callee_saved);
   for (unsigned i = 0; i < 8; i += 2)
     hg_a64_store_pair(a, 1, FIRST_SAVED_VECTOR + i, FIRST_SAVED_VECTOR + i + 1, A64_SP, (int)(SAVED_VECTORS + 16 * i));
   hg_a64_add_imm(a, A64_FP, A64_SP, 0);
@@ -150,7 +150,7 @@ static void write_epilogue(neon_emit *e) {
   hg_a64_add_imm(a, A64_SP, A64_FP, 0);
   for (unsigned i = 0; i < 8; i += 2)
     hg_a64_load_pair(a, 1, FIRST_SAVED_VECTOR + i, FIRST_SAVED_VECTOR + i + 1, A64_SP, (int)(SAVED_VECTORS + 16 * i));
-  hg_neon_move_pairs(e, 1, callee_saved, sizeof callee_saved, A64_SP);
+  hg_neon_move_pairs(e, 1, callee_saved, sizeof callee_saved);
   hg_a64_add_imm(a, A64_SP, A64_SP, SAVED_BYTES);
   hg_a64_return(a);
 }

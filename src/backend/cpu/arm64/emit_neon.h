@@ -122,8 +122,8 @@ uint32_t hg_neon_slow_path(neon_emit *e, uint32_t copy); /* label of a slow path
 void hg_neon_slow_back(neon_emit *e);
 void hg_neon_write_slow_paths(neon_emit *e);
 void hg_neon_write_help(neon_emit *e);
-/* Loads or stores registers at an address, in pairs. */
-void hg_neon_move_pairs(neon_emit *e, int is_load, const uint8_t *registers, size_t count, unsigned base);
+/* Loads or stores registers at sp, in pairs. */
+void hg_neon_move_pairs(neon_emit *e, int is_load, const uint8_t *registers, size_t count);
 
 /* Each returns 1 if it has written the current instruction. */
 int hg_neon_operation(neon_emit *e);        /* of machine_ops.def */

@@ -121,12 +121,6 @@ int hg_neon_compare(neon_emit *e) {
 
 /* ---- does any lane? ---------------------------------------------------------------------------------------------- */
 
-/* x `general` is nonzero if the vector is. `scratch` may be the vector. */
-static void any_of(neon_emit *e, unsigned general, unsigned vector, unsigned scratch) {
-  hg_a64(&e->a, A64_umaxp, A64_32B, scratch, vector, vector);
-  hg_a64_extract(&e->a, A64_64B, general, scratch, 0);
-}
-
 /* s0 & mask of one copy. */
 static unsigned tested_lanes(neon_emit *e, uint32_t copy) {
   int mask = hg_neon_mask(e, copy, hg_neon_scratch(e, 0));
@@ -147,7 +141,8 @@ void hg_neon_test_any(neon_emit *e) {
     else if (c > 0) hg_a64(&e->a, A64_orr, 0, sum, sum, now);
     last = e->copies > 1 ? sum : now;
   }
-  any_of(e, 0, last, sum);
+  hg_a64(&e->a, A64_umaxp, A64_32B, sum, last, last);
+  hg_a64_extract(&e->a, A64_64B, 0, sum, 0);
 }
 
 /* ---- steps and traps --------------------------------------------------------------------------------------------- */
