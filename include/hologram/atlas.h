@@ -29,12 +29,12 @@ extern "C" {
 #define ATLAS_MAX_TABLE_ENTRIES 65536
 #define ATLAS_MAX_POOLS 4
 #define ATLAS_MAX_SYMBOLS 256
-#define ATLAS_MAX_SHARED_BYTES 232448  /* a block's; a device that has less refuses a kernel that needs more */
+#define ATLAS_MAX_SHARED_BYTES 232448  /* of a block; a device with less refuses kernels that need more */
 #define ATLAS_MAX_LOCAL_BYTES 4096     /* of one lane */
 #define ATLAS_MAX_CONST_BYTES 65536    /* one constant table */
 #define ATLAS_MAX_BLOCK_LANES 1024
 #define ATLAS_MAX_CALL_DEPTH 256
-#define ATLAS_MAX_INSTRUCTIONS 1048576 /* as written, and again after inlining calls */
+#define ATLAS_MAX_INSTRUCTIONS 1048576 /* as written, and after inlining calls */
 #define ATLAS_MAX_NAME 63              /* bytes: [A-Za-z_][A-Za-z0-9_]* */
 
 #define ATLAS_GENERAL_REGISTERS 252 /* r0..r251 */
@@ -63,7 +63,7 @@ typedef enum atlas_op {
 
 typedef enum atlas_access { ATLAS_IN = 1, ATLAS_OUT = 2, ATLAS_INOUT = 3 } atlas_access;
 
-/* What a name of a program stands for. */
+/* What a name in a program stands for. */
 typedef enum atlas_symbol_kind {
   ATLAS_SYMBOL_BUFFER = 1, /* .buffer name type in|out|inout       a parameter: elements in memory */
   ATLAS_SYMBOL_SCALAR = 2, /* .scalar name type                    a parameter: one value */
@@ -82,12 +82,12 @@ typedef struct atlas_symbol {
   uint8_t reserved;
   uint32_t count;        /* elements of shared or local memory or of a constant table; entries of a buffer table */
   uint32_t
-      const_offset; /* first byte of a constant table in the program's constant data (see atlas_program_constants) */
+      const_offset; /* first byte of a constant table in the program's constants (see atlas_program_constants) */
   uint64_t handle;       /* buffer bound by default (hg_buffer_handle); 0: none */
 } atlas_symbol;
 
 typedef enum atlas_operand_kind {
-  ATLAS_OPERAND_NONE = 0,  /* `_`: a result that is not wanted */
+  ATLAS_OPERAND_NONE = 0,  /* `_`: a discarded result */
   ATLAS_OPERAND_REG = 1,   /* reg */
   ATLAS_OPERAND_PRED = 2,  /* reg */
   ATLAS_OPERAND_IMM = 3,   /* bits: low bits of the instruction's type, zero above (integers of any sign too) */
@@ -96,7 +96,7 @@ typedef enum atlas_operand_kind {
   ATLAS_OPERAND_COORD = 6, /* bits: atlas_coord */
   ATLAS_OPERAND_POOL = 7,  /* symbol: a pool */
   ATLAS_OPERAND_MEM = 8,   /* an address: mode, symbol, reg, reg2, bits */
-  ATLAS_OPERAND_BUFFER = 9 /* symbol: a buffer, of which `len` asks */
+  ATLAS_OPERAND_BUFFER = 9 /* symbol: the buffer of `len` */
 } atlas_operand_kind;
 
 typedef enum atlas_address_mode {
@@ -139,7 +139,7 @@ typedef struct atlas_insn {
   uint8_t guard;  /* of bra: 0 none, 1 + p for @p, 0x80 | (1 + p) for @!p */
   uint8_t operand_count;
   uint16_t reserved;
-  uint32_t line;  /* 1-based line of its text; 0 where there is none */
+  uint32_t line;  /* 1-based line of its text; 0: it has none */
   uint32_t reserved2;
   atlas_operand operand[ATLAS_MAX_OPERANDS];
 } atlas_insn;
@@ -164,13 +164,13 @@ HG_API atlas_op atlas_op_at(size_t index);                     /* in table order
 
 typedef struct atlas_program atlas_program;
 
-/* Parse text (`length` bytes, need not end in NUL) and verify it. `source_name` stands in errors; NULL: "program".
- * HG_PARSE with line and column and what was expected; HG_VERIFY with line, instruction and reason; HG_OUT_OF_MEMORY.
- */
+/* Parses text (`length` bytes, not necessarily NUL-terminated) and verifies it. Errors call it `source_name`; NULL:
+ * "program". HG_PARSE with line and column and what was expected; HG_VERIFY with line, instruction and reason;
+ * HG_OUT_OF_MEMORY. */
 HG_API hg_status atlas_parse(const hg_allocator *allocator, const char *text, size_t length, const char *source_name,
                              atlas_program **out);
 
-/* Decode a binary program and verify it: nothing in the bytes is trusted. HG_FORMAT, HG_VERIFY, HG_OUT_OF_MEMORY. */
+/* Decodes a binary program and verifies it: nothing in the bytes is trusted. HG_FORMAT, HG_VERIFY, HG_OUT_OF_MEMORY. */
 HG_API hg_status atlas_decode(const hg_allocator *allocator, const void *bytes, size_t length, atlas_program **out);
 
 /* The text form: parsing it gives an equal program. On success *text is NUL-terminated, *length bytes without the NUL
@@ -187,14 +187,14 @@ HG_API void atlas_memory_release(const hg_allocator *allocator, void *memory);
 HG_API atlas_program *atlas_program_retain(atlas_program *program);
 HG_API void atlas_program_release(atlas_program *program);
 
-/* What there is to ask of a program. Of NULL: "", NULL with a count of 0, 0. A count that is not wanted may be NULL. */
+/* Queries of a program. NULL gives "", NULL with a count of 0, or 0. Pass NULL for a count that you do not need. */
 HG_API const char *atlas_program_name(const atlas_program *program);
 HG_API const atlas_insn *atlas_program_insns(const atlas_program *program, size_t *count);
 HG_API const atlas_symbol *atlas_program_symbols(const atlas_program *program, size_t *count);
 HG_API const atlas_label *atlas_program_labels(const atlas_program *program, size_t *count);
 HG_API const uint8_t *atlas_program_constants(const atlas_program *program, size_t *byte_count); /* little-endian */
 HG_API void atlas_program_block(const atlas_program *program, uint32_t block[3]); /* required size; 0,0,0: any */
-/* The block size of launches that say none (.block x, y, z default); 0,0,0: there is none. */
+/* The block size of launches that give none (.block x, y, z default); 0,0,0: there is none. */
 HG_API void atlas_program_default_block(const atlas_program *program, uint32_t block[3]);
 /* 1: uses shared memory, barriers, collectives or block coordinates */
 HG_API int atlas_program_observes_block(const atlas_program *program);
@@ -213,16 +213,15 @@ HG_API int atlas_program_is_library(const atlas_program *program);
  * HG_OUT_OF_MEMORY. */
 HG_API hg_status atlas_program_hash(const atlas_program *program, uint8_t digest[ATLAS_HASH_BYTES]);
 
-/* The canonical form as a program: what atlas_print prints of it is the program's canonical text. It has the hash of
- * the program it is made from and gives itself when it is made canonical again, so programs with one hash and equal
- * names have one canonical text. Names of the program and its parameters, default bindings and block size are kept;
- * lines are 0, calls are inlined. HG_UNSUPPORTED where the canonical form keeps more values at once than there are
- * registers (252) or predicates (16): atlas_print_ssa shows it then. HG_INVALID_ARGUMENT for a library;
- * HG_OUT_OF_MEMORY. */
+/* The canonical form as a program: atlas_print prints it as the program's canonical text. It has the hash of the
+ * program it is made from, and is its own canonical form, so programs with one hash and equal names have one canonical
+ * text. Names of the program and its parameters, default bindings and block size are kept; lines are 0, calls are
+ * inlined. HG_UNSUPPORTED if more values are live at once than there are registers (252) or predicates (16):
+ * atlas_print_ssa shows it then. HG_INVALID_ARGUMENT for a library; HG_OUT_OF_MEMORY. */
 HG_API hg_status atlas_canonicalise(const hg_allocator *allocator, const atlas_program *program, atlas_program **out);
 
-/* The canonical form in SSA, parameters numbered: equal for programs with one hash. The same with the program's own
- * parameter names, to read. Release the text with atlas_memory_release and the same allocator. */
+/* The canonical form in SSA, with numbered parameters: equal for programs with one hash. atlas_print_ssa: with the
+ * program's own parameter names. Release the text with atlas_memory_release and the same allocator. */
 HG_API hg_status atlas_print_canonical(const hg_allocator *allocator, const atlas_program *program, char **text,
                                        size_t *length);
 HG_API hg_status atlas_print_ssa(const hg_allocator *allocator, const atlas_program *program, char **text,
@@ -244,7 +243,7 @@ HG_API hg_status atlas_print_ssa(const hg_allocator *allocator, const atlas_prog
 typedef struct atlas_builder atlas_builder;
 
 HG_API hg_status atlas_builder_create(const hg_allocator *allocator, const char *program_name, atlas_builder **out);
-HG_API void atlas_builder_release(atlas_builder *builder); /* gives up a program that is not finished */
+HG_API void atlas_builder_release(atlas_builder *builder); /* drops an unfinished program */
 HG_API hg_status atlas_builder_finish(atlas_builder *builder, atlas_program **out);
 
 /* Declarations return a symbol index for addresses and operands. */
@@ -256,7 +255,8 @@ HG_API uint16_t atlas_builder_const(atlas_builder *builder, const char *name, at
                                     const void *values);
 HG_API uint16_t atlas_builder_table(atlas_builder *builder, const char *name, uint32_t count, atlas_access access);
 HG_API uint16_t atlas_builder_pool(atlas_builder *builder, const char *name);
-/* The block size that every launch must have; or that launches have which say none. A program has one of the two. */
+/* The block size that every launch must have; or the default of launches that give none. A program has one of the
+ * two. */
 HG_API void atlas_builder_block(atlas_builder *builder, uint32_t x, uint32_t y, uint32_t z);
 HG_API void atlas_builder_default_block(atlas_builder *builder, uint32_t x, uint32_t y, uint32_t z);
 
@@ -271,15 +271,15 @@ HG_API atlas_operand atlas_builder_buffer_offset(atlas_builder *builder, uint64_
                                                  atlas_access access, uint64_t byte_offset);
 
 HG_API uint32_t atlas_builder_label(atlas_builder *builder,
-                                    const char *name); /* new, not yet placed; NULL name: made up */
+                                    const char *name); /* not placed yet; NULL name: generated */
 HG_API void atlas_builder_place(atlas_builder *builder, uint32_t label);       /* here */
-HG_API void atlas_builder_line(atlas_builder *builder, uint32_t line);         /* of the instructions that follow */
-/* Append an instruction. This is the whole of it, guard and line included; what follows are shorter ways to say it. */
+HG_API void atlas_builder_line(atlas_builder *builder, uint32_t line);         /* of the following instructions */
+/* Appends an instruction in full, with guard and line; the functions below are shorter. */
 HG_API void atlas_builder_insn(atlas_builder *builder, const atlas_insn *insn);
 /* `type2` is the source type of cvt and bitcast, else ATLAS_NONE. */
 HG_API void atlas_emit_operands(atlas_builder *builder, atlas_op op, atlas_type type, atlas_type type2,
                                 const atlas_operand *operands, size_t operand_count);
-/* With `operand_count` atlas_operand values, for C. cvt and bitcast: use atlas_emit2. */
+/* With `operand_count` operands of type atlas_operand, for C. For cvt and bitcast use atlas_emit2. */
 HG_API void atlas_emit(atlas_builder *builder, atlas_op op, atlas_type type, int operand_count, ...);
 HG_API void atlas_emit2(atlas_builder *builder, atlas_op op, atlas_type to, atlas_type from, atlas_operand destination,
                         atlas_operand source);

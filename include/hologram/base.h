@@ -53,10 +53,10 @@ extern "C" {
 #define HG_VERSION_MAJOR 0
 #define HG_VERSION_MINOR 1
 #define HG_VERSION_PATCH 0
-/* Of these headers, as hg_version_number has it of the library. */
+/* The version of these headers; hg_version_number returns that of the library. */
 #define HG_VERSION_NUMBER (HG_VERSION_MAJOR * 1000000 + HG_VERSION_MINOR * 1000 + HG_VERSION_PATCH)
 
-HG_API const char *hg_version(void);     /* of the library that runs: "0.1.0" */
+HG_API const char *hg_version(void);     /* of the running library: "0.1.0" */
 HG_API uint32_t hg_version_number(void); /* major * 1000000 + minor * 1000 + patch: 1000 */
 
 typedef enum hg_status {
@@ -72,32 +72,31 @@ HG_API const char *hg_status_name(hg_status status);
 HG_API const char *hg_status_sentence(hg_status status);
 
 /* What went wrong in this thread's last failing call, and what to do about it: one sentence, possibly with a source
- * position ("blur.atlas:12:19: ..."). To be read after a call that failed and before the next one: a call that
- * succeeds may change it, too, where one of the ways it tried failed. Empty at first. Never NULL. */
+ * position ("blur.atlas:12:19: ..."). Read it after a failed call and before the next one: even a successful call may
+ * change it, if one of the ways that it tried failed. Empty at first. Never NULL. */
 HG_API const char *hg_last_error(void);
 
 /* The same as data. Strings live as long as hg_last_error's. */
 typedef struct hg_error_info {
   size_t size;
   hg_status status;     /* HG_OK: nothing has failed yet */
-  uint32_t line;        /* of the program's text, from 1; 0: it is about no line in particular */
-  uint32_t column;      /* in bytes, from 1; 0: about the whole line */
-  const char *source;   /* what stands for the text in the sentence: "blur.atlas"; "": nothing */
+  uint32_t line;        /* of the program's text, from 1; 0: no particular line */
+  uint32_t column;      /* in bytes, from 1; 0: the whole line */
+  const char *source;   /* the name of the text in the sentence: "blur.atlas"; "": none */
   const char *message;  /* the sentence without "blur.atlas:12:19: " */
-  int64_t instruction;  /* of HG_VERIFY: its index in the program; -1: about none in particular */
-  int64_t offset;       /* of HG_FORMAT: how many bytes of the binary form were read until then; -1: not known */
-  int64_t number;       /* of HG_FAULT by an operation's index out of range, where has_number: that index */
-  uint64_t length;      /* likewise: how many elements the axis has */
-  uint32_t axis;        /* likewise */
+  int64_t instruction;  /* of HG_VERIFY: the instruction's index; -1: none in particular */
+  int64_t offset;       /* of HG_FORMAT: how many bytes of the binary form had been read; -1: unknown */
+  int64_t number;       /* of HG_FAULT by an operation's index out of range, if has_number: that index */
+  uint64_t length;      /* if has_number: the size of the axis */
+  uint32_t axis;        /* if has_number */
   uint32_t has_number;  /* see hg_fault */
 } hg_error_info;
-/* Fill info->size first, or leave it 0. To be called when hg_last_error would be. */
+/* Fill info->size first, or leave it 0. Call it when you would call hg_last_error. */
 HG_API hg_status hg_last_error_info(hg_error_info *info);
 
-/* Memory for the library's own objects. `allocate` returns `size` bytes aligned for any object of C, or NULL;
- * `release` gets what `allocate` returned, never NULL. Both may be called from any thread that calls the library, by
- * several at a time, and, where there are streams, hg_kernel_create_async or hg_compile, from threads of the library's
- * own. */
+/* Memory for the library's own objects. `allocate` returns `size` bytes aligned for any C object, or NULL; `release`
+ * gets what `allocate` returned, never NULL. Any thread that calls the library may call both, several at a time, and so
+ * may threads of the library if there are streams, hg_kernel_create_async or hg_compile. */
 typedef struct hg_allocator {
   size_t size;
   void *user;
@@ -107,14 +106,14 @@ typedef struct hg_allocator {
 
 typedef enum hg_log_level { HG_LOG_ERROR = 1, HG_LOG_WARNING = 2, HG_LOG_INFO = 3, HG_LOG_DEBUG = 4 } hg_log_level;
 
-/* Receives one message (no newline) on the thread that caused it, for a kernel that compiles in the background on the
- * library's. Several threads may be in it at once. */
+/* Receives one message (no newline) on the thread that caused it; for a kernel that compiles in the background, on a
+ * thread of the library. Several threads may call it at once. */
 typedef void (*hg_log_callback)(void *user, hg_log_level level, const char *message);
 
-/* Whether a call that takes long is to go on: 0, or anything else to end it. Asked about every ten milliseconds on the
- * thread that made the call, by hg_compile between launches that it plans and compiles; by hg_run between those it
- * gives; and by whatever waits until a stream has room for one launch more. It may use the library. A call that it ends
- * is HG_CANCELLED: what it had given to a stream goes on, the rest is never done. */
+/* Asks whether a long call shall go on: 0 if so; anything else ends it. Called about every ten milliseconds on the
+ * thread that made the call: by hg_compile between launches that it plans and compiles, by hg_run between launches, and
+ * by whatever waits until a stream has room for a launch. It may use the library. A call that it ends returns
+ * HG_CANCELLED: work that it has given to a stream continues, the rest is never done. */
 typedef int (*hg_ask_callback)(void *user);
 
 #ifdef __cplusplus

@@ -36,8 +36,8 @@ HG_API hg_status hg_executor_phase(hg_executor *executor, uint32_t *phase);     
 HG_API hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);     /* below 768 */
 HG_API hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
 HG_API hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
-/* Any range of the pool as a buffer (a view): bind it like any other. It is not in order with what programs do to the
- * pool by [phi ...] on a stream: wait for one before the other is given. */
+/* Any range of the pool as a buffer (a view): bind it like any other. It is not ordered with what programs do to the
+ * pool itself. */
 HG_API hg_status hg_boundary_buffer(hg_executor *executor, uint64_t offset, uint64_t byte_count, hg_buffer **out);
 
 #ifdef __cplusplus
