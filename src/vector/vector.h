@@ -106,7 +106,12 @@ typedef struct vector_reg {
 } vector_reg;
 
 /* How an integer changes from one lane of a run (lanes along x) to the next, modulo 2^bits. */
-typedef enum vector_stride { VECTOR_STRIDE_0, VECTOR_STRIDE_1, VECTOR_STRIDE_OTHER } vector_stride;
+typedef enum vector_stride {
+  VECTOR_STRIDE_0,
+  VECTOR_STRIDE_1,
+  VECTOR_STRIDE_OTHER,
+  VECTOR_STRIDE_BACK /* -1: only hg_native_guess says so */
+} vector_stride;
 
 static inline uint8_t vector_stride_sum(uint8_t a, uint8_t b) {
   return (uint8_t)(a + b) > VECTOR_STRIDE_1 ? VECTOR_STRIDE_OTHER : (uint8_t)(a + b);

@@ -295,3 +295,13 @@ def test_a_part_of_a_key_that_assigns_to_the_array():
     assert x[Part(), 0].tolist() in (3.0, 9.0) and x.tolist() == [[9.0] * 3] * 2
     x[Part(), 0] = 3.0
     assert x.tolist() == [[9.0] * 3, [3.0, 9.0, 9.0]]
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "u8", "i16", "i64", "bool"])
+def test_reversed_axes(kind):
+    """Whole vectors are read in reverse; those at a row's end are not whole."""
+    for shape in ((1,), (15,), (16,), (17,), (5000,), (7, 33), (3, 1000), (1000, 3), (5, 4, 64)):
+        x = np.random.default_rng(1).integers(0, 2 if kind == "bool" else 100, shape)
+        a = hg.array(x).astype(kind)
+        for axis in range(len(shape)):
+            assert np.array_equal(hg.flip(a, axis=axis).numpy(), np.flip(a.numpy(), axis))

@@ -248,7 +248,11 @@ static atlas_operand sum_of(ops_code *code, const ops_form *form) {
       continue;
     }
     uint16_t result = ops_register(code);
-    if (sum.kind == ATLAS_OPERAND_NONE) emit2(code, ATLAS_OP_mul, result, value, index_number(code, form->factor[i]));
+    if (form->factor[i] == -1) /* no parameter: machine code reads reversed axes by whole vectors */
+      emit2(code, ATLAS_OP_sub, result,
+            sum.kind == ATLAS_OPERAND_NONE ? atlas_int_const(code->index_type, 0) : sum, value);
+    else if (sum.kind == ATLAS_OPERAND_NONE)
+      emit2(code, ATLAS_OP_mul, result, value, index_number(code, form->factor[i]));
     else if (form->factor[i] == 1) emit2(code, ATLAS_OP_add, result, sum, value);
     else
       atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(result), value,

@@ -84,6 +84,27 @@ static void guess_strides(const native_build *b, uint32_t head, uint8_t *strides
   }
 }
 
+static int is_minus_1(const native_build *b, const vector_insn *insn, uint32_t r) {
+  uint64_t bits;
+  return is_constant(b, r, &bits) && bits == atlas_mask((atlas_type)insn->type);
+}
+
+/* 1 if the result probably counts down, such as the index of a reversed axis. */
+static int counts_down(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
+  const uint8_t zero = VECTOR_STRIDE_0, one = VECTOR_STRIDE_1, back = VECTOR_STRIDE_BACK;
+  uint8_t s[3];
+  find_source_strides(b, strides, insn, s);
+  int is_negated = (s[0] == one && is_minus_1(b, insn, insn->s[1])) || (s[1] == one && is_minus_1(b, insn, insn->s[0]));
+  switch (insn->op) {
+  case ATLAS_OP_neg: return s[0] == one;
+  case ATLAS_OP_add: return (s[0] == back && s[1] == zero) || (s[0] == zero && s[1] == back);
+  case ATLAS_OP_sub: return (s[0] == zero && s[1] == one) || (s[0] == back && s[1] == zero);
+  case ATLAS_OP_mul: return is_negated;
+  case ATLAS_OP_mad: return (is_negated && s[2] == zero) || (s[0] == zero && s[1] == zero && s[2] == back);
+  default: return 0;
+  }
+}
+
 void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) {
   memset(strides, VECTOR_STRIDE_OTHER, b->vector->regs.count);
   for (uint32_t i = 0; i < b->vector->insns.count; i++) {
@@ -92,7 +113,7 @@ void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) 
     if (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE))
       guesses[i] = hg_native_stride_of(b, strides, insn->s[0]);
     if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
-      strides[insn->d] = guess_stride(b, strides, insn);
+      strides[insn->d] = counts_down(b, strides, insn) ? VECTOR_STRIDE_BACK : guess_stride(b, strides, insn);
   }
 }
 

@@ -40,7 +40,10 @@ static void find_apart(slow_search *s) {
   hg_native_guess(s->b, s->strides, s->guesses);
   for (uint32_t i = 0; i < s->b->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(s->b->vector, i);
-    s->is_apart[i] = is_indexed(insn) && !(insn->flags & VECTOR_CONTIGUOUS) && s->guesses[i] == VECTOR_STRIDE_OTHER;
+    int is_back = s->guesses[i] == VECTOR_STRIDE_BACK && /* x86 loads such neighbours at once */
+                  (atlas_op_flags(insn->op) & ATLAS_STORE || !s->b->target->has_quick_loops);
+    s->is_apart[i] = is_indexed(insn) && !(insn->flags & VECTOR_CONTIGUOUS) &&
+                     (s->guesses[i] == VECTOR_STRIDE_OTHER || is_back);
     if (s->is_apart[i]) note(s, &s->apart, i);
   }
 }

@@ -9,6 +9,8 @@
 
 /* ---- likely ones ------------------------------------------------------------------------------------------------- */
 
+static x86_rm iota_of(const x86_emit *e) { return x86_at(X86_POOL, (int32_t)(e->pool.iota_place * 4)); }
+
 /* rax = the index of the copy's lane 0. Jumps to `otherwise` unless the other lanes' indices follow from it by the
  * stride. */
 static void match_stride(x86_emit *e, const x86_access *m, uint32_t copy, uint8_t stride, uint32_t otherwise) {
@@ -18,9 +20,10 @@ static void match_stride(x86_emit *e, const x86_access *m, uint32_t copy, uint8_
   hg_x86_x(e, is_64 ? X86_vmovq_to_g : X86_vmovd_to_g, first, 0, x86_reg(X86_RAX));
   for (uint32_t p = 0; p < (is_64 ? 2u : 1u); p++) {
     unsigned index = hg_x86_source_reg(e, m->index, copy, p, s1);
-    if (stride) hg_x86_count_up(e, s2, X86_RAX, p * (e->lanes / 2u), is_64);
+    if (stride == VECTOR_STRIDE_1) hg_x86_count_up(e, s2, X86_RAX, p * (e->lanes / 2u), is_64);
     else if (p == 0)
       hg_x86_v(e, !is_64 ? X86_vpbroadcastd : is_evex ? X86_vpbroadcastq : X86_vpbroadcastq_vex, s2, 0, x86_reg(index));
+    if (stride == VECTOR_STRIDE_BACK) hg_x86_v(e, X86_vpsubd, s2, s2, iota_of(e));
     if (is_evex) hg_x86_vi(e, is_64 ? X86_vpcmpuq : X86_vpcmpud, 1 - p, index, x86_reg(s2), 0);
     else if (p == 0) hg_x86_v(e, is_64 ? X86_vpcmpeqq : X86_vpcmpeqd, s3, s2, x86_reg(index));
     else {
@@ -49,14 +52,31 @@ static int takes_part_of_lanes(const x86_emit *e) {
   return e->is_tail || e->insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e);
 }
 
-/* 1 if a copy's lanes probably have one index, or consecutive ones. */
+/* 1 if a copy's lanes probably have one index, or consecutive ones; of a load, perhaps in descending order. */
 static int is_likely(x86_emit *e, const x86_access *m) {
   uint8_t stride = likely_stride(e);
   if (m->is_local) return 0;
   if (stride == VECTOR_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
+  if (stride == VECTOR_STRIDE_BACK && (m->is_store || hg_x86_is_64(e, m->index) || e->exact < e->lanes)) return 0;
   if (m->is_store) return stride == VECTOR_STRIDE_1 && (!takes_part_of_lanes(e) || x86_can_mask(e, m));
   return hg_x86_copies(e, e->insn->d) == e->copies;
+}
+
+/* Loads a run in reverse: `at` is the element of the copy's last lane. */
+static void load_reversed(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy) {
+  uint32_t parts = hg_x86_parts(e, e->insn->d);
+  for (uint32_t p = 0; p < parts; p++) {
+    unsigned value = hg_x86_scratch(e, 0), order = hg_x86_scratch(e, 2);
+    x86_rm from = at;
+    from.displacement += (int32_t)((parts - 1 - p) * e->vector_bytes);
+    hg_x86_load_elements(e, m->type, value, from, 0);
+    if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, value, value, hg_x86_constant(e, 1, 0));
+    hg_x86_v(e, X86_vpsubd, order, hg_x86_rm_reg(e, hg_x86_constant(e, e->lanes - 1u, 0), 0, order), iota_of(e));
+    if (m->bytes == 8) hg_x86_v(e, X86_vpxord, order, order, hg_x86_constant(e, 1, 0)); /* halves keep their order */
+    hg_x86_v(e, X86_vpermps, value, order, x86_reg(value));
+    hg_x86_set_result(e, copy, p, value);
+  }
 }
 
 /* Accesses such a copy. Lanes that take no part do no harm, since all are in bounds. */
@@ -64,10 +84,15 @@ static void write_likely(x86_emit *e, const x86_access *m, uint32_t copy, uint32
   uint8_t stride = likely_stride(e);
   int is_masked = takes_part_of_lanes(e);
   match_stride(e, m, copy, stride, otherwise);
+  if (stride == VECTOR_STRIDE_BACK) {
+    hg_x86_alu_imm(&e->a, X86_SUB, 1, x86_reg(X86_RAX), (int32_t)e->lanes - 1);
+    hg_x86_jump_if(&e->a, X86_BELOW, otherwise);
+  }
   hg_x86_check_number(e, m, X86_RAX, stride ? e->lanes - 1u : 0, X86_RCX, otherwise);
   x86_rm at = x86_indexed(hg_x86_base(e), X86_RAX, m->log_bytes, m->offset);
   if (m->is_store)
     hg_x86_store_run(e, m, at, copy, is_masked ? hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e)) : -1);
+  else if (stride == VECTOR_STRIDE_BACK) load_reversed(e, m, at, copy);
   else if (stride) hg_x86_load_run(e, m, at, copy, -1);
   else {
     unsigned value = hg_x86_scratch(e, 0);
@@ -138,7 +163,7 @@ static void load_two_runs(x86_emit *e, const x86_access *m, uint32_t copy, unsig
   unsigned index = vector_index(e, m, copy);
   unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
   unsigned load = stride ? X86_vload : X86_vpbroadcastd;
-  x86_rm last = hg_x86_constant(e, e->lanes - 1u, 0), iota = x86_at(X86_POOL, (int32_t)(e->pool.iota_place * 4));
+  x86_rm last = hg_x86_constant(e, e->lanes - 1u, 0), iota = iota_of(e);
   int32_t back = stride ? -(int32_t)((e->lanes - 1u) * m->bytes) : 0;
   hg_x86_k(e, X86_kortestw, 2, 0, 2);
   hg_x86_jump_if(&e->a, X86_ABOVE_EQUAL, otherwise);
@@ -303,7 +328,7 @@ static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_
     scatter_evex(e, m, copy, base);
     return;
   }
-  if (is_likely(e, m) && m->bytes == 4 && e->width == 2) {
+  if (is_likely(e, m) && stride != VECTOR_STRIDE_BACK && m->bytes == 4 && e->width == 2) {
     uint32_t plain = hg_x86_new_label(&e->a);
     load_two_runs(e, m, copy, base, stride, plain);
     hg_x86_jump(&e->a, done);
