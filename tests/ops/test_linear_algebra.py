@@ -121,6 +121,7 @@ def hard_ones(n):
     yield "graded rows", (g + g.T) * 10.0 ** (-8 * i / n) * 10.0 ** (-8 * i[:, None] / n)
     yield "of rank 3", q[:, :3] * [3, 2, -1] @ q[:, :3].T
     yield "one apart", q * np.where(i == 0, 1, 1e-3) @ q.T
+    yield from ((f"pairs {k}", np.where((i + k) % 2, beside, 0) + np.where((i + k) % 2, beside, 0).T) for k in (0, 1))
     yield "Wilkinson's", np.diag(np.abs(i - n // 2).astype(float)) + beside + beside.T
     yield from (("ones", np.ones((n, n))), ("nothing", np.zeros((n, n))), ("diagonal", np.diag(g[0])), ("I", np.eye(n)))
 
