@@ -146,6 +146,42 @@ def test_numbers_that_change_are_planned_twice():
         assert plans_of(executor, step, 8)[3:] == [0] * 5
 
 
+ARGUMENTS = {
+    "clip": lambda x, v: hg.clip(x, -v, v + 1),
+    "leaky_relu": lambda x, v: hg.leaky_relu(x.astype("float32"), v / 40),
+    "elu": lambda x, v: hg.elu(x.astype("float32"), v / 3 + 0.1),
+    "gelu after clip": lambda x, v: hg.gelu(hg.clip(x, -v, v + 1).astype("float32")) + hg.softmax(x.astype("float32") * 2.5),
+    "arange": lambda x, v: hg.arange(v, v + 33) * x,
+    "rows": lambda x, v: hg.sum(hg.clip(x, v, 2 * v + 1), axis=-1),
+    "columns": lambda x, v: hg.max(hg.clip(x, v - 3, v), axis=0),
+    "gradient": lambda x, v: hg.grad(lambda y: hg.sum(hg.elu(y, v / 5 + 0.1)))(x.astype("float32")),
+}
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64", "int8", "uint16", "int32", "int64"])
+def test_arguments_that_change_compile_twice_and_keep_bits(kind):
+    """Constants that vary are scalars of the launches; the bits are those of constants."""
+    def bytes_of(name, v):
+        x = (hg.abs(hg.array(values(5, (9, 33)))) * 20).astype(kind).compute()
+        result = ARGUMENTS[name](x, v)
+        return np.asarray(result.astype("float64")).tobytes()
+
+    for name in ARGUMENTS:
+        numbers = [13, 14, 17, 0, 1, 2, 11, 7, 60]
+        if kind == "uint16" and name in ("clip", "columns", "gelu after clip"):
+            continue
+        with fresh() as executor:
+            again = []
+            for v in numbers:
+                again.append(bytes_of(name, v))
+                if v == 2:
+                    before = executor.counts["compilations"]
+            assert executor.counts["compilations"] == before, name
+        for v, expected in zip(numbers, again, strict=True):
+            with fresh():
+                assert bytes_of(name, v) == expected, (name, v)
+
+
 def test_a_counter_that_is_one_ahead_is_planned_a_few_times():
     with fresh() as executor:
         x, counter, passed = hg.ones((8,)), hg.zeros(()), []

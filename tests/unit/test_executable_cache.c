@@ -123,6 +123,48 @@ static void test_lengths(void) {
   CHECK_EQ_U64(hg_executables_limit(executor, 64 << 20), HG_OK);
 }
 
+/* out = (a + number) * a */
+static hg_executable *executable_of_number(const hg_tensor *a, double number) {
+  hg_computation *c = NULL;
+  CHECK_EQ_U64(hg_computation_create(NULL, &c), HG_OK);
+  hg_value x = hg_computation_input(c, "a", a), n = hg_computation_number(c, ATLAS_f32, number);
+  CHECK_EQ_U64(hg_computation_output(c, "out", two(c, HG_OP_mul, two(c, HG_OP_add, x, n), x), NULL), HG_OK);
+  hg_executable *e = compiled(c);
+  hg_computation_release(c);
+  return e;
+}
+
+static double varied;
+static float with_varied(uint64_t i) { return ((float)(i + 1) + (float)varied) * (float)(i + 1); }
+
+/* Constants that have changed are scalars of the launches: one code serves all. A computation that comes again
+ * unchanged keeps its constants. */
+static void test_constants(void) {
+  hg_buffer *a = floats(12, 1), *out = floats(12, 0);
+  hg_tensor x = vector_of(a, 12), y = vector_of(out, 12);
+  uint64_t before = compilations();
+  for (int i = 0; i < 40; i++) {
+    varied = 3.25 + i;
+    hg_executable *e = executable_of_number(&x, varied);
+    CHECK_EQ_U64(e->flags & OPS_CONSTANTS_VARY, i == 0 ? 0 : OPS_CONSTANTS_VARY);
+    CHECK_EQ_U64(hg_run(e, &x, 1, &y, 1, NULL, NULL), HG_OK);
+    check_floats(out, 12, with_varied);
+    hg_executable_release(e);
+  }
+  CHECK_EQ_U64(compilations() - before, 2);
+
+  hg_tensor z = vector_of(a, 11);
+  for (int i = 0; i < 3; i++) { /* the cache keeps nothing, but the structure is known */
+    CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK);
+    hg_executable *e = executable_of_number(&z, 7.5);
+    CHECK_EQ_U64(e->flags & OPS_CONSTANTS_VARY, 0);
+    hg_executable_release(e);
+  }
+  CHECK_EQ_U64(hg_executables_limit(executor, 64 << 20), HG_OK);
+  hg_buffer_release(a);
+  hg_buffer_release(out);
+}
+
 /* Memory of many shapes: no more than the cap says, and no allocation more from some number of them on. */
 static void test_growth(void) {
   enum { SHAPES = 10000, CAP = 1 << 20 };
@@ -239,6 +281,7 @@ int main(void) {
   CHECK_EQ_U64(open_test_executor(NULL, &executor), HG_OK);
   test_cache();
   test_lengths();
+  test_constants();
   test_growth();
   test_lifetime();
 #if !defined(_WIN32)

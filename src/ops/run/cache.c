@@ -113,22 +113,35 @@ static void sweep(hg_executable *garbage) {
   }
 }
 
+/* ---- constants that vary ----------------------------------------------------------------------------------------- */
+
+/* 1: a computation with the key's structure was compiled before, with other constants. */
+static int have_varied_locked(ops_attachment *a, const ops_key *key) {
+  ops_structure *known = &a->structures[key->structure % OPS_STRUCTURES];
+  if (key->constants == 0) return 0;
+  if (known->structure != key->structure)
+    *known = (ops_structure){.structure = key->structure, .constants = key->constants};
+  known->varies |= known->constants != key->constants;
+  return known->varies;
+}
+
 /* ---- finding and adding ------------------------------------------------------------------------------------------ */
 
-static hg_status find_locked(hg_executor *executor, const ops_key *key, hg_executable **out) {
+static hg_status find_locked(hg_executor *executor, ops_key *key, hg_executable **out) {
   ops_attachment *a = attachment_locked(executor);
   if (a == NULL) return hg_fail_memory("the cache of executables", sizeof *a);
   hg_executable *e = find(a, key->hash, key->bytes.data, key->bytes.count);
   *out = e;
   a->hits += e != NULL;
   a->misses += e == NULL;
+  if (e == NULL) key->constants_vary = have_varied_locked(a, key);
   if (e == NULL) return HG_OK;
   hold_locked(e);
   ops_cache_touch_locked(a, e);
   return HG_OK;
 }
 
-hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executable **out) {
+hg_status ops_cache_find(hg_executor *executor, ops_key *key, hg_executable **out) {
   hg_lock(executor);
   hg_status status = find_locked(executor, key, out);
   hg_unlock(executor);

@@ -18,6 +18,7 @@ hg_status ops_compile(hg_executor *executor, const hg_computation *computation, 
   HG_TRY(ops_key_of(&executor->allocator, computation, flags, &key));
   hg_status status = ops_cache_find(executor, &key, out);
   if (status == HG_OK && *out == NULL) {
+    if (key.constants_vary) flags |= OPS_CONSTANTS_VARY;
     status = ops_executable_create(executor, computation, flags, out);
     if (status == HG_OK) ops_cache_add(executor, &key, out);
   }

@@ -279,6 +279,7 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
                        .spreads_blocks = executor->info.spreads_blocks != 0,
                        .numerics = e->flags & (HG_NUMERICS_FAST | HG_NUMERICS_TF32),
                        .contract_scratch = executor->backend->contract_scratch,
+                       .constants_vary = (e->flags & OPS_CONSTANTS_VARY) != 0,
                        .device = executor->device,
                        .compiled = compiled_program,
                        .executor = executor,

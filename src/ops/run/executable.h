@@ -65,6 +65,8 @@ static inline void ops_set_shape(const ops_launch *launch, hg_launch_desc *desc)
 
 /* A flag of ops_executable_create in addition to those of hg_compile: no callback is asked whether to continue. */
 #define OPS_UNASKED (UINT32_C(1) << 31)
+/* Likewise: constants are scalars of the launches. */
+#define OPS_CONSTANTS_VARY (UINT32_C(1) << 30)
 
 typedef struct ops_eager ops_eager;
 typedef struct ops_guards ops_guards;
@@ -122,6 +124,8 @@ int ops_unpin_locked(hg_executable *executable);
 typedef struct ops_key {
   hg_array bytes; /* uint8_t */
   uint64_t hash;
+  uint64_t structure, constants; /* hashes of the bytes without constants, and of the constants; 0: there are none */
+  int constants_vary; /* 1: the structure came before with other constants, as ops_cache_find has seen */
 } ops_key;
 hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key);
 
@@ -168,7 +172,7 @@ hg_status ops_run(hg_executable *executable, const hg_tensor *inputs, const hg_t
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-enum { OPS_BUCKETS = 2048 };
+enum { OPS_BUCKETS = 2048, OPS_STRUCTURES = 1024 };
 
 /* An eager call that was made before: see eager.c. */
 struct ops_eager {
@@ -184,16 +188,23 @@ struct ops_eager {
   uint64_t words[];     /* the key */
 };
 
+/* A structure of computations: see ops_key. */
+typedef struct ops_structure {
+  uint64_t structure, constants;
+  int varies;
+} ops_structure;
+
 /* What an executor keeps, as its attachment. */
 typedef struct ops_attachment {
   hg_executable *buckets[OPS_BUCKETS];
   ops_eager *calls[OPS_BUCKETS];
+  ops_structure structures[OPS_STRUCTURES]; /* the last ones that were compiled, by hash */
   hg_executable *newest, *oldest;
   uint64_t byte_cap, bytes, count, hits, misses, evictions;
 } ops_attachment;
 
 /* The executor's executable with that key, with a reference; NULL: there is none. Counts a hit or a miss. */
-hg_status ops_cache_find(hg_executor *executor, const ops_key *key, hg_executable **out);
+hg_status ops_cache_find(hg_executor *executor, ops_key *key, hg_executable **out);
 /* Makes it the most recently used one. */
 void ops_cache_touch_locked(ops_attachment *attachment, hg_executable *executable);
 /* Adds a call to its executable, which the caller holds; 0: the executable is no longer in the cache. */

@@ -6,6 +6,12 @@
 
 #include "base/bytes.h"
 
+/* Where a constant that is not 0 stands in the bytes. */
+typedef struct constant {
+  size_t place;
+  uint64_t bits;
+} constant;
+
 /* A walk without recursion, since graphs may be arbitrarily deep. */
 typedef struct walk {
   const hg_allocator *allocator;
@@ -13,6 +19,7 @@ typedef struct walk {
   uint32_t *numbers; /* by node: 1 + number; 0: not met */
   uint32_t count;
   hg_array stack;    /* value_id */
+  hg_array constants;
   ops_key *key;
 } walk;
 
@@ -23,6 +30,21 @@ static uint64_t hash_of(const uint8_t *bytes, size_t byte_count) {
   size_t words = byte_count / sizeof rest;
   memcpy(&rest, bytes + words * sizeof rest, byte_count % sizeof rest);
   return hg_hash_mix(hg_hash_words(bytes, words), rest);
+}
+
+/* Hashes the bytes as they would be if all constants were 0, and the constants. */
+static void hash_key(walk *w) {
+  const constant *constants = w->constants.data;
+  ops_key *key = w->key;
+  uint8_t *bytes = key->bytes.data;
+  for (size_t i = 0; i < w->constants.count; i++) {
+    memset(bytes + constants[i].place, 0, sizeof constants[i].bits);
+    key->constants = hg_hash_mix(key->constants, constants[i].bits);
+  }
+  key->structure = hash_of(bytes, key->bytes.count);
+  key->hash = hg_hash_mix(key->structure, key->constants);
+  for (size_t i = 0; i < w->constants.count; i++)
+    memcpy(bytes + constants[i].place, &constants[i].bits, sizeof constants[i].bits);
 }
 
 static uint8_t *room(walk *w, size_t bytes) {
@@ -66,6 +88,11 @@ static hg_status put_node(walk *w, const ops_node *node) {
     at = add(at, &w->numbers[node->input[i] - 1], sizeof w->numbers[0]);
   if (node->axes != 0) at = add(at, &node->axes, sizeof node->axes);
   if (node->index != 0) at = add(at, &node->index, sizeof node->index);
+  if (node->kind == OPS_CONSTANT && node->bits != 0) {
+    constant found = {.place = (size_t)(at - (uint8_t *)w->key->bytes.data), .bits = node->bits};
+    if (hg_array_append(w->allocator, &w->constants, &found, 1) == NULL)
+      return hg_fail_memory("the key of a computation", w->constants.count * sizeof found);
+  }
   if (node->bits != 0) at = add(at, &node->bits, sizeof node->bits);
   if (!ops_kind_is(node, OPS_SHAPE_FOLLOWS)) {
     *at++ = (uint8_t)rank;
@@ -148,7 +175,8 @@ static hg_status put_all(walk *w, uint32_t flags) {
 }
 
 hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key) {
-  walk w = {.allocator = allocator, .c = computation, .key = key, .stack = {.element_size = sizeof(value_id)}};
+  walk w = {.allocator = allocator, .c = computation, .key = key, .stack = {.element_size = sizeof(value_id)},
+            .constants = {.element_size = sizeof(constant)}};
   memset(key, 0, sizeof *key);
   key->bytes.element_size = 1;
   w.numbers = hg_allocate(allocator, computation->nodes.count, sizeof *w.numbers);
@@ -156,7 +184,8 @@ hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *comput
                                        : hg_fail_memory("the key of a computation", computation->nodes.count);
   hg_release(allocator, w.numbers);
   hg_array_release(allocator, &w.stack);
-  if (status != HG_OK) hg_array_release(allocator, &key->bytes);
-  else key->hash = hash_of(key->bytes.data, key->bytes.count);
+  if (status == HG_OK) hash_key(&w);
+  else hg_array_release(allocator, &key->bytes);
+  hg_array_release(allocator, &w.constants);
   return status;
 }

@@ -494,6 +494,26 @@ static int is_immediate(const ops_term *user, const ops_term *input, uint32_t pl
   return 1;
 }
 
+/* Constants that mean something to the compiler, whatever computation they stand in. */
+static int is_plain(const ops_term *term) {
+  atlas_type type = (atlas_type)term->type;
+  double value;
+  uint64_t bits = atlas_convert(ATLAS_f64, type, term->bits);
+  memcpy(&value, &bits, sizeof value);
+  return value == 0 || value == 0.5 || value == 1 || value == 2 || value == -1;
+}
+
+static int constant_varies(const ops_code *code, const ops_term *term) {
+  return code->terms->group->plan->target.constants_vary && term->type != ATLAS_bool && !is_plain(term) &&
+         code->step->scalar_count < OPS_MAX_SCALARS / 2;
+}
+
+/* A constant as an operand. Where other computations have another one, it is a scalar, so that the programs have the
+ * same text. */
+static atlas_operand constant_of(ops_code *code, const ops_term *term) {
+  return constant_varies(code, term) ? ops_scalar_of(code, (atlas_type)term->type, term->bits) : atlas_bits(term->bits);
+}
+
 static void compute(ops_code *code, const ops_term *term, uint16_t to, const atlas_operand *in) {
   switch ((ops_term_kind)term->kind) {
   case TERM_CONSTANT:
@@ -503,8 +523,10 @@ static void compute(ops_code *code, const ops_term *term, uint16_t to, const atl
       atlas_emit(code->builder, ATLAS_OP_movi, ATLAS_f32, 2, atlas_reg(to),
                  atlas_bits(atlas_convert(ATLAS_f32, (atlas_type)term->type, term->bits)));
       atlas_emit2(code->builder, ATLAS_OP_cvt, (atlas_type)term->type, ATLAS_f32, atlas_reg(to), atlas_reg(to));
-    } else
-      atlas_emit(code->builder, ATLAS_OP_movi, (atlas_type)term->type, 2, atlas_reg(to), atlas_bits(term->bits));
+    } else {
+      atlas_op op = constant_varies(code, term) ? ATLAS_OP_mov : ATLAS_OP_movi;
+      atlas_emit(code->builder, op, (atlas_type)term->type, 2, atlas_reg(to), constant_of(code, term));
+    }
     return;
   case TERM_COORDINATE: {
     atlas_operand value = ops_form_value(code, &term->form);
@@ -530,7 +552,7 @@ uint16_t ops_value(ops_code *code, term_id id) {
   atlas_operand in[3] = {{0}};
   for (uint32_t i = 0; i < term->input_count; i++) {
     const ops_term *input = ops_term_at(code->terms, term->input[i]);
-    in[i] = is_immediate(term, input, i) ? atlas_bits(input->bits) : atlas_reg(ops_value(code, term->input[i]));
+    in[i] = is_immediate(term, input, i) ? constant_of(code, input) : atlas_reg(ops_value(code, term->input[i]));
   }
   uint16_t to = ops_register(code);
   compute(code, term, to, in);

@@ -63,6 +63,7 @@ typedef struct ops_step {
 typedef struct ops_target {
   int for_gpu;
   uint32_t compute_units, shared_bytes; /* 0: unknown; the most of a block */
+  int constants_vary; /* 1: computations like this one have come with other constants, which had better be scalars */
   int spreads_blocks; /* 1: a block whose lanes need many registers may use those of several multiprocessors */
   uint32_t numerics; /* of all contractions, in addition to their own: HG_NUMERICS_FAST, HG_NUMERICS_TF32 */
   uint64_t (*contract_scratch)(void *device, const hg_contraction *contraction, const char **why); /* hg_backend's */
