@@ -22,12 +22,12 @@ enum {
 };
 
 /* A symbol as a launch sees it. */
-typedef struct cpu_place {
+typedef struct cpu_binding {
   uint8_t *memory;         /* of .shared and .local: set per worker */
   uint64_t extent;         /* elements of a buffer, constant table, shared or local array; bytes of a pool; entries of
                               a table */
   const atlas_span *table;
-} cpu_place;
+} cpu_binding;
 
 typedef struct cpu_tally cpu_tally; /* tally.h */
 
@@ -75,7 +75,7 @@ typedef struct cpu_worker {
   int64_t resonance[ATLAS_CLASS_COUNT]; /* valid if the program counts it */
   uint32_t phase_advance;
   uint64_t pool_top[ATLAS_MAX_SYMBOLS]; /* of .pool symbols; like `is_own` indexed by symbol */
-  cpu_place place[ATLAS_MAX_SYMBOLS];
+  cpu_binding binding[ATLAS_MAX_SYMBOLS];
   uint8_t is_own[ATLAS_MAX_SYMBOLS]; /* 1: no other worker sees the memory, so atomics need not be atomic */
 } cpu_worker;
 
@@ -119,7 +119,7 @@ static inline uint64_t hg_cpu_round_up(uint64_t bytes) {
 
 /* Bytes of a .pool symbol that each block gets. */
 static inline uint64_t hg_cpu_pool_share(const cpu_worker *w, uint32_t pool) {
-  return w->place[pool].extent / w->run->blocks / CPU_SHARED_ALIGNMENT * CPU_SHARED_ALIGNMENT;
+  return w->binding[pool].extent / w->run->blocks / CPU_SHARED_ALIGNMENT * CPU_SHARED_ALIGNMENT;
 }
 
 /* Global number of a lane of the current tile. */

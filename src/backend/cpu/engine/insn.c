@@ -214,7 +214,7 @@ static void write_cls_get(cpu_worker *w, const vector_insn *insn, const cpu_oper
 }
 
 static void write_len(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
-  hg_cpu_fill_row(o->d, hg_cpu_element_bytes(insn->type), w->place[insn->symbol].extent, o->count);
+  hg_cpu_fill_row(o->d, hg_cpu_element_bytes(insn->type), w->binding[insn->symbol].extent, o->count);
 }
 
 static void write_phase_get(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {

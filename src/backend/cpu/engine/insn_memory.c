@@ -40,9 +40,9 @@ static int array_of(const cpu_worker *w, const vector_insn *insn, array *a) {
     a->extent = table->count;
     return 1;
   }
-  const cpu_place *place = &w->place[insn->symbol];
-  a->memory = place->memory;
-  a->extent = place->extent;
+  const cpu_binding *binding = &w->binding[insn->symbol];
+  a->memory = binding->memory;
+  a->extent = binding->extent;
   a->is_pool = atlas_symbol_at(w->run->program, insn->symbol)->kind == ATLAS_SYMBOL_POOL;
   return 1;
 }
@@ -88,13 +88,13 @@ static uint8_t *phi_address(cpu_worker *w, const vector_insn *insn, const cpu_op
 }
 
 static uint8_t *table_address(cpu_worker *w, const vector_insn *insn, const cpu_operands *o, uint32_t i) {
-  const cpu_place *place = &w->place[insn->symbol];
+  const cpu_binding *binding = &w->binding[insn->symbol];
   int64_t entry = index_of(w, insn, o, 0, i, 0);
-  if (entry < 0 || (uint64_t)entry >= place->extent) {
-    hg_cpu_memory_fault(w, o->first + i, insn, HG_FAULT_OUT_OF_BOUNDS, entry, place->extent);
+  if (entry < 0 || (uint64_t)entry >= binding->extent) {
+    hg_cpu_memory_fault(w, o->first + i, insn, HG_FAULT_OUT_OF_BOUNDS, entry, binding->extent);
     return NULL;
   }
-  return checked_bytes(w, o->first + i, insn, place->table[entry], index_of(w, insn, o, 1, i, 0));
+  return checked_bytes(w, o->first + i, insn, binding->table[entry], index_of(w, insn, o, 1, i, 0));
 }
 
 /* The position in memory of an element of lane i's local array. */

@@ -85,22 +85,22 @@ static void set_places(cpu_worker *w) {
     uint32_t bytes = atlas_bytes((atlas_type)symbol->type);
     switch (symbol->kind) {
     case ATLAS_SYMBOL_BUFFER:
-      w->place[i] = (cpu_place){argument->span.memory, argument->span.byte_count >> log2_of(bytes), NULL};
+      w->binding[i] = (cpu_binding){argument->span.memory, argument->span.byte_count >> log2_of(bytes), NULL};
       break;
     case ATLAS_SYMBOL_SHARED:
-      w->place[i] = (cpu_place){shared, symbol->count, NULL};
+      w->binding[i] = (cpu_binding){shared, symbol->count, NULL};
       shared += shared_room(symbol);
       break;
     case ATLAS_SYMBOL_LOCAL:
-      w->place[i] = (cpu_place){local, symbol->count, NULL};
+      w->binding[i] = (cpu_binding){local, symbol->count, NULL};
       if (is_accessed(run->vector, i)) local += atlas_local_bytes(symbol) * run->local_lanes;
       break;
     case ATLAS_SYMBOL_CONST:
-      w->place[i] = (cpu_place){(uint8_t *)(uintptr_t)constants + symbol->const_offset, symbol->count, NULL};
+      w->binding[i] = (cpu_binding){(uint8_t *)(uintptr_t)constants + symbol->const_offset, symbol->count, NULL};
       break;
-    case ATLAS_SYMBOL_TABLE: w->place[i] = (cpu_place){NULL, symbol->count, argument->table}; break;
+    case ATLAS_SYMBOL_TABLE: w->binding[i] = (cpu_binding){NULL, symbol->count, argument->table}; break;
     case ATLAS_SYMBOL_POOL:
-      w->place[i] = (cpu_place){argument->span.memory, argument->span.byte_count, NULL};
+      w->binding[i] = (cpu_binding){argument->span.memory, argument->span.byte_count, NULL};
       break;
     default: break;
     }
@@ -195,10 +195,10 @@ static uint64_t stacks_along(const cpu_launch *run, int d) {
 static int has_stacks(const cpu_launch *run) { return run->stacked[0] * run->stacked[1] > 1; }
 
 /* Runs the blocks of a stack at the grid's border one by one. */
-static void run_stack(const cpu_body *body, cpu_worker *w, uint64_t unit) {
+static void run_stack(const cpu_body *body, cpu_worker *w, uint64_t stack) {
   const cpu_launch *run = w->run;
-  uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2], rest = unit / stacks_along(run, 0);
-  uint64_t first_x = unit % stacks_along(run, 0) * run->stacked[0], end_x = first_x + run->stacked[0];
+  uint64_t size = (uint64_t)run->block[0] * run->block[1] * run->block[2], rest = stack / stacks_along(run, 0);
+  uint64_t first_x = stack % stacks_along(run, 0) * run->stacked[0], end_x = first_x + run->stacked[0];
   uint64_t first_y = rest % stacks_along(run, 1) * run->stacked[1], end_y = first_y + run->stacked[1];
   uint64_t above = rest / stacks_along(run, 1) * run->grid[1];
   int is_whole = end_x <= run->grid[0] && end_y <= run->grid[1];
@@ -237,7 +237,7 @@ typedef struct job {
   const cpu_body *body;
   const cpu_launch *run;
   uint32_t threads;
-  uint64_t units, unit_lanes, units_a_part;
+  uint64_t items, item_lanes, items_a_part;
   uint8_t *memory;        /* memory of all workers */
   uint64_t memory_bytes;  /* of one worker: cpu_worker, shared memory, local arrays, scratch */
 } job;
@@ -249,39 +249,39 @@ static cpu_worker *worker_of(const job *j, uint32_t number) {
 static void run_part(void *user, uint64_t part, uint32_t number) {
   const job *j = user;
   cpu_worker *w = worker_of(j, number);
-  uint64_t first = part * j->units_a_part, end = first + j->units_a_part;
+  uint64_t first = part * j->items_a_part, end = first + j->items_a_part;
   if (w->run == NULL) init_worker(w, j->run, j->body);
-  if (end > j->units) end = j->units;
+  if (end > j->items) end = j->items;
   if (j->run->is_block_tile) run_blocks(j->body, w, first, end);
   else {
-    end *= j->unit_lanes;
-    run_lanes(j->body, w, first * j->unit_lanes, end < j->run->lanes ? end : j->run->lanes);
+    end *= j->item_lanes;
+    run_lanes(j->body, w, first * j->item_lanes, end < j->run->lanes ? end : j->run->lanes);
   }
   if (j->body->end != NULL) j->body->end(w);
 }
 
 static void cut_into_parts(job *j) {
   const cpu_launch *run = j->run;
-  j->unit_lanes = j->body->tile_lanes != 0 ? j->body->tile_lanes : piece_lanes(j->body);
-  j->units = j->units_a_part = 1;
+  j->item_lanes = j->body->tile_lanes != 0 ? j->body->tile_lanes : piece_lanes(j->body);
+  j->items = j->items_a_part = 1;
   j->threads = 1;
   if (run->is_block_tile)
-    j->units = j->units_a_part =
+    j->items = j->items_a_part =
         has_stacks(run) ? stacks_along(run, 0) * stacks_along(run, 1) * run->grid[2] : run->blocks;
-  else if (run->lanes > j->unit_lanes)
-    j->units = j->units_a_part = (run->lanes + j->unit_lanes - 1) / j->unit_lanes;
-  if (j->units == 1) return;
+  else if (run->lanes > j->item_lanes)
+    j->items = j->items_a_part = (run->lanes + j->item_lanes - 1) / j->item_lanes;
+  if (j->items == 1) return;
   double work_ns = (double)run->lanes * j->body->lane_ps / 1000;
   j->threads = hg_parallel_threads(work_ns < 1e18 ? (uint64_t)work_ns : UINT64_MAX, run->launch->most_threads);
   if (j->threads == 1) return;
   uint64_t parts = (uint64_t)j->threads * CPU_PARTS_A_THREAD;
-  j->units_a_part = (j->units + parts - 1) / parts;
+  j->items_a_part = (j->items + parts - 1) / parts;
 }
 
 static void run_parts(job *j) {
   for (uint32_t t = 0; t < j->threads; t++) worker_of(j, t)->run = NULL;
   if (j->threads == 1) run_part(j, 0, 0);
-  else hg_parallel(j->threads, (j->units + j->units_a_part - 1) / j->units_a_part, run_part, j);
+  else hg_parallel(j->threads, (j->items + j->items_a_part - 1) / j->items_a_part, run_part, j);
   for (uint32_t t = 0; t < j->threads; t++)
     if (worker_of(j, t)->run != NULL) merge_results(j->run->launch, worker_of(j, t));
 }

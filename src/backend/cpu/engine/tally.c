@@ -70,7 +70,7 @@ void hg_cpu_begin_tallies(cpu_worker *w, uint8_t *memory) {
     uint64_t nothing = identity(tally->op, tally->type);
     uint32_t size = atlas_bytes((atlas_type)tally->type);
     for (uint32_t at = 0; at + size <= tally->bytes; at += size) memcpy(memory + at, &nothing, size);
-    w->place[s].memory = memory;
+    w->binding[s].memory = memory;
     w->is_own[s] = 1;
     memory += (tally->bytes + 63) / 64 * 64;
   }
@@ -96,7 +96,7 @@ void hg_cpu_merge_tallies(const cpu_worker *w) {
   for (size_t s = 0; s < w->run->program->symbols.count; s++) {
     const cpu_tally *tally = &w->run->tallies[s];
     void *memory = w->run->launch->arguments[s].span.memory;
-    const void *copy = w->place[s].memory;
+    const void *copy = w->binding[s].memory;
     if (tally->op == 0) continue;
     if (atlas_bytes((atlas_type)tally->type) == 4) add_to_uint32_t(tally, memory, copy);
     else add_to_uint64_t(tally, memory, copy);

@@ -347,12 +347,12 @@ static void run_insn_in_block(group *g) {
   w->block_at[1] += y;
   w->first += (y * run->block[1] * run->grid[0] + x) * run->block[0];
   if (is_shared) {
-    w->place[insn.symbol].memory += shared_bytes;
+    w->binding[insn.symbol].memory += shared_bytes;
     insn.bits -= shared_bytes / atlas_bytes((atlas_type)insn.type);
   }
   g->insn = &insn;
   run_insn(g);
-  if (is_shared) w->place[insn.symbol].memory -= shared_bytes;
+  if (is_shared) w->binding[insn.symbol].memory -= shared_bytes;
   w->first = first;
   w->block_at[0] -= x;
   w->block_at[1] -= y;

@@ -38,7 +38,7 @@ enum {
 
 typedef struct native_place {
   uint8_t *memory;
-  uint64_t extent; /* as in cpu_place */
+  uint64_t extent; /* as in cpu_binding */
   uint64_t limit;  /* the lower of extent and NATIVE_INDEX_LIMIT */
   uint64_t scalar; /* the bits, of a scalar parameter */
   uint64_t is_own; /* as in cpu_worker */

@@ -31,10 +31,10 @@ static void set_places(native_context *c, const cpu_worker *w) {
   const cpu_launch *run = w->run;
   c->has_far = 0;
   for (size_t i = 0; i < run->program->symbols.count; i++) {
-    const cpu_place *place = &w->place[i];
-    uint64_t extent = place->extent, bits = run->launch->arguments[i].bits;
+    const cpu_binding *binding = &w->binding[i];
+    uint64_t extent = binding->extent, bits = run->launch->arguments[i].bits;
     if (bits != 0) bits = hg_native_widen(atlas_symbol_at(run->program, i)->type, bits);
-    c->place[i] = (native_place){place->memory, extent, extent < NATIVE_INDEX_LIMIT ? extent : NATIVE_INDEX_LIMIT,
+    c->place[i] = (native_place){binding->memory, extent, extent < NATIVE_INDEX_LIMIT ? extent : NATIVE_INDEX_LIMIT,
                                  bits, w->is_own[i], 0};
     c->has_far |= extent > NATIVE_INDEX_LIMIT;
   }
@@ -411,7 +411,7 @@ static void clear_local(const cpu_worker *w, const hg_native *native, uint64_t l
     const atlas_symbol *symbol = atlas_symbol_at(native->program, i);
     uint32_t bytes = atlas_bytes((atlas_type)symbol->type);
     for (uint32_t k = 0; k < symbol->count && native->vector->locals[i / 64] >> i % 64 & 1; k++)
-      memset(w->place[i].memory + (size_t)k * native->local_lanes * bytes, 0, lanes * bytes);
+      memset(w->binding[i].memory + (size_t)k * native->local_lanes * bytes, 0, lanes * bytes);
   }
 }
 

@@ -305,12 +305,12 @@ static void load_short(cpu_worker *w, const state *s, const tile_step *step, con
 
 /* The memory of [x + lane] for `lanes` lanes of the tile; NULL if some of it is out of bounds. */
 static uint8_t *own_elements(const cpu_worker *w, const state *s, const vector_insn *insn, uint32_t lanes) {
-  const cpu_place *place = &w->place[insn->symbol];
+  const cpu_binding *binding = &w->binding[insn->symbol];
   int64_t index = (int64_t)(w->first + insn->bits); /* below 2^40 + bits: a sum that wraps is out of bounds */
-  if (!s->may_alias || hg_cpu_run_length(w->run) < s->lanes || index < 0 || (uint64_t)index >= place->extent)
+  if (!s->may_alias || hg_cpu_run_length(w->run) < s->lanes || index < 0 || (uint64_t)index >= binding->extent)
     return NULL;
-  if (place->extent - (uint64_t)index < lanes) return NULL;
-  return place->memory + (uint64_t)index * hg_cpu_element_bytes(insn->type);
+  if (binding->extent - (uint64_t)index < lanes) return NULL;
+  return binding->memory + (uint64_t)index * hg_cpu_element_bytes(insn->type);
 }
 
 static uint32_t whole_chunks(const state *s) { return (s->lanes + CPU_CHUNK - 1) / CPU_CHUNK * CPU_CHUNK; }
