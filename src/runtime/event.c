@@ -85,7 +85,7 @@ hg_status hg_event_record(hg_event *event, hg_stream *stream) {
   if (status == HG_OK) {
     before = hg_event_note_kernel_locked(event, NULL);
     event->recorded = 1;
-    event->place = stream->place;
+    event->index = stream->index;
     event->born = executor->born;
   }
   hg_unlock(executor);
@@ -103,7 +103,7 @@ hg_status hg_stream_wait_event(hg_stream *stream, hg_event *event) {
   else if (is_being_compiled(event)) status = await_kernel_locked(event);
   else if (event->recorded)
     status = functions_of(executor)->event_await(executor->device, stream->device, event->device);
-  if (status == HG_OK && waits) hg_stream_note_behind_locked(stream, event->place, event->born);
+  if (status == HG_OK && waits) hg_stream_note_behind_locked(stream, event->index, event->born);
   if (status == HG_OK && waits) stream->given++; /* so the stream counts as busy until the event is done */
   hg_unlock(executor);
   return status;

@@ -10,7 +10,7 @@
 
 /* A capturing stream is no home: its work runs at some later time. */
 static int can_be_home(hg_stream *stream) {
-  return stream != NULL && stream->capture == NULL && stream->place < HG_HOMES &&
+  return stream != NULL && stream->capture == NULL && stream->index < HG_HOMES &&
          stream->executor->backend->streams->allocate != NULL && hg_stream_admit_locked(stream) == HG_OK;
 }
 
@@ -24,7 +24,7 @@ static hg_status allocate_locked(hg_storage *storage, const hg_storage_wish *wis
   HG_TRY(backend->streams->allocate(executor->device, home->device, storage->byte_count, alignment, is_zeroed,
                                     &storage->address));
   storage->born = ++executor->born;
-  storage->home = home->place;
+  storage->home = home->index;
   storage->used = hg_stream_bit(home);
   home->given++; /* the host waits for the allocation as for other work on the memory */
   return HG_OK;

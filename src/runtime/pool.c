@@ -36,15 +36,15 @@ void hg_pool_release(hg_pool *pool) {
   hg_storage_release(storage);
 }
 
-/* Finds the first free range with room; *place is the index of the new region in the list. */
-static int find_free(hg_pool *pool, uint64_t byte_count, uint64_t alignment, uint64_t *offset, size_t *place) {
+/* Finds the first free range with room; *index is that of the new region in the list. */
+static int find_free(hg_pool *pool, uint64_t byte_count, uint64_t alignment, uint64_t *offset, size_t *index) {
   uint64_t pool_size = pool->storage->byte_count, free_from = 0;
   for (size_t i = 0; i <= pool->regions.count; i++) {
     uint64_t free_to = i < pool->regions.count ? regions_of(pool)[i].offset : pool_size;
     uint64_t padding = (0 - free_from) & (alignment - 1);
     if (padding <= free_to - free_from && byte_count <= free_to - free_from - padding) {
       *offset = free_from + padding;
-      *place = i;
+      *index = i;
       return 1;
     }
     if (i < pool->regions.count) free_from = free_to + regions_of(pool)[i].byte_count;
@@ -53,8 +53,8 @@ static int find_free(hg_pool *pool, uint64_t byte_count, uint64_t alignment, uin
 }
 
 static hg_status allocate_locked(hg_pool *pool, uint64_t byte_count, uint64_t alignment, uint64_t *offset) {
-  size_t place = 0;
-  if (!find_free(pool, byte_count, alignment, offset, &place))
+  size_t index = 0;
+  if (!find_free(pool, byte_count, alignment, offset, &index))
     return hg_fail(
         HG_OUT_OF_MEMORY,
         "no free range of the pool holds %llu bytes at a multiple of %llu: %llu of its %llu bytes are in use",
@@ -62,8 +62,8 @@ static hg_status allocate_locked(hg_pool *pool, uint64_t byte_count, uint64_t al
         (unsigned long long)pool->storage->byte_count);
   if (hg_array_append(&pool->storage->executor->allocator, &pool->regions, NULL, 1) == NULL)
     return hg_fail_memory("a pool's list of regions", (pool->regions.count + 1) * sizeof(hg_pool_region));
-  hg_pool_region *region = regions_of(pool) + place;
-  memmove(region + 1, region, (pool->regions.count - 1 - place) * sizeof *region);
+  hg_pool_region *region = regions_of(pool) + index;
+  memmove(region + 1, region, (pool->regions.count - 1 - index) * sizeof *region);
   *region = (hg_pool_region){*offset, byte_count};
   pool->used += byte_count;
   return HG_OK;

@@ -219,7 +219,7 @@ typedef struct hg_flight {
 struct hg_stream {
   hg_executor *executor;
   atomic_uint references;
-  uint32_t place;            /* index in the executor's table */
+  uint32_t index;            /* in the executor's table */
   void *device;              /* of the backend */
   uint64_t opened;           /* the executor's `born` when the stream was opened */
   uint64_t behind[HG_HOMES]; /* by index of a home: the stream is behind its allocations up to this number */
@@ -240,7 +240,7 @@ struct hg_event {
   void *device;
   hg_kernel *kernel; /* referenced: the event stands for this kernel's compilation; NULL: for a point in a stream */
   uint8_t timed, recorded;
-  uint32_t place;    /* index of the stream that recorded it last */
+  uint32_t index;    /* of the stream that recorded it last */
   uint64_t born;     /* the executor's `born` at that time */
 };
 
@@ -358,7 +358,7 @@ hg_status hg_launch_warm(hg_kernel *kernel, const atlas_launch *launch);
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 
 static inline hg_stream_set hg_stream_bit(const hg_stream *stream) {
-  return UINT64_C(1) << (stream->place < 63 ? stream->place : 63);
+  return UINT64_C(1) << (stream->index < 63 ? stream->index : 63);
 }
 
 /* Called before work of a stream uses memory: orders the stream behind the allocation. */
@@ -367,8 +367,8 @@ static inline hg_status hg_stream_reach_locked(hg_stream *stream, const hg_stora
   return storage->born > stream->behind[storage->home] ? hg_stream_follow_home_locked(stream, storage) : HG_OK;
 }
 /* Notes that the stream is behind all allocations of the home at that index up to this number. */
-static inline void hg_stream_note_behind_locked(hg_stream *stream, uint32_t place, uint64_t born) {
-  if (place < HG_HOMES && stream->behind[place] < born) stream->behind[place] = born;
+static inline void hg_stream_note_behind_locked(hg_stream *stream, uint32_t index, uint64_t born) {
+  if (index < HG_HOMES && stream->behind[index] < born) stream->behind[index] = born;
 }
 
 /* HG_INVALID_ARGUMENT unless the stream is of that executor. */

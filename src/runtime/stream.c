@@ -13,8 +13,8 @@
 
 static const hg_stream_functions *functions_of(const hg_executor *executor) { return executor->backend->streams; }
 
-static hg_stream *stream_at(const hg_executor *executor, size_t place) {
-  return ((hg_stream **)executor->streams.data)[place];
+static hg_stream *stream_at(const hg_executor *executor, size_t index) {
+  return ((hg_stream **)executor->streams.data)[index];
 }
 
 hg_status hg_check_stream(const char *what, const hg_executor *executor, const hg_stream *stream) {
@@ -205,14 +205,14 @@ static hg_status settle_locked(hg_stream *stream, wait_function *wait) {
 }
 
 /* The stream at that index, if it is in the set and has pending work. */
-static hg_stream *busy_at(const hg_executor *executor, hg_stream_set set, size_t place) {
-  hg_stream *stream = stream_at(executor, place);
+static hg_stream *busy_at(const hg_executor *executor, hg_stream_set set, size_t index) {
+  hg_stream *stream = stream_at(executor, index);
   return stream != NULL && (set & hg_stream_bit(stream)) != 0 && stream->finished != stream->given ? stream : NULL;
 }
 
 /* The same, but also if its work failed and no wait has reported that, or its fault has not been explained. */
-static hg_stream *unsettled_at(const hg_executor *executor, hg_stream_set set, size_t place) {
-  hg_stream *stream = stream_at(executor, place);
+static hg_stream *unsettled_at(const hg_executor *executor, hg_stream_set set, size_t index) {
+  hg_stream *stream = stream_at(executor, index);
   if (stream == NULL || (set & hg_stream_bit(stream)) == 0) return NULL;
   int is_settled = stream->finished == stream->given && stream->failure == HG_OK && stream->origin == NULL;
   return is_settled ? NULL : stream;
@@ -318,10 +318,10 @@ hg_status hg_stream_submit_locked(hg_stream *stream, hg_work *work, hg_kernel *k
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
 /* A free index in the table, and capacity to list all streams. */
-static hg_status find_place_locked(hg_executor *executor, uint32_t *place) {
+static hg_status find_index_locked(hg_executor *executor, uint32_t *index) {
   size_t count = executor->streams.count, i = 0;
   while (i < count && stream_at(executor, i) != NULL) i++;
-  *place = (uint32_t)i;
+  *index = (uint32_t)i;
   if (i < count) return HG_OK;
   if (hg_array_append(&executor->allocator, &executor->busy_streams, NULL, 1) == NULL ||
       hg_array_append(&executor->allocator, &executor->streams, NULL, 1) == NULL)
@@ -330,11 +330,11 @@ static hg_status find_place_locked(hg_executor *executor, uint32_t *place) {
 }
 
 static hg_status open_locked(hg_executor *executor, hg_stream *stream, void *foreign) {
-  HG_TRY(find_place_locked(executor, &stream->place));
+  HG_TRY(find_index_locked(executor, &stream->index));
   HG_TRY(functions_of(executor)->open(executor->device, foreign, &stream->device));
   stream->opened = executor->born;
-  hg_stream_note_behind_locked(stream, stream->place, UINT64_MAX);
-  ((hg_stream **)executor->streams.data)[stream->place] = stream;
+  hg_stream_note_behind_locked(stream, stream->index, UINT64_MAX);
+  ((hg_stream **)executor->streams.data)[stream->index] = stream;
   return HG_OK;
 }
 
@@ -375,7 +375,7 @@ void hg_stream_release(hg_stream *stream) {
   if (is_last) {
     collect_locked(stream, stream->launched, 1, &g);
     drop_origin(stream->origin, &g);
-    ((hg_stream **)executor->streams.data)[stream->place] = NULL;
+    ((hg_stream **)executor->streams.data)[stream->index] = NULL;
     functions_of(executor)->close(executor->device, stream->device);
   }
   hg_unlock(executor);
