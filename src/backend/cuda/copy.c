@@ -1,4 +1,4 @@
-/* copy.c - copies and fills. Each is ordered after all that the device was given before. A copy out of the device waits
+/* copy.c - copies and fills. Each comes after all work that the device was given before. A copy out of the device waits
  * for it; the others return when the caller's memory is no longer needed. */
 #include "backend/cuda/device.h"
 #include "backend/cuda/cuda_tuning.h"
@@ -67,7 +67,7 @@ static hg_status device_copy(cuda_device *d, void *stream, uint8_t *destination,
                     "could not copy on the GPU");
 }
 
-/* A piece at a time through scratch memory, from the end that does not overwrite what is still to be read. */
+/* Copies through scratch memory, a piece at a time, from the end at which nothing is overwritten before it is read. */
 static hg_status overlapping_copy(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count) {
   uint64_t piece = byte_count < CUDA_OVERLAP_BYTES ? byte_count : CUDA_OVERLAP_BYTES;
   int ascending = (uintptr_t)destination < (uintptr_t)source;
@@ -124,8 +124,8 @@ static hg_status fill_columns(cuda_device *d, void *stream, cuda_address to, siz
   return hg_cuda_check(d, result, FILL_FAILED);
 }
 
-/* Any pattern at any address: column by column of the widest unit that the address allows, then its repetitions
- * double. */
+/* Any pattern at any address: fills columns of the widest unit that the address allows, then doubles the
+ * repetitions. */
 static hg_status fill_by_doubling(cuda_device *d, void *stream, uint8_t *destination, uint64_t byte_count,
                                   const uint8_t *pattern, size_t size) {
   cuda_address to = cuda_address_of(destination);

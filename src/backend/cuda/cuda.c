@@ -3,7 +3,7 @@
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/vendor.h"
 
-extern const hg_backend hg_backend_cuda; /* declared again by src/runtime/backends.c, from the table */
+extern const hg_backend hg_backend_cuda; /* also declared by src/runtime/backends.c, from the table */
 const hg_backend hg_backend_cuda = {
     .name = "cuda",
     .emit_targets = hg_cuda_emit_targets,

@@ -1,4 +1,4 @@
-/* cuda_emit.c - the PTX text of a program, to look at. */
+/* cuda_emit.c - the PTX text of a program, for `hologram emit`. */
 #include "backend/cuda/cuda_emit.h"
 
 #include "backend/cuda/driver.h"
@@ -16,7 +16,7 @@ static hg_status emit(const hg_emit_target *target, const hg_allocator *allocato
   snprintf(name, sizeof name, "hg_%s", program->name);
   hg_ptx_options options = {.capability = capability, .variant.threads = ATLAS_LINEAR_BLOCK_LANES, .name = name};
   HG_TRY(hg_ptx_compile(allocator, program, &options, bytes, &info));
-  bytes->count--; /* a NUL */
+  bytes->count--; /* without the NUL */
   return HG_OK;
 }
 

@@ -1,4 +1,4 @@
-/* cuda_emit.h - what the CUDA backend makes of programs, to look at. */
+/* cuda_emit.h - the text that the CUDA backend makes of programs, for `hologram emit`. */
 #ifndef HG_CUDA_EMIT_H
 #define HG_CUDA_EMIT_H
 

@@ -1,4 +1,4 @@
-/* device.c - the CUDA device: what it is, its context and stream, and the two cases in which it is lost: a fork, and a
+/* device.c - the CUDA device: its properties, context and stream, and the two ways in which it is lost: a fork, and a
  * sticky error of the context. */
 #include "backend/cuda/device.h"
 #include "backend/cuda/improve.h"
@@ -22,7 +22,7 @@ static int capability_of(const cuda_driver *driver, int device) {
          attribute(driver, device, CUDA_DEVICE_CAPABILITY_MINOR);
 }
 
-/* Facts behind the name: "NVIDIA H200 (compute capability 9.0, driver for CUDA 13.0)". */
+/* Adds to the name: "NVIDIA H200 (compute capability 9.0, driver for CUDA 13.0)". */
 static void add_facts(const cuda_driver *driver, int capability, hg_device_info *info) {
   size_t used = strlen(info->name);
   snprintf(info->name + used, sizeof info->name - used, " (compute capability %d.%d, driver for CUDA %d.%d)",
@@ -31,7 +31,7 @@ static void add_facts(const cuda_driver *driver, int capability, hg_device_info 
 
 static hg_setting_state wanted_lines(uint64_t *lines) { return hg_setting_number("HOLOGRAM_LINES", 0, 1, lines); }
 
-/* For tests: short texts in place of all others, as soon as they are compiled. */
+/* For tests: all texts are short ones, compiled quickly. */
 enum { ONLY_SHORT = 2 };
 
 static hg_setting_state wanted_quick(uint64_t *quick) {
@@ -42,7 +42,7 @@ static hg_setting_state wanted_lut_lanes(uint64_t *lanes) {
   return hg_setting_number("HOLOGRAM_TABLE_LANES", 1, UINT64_MAX, lanes);
 }
 
-/* Of the kernel cache too, which hg_cuda_open makes without a log. */
+/* Remarks on the kernel cache, too, which hg_cuda_open opens without a log. */
 static void add_remarks(hg_device_info *info) {
   static const hg_allocator none = {0};
   uint64_t ignored = 0;
@@ -75,7 +75,7 @@ static hg_status find_device(const cuda_driver *driver, uint32_t number, int *de
     snprintf(info->name, sizeof info->name, "NVIDIA GPU");
   if (driver->cuDeviceTotalMem_v2(&bytes, *device) == CUDA_OK) info->memory_bytes = bytes;
   info->compute_units = (uint32_t)attribute(driver, *device, CUDA_DEVICE_MULTIPROCESSORS);
-  info->subgroup_lanes = 32; /* every NVIDIA GPU's */
+  info->subgroup_lanes = 32; /* of every NVIDIA GPU */
   info->max_shared_bytes = (uint32_t)attribute(driver, *device, CUDA_DEVICE_SHARED_BYTES);
   int capability = capability_of(driver, *device);
   if (capability < CUDA_MIN_CAPABILITY)
@@ -139,7 +139,7 @@ void hg_cuda_close(void *device) {
   release(d);
 }
 
-/* Compiles quickly where there is a thread left for the rest. */
+/* Compiles quickly if a thread is left for the full compilation. */
 static void choose_texts(cuda_device *d) {
   uint64_t quick = 1;
   (void)wanted_quick(&quick);
@@ -147,7 +147,7 @@ static void choose_texts(cuda_device *d) {
   d->is_quick = quick == 1 && hg_thread_limit() > 1 && d->tool == NULL && !d->writes_lines;
 }
 
-/* The context is the primary one, so that what other libraries of the process have on the GPU is within reach. */
+/* The primary context, so that memory of other libraries in the process is accessible. */
 static hg_status open_context(cuda_device *d, uint32_t number) {
   hg_device_info info = {.name = ""};
   HG_TRY(hg_cuda_driver_load(&d->driver));
@@ -162,7 +162,7 @@ static hg_status open_context(cuda_device *d, uint32_t number) {
   if (result == CUDA_OK) return HG_OK;
   d->context = NULL;
   (void)hg_cuda_driver_check(result, "the GPU cannot be used now");
-  return hg_fail(HG_UNSUPPORTED, "%s", hg_last_error()); /* also when its memory is full */
+  return hg_fail(HG_UNSUPPORTED, "%s", hg_last_error()); /* also if the GPU's memory is full */
 }
 
 static hg_status open_device(cuda_device *d, uint32_t number) {
@@ -175,7 +175,7 @@ static hg_status open_device(cuda_device *d, uint32_t number) {
 hg_status hg_cuda_open(const hg_allocator *allocator, const hg_device_choice *choice, void **device,
                        int *host_is_full) {
   cuda_device *d = hg_allocate(allocator, 1, sizeof *d);
-  *host_is_full = d == NULL; /* the driver's HG_OUT_OF_MEMORY is the GPU's */
+  *host_is_full = d == NULL; /* HG_OUT_OF_MEMORY of the driver is about the GPU */
   if (d == NULL) return hg_fail_memory("the CUDA device", sizeof *d);
   *host_is_full = hg_mutex_init(&d->mutex) != 0;
   if (*host_is_full) {
@@ -238,7 +238,7 @@ void hg_cuda_leave(cuda_device *d, int pushed) {
   if (pushed) (void)d->driver.cuCtxPopCurrent_v2(&popped);
 }
 
-/* With the sentence of the call that failed. */
+/* With the sentence of the failed call. */
 static void poison(cuda_device *d) {
   unsigned state = CUDA_POISON_NONE;
   if (!atomic_compare_exchange_strong(&d->poisoned, &state, CUDA_POISON_WRITTEN)) return;

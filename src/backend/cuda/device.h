@@ -1,14 +1,14 @@
 /* device.h - the inside of the CUDA device, shared by the files of this folder.
  *
- * Memory is allocated and freed in the order of a stream (its home), the own one where nobody asked for another: what
- * the stream has freed it gets again without a wait and without a page that is mapped anew, which costs several times
- * what a kernel takes over it.
+ * Memory is allocated and freed in the order of a stream (its home): the own stream if the caller names none. A stream
+ * can reuse what it has freed without a wait, and without mapping new pages, which costs several times what a kernel
+ * takes over them.
  *
- * All work but that of the caller's streams goes to the device's own stream, in order. Before new work a caller's
- * stream waits for the own stream's, if there was any since it last waited (hg_cuda_order_within). In the other
+ * All work except that of callers' streams goes to the device's own stream, in order. Before new work, a caller's
+ * stream waits for the own stream, if that has had work since the last such wait (hg_cuda_order_within). In the other
  * direction the runtime waits on the host; only frees and the closing of a stream make the own stream wait. The runtime
- * calls a device from any thread, one call at a time but for calls that wait and that compile: what these share with
- * the others is marked below.
+ * calls a device from any thread, one call at a time, except calls that wait and that compile: data shared with these
+ * is marked below.
  *
  * Functions whose name ends in _within expect the device's context to be current: see hg_cuda_enter.
  *
@@ -28,23 +28,23 @@
 
 /* An allocation of device memory, by its address. */
 typedef struct cuda_allocation {
-  uint8_t *address;     /* aligned as asked for */
-  cuda_address base;    /* as the driver gave it */
+  uint8_t *address;     /* aligned as requested */
+  cuda_address base;    /* as returned by the driver */
   uint64_t byte_count;  /* from the address on */
   uint64_t taken;       /* bytes from the base on */
-  struct cuda_stream *home; /* in whose order it was allocated and will be freed; NULL: the own stream's */
+  struct cuda_stream *home; /* the stream in whose order it is allocated and freed; NULL: the own stream */
   uint8_t *mirror;      /* while any range is mapped: host memory of byte_count bytes, with the same alignment */
-  void *mirror_block;   /* and where it was allocated */
+  void *mirror_block;   /* the allocation that contains the mirror */
   uint32_t map_count;
 } cuda_allocation;
 
-/* A range that is mapped. */
+/* A mapped range. */
 typedef struct cuda_map {
   uint8_t *address;
   uint64_t byte_count;
 } cuda_map;
 
-/* Freed memory, kept for the next allocation of the same size where the driver has no pools. */
+/* Freed memory that the next allocation of the same size takes, if the driver has no pools. */
 typedef struct cuda_spare {
   cuda_address base;
   uint64_t taken;
@@ -53,8 +53,8 @@ typedef struct cuda_spare {
 /* Pinned host memory that transfers pass through. */
 typedef struct cuda_slot {
   uint8_t *memory; /* NULL: not yet allocated */
-  void *done;      /* event: the device has finished with the memory */
-  uint8_t busy;    /* the event has been recorded and not yet waited for */
+  void *done;      /* event: the device no longer uses the memory */
+  uint8_t busy;    /* the event has been recorded but not waited for */
 } cuda_slot;
 
 /* The faults of launches: for each launch a record in device memory, and a flag in memory that the host reads. */
@@ -67,11 +67,11 @@ typedef struct cuda_records {
 
 /* A stream of the caller's: created by the runtime, or foreign. */
 typedef struct cuda_stream {
-  cuda_records records; /* first, as in cuda_graph; of launch n: n % count */
+  cuda_records records; /* must be first, as in cuda_graph; of launch n: n % count */
   void *stream;
   uint8_t is_foreign;
   void *done;           /* of a foreign stream: event behind its last work, valid also while its owner captures it */
-  uint64_t seen;        /* own_work of the device when the stream last waited for it */
+  uint64_t seen;        /* own_work of the device at the stream's last wait for it */
 } cuda_stream;
 
 /* The work that a stream captured. */
@@ -89,18 +89,18 @@ enum { CUDA_POISON_NONE, CUDA_POISON_WRITTEN, CUDA_POISON_KNOWN };
 typedef struct cuda_improvement cuda_improvement;
 typedef struct cuda_improver {
   struct cuda_device *device;
-  cuda_improvement *at; /* what the thread is making; NULL: nothing */
+  cuda_improvement *at; /* what the thread compiles; NULL: nothing */
   hg_thread thread;
-  enum { CUDA_IMPROVER_NONE, CUDA_IMPROVER_RUNS, CUDA_IMPROVER_ENDED } state; /* ENDED: to be joined */
+  enum { CUDA_IMPROVER_NONE, CUDA_IMPROVER_RUNS, CUDA_IMPROVER_ENDED } state; /* ENDED: still to be joined */
 } cuda_improver;
 
 typedef struct cuda_improvers {
-  hg_mutex mutex;          /* of what waits, and of the threads */
-  cuda_improvement *first; /* what waits */
+  hg_mutex mutex;          /* guards the queue and the threads */
+  cuda_improvement *first; /* the queue */
   cuda_improver each[CUDA_IMPROVERS];
-  atomic_uint made;        /* counts what they have made */
-  atomic_uint callers;     /* threads that compile for a call which waits for it */
-  _Atomic(uint64_t) quiet_since; /* when the last of these was done */
+  atomic_uint made;        /* counts compilations of these threads */
+  atomic_uint callers;     /* threads whose callers wait for a compilation */
+  _Atomic(uint64_t) quiet_since; /* when the last of these ended */
 } cuda_improvers;
 
 typedef struct cuda_device {
@@ -111,38 +111,38 @@ typedef struct cuda_device {
   uint64_t peers;        /* by ordinal: GPUs for which peer access has been tried */
   int capability;        /* 10 * major + minor */
   uint32_t multiprocessors;
-  uint32_t shared_bytes, multiprocessor_shared_bytes; /* that a block may ask for; that a multiprocessor has */
-  uint64_t cache_bytes;  /* of the last cache */
+  uint32_t shared_bytes, multiprocessor_shared_bytes; /* most bytes of a block; bytes of a multiprocessor */
+  uint64_t cache_bytes;  /* of the last-level cache */
   uint64_t lut_lanes;  /* HOLOGRAM_TABLE_LANES: smaller launches do not use the table variant (gpu/lut.c) */
-  uint8_t lut_lanes_given; /* 1: launches of so many lanes and more use it, whatever hg_gpu_info.lut_lanes */
-  uint64_t process;      /* that opened it: a child of fork must not call the driver */
+  uint8_t lut_lanes_given; /* 1: launches from that size on use it, whatever hg_gpu_info.lut_lanes is */
+  uint64_t process;      /* the process that opened it: a child of fork must not call the driver */
   void *context, *stream;
   uint64_t own_work;     /* counts work of the own stream that the host has not waited for */
   uint64_t own_recorded; /* own_work when own_event was last recorded */
   void *own_event,
-      *stream_event;     /* with which streams wait for the own one, and for each other; NULL: not needed yet */
-  void *timer[2];        /* events around launches whose time is wanted; NULL: not needed yet */
+      *stream_event;     /* by which streams wait for the own one, and for each other; NULL: not made yet */
+  void *timer[2];        /* events around timed launches; NULL: not made yet */
   void *pool;            /* NULL: the driver has none */
   hg_array allocations;  /* cuda_allocation, ascending by address */
   hg_array maps;         /* cuda_map */
   hg_mutex mutex;        /* guards the spares, and the heap's warming: compilations use both */
   hg_array spares;       /* cuda_spare */
-  uint64_t spare_bytes;  /* of them */
+  uint64_t spare_bytes;  /* of spares */
   uint64_t in_use;       /* bytes of the allocations */
   uint64_t kept_most;    /* of freed memory */
-  uint64_t bounded_use;  /* of allocations, for which the pool's bound was set last */
+  uint64_t bounded_use;  /* bytes of allocations when the pool's bound was last set */
   cuda_slot slots[CUDA_SLOT_COUNT];
   uint32_t next_slot;
-  hg_functions functions; /* of the library, as far as programs needed them; for all threads */
+  hg_functions functions; /* library functions that programs have needed so far; for all threads */
   int warms;              /* 1: the process's first device, which warms the heap: see warm.h */
   hg_kernel_cache *cache; /* NULL: out of memory, keeps nothing; for all threads */
   cuda_vendor vendor;     /* cuBLASLt; the mutex guards it */
-  uint8_t has_vendor;     /* 0: none was found so far, or it is of no use */
+  uint8_t has_vendor;     /* 0: not found yet, or unusable */
   uint8_t is_quick;       /* 1: long texts are compiled quickly at first */
-  uint8_t writes_short;   /* 1: all texts are short ones */
+  uint8_t writes_short;   /* 1: all texts are short */
   cuda_improvers improvers;
-  uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say which line of their program each instruction is of */
-  uint8_t *record;       /* what kernels write beside their buffers: see launch.c; NULL before the first launch */
+  uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say the program's line of each instruction */
+  uint8_t *record;       /* results of kernels that are not in buffers: see launch.c; NULL before the first launch */
   void *host_record;
   cuda_address host_record_address;
   atomic_uint poisoned;  /* CUDA_POISON_KNOWN: every call fails with `poison` */
@@ -185,7 +185,7 @@ static inline hg_status hg_cuda_range_end(const cuda_device *d, hg_status status
   return status;
 }
 
-/* The value of an expression of hg_status, which profilers see as a range: see hg_nvtx_push. */
+/* The value of an expression of hg_status, shown as a range by profilers: see hg_nvtx_push. */
 #define CUDA_RANGE(device, verb, name, amount, expression) \
   (hg_cuda_range_begin(device, verb, name, amount), hg_cuda_range_end(device, expression))
 
@@ -203,11 +203,11 @@ hg_status hg_cuda_allocate_on(void *device, void *stream, uint64_t byte_count, u
 void hg_cuda_memory(void *device, hg_device_memory *memory);
 void hg_cuda_keep(void *device, uint64_t byte_count);
 void hg_cuda_trim(void *device);
-/* The stream ends: memory in its order is in the own stream's from now on. */
+/* The stream ends: memory in its order is in the own stream's order from now on. */
 void hg_cuda_leave_home(cuda_device *d, const cuda_stream *stream);
-/* Makes later work of `stream` wait for the work that `other` has now. */
+/* Orders later work of `stream` behind the present work of `other`. */
 void hg_cuda_wait_behind_within(cuda_device *d, void *stream, const cuda_stream *other);
-/* Frees memory behind the work that these streams and its home have now. */
+/* Frees memory behind the present work of these streams and of its home. */
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count);
 hg_status hg_cuda_allocate_within(cuda_device *d, uint64_t byte_count, uint32_t alignment, uint8_t **address);
 void hg_cuda_free_within(cuda_device *d, uint8_t *address);
@@ -227,7 +227,7 @@ hg_status hg_cuda_copy_within(void *device, uint8_t *destination, const uint8_t 
 hg_status hg_cuda_fill(void *device, uint8_t *destination, uint64_t byte_count, const void *pattern,
                        size_t pattern_size);
 hg_status hg_cuda_move_within(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
-/* `stream`: any of the driver's. */
+/* `stream`: any stream of the driver. */
 hg_status hg_cuda_fill_within(cuda_device *d, void *stream, uint8_t *destination, uint64_t byte_count,
                               const void *pattern, size_t pattern_size);
 hg_status hg_cuda_copy_in_within(cuda_device *d, uint8_t *destination, const void *source, uint64_t byte_count);
@@ -244,7 +244,7 @@ hg_status hg_cuda_maps_pull(cuda_device *d, const uint8_t *address);
 
 /* ---- foreign.c --------------------------------------------------------------------------------------------------- */
 
-/* An attribute of a pointer, as the driver knows it; returns 0 where it does not. The memory type of memory that is not
+/* An attribute of a pointer, as the driver knows it; returns 0 if it has none. The memory type of memory that is not
  * CUDA's is 0. */
 int hg_cuda_pointer_attribute(const cuda_device *d, int attribute, cuda_address address, void *value);
 hg_status hg_cuda_adopt(void *device, const uint8_t *memory, uint64_t byte_count);
@@ -265,17 +265,17 @@ extern const hg_stream_functions hg_cuda_streams;
 
 hg_status hg_cuda_fault_records_open_within(cuda_device *d, cuda_records *records, uint64_t count);
 void hg_cuda_fault_records_close_within(cuda_device *d, cuda_records *records);
-/* Gives work to a stream of the driver's, which may be capturing; `table`: of a launch, hg_cuda_write_table_within's.
- */
+/* Gives work to a stream of the driver, which may be capturing. `table`: of a launch, from
+ * hg_cuda_write_table_within. */
 hg_status hg_cuda_submit_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
                                 const uint8_t *table);
-/* Makes later work of the stream wait for the work that the own stream has now. */
+/* Orders later work of the stream behind the present work of the own stream. */
 hg_status hg_cuda_order_within(cuda_device *d, cuda_stream *stream);
-/* A result: not CUDA_OK while another library captures its foreign stream into a graph. */
+/* Returns a result: not CUDA_OK while another library captures its foreign stream into a graph. */
 int hg_cuda_check_capture_within(const cuda_device *d, const cuda_stream *stream);
-/* To be called after each piece of work: records cuda_stream.done. */
+/* Called after each work item: records cuda_stream.done. */
 hg_status hg_cuda_mark_within(cuda_device *d, const cuda_stream *stream);
-/* Waits for all work of the stream, also while it is captured; a result. */
+/* Waits for all work of the stream, even while it is captured; returns a result. */
 int hg_cuda_wait_at_last_within(const cuda_device *d, const cuda_stream *stream);
 void hg_cuda_events_close_within(cuda_device *d);
 
@@ -286,7 +286,7 @@ hg_status hg_cuda_graph_submit(void *device, void *stream, void *graph, uint64_t
 /* ---- staging.c --------------------------------------------------------------------------------------------------- */
 
 void hg_cuda_slots_close_within(cuda_device *d);
-/* Transfers through the slots, while the host copies the next part. */
+/* Transfers through the slots while the host copies the next batch. */
 hg_status hg_cuda_stage_in(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
 hg_status hg_cuda_stage_out(cuda_device *d, uint8_t *destination, const uint8_t *source, uint64_t byte_count);
 

@@ -1,4 +1,4 @@
-/* driver.c - finds libcuda and its functions, and puts its errors into words. */
+/* driver.c - finds libcuda and its functions, and turns its errors into words. */
 #include "backend/cuda/driver.h"
 
 #include "base/os.h"

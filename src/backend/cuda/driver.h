@@ -37,11 +37,11 @@ typedef struct cuda_access {
 } cuda_access;
 
 enum {
-  CUDA_MIN_DRIVER = 11000, /* as cuDriverGetVersion counts: 1000 * major + 10 * minor */
+  CUDA_MIN_DRIVER = 11000, /* in the units of cuDriverGetVersion: 1000 * major + 10 * minor */
   CUDA_MIN_CAPABILITY = 75 /* 10 * major + minor of the GPU */
 };
 
-/* CUresult, as far as the code asks for it by name. */
+/* CUresult: the codes that the backend tests for. */
 enum {
   CUDA_OK = 0,
   CUDA_OUT_OF_MEMORY = 2,
@@ -55,11 +55,11 @@ enum {
 enum {
   CUDA_DEVICE_MULTIPROCESSORS = 16,
   CUDA_DEVICE_COMPUTE_MODE = 20,
-  CUDA_DEVICE_CACHE_BYTES = 38,  /* of the last one */
+  CUDA_DEVICE_CACHE_BYTES = 38,  /* of the last-level cache */
   CUDA_DEVICE_CAPABILITY_MAJOR = 75,
   CUDA_DEVICE_CAPABILITY_MINOR = 76,
   CUDA_DEVICE_MULTIPROCESSOR_SHARED_BYTES = 81, /* of a multiprocessor */
-  CUDA_DEVICE_SHARED_BYTES = 97, /* of a block that asks for them */
+  CUDA_DEVICE_SHARED_BYTES = 97, /* of a block that requests them */
   CUDA_DEVICE_MEMORY_POOLS = 115
 };
 /* CUfunction_attribute. */
@@ -73,7 +73,7 @@ enum { CUDA_COMPUTE_PROHIBITED = 2 }; /* CU_COMPUTEMODE_PROHIBITED */
 
 enum {
   CUDA_STREAM_NON_BLOCKING = 1,
-  CUDA_CAPTURE_RELAXED = 2,          /* CUstreamCaptureMode: other threads' calls do not matter */
+  CUDA_CAPTURE_RELAXED = 2,          /* CUstreamCaptureMode: calls of other threads are allowed */
   CUDA_EVENT_DISABLE_TIMING = 2,
   CUDA_HOST_PORTABLE = 1,
   CUDA_HOST_MAPPED = 2,
@@ -89,7 +89,7 @@ enum {
   CUDA_JIT_INPUT_PTX = 1,            /* CUjitInputType */
   CUDA_JIT_ERROR_LOG = 5,            /* CUjit_option */
   CUDA_JIT_ERROR_LOG_BYTES = 6,
-  CUDA_JIT_OPTIMIZATION_LEVEL = 7,   /* 0 to 4, which is the usual one */
+  CUDA_JIT_OPTIMIZATION_LEVEL = 7,   /* 0 to 4; 4 is the default */
   CUDA_JIT_LINE_INFO = 13
 };
 
@@ -103,11 +103,11 @@ typedef struct cuda_driver {
 #undef SYMBOL
 } cuda_driver;
 
-/* Loads libcuda, starts it and checks its version; touches no GPU. HG_UNSUPPORTED with a sentence, or what the driver's
- * error becomes. */
+/* Loads libcuda, initialises it and checks its version; touches no GPU. HG_UNSUPPORTED with a sentence, or the status
+ * of the driver's error. */
 hg_status hg_cuda_driver_load(cuda_driver *driver);
 
-/* What a kernel's text may use: the first drivers that know 9.0 do not know the PTX that is written for it. */
+/* The capability that texts are written for: the first drivers for 9.0 do not accept the PTX that is written for it. */
 static inline uint32_t hg_cuda_text_capability(const cuda_driver *driver, int capability) {
   return capability >= 90 && driver->version < 12000 ? 80 : (uint32_t)capability;
 }
@@ -117,7 +117,7 @@ typedef struct cuda_error {
   const char *name;     /* "CUDA_ERROR_OUT_OF_MEMORY"; "unknown error" */
   const char *sentence;
   hg_status status;
-  int poisons; /* 1: every later call on the context will fail */
+  int poisons; /* 1: all later calls on the context will fail */
 } cuda_error;
 
 cuda_error hg_cuda_error_of(int number);

@@ -64,7 +64,7 @@ static void enable_peer_access(cuda_device *d, const cuda_device *source) {
   if (d->peers & bit) return;
   d->peers |= bit;
   if (d->driver.cuDeviceCanAccessPeer(&can, d->ordinal, source->ordinal) != CUDA_OK || !can) return;
-  (void)d->driver.cuCtxEnablePeerAccess(source->context, 0); /* others may have done so before */
+  (void)d->driver.cuCtxEnablePeerAccess(source->context, 0); /* another library may have done so already */
   if (source->pool != NULL && d->driver.cuMemPoolSetAccess != NULL)
     (void)d->driver.cuMemPoolSetAccess(source->pool, &access, 1);
 }
@@ -95,7 +95,7 @@ static hg_status copy_from(cuda_device *d, uint8_t *destination, const cuda_devi
                            uint64_t byte_count) {
   if (from->context == d->context) HG_TRY(hg_cuda_move_within(d, destination, source, byte_count));
   else HG_TRY(copy_peer(d, destination, from, source, byte_count));
-  return synchronise(d); /* the source may change again */
+  return synchronise(d); /* the source may change after this call */
 }
 
 hg_status hg_cuda_copy_from(void *device, uint8_t *destination, void *source_device, const uint8_t *source,

@@ -1,4 +1,4 @@
-/* graph.c - graphs: the work is captured on a stream of its own, all at once, into a graph of the driver's. The graph's
+/* graph.c - graphs: captures the work on a stream of its own, all at once, into a graph of the driver. The graph's
  * fault records and tables are made before, so that only the work itself is captured. */
 #include "backend/cuda/kernel.h"
 
@@ -17,7 +17,7 @@ static hg_status capture_work(cuda_device *d, void *stream, const cuda_graph *gr
   return HG_OK;
 }
 
-/* A capture that has begun is ended also after a failure. */
+/* Ends a capture that has begun even after a failure. */
 static hg_status capture_on(cuda_device *d, void *stream, cuda_graph *graph, const hg_work *work, size_t count) {
   void *captured = NULL;
   CUDA_TRY(d, cuStreamBeginCapture_v2(stream, CUDA_CAPTURE_RELAXED), "the driver did not capture a graph");
@@ -41,7 +41,7 @@ static hg_status capture(cuda_device *d, cuda_graph *graph, const hg_work *work,
 
 /* ---- records and tables ------------------------------------------------------------------------------------------ */
 
-/* All kernels are asked, so that all variants that lack become wanted. A graph keeps the code that it is made with. */
+/* Asks all kernels, so that all missing variants become wanted. A graph keeps the code that it is made with. */
 static hg_status check_ready(cuda_device *d, const hg_work *work, size_t count) {
   hg_status status = HG_OK;
   for (size_t i = 0; i < count; i++) {
@@ -51,7 +51,7 @@ static hg_status check_ready(cuda_device *d, const hg_work *work, size_t count) 
   return status;
 }
 
-/* The records, and each launch's table. */
+/* Makes the records, and each launch's table. */
 static hg_status make_records(cuda_device *d, cuda_graph *graph, const hg_work *work, size_t count) {
   uint64_t launches = 0;
   for (size_t i = 0; i < count; i++) launches += work[i].kind == HG_WORK_LAUNCH;
@@ -114,7 +114,7 @@ hg_status hg_cuda_graph_open(void *device, const hg_work *work, size_t count, vo
 void hg_cuda_graph_close(void *device, void *graph) {
   cuda_device *d = device;
   int pushed = 0;
-  if (hg_cuda_enter(d, &pushed) == HG_OK) { /* else lost with the context */
+  if (hg_cuda_enter(d, &pushed) == HG_OK) { /* otherwise lost with the context */
     release_within(d, graph);
     hg_cuda_leave(d, pushed);
   }

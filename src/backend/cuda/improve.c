@@ -1,6 +1,6 @@
-/* improve.c - the threads of a device that compile kernels in full. One is started when there is something to do, more
- * when there is more, and they end when there is nothing left. They hold no reference: a kernel's end takes away what
- * waits, or is left to a thread, and the device's end joins them. */
+/* improve.c - the threads of a device that compile kernels in full. They are started as work comes, and end when there
+ * is none left. They hold no reference: a kernel's release removes its queued work, or leaves the kernel to a thread;
+ * the device's end joins them. */
 #include "backend/cuda/improve.h"
 #include "backend/cuda/cuda_tuning.h"
 
@@ -22,14 +22,14 @@ static cuda_improvement *unlink_locked(cuda_improvement **link) {
   return job;
 }
 
-/* The first one of that kernel; NULL: there is none. */
+/* The first of that kernel; NULL: there is none. */
 static cuda_improvement *take_of_locked(cuda_improvers *m, const void *kernel) {
   cuda_improvement **link = &m->first;
   while (*link != NULL && (*link)->kernel != kernel) link = &(*link)->next;
   return unlink_locked(link);
 }
 
-/* The one that costs most, the first of equals; NULL: there is none. */
+/* The most expensive one, the first of equals; NULL: there is none. */
 static cuda_improvement *take_dearest_locked(cuda_improvers *m) {
   cuda_improvement **dearest = &m->first;
   uint64_t most = 0;
@@ -55,7 +55,7 @@ static void make(cuda_device *d, cuda_improvement *job) {
 /* ---- the threads ------------------------------------------------------------------------------------------------- */
 
 static hg_status make_entered(cuda_device *d, cuda_improvement *job) {
-  int mode = CUDA_CAPTURE_RELAXED; /* another thread's capture of a stream is none of this thread's */
+  int mode = CUDA_CAPTURE_RELAXED; /* captures of other threads do not restrict this one */
   if (d->driver.cuThreadExchangeStreamCaptureMode != NULL) (void)d->driver.cuThreadExchangeStreamCaptureMode(&mode);
   CUDA_RUN(d, (job->make(d, job), HG_OK));
 }
@@ -66,7 +66,7 @@ static int is_at_locked(const cuda_improvers *m, const void *kernel) {
   return 0;
 }
 
-/* 1: the kernel's end is due. */
+/* 1: the caller must end the kernel. */
 static int leave(cuda_improvers *m, cuda_improver *own) {
   hg_mutex_lock(&m->mutex);
   const cuda_improvement *job = own->at;
@@ -78,7 +78,7 @@ static int leave(cuda_improvers *m, cuda_improver *own) {
   return is_due;
 }
 
-/* Nothing more is made while the process ends; a kernel that ends then goes with the process. */
+/* Makes nothing while the process ends; a kernel that ends then is left to the process. */
 static void serve(cuda_device *d, cuda_improver *own, cuda_improvement *job) {
   int is_alive = hg_exit_hold();
   if (!is_alive || make_entered(d, job) != HG_OK) job->give_up(job);
@@ -126,7 +126,7 @@ static void start_locked(cuda_device *d, cuda_improver *own) {
   if (hg_exit_watch() && hg_thread_start(&own->thread, run, own) == 0) own->state = CUDA_IMPROVER_RUNS;
 }
 
-/* One more where there is room for it. 0: none runs. */
+/* Starts another thread if there is room for it. 0: none runs. */
 static int start_one_locked(cuda_device *d) {
   cuda_improvers *m = &d->improvers;
   uint32_t running = 0, limit = hg_thread_limit() < CUDA_IMPROVERS ? hg_thread_limit() : CUDA_IMPROVERS;
@@ -142,7 +142,7 @@ static int start_one_locked(cuda_device *d) {
   return running > 0;
 }
 
-/* ---- what the others ask for ------------------------------------------------------------------------------------- */
+/* ---- functions for other files ----------------------------------------------------------------------------------- */
 
 void hg_cuda_improve_later(cuda_device *d, cuda_improvement *job) {
   cuda_improvers *m = &d->improvers;
@@ -168,7 +168,7 @@ void hg_cuda_improve_now(cuda_device *d, void *kernel) {
   while (is_at(&d->improvers, kernel, &made)) hg_wait(&d->improvers.made, made);
 }
 
-/* In a child of fork there is no thread, which may have held the lock. */
+/* In a child of fork there are no threads, and one of them may have held the lock. */
 int hg_cuda_improve_no_more(cuda_device *d, void *kernel) {
   cuda_improvers *m = &d->improvers;
   int is_child = d->process != hg_process_id(), is_being_made = 0;

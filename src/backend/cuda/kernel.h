@@ -9,9 +9,9 @@
 
 /* One variant of a program, loaded. */
 typedef struct cuda_entry {
-  struct cuda_entry *before; /* that it replaces: work that was given to the GPU may still run it; NULL */
-  atomic_uint is_first;      /* the driver compiled it quickly, and one in full will replace it */
-  atomic_uint launches;      /* of it, as long as it is the first */
+  struct cuda_entry *before; /* the entry that it replaces, which work of the GPU may still run; NULL */
+  atomic_uint is_first;      /* the driver compiled it quickly; full code will replace it */
+  atomic_uint launches;      /* its launches while it is the first */
   void *module, *function;
   hg_gpu_info info;
 } cuda_entry;
@@ -22,7 +22,7 @@ enum { CUDA_ENTRY_COUNT = 16 };
 
 #define CUDA_FIRST_CODE "the driver compiled this code quickly, and compiles it in full meanwhile"
 
-/* In a kernel's set of what is wanted: its code in full. */
+/* In the wanted set of a kernel: its code in full. */
 #define CUDA_WANTS_ALL (1u << 31)
 
 typedef struct cuda_kernel {
@@ -30,12 +30,12 @@ typedef struct cuda_kernel {
   uint8_t hash[ATLAS_HASH_BYTES];
   hg_gpu_numbers numbers;
   _Atomic(cuda_entry *) entry[CUDA_ENTRY_COUNT]; /* by variant; NULL: not needed yet */
-  cuda_product *product; /* what runs instead of the program; NULL: nothing */
-  atomic_uint wanted; /* a set of variants, which hg_cuda_prepare is to make */
-  hg_mutex mutex;     /* of hg_cuda_prepare */
+  cuda_product *product; /* runs instead of the program; NULL: none */
+  atomic_uint wanted; /* a set of variants that hg_cuda_prepare shall make */
+  hg_mutex mutex;     /* serialises hg_cuda_prepare */
 } cuda_kernel;
 
-/* The entry of that variant; HG_UNPREPARED if it is not compiled yet, and then wanted. */
+/* The entry of that variant. If it is not compiled yet: HG_UNPREPARED, and the variant is wanted. */
 static inline hg_status hg_cuda_entry_of(cuda_kernel *kernel, uint32_t variant, cuda_entry **out) {
   *out = atomic_load_explicit(&kernel->entry[variant], memory_order_acquire);
   if (*out != NULL) return HG_OK;
@@ -52,11 +52,11 @@ hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch);
 /* Copies the buffer table of a launch to device memory, on the own stream; NULL if the program has none. HG_UNPREPARED
  * if the usual entry is not compiled yet. */
 hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch, uint8_t **table);
-/* HG_UNPREPARED if the entry that the launch needs is not compiled yet. */
+/* HG_UNPREPARED if the variant that the launch needs is not compiled yet. */
 hg_status hg_cuda_check_ready(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch);
-/* HG_UNPREPARED if that entry is not compiled in full yet: for launches that are repeated, as a graph's are. */
+/* HG_UNPREPARED if that variant is not compiled in full yet: for repeated launches, such as a graph's. */
 hg_status hg_cuda_check_final(void *device, void *kernel, const atlas_launch *launch);
-/* hg_cuda_check_ready, but only under a profiler, which would otherwise show a range for the launch too that is
+/* hg_cuda_check_ready under a profiler only, which would otherwise also show a range for the launch that is
  * repeated. */
 static inline hg_status hg_cuda_check_ready_for_range(const cuda_device *d, cuda_kernel *kernel,
                                                       const atlas_launch *launch) {
@@ -65,7 +65,7 @@ static inline hg_status hg_cuda_check_ready_for_range(const cuda_device *d, cuda
 /* Translates a fault record into the program's terms. */
 void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_gpu_fault *record,
                             hg_fault *fault);
-/* Launches on a stream of the driver's; a fault goes to the record of the work's number. */
+/* Launches on a stream of the driver; a fault goes to the record of the work's number. */
 hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
                                    const uint8_t *table);
 

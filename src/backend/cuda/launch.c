@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Results of a kernel beside its buffers, in device memory. */
+/* Results of a kernel that are not in buffers, in device memory. */
 typedef struct device_record {
   hg_gpu_fault fault;
   int64_t resonance[ATLAS_CLASS_COUNT];
@@ -24,7 +24,7 @@ static hg_status write_fault_none(cuda_device *d) {
   return hg_cuda_copy_in_within(d, d->record + offsetof(device_record, fault), &none, sizeof none);
 }
 
-/* Made at the first launch, so that an executor that only copies needs none of it. */
+/* Made by the first launch, because an executor that only copies needs none. */
 static hg_status open_records(cuda_device *d) {
   if (d->host_record != NULL) return HG_OK;
   void *memory = NULL;
@@ -46,7 +46,7 @@ void hg_cuda_records_close_within(cuda_device *d) {
 
 /* ---- before the launch ------------------------------------------------------------------------------------------- */
 
-/* The program's buffer table in device memory: entries {address, byte count}, as spans are. */
+/* The program's buffer table in device memory: entries {address, byte count}, like spans. */
 static hg_status write_entries(cuda_device *d, const atlas_program *program, const atlas_launch *launch,
                                uint32_t symbol, uint8_t **table) {
   uint64_t count = atlas_symbol_at(program, symbol)->count;
@@ -84,7 +84,7 @@ static hg_gpu_places places_of(const cuda_device *d, const uint8_t *table) {
 
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
-/* A launch as the driver takes it. */
+/* A launch in the driver's form. */
 typedef struct packed_launch {
   uint64_t block[HG_GPU_ARGUMENT_BYTES / sizeof(uint64_t)];
   hg_gpu_launch shape;
@@ -235,12 +235,12 @@ hg_status hg_cuda_check_final(void *device, void *kernel, const atlas_launch *la
   packed_launch r;
   const hg_gpu_places places = {.table = 0};
   HG_TRY(pack(device, k, launch, &places, &r));
-  if (k->product != NULL || !atomic_load(&r.entry->is_first)) return HG_OK; /* the product is run instead */
+  if (k->product != NULL || !atomic_load(&r.entry->is_first)) return HG_OK; /* the product runs instead */
   atomic_fetch_or(&k->wanted, CUDA_WANTS_ALL);
   return HG_UNPREPARED;
 }
 
-/* Of a program that changes neither counters nor the phase. */
+/* For a program that changes neither counters nor the phase. */
 hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
                                    const uint8_t *table) {
   packed_launch r;

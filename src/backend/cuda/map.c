@@ -41,7 +41,7 @@ static void release_mirror(cuda_device *d, cuda_allocation *allocation) {
   allocation->mirror_block = allocation->mirror = NULL;
 }
 
-/* Not hg_allocate: that would touch every page of a large allocation for the sake of a small range. */
+/* Not hg_allocate, which would touch every page of a large allocation for a small range. */
 static hg_status make_mirror(cuda_device *d, cuda_allocation *allocation) {
   if (allocation->mirror != NULL) return HG_OK;
   size_t byte_count = (size_t)allocation->byte_count + HG_BACKEND_MAX_ALIGNMENT;
@@ -52,7 +52,7 @@ static hg_status make_mirror(cuda_device *d, cuda_allocation *allocation) {
   return HG_OK;
 }
 
-/* The new range may overlap mapped ones, which are copied to the device first, so that its copy is valid. */
+/* Copies overlapping mapped ranges to the device first, so that the copy of the new range is valid. */
 static hg_status copy_new_range(cuda_device *d, cuda_allocation *allocation, uint8_t *address, uint64_t byte_count) {
   HG_TRY(make_mirror(d, allocation));
   HG_TRY(copy_ranges(d, allocation, 1));
@@ -75,7 +75,7 @@ static hg_status map_within(cuda_device *d, uint8_t *start, uint64_t offset, uin
   return status;
 }
 
-/* The range is unmapped also if the copy fails, since the caller no longer uses it. */
+/* Unmaps the range even if the copy fails, because the caller no longer uses it. */
 static hg_status unmap_within(cuda_device *d, uint8_t *start, uint64_t offset, uint64_t byte_count) {
   cuda_allocation *allocation = hg_cuda_allocation_at(d, start);
   uint8_t *address = start + offset;

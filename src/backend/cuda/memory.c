@@ -1,12 +1,12 @@
-/* memory.c - device memory: from a pool of the driver's where it has pools (freed memory is reused in stream order,
- * without a wait), else from the driver directly, with freed memory kept as spares.
+/* memory.c - device memory: from a pool of the driver if it has pools (freed memory is reused in stream order, without
+ * a wait), else from the driver directly, with freed memory kept as spares.
  *
- * A pool finds what was freed on a stream for allocations on that stream; for others only when the free has been
- * reached. So a loop whose work is on one stream and whose allocations are on another has its memory mapped anew each
- * time: results of 1 GiB, each filled and then dropped, took 1,817 to 2,603 us each on an H200, of which the fill takes
- * 236, and 236 to 260 us with both on one stream (60 of each).
+ * A pool gives memory freed on a stream to allocations on that stream at once; to others only when the free has been
+ * reached. So a loop whose work is on one stream and whose allocations are on another maps its memory anew each time:
+ * on an H200, results of 1 GiB, each filled and then dropped, took 1,817 to 2,603 us each, of which the fill takes 236,
+ * and 236 to 260 us with both on one stream (60 of each).
  *
- * Allocations are found by their address, so the table is sorted by it. */
+ * The table of allocations is sorted by address. */
 #include "backend/cuda/device.h"
 #include "backend/cuda/cuda_tuning.h"
 
@@ -47,7 +47,7 @@ cuda_allocation *hg_cuda_allocation_at(cuda_device *d, const uint8_t *address) {
   return found != NULL && found->address == address ? found : NULL;
 }
 
-/* The table has the capacity: see hg_cuda_allocate_within. */
+/* The table has room: see hg_cuda_allocate_within. */
 static void insert(cuda_device *d, const cuda_allocation *allocation) {
   size_t at = count_up_to(d, allocation->address);
   memmove(allocation_at(d, at + 1), allocation_at(d, at), (d->allocations.count - at) * sizeof *allocation);
@@ -58,7 +58,7 @@ static void insert(cuda_device *d, const cuda_allocation *allocation) {
 
 static void remove_allocation(cuda_device *d, cuda_allocation *allocation) {
   size_t at = (size_t)(allocation - allocation_at(d, 0));
-  hg_release(&d->allocator, allocation->mirror_block); /* it may still be mapped if the context was lost */
+  hg_release(&d->allocator, allocation->mirror_block); /* still mapped if the context was lost */
   d->allocations.count--;
   d->in_use -= allocation->taken;
   memmove(allocation, allocation + 1, (d->allocations.count - at) * sizeof *allocation);
@@ -81,7 +81,7 @@ static int take_spare(cuda_device *d, uint64_t byte_count, cuda_address *base) {
   return is_found;
 }
 
-/* 0: it is one too many. */
+/* 0: there are enough spares. */
 static int keep_spare(cuda_device *d, cuda_spare spare) {
   hg_mutex_lock(&d->mutex);
   int is_kept = spare.taken <= d->kept_most && d->spare_bytes <= d->kept_most - spare.taken &&
@@ -99,7 +99,7 @@ static int allocate_driver_memory(cuda_device *d, const cuda_stream *home, uint6
   return d->driver.cuMemAlloc_v2(base, (size_t)byte_count);
 }
 
-/* Work that uses the memory precedes this in `stream`, which is the own stream where there is no pool. */
+/* Work that uses the memory is ahead of this in `stream`, which is the own stream if there is no pool. */
 static void free_driver_memory(cuda_device *d, cuda_address base, uint64_t byte_count, void *stream) {
   if (stream == d->stream) d->own_work++;
   if (d->pool != NULL) (void)d->driver.cuMemFreeAsync(base, stream);
@@ -131,8 +131,8 @@ static hg_status fail_full(cuda_device *d, uint64_t byte_count) {
 
 static uint64_t round_up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
-/* The driver releases what a pool has above a bound whenever somebody waits, and counts what is in use, too: so the
- * bound follows that, in steps, since not every allocation is to cost one more call. */
+/* Whenever somebody waits, the driver returns what a pool has above a bound, which includes memory in use. So the bound
+ * follows the use, in steps, because a call for each allocation would cost too much. */
 static void follow_use(cuda_device *d) {
   uint64_t step = d->kept_most / CUDA_USE_STEPS + 1;
   if (d->pool == NULL || (d->in_use >= d->bounded_use && d->in_use - d->bounded_use < 2 * step)) return;
@@ -149,7 +149,7 @@ static hg_status allocate_in_order(cuda_device *d, cuda_stream *home, uint64_t b
   if (d->pool == NULL) taken = round_up(taken, taken < CUDA_LARGE_BYTES ? CUDA_SMALL_STEP : CUDA_LARGE_STEP);
   if (hg_array_append(&d->allocator, &d->allocations, NULL, 1) == NULL)
     return hg_fail_memory("the table of allocations", (d->allocations.count + 1) * sizeof(cuda_allocation));
-  d->allocations.count--; /* only the capacity was wanted */
+  d->allocations.count--; /* only the room was needed */
   cuda_address base = 0;
   int result = allocate_driver_memory(d, home, taken, &base);
   if (result == CUDA_OUT_OF_MEMORY) {
@@ -192,16 +192,16 @@ void hg_cuda_wait_behind_within(cuda_device *d, void *stream, const cuda_stream 
   if (result != CUDA_OK) (void)hg_cuda_wait_at_last_within(d, other);
 }
 
-/* The first stream that is not being captured by its owner; NULL: all are. */
+/* The first stream that its owner is not capturing; NULL: all are captured. */
 static cuda_stream *first_usable(const cuda_device *d, void *const *streams, size_t count) {
   size_t i = 0;
   while (i < count && hg_cuda_check_capture_within(d, streams[i]) != CUDA_OK) i++;
   return i < count ? streams[i] : NULL;
 }
 
-/* With a pool the memory is freed on its home, or else on one of the streams, which waits for the others and for the
- * own stream, so that the own stream need not wait. A foreign home that its owner captures now is among the streams
- * where it may not have come to the allocation yet, behind which it has an event. */
+/* With a pool, memory is freed on its home or else on one of the streams, which waits for the others and for the own
+ * stream, so that the own stream need not wait. A foreign home that its owner captures now counts as one of the
+ * streams, because it may not have reached the allocation yet, behind which it has an event. */
 void hg_cuda_free_behind_within(cuda_device *d, uint8_t *address, void *const *streams, size_t count) {
   const cuda_allocation *allocation = hg_cuda_allocation_at(d, address);
   cuda_stream *home = allocation != NULL ? allocation->home : NULL;
@@ -245,7 +245,7 @@ hg_status hg_cuda_allocate_on(void *device, void *stream, uint64_t byte_count, u
 void hg_cuda_free(void *device, uint8_t *address) {
   cuda_device *d = device;
   int pushed = 0;
-  if (hg_cuda_enter(d, &pushed) != HG_OK) return; /* lost with the context; a child of fork has nothing to free */
+  if (hg_cuda_enter(d, &pushed) != HG_OK) return; /* lost with the context; a child of fork frees nothing */
   hg_cuda_free_behind_within(d, address, NULL, 0);
   hg_cuda_leave(d, pushed);
 }
@@ -295,7 +295,7 @@ static hg_status bound_pool(cuda_device *d) {
 static hg_status bound_within(cuda_device *d) { return d->pool != NULL ? bound_pool(d) : HG_OK; }
 static hg_status bound(cuda_device *d) { CUDA_RUN(d, bound_within(d)); }
 
-/* What is kept above the new bound goes when somebody waits, or with the next trim. */
+/* Memory above the new bound is returned at the next wait or trim. */
 void hg_cuda_keep(void *device, uint64_t byte_count) {
   cuda_device *d = device;
   hg_mutex_lock(&d->mutex);
@@ -306,8 +306,8 @@ void hg_cuda_keep(void *device, uint64_t byte_count) {
   if (is_over) hg_cuda_trim(d);
 }
 
-/* A pool of the device's own, so that its settings affect no other library. It keeps up to an eighth of the GPU's
- * memory beside what is in use; the driver returns the rest. */
+/* Opens a pool of the device's own, so that its settings affect no other library. It keeps up to an eighth of the GPU's
+ * memory in addition to memory in use; the driver returns the rest. */
 hg_status hg_cuda_memory_open_within(cuda_device *d) {
   const cuda_driver *driver = &d->driver;
   int pools = 0;

@@ -1,5 +1,5 @@
 /* module.c - from a program to a function of the driver: PTX, which the driver's linker turns into machine code for
- * this GPU and the kernel cache keeps. */
+ * this GPU; the kernel cache keeps that. */
 #include "backend/cuda/kernel.h"
 
 #include "code_version.h" /* made by the build from the sources: tools/digest.py */
@@ -33,7 +33,7 @@ static void take_warm_heap(cuda_device *d) {
   hg_mutex_unlock(&d->mutex);
 }
 
-/* Appends the machine code of a text; quickly: with few of the driver's optimisations. */
+/* Appends the machine code of a text; `quickly`: with few of the driver's optimisations. */
 static hg_status assemble(cuda_device *d, const char *program, const hg_array *text, int quickly, hg_array *image) {
   char log[2048] = "";
   int options[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES,
@@ -48,7 +48,7 @@ static hg_status assemble(cuda_device *d, const char *program, const hg_array *t
   return status;
 }
 
-/* By instruction number, the line in the program's text; NULL where lines are not wanted. */
+/* By instruction number, the line in the program's text; NULL if lines are not wanted. */
 static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uint32_t **lines) {
   if (!d->writes_lines) return HG_OK;
   const hg_gpu_numbers *numbers = &kernel->numbers;
@@ -60,7 +60,7 @@ static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uin
   return HG_OK;
 }
 
-/* What collectives exchange is part of it, and more in a variant for larger blocks. */
+/* Includes the shared memory of collectives, which needs more in the variant for larger blocks. */
 static hg_status check_shared(const cuda_device *d, const cuda_kernel *kernel, const hg_gpu_info *info) {
   if (info->shared_bytes <= d->shared_bytes) return HG_OK;
   return hg_fail(HG_UNSUPPORTED, "program '%s' needs %u bytes of shared memory for a block of %u lanes, with what its "
@@ -84,7 +84,7 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
   return check_shared(d, kernel, info);
 }
 
-/* A variant's text, and what a launch must know. */
+/* A variant's text, and the facts for its launches. */
 typedef struct cuda_text {
   hg_array text;
   hg_gpu_info info;
@@ -101,7 +101,7 @@ static hg_status write_text(cuda_device *d, const cuda_kernel *kernel, ssa_unit 
   return status;
 }
 
-/* An image is what the kernel cache keeps: what a launch must know, then the machine code. */
+/* Makes an image, the content of a cache entry: the facts for launches, then the machine code. */
 static hg_status compile_image(cuda_device *d, const char *program, const cuda_text *text, int quickly,
                                hg_array *image) {
   if (hg_array_append(&d->allocator, image, &text->info, sizeof text->info) == NULL)
@@ -109,7 +109,7 @@ static hg_status compile_image(cuda_device *d, const char *program, const cuda_t
   return assemble(d, program, &text->text, quickly, image);
 }
 
-/* What the card has: the image may come from another one of the same capability. */
+/* Properties of this card: the image may come from another one of the same capability. */
 static void note_card(const cuda_device *d, hg_gpu_info *info) {
   info->multiprocessors = d->multiprocessors;
   info->multiprocessor_shared_bytes = d->multiprocessor_shared_bytes;
@@ -117,14 +117,14 @@ static void note_card(const cuda_device *d, hg_gpu_info *info) {
   info->cache_bytes = d->cache_bytes;
 }
 
-/* That a launch of the kernel may ask for. */
+/* The most dynamic shared memory that a launch may request. */
 static uint32_t most_dynamic_bytes(const cuda_device *d, const hg_gpu_info *info) {
   for (uint32_t i = 0; i < info->parameter_count; i++)
     if (info->parameter[i].again) return d->shared_bytes - (info->dynamic_bytes > 0 ? 0 : info->shared_bytes);
   return info->dynamic_bytes;
 }
 
-/* The image's machine code; entry->info is what is known of it. */
+/* Loads the image's machine code; entry->info has the facts. */
 static hg_status load_image(cuda_device *d, const uint8_t *image, const char *name, cuda_entry *entry) {
   note_card(d, &entry->info);
   int result = d->driver.cuModuleLoadData(&entry->module, image + sizeof entry->info);
@@ -163,7 +163,7 @@ static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t v
   *k = (cuda_key){.special.variant = variant};
   snprintf(k->target, sizeof k->target, "cuda sm_%d", d->capability);
   snprintf(k->driver, sizeof k->driver, "cuda %d.%d", d->driver.version / 1000, d->driver.version % 1000 / 10);
-  /* What profilers show: the program's name, and how its hash begins, since names are not unique. */
+  /* The name in profilers: the program's, and the start of its hash, because names are not unique */
   snprintf(k->special.name, sizeof k->special.name, "hg_%s_%02x%02x%02x%02x", kernel->program->name, kernel->hash[0],
            kernel->hash[1], kernel->hash[2], kernel->hash[3]);
   k->key = (hg_cache_key){.target = k->target,
@@ -174,10 +174,10 @@ static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t v
   memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
 }
 
-/* With lines a kernel belongs to a text. */
+/* With lines a kernel belongs to a text, not to a program. */
 static int has_cache(const cuda_device *d) { return !d->writes_lines && !d->writes_short; }
 
-/* The driver is told no length of a machine code: it finds that in the code's head. */
+/* The driver gets no length of machine code: it reads that from the code's header. */
 static hg_status load_kept(cuda_device *d, const atlas_program *program, const cuda_key *k, const hg_payload *image,
                            cuda_entry *entry) {
   const hg_gpu_target target = hg_ptx_target(hg_cuda_text_capability(&d->driver, d->capability), d->shared_bytes);
@@ -199,7 +199,7 @@ static int load_cached(cuda_device *d, const atlas_program *program, const cuda_
   return status == HG_OK;
 }
 
-/* Code made quickly is not kept. */
+/* Does not cache quickly made code. */
 static hg_status compile_text(cuda_device *d, const char *program, const cuda_key *k, const cuda_text *text,
                               int quickly, cuda_entry *entry) {
   hg_array image = {.element_size = 1};
@@ -216,7 +216,7 @@ static cuda_entry *entry_at(const cuda_kernel *kernel, int variant) { return ato
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-/* With the context current, or lost: then its modules are, too. */
+/* With the context current; if the context is lost, so are its modules. */
 static void release_entries(cuda_device *d, cuda_entry *entry, int has_context) {
   for (cuda_entry *before; entry != NULL; entry = before) {
     before = entry->before;
@@ -238,10 +238,10 @@ static void end_kernel(cuda_device *d, void *of) {
 
 /* ---- quickly, then in full --------------------------------------------------------------------------------------- */
 
-/* A variant that is compiled in full behind the launches' back. */
+/* A variant that is to be compiled in full after launches use its first code. */
 typedef struct full_variant {
-  cuda_improvement job; /* first */
-  cuda_key key;         /* the program may be gone before this is */
+  cuda_improvement job; /* must be first */
+  cuda_key key;         /* a copy, because the program may be gone before */
   cuda_text text;
   const hg_allocator *allocator;
 } full_variant;
@@ -260,14 +260,14 @@ static hg_status replace_entry(cuda_device *d, cuda_kernel *kernel, const full_v
   return status;
 }
 
-/* What the first code is launched, and how much of it there is to be better. */
+/* The launches of the first code times the length of its text. */
 static uint64_t cost_of_first(const cuda_improvement *job) {
   const full_variant *full = (const full_variant *)job;
   cuda_entry *first = entry_at(job->kernel, (int)full->key.special.variant);
   return (1 + (uint64_t)atomic_load(&first->launches)) * full->text.text.count;
 }
 
-/* After a failure the first code stays what there is. */
+/* After a failure the first code stays. */
 static void make_in_full(cuda_device *d, cuda_improvement *job) {
   cuda_kernel *kernel = job->kernel;
   const full_variant *full = (const full_variant *)job;
@@ -302,7 +302,7 @@ static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t va
   return HG_OK;
 }
 
-/* The text without what makes it longer for the sake of its speed. */
+/* Writes the text without what makes it longer for speed. */
 static hg_status write_short_text(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, cuda_text *text) {
   ssa_unit unit;
   hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
@@ -321,7 +321,8 @@ static hg_status compile_short(cuda_device *d, cuda_kernel *kernel, const cuda_k
   return status;
 }
 
-/* Fails where memory is short, or the driver: then the text is compiled in full at once. On success it is *full's. */
+/* Fails if memory is short or the driver fails: then the text is compiled in full at once. On success *full owns the
+ * text. */
 static hg_status compile_quickly(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, cuda_text *text,
                                  cuda_entry *entry, full_variant **full) {
   full_variant *made = NULL;
@@ -351,7 +352,7 @@ static hg_status compile_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
   return status;
 }
 
-/* *full: what is to be compiled behind it; NULL: nothing. */
+/* *full: what is to be compiled afterwards; NULL: nothing. */
 static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t variant, cuda_entry *entry,
                                full_variant **full) {
   cuda_key k;
@@ -366,7 +367,7 @@ static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
   return status;
 }
 
-/* Makes an entry from the canonical unit, which is consumed. Other threads may launch meanwhile. */
+/* Makes an entry from the canonical unit, which it modifies. Other threads may launch meanwhile. */
 static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t variant) {
   full_variant *full = NULL;
   cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
@@ -432,7 +433,7 @@ static hg_status make_wanted(cuda_device *d, cuda_kernel *kernel) {
 
 static hg_status make_wanted_entered(cuda_device *d, cuda_kernel *kernel) { CUDA_RUN(d, make_wanted(d, kernel)); }
 
-/* Of two threads that want the same variant the second one waits, and then finds the entry. */
+/* If two threads want the same variant, the second one waits and then finds the entry. */
 hg_status hg_cuda_prepare(void *device, void *kernel) {
   cuda_kernel *k = kernel;
   hg_mutex_lock(&k->mutex);

@@ -1,9 +1,9 @@
 /* nvtx.c - the application's side of NVTX 3, without its headers.
  *
- * NVTX has no library. A profiler puts the path of its own into the environment; the application loads that and calls
- * one function in it, with a function by which the tool finds tables of slots, one table for each module of NVTX. The
- * tool writes its functions into the slots that it wants to hear of, and from then on the application calls them. The
- * numbers below are NVTX's own, of its version 3. */
+ * NVTX has no library. A profiler puts the path of its own into the environment; the application loads it and calls one
+ * function in it, passing a function by which the tool finds tables of slots, a table for each module of NVTX. The tool
+ * writes its functions into the slots of the events that it wants, and the application calls them. The numbers below
+ * are those of NVTX version 3. */
 #include "backend/cuda/nvtx.h"
 
 #include "base/os.h"
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* NVTX's calling convention, and the driver's. */
+/* The calling convention of NVTX and of the driver. */
 #if defined(_WIN32) && !defined(_WIN64)
 #  define NVTX_CALL __stdcall
 #else
@@ -64,19 +64,19 @@ typedef struct version_exports {
 typedef const void *(NVTX_CALL *export_function)(uint32_t number);
 typedef int(NVTX_CALL *start_function)(export_function exports);
 
-/* One of the few mutable globals the design allows: a tool is the process's. */
+/* One of the few mutable globals that the design allows: a tool belongs to the process. */
 enum { FRESH, STARTING, ABSENT, PRESENT };
 struct hg_nvtx {
   atomic_uint state;
   void *domain;
   any_function slot[MODULE_END][MOST_SLOTS];
-  any_function *table[MODULE_END][MOST_SLOTS + 1]; /* of a module: number 0 is none, and NULL ends it */
+  any_function *table[MODULE_END][MOST_SLOTS + 1]; /* by module: number 0 is unused, NULL ends the table */
 };
 static hg_nvtx the_tool;
 
 /* ---- what the tool calls ----------------------------------------------------------------------------------------- */
 
-/* Tools may take it for granted that all modules are there. */
+/* Tools may assume that all modules exist. */
 static int NVTX_CALL get_table(int module, any_function ***table, unsigned *count) {
   static const unsigned counts[MODULE_END] = {
       [MODULE_CORE] = 16, [MODULE_CUDA] = 9, [MODULE_OPENCL] = 15, [MODULE_CUDART] = 7, [MODULE_DOMAINS] = 16,
@@ -119,7 +119,7 @@ static int start(void) {
 static unsigned open_tool(hg_nvtx *tool) {
   if (!start()) return ABSENT;
   create_function create = (create_function)domain_function(tool, DOMAIN_CREATE);
-  if (create != NULL) tool->domain = create("hologram"); /* NULL is the domain of those who have none */
+  if (create != NULL) tool->domain = create("hologram"); /* NULL is the default domain */
   return PRESENT;
 }
 

@@ -26,7 +26,7 @@ static hg_status slot_wait(cuda_device *d, cuda_slot *slot) {
   return hg_cuda_check(d, d->driver.cuEventSynchronize(slot->done), "a transfer, or a kernel before it, failed");
 }
 
-/* The next slot, no longer in use by the device. HG_OUT_OF_MEMORY where no pinned memory is left. */
+/* The next slot that the device no longer uses. HG_OUT_OF_MEMORY if there is no pinned memory left. */
 static hg_status slot_take(cuda_device *d, cuda_slot **slot) {
   cuda_slot *next = &d->slots[d->next_slot];
   if (next->memory == NULL) HG_TRY(slot_open(d, next));
@@ -36,7 +36,7 @@ static hg_status slot_take(cuda_device *d, cuda_slot **slot) {
   return HG_OK;
 }
 
-/* The slot is in use until the work that the own stream has now is done. */
+/* Marks the slot as in use until the present work of the own stream is done. */
 static hg_status slot_lend(cuda_device *d, cuda_slot *slot) {
   CUDA_TRY(d, cuEventRecord(slot->done, d->stream), "could not record an event");
   slot->busy = 1;
@@ -53,7 +53,7 @@ void hg_cuda_slots_close_within(cuda_device *d) {
 
 /* ---- transfers --------------------------------------------------------------------------------------------------- */
 
-/* Up to BATCH slots, and the part of the transfer that goes through them. */
+/* Up to BATCH slots, and the range of the transfer that goes through them. */
 typedef struct batch {
   cuda_slot *slot[BATCH];
   uint8_t *host; /* of the first slot's part */
@@ -106,7 +106,7 @@ hg_status hg_cuda_stage_in(cuda_device *d, uint8_t *destination, const uint8_t *
   return HG_OK;
 }
 
-/* Has the device fill a batch of slots. */
+/* Makes the device fill a batch of slots. */
 static hg_status batch_request(cuda_device *d, batch *b, uint8_t *host, const uint8_t *source, uint64_t byte_count) {
   HG_TRY(batch_take(d, b, host, byte_count));
   for (uint32_t i = 0; i < b->count; i++) {

@@ -1,9 +1,9 @@
-/* stream.c - the caller's streams and events, which are the driver's, and the faults of launches on them.
+/* stream.c - callers' streams and events, which are the driver's, and the faults of launches on them.
  *
  * A launch on a stream costs the host little more than the driver's launch: it allocates nothing, and makes no other
- * call of the driver but two for a foreign stream, whose owner may capture it into a graph at any time. Each launch has
- * a fault record among those of the stream, and a flag in pinned memory that the kernel sets with it; the record is
- * read and reset when the runtime asks, after the launch is done. */
+ * call of the driver, except two for a foreign stream, which its owner may capture into a graph at any time. Each
+ * launch has a fault record among those of the stream, and a flag in pinned memory that the kernel sets with it; the
+ * runtime reads and resets the record after the launch is done. */
 #include "backend/cuda/kernel.h"
 
 #include "base/os.h"
@@ -122,7 +122,7 @@ static hg_status adopt(cuda_device *d, void *foreign) {
 static hg_status open_within(cuda_device *d, void *foreign, cuda_stream *s) {
   HG_TRY(make_event(d, CUDA_EVENT_DISABLE_TIMING, &d->own_event));
   HG_TRY(make_event(d, CUDA_EVENT_DISABLE_TIMING, &d->stream_event));
-  s->seen = d->own_work - 1; /* it has seen nothing */
+  s->seen = d->own_work - 1; /* it has not waited yet */
   s->is_foreign = foreign != NULL;
   if (foreign != NULL) {
     s->stream = foreign;
@@ -161,7 +161,7 @@ static void stream_close(void *device, void *stream) {
   cuda_stream *s = stream;
   int pushed = 0;
   hg_cuda_leave_home(d, s);
-  if (hg_cuda_enter(d, &pushed) == HG_OK) { /* else lost with the context */
+  if (hg_cuda_enter(d, &pushed) == HG_OK) { /* otherwise lost with the context */
     close_within(d, s);
     hg_cuda_leave(d, pushed);
   }
@@ -189,7 +189,7 @@ hg_status hg_cuda_submit_within(cuda_device *d, void *stream, const cuda_records
   return hg_cuda_fill_within(d, stream, work->to, work->byte_count, work->pattern, work->pattern_size);
 }
 
-/* Work in another library's capture would be replayed with fault records that later launches use; and a wait for the
+/* Work in another library's capture would be replayed with fault records that later launches use, and a wait for the
  * stream would invalidate the capture. */
 int hg_cuda_check_capture_within(const cuda_device *d, const cuda_stream *s) {
   int status = 0;

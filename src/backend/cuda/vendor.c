@@ -11,11 +11,11 @@ enum { WHOLE_ALIGNMENT = 16 };
 
 struct cuda_product {
   const cuda_vendor *vendor;
-  void *description, *layout[3]; /* of the first and second factor as the library has them, and of the result */
-  int is_swapped; /* the first factor is B: the library's matrices have their columns one after another */
+  void *description, *layout[3]; /* of the first and second factor in the library's order, and of the result */
+  int is_swapped; /* the first factor is B: the library's matrices are column-major */
   int has_bias;
   uint64_t first[4], workspace_bytes;
-  uint64_t algorithm[2][8];      /* for any addresses, for aligned ones */
+  uint64_t algorithm[2][8];      /* for any addresses; for aligned ones */
 };
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static int find_functions(cuda_vendor *v) {
   return is_whole;
 }
 
-/* One that this driver or this process cannot use hides no other, and may be of use later. */
+/* Skips a library that this driver or process cannot use: it may become usable later. */
 static int find_library(cuda_vendor *v) {
   static const char *const names[][2] = {{"libcublasLt.so.13", "cublasLt64_13.dll"},
                                          {"libcublasLt.so.12", "cublasLt64_12.dll"},
@@ -43,9 +43,9 @@ static int find_library(cuda_vendor *v) {
   return 0;
 }
 
-/* Under the device's mutex. NULL: there is none. */
+/* Guarded by the device's mutex. NULL: there is none. */
 static const cuda_vendor *vendor_of(cuda_device *d) {
-  if (d->vendor.library == NULL) d->has_vendor = find_library(&d->vendor) != 0; /* somebody may have loaded it by now */
+  if (d->vendor.library == NULL) d->has_vendor = find_library(&d->vendor) != 0; /* it may have been loaded meanwhile */
   return d->has_vendor ? &d->vendor : NULL;
 }
 
@@ -61,9 +61,9 @@ void hg_cuda_vendor_close_within(cuda_device *d) {
   d->has_vendor = 0;
 }
 
-/* ---- how matrices lie -------------------------------------------------------------------------------------------- */
+/* ---- the layout of matrices -------------------------------------------------------------------------------------- */
 
-/* One whose columns lie one after another, or whose transpose's do. */
+/* A column-major matrix, or one whose transpose is. */
 typedef struct matrix {
   uint64_t rows, columns;
   int64_t leading;
@@ -82,7 +82,7 @@ static int lay_out(uint64_t rows, uint64_t columns, int64_t row_stride, int64_t 
   return (column_stride == 1 || columns == 1) && is_leading(row_stride, columns, rows, &out->leading);
 }
 
-/* The transposed product, of which the first factor is B, or the product. */
+/* The product or, if swapped, the transposed product, whose first factor is B. */
 static int lay_out_all(const hg_contraction *c, int is_swapped, matrix m[3]) {
   const int64_t *a = c->a_stride, *b = c->b_stride, *r = c->c_stride;
   int fits = is_swapped ? lay_out(c->n, c->k, b[2], b[1], &m[0]) && lay_out(c->k, c->m, a[2], a[1], &m[1]) &&
@@ -104,7 +104,7 @@ static int is_possible(const hg_contraction *c) {
          c->n <= INT32_MAX && c->k <= INT32_MAX;
 }
 
-/* Why not; NULL: the types and sizes are the library's. */
+/* The reason; NULL: the library supports the types and sizes. */
 static const char *refusal_of(const hg_contraction *c) {
   if (type_of(c->a_type) < 0) return "cuBLASLt is asked for f16, bf16 and f32 alone";
   return is_possible(c) ? NULL : "these types and sizes together are not cuBLASLt's";
@@ -112,7 +112,7 @@ static const char *refusal_of(const hg_contraction *c) {
 
 static uint64_t workspace_of(const hg_contraction *c) {
   double bytes =
-      (double)CUDA_WORKSPACE_OF_RESULT * (double)c->batch * (double)c->m * (double)c->n; /* parts of K, of a few */
+      (double)CUDA_WORKSPACE_OF_RESULT * (double)c->batch * (double)c->m * (double)c->n; /* a few parts of K */
   if (bytes > CUDA_MOST_WORKSPACE) return CUDA_MOST_WORKSPACE;
   return bytes < CUDA_LEAST_WORKSPACE ? CUDA_LEAST_WORKSPACE : (uint64_t)bytes;
 }
@@ -141,8 +141,8 @@ static int set_bias(const cuda_product *p, const void *bias) {
                                                    sizeof bias) == 0;
 }
 
-/* The library adds a bias along the rows of its matrix: of the transposed product these are our columns. Its address is
- * known at a launch; the library wants one before. */
+/* The library adds a bias along the rows of its matrix: for the transposed product these are our columns. The address
+ * is known at the launch, but the library wants one before. */
 static int describe_epilogue(const cuda_vendor *v, const hg_contraction *c, cuda_product *p) {
   uint32_t epilogue = epilogue_of(c);
   if (epilogue == 0) return 1;
@@ -200,7 +200,7 @@ static void close_product(cuda_product *p) {
   if (p->description != NULL) (void)p->vendor->cublasLtMatmulDescDestroy(p->description);
 }
 
-/* 0: the library refuses. */
+/* 0: the library refuses it. */
 static int open_product(const cuda_vendor *v, const hg_contraction *c, cuda_product *p) {
   *p = (cuda_product){.vendor = v, .workspace_bytes = workspace_of(c)};
   memcpy(p->first, c->first, sizeof p->first);

@@ -32,7 +32,7 @@ enum {
   CUBLASLT_LAYOUT_BATCH_COUNT = 5,  /* cublasLtMatrixLayoutAttribute_t: int32_t */
   CUBLASLT_LAYOUT_BATCH_STRIDE = 6, /* int64_t, elements */
   CUBLASLT_PREFERENCE_WORKSPACE_BYTES = 1, /* cublasLtMatmulPreferenceAttributes_t: uint64_t */
-  CUBLASLT_PREFERENCE_REDUCTIONS = 3,      /* uint32_t: a set of the ways to add up what several parts of k give */
+  CUBLASLT_PREFERENCE_REDUCTIONS = 3,      /* uint32_t: the allowed ways to combine parts of k */
   CUBLASLT_REDUCTION_IN_F32 = 2,           /* cublasLtReductionScheme_t: or none; others round to d's type in between */
   CUBLASLT_PREFERENCE_ALIGNMENT_A = 5      /* uint32_t, bytes; b's, c's and d's follow */
 };

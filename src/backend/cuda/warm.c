@@ -1,10 +1,10 @@
-/* warm.c - the driver's compiler touches some 10 MB of fresh heap in its first compilation: the page faults are a
- * quarter of a small program's first compilation. A thread takes them while the driver makes the context, which takes a
- * hundred milliseconds. From the text of `a + b` to the end of its first launch 13.7 ms, without the thread 15.3
- * (driver 580, three runs of each in turn).
+/* warm.c - the driver's compiler touches some 10 MB of fresh heap in its first compilation: page faults are a quarter
+ * of a small program's first compilation. A thread takes them while the driver makes the context, for a hundred
+ * milliseconds. From the text of `a + b` to the end of its first launch: 13.7 ms, without the thread 15.3 (driver 580,
+ * three runs of each in turn).
  *
- * The thread calls nothing that takes a lock, above all not the loader's, which a thread that waits for it may hold. So
- * it does not load the compiler's library, which would save another 2 ms. */
+ * The thread calls nothing that takes a lock, in particular not the loader's, which a thread that waits for it may
+ * hold. So it does not load the compiler's library, which would save another 2 ms. */
 #include "backend/cuda/warm.h"
 #include "backend/cuda/cuda_tuning.h"
 
@@ -15,14 +15,14 @@
 /* Chunks are smaller than what allocators map and unmap separately, so they come from the heap and return to it. */
 enum { PAGE_BYTES = 4096 };
 
-/* The process's own, like the heap that it is about. */
+/* Of the process, like its heap. */
 static struct {
   atomic_flag was_begun;
   hg_thread thread;
   atomic_uint is_running;    /* the thread has not been joined */
   size_t chunk_count;
   char *chunks[CUDA_WARM_CHUNKS]; /* from malloc, which the driver uses */
-  char *top;                 /* allocated behind the chunks: the heap does not shrink when these are freed */
+  char *top;                 /* allocated after the chunks: keeps the heap from shrinking when these are freed */
 } warmth = {.was_begun = ATOMIC_FLAG_INIT};
 
 static void touch(void *unused) {
