@@ -110,7 +110,9 @@ typedef enum vector_stride {
   VECTOR_STRIDE_0,
   VECTOR_STRIDE_1,
   VECTOR_STRIDE_OTHER,
-  VECTOR_STRIDE_BACK /* -1: only hg_native_guess says so */
+  /* only hg_native_guess says these */
+  VECTOR_STRIDE_BACK,   /* -1 */
+  VECTOR_STRIDE_CLAMPED /* 1, or 0 beyond a bound */
 } vector_stride;
 
 static inline uint8_t vector_stride_sum(uint8_t a, uint8_t b) {

@@ -298,10 +298,12 @@ def test_a_part_of_a_key_that_assigns_to_the_array():
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "u8", "i16", "i64", "bool"])
-def test_reversed_axes(kind):
-    """Whole vectors are read in reverse; those at a row's end are not whole."""
+def test_reversed_and_rolled_axes(kind):
+    """Whole vectors are read in reverse, or from one of two arrays; those at a row's end, or between both, are not whole."""
     for shape in ((1,), (15,), (16,), (17,), (5000,), (7, 33), (3, 1000), (1000, 3), (5, 4, 64)):
         x = np.random.default_rng(1).integers(0, 2 if kind == "bool" else 100, shape)
         a = hg.array(x).astype(kind)
         for axis in range(len(shape)):
             assert np.array_equal(hg.flip(a, axis=axis).numpy(), np.flip(a.numpy(), axis))
+            for by in (1, 13, 100):
+                assert np.array_equal(hg.roll(a, by, axis=axis).numpy(), np.roll(a.numpy(), by, axis))
