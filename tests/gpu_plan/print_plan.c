@@ -54,7 +54,7 @@ static void print_place(const gpu_plan *g, gpu_version_kind version, uint32_t va
     printf("; fault %d unless %" PRIu64, place.test[i].site.kind, place.test[i].extent);
 }
 
-static void print_group(const gpu_group *group) {
+static void print_group(const gpu_access_group *group) {
   printf(" of %u %s, %s:", (unsigned)group->count, group->is_store ? "stores" : "loads",
          group->is_tested ? "one test" : "in bounds and aligned");
   for (uint32_t r = 0; r < group->run_count; r++) {

@@ -109,7 +109,7 @@ static void follow(const gpu_plan *g, gpu_version_kind version, const gpu_step *
     *pending = 0;
   } else if (is_access(step->op) || step->op == GPU_GROUP) {
     int is_group = step->op == GPU_GROUP;
-    const gpu_group *group = is_group ? gpu_group_at(g, step->number) : NULL;
+    const gpu_access_group *group = is_group ? gpu_group_at(g, step->number) : NULL;
     gpu_check check = !is_group          ? (gpu_check)hg_gpu_place(g, version, step->value).check
                       : group->is_tested ? GPU_BRANCH
                                          : GPU_PROVEN;
@@ -243,7 +243,7 @@ static void test_groups(void) {
   made m;
   make(neighbours, &plain, HG_GPU_CHECKED, &m);
   CHECK_EQ_U64(count_of(&m.plan, GPU_GROUP), 1);
-  const gpu_group *group = gpu_group_at(&m.plan, 0);
+  const gpu_access_group *group = gpu_group_at(&m.plan, 0);
   CHECK_EQ_U64(group->count, 5);
   CHECK_EQ_U64(group->run_count, 1);
   CHECK_EQ_U64(group->run[0].width, 4);
@@ -274,7 +274,7 @@ static gpu_access_run ahead_of(const char *index, int columns, int stored, int i
   gpu_access_run found = {0};
   int groups = 0;
   for (uint32_t k = 0; k < m.plan.groups_outside; k++) {
-    const gpu_group *group = gpu_group_at(&m.plan, k);
+    const gpu_access_group *group = gpu_group_at(&m.plan, k);
     if (group->is_store) continue;
     groups++;
     if (found.prefetch_bytes == 0) found = group->run[0];
@@ -314,7 +314,7 @@ static void test_order(void) {
     const gpu_step *step = (const gpu_step *)version->steps.data + i;
     if (step->op == GPU_COMPUTE && gpu_insn(&m.plan, step->value)->type == ATLAS_f32) products++;
     if (step->op != GPU_GROUP) continue;
-    const gpu_group *group = gpu_group_at(&m.plan, step->number);
+    const gpu_access_group *group = gpu_group_at(&m.plan, step->number);
     if (group->run_count == 2) CHECK(group->is_tested && !group->is_store && products == 0);
     if (group->is_store || group->is_tested) continue;
     CHECK_EQ_U64(group->run[0].width, 2);

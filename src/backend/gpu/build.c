@@ -114,7 +114,7 @@ hg_status hg_gpu_plan(const atlas_program *program, ssa_unit *unit, const hg_gpu
   *plan = (gpu_plan){.allocator = &unit->allocator, .program = program, .unit = unit, .target = *target,
                      .variant = *variant};
   plan->info.size = sizeof plan->info;
-  plan->group.element_size = sizeof(gpu_group);
+  plan->group.element_size = sizeof(gpu_access_group);
   plan->exchange.element_size = sizeof(gpu_exchange);
   plan->hoisted.element_size = sizeof(gpu_hoisted);
   plan->unrolled.element_size = sizeof(gpu_unrolled);

@@ -26,7 +26,7 @@ typedef struct finder {
 /* The other half of the word that the element is loaded in; SSA_NONE: there is none. */
 static uint32_t other_half(const gpu_plan *g, uint32_t load, int *is_low) {
   if (g->group_of[load] == 0) return SSA_NONE;
-  const gpu_group *group = gpu_group_at(g, g->group_of[load] - 1);
+  const gpu_access_group *group = gpu_group_at(g, g->group_of[load] - 1);
   uint32_t at = 0, begin;
   while (group->value[at] != load) at++;
   for (begin = at; group->joined[begin] == 0;) begin--;

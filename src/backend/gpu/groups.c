@@ -34,7 +34,7 @@ typedef struct shared_access {
 typedef struct collector {
   gpu_plan *g;
   uint32_t at;            /* the number of instructions so far */
-  gpu_group open[KINDS];
+  gpu_access_group open[KINDS];
   uint8_t run_of[KINDS][GPU_MAX_GROUP], runs[KINDS];
   uint32_t start[KINDS];  /* where the group begins */
   uint32_t *depends;      /* per value: the `start` of the open group of loads that it depends on */
@@ -50,7 +50,7 @@ typedef struct collector {
 
 /* ---- groups that are complete ------------------------------------------------------------------------------------ */
 
-static hg_status keep(const collector *c, const gpu_group *group) {
+static hg_status keep(const collector *c, const gpu_access_group *group) {
   if (hg_array_append(c->g->allocator, &c->g->group, group, 1) == NULL)
     return hg_fail_memory("the plan of a kernel", c->g->group.count);
   for (uint32_t i = 0; i < group->count; i++) c->g->group_of[group->in_order[i]] = (uint32_t)c->g->group.count;
@@ -58,10 +58,10 @@ static hg_status keep(const collector *c, const gpu_group *group) {
 }
 
 static hg_status finish(collector *c, int kind) {
-  gpu_group *group = &c->open[kind];
+  gpu_access_group *group = &c->open[kind];
   int is_kept = group->count > 1 && hg_gpu_complete_group(c->g, group, c->run_of[kind]);
   hg_status status = is_kept ? keep(c, group) : HG_OK;
-  *group = (gpu_group){.is_store = kind == STORES};
+  *group = (gpu_access_group){.is_store = kind == STORES};
   c->runs[kind] = 0;
   return status;
 }
@@ -97,7 +97,7 @@ static int has(const collector *c, int kind, uint32_t run, uint32_t value) {
 /* The run of the open group that the access fits into, or a new run. Stores to memory that a later run may overlap
  * begin a new one. */
 static uint32_t run_for(const collector *c, int kind, uint32_t value) {
-  const gpu_group *group = &c->open[kind];
+  const gpu_access_group *group = &c->open[kind];
   for (uint32_t i = group->count; i-- > 0;) {
     uint32_t other = group->in_order[i], run = c->run_of[kind][i];
     if (gpu_insn(c->g, other)->symbol == gpu_insn(c->g, value)->symbol &&
@@ -109,7 +109,7 @@ static uint32_t run_for(const collector *c, int kind, uint32_t value) {
 }
 
 static int may_join(const collector *c, int kind, uint32_t value) {
-  const gpu_group *group = &c->open[kind];
+  const gpu_access_group *group = &c->open[kind];
   uint32_t alias = alias_of(c, value);
   if (group->count == 0 || group->count == (kind == LOADS ? GPU_MAX_GROUP : GPU_MOST_GROUPED_STORES) ||
       run_for(c, kind, value) == GPU_MAX_RUNS)
@@ -119,7 +119,7 @@ static int may_join(const collector *c, int kind, uint32_t value) {
 }
 
 static hg_status collect(collector *c, int kind, uint32_t value) {
-  gpu_group *group = &c->open[kind];
+  gpu_access_group *group = &c->open[kind];
   HG_TRY(finish(c, 1 - kind));
   if (!may_join(c, kind, value)) HG_TRY(finish(c, kind));
   if (group->count == 0) c->start[kind] = c->at;
@@ -183,7 +183,7 @@ static hg_status group_set(const collector *c, const shared_access *access, size
   for (size_t i = 1; i < count; i++) /* a place that is stored to twice: the order of the stores matters */
     if (access[i].displacement == access[i - 1].displacement) return HG_OK;
   for (size_t i = 0, width; i < count; i += width) {
-    gpu_group group = {.is_store = (uint8_t)access[i].is_store};
+    gpu_access_group group = {.is_store = (uint8_t)access[i].is_store};
     width = width_at(c->g, access + i, count - i);
     for (size_t k = 0; k < width; k++) group.in_order[group.count++] = access[i + k].value;
     if (width > 1 && hg_gpu_complete_group(c->g, &group, one_run)) HG_TRY(keep(c, &group));

@@ -107,7 +107,7 @@ static int are_aligned(const hoister *f, const hg_terms *terms, uint32_t width) 
   return 1;
 }
 
-static int hoist_run(const hoister *f, const gpu_group *group, const gpu_access_run *run, gpu_sweep *sweep) {
+static int hoist_run(const hoister *f, const gpu_access_group *group, const gpu_access_run *run, gpu_sweep *sweep) {
   uint32_t phi = SSA_NONE;
   *sweep = (gpu_sweep){.step = {.count = 0}};
   if (run->checks_least ||
@@ -119,7 +119,7 @@ static int hoist_run(const hoister *f, const gpu_group *group, const gpu_access_
 }
 
 static hg_status hoist(hoister *f, uint32_t number) {
-  gpu_group *group = (gpu_group *)f->g->group.data + number;
+  gpu_access_group *group = (gpu_access_group *)f->g->group.data + number;
   gpu_hoisted seen = {.group = number};
   if (!group->is_tested || group->run_count > GPU_MOST_SWEEPS || f->g->hoisted.count == GPU_MOST_HOISTED ||
       !find_loop(f, gpu_insn(f->g, group->in_order[0])->block))

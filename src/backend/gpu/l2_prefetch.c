@@ -12,7 +12,7 @@
 #include "backend/gpu/gpu_tuning.h"
 
 /* The bytes between the first and the last that a block loads with the run; 0: unknown, or they do not lie together. */
-static uint32_t range_of(const gpu_plan *g, const gpu_group *group, const gpu_access_run *run, uint32_t index) {
+static uint32_t range_of(const gpu_plan *g, const gpu_access_group *group, const gpu_access_run *run, uint32_t index) {
   uint64_t lanes[] = {g->program->block[0] / g->info.sub_blocks, g->program->block[1]};
   uint64_t least = gpu_insn(g, group->value[run->first])->bits,
            most = gpu_insn(g, group->value[run->first + run->count - 1])->bits, range = most - least + 1;
@@ -26,7 +26,7 @@ static uint32_t range_of(const gpu_plan *g, const gpu_group *group, const gpu_ac
 }
 
 /* Fills in the bytes of a run and the growth of its index from block to block. */
-static void find_range(const gpu_plan *g, const gpu_group *group, gpu_access_run *run) {
+static void find_range(const gpu_plan *g, const gpu_access_group *group, gpu_access_run *run) {
   uint32_t first = group->value[run->first], index = gpu_arg(g, first, 0);
   const ssa_insn *insn = gpu_insn(g, first);
   if (run->is_shared || !run->is_read_only || insn->symbol & SSA_LIBRARY || g->in_loop[insn->block]) return;
@@ -38,7 +38,7 @@ static void find_range(const gpu_plan *g, const gpu_group *group, gpu_access_run
 }
 
 /* Counts elements: loads if they are prefetched, and stores. */
-static void count(const gpu_group *group, uint32_t *loads, uint32_t *stores) {
+static void count(const gpu_access_group *group, uint32_t *loads, uint32_t *stores) {
   for (uint32_t r = 0; r < group->run_count; r++) {
     const gpu_access_run *run = &group->run[r];
     if (group->is_store && !run->is_shared) *stores += run->count;
@@ -52,7 +52,7 @@ void hg_gpu_plan_l2_prefetch(gpu_plan *g) {
   if (!g->target.can_prefetch_l2 || g->variant.flags != 0 || !g->program->observes_block || g->program->block[2] != 1)
     return;
   for (uint32_t k = 0; k < g->groups_outside; k++) {
-    gpu_group *group = (gpu_group *)g->group.data + k;
+    gpu_access_group *group = (gpu_access_group *)g->group.data + k;
     for (uint32_t r = 0; r < group->run_count && !group->is_store; r++) {
       find_range(g, group, &group->run[r]);
       bytes += (uint64_t)group->run[r].prefetch_bytes * g->info.sub_blocks;
@@ -62,7 +62,7 @@ void hg_gpu_plan_l2_prefetch(gpu_plan *g) {
   uint64_t blocks = bytes >= GPU_PREFETCH_LEAST_BYTES && 2 * stores >= loads ? GPU_PREFETCH_BYTES / bytes : 0;
   for (uint32_t k = 0; k < g->groups_outside; k++)
     for (uint32_t r = 0; r < gpu_group_at(g, k)->run_count; r++) {
-      gpu_access_run *run = &((gpu_group *)g->group.data + k)->run[r];
+      gpu_access_run *run = &((gpu_access_group *)g->group.data + k)->run[r];
       if (blocks == 0) run->prefetch_bytes = 0;
       run->prefetch_by *= blocks;
     }

@@ -7,7 +7,7 @@
 
 /* 1 if the element shares a word with another one. */
 static int is_paired(const gpu_plan *g, uint32_t store) {
-  const gpu_group *group = gpu_group_at(g, g->group_of[store] - 1);
+  const gpu_access_group *group = gpu_group_at(g, g->group_of[store] - 1);
   uint32_t at = 0;
   while (group->value[at] != store) at++;
   while (group->joined[at] == 0) at--;
@@ -42,7 +42,7 @@ void hg_gpu_find_late(gpu_plan *g) {
   for (uint32_t k = 0; k < g->order.count; k++) count_uses(g, g->order.block[k]);
   for (uint32_t v = 0; v < g->unit->insns.count; v++) g->is_late[v] = g->is_late[v] == 1 ? 2 : 0;
   for (size_t i = 0; i < g->groups_outside; i++) {
-    const gpu_group *group = gpu_group_at(g, (uint32_t)i);
+    const gpu_access_group *group = gpu_group_at(g, (uint32_t)i);
     for (uint32_t at = 0; at < group->count && group->is_store; at++) {
       uint32_t store = group->value[at], value = gpu_arg(g, store, gpu_insn(g, store)->arg_count - 1u);
       if (g->is_late[value] == 2) g->is_late[value] = (uint8_t)may_be_late(g, store);

@@ -82,7 +82,7 @@ static const order_edge *edge_at(const orderer *o, uint32_t number) {
 
 /* The instructions of a node. */
 static uint32_t members(const orderer *o, const order_node *n, const uint32_t **value) {
-  const gpu_group *group = n->group != 0 ? gpu_group_at(o->g, n->group - 1) : NULL;
+  const gpu_access_group *group = n->group != 0 ? gpu_group_at(o->g, n->group - 1) : NULL;
   *value = group != NULL ? group->in_order : &n->value;
   return group != NULL ? group->count : 1;
 }
@@ -121,7 +121,7 @@ static void note_use(orderer *o, uint32_t value, uint32_t block) {
 /* Finds elements of less than 32 bits that one access loads. */
 static void find_words(const orderer *o) {
   for (uint32_t k = 0; k < o->g->group.count; k++) {
-    const gpu_group *group = gpu_group_at(o->g, k);
+    const gpu_access_group *group = gpu_group_at(o->g, k);
     for (uint32_t r = 0; r < group->run_count && !group->is_store; r++) {
       const gpu_access_run *run = &group->run[r];
       for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += group->joined[i])

@@ -75,7 +75,7 @@ typedef struct gpu_access_run {
 
 /* Loads or stores that are done at once. One test serves all of them. A lane for which it fails (an access is out of
  * bounds, or its addresses are not aligned to the width) does them one by one, each with its own check. */
-typedef struct gpu_group {
+typedef struct gpu_access_group {
   uint32_t value[GPU_MAX_GROUP];    /* run by run, each by displacement; of stores, runs that may overlap keep their
                                        order */
   uint32_t in_order[GPU_MAX_GROUP]; /* in program order */
@@ -89,7 +89,7 @@ typedef struct gpu_group {
   uint32_t hoisted;                /* 1 + its number in `hoisted`: a lane may find out before the loop that it needs no
                                       test; 0: it is not hoisted */
   uint32_t first_step, step_count;  /* if it is tested: the steps, in the version's list, of its accesses one by one */
-} gpu_group;
+} gpu_access_group;
 
 /* ---- tests before a loop (hoist_checks.c) ------------------------------------------------------------------------ */
 
@@ -237,7 +237,7 @@ typedef struct gpu_plan {
 
   gpu_vector *vector;          /* in program order */
   uint32_t vector_count;
-  hg_array group;              /* gpu_group */
+  hg_array group;              /* gpu_access_group */
   hg_array exchange;           /* gpu_exchange */
   hg_array hoisted;           /* gpu_hoisted */
   gpu_version version[GPU_VERSION_COUNT];
@@ -289,8 +289,8 @@ static inline const atlas_symbol *gpu_symbol_of(const gpu_plan *g, const ssa_ins
 }
 /* The number of lanes in a tile. */
 static inline uint32_t gpu_tile(const gpu_plan *g) { return g->info.threads * g->info.lanes_per_thread; }
-static inline const gpu_group *gpu_group_at(const gpu_plan *g, uint32_t number) {
-  return (const gpu_group *)g->group.data + number;
+static inline const gpu_access_group *gpu_group_at(const gpu_plan *g, uint32_t number) {
+  return (const gpu_access_group *)g->group.data + number;
 }
 static inline const gpu_hoisted *gpu_hoisted_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_hoisted *)g->hoisted.data + number;
@@ -408,14 +408,14 @@ gpu_site hg_gpu_step_limit_site(const gpu_plan *g, uint32_t from, uint32_t to);
 /* The program's only vector access with that flag if its elements have 16 bits; else SSA_NONE. */
 uint32_t hg_gpu_only_access(const gpu_plan *g, uint32_t flag);
 /* The run of the group that the access belongs to. */
-uint32_t hg_gpu_access_run_of(const gpu_group *group, uint32_t value);
-static inline uint32_t gpu_index_of(const gpu_plan *g, const gpu_group *group, const gpu_access_run *run) {
+uint32_t hg_gpu_access_run_of(const gpu_access_group *group, uint32_t value);
+static inline uint32_t gpu_index_of(const gpu_plan *g, const gpu_access_group *group, const gpu_access_run *run) {
   return gpu_arg(g, group->value[run->first], 0);
 }
-static inline int64_t gpu_least_of(const gpu_plan *g, const gpu_group *group, const gpu_access_run *run) {
+static inline int64_t gpu_least_of(const gpu_plan *g, const gpu_access_group *group, const gpu_access_run *run) {
   return (int64_t)gpu_insn(g, group->value[run->first])->bits;
 }
-static inline int64_t gpu_most_of(const gpu_plan *g, const gpu_group *group, const gpu_access_run *run) {
+static inline int64_t gpu_most_of(const gpu_plan *g, const gpu_access_group *group, const gpu_access_run *run) {
   return (int64_t)gpu_insn(g, group->value[run->first + run->count - 1])->bits;
 }
 /* 1 if wide accesses of the run may be misaligned. */
@@ -424,7 +424,7 @@ static inline int gpu_may_be_crooked(const gpu_access_run *run) {
 }
 /* The runs, from r on, that are in bounds if the greatest of their 32-bit indices is: r alone, or r and the runs like
  * it. It marks them in `done` and skips runs that are marked already. Returns how many there are. */
-uint32_t hg_gpu_runs_like(const gpu_plan *g, const gpu_group *group, uint32_t r, uint8_t *done, uint32_t *runs);
+uint32_t hg_gpu_runs_like(const gpu_plan *g, const gpu_access_group *group, uint32_t r, uint8_t *done, uint32_t *runs);
 
 /* For a division of u32 or u64: the scalar whose reciprocal is an argument; SSA_NONE: there is none. */
 uint32_t hg_gpu_divisor(const ssa_unit *unit, uint32_t value);

@@ -38,7 +38,7 @@ uint64_t hg_gpu_lut_lanes(const gpu_plan *g, uint32_t instructions);
 int hg_gpu_may_group(const gpu_plan *g, uint32_t value);
 /* Fills in the rest of a group whose `in_order`, `count` and `is_store` are given; run_of: the run of each access,
  * numbered as they appear. 0: the group is not worth it. */
-int hg_gpu_complete_group(const gpu_plan *g, gpu_group *group, const uint8_t *run_of);
+int hg_gpu_complete_group(const gpu_plan *g, gpu_access_group *group, const uint8_t *run_of);
 /* Finds the groups of GPU_OUTSIDE and orders each block's instructions so that groups stand together and few registers
  * are needed. */
 hg_status hg_gpu_find_groups(gpu_plan *g);

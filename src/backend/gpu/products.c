@@ -16,14 +16,14 @@
 
 enum {
   MOST_LAYER = 1024, /* of one depth: each one is compared with every other */
-  GROUP_BITS = 8     /* more than a gpu_group has values */
+  GROUP_BITS = 8     /* more than a gpu_access_group has values */
 };
 
 /* Elements that are neighbours in memory are neighbours here; those loaded by one access lie in adjacent registers. */
 static uint64_t place_of(const gpu_plan *g, uint32_t value) {
   uint32_t number = g->group_of[value], at = 0;
   if (number == 0) return UINT64_MAX - UINT32_MAX + value;
-  const gpu_group *group = gpu_group_at(g, number - 1);
+  const gpu_access_group *group = gpu_group_at(g, number - 1);
   while (at < group->count && group->value[at] != value) at++;
   return (uint64_t)number << GROUP_BITS | at;
 }

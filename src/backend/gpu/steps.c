@@ -41,7 +41,7 @@ static hg_status add_access(step_builder *m, uint32_t value) {
   return hg_gpu_add_step(m->g, m->steps, step);
 }
 
-static hg_status keep_group(step_builder *m, const gpu_group *group) {
+static hg_status keep_group(step_builder *m, const gpu_access_group *group) {
   gpu_plan *g = m->g;
   if (hg_array_append(g->allocator, &g->group, group, 1) == NULL)
     return hg_fail_memory("the plan of a kernel", g->group.count);
@@ -51,7 +51,7 @@ static hg_status keep_group(step_builder *m, const gpu_group *group) {
 
 /* If it is tested, its accesses one by one are steps of the version as well, behind all blocks: see add_accesses. */
 static hg_status add_group(step_builder *m) {
-  const gpu_group *group = gpu_group_at(m->g, m->group - 1);
+  const gpu_access_group *group = gpu_group_at(m->g, m->group - 1);
   gpu_step step = {.op = GPU_GROUP, .value = group->in_order[0], .number = m->group - 1};
   if (group->is_tested) {
     step.notes = m->pending;
@@ -63,17 +63,17 @@ static hg_status add_group(step_builder *m) {
 /* 1 if the access belongs to the current group, whose accesses stand next to each other: only arithmetic lies between
  * them and, in the vector version, accesses without a check. */
 static int is_of_group(const step_builder *m, uint32_t value) {
-  const gpu_group *group = m->group != 0 ? gpu_group_at(m->g, m->group - 1) : NULL;
+  const gpu_access_group *group = m->group != 0 ? gpu_group_at(m->g, m->group - 1) : NULL;
   for (uint32_t i = 0; group != NULL && i < group->count; i++)
     if (group->in_order[i] == value) return 1;
   return 0;
 }
 
 /* In the vector version a group has only those of its accesses that are checked there too. */
-static int find_checked(const gpu_plan *g, const gpu_group *whole, gpu_group *group) {
+static int find_checked(const gpu_plan *g, const gpu_access_group *whole, gpu_access_group *group) {
   uint8_t run_of[GPU_MAX_GROUP], runs = 0, number[GPU_MAX_RUNS];
   memset(number, 0xff, sizeof number);
-  *group = (gpu_group){.is_store = whole->is_store};
+  *group = (gpu_access_group){.is_store = whole->is_store};
   for (uint32_t i = 0; i < whole->count; i++) {
     uint32_t value = whole->in_order[i], run = hg_gpu_access_run_of(whole, value);
     if (g->access[value] != GPU_CHECKED) continue;
@@ -86,7 +86,7 @@ static int find_checked(const gpu_plan *g, const gpu_group *whole, gpu_group *gr
 
 static hg_status add_memory(step_builder *m, uint32_t value) {
   gpu_plan *g = m->g;
-  gpu_group group;
+  gpu_access_group group;
   if (m->version == GPU_VECTOR_VERSION && g->access[value] == GPU_VECTOR) {
     int is_load = (gpu_flags(g, value) & ATLAS_LOAD) != 0;
     return add(m, is_load ? GPU_TAKE : GPU_GIVE, value, g->vector_of[value]);
@@ -104,7 +104,7 @@ static hg_status add_memory(step_builder *m, uint32_t value) {
   return add_group(m);
 }
 
-static hg_status add_accesses(step_builder *m, gpu_group *group) {
+static hg_status add_accesses(step_builder *m, gpu_access_group *group) {
   group->first_step = (uint32_t)m->steps->count;
   for (uint32_t i = 0; i < group->count; i++) HG_TRY(add_access(m, group->in_order[i]));
   HG_TRY(note_faults(m));
@@ -170,7 +170,7 @@ static int needs_shared(const step_builder *m, uint32_t value) {
   uint32_t flags = gpu_flags(m->g, value);
   if (hg_is_pure(insn)) return 0;
   if (flags & ATLAS_ATOMIC || !(flags & (ATLAS_LOAD | ATLAS_STORE))) return 1;
-  const gpu_group *group = m->g->group_of[value] != 0 ? gpu_group_at(m->g, m->g->group_of[value] - 1) : NULL;
+  const gpu_access_group *group = m->g->group_of[value] != 0 ? gpu_group_at(m->g, m->g->group_of[value] - 1) : NULL;
   for (uint32_t r = 0; group != NULL && r < group->run_count; r++)
     if (group->run[r].is_shared) return 1;
   return hg_gpu_place(m->g, m->version, value).space == GPU_SHARED;
@@ -224,6 +224,6 @@ hg_status hg_gpu_list_version_steps(gpu_plan *g, gpu_version_kind kind) {
   }
   uint32_t end = kind == GPU_OUTSIDE ? g->groups_outside : (uint32_t)g->group.count;
   for (uint32_t i = first_group; i < end; i++)
-    if (gpu_group_at(g, i)->is_tested) HG_TRY(add_accesses(&m, (gpu_group *)g->group.data + i));
+    if (gpu_group_at(g, i)->is_tested) HG_TRY(add_accesses(&m, (gpu_access_group *)g->group.data + i));
   return HG_OK;
 }

@@ -7,7 +7,7 @@
 enum { PTX_MOST_ROOMS = 4 }; /* runs whose room is in registers at a time */
 
 typedef struct ptx_group {
-  const gpu_group *plan;
+  const gpu_access_group *plan;
   ptx_name base[GPU_MAX_RUNS];    /* where its memory begins */
   ptx_name extent[GPU_MAX_RUNS];
   ptx_name address[GPU_MAX_RUNS]; /* of the element that the index names */

@@ -3,7 +3,7 @@
 
 static msl_name index_of(uint32_t r) { return hg_msl_name("i%u", (unsigned)r); }
 
-static uint32_t first_of(const gpu_group *g, const gpu_access_run *run) { return g->value[run->first]; }
+static uint32_t first_of(const gpu_access_group *g, const gpu_access_run *run) { return g->value[run->first]; }
 
 /* ---- the test ---------------------------------------------------------------------------------------------------- */
 
@@ -16,7 +16,7 @@ static void ask_inside(msl *m, uint8_t type, const char *index, int64_t displace
 }
 
 /* Tests all runs that are like run r. */
-static void ask_bounds(msl *m, const gpu_group *g, uint32_t r, uint8_t *done) {
+static void ask_bounds(msl *m, const gpu_access_group *g, uint32_t r, uint8_t *done) {
   const gpu_access_run *run = &g->run[r];
   uint32_t runs[GPU_MAX_RUNS], count = hg_gpu_runs_like(m->plan, g, r, done, runs);
   uint8_t type = msl_insn(m, gpu_index_of(m->plan, g, run))->type;
@@ -35,7 +35,7 @@ static void ask_bounds(msl *m, const gpu_group *g, uint32_t r, uint8_t *done) {
 }
 
 /* Shared memory and its arrays are aligned to 16 bytes. */
-static void ask_aligned(msl *m, const gpu_group *g, const gpu_access_run *run, const char *index) {
+static void ask_aligned(msl *m, const gpu_access_group *g, const gpu_access_run *run, const char *index) {
   unsigned last = run->width * (unsigned)run->element_bytes - 1;
   if (!gpu_may_be_crooked(run)) return;
   msl_name at = hg_msl_byte(index, run->element_bytes, gpu_least_of(m->plan, g, run));
@@ -45,7 +45,7 @@ static void ask_aligned(msl *m, const gpu_group *g, const gpu_access_run *run, c
   else hg_msl_line(m, "fits = fits && ((%s + %s) & %u) == 0;", base.text, at.text, last);
 }
 
-static void ask_all(msl *m, const gpu_group *g) {
+static void ask_all(msl *m, const gpu_access_group *g) {
   uint8_t done[GPU_MAX_RUNS] = {0};
   for (uint32_t r = 0; r < g->run_count; r++) {
     if (g->run[r].is_checked && !done[r]) ask_bounds(m, g, r, done);
@@ -54,7 +54,7 @@ static void ask_all(msl *m, const gpu_group *g) {
 }
 
 /* A loop's test may hold for all of its rounds. */
-static void ask(msl *m, const gpu_group *g) {
+static void ask(msl *m, const gpu_access_group *g) {
   if (g->hoisted == 0) {
     hg_msl_line(m, "bool fits = true;");
     ask_all(m, g);
@@ -74,7 +74,7 @@ static void add_terms(msl *m, const char *sum, const hg_terms *terms) {
 }
 
 /* Tests the greatest index of any round. No sum wraps: it adds a few 32-bit numbers and a product below 2^63. */
-static void ask_sweep(msl *m, const gpu_group *g, const gpu_access_run *run, const gpu_sweep *sweep) {
+static void ask_sweep(msl *m, const gpu_access_group *g, const gpu_access_run *run, const gpu_sweep *sweep) {
   hg_msl_scope(m);
   hg_msl_line(m, "ulong by = 0, most = %s + 0x%llxul;", hg_msl_long(m, sweep->start).text,
               (unsigned long long)gpu_most_of(m->plan, g, run));
@@ -87,7 +87,7 @@ static void ask_sweep(msl *m, const gpu_group *g, const gpu_access_run *run, con
 
 void hg_msl_foresee(msl *m, uint32_t number) {
   const gpu_hoisted *seen = gpu_hoisted_at(m->plan, number);
-  const gpu_group *g = gpu_group_at(m->plan, seen->group);
+  const gpu_access_group *g = gpu_group_at(m->plan, seen->group);
   hg_msl_scope(m);
   hg_msl_line(m, "bool fits = true;");
   if (seen->before == SSA_NONE) hg_msl_line(m, "ulong last = ulong(%s - 1);", hg_msl_value(m, seen->rounds).text);
@@ -104,7 +104,8 @@ void hg_msl_foresee(msl *m, uint32_t number) {
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
 
-static void load_words(msl *m, const gpu_group *g, const gpu_access_run *run, uint32_t first, const char *words) {
+static void load_words(msl *m, const gpu_access_group *g, const gpu_access_run *run, uint32_t first,
+                       const char *words) {
   uint32_t elements = gpu_word_elements(run), count = g->joined[first] / elements;
   for (uint32_t k = 0; k < g->joined[first]; k++) {
     uint32_t value = g->value[first + k];
@@ -113,7 +114,8 @@ static void load_words(msl *m, const gpu_group *g, const gpu_access_run *run, ui
   }
 }
 
-static void join_words(msl *m, const gpu_group *g, const gpu_access_run *run, uint32_t first, const char *words) {
+static void join_words(msl *m, const gpu_access_group *g, const gpu_access_run *run, uint32_t first,
+                       const char *words) {
   uint32_t elements = gpu_word_elements(run), count = g->joined[first] / elements;
   for (uint32_t w = 0; w < count; w++) {
     const uint32_t *store = &g->value[first + w * elements];
@@ -125,7 +127,8 @@ static void join_words(msl *m, const gpu_group *g, const gpu_access_run *run, ui
 }
 
 /* The neighbours from a value on, by one access. */
-static void access_together(msl *m, const gpu_group *g, const gpu_access_run *run, uint32_t first, const char *at) {
+static void access_together(msl *m, const gpu_access_group *g, const gpu_access_run *run, uint32_t first,
+                            const char *at) {
   const char *space = run->is_shared ? "threadgroup" : "device";
   uint32_t elements = gpu_word_elements(run);
   msl_name type = hg_msl_words(run->element_bytes < 4 ? 4 : run->element_bytes, g->joined[first] / elements);
@@ -140,7 +143,7 @@ static void access_together(msl *m, const gpu_group *g, const gpu_access_run *ru
   load_words(m, g, run, first, words.text);
 }
 
-static void access_run(msl *m, const gpu_group *g, const gpu_access_run *run) {
+static void access_run(msl *m, const gpu_access_group *g, const gpu_access_run *run) {
   msl_name base = hg_msl_base(m, first_of(g, run)), index = index_of((uint32_t)(run - g->run));
   for (uint32_t i = run->first; i < run->first + (uint32_t)run->count; i += g->joined[i]) {
     msl_name byte = hg_msl_byte(index.text, run->element_bytes, (int64_t)msl_insn(m, g->value[i])->bits);
@@ -150,7 +153,7 @@ static void access_run(msl *m, const gpu_group *g, const gpu_access_run *run) {
   }
 }
 
-void hg_msl_group(msl *m, const gpu_group *g) {
+void hg_msl_group(msl *m, const gpu_access_group *g) {
   hg_msl_scope(m);
   for (uint32_t r = 0; r < g->run_count; r++)
     hg_msl_line(m, "ulong i%u = %s;", (unsigned)r, hg_msl_long(m, gpu_index_of(m->plan, g, &g->run[r])).text);

@@ -98,7 +98,7 @@ void hg_msl_vectors_take_apart(msl *m); /* splits the words of loads into elemen
 void hg_msl_vectors_join(msl *m);       /* joins elements into the words of stores */
 void hg_msl_take_element(msl *m, const gpu_step *step);
 void hg_msl_give_element(msl *m, const gpu_step *step);
-void hg_msl_group(msl *m, const gpu_group *group);
+void hg_msl_group(msl *m, const gpu_access_group *group);
 void hg_msl_foresee(msl *m, uint32_t number);
 
 /* ---- kernels, control, collectives (kernel.c, flow.c, collective.c) ---------------------------------------------- */
