@@ -78,7 +78,7 @@ static uint64_t reverse_bits(uint64_t a, unsigned bits) {
   return reversed;
 }
 
-/* Of the four bytes of two words. */
+/* Dot product of the four bytes of two words. */
 static uint64_t dot_product(uint64_t a, atlas_type of_a, uint64_t b, atlas_type of_b) {
   int64_t sum = 0;
   for (unsigned k = 0; k < 32; k += 8) sum += atlas_to_i64(of_a, a >> k & 0xff) * atlas_to_i64(of_b, b >> k & 0xff);

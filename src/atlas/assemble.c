@@ -23,7 +23,7 @@ static kind_limit limit_of(uint32_t kind) {
   }
 }
 
-/* What a shared array takes of the block's memory: arrays start at multiples of 16 bytes. */
+/* Bytes of a shared array in the block's memory, where arrays start at multiples of 16 bytes. */
 static uint64_t shared_bytes(const atlas_symbol *s) {
   return ((uint64_t)s->count * atlas_bytes((atlas_type)s->type) + 15) / 16 * 16;
 }

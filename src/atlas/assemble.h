@@ -37,7 +37,7 @@ void atlas_label_index_release(const hg_allocator *allocator, atlas_label_index 
  * atlas_program_trust: no text, binary file or interpreter has it, only the compiler. */
 void atlas_builder_has_many(atlas_builder *builder);
 
-/* What a builder has made, before the last step. Releases the builder, whatever happens. */
+/* Returns the builder's program before the last step. Always releases the builder. */
 hg_status atlas_builder_close(atlas_builder *builder, atlas_program **out);
 
 /* The last step of all three: verifies the program and passes it to the caller, or releases it. */

@@ -46,7 +46,7 @@ struct atlas_program {
 /* A new empty program that holds one reference; NULL when out of memory (last error set). */
 atlas_program *atlas_program_new(const hg_allocator *allocator);
 
-/* Of what stands in a program, as it stands there: programs that are the same have one digest. */
+/* A digest of everything in a program as it is written: equal programs have one digest. */
 uint64_t atlas_program_digest(const atlas_program *program);
 int atlas_program_same(const atlas_program *a, const atlas_program *b);
 
@@ -85,7 +85,7 @@ hg_status atlas_lay_out(atlas_program *program);
 /* Fails because a shared array does not fit behind those that take `before` bytes. */
 hg_status atlas_shared_too_large(hg_status status, const atlas_symbol *s, uint64_t before);
 
-/* What a local array takes of its lane's memory, where arrays start at multiples of 16 bytes; 0 for other symbols. */
+/* The bytes of a local array in its lane's memory, where arrays start at multiples of 16 bytes; 0 for other symbols. */
 uint64_t atlas_local_bytes(const atlas_symbol *s);
 /* Fails because a local array does not fit behind those that take `before` bytes. */
 hg_status atlas_local_too_large(hg_status status, const atlas_symbol *s, uint64_t before);

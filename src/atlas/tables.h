@@ -44,7 +44,7 @@ typedef struct atlas_op_info {
   const char *syntax;       /* "pD, a, b" */
 } atlas_op_info;
 
-/* Of atlas_insn.guard: @!p; the bits below are 1 + the number of p. */
+/* For atlas_insn.guard: @!p; the bits below are 1 + the number of p. */
 enum { ATLAS_GUARD_NEGATED = 0x80, ATLAS_GUARD_PREDICATE = 0x7f };
 
 /* 1 + the index of each instruction's row in atlas_ops, by the two bytes of its code; 0: no instruction. */

@@ -23,14 +23,14 @@ static inline void hg_store_le(void *memory, unsigned byte_count, uint64_t value
 /* CRC-32 (reflected polynomial 0xEDB88320, as in zlib and PNG) of a range; start with crc = 0. */
 uint32_t hg_crc32(uint32_t crc, const void *memory, size_t byte_count);
 
-/* A hash that goes on with another value. */
+/* A hash that is extended by another value. */
 static inline uint64_t hg_hash_mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
   return hash ^ hash >> 29;
 }
 
-/* Of words of 8 bytes, at any alignment. The word that follows depends on all before it by one multiplication; two sums
- * halve the wait. */
+/* A hash of 8-byte words, at any alignment. Each word depends on the previous ones through one multiplication; two sums
+ * halve that latency. */
 static inline uint64_t hg_hash_words(const void *words, size_t count) {
   const uint8_t *at = words;
   uint64_t even = count, odd = 0, pair[2] = {0, 0};

@@ -1,8 +1,9 @@
-/* cgroup.h - what Linux control groups (version 1 or 2) allow this process: a container's share of the machine.
+/* cgroup.h - the limits that Linux control groups (version 1 or 2) set for this process: a container's share of the
+ * machine.
  *
- * `membership` is the file that names the groups of the process (/proc/self/cgroup), `mount` the folder where their
- * hierarchies are (/sys/fs/cgroup). The limit of a group holds for all groups below it, so the least limit counts; a
- * file that cannot be read sets no limit. */
+ * `membership` is the file that names the groups of the process (/proc/self/cgroup), `mount` the folder of their
+ * hierarchies (/sys/fs/cgroup). A group's limit holds for all groups below it, so the least limit counts; a file that
+ * cannot be read sets no limit. */
 #ifndef HG_BASE_CGROUP_H
 #define HG_BASE_CGROUP_H
 

@@ -9,7 +9,7 @@ enum { MESSAGE_BYTES = 1024 };
 static _Thread_local struct {
   hg_status status;
   uint32_t line, column;
-  size_t message;              /* where in the sentence it begins, behind the place */
+  size_t message;              /* where the message begins in the sentence, after the place */
   int64_t instruction, offset; /* plus 1, so that zeroed memory means "not known" */
   int64_t number;
   uint64_t length;
@@ -82,7 +82,7 @@ hg_status hg_fail_at_v(hg_status status, const hg_place *place, const char *form
   size_t start = print_place(place, sentence, sizeof sentence), room = sizeof sentence - start;
   int length = vsnprintf(sentence + start, room, format, arguments);
   if (length < 0) sentence[start] = '\0';
-  /* What did not fit is missing already: all but its last place, which says so. */
+  /* Truncated: pass the full size, so that hg_clip adds its ellipsis. */
   hg_clip(sentence, length >= (int)room ? sizeof sentence : strlen(sentence), last.sentence, sizeof last.sentence);
   hg_clip(source, strlen(source), last.source, sizeof last.source);
   last.status = status;

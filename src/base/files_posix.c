@@ -54,7 +54,7 @@ int hg_directory_can_be_made(const char *path) {
   return is_writable_directory(path[0] == '/' ? "/" : ".");
 }
 
-/* Of this user or the superuser, who may do what they like with this process anyway. */
+/* 1 if it belongs to this user or the superuser, who can do anything with this process anyway. */
 static int is_own(const struct stat *info) { return info->st_uid == geteuid() || info->st_uid == 0; }
 
 static int is_private(const struct stat *info) {

@@ -61,8 +61,8 @@ typedef struct hg_kernel_cache_counts {
 
 hg_kernel_cache_counts hg_kernel_cache_count(hg_kernel_cache *cache);
 
-/* Where the caller may make a file in the cache's folder, for what takes only files: nobody else uses the name, and one
- * that is left behind goes as those of the cache do. 0 where nothing is kept on disk. */
+/* A path for a temporary file in the cache's folder, for interfaces that take only files: the name is unique, and a
+ * file left behind is removed like those of the cache. 0 if nothing is kept on disk. */
 int hg_kernel_cache_scratch(hg_kernel_cache *cache, const hg_cache_key *key, char path[HG_PATH_BYTES]);
 
 /* ---- the disk level ---------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-/* Of one call. */
+/* For one call. */
 typedef struct hg_patience {
   hg_ask_callback ask; /* NULL: nobody is asked */
   void *user;
@@ -33,7 +33,7 @@ static inline hg_status hg_patience_ask(hg_patience *patience) {
                  : HG_OK;
 }
 
-/* Likewise, after a sleep of a part of the time that has gone by since `begun`. */
+/* The same after a sleep for a fraction of the time since `begun`. */
 static inline hg_status hg_patience_sleep(hg_patience *patience, uint64_t begun) {
   uint64_t time = (hg_time_ns() - begun) / HG_SLEEP_PART;
   hg_sleep(time < HG_SLEEP_NS ? time : HG_SLEEP_NS);

@@ -30,7 +30,7 @@ uint32_t hg_parallel_threads(uint64_t work_ns, uint32_t most_threads);
 
 /* The most threads a job may use: HOLOGRAM_NUM_THREADS, else the CPUs that the process may use. Found once. */
 uint32_t hg_thread_limit(void);
-/* Likewise, and at most `most`; 0: no bound of the caller's. */
+/* The same, and at most `most`; 0: the caller sets no bound. */
 static inline uint32_t hg_thread_limit_of(uint32_t most) {
   uint32_t limit = hg_thread_limit();
   return most != 0 && most < limit ? most : limit;

@@ -20,7 +20,7 @@ enum { ROWS = 8192, ELEMENTS = 1 << 20, MOST_INPUTS = 3 };
 static const uint8_t types[] = {ATLAS_f32, ATLAS_bf16, ATLAS_f16};
 static const uint64_t lengths[] = {256, 512, 768, 1024, 2048, 3072, 4096};
 
-/* What inputs look like, of rows of some length. */
+/* The shapes of inputs, for rows of some length. */
 typedef enum form {
   VECTOR,      /* so many elements, whatever the length */
   VECTORS,     /* two of them */

@@ -10,7 +10,7 @@
 
 enum { SETTINGS_BYTES = 1024 };
 
-/* What the log says of an executor's settings; its message about the executor itself has nothing that is not shown
+/* Keeps log messages about an executor's settings; its message about the executor itself contains only what is printed
  * anyway. */
 static void note_settings(void *user, hg_log_level level, const char *message) {
   char *settings = user;

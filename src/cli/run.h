@@ -83,10 +83,10 @@ int run_create_memory(run_state *run); /* the other buffers */
 int run_refill_memory(run_state *run); /* their contents as they were at first */
 int run_write_outputs(run_state *run);
 
-/* What an output file holds. Its shape is that of the parameter's own array, else of the first array with as many
- * elements, else one-dimensional. */
+/* The tensor that is written to an output file. Its shape is that of the parameter's own array, else of the first array
+ * with as many elements, else one-dimensional. */
 hg_tensor run_output(const run_state *run, const run_memory *memory);
-/* What NumPy calls a type in such files. */
+/* NumPy's name of the type in such files. */
 const char *run_dtype(atlas_type type);
 
 #endif

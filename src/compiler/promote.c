@@ -23,12 +23,12 @@ typedef struct promoter {
   uint32_t elements;     /* how many elements have been promoted so far */
   uint32_t *next;        /* per value: the next access to the same element, in the order of the blocks */
 
-  /* Of the current array. */
+  /* For the current array. */
   uint8_t slot[ATLAS_MAX_LOCAL_BYTES];  /* per element: 1 + its number below; 0: it is not accessed */
   uint32_t first[COMPILER_PROMOTED_ELEMENTS], last[COMPILER_PROMOTED_ELEMENTS];
   uint32_t slots;
 
-  /* Of the current element. */
+  /* For the current element. */
   uint8_t type;
   uint32_t *in, *out;    /* per block: the value of the element at its beginning, once it was asked for; the last value
                             that the block stores */

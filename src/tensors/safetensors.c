@@ -31,7 +31,7 @@ HG_RARE static hg_status fail_header(const tensor_scanner *s, const char *what) 
   return hg_fail(HG_FORMAT, "%s: its header %s, %zu bytes before its end", s->path, what, (size_t)(s->end - s->at));
 }
 
-/* Of code points only, each in its shortest form. */
+/* 1 if all bytes are code points in their shortest form. */
 HG_RARE static int is_utf8(const char *name) {
   static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
   const uint8_t *at = (const uint8_t *)name;

@@ -35,10 +35,11 @@ hg_status hg_tensor_bytes(const char *path, const hg_tensor *tensor, uint64_t *b
 typedef uint64_t (*tensor_header)(const uint8_t *bytes, size_t byte_count);
 enum { TENSOR_PREFIX_BYTES = 12 }; /* more than one looks at */
 
-/* What the header of a file of `file_bytes` says: `byte_count` of them, of which the header's are changed. */
+/* Reads the header of a .npy file of `file_bytes`; `bytes` are its first `byte_count` bytes, of which those of the
+ * header are modified. */
 hg_status hg_npy_read(const char *path, uint8_t *bytes, size_t byte_count, uint64_t file_bytes, tensor_entry *entry);
-/* What the header of a .safetensors file says: tensors in the order of the file; keys and texts of its metadata by
- * turns, which stand in the header's bytes. */
+/* The header of a .safetensors file: tensors in the order of the file; keys and texts of its metadata in turn, stored
+ * in the header's bytes. */
 typedef struct tensor_list {
   tensor_entry *entries;
   char **texts;
@@ -49,7 +50,7 @@ hg_status hg_safetensors_read(const hg_allocator *allocator, const char *path, u
                               uint64_t file_bytes, tensor_list *list);
 void hg_tensor_list_release(const hg_allocator *allocator, tensor_list *list);
 
-/* Of the buffer's executor; NULL: the plain one. */
+/* The allocator of the buffer's executor; NULL: the default one. */
 hg_allocator hg_allocator_of(const hg_buffer *buffer);
 
 /* A file in parts, so that memory holds its elements once. */

@@ -11,7 +11,7 @@
 #include "ir/loops.h"
 #include "ir/uniform.h"
 
-/* What is known of a launch. A size of 0 is unknown. */
+/* Facts about a launch. A size of 0 is unknown. */
 typedef struct hg_shape {
   uint64_t lanes;             /* of a linear launch, else 0 */
   uint64_t grid[3], block[3]; /* of both kinds, when known */

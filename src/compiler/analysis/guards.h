@@ -15,7 +15,7 @@ typedef struct hg_counter {
   uint64_t most; /* the most back edges taken for each entry into the loop */
 } hg_counter;
 
-/* What is known of a block. */
+/* Facts about a basic block. */
 typedef struct hg_guarded {
   hg_counter counter;   /* of the loop whose header the block is */
   uint64_t most_rounds; /* of that loop: the most back edges for each entry into it; UINT64_MAX: unknown */

@@ -9,7 +9,7 @@
 #include "compiler/analysis/ranges.h"
 #include "ir/ssa_order.h"
 
-/* What an operation does with the bits of a NaN that it reads. */
+/* How an operation treats the bits of a NaN that it reads. */
 typedef enum hg_nan_use {
   HG_NAN_ALIKE,  /* nothing: the result is the same for all NaNs */
   HG_NAN_PASSED, /* the result has the same bits, except perhaps the sign */

@@ -9,7 +9,7 @@
  * every bit of the result for every input. *changed is set when something was done. HG_OUT_OF_MEMORY. */
 hg_status hg_simplify(ssa_unit *unit, uint32_t value, int *changed);
 
-/* What a pure instruction gives for these arguments; those that it does not have are ignored. */
+/* The result of a pure instruction for these arguments; surplus ones are ignored. */
 uint64_t hg_fold(const ssa_insn *insn, uint64_t a, uint64_t b, uint64_t c);
 
 /* 1 if the first two arguments may be exchanged. */
