@@ -351,10 +351,14 @@ static int subtract_product(vector_lowering *l, const vector_insn *rem) {
   vector_insn insn = *rem;
   insn.op = ATLAS_OP_mul;
   insn.s[0] = quotient;
+  insn.d = hg_vector_new_reg(l, rem->type);
+  if (l->status != HG_OK) return 1;
+  vector_reg_at(l->out, insn.d)->uniform = vector_reg_at(l->out, rem->d)->uniform;
   hg_vector_emit(l, &insn);
   insn.op = ATLAS_OP_sub;
   insn.s[0] = rem->s[0];
-  insn.s[1] = rem->d;
+  insn.s[1] = insn.d;
+  insn.d = rem->d;
   hg_vector_emit(l, &insn);
   return 1;
 }

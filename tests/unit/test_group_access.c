@@ -16,19 +16,23 @@ typedef struct kind {
 static char text[ROOM];
 static uint8_t contents[MOST_BYTES];
 
+typedef enum launch { LANES, ROWS, GRID } launch; /* ROWS: lanes whose number is divided by a parameter */
+
 /* Each element that has four neighbours becomes their sum; is_open: also those of the first row, which have none above.
  * In a launch of lanes, a lane's place is its number. */
-static void write_program(const kind *k, uint32_t width, uint32_t height, int is_grid, int is_open) {
+static void write_program(const kind *k, uint32_t width, uint32_t height, launch as, int is_open) {
   int is_64 = strcmp(k->index + 1, "64") == 0;
+  const char *wide = is_64 ? "u64" : "u32";
   size_t used = 0;
 #define ADD(...) (used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__))
-  ADD(".program p\n%s.buffer x %s in\n.buffer y %s out\n", is_grid ? ".block 32, 2\n" : "", k->element, k->element);
-  if (is_grid) ADD("sreg.%s r0, global.x\nsreg.%s r1, global.y\n", is_64 ? "u64" : "u32", is_64 ? "u64" : "u32");
-  else ADD("%s r9, lane\nrem.%s r0, r9, #%u\ndiv.%s r1, r9, #%u\n", is_64 ? "mov.u64" : "cvt.u32.u64",
-           is_64 ? "u64" : "u32", width, is_64 ? "u64" : "u32", width);
+  ADD(".program p\n%s.buffer x %s in\n.buffer y %s out\n", as == GRID ? ".block 32, 2\n" : "", k->element, k->element);
+  if (as == ROWS) ADD(".scalar width u32\ncvt.u32.u64 r9, lane\nrem.u32 r0, r9, width\ndiv.u32 r1, r9, width\n");
+  else if (as == GRID) ADD("sreg.%s r0, global.x\nsreg.%s r1, global.y\n", wide, wide);
+  else ADD("%s r9, lane\nrem.%s r0, r9, #%u\ndiv.%s r1, r9, #%u\n", is_64 ? "mov.u64" : "cvt.u32.u64", wide,
+           width, wide, width);
   if (k->index[0] == 'i')
     for (int r = 0; r < 2; r++) ADD("cvt.%s.u%s r%d, r%d\n", k->index, k->index + 1, r, r);
-  if (is_grid) ADD("mad.%s r2, r1, #%u, r0\n", k->index, width);
+  if (as == GRID) ADD("mad.%s r2, r1, #%u, r0\n", k->index, width);
   else if (k->index[0] == 'i') ADD("cvt.%s.u%s r2, r9\n", k->index, k->index + 1);
   else ADD("mov.%s r2, r9\n", k->index);
   ADD("ldg.%s r4, [x + r2]\nset.eq.%s p0, r0, #0\n", k->element, k->index);
@@ -43,25 +47,26 @@ static void write_program(const kind *k, uint32_t width, uint32_t height, int is
 #undef ADD
 }
 
-static void check_launch(const kind *k, uint32_t blocks_x, uint32_t blocks_y, int is_grid, int is_open,
-                         uint32_t fewer) {
+static void check_launch(const kind *k, uint32_t blocks_x, uint32_t blocks_y, launch as, int is_open, uint32_t fewer) {
   uint32_t width = 32 * blocks_x, height = 2 * blocks_y;
-  write_program(k, width, height, is_grid, is_open);
+  write_program(k, width, height, as, is_open);
   uint64_t size = (uint64_t)width * height * k->bytes, bound = size - (uint64_t)fewer * k->bytes;
   const beside_buffer buffers[] = {{.name = "x", .contents = contents, .size = size, .byte_count = bound},
                                    {.name = "y", .size = size, .byte_count = bound, .is_result = 1}};
-  hg_launch_desc desc = {.size = sizeof desc, .lanes = is_grid ? 0 : (uint64_t)width * height};
-  if (is_grid) desc.grid[0] = blocks_x, desc.grid[1] = blocks_y;
+  const hg_scalar length = {.name = "width", .type = ATLAS_u32, .bits = width};
+  hg_launch_desc desc = {.size = sizeof desc, .lanes = as == GRID ? 0 : (uint64_t)width * height - (as == ROWS ? 5 : 0),
+                         .scalars = &length, .scalar_count = as == ROWS};
+  if (as == GRID) desc.grid[0] = blocks_x, desc.grid[1] = blocks_y;
   if (!check_beside(text, &desc, buffers, 2))
-    printf("%s by %s, %u x %u, grid %d, open %d, fewer %u\n", k->element, k->index, width, height, is_grid, is_open,
+    printf("%s by %s, %u x %u, as %d, open %d, fewer %u\n", k->element, k->index, width, height, (int)as, is_open,
            fewer);
 }
 
 static void check_kind(const kind *k) {
-  for (int is_grid = 0; is_grid < 2; is_grid++)
+  for (launch as = LANES; as <= GRID; as++)
     for (int is_open = 0; is_open < 2; is_open++)
-      for (uint32_t x = 1; x < 6; x += 2)
-        for (uint32_t fewer = 0; fewer < 80; fewer += fewer + 1) check_launch(k, x, 5, is_grid, is_open, fewer);
+      for (uint32_t x = 1; x < 8 && (as != ROWS || strcmp(k->index + 1, "32") == 0); x += 2)
+        for (uint32_t fewer = 0; fewer < 80; fewer += fewer + 1) check_launch(k, x, 5, as, is_open, fewer);
 }
 
 typedef struct seen {
@@ -86,13 +91,13 @@ static seen see_text(const char *source, const native_target *target) {
 
 /* At least those under a mask: four loads and the store. */
 static void check_counts(const kind *k, const native_target *target) {
-  write_program(k, 96, 10, 1, 0);
+  write_program(k, 96, 10, GRID, 0);
   CHECK(see_text(text, target).checks >= 5);
 }
 
 /* What is the same along a row, and the chain of conditions with it: in 32 bits only. */
 static void check_invariants(const kind *k) {
-  write_program(k, 96, 10, 1, 0);
+  write_program(k, 96, 10, GRID, 0);
   if (strcmp(k->index + 1, "32") == 0) check_fires(text, NATIVE_RUN_run_invariants);
   else CHECK_EQ_U64(count_passes(text, &hg_native_avx512).fired[NATIVE_RUN_run_invariants], 0);
 }
@@ -128,6 +133,8 @@ int main(void) {
   for (size_t i = 0; i < 6; i++) check_counts(&kinds[i], &hg_native_avx2);
   for (size_t i = 0; i < COUNT(kinds); i++) check_invariants(&kinds[i]);
   check_rows();
+  write_program(&kinds[0], 96, 10, ROWS, 0);
+  check_fires(text, NATIVE_ROWS_lane_rows);
   close_both();
   return check_report();
 }

@@ -92,7 +92,8 @@ static hg_native *new_kernel(hg_code_pages *pages, const native_target *target, 
   hg_native *native = hg_allocate(&pages->allocator, 1, sizeof *native);
   if (native == NULL) return NULL;
   *native = (hg_native){.allocator = pages->allocator, .target = target, .kernels = kernels, .program = program,
-                        .pages = pages, .lane_accesses.element_size = sizeof(native_lane_access)};
+                        .pages = pages, .row_length = VECTOR_NONE,
+                        .lane_accesses.element_size = sizeof(native_lane_access)};
   native->own.allocator = native->divided.allocator = pages->allocator;
   return native;
 }
@@ -119,7 +120,8 @@ static hg_status take_version(hg_native *native, native_made *made, native_versi
   native->stored_bytes = b->stored_bytes;
   native->moved_bytes = b->moved_bytes;
   HG_TRY(place_code(native, b));
-  if (version == NATIVE_FOR_ALL) return note_accesses(native);
+  if (version == NATIVE_FOR_ROWS) native->row_length = b->row_length;
+  if (version == NATIVE_FOR_ALL || version == NATIVE_FOR_ROWS) return note_accesses(native);
   native->full_lanes = b->slices * native->target->lanes;
   return HG_OK;
 }
@@ -128,6 +130,7 @@ static hg_status take_version(hg_native *native, native_made *made, native_versi
 static hg_status add_version(const hg_native *native, native_made *made, native_version version, hg_native **out) {
   if (made->b[version].code == NULL) return HG_OK;
   *out = new_kernel(native->pages, native->target, native->kernels, native->program);
+  if (*out != NULL) (*out)->stream_bytes = native->stream_bytes;
   return *out != NULL ? take_version(*out, made, version) : hg_fail_memory("a kernel", sizeof *native);
 }
 
@@ -154,6 +157,7 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
   if (status == HG_OK) status = describe(native, &made);
   if (status == HG_OK) status = add_version(native, &made, NATIVE_FOR_STACK, &native->stack);
   if (status == HG_OK) status = add_version(native, &made, NATIVE_FOR_BLOCK, &native->straight);
+  if (status == HG_OK) status = add_version(native, &made, NATIVE_FOR_ROWS, &native->rows);
   if (status == HG_OK) status = take_version(native, &made, NATIVE_FOR_ALL);
   hg_native_made_release(&made);
   if (status == HG_OK) *out = native;
@@ -170,6 +174,7 @@ void hg_native_release(hg_native *native) {
   hg_allocator allocator = native->allocator;
   hg_native_release(native->straight);
   hg_native_release(native->stack);
+  hg_native_release(native->rows);
   hg_code_remove(native->pages, native->mapping);
   hg_release(&allocator, native->notes);
   hg_release(&allocator, native->locations);
@@ -182,8 +187,9 @@ void hg_native_release(hg_native *native) {
 
 hg_status hg_native_versions(const hg_allocator *allocator, const native_target *target, const atlas_program *program,
                              const hg_vector *vector, const native_visitor *visitor) {
-  static const char *const names[NATIVE_VERSIONS] = {"steps", "whole", "several"};
-  static const native_version order[NATIVE_VERSIONS] = {NATIVE_FOR_BLOCK, NATIVE_FOR_STACK, NATIVE_FOR_ALL};
+  static const char *const names[NATIVE_VERSIONS] = {"steps", "whole", "several", "rows"};
+  static const native_version order[NATIVE_VERSIONS] = {NATIVE_FOR_BLOCK, NATIVE_FOR_STACK, NATIVE_FOR_ROWS,
+                                                        NATIVE_FOR_ALL};
   native_made made;
   hg_status status = hg_native_make(allocator, target, program, vector, 0, UINT64_MAX, visitor, &made);
   for (int k = 0; k < NATIVE_VERSIONS && status == HG_OK; k++) {

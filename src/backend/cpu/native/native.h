@@ -245,6 +245,7 @@ typedef struct native_build {
 
   const native_visitor *visitor; /* or NULL */
   uint32_t invariants;   /* instructions behind the first one that run once: see run_invariants.c */
+  uint32_t row_length;   /* of the version for lanes in rows: the parameter with their length: see lane_rows.c */
   uint32_t group_checks; /* accesses with one comparison for the lanes of a group: x86/group_access.c */
   uint32_t fired[NATIVE_PASSES]; /* per pass: how often it has fired */
 

@@ -25,6 +25,8 @@ struct hg_native {
   hg_vector own;          /* owns `vector`, unless that is the given program */
   struct hg_native *straight; /* the version for blocks that have all their lanes; NULL: none */
   struct hg_native *stack;/* the version for several of those at once; NULL: none */
+  struct hg_native *rows; /* the version for launches of lanes in rows; NULL: none */
+  uint32_t row_length;    /* of that version: the parameter with the length of a row; else VECTOR_NONE */
   native_location *locations;
   hg_array steps;         /* native_step */
   hg_array lane_accesses; /* native_lane_access, each once */

@@ -7,7 +7,7 @@
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-typedef enum stage { STAGE_GIVEN, STAGE_REGIONS, STAGE_RUN, STAGE_BLOCK, STAGE_STACK, STAGE_PLACED } stage;
+typedef enum stage { STAGE_GIVEN, STAGE_REGIONS, STAGE_ROWS, STAGE_RUN, STAGE_BLOCK, STAGE_STACK, STAGE_PLACED } stage;
 typedef enum ranges { RANGES_NONE, RANGES_LOSES, RANGES_LIVE, RANGES_MAKES } ranges;
 
 static const struct {
@@ -132,6 +132,21 @@ static hg_status make_region(native_build *b, hg_vector *own) {
   return run_stage(b, STAGE_RUN, own);
 }
 
+/* The version for launches of lanes in rows. HG_UNSUPPORTED is no failure: a program need not have it. */
+static hg_status make_rows(native_made *made, int may_stream, uint64_t stream_bytes) {
+  const hg_vector *vector = made->b[NATIVE_FOR_ALL].vector;
+  native_build *b = &made->b[NATIVE_FOR_ROWS];
+  hg_vector *own = &made->own[NATIVE_FOR_ROWS];
+  if (!b->target->has_invariants || !hg_native_divides_lanes(vector)) return HG_OK;
+  HG_TRY(copy_program(b, vector, own));
+  hg_status status = run_stage(b, STAGE_ROWS, own);
+  if (status != HG_OK) return status == HG_UNSUPPORTED ? HG_OK : status;
+  if (hg_native_has_invariants(own)) HG_TRY(run_stage(b, STAGE_RUN, own));
+  HG_TRY(hg_native_plan(b));
+  choose_streams(b, may_stream, stream_bytes);
+  return b->target->emit(b);
+}
+
 static hg_status make_regions(native_build *b, hg_vector *own) {
   const hg_vector *given = b->vector;
   if (!given->has_block_ops && !given->sees_blocks) return make_region(b, own);
@@ -167,6 +182,8 @@ hg_status hg_native_make(const hg_allocator *allocator, const native_target *tar
   hg_status status = make_blocks(made, vector);
   if (status != HG_OK && status != HG_UNSUPPORTED) return status;
   all->vector = vector;
+  status = make_rows(made, may_stream, stream_bytes);
+  if (status != HG_OK && status != HG_UNSUPPORTED) return status;
   all->has_straight = made->b[NATIVE_FOR_BLOCK].code != NULL && !leaves_often(&made->own[NATIVE_FOR_BLOCK]);
   HG_TRY(make_regions(all, &made->own[NATIVE_FOR_ALL]));
   HG_TRY(hg_native_plan(all));

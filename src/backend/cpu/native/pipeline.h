@@ -10,6 +10,7 @@ typedef enum native_version {
   NATIVE_FOR_ALL,    /* for every launch */
   NATIVE_FOR_BLOCK,  /* for blocks that have all their lanes: straight-line code */
   NATIVE_FOR_STACK,  /* for several of them at once */
+  NATIVE_FOR_ROWS,   /* for launches of lanes in rows: lane_rows.c */
   NATIVE_VERSIONS
 } native_version;
 

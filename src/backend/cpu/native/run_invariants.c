@@ -38,13 +38,15 @@ static int may_move(const vector_insn *insn) {
   case ATLAS_OP_add:
   case ATLAS_OP_sub:
   case ATLAS_OP_mul:
+  case ATLAS_OP_div:
   case ATLAS_OP_mad:
   case ATLAS_OP_shl:
   case ATLAS_OP_shr:
   case ATLAS_OP_and:
   case ATLAS_OP_or:
   case ATLAS_OP_min:
-  case ATLAS_OP_max: return is_32(insn->type);
+  case ATLAS_OP_max:
+  case ATLAS_OP_sel: return is_32(insn->type);
   case ATLAS_OP_cvt: return is_32(insn->type) && is_32(insn->type2);
   case ATLAS_OP_set_eq:
   case ATLAS_OP_set_ne:

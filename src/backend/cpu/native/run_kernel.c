@@ -181,14 +181,23 @@ static uint64_t begin_linear_block(native_context *c, uint64_t first) {
   return (block + 1) * length;
 }
 
-/* The same of the grid's row: the program reads no coordinates in blocks. */
-static uint64_t begin_grid_row(native_context *c, uint64_t first) {
-  const cpu_launch *run = c->worker->run;
-  uint64_t width = run->grid[0] * run->block[0], height = run->grid[1] * run->block[1], row = first / width;
+/* The same of a row: the program reads no coordinates in blocks. */
+static uint64_t begin_row(native_context *c, uint64_t first, uint64_t width, uint64_t height) {
+  uint64_t row = first / width;
   c->coordinate[ATLAS_COORD_GLOBAL_X] = 0 - row * width;
   c->coordinate[ATLAS_COORD_GLOBAL_Y] = row % height;
   c->coordinate[ATLAS_COORD_GLOBAL_Z] = row / height;
   return (row + 1) * width;
+}
+
+/* Begins a run of lanes at `first`; returns where it ends at the latest. */
+static uint64_t begin_part(native_context *c, uint64_t first) {
+  const cpu_launch *run = c->worker->run;
+  const hg_native *native = c->native;
+  if (native->row_length != VECTOR_NONE) return begin_row(c, first, c->place[native->row_length].scalar, UINT64_MAX);
+  if (!native->vector->sees_coordinates) return UINT64_MAX;
+  if (run->launch->lanes != 0) return begin_linear_block(c, first);
+  return begin_row(c, first, run->grid[0] * run->block[0], run->grid[1] * run->block[1]);
 }
 
 /* Runs a region on a tile that is no block: as one run of lanes or, if the program reads coordinates, one for each
@@ -199,9 +208,7 @@ static void run_linear(native_context *c, const native_step *step, uint64_t lane
   c->lane_in_tile = 0 - first;
   hg_native_find_noted(c);
   while (first < end) {
-    uint64_t next = end;
-    if (c->native->vector->sees_coordinates)
-      next = w->run->launch->lanes != 0 ? begin_linear_block(c, first) : begin_grid_row(c, first);
+    uint64_t next = begin_part(c, first);
     if (next > end) next = end;
     run_region(c, step, first, next);
     first = next;
@@ -505,7 +512,14 @@ int hg_native_needs_tiles(const hg_vector *vector) {
   return vector->most_steps > 0 && !hg_native_counts_steps(vector);
 }
 
+/* 1 if the lanes of a launch are rows that are long enough for the version that divides once a row. */
+static int has_rows(const hg_native *native, const atlas_launch *launch) {
+  if (native->rows == NULL || launch->lanes == 0 || launch->lanes > UINT32_MAX) return 0;
+  return launch->arguments[native->rows->row_length].bits >= CPU_LEAST_ROW;
+}
+
 hg_status hg_native_launch(const hg_native *native, atlas_launch *launch) {
+  if (has_rows(native, launch)) native = native->rows;
   if (hg_native_needs_tiles(native->vector) && native->vector->most_steps > launch->step_limit)
     return hg_fail(HG_UNSUPPORTED, "machine code without counted steps cannot keep a limit of %llu",
                    (unsigned long long)launch->step_limit);

@@ -17,6 +17,8 @@
 hg_status hg_native_check(const native_build *b, const hg_vector *v, int has_ranges);
 /* quotient.c: 1 if there is a division of f32. */
 int hg_native_has_divisions(const hg_vector *v);
+/* lane_rows.c: 1 if the version for lanes in rows may exist. */
+int hg_native_divides_lanes(const hg_vector *v);
 /* run_invariants.c: 1 if there may be something that is the same in a run of lanes. */
 int hg_native_has_invariants(const hg_vector *v);
 /* straight.c: 0 if the block's code cannot be straight-line code. */
