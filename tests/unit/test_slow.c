@@ -47,6 +47,10 @@ static void test_apart(void) {
   check_all(".program reverse\n.buffer x f32 in\n.buffer y f32 out\nsreg.u32 r0, global.x\nmul.u32 r1, r0, #3\n"
             "ldg.f32 r2, [x + r0]\nstg.f32 [y + r1], r2\nsub.u32 r1, #5000, r0\nstg.f32 [y + r1], r2\nexit\n",
             SEVERAL_APART("7", "stg"), SEVERAL_APART("7", "stg"));
+  check_all(".program own\n.buffer i u32 in\n.buffer y u32 out\n.scalar n u32\n.local a u32 16\n"
+            "ldg.u32 r0, [i + lane]\nand.u32 r0, r0, #15\nstl.u32 [a + r0], n\nmov.u32 r1, n\nldl.u32 r2, [a + r1]\n"
+            "stg.u32 [y + lane], r2\nexit\n",
+            APART("8", "stl"), APART("8", "stl"));
 }
 
 static void test_calls(void) {

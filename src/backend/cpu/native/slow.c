@@ -36,14 +36,23 @@ static int is_indexed(const vector_insn *insn) {
          !(insn->flags & (VECTOR_LANE | VECTOR_SAME));
 }
 
+/* An access to a local array by an index of each lane's own: a gather or scatter. */
+static int is_local_by_lane(const native_build *b, const vector_insn *insn) {
+  uint32_t flags = atlas_op_flags(insn->op);
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || !(flags & ATLAS_SPACE_LOCAL)) return 0;
+  if (insn->mode != ATLAS_ADDRESS_INDEXED || insn->s[0] >= b->vector->regs.count) return 0;
+  return vector_reg_at(b->vector, insn->s[0])->kind == VECTOR_VARIES && !b->locations[insn->s[0]].is_uniform;
+}
+
 static void find_apart(slow_search *s) {
   hg_native_guess(s->b, s->strides, s->guesses);
   for (uint32_t i = 0; i < s->b->vector->insns.count; i++) {
     const vector_insn *insn = vector_insn_at(s->b->vector, i);
     int is_back = s->guesses[i] == VECTOR_STRIDE_BACK && /* x86 loads such neighbours at once */
                   (atlas_op_flags(insn->op) & ATLAS_STORE || !s->b->target->has_quick_loops);
-    s->is_apart[i] = is_indexed(insn) && !(insn->flags & VECTOR_CONTIGUOUS) &&
-                     (s->guesses[i] == VECTOR_STRIDE_OTHER || is_back);
+    int is_far = is_indexed(insn) && !(insn->flags & VECTOR_CONTIGUOUS) &&
+                 (s->guesses[i] == VECTOR_STRIDE_OTHER || is_back);
+    s->is_apart[i] = is_far || is_local_by_lane(s->b, insn);
     if (s->is_apart[i]) note(s, &s->apart, i);
   }
 }
