@@ -485,7 +485,7 @@ class Draft:
         if not names:  # beside a library that has none
             return
         name = self.r.choice(names)
-        most, is_tall = self.r.choice((1, 2, 3, 5, 8)), name[:4] in ("qr_p", "qr_c", "qr_r", "qr_f", "qr_b", "svd_", "lu")
+        most, is_tall = self.r.choice((1, 2, 3, 5, 8)), name[:4] in ("qr_p", "qr_c", "qr_r", "qr_f", "qr_b", "svd_", "lu", "orth")
         sizes = [min(most, s) for s in v.shape[-2:]]
         if name not in ("qr", "svd", "pinv") or self.r.random() < 0.5:
             sizes = [max(sizes), min(sizes)] if is_tall and v.shape[-2] >= max(sizes) else [min(sizes)] * 2
@@ -500,8 +500,8 @@ class Draft:
         if name.startswith("secular"):
             a, rest = self.input((3, 1), "i64" if v.kind == "f64" else "i32"), [self.input(s, v.kind) for s in ((3, 4), (1, 4), (3, 1))]
             return self.g.add("secular_bits", self.g.add("secular_bit", a, *rest, bit=1024.0), *rest, bit=32.0)
-        if name in ("eigh_joined", "tridiagonal_eigh"):
-            small = [(3, 2), (2, 1), (1, 1)] if name == "eigh_joined" else [(2, 3)]
+        small = {"eigh_joined": [(3, 2), (2, 1), (1, 1)], "tridiagonal_eigh": [(2, 3)], "reflected": [(5, 3), (1, 3), (5, 2)]}.get(name)
+        if small is not None:
             return self.g.add(name, *[self.input(shape, v.kind) for shape in small])
         if name.endswith("solve") or name == "lu_sign":
             right = self.input((sizes[0], self.r.choice((1, 3))), v.kind) if name != "lu_sign" else None

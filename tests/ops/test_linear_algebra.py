@@ -148,6 +148,39 @@ def test_blocks_of_eigenvalues(n, kind):
     assert np.array_equal(np.isnan(apply("eigh_blocks", batch)).all((-1, -2)), [False, True, False])
 
 
+@pytest.mark.parametrize("m, n, kind", [(65, 65, "f32"), (130, 66, "f64")])
+def test_blocks_of_singular_values(m, n, kind):
+    q, scales = np.linalg.qr(made((m, n), "f64"))[0], (1.0, 1e30, 1e-30)
+    left = [("shifted", np.diag(np.ones(n - 1), 1)), ("equal", np.triu(np.ones((n, n))))]
+    for name, x in [*hard_ones(n), *left]:
+        for scale in scales if name == "any" else (1.0,):
+            given = ((x if m == n else q @ x) * scale).astype(TYPES[kind])
+            y = wide(apply("svd_packed", given))
+            u, v, s, right = y[:m], y[m:m + n], y[m + n] / scale, wide(given) / scale
+            near(u * s @ v.T, right, kind, 12, name)
+            near(u.T @ u, np.eye(n), kind, 12, name)
+            near(v.T @ v, np.eye(n), kind, 12, name)
+            near(s, np.linalg.svd(right)[1], kind, 8, name)
+            assert np.all(np.diff(s) <= 0) and np.all(s >= 0), name
+    for k in (1, 2, 34):
+        near(apply("svd_reduced", given[:k + 1, :k].copy())[-1], np.linalg.svd(right[:k + 1, :k])[1], kind, 8, "svd_reduced")
+    b, w = wide(apply("bidiagonal", given[:n])), np.linalg.svd(right[:n])[1]
+    near(np.linalg.svd(np.diag(b[2 * n]) + np.diag(b[2 * n + 1, :-1], 1))[1], w, kind, 8, "bidiagonal")
+    given[3, 2] = np.nan
+    assert np.isnan(apply("svd_packed", given)).all()
+
+
+def test_parts_of_factors():
+    found = apply("matrix_scale", np.array([[[3.0, -10]], [[0, 0.4]], [[np.inf, 1]]])).ravel()
+    assert np.array_equal(found, [8, 0.25, np.nan], equal_nan=True)
+    near(apply("orthonormal", np.array([[3.0, 0, 0], [0, 0, 0], [0, 0, -2]])), np.diag([1, 1, -1]), "f64", 1, "orthonormal")
+    v, t, x = made((5, 3), "f64"), made((1, 3), "f64", 1), made((5, 2), "f64", 2)
+    right = x
+    for k in (2, 1, 0):
+        right = right - t[0, k] * np.outer(v[:, k], v[:, k] @ right)
+    near(apply("reflected", v, t, x), right, "f64", 8, "reflected")
+
+
 def test_roots_of_a_rational_function():
     """Between poles at 0 and 4 with weights 1: half of the way, or all bits of where 1 + 1 / (0 - t) + 1 / (4 - t) is 0."""
     x, w, bits = np.array([[0.0, 4.0]]), np.ones((1, 2)), np.float64(0.25).view(np.int64).reshape(1, 1)

@@ -52,7 +52,7 @@ CALLS = {
     "integers": [[(), ()], {"shape": (3,), "high": 10}],
     **dict.fromkeys(("lower_solve", "upper_solve", "triangular_solve", "solve", "forward_solve"), [[(3, 3), (3, 2)], {}]),
     **dict.fromkeys(("cholesky_lower", "cholesky", "cholesky_blocks", "lu_blocks", "det", "log_abs_det", "inv", "eigh_packed", "eigh",
-                    "qr_blocks", "tridiagonal", "eigh_blocks", "svd_rotated", "svd_packed"), [[(3, 3)], {}]),
+                    "qr_blocks", "tridiagonal", "eigh_blocks", "bidiagonal", "svd_reduced", "svd_rotated", "svd_packed"), [[(3, 3)], {}]),
 }
 OF_FACTORS = {"lu_solve"}  # what it takes is made by solve
 BY_INTEGERS = {"dot4_ss": "int32", "dot4_uu": "int32", "dot4_us": "int32"}

@@ -1094,7 +1094,12 @@ typedef enum hg_op {
   HG_OP_eigh_joined = 0x1821,
   HG_OP_tridiagonal_eigh = 0x1822,
   HG_OP_eigh_reduced = 0x1823,
-  HG_OP_eigh_blocks = 0x1824
+  HG_OP_eigh_blocks = 0x1824,
+  HG_OP_matrix_scale = 0x1825,
+  HG_OP_reflected = 0x1826,
+  HG_OP_orthonormal = 0x1827,
+  HG_OP_bidiagonal = 0x1828,
+  HG_OP_svd_reduced = 0x1829
 } hg_op;
 
 typedef struct hg_argument {

@@ -31,6 +31,7 @@ static void set_sizes(uint16_t op, uint64_t *size) {
     case HG_OP_qr_complete: size[0] = m + n, size[1] = m; break;
     case HG_OP_eigh_packed: size[0] = n + 1; break;
     case HG_OP_tridiagonal: size[0] = n + 3; break;
+    case HG_OP_bidiagonal: size[0] = 2 * n + 4; break;
     case HG_OP_qr_reflections:
     case HG_OP_svd_rotated: size[0] = m + n + 1; break;
     default: break;
@@ -56,7 +57,8 @@ static value_id factor(const ops_request *request) {
   uint16_t op = request->row->op;
   atlas_type type = type_of(c, request->inputs[0]);
   value_id x = widened(c, request->inputs[0]);
-  int is_square = op == HG_OP_cholesky_lower || op == HG_OP_eigh_packed || op == HG_OP_tridiagonal;
+  int is_square = op == HG_OP_cholesky_lower || op == HG_OP_eigh_packed || op == HG_OP_tridiagonal ||
+                  op == HG_OP_bidiagonal;
   if (x == 0 || !check_matrix(request, "x", x, is_square)) return 0;
   ops_shape shape = ops_at(c, x)->shape;
   uint64_t *size = &shape.size[shape.rank - 2];

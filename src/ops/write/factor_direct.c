@@ -267,18 +267,36 @@ static void write_r(factor *f, const qr *w, uint32_t columns, uint32_t steps) {
   ops_factor_again(f, &own);
 }
 
-/* The reflections themselves: v as columns, and behind R, in row m + n, t. */
-static void write_reflections(factor *f, const qr *w) {
+/* An element of v of reflection k: scale, first, t. */
+static uint16_t vector_element(factor *f, const qr *w, uint16_t k, uint16_t top, uint16_t i, const uint16_t of[3]) {
+  uint16_t value = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->a, i, k), of[0]);
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, i, atlas_reg(top));
+  return factor_select(f, f->type, FACTOR_IS_SO, of[1], value);
+}
+
+/* Columns v, of which the first `below` elements from the diagonal on are 0 as well, from this row of the result on. */
+static void write_vectors(factor *f, const qr *w, uint32_t first_row, uint32_t below) {
   factor_loop own = ops_factor_for_own(f, f->n);
-  uint16_t scale = ops_factor_get(f, &w->scale, own.i, w->zero), first = ops_factor_get(f, &w->first, own.i, w->zero);
+  uint16_t of[3] = {ops_factor_get(f, &w->scale, own.i, w->zero), ops_factor_get(f, &w->first, own.i, w->zero)};
+  uint16_t top = factor_index(f, ATLAS_OP_add, own.i, atlas_bits(below));
   factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->m), 1);
-  uint16_t value = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->a, rows.i, own.i), scale);
-  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, rows.i, atlas_reg(own.i));
-  value = factor_select(f, f->type, FACTOR_IS_SO, first, value);
-  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, ATLAS_u32, rows.i, atlas_reg(own.i));
-  ops_factor_result(f, rows.i, own.i, factor_select(f, f->type, FACTOR_IS_SO, ops_factor_number(f, 0), value));
+  uint16_t value = vector_element(f, w, own.i, top, rows.i, of);
+  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, ATLAS_u32, rows.i, atlas_reg(top));
+  value = factor_select(f, f->type, FACTOR_IS_SO, ops_factor_number(f, 0), value);
+  ops_factor_result(f, factor_index(f, ATLAS_OP_add, rows.i, atlas_bits(first_row)), own.i, value);
   ops_factor_again(f, &rows);
-  ops_factor_result(f, ops_factor_integer(f, f->m + f->n), own.i, ops_factor_get(f, &w->t, own.i, w->zero));
+  ops_factor_again(f, &own);
+}
+
+/* A number for each column, as a row of the result; or for the last column an element of the matrix. */
+static void write_row(factor *f, const qr *w, const factor_matrix *numbers, uint32_t row, int is_last_from_matrix) {
+  factor_loop own = ops_factor_for_own(f, f->n);
+  uint16_t value = ops_factor_get(f, numbers, own.i, w->zero);
+  if (is_last_from_matrix) {
+    factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, own.i, atlas_bits(f->n - 1));
+    value = factor_select(f, f->type, FACTOR_IS_SO, ops_factor_get(f, &w->a, own.i, own.i), value);
+  }
+  ops_factor_result(f, ops_factor_integer(f, row), own.i, value);
   ops_factor_again(f, &own);
 }
 
@@ -307,7 +325,7 @@ static hg_status write_qr(factor *f) {
   if (is_product)
     write_q(f, &w, columns, steps);
   else
-    write_reflections(f, &w);
+    write_vectors(f, &w, 0, 0), write_row(f, &w, &w.t, f->m + f->n, 0);
   write_r(f, &w, columns, steps);
   return HG_OK;
 }
@@ -320,16 +338,9 @@ typedef struct tridiagonal {
   factor_matrix p; /* what is taken off the matrix is v p' + p v' */
 } tridiagonal;
 
-static uint16_t vector_element(factor *f, const tridiagonal *w, uint16_t k, uint16_t top, uint16_t i,
-                               const uint16_t of[3]) {
-  uint16_t value = factor_float(f, ATLAS_OP_mul, ops_factor_get(f, &w->own.a, i, k), of[0]);
-  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_eq, ATLAS_u32, i, atlas_reg(top));
-  return factor_select(f, f->type, FACTOR_IS_SO, of[1], value);
-}
-
 /* The sum of the products of v and column j of a matrix. */
-static uint16_t product_with(factor *f, const tridiagonal *w, uint16_t k, uint16_t top, const factor_matrix *with,
-                             uint16_t j, const uint16_t of[3]) {
+static uint16_t product_with(factor *f, const qr *w, uint16_t k, uint16_t top, const factor_matrix *with, uint16_t j,
+                             const uint16_t of[3]) {
   uint16_t sum = factor_register(f);
   factor_move(f, f->type, sum, ops_factor_number(f, 0));
   factor_loop rows = ops_factor_for(f, atlas_reg(top), atlas_bits(f->n), 1);
@@ -344,61 +355,126 @@ static void reflect_both_sides(factor *f, const tridiagonal *w, uint16_t k) {
   find_reflection(f, &w->own, k, top, of);
   factor_loop own = for_own_from(f, top, f->n);
   ops_factor_put(f, &w->p, own.i, zero,
-                 factor_float(f, ATLAS_OP_mul, product_with(f, w, k, top, &w->own.a, own.i, of), of[2]));
+                 factor_float(f, ATLAS_OP_mul, product_with(f, &w->own, k, top, &w->own.a, own.i, of), of[2]));
   ops_factor_again(f, &own);
   factor_barrier(f);
   uint16_t half = factor_float(f, ATLAS_OP_mul, of[2], ops_factor_number(f, -0.5));
-  half = factor_float(f, ATLAS_OP_mul, product_with(f, w, k, top, &w->p, zero, of), half);
+  half = factor_float(f, ATLAS_OP_mul, product_with(f, &w->own, k, top, &w->p, zero, of), half);
   factor_barrier(f);
   own = for_own_from(f, top, f->n);
-  uint16_t v = vector_element(f, w, k, top, own.i, of);
+  uint16_t v = vector_element(f, &w->own, k, top, own.i, of);
   ops_factor_put(f, &w->p, own.i, zero, factor_fma(f, half, v, ops_factor_get(f, &w->p, own.i, zero)));
   ops_factor_again(f, &own);
   factor_barrier(f);
   own = for_own_from(f, top, f->n);
-  uint16_t minus_v = factor_unary(f, ATLAS_OP_neg, vector_element(f, w, k, top, own.i, of));
+  uint16_t minus_v = factor_unary(f, ATLAS_OP_neg, vector_element(f, &w->own, k, top, own.i, of));
   uint16_t minus_p = factor_unary(f, ATLAS_OP_neg, ops_factor_get(f, &w->p, own.i, zero));
   factor_loop rows = ops_factor_for(f, atlas_reg(top), atlas_bits(f->n), 1);
   uint16_t value = ops_factor_get(f, &w->own.a, rows.i, own.i);
   value = factor_fma(f, minus_v, ops_factor_get(f, &w->p, rows.i, zero), value);
-  value = factor_fma(f, minus_p, vector_element(f, w, k, top, rows.i, of), value);
+  value = factor_fma(f, minus_p, vector_element(f, &w->own, k, top, rows.i, of), value);
   ops_factor_put(f, &w->own.a, rows.i, own.i, value);
   ops_factor_again(f, &rows);
   ops_factor_again(f, &own);
   factor_barrier(f);
 }
 
+static void begin_reflections(factor *f, qr *w, factor_matrix *p) {
+  factor_matrix *of_steps[] = {&w->scale, &w->first, &w->t, &w->diagonal, p};
+  w->a = ops_factor_add_matrix(f, f->n, f->n, 1);
+  for (uint32_t i = 0; i < 5; i++) *of_steps[i] = ops_factor_add_matrix(f, f->n, 1, 0);
+}
+
+/* Of the last column there is none. */
+static void clear_last(factor *f, qr *w) {
+  uint16_t none = ops_factor_number(f, 0);
+  const factor_matrix *of_steps[] = {&w->scale, &w->first, &w->t, &w->diagonal};
+  factor_loop own = ops_factor_for_own(f, f->n);
+  for (uint32_t i = 0; i < 4; i++) ops_factor_put(f, of_steps[i], own.i, w->zero, none);
+  ops_factor_again(f, &own);
+}
+
 /* Of an n x n matrix (n + 3) x n: V, and below it rows of the diagonal, of what is beside it, and of t. */
 static hg_status write_tridiagonal(factor *f) {
-  tridiagonal w = {.own = {.a = ops_factor_add_matrix(f, f->n, f->n, 1)}};
-  factor_matrix *rows_of[] = {&w.own.scale, &w.own.first, &w.own.t, &w.own.diagonal, &w.p};
-  for (uint32_t i = 0; i < 5; i++) *rows_of[i] = ops_factor_add_matrix(f, f->n, 1, 0);
+  tridiagonal w;
+  memset(&w, 0, sizeof w);
+  begin_reflections(f, &w.own, &w.p);
   HG_TRY(ops_factor_begin(f, "tridiagonal", f->n));
-  uint16_t zero = w.own.zero = ops_factor_integer(f, 0), none = ops_factor_number(f, 0);
+  w.own.zero = ops_factor_integer(f, 0);
+  clear_last(f, &w.own);
   factor_loop own = ops_factor_for_own(f, f->n);
   factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
   uint16_t low = factor_index(f, ATLAS_OP_max, rows.i, atlas_reg(own.i));
   ops_factor_put(f, &w.own.a, rows.i, own.i,
                  ops_factor_element(f, 0, low, factor_index(f, ATLAS_OP_min, rows.i, atlas_reg(own.i))));
   ops_factor_again(f, &rows);
-  for (uint32_t i = 0; i < 4; i++) ops_factor_put(f, rows_of[i], own.i, zero, none);
   ops_factor_again(f, &own);
   factor_barrier(f);
   factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n - 1), 1);
   reflect_both_sides(f, &w, step.i);
   ops_factor_again(f, &step);
+  write_vectors(f, &w.own, 0, 1);
   own = ops_factor_for_own(f, f->n);
-  uint16_t of[3] = {ops_factor_get(f, &w.own.scale, own.i, zero), ops_factor_get(f, &w.own.first, own.i, zero)};
-  uint16_t top = factor_index(f, ATLAS_OP_add, own.i, atlas_bits(1));
-  rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
-  uint16_t value = vector_element(f, &w, own.i, top, rows.i, of);
-  factor_test(f, FACTOR_IS_SO, ATLAS_OP_set_lt, ATLAS_u32, rows.i, atlas_reg(top));
-  ops_factor_result(f, rows.i, own.i, factor_select(f, f->type, FACTOR_IS_SO, none, value));
-  ops_factor_again(f, &rows);
-  uint16_t last[3] = {ops_factor_get(f, &w.own.a, own.i, own.i), ops_factor_get(f, &w.own.diagonal, own.i, zero),
-                      ops_factor_get(f, &w.own.t, own.i, zero)};
-  for (uint32_t i = 0; i < 3; i++) ops_factor_result(f, ops_factor_integer(f, f->n + i), own.i, last[i]);
+  ops_factor_result(f, ops_factor_integer(f, f->n), own.i, ops_factor_get(f, &w.own.a, own.i, own.i));
   ops_factor_again(f, &own);
+  write_row(f, &w.own, &w.own.diagonal, f->n + 1, 0);
+  write_row(f, &w.own, &w.own.t, f->n + 2, 0);
+  return HG_OK;
+}
+
+/* ---- bidiagonal matrices ----------------------------------------------------------------------------------------- */
+
+/* Reflection k of what `from` has, in it and in `to`, which has the same with axes exchanged. */
+static void reflect_in_both(factor *f, const qr *from, const qr *to, const factor_matrix *p, uint16_t k, uint16_t top) {
+  uint16_t next = factor_index(f, ATLAS_OP_add, k, atlas_bits(1)), of[3];
+  find_reflection(f, from, k, top, of);
+  factor_loop own = for_own_from(f, next, f->n);
+  ops_factor_put(f, p, own.i, from->zero,
+                 factor_float(f, ATLAS_OP_mul, product_with(f, from, k, top, &from->a, own.i, of), of[2]));
+  ops_factor_again(f, &own);
+  factor_barrier(f);
+  for (uint32_t turn = 0; turn < 2; turn++) {
+    const factor_matrix *a = turn == 0 ? &from->a : &to->a;
+    own = for_own_from(f, turn == 0 ? next : top, f->n);
+    factor_loop rows = ops_factor_for(f, atlas_reg(turn == 0 ? top : next), atlas_bits(f->n), 1);
+    uint16_t v = vector_element(f, from, k, top, turn == 0 ? rows.i : own.i, of);
+    uint16_t with = ops_factor_get(f, p, turn == 0 ? own.i : rows.i, from->zero);
+    ops_factor_put(f, a, rows.i, own.i,
+                   factor_fma(f, factor_unary(f, ATLAS_OP_neg, v), with, ops_factor_get(f, a, rows.i, own.i)));
+    ops_factor_again(f, &rows);
+    ops_factor_again(f, &own);
+  }
+  factor_barrier(f);
+}
+
+/* Of an n x n matrix (2 n + 4) x n: reflections from the left, those from the right, and rows of the diagonal, of what
+ * stands above it, and of both's t (5.4.8 of Golub and Van Loan). */
+static hg_status write_bidiagonal(factor *f) {
+  qr left = {.zero = 0}, right = {.zero = 0};
+  factor_matrix p, unused;
+  begin_reflections(f, &left, &p);
+  begin_reflections(f, &right, &unused);
+  HG_TRY(ops_factor_begin(f, "bidiagonal", f->n));
+  left.zero = right.zero = ops_factor_integer(f, 0);
+  clear_last(f, &left);
+  clear_last(f, &right);
+  factor_loop own = ops_factor_for_own(f, f->n);
+  factor_loop rows = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n), 1);
+  ops_factor_put(f, &left.a, rows.i, own.i, ops_factor_element(f, 0, rows.i, own.i));
+  ops_factor_put(f, &right.a, rows.i, own.i, ops_factor_element(f, 0, own.i, rows.i));
+  ops_factor_again(f, &rows);
+  ops_factor_again(f, &own);
+  factor_barrier(f);
+  factor_loop step = ops_factor_for(f, atlas_bits(0), atlas_bits(f->n - 1), 1);
+  reflect_in_both(f, &left, &right, &p, step.i, step.i);
+  reflect_in_both(f, &right, &left, &p, step.i, factor_index(f, ATLAS_OP_add, step.i, atlas_bits(1)));
+  ops_factor_again(f, &step);
+  write_vectors(f, &left, 0, 0);
+  write_vectors(f, &right, f->n, 1);
+  write_row(f, &left, &left.diagonal, 2 * f->n, 1);
+  write_row(f, &right, &right.diagonal, 2 * f->n + 1, 0);
+  write_row(f, &left, &left.t, 2 * f->n + 2, 0);
+  write_row(f, &right, &right.t, 2 * f->n + 3, 0);
   return HG_OK;
 }
 
@@ -444,6 +520,7 @@ static hg_status write_method(factor *f) {
     case HG_OP_cholesky_lower: return write_cholesky(f);
     case HG_OP_lu: return write_lu(f);
     case HG_OP_tridiagonal: return write_tridiagonal(f);
+    case HG_OP_bidiagonal: return write_bidiagonal(f);
     case HG_OP_eigh_packed: return ops_write_factor_eigh(f);
     case HG_OP_svd_rotated: return ops_write_factor_svd(f);
     case HG_OP_lower_solve: return write_solve(f, f->node->reduce != 0);
