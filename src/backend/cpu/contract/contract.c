@@ -179,6 +179,10 @@ static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
   j->of = *contraction;
   join_batch(&j->of);
   if (should_turn(j)) turn(&j->of);
+  if (isa == CPU_ISA_AVX512 && j->of.n <= j->loops->columns / 2) {
+    j->kernels = kernels_of(CPU_ISA_AVX2); /* a whole tile would be half empty */
+    j->loops = &j->kernels->loops[j->sum];
+  }
   j->is_matvec = (uint8_t)can_be_matvec(j, j->of.m, j->of.n, j->of.a_type, j->of.a_stride[2]);
   j->is_direct = (uint8_t)can_be_direct(j, j->of.n, j->of.a_type, j->of.a_stride[2]);
   j->most_rows = j->loops->rows[j->loops->count - 1];
