@@ -4,8 +4,8 @@
  * strides. The result is cut into blocks of panels, which threads take in any order. A block goes along K chunk by
  * chunk: it computes the sums of all its tiles over the chunk, and adds each to the tile's binary counter, whose levels
  * lie in the thread's part of the scratch. If one block has all rows, each panel of B is used once, and packed just
- * before; else all of B is packed first. Matrices whose panels take more than CPU_PACKED_BYTES are packed and
- * multiplied part by part.
+ * before, or read in place; else all of B is packed first. Matrices whose panels take more than CPU_PACKED_BYTES are
+ * packed and multiplied part by part.
  *
  * If the result has few columns, a panel of A would be used only a few times. Then rows of A that lie along K are read
  * in place, and a block goes row by row. If it has one, nothing is packed except a vector that is not dense
@@ -318,7 +318,8 @@ static const uint8_t *rows_of(const job *j, uint64_t row, uint32_t rows, uint32_
 }
 
 /* Computes a tile's sum over one chunk and adds it to its counter, or stores it to C after the last chunk. */
-static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint64_t column, const void *b_panel) {
+static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint64_t column, const void *b_panel,
+                    int64_t b_k_bytes) {
   const hg_contraction *c = &j->of;
   const contract_loops *loops = j->loops;
   uint64_t first_k = chunk * CHUNK, count = least(c->k - first_k, CHUNK);
@@ -330,6 +331,7 @@ static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, 
   uint64_t carries = chunk & ~(chunk + 1);
   uint8_t *levels = b->levels + number * tile_bytes;
   contract_tile tile = {.out = levels + (uint64_t)__builtin_popcountll(carries) * j->level_bytes,
+                        .b_k_bytes = b_k_bytes,
                         .pitch = loops->columns,
                         .levels = levels,
                         .level_pitch = j->level_bytes / j->size,
@@ -357,12 +359,24 @@ static const uint8_t *packed_columns(const job *j, uint64_t column, uint64_t chu
   return j->packed_b + column * j->b_panel_bytes + chunk * CHUNK * j->loops->columns * j->size;
 }
 
+static int64_t panel_row_bytes(const job *j) { return (int64_t)j->loops->columns * j->size; }
+
+/* A panel of B that is used a few times and needs no conversion is read where it lies. NULL: it has to be packed. */
+static const uint8_t *columns_in_place(const job *j, uint64_t column, uint64_t chunk) {
+  const hg_contraction *c = &j->of;
+  uint64_t first = (j->first_column + column) * j->loops->columns;
+  if (j->b_bytes != 0 || j->row_panels > CPU_FEW_PANELS || c->b_stride[2] != 1) return NULL;
+  if (atlas_bytes(c->b_type) != j->size || first + j->loops->columns > c->n) return NULL;
+  int64_t at = (int64_t)j->item * c->b_stride[0] + (int64_t)(chunk * CHUNK) * c->b_stride[1] + (int64_t)first;
+  return c->b + at * j->size;
+}
+
 /* Row by row: A is read once. */
 static void do_rows(const job *j, const block *b) {
   for (uint64_t row = b->rows; row < b->end_rows; row++)
     for (uint64_t chunk = 0; chunk < j->chunks && !is_cancelled(j); chunk++)
       for (uint64_t column = b->columns; column < b->end_columns; column++)
-        do_tile(j, b, chunk, row, column, packed_columns(j, column, chunk));
+        do_tile(j, b, chunk, row, column, packed_columns(j, column, chunk), panel_row_bytes(j));
 }
 
 static void do_block(void *user, uint64_t part, uint32_t worker) {
@@ -379,12 +393,14 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
   for (uint64_t chunk = 0; chunk < j->chunks && !j->is_direct; chunk++)
     for (uint64_t column = b.columns; column < b.end_columns && !is_cancelled(j); column++) {
       uint64_t first_k = chunk * CHUNK, place = (column - b.columns) % CPU_PANEL_GROUP;
-      const uint8_t *panel = b.panel + place * j->chunk_bytes;
-      if (j->b_bytes != 0) panel = packed_columns(j, column, chunk);
-      else if (place == 0)
+      const uint8_t *panel = b.panel + place * j->chunk_bytes, *in_place = columns_in_place(j, column, chunk);
+      int64_t row_bytes = in_place != NULL ? j->of.b_stride[1] * j->size : panel_row_bytes(j);
+      if (in_place != NULL) panel = in_place;
+      else if (j->b_bytes != 0) panel = packed_columns(j, column, chunk);
+      else if (place == 0 || columns_in_place(j, column - 1, chunk) != NULL)
         pack_group(j, column, least(CPU_PANEL_GROUP, b.end_columns - column), first_k, least(j->of.k - first_k, CHUNK),
-                   b.panel, j->chunk_bytes);
-      for (uint64_t row = b.rows; row < b.end_rows; row++) do_tile(j, &b, chunk, row, column, panel);
+                   b.panel + place * j->chunk_bytes, j->chunk_bytes);
+      for (uint64_t row = b.rows; row < b.end_rows; row++) do_tile(j, &b, chunk, row, column, panel, row_bytes);
     }
 }
 

@@ -18,6 +18,7 @@ typedef enum contract_sum { CONTRACT_F32, CONTRACT_F64, CONTRACT_I32, CONTRACT_I
  * level_pitch, as a tile of `columns` columns. */
 typedef struct contract_tile {
   int64_t a_row_bytes, a_k_bytes; /* strides of A; in a panel: an element, a row of it */
+  int64_t b_k_bytes;              /* from row to row of B, whose columns lie side by side */
   void *out;
   size_t pitch; /* elements from row to row of `out` */
   const void *levels;

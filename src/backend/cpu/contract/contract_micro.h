@@ -12,7 +12,7 @@
 static void MICRO(size_t count, const void *panel_a, const void *panel_b, const contract_tile *tile) {
   enum { COLUMNS = VECTORS * LANES };
   /* Addresses five rows from one register, by multiples of the row stride that fit an instruction. */
-  const int64_t row = tile->a_row_bytes, step = tile->a_k_bytes;
+  const int64_t row = tile->a_row_bytes, step = tile->a_k_bytes, b_step = tile->b_k_bytes;
   const char *a0 = panel_a;
 #if ROWS > 5
   const char *a1 = a0 + 5 * row;
@@ -20,15 +20,15 @@ static void MICRO(size_t count, const void *panel_a, const void *panel_b, const 
 #if ROWS > 10
   const char *a2 = a0 + 10 * row;
 #endif
-  const T *b = panel_b;
+  const char *b = panel_b;
   (void)row; /* unused with one row */
 #define ZERO(i, j) V sum##i##_##j = {0};
 #define ZERO_ROW(i) EACH_VECTOR(ZERO, i)
   EACH_ROW(ZERO_ROW)
-  for (size_t k = 0; k < count; k++, b += COLUMNS) {
-    V b0 = LOAD(b), b1 = LOAD(b + LANES);
+  for (size_t k = 0; k < count; k++, b += b_step) {
+    V b0 = LOAD((const T *)(const void *)b), b1 = LOAD((const T *)(const void *)b + LANES);
 #if VECTORS == 3
-    V b2 = LOAD(b + 2 * LANES);
+    V b2 = LOAD((const T *)(const void *)b + 2 * LANES);
 #endif
 #if ROWS > 4
     __builtin_prefetch(a0 + 8 * step);
