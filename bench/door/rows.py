@@ -15,7 +15,7 @@ Work = str | Callable[..., Any]
 @dataclass
 class Input:
     shape: tuple[int, ...]
-    kind: str = "f32"      # f32, bf16 or i64; "order": 0, 1, 2, ... as f32, no two alike, in an order drawn by lot
+    kind: str = "f32"      # f32, f64, bf16 or i64; "order": 0, 1, 2, ... as f32, no two alike, in an order drawn by lot
     below: int = 0         # of i64: numbers from 0 to this
     spread: float = 1.0
 
@@ -25,7 +25,8 @@ class Input:
             return generator.permutation(int(np.prod(self.shape))).astype(np.float32).reshape(self.shape)
         if self.kind == "i64":
             return generator.integers(0, self.below, self.shape)
-        return generator.standard_normal(self.shape, dtype=np.float32) * np.float32(self.spread)
+        kind = np.float64 if self.kind == "f64" else np.float32
+        return generator.standard_normal(self.shape, dtype=kind) * kind(self.spread)
 
 
 @dataclass
@@ -121,6 +122,35 @@ def gpt_block_torch(torch, x, w1, b1, w_in, w_out, w2, b2, w_up, w_down):
     return x + nn.linear(nn.gelu(nn.linear(nn.layer_norm(x, (width,), w2, b2), w_up)), w_down)
 
 
+def conjugate_gradients(library, a, b):
+    """Twenty steps, of a matrix that is made positive: each a product and five operations on vectors."""
+    x, rest, way = b * 0.0, b, b
+    square = rest @ rest
+    for _ in range(20):
+        along = a @ (way @ a) + way
+        step = square / (way @ along)
+        x, rest = x + step * way, rest - step * along
+        now = rest @ rest
+        way, square = rest + now / square * way, now
+    return x
+
+
+def assign_elements(library, x):
+    """x[i] = value, which a loop of a thousand does to a copy."""
+    x = x + 0
+    for i in range(1000):
+        x[i] = 1.5
+    return x
+
+
+def iterate(library, x):
+    """Reads each element as a number."""
+    total = 0.0
+    for value in x:
+        total += float(value)
+    return x * total
+
+
 def gpt_step(hg, x, *weights):
     return hg.grad(lambda *w: hg.mean(gpt_block(hg, x, *w) ** 2), argnums=tuple(range(len(weights))))(*weights)
 
@@ -181,10 +211,22 @@ def rows(backend: str) -> dict[str, Row]:
                       options={"size_by_values": True}),
         "sum": Row({"x": vector(many)}, "hg.sum(x)", "torch.sum(x)", None, "np.sum(x)", options={"tolerance": 1e-3}),
         "flip": Row({"x": vector(half)}, "hg.flip(x, 0)", "torch.flip(x, (0,))", None, "np.flip(x, 0) + 0"),
+        "max of 10M": Row({"x": vector(10_000_000)}, "hg.max(x)", "torch.max(x)", None, "np.max(x)"),
+        "sum of 10M": Row({"x": vector(10_000_000)}, "hg.sum(x)", "torch.sum(x)", None, "np.sum(x)", options={"tolerance": 1e-3}),
+        "transpose": Row({"x": Input((side, side))}, "x.T + 0", "x.T.contiguous()", None, "np.ascontiguousarray(x.T)"),
+        "roll": Row({"x": vector(half >> 3)}, "hg.roll(x, 1000)", "torch.roll(x, 1000)", None, "np.roll(x, 1000)"),
+        "assign elements": Row({"x": vector(1000)}, assign_elements, assign_elements, None, assign_elements, backends=("cpu",)),
+        "iterate": Row({"x": vector(1000)}, iterate, iterate, None, iterate, backends=("cpu",), options={"tolerance": 1e-3}),
+        "conjugate gradients": Row({"x": Input((1000, 1000), spread=0.02), "y": vector(1000)}, conjugate_gradients, conjugate_gradients,
+                                   None, conjugate_gradients, options={"tolerance": 1e-3}),
         "index_add": Row({"t": Input((50000, 256)), "i": Input((half // 256,), "i64", 50000), "x": Input((half // 256, 256))},
                          "t.at[i].add(x)", "torch.index_add(t, 0, i, x)", options={"tolerance": 1e-3}),
         "matvec": Row({"x": Input((side, side)), "y": vector(side)}, "x @ y", "x @ y", "F.matvec(x, y)", "x @ y",
                       options={"tolerance": 1e-3}),
+        **{f"matvec {kind} {n}": Row({"x": Input((n, n), kind), "y": Input((n,), kind)}, "x @ y", "x @ y", "F.matvec(x, y)", "x @ y",
+                                    options={"tolerance": 1e-3}) for kind in ("f32", "f64") for n in (200, 1000, 4000)},
+        "vector and matrix": Row({"x": vector(1000), "y": Input((1000, 1000))}, "x @ y", "x @ y", None, "x @ y",
+                                 options={"tolerance": 1e-3}),
         "matmul, 8 rows": Row({"x": Input((8, side)), "y": Input((side, side))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
                               options={"tolerance": 1e-3}),
         "1000 products of 16 x 16": Row({"x": Input((1000, 16, 16)), "y": Input((1000, 16, 16))}, "x @ y", "x @ y", None, "x @ y"),
