@@ -82,6 +82,16 @@ int hg_array_print(const hg_allocator *allocator, hg_array *text, const char *fo
   return hg_array_append(allocator, text, line, count) != NULL;
 }
 
+void hg_array_trim(const hg_allocator *allocator, hg_array *array) {
+  if (array->count == 0 || array->count == array->capacity) return;
+  void *data = hg_allocate_unset(allocator, array->count, array->element_size);
+  if (data == NULL) return;
+  memcpy(data, array->data, array->count * array->element_size);
+  hg_release(allocator, array->data);
+  array->data = data;
+  array->capacity = array->count;
+}
+
 void hg_array_release(const hg_allocator *allocator, hg_array *array) {
   hg_release(allocator, array->data);
   array->data = NULL;

@@ -28,6 +28,8 @@ typedef struct hg_array {
 void *hg_array_append(const hg_allocator *allocator, hg_array *array, const void *elements, size_t count);
 /* Reserves memory for this many elements in all, where that is known beforehand; 0 when out of memory. */
 int hg_array_reserve(const hg_allocator *allocator, hg_array *array, uint64_t capacity);
+/* Gives back the memory behind the last element, if there is memory for a copy. */
+void hg_array_trim(const hg_allocator *allocator, hg_array *array);
 void hg_array_release(const hg_allocator *allocator, hg_array *array);
 
 /* Appends text of up to 511 characters, without its NUL; what is longer is cut. 0 when out of memory. */

@@ -90,11 +90,18 @@ static hg_code **texts_of(hg_executor *executor, uint64_t digest) {
   return &executor->codes[executor->code_buckets + digest % executor->code_buckets];
 }
 
+/* Contractions of all sizes have few texts, so one of each text is in the list. */
+static int has_text(const hg_code *list, const hg_code *code) {
+  while (list != NULL && (list->digest != code->digest || !list->contracts)) list = list->next_text;
+  return list != NULL;
+}
+
 static void link_locked(hg_executor *executor, hg_code *code) {
   hg_code **bucket = bucket_of(executor, code->key), **texts = texts_of(executor, code->digest);
   code->next = *bucket;
   *bucket = code;
-  if (code->contracts) return; /* its text does not tell it from others */
+  code->next_text = NULL;
+  if (code->contracts && has_text(*texts, code)) return;
   code->next_text = *texts;
   *texts = code;
 }
@@ -135,19 +142,33 @@ static void remove_locked(hg_executor *executor, const hg_code *code) {
   if (*link == NULL) return;
   *link = code->next;
   executor->code_count--;
-  if (code->contracts) return;
   link = texts_of(executor, code->digest);
-  while (*link != code) link = &(*link)->next_text;
-  *link = code->next_text;
+  while (*link != NULL && *link != code) link = &(*link)->next_text;
+  if (*link != NULL) *link = code->next_text;
+}
+
+/* Code of that text, of a contraction or not. */
+static hg_code *find_text_locked(hg_executor *executor, const atlas_program *program, int contracts) {
+  uint64_t digest = atlas_program_digest(program);
+  hg_code *code = *texts_of(executor, digest);
+  while (code != NULL && (code->digest != digest || code->contracts != contracts ||
+                          atomic_load(&code->state) != HG_READY || !atlas_program_same(code->program, program)))
+    code = code->next_text;
+  return code;
+}
+
+atlas_program *hg_code_program(hg_executor *executor, const atlas_program *program) {
+  hg_lock(executor);
+  const hg_code *code = find_text_locked(executor, program, 0);
+  if (code == NULL) code = find_text_locked(executor, program, 1);
+  atlas_program *found = code != NULL ? atlas_program_retain(code->program) : NULL;
+  hg_unlock(executor);
+  return found;
 }
 
 hg_code *hg_code_find(hg_executor *executor, const atlas_program *program) {
-  uint64_t digest = atlas_program_digest(program);
   hg_lock(executor);
-  hg_code *code = *texts_of(executor, digest);
-  while (code != NULL && (code->digest != digest || atomic_load(&code->state) != HG_READY ||
-                          !atlas_program_same(code->program, program)))
-    code = code->next_text;
+  hg_code *code = find_text_locked(executor, program, 0);
   if (code != NULL) code->references++;
   hg_unlock(executor);
   return code;

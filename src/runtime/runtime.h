@@ -105,7 +105,7 @@ typedef struct hg_code {
   atlas_program *program;       /* the source, to which the backend's kernel points */
   hg_needs needs;
   hg_compiled compiled;
-  uint8_t contracts;            /* 1: of a contraction, and not found by its text */
+  uint8_t contracts;            /* 1: of a contraction, which its text does not tell */
   uint32_t keepers;             /* kernels of executables that ops keeps for equal computations; of those, the lock's */
   hg_status failure;
   char sentence[512];
@@ -418,6 +418,8 @@ void hg_graph_destroy(hg_graph *graph);
 hg_status hg_code_of(hg_executor *executor, atlas_program *program, const hg_contraction *contraction, hg_code **out);
 /* The code of a program whose text is compiled already, referenced; NULL: there is none. */
 hg_code *hg_code_find(hg_executor *executor, const atlas_program *program);
+/* A program with the same text that there is code of, of contractions too, referenced; NULL: there is none. */
+atlas_program *hg_code_program(hg_executor *executor, const atlas_program *program);
 void hg_code_release(hg_executor *executor, hg_code *code);
 void hg_codes_close(hg_executor *executor); /* once it has no code left */
 

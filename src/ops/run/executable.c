@@ -232,21 +232,21 @@ static void note_accesses(hg_executable *e) {
 
 static uint64_t bytes_of(const hg_array *array) { return (uint64_t)array->capacity * array->element_size; }
 
-/* An estimate: compiled code takes about twice as much as its program. */
+/* An estimate: compiled code takes about twice as much as its program; a backend's kernel of a contraction less. */
 uint64_t ops_code_bytes(const hg_code *code) {
-  enum { PROGRAMS = 1 + 2 };
+  const uint64_t programs = code->contracts ? 1 : 1 + 2;
   const atlas_program *program = code->program;
   uint64_t own = sizeof *program + bytes_of(&program->insns) + bytes_of(&program->symbols) +
                  bytes_of(&program->labels) + bytes_of(&program->entries) + bytes_of(&program->constants) +
                  bytes_of(&program->nodes);
-  return sizeof *code + PROGRAMS * own;
+  return sizeof *code + programs * own;
 }
 
 /* The bytes that exist as long as the executable; a kernel shared by launches counts once. */
 static uint64_t count_bytes(const hg_executable *e) {
   uint64_t bytes = sizeof *e + e->place_count * sizeof *e->places + e->launch_count * sizeof *e->launches;
   bytes += bytes_of(&e->plan.storages) + bytes_of(&e->plan.steps) + bytes_of(&e->plan.values) +
-           bytes_of(&e->plan.programs) + bytes_of(&e->operations) + ops_guards_bytes(e);
+           bytes_of(&e->operations) + ops_guards_bytes(e);
   for (uint32_t i = 0; i < e->launch_count; i++) {
     const ops_launch *launch = &e->launches[i];
     bytes += launch->bind_count * sizeof(ops_bind) + launch->scalar_count * sizeof(hg_scalar);
@@ -260,13 +260,12 @@ static uint64_t count_bytes(const hg_executable *e) {
 /* Memory of another allocator may be gone while the executable is there. */
 static atlas_program *compiled_program(void *user, const atlas_program *program) {
   hg_executor *executor = user;
-  hg_code *code = hg_code_find(executor, program);
-  if (code == NULL) return NULL;
-  const hg_allocator *own = &code->program->allocator, *wanted = &executor->allocator;
-  atlas_program *found = NULL;
-  if (own->user == wanted->user && own->release == wanted->release) found = atlas_program_retain(code->program);
-  hg_code_release(executor, code);
-  return found;
+  atlas_program *found = hg_code_program(executor, program);
+  const hg_allocator *wanted = &executor->allocator;
+  if (found == NULL || (found->allocator.user == wanted->user && found->allocator.release == wanted->release))
+    return found;
+  atlas_program_release(found);
+  return NULL;
 }
 
 static hg_status create(hg_executable *e, const hg_computation *computation) {
@@ -293,6 +292,9 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   name_kernels(e);
   ops_step *steps = e->plan.steps.data;
   for (uint32_t s = 0; s < e->plan.steps.count; s++) ops_step_release(&e->plan.allocator, &steps[s]);
+  hg_array *kept[] = {&e->plan.steps, &e->plan.storages, &e->plan.values, &e->operations};
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) hg_array_trim(&executor->allocator, kept[i]);
+  hg_array_release(&executor->allocator, &e->plan.programs);
   e->byte_count = count_bytes(e);
   return HG_OK;
 }
