@@ -12,7 +12,9 @@ POSITIVE = "log log2 log10 log1p sqrt rsqrt pow asin acos bce bce_of kl_div clip
 ARGUMENTS = {"one_hot": {"classes": 64}, "pad": {"low": [1, 1], "high": [1, 1]}, "cast": {"type": "i32"}, "bitcast": {"type": "u32"}}
 MATRICES = ("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
             "inv forward_solve forward_blocks cholesky_blocks lu_blocks "
-            "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv").split()  # of 64 x 64
+            "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv qr_reflections qr_factors qr_blocks qr_complete_blocks "
+            "tridiagonal tridiagonal_eigh eigh_joined eigh_reduced eigh_blocks matrix_scale reflected orthonormal bidiagonal svd_reduced"
+            ).split()  # of 64 x 64
 RANDOM = "random_bits uniform normal integers uniform_open exponential gumbel laplace truncated_normal".split()
 WINDOWS = "window_places hann hamming blackman bartlett kaiser".split()
 INSIDE = "logit ndtri erfinv lgamma digamma trigamma tetragamma polygamma entr".split()  # from 0 to 0.9
@@ -39,7 +41,13 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
         more = {"lu_solve": [Input((*square.shape[:-1], 65), kind, "ones")], "lu_sign": [Input((*square.shape[:-1], 65), kind, "ones")]}
         right = [square] if name.endswith("solve") else [number] if name == "pinv" else []
         more["forward_blocks"] = [square, square, Input((*square.shape[:-2], 32, 64), kind)]
+        joined, batch = Input((*square.shape[:-2], 33, 32), kind), square.shape[:-2]
+        more["eigh_joined"] = [joined, joined, Input((*batch, 1, 1), kind, "ones")]
+        more["reflected"] = [square, Input((*batch, 1, 64), kind, "uniform"), square]
         return [*more.get(name, [square]), *right]
+    if name.startswith("secular"):
+        ones, weights = Input((rows, 1), kind, "ones"), Input((1, columns), kind, "uniform")
+        return [Input((rows, 1), "i64" if kind == "f64" else "i32", "below", 100), x, weights, ones]
     return {"take": [x, Input((rows,), "i64", "below", rows)], "take_along": [x, Input(x.shape, "i64", "below", columns)],
             "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],
             "embedding": [x, Input((rows,), "i64", "below", rows)], "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],
@@ -81,7 +89,7 @@ def kinds_of(name: str, kind: str, types: str) -> tuple:
     first = types.split(";")[0].split()
     if name in ("random_bits", "integers", "one_hot", "cast", "bitcast"):
         return ("f32",) if name in ("cast", "bitcast") else ("i64",)
-    if kind == "random":
+    if kind == "random" or name.startswith("secular"):
         return ("f32", "f64")
     if kind == "create" or {"float", "number", "any"} & set(first) or name == "where":
         return FLOATS
