@@ -12,9 +12,9 @@ POSITIVE = "log log2 log10 log1p sqrt rsqrt pow asin acos bce bce_of kl_div clip
 ARGUMENTS = {"one_hot": {"classes": 64}, "pad": {"low": [1, 1], "high": [1, 1]}, "cast": {"type": "i32"}, "bitcast": {"type": "u32"}}
 MATRICES = ("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
             "inv forward_solve forward_blocks cholesky_blocks lu_blocks "
-            "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv qr_reflections qr_factors qr_blocks qr_complete_blocks "
-            "tridiagonal tridiagonal_eigh eigh_joined eigh_reduced eigh_blocks matrix_scale reflected orthonormal bidiagonal svd_reduced"
-            ).split()  # of 64 x 64
+            "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv qr_reflections qr_factors qr_blocks "
+            "qr_complete_blocks tridiagonal tridiagonal_eigh eigh_joined eigh_reduced eigh_blocks matrix_scale reflected "
+            "orthonormal bidiagonal svd_reduced").split()  # of 64 x 64
 RANDOM = "random_bits uniform normal integers uniform_open exponential gumbel laplace truncated_normal".split()
 WINDOWS = "window_places hann hamming blackman bartlett kaiser".split()
 INSIDE = "logit ndtri erfinv lgamma digamma trigamma tetragamma polygamma entr".split()  # from 0 to 0.9
