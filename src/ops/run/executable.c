@@ -292,8 +292,10 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
   name_kernels(e);
   ops_step *steps = e->plan.steps.data;
   for (uint32_t s = 0; s < e->plan.steps.count; s++) ops_step_release(&e->plan.allocator, &steps[s]);
-  hg_array *kept[] = {&e->plan.steps, &e->plan.storages, &e->plan.values, &e->operations};
-  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) hg_array_trim(&executor->allocator, kept[i]);
+  hg_array_trim(&executor->allocator, &e->plan.steps);
+  hg_array_trim(&executor->allocator, &e->plan.storages);
+  hg_array_trim(&executor->allocator, &e->plan.values);
+  hg_array_trim(&executor->allocator, &e->operations);
   hg_array_release(&executor->allocator, &e->plan.programs);
   e->byte_count = count_bytes(e);
   return HG_OK;
