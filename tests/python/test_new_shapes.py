@@ -230,6 +230,7 @@ print(resident() - begun)
 """
 
 
+@pytest.mark.resident
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_ten_thousand_shapes_have_a_bound():
     done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, timeout=300, check=True)
