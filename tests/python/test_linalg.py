@@ -181,6 +181,15 @@ def test_same_bits_everywhere():
 
 
 @double_of_cuda.needed
+@pytest.mark.parametrize("name", ["qr", "eigh", "svd"])
+def test_blocks_have_the_same_bits_on_a_gpu(name):
+    code = ("import sys, zlib, numpy as np, hologram as hg\nx = np.random.default_rng(0).standard_normal((66, 66)).astype('f4')\n"
+            "x = hg.asarray(x + x.T, device=hg.Executor(sys.argv[1]))\n"
+            "print([zlib.crc32(y.numpy().tobytes()) for y in getattr(hg.linalg, sys.argv[2])(x)])")
+    assert double_of_cuda.run(code, "cpu", name) == double_of_cuda.run(code, "cuda", name)
+
+
+@double_of_cuda.needed
 def test_a_gpu_of_little_shared_memory():
     """Too little for a matrix of 32 x 32 and its vectors, which lie in a temporary then; the bits stay."""
     code = ("import sys, hologram as hg\nhg.set_default_executor(hg.Executor(sys.argv[1]))\n"
