@@ -42,6 +42,7 @@ class Row:
     # by the inputs' values. "new_shapes": each call has other numbers of rows and columns of the input than all
     # before it, as texts and batches have them. "new_numbers": each call has the next integer, t, as a loop has it.
     options: dict[str, Any] = field(default_factory=dict)
+    flop: float = 0        # of what arithmetic limits; 0: the limit are the bytes of the inputs and results
 
 
 # ---- more than an expression ------------------------------------------------------------------------------------------------------
@@ -161,10 +162,13 @@ def gpt_step_torch(torch, x, *weights):
     return [w.grad for w in leaves]
 
 
+CHAIN = "((((x * y + x) * 1.1 - y) * x + 0.5) * y - x) * 0.25 + y * x"
+
+
 def rows(backend: str) -> dict[str, Row]:
     is_gpu = backend == "cuda"
     many, side = (1 << 28, 4096) if is_gpu else (1 << 24, 1024)
-    half, wide = many >> 1, 65536
+    half = many >> 1
 
     def matrix(columns: int, count: int = many) -> Input:
         return Input((count // columns, columns))
@@ -188,12 +192,13 @@ def rows(backend: str) -> dict[str, Row]:
         "there and back 1K": Row({"x": vector(1024)}, None, "torch.from_dlpack(torch.from_dlpack(x))",
                                  "torch.from_dlpack(hg.from_dlpack(x))"),
         "softmax, rows of 4096": Row({"x": matrix(4096)}, "hg.softmax(x)", "torch.softmax(x, -1)", "F.softmax(x, -1)"),
-        "softmax bf16, rows of 64": Row({"x": Input((half // 64, 64), "bf16")}, "hg.softmax(x)", "torch.softmax(x, -1)",
-                                        "F.softmax(x, -1)", options={"tolerance": 2e-2}),
-        "layer_norm, rows of 65536": Row({"x": matrix(wide), "w": vector(wide), "b": vector(wide)}, "hg.layer_norm(x, w, b)",
-                                         "torch.nn.functional.layer_norm(x, w.shape, w, b)", "F.layer_norm(x, tuple(w.shape), w, b)"),
-        "layer_norm forward and backward": Row({"x": matrix(1024, half), "w": vector(1024), "b": vector(1024)}, layer_norm_step,
-                                               layer_norm_step_torch),
+        **{f"softmax bf16, rows of {n}": Row({"x": Input((half // n, n), "bf16")}, "hg.softmax(x)", "torch.softmax(x, -1)",
+                                             "F.softmax(x, -1)", options={"tolerance": 2e-2}) for n in (64, 256)},
+        **{f"layer_norm, rows of {n}": Row({"x": matrix(n), "w": vector(n), "b": vector(n)}, "hg.layer_norm(x, w, b)",
+                                           "torch.nn.functional.layer_norm(x, w.shape, w, b)", "F.layer_norm(x, tuple(w.shape), w, b)")
+           for n in (65536, 131072)},
+        **{f"layer_norm forward and backward, rows of {n}": Row({"x": matrix(n, half), "w": vector(n), "b": vector(n)},
+                                                                layer_norm_step, layer_norm_step_torch) for n in (1024, 4096, 16384)},
         "var along columns": Row({"x": matrix(1024)}, "hg.var(x, 0)", "torch.var(x, 0, correction=0)", None, "np.var(x, 0)"),
         "logsumexp, rows of 4096": Row({"x": matrix(4096)}, "hg.logsumexp(x, -1)", "torch.logsumexp(x, -1)"),
         "embedding": Row({"t": Input((50000, 256)), "i": Input((half // 256,), "i64", 50000)}, "hg.embedding(t, i)",
@@ -209,6 +214,10 @@ def rows(backend: str) -> dict[str, Row]:
                                 "torch.topk(x, 5)[1]", None, "np.argsort(-x)[:, :5]"),
         "unique": Row({"x": Input((many >> 8,), "i64", 1000)}, "hg.array_api.unique_values(x)", "torch.unique(x)", None, "np.unique(x)",
                       options={"size_by_values": True}),
+        "chain of eleven": Row({"x": vector(half), "y": vector(half)}, CHAIN, CHAIN, None, CHAIN),
+        **{f"permute, inner run of {4 * shape[-1]} bytes": Row({"x": Input(shape)}, f"x.permute({order}) + 0",
+                                                               f"x.permute({order}).contiguous()")
+           for shape, order in (((side, many // side // 4, 4), (1, 0, 2)), ((many // side // 32, 32, side // 32, 32), (0, 2, 1, 3)))},
         "sum": Row({"x": vector(many)}, "hg.sum(x)", "torch.sum(x)", None, "np.sum(x)", options={"tolerance": 1e-3}),
         "flip": Row({"x": vector(half)}, "hg.flip(x, 0)", "torch.flip(x, (0,))", None, "np.flip(x, 0) + 0"),
         "max of 10M": Row({"x": vector(10_000_000)}, "hg.max(x)", "torch.max(x)", None, "np.max(x)"),
@@ -227,11 +236,12 @@ def rows(backend: str) -> dict[str, Row]:
                                     options={"tolerance": 1e-3}) for kind in ("f32", "f64") for n in (200, 1000, 4000)},
         "vector and matrix": Row({"x": vector(1000), "y": Input((1000, 1000))}, "x @ y", "x @ y", None, "x @ y",
                                  options={"tolerance": 1e-3}),
-        "matmul, 8 rows": Row({"x": Input((8, side)), "y": Input((side, side))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
-                              options={"tolerance": 1e-3}),
+        **{f"matmul, {m} row{'s' * (m > 1)}": Row({"x": Input((m, side)), "y": Input((side, side))}, "x @ y", "x @ y", "F.matmul(x, y)",
+                                                  "x @ y", options={"tolerance": 1e-3}, flop=0 if m < 32 else 2 * m * side**2)
+           for m in (1, 8, 64, 128)},
         "1000 products of 16 x 16": Row({"x": Input((1000, 16, 16)), "y": Input((1000, 16, 16))}, "x @ y", "x @ y", None, "x @ y"),
-        "matmul": Row({"x": Input((side, side)), "y": Input((side, side))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
-                      options={"tolerance": 1e-3}),
+        **{f"matmul {n}": Row({"x": Input((n, n)), "y": Input((n, n))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
+                              options={"tolerance": 1e-3}, flop=2 * n**3) for n in ((2048, 4096, 8192) if is_gpu else (1024,))},
         "linear, gelu bf16": Row(layer, "hg.gelu(hg.linear(x, w, b))",
                                  "torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))",
                                  "F.gelu(F.linear(x, w, b))", backends=("cuda",), options={"tolerance": 2e-2}),

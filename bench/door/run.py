@@ -8,6 +8,7 @@ with empty caches. The exit status tells of failures and wrong answers, never of
 
 import argparse
 import json
+import math
 import os
 import platform
 import random
@@ -110,6 +111,34 @@ def measure(calls: dict[str, tuple[Callable, Callable]], options: argparse.Names
     return samples
 
 
+def moved(row, answer: list) -> int:
+    """Bytes of the inputs and results."""
+    size = {"bf16": 2, "f64": 8, "i64": 8}
+    half = any(one.kind == "bf16" for one in row.inputs.values())
+    return (sum(size.get(one.kind, 4) * math.prod(one.shape) for one in row.inputs.values())
+            + sum(part.size * (2 if half and part.dtype == "f4" else part.itemsize) for part in answer))
+
+
+def limits(backend: str) -> dict[str, float]:
+    """What limits the machine, a nanosecond: the bytes that a copy moves, measured here, and f32 operations: of a GPU on paper, of a
+    CPU what NumPy's product of matrices reaches."""
+    import numpy as np
+
+    def best(call, wait, work):
+        return max(work / time_loop("waited", call, wait, 2) for _ in range(10))
+    if backend == "cpu":
+        big, a = np.ones(1 << 25, np.float32), np.ones((1024, 1024), np.float32)
+        to = big.copy()
+        return {"bytes": best(lambda: np.copyto(to, big), lambda: None, 2 * big.nbytes),
+                "flop": best(lambda: a @ a, lambda: None, 2 * 1024**3)}
+    import torch
+    sys.path.append(str(HERE.parent / "cuda"))
+    from driver import Driver
+    big = torch.ones(1 << 28, device="cuda")
+    to = big.clone()
+    return {"bytes": best(lambda: to.copy_(big), torch.cuda.synchronize, 2 * 4 << 28), "flop": Driver().paper_products()}
+
+
 def is_near(a, b, tolerance: float) -> bool:
     """Of arrays that may be large: no copy of them is made as a whole."""
     import numpy as np
@@ -127,8 +156,8 @@ def is_near(a, b, tolerance: float) -> bool:
         return all(threads.map(part_is_near, range(0, a.size, COMPARED)))
 
 
-def prepare(row, options: argparse.Namespace, missing: dict[str, str]) -> tuple[dict[str, tuple[Callable, Callable]], dict[str, str]]:
-    """The contenders' calls, and of those that fail or give another answer than the first one what is wrong."""
+def prepare(row, options: argparse.Namespace, missing: dict[str, str]) -> tuple[dict[str, tuple[Callable, Callable]], dict[str, str], int]:
+    """The contenders' calls; what is wrong with those that fail or give another answer than the first one; the bytes it moves."""
     from contenders import CONTENDERS, Missing
     calls, answer, wrong = {}, None, {}
     values = [one.values(number) for number, one in enumerate(row.inputs.values())]
@@ -150,7 +179,7 @@ def prepare(row, options: argparse.Namespace, missing: dict[str, str]) -> tuple[
             wrong[who] = f"{who} gives another answer than {next(iter(calls))}"
             continue
         calls[who] = call, contender.wait
-    return calls, wrong
+    return calls, wrong, moved(row, answer or [])
 
 
 # ---- first calls ------------------------------------------------------------------------------------------------------------------
@@ -187,12 +216,13 @@ def ratios(medians: dict[str, dict[str, float]], ours: tuple[str, ...]) -> dict[
     return {who: {name: ns / min(medians[p][name] for p in peers) for name, ns in medians[who].items()} for who in medians if who in ours}
 
 
-def say(name: str, medians: dict, firsts: dict, found: dict) -> None:
+def say(name: str, medians: dict, firsts: dict, found: dict, least_ns: float) -> None:
     print(f"\n{name}")
     for who, loops in medians.items():
         line = f"  {who:<10}"
         for loop, ns in loops.items():
             line += f"{text(ns):>10}" + (f"{found[who][loop]:>6.2f}x" if who in found else " " * 7)
+        line += f"{least_ns / min(loops[loop] for loop in LOOPS):>7.0%}"
         first = firsts.get(who)
         if first:
             line += "".join(f"{text(first[what]):>11}" for what in ("first_ns", "second_ns", "until_full_ns"))
@@ -233,16 +263,17 @@ def main() -> int:
         os.environ |= {name: str(options.threads) for name in ("HOLOGRAM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     import hologram as hg
     device = hg.Executor(backend=options.backend).info["device"]
-    data = {"machine": {"device": device, "system": platform.platform(terse=True), "python": platform.python_version(),
+    limit = limits(options.backend)
+    data = {"limits": limit, "machine": {"device": device, "system": platform.platform(terse=True), "python": platform.python_version(),
                         "hologram": hg.__version__, "backend": options.backend, "threads": options.threads}, "rows": [], "wrong": []}
     missing: dict[str, str] = {}
-    print(f"{device}: a call's time, median, and ours / the best peer's; MiB")
-    print(f"{'':<12}" + "".join(f"{loop:>10}{'':7}" for loop in (*LOOPS, "host"))
+    print(f"{device}: a call's time, median, and ours / the best peer's; limit: {limit['bytes']:.4g} GB/s, {limit['flop']:.4g} GFLOP/s; MiB")
+    print(f"{'':<12}" + "".join(f"{loop:>10}{'':7}" for loop in (*LOOPS, "host")) + f"{'limit':>7}"
           + (f"{'first':>11}{'second':>11}{'until full':>11}{'held':>8}{'most':>8}" if options.first > 0 else ""))
     for name, row in rows(options.backend).items():
         if not any(name.startswith(word) for word in options.rows):
             continue
-        calls, wrong = prepare(row, options, missing)
+        calls, wrong, byte_count = prepare(row, options, missing)
         if wrong:
             data["wrong"].append({"row": name, "who": list(wrong)})
             print(f"\n{name}: WRONG: " + "; ".join(wrong.values()))
@@ -251,9 +282,11 @@ def main() -> int:
         samples = measure(calls, options)
         firsts = {who: first_calls(name, who, options) for who in calls} if options.first > 0 else {}
         medians = summary(samples)
+        least_ns = row.flop / limit["flop"] if row.flop else byte_count / limit["bytes"]
         found = ratios(medians, OURS)
-        data["rows"].append({"row": name, "samples_ns": samples, "medians_ns": medians, "first": firsts, "ratios": found})
-        say(name, medians, firsts, found)
+        data["rows"].append({"row": name, "samples_ns": samples, "medians_ns": medians, "first": firsts, "ratios": found,
+                             "least_ns": least_ns})
+        say(name, medians, firsts, found, least_ns)
     for who, why in missing.items():
         print(f"left out in some rows or all: {who}: {why}", file=sys.stderr)
     if options.json:
