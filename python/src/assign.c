@@ -59,6 +59,7 @@ hgpy_node *hgpy_value_fit(hgpy_node *value, uint32_t rank, const uint64_t *shape
   const hg_tensor *from = &value->tensor;
   uint32_t extra;
   if (!fits(from, rank, shape, &extra)) return NULL;
+  if (from->rank == rank && memcmp(from->shape, shape, rank * sizeof *shape) == 0) return hgpy_node_retain(value);
   hgpy_node *flat = extra > 0 ? hgpy_view_reshape(value, from->rank - extra, from->shape + extra) : NULL;
   hgpy_node *fit = extra > 0 && flat == NULL ? NULL : hgpy_view_broadcast(flat != NULL ? flat : value, rank, shape);
   hgpy_node_release(flat);
@@ -99,12 +100,6 @@ static hgpy_node *own_memory(PyObject *self) {
 
 /* ---- updates in recorded functions ------------------------------------------------------------------------------- */
 
-static uint64_t count_of(const place *p) {
-  if (p->is_new) return 1;
-  return (uint64_t)(p->step > 0 ? (p->stop - p->start + p->step - 1) / p->step
-                                : (p->start - p->stop - p->step - 1) / -p->step);
-}
-
 /* The value in the shape of the selected box: without the axes that the key adds, and with an axis of one element for
  * each axis that a number drops. */
 static hgpy_node *in_box(hgpy_node *value, const selection *s) {
@@ -112,7 +107,7 @@ static hgpy_node *in_box(hgpy_node *value, const selection *s) {
   const hg_tensor *tensor = &value->tensor;
   uint32_t rank = 0, extra, own = tensor->rank, axis = s->axes;
   for (uint32_t i = 0; i < s->count; i++)
-    if (!s->places[i].is_dropped) shape[rank++] = count_of(&s->places[i]);
+    if (!s->places[i].is_dropped) shape[rank++] = hgpy_place_count(&s->places[i]);
   if (!fits(tensor, rank, shape, &extra)) return NULL;
   for (uint32_t i = s->count; i-- > 0;) {
     const place *p = &s->places[i];

@@ -95,6 +95,17 @@ static uint64_t bits_of(const hgpy_node *scalar) {
   return bits;
 }
 
+/* The bytes of a number in memory, as a cast from 64 bits makes them. False, and its 64 bits: it takes a cast. */
+static bool is_plain(const hgpy_node *scalar, uint64_t *bits) {
+  uint32_t type = scalar->tensor.type;
+  float single = (float)scalar->value.real;
+  *bits = bits_of(scalar);
+  if (scalar->is_integer) return hgpy_type_is_integer(type) || (type == ATLAS_bool && *bits <= 1);
+  if (scalar->value.real != scalar->value.real || (type != ATLAS_f32 && type != ATLAS_f64)) return false;
+  if (type == ATLAS_f32) memcpy(bits, &single, sizeof single);
+  return true;
+}
+
 /* Adds an executable, with a reference, to the table. NULL: raised. */
 static known *keep(const graph *g, uint64_t hash, hg_executable *executable) {
   if (known_count >= MOST_KNOWN) forget_oldest(NULL, 1);
@@ -179,10 +190,11 @@ static bool add_numbers(run *r, const graph *g) {
     uint32_t bytes = hgpy_type_bytes(tensor.type);
     tensor.offset = (int64_t)(8 / bytes * i);
     hg_tensor wide = {.type = node->is_integer ? ATLAS_i64 : ATLAS_f64};
-    uint64_t bits = bits_of(node);
+    uint64_t bits;
+    bool is_cast = !is_plain(node, &bits) && wide.type != tensor.type;
     is_good = hgpy_ok(hg_buffer_write(storage->buffer, 8 * (uint64_t)i, &bits, 8));
     hgpy_storage *narrow = NULL;
-    if (is_good && wide.type != tensor.type) { /* converted as the computation would: by a cast */
+    if (is_good && is_cast) { /* converted as the computation would: by a cast */
       hg_argument argument = {.count = 1, .integers = {(int64_t)tensor.type}};
       narrow = hgpy_storage_for_work(g->device, 8);
       wide.buffer = storage->buffer;
@@ -409,8 +421,21 @@ bool hgpy_evaluate_onto(hgpy_node *const *nodes, uint32_t count, const hgpy_pair
   return is_good;
 }
 
+/* One element that is there already needs no launch: its bytes are written. False: it does. */
+static bool is_written(const hgpy_node *node, hgpy_storage *storage, const hg_tensor *like) {
+  uint64_t bits, bytes = hgpy_type_bytes(like->type);
+  if (storage->address == NULL || node->tensor.type != like->type || hg_tensor_count(like) != 1) return false;
+  if (node->kind == HGPY_DATA && node->storage->address != NULL)
+    memcpy(&bits, (const char *)node->storage->address + (uint64_t)node->tensor.offset * bytes, bytes);
+  else if (node->kind != HGPY_SCALAR || !is_plain(node, &bits)) return false;
+  if (hgpy_is_warming()) return false;
+  memcpy((char *)storage->address + (uint64_t)like->offset * bytes, &bits, bytes);
+  return true;
+}
+
 bool hgpy_evaluate_into(hgpy_node *node, hgpy_storage *storage, const hg_tensor *like) {
   hgpy_node *copy = NULL;
+  if (is_written(node, storage, like)) return true;
   if (node->kind == HGPY_DATA || node->kind == HGPY_SCALAR) { /* a copy is also an operation */
     bool was_eager = hgpy_is_eager;
     hgpy_is_eager = false;

@@ -82,7 +82,33 @@ bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key) {
   return true;
 }
 
+uint64_t hgpy_place_count(const place *p) {
+  if (p->is_new || p->step == 1) return p->is_new ? 1 : (uint64_t)(p->stop - p->start);
+  return (uint64_t)(p->step > 0 ? (p->stop - p->start + p->step - 1) / p->step
+                                : (p->start - p->stop - p->step - 1) / -p->step);
+}
+
+/* The view of elements in memory, made in one step; NULL: they are recorded, there are none, or axes are added. */
+static hgpy_node *view_at_once(const hgpy_node *node, const selection *s) {
+  hg_tensor tensor = node->tensor;
+  tensor.rank = 0;
+  if (node->kind != HGPY_DATA || hgpy_tracing > 0 || s->count != s->axes) return NULL;
+  for (uint32_t i = 0; i < s->count; i++) {
+    const place *p = &s->places[i];
+    uint64_t count = hgpy_place_count(p);
+    int64_t stride = node->tensor.stride[i];
+    if (count == 0) return NULL;
+    tensor.offset += p->start * stride;
+    if (p->is_dropped) continue;
+    tensor.shape[tensor.rank] = count;
+    tensor.stride[tensor.rank++] = count > 1 ? p->step * stride : stride;
+  }
+  return hgpy_node_data(hgpy_storage_retain(node->storage), &tensor);
+}
+
 hgpy_node *hgpy_select_from(hgpy_node *node, const selection *s) {
+  hgpy_node *view = view_at_once(node, s);
+  if (view != NULL || PyErr_Occurred() != NULL) return view;
   uint64_t shape[2 * HG_MAX_RANK];
   uint32_t rank = 0, axis = 0;
   bool is_reshaped = false;

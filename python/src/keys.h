@@ -14,6 +14,7 @@ typedef struct selection {
   uint32_t count, axes; /* the number of entries; of those that are axes of the array */
 } selection;
 
+uint64_t hgpy_place_count(const place *p);
 /* False: raised. */
 bool hgpy_read_selection(selection *s, const hg_tensor *tensor, PyObject *key);
 /* The view of a node: a new reference. */

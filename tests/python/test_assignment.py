@@ -344,3 +344,36 @@ def test_elements_that_were_one_place_in_memory(is_eager):
         y[1] = 7.0
     np.testing.assert_array_equal(np.asarray(x), [[0, 10, 20], [0, 1, 2]])
     np.testing.assert_array_equal(np.asarray(y), [[0, 1, 2], [7, 7, 7]])
+
+
+SPECIAL = [0.0, -0.0, 1.5, 1 + 2.0**-24, -1e-46, 3e-45, 1e39, -np.inf, np.nan, -np.nan]
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"])
+def test_an_element_gets_the_bits_that_a_row_gets(kind):
+    """A number for one element is written by the host, one for a row by a launch; elements of other arrays are copied."""
+    is_float = kind in ("f32", "f64", "f16")
+    values = SPECIAL if is_float else [False, True] if kind == "bool" else [0, 1, 127]
+    x = hg.zeros((len(values), 5), kind).compute()
+    kept = hg.where(x == x, x, x)  # pending: it reads what is there now
+    for i, value in enumerate(values):
+        x[i, :3] = value
+        x[i, 3] = value
+        x[-len(values) + i, -1] = x[i, 3]
+    assert x.numpy().tobytes() == np.repeat(x.numpy()[:, :1], 5, 1).tobytes()
+    assert not kept.astype("f64").numpy().any()
+    if is_float:
+        np.testing.assert_array_equal(x.astype("f64").numpy()[:, 0], hg.array(values, "f64").astype(kind).astype("f64").numpy())
+    else:
+        assert x[:, 0].tolist() == values
+
+
+def test_rows_are_views_in_any_order():
+    """Of memory, of an array that is pending, and where a gradient is recorded: beside NumPy's."""
+    plain = np.arange(24.0).reshape(2, 3, 4)
+    keys = [1, -1, (0, 2), (1, slice(None, None, -2)), (slice(1), 0, slice(3, None, -1)), (slice(2, 1),), (0, None, 1), (slice(None), 2, 3)]
+    for x in (hg.array(plain).compute(), hg.array(plain) + 0.0, hg.array(plain).transpose((2, 0, 1)).compute().transpose((1, 2, 0))):
+        for key in keys:
+            np.testing.assert_array_equal(np.asarray(x[key]), plain[key])
+            np.testing.assert_array_equal(np.asarray(hg.grad(lambda x, key=key: x[key].sum())(x)), np.isin(plain, plain[key]))
+        assert [[row.tolist() for row in part] for part in x] == plain.tolist()
