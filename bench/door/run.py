@@ -267,7 +267,7 @@ def main() -> int:
     data = {"limits": limit, "machine": {"device": device, "system": platform.platform(terse=True), "python": platform.python_version(),
                         "hologram": hg.__version__, "backend": options.backend, "threads": options.threads}, "rows": [], "wrong": []}
     missing: dict[str, str] = {}
-    print(f"{device}: a call's time, median, and ours / the best peer's; limit: {limit['bytes']:.4g} GB/s, {limit['flop']:.4g} GFLOP/s; MiB")
+    print(f"{device}: a call's median, and ours / the best peer's; limit: {limit['bytes']:.4g} GB/s, {limit['flop']:.4g} GFLOP/s; MiB")
     print(f"{'':<12}" + "".join(f"{loop:>10}{'':7}" for loop in (*LOOPS, "host")) + f"{'limit':>7}"
           + (f"{'first':>11}{'second':>11}{'until full':>11}{'held':>8}{'most':>8}" if options.first > 0 else ""))
     for name, row in rows(options.backend).items():
