@@ -22,7 +22,8 @@ typedef struct atlas_argument {
 
 enum { ATLAS_LINEAR_BLOCK_LANES = 256 };
 
-struct hg_rows; /* backend.h */
+struct hg_rows;
+struct hg_contraction; /* backend.h */
 
 typedef struct atlas_launch {
   uint64_t lanes;          /* linear launch if not 0: blocks of atlas_linear_block lanes, the last one partial */
@@ -36,6 +37,7 @@ typedef struct atlas_launch {
   uint32_t wants_time;     /* 1: devices that have a clock of their own fill in `nanoseconds` */
   const struct hg_rows
       *rows; /* what the program does with these arguments, for devices that know a shorter way; NULL */
+  const struct hg_contraction *contraction; /* of a kernel that was compiled for contractions, else NULL */
   uint64_t moved_bytes; /* that it reads and writes, as its planner has it: for counts alone; 0: not known */
   uint32_t most_threads;   /* of a CPU's engines; 0: as many as pay off */
   uint32_t cancel_number;  /* the launch ends early, having done a part, when that is not what *cancels is */

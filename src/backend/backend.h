@@ -112,7 +112,8 @@ typedef struct hg_compile_input {
   ssa_unit *unit; /* its canonical unit: the backend may change it, or move it out and leave an empty one */
   /* NULL, or what the kernel shall compute in each launch instead of running the program: its symbols 0, 1 and 2 are
    * bound to a, b and c, the next to the scratch if it needs any, and the last to the bias if there is one. Only
-   * contractions that contract_scratch accepts. */
+   * contractions that contract_scratch accepts. A kernel for one that is not fast serves all that are not fast and
+   * have the same program: each launch says which (atlas_launch.contraction). */
   const hg_contraction *contraction;
   uint8_t hash[ATLAS_HASH_BYTES];
 } hg_compile_input;

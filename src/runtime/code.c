@@ -55,6 +55,12 @@ static void note_needs(hg_needs *needs, const atlas_program *program, const ssa_
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
+/* Only a fast contraction is compiled for its sizes. */
+static hg_code_kind kind_of(const hg_contraction *contraction) {
+  if (contraction == NULL) return HG_CODE_PROGRAM;
+  return contraction->is_fast ? HG_CODE_FAST : HG_CODE_CONTRACTION;
+}
+
 static void add_name(hg_sha256 *hash, const char *name) { hg_sha256_add(hash, name, strlen(name) + 1); }
 
 /* Only what distinguishes codes, because hashing takes a few percent of the time to make a small kernel. */
@@ -74,7 +80,9 @@ static void compute_key(const hg_compile_input *input, uint8_t key[HG_SHA256_BYT
     hg_sha256_add(&hash, &ssa_block_at(unit, b)->insn, sizeof(uint32_t));
   for (uint32_t i = 0; i < program->insns.count; i++)
     hg_sha256_add(&hash, &atlas_insn_at(program, i)->line, sizeof(uint32_t));
-  if (input->contraction != NULL) hg_sha256_add(&hash, input->contraction, sizeof *input->contraction);
+  const uint8_t kind = (uint8_t)kind_of(input->contraction);
+  hg_sha256_add(&hash, &kind, sizeof kind);
+  if (kind == HG_CODE_FAST) hg_sha256_add(&hash, input->contraction, sizeof *input->contraction);
   hg_sha256_end(&hash, key);
 }
 
@@ -90,9 +98,9 @@ static hg_code **texts_of(hg_executor *executor, uint64_t digest) {
   return &executor->codes[executor->code_buckets + digest % executor->code_buckets];
 }
 
-/* Contractions of all sizes have few texts, so one of each text is in the list. */
+/* Fast contractions of all sizes have few texts, so one of each text is in the list. */
 static int has_text(const hg_code *list, const hg_code *code) {
-  while (list != NULL && (list->digest != code->digest || !list->contracts)) list = list->next_text;
+  while (list != NULL && (list->digest != code->digest || list->kind != code->kind)) list = list->next_text;
   return list != NULL;
 }
 
@@ -101,7 +109,7 @@ static void link_locked(hg_executor *executor, hg_code *code) {
   code->next = *bucket;
   *bucket = code;
   code->next_text = NULL;
-  if (code->contracts && has_text(*texts, code)) return;
+  if (code->kind == HG_CODE_FAST && has_text(*texts, code)) return;
   code->next_text = *texts;
   *texts = code;
 }
@@ -147,11 +155,10 @@ static void remove_locked(hg_executor *executor, const hg_code *code) {
   if (*link != NULL) *link = code->next_text;
 }
 
-/* Code of that text, of a contraction or not. */
-static hg_code *find_text_locked(hg_executor *executor, const atlas_program *program, int contracts) {
+static hg_code *find_text_locked(hg_executor *executor, const atlas_program *program, hg_code_kind kind) {
   uint64_t digest = atlas_program_digest(program);
   hg_code *code = *texts_of(executor, digest);
-  while (code != NULL && (code->digest != digest || code->contracts != contracts ||
+  while (code != NULL && (code->digest != digest || code->kind != kind ||
                           atomic_load(&code->state) != HG_READY || !atlas_program_same(code->program, program)))
     code = code->next_text;
   return code;
@@ -159,16 +166,19 @@ static hg_code *find_text_locked(hg_executor *executor, const atlas_program *pro
 
 atlas_program *hg_code_program(hg_executor *executor, const atlas_program *program) {
   hg_lock(executor);
-  const hg_code *code = find_text_locked(executor, program, 0);
-  if (code == NULL) code = find_text_locked(executor, program, 1);
+  const hg_code *code = NULL;
+  for (int kind = 0; kind < HG_CODE_KINDS && code == NULL; kind++)
+    code = find_text_locked(executor, program, (hg_code_kind)kind);
   atlas_program *found = code != NULL ? atlas_program_retain(code->program) : NULL;
   hg_unlock(executor);
   return found;
 }
 
-hg_code *hg_code_find(hg_executor *executor, const atlas_program *program) {
+hg_code *hg_code_find(hg_executor *executor, const atlas_program *program, const hg_contraction *contraction) {
+  hg_code_kind kind = kind_of(contraction);
+  if (kind == HG_CODE_FAST) return NULL;
   hg_lock(executor);
-  hg_code *code = find_text_locked(executor, program, 0);
+  hg_code *code = find_text_locked(executor, program, kind);
   if (code != NULL) code->references++;
   hg_unlock(executor);
   return code;
@@ -184,7 +194,7 @@ static hg_status new_code(hg_executor *executor, const hg_compile_input *input, 
   hg_code *code = hg_allocate(&executor->allocator, 1, sizeof *code);
   if (code == NULL) return hg_fail_memory("compiled code", sizeof *code);
   code->references = 1;
-  code->contracts = input->contraction != NULL;
+  code->kind = kind_of(input->contraction);
   code->digest = atlas_program_digest(input->program);
   memcpy(code->needs.hash, input->hash, sizeof input->hash);
   note_needs(&code->needs, input->program, input->unit);
@@ -264,7 +274,7 @@ static hg_status make_code(hg_executor *executor, atlas_program *program, const 
 
 hg_status hg_code_of(hg_executor *executor, atlas_program *program, const hg_contraction *contraction, hg_code **out) {
   ssa_unit unit;
-  *out = contraction == NULL ? hg_code_find(executor, program) : NULL;
+  *out = hg_code_find(executor, program, contraction);
   if (*out != NULL) return HG_OK;
   hg_status status = make_code(executor, program, contraction, &unit, out);
   ir_ssa_release(&unit);

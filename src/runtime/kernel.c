@@ -48,12 +48,19 @@ hg_status hg_kernel_create(hg_executor *executor, atlas_program *program, hg_ker
   return hg_kernel_create_contraction(executor, program, NULL, out);
 }
 
+static hg_status note_contraction(hg_kernel *kernel, const hg_contraction *contraction) {
+  if (contraction == NULL) return HG_OK;
+  kernel->contraction = hg_allocate(&kernel->executor->allocator, 1, sizeof *contraction);
+  if (kernel->contraction == NULL) return hg_fail_memory("a kernel", sizeof *contraction);
+  memcpy(kernel->contraction, contraction, sizeof *contraction); /* with padding: kernels are found by these bytes */
+  return HG_OK;
+}
+
 hg_status hg_kernel_create_contraction(hg_executor *executor, atlas_program *program,
                                        const hg_contraction *contraction, hg_kernel **out) {
   HG_TRY(new_kernel("hg_kernel_create", executor, program, out));
-  (*out)->contraction = contraction;
-  hg_status status = hg_kernel_compile(*out);
-  (*out)->contraction = NULL;
+  hg_status status = note_contraction(*out, contraction);
+  if (status == HG_OK) status = hg_kernel_compile(*out);
   if (status == HG_OK) {
     atomic_init(&(*out)->state, HG_READY);
     return HG_OK;
@@ -72,7 +79,7 @@ hg_status hg_kernel_create_async(hg_executor *executor, atlas_program *program, 
   HG_TRY(new_kernel("hg_kernel_create_async", executor, program, out));
   hg_kernel *kernel = *out;
   kernel->process = hg_process_id();
-  kernel->code = hg_code_find(executor, program);
+  kernel->code = hg_code_find(executor, program, NULL);
   atomic_init(&kernel->state, kernel->code != NULL ? HG_READY : HG_MAKING);
   if (kernel->code != NULL) take_code(kernel);
   hg_lock(executor);
@@ -158,6 +165,7 @@ static void destroy(hg_kernel *kernel) {
   if (atomic_load(&kernel->state) == HG_READY) hg_code_release(executor, kernel->code);
   atlas_program_release(kernel->program);
   hg_release(&executor->allocator, kernel->rows);
+  hg_release(&executor->allocator, kernel->contraction);
   hg_release(&executor->allocator, kernel);
   if (!is_lent) hg_executor_release(executor);
 }

@@ -265,6 +265,7 @@ static hg_status launch_on_stream(hg_kernel *kernel, const hg_launch_desc *desc,
 static void clear_launch(const hg_kernel *kernel, atlas_launch *launch) {
   memset(launch, 0, offsetof(atlas_launch, resonance));
   launch->rows = kernel->rows;
+  launch->contraction = kernel->contraction;
   if (kernel->needs->uses_resonance) memset(launch->resonance, 0, sizeof launch->resonance);
   launch->phase_advance = 0;
   launch->nanoseconds = 0;

@@ -94,6 +94,9 @@ typedef struct hg_needs {
   hg_parameter parameters[ATLAS_MAX_SYMBOLS];
 } hg_needs;
 
+/* What code is made for beside its text: nothing; contractions of any sizes; a fast contraction of these sizes. */
+typedef enum hg_code_kind { HG_CODE_PROGRAM, HG_CODE_CONTRACTION, HG_CODE_FAST, HG_CODE_KINDS } hg_code_kind;
+
 /* Compiled code, which kernels share: see code.c. */
 typedef struct hg_code {
   struct hg_code *next, *next_text; /* next in its buckets: by its key, and by the digest of its program */
@@ -105,7 +108,7 @@ typedef struct hg_code {
   atlas_program *program;       /* the source, to which the backend's kernel points */
   hg_needs needs;
   hg_compiled compiled;
-  uint8_t contracts;            /* 1: of a contraction, which its text does not tell */
+  hg_code_kind kind;
   uint32_t keepers;             /* kernels of executables that ops keeps for equal computations; of those, the lock's */
   hg_status failure;
   char sentence[512];
@@ -186,7 +189,7 @@ struct hg_kernel {
   hg_code *code;
   const hg_needs *needs;                    /* of the code */
   hg_compiled compiled;                     /* of the code */
-  const hg_contraction *contraction;        /* that of hg_compile_input while it is compiled; else NULL */
+  hg_contraction *contraction;              /* that of hg_compile_input and of each launch, owned; NULL */
   hg_rows *rows; /* the row moves that each launch stands for, owned; NULL */
   uint8_t is_lent;                          /* 1: it holds no reference to the executor */
   uint8_t is_abandoned;                     /* 1: nobody waits for its compilation; the compiling thread destroys it */
@@ -416,9 +419,9 @@ void hg_graph_destroy(hg_graph *graph);
 
 /* The code of a program, referenced. This call compiles it, or waits for another that does. */
 hg_status hg_code_of(hg_executor *executor, atlas_program *program, const hg_contraction *contraction, hg_code **out);
-/* The code of a program whose text is compiled already, referenced; NULL: there is none. */
-hg_code *hg_code_find(hg_executor *executor, const atlas_program *program);
-/* A program with the same text that there is code of, of contractions too, referenced; NULL: there is none. */
+/* That code if the text is compiled already, referenced; NULL: it is not, or this is a fast contraction. */
+hg_code *hg_code_find(hg_executor *executor, const atlas_program *program, const hg_contraction *contraction);
+/* A program with the same text that there is code of any kind of, referenced; NULL: there is none. */
 atlas_program *hg_code_program(hg_executor *executor, const atlas_program *program);
 void hg_code_release(hg_executor *executor, hg_code *code);
 void hg_codes_close(hg_executor *executor); /* once it has no code left */

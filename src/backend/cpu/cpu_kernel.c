@@ -34,7 +34,6 @@ struct hg_cpu_kernel {
   uint32_t most_threads;
   const atomic_uint *cancels;
   uint64_t stream_bytes;
-  hg_contraction contraction;
   char why[200];    /* why no faster engine runs the program; "": there is none */
 };
 
@@ -147,10 +146,8 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
   kernel->cancels = compiler->cancels;
   kernel->stream_bytes = compiler->stream_bytes;
   hg_status status = HG_OK;
-  if (input->contraction != NULL) {
-    kernel->contracts = 1;
-    kernel->contraction = *input->contraction;
-  } else status = compile(compiler, kernel, input);
+  if (input->contraction != NULL) kernel->contracts = 1;
+  else status = compile(compiler, kernel, input);
   if (status == HG_OK) *out = kernel;
   else hg_cpu_kernel_release(kernel);
   return status;
@@ -164,7 +161,7 @@ static void clear_results(atlas_launch *launch) {
 }
 
 static void contract(const hg_cpu_kernel *kernel, atlas_launch *launch) {
-  hg_contraction c = kernel->contraction;
+  hg_contraction c = *launch->contraction;
   clear_results(launch);
   c.a = launch->arguments[0].span.memory + c.first[0];
   c.b = launch->arguments[1].span.memory + c.first[1];
@@ -210,7 +207,7 @@ void hg_cpu_kernel_describe(const hg_cpu_kernel *kernel, hg_kernel_facts *facts)
 /* Handing a launch to another thread takes some microseconds, in which an engine runs some thousands of lanes of a
  * short program. */
 int hg_cpu_kernel_is_small(const hg_cpu_kernel *kernel, const atlas_launch *launch) {
-  const hg_contraction *c = &kernel->contraction;
+  const hg_contraction *c = launch->contraction;
   if (kernel->contracts) return c->batch * c->m * c->n * c->k <= CPU_SMALL_PRODUCTS;
   uint64_t most = kernel->engine == HG_CPU_REFERENCE ? CPU_SMALL_LANES_REFERENCE : CPU_SMALL_LANES,
            lanes = launch->lanes;

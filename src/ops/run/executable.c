@@ -234,7 +234,7 @@ static uint64_t bytes_of(const hg_array *array) { return (uint64_t)array->capaci
 
 /* An estimate: compiled code takes about twice as much as its program; a backend's kernel of a contraction less. */
 uint64_t ops_code_bytes(const hg_code *code) {
-  const uint64_t programs = code->contracts ? 1 : 1 + 2;
+  const uint64_t programs = code->kind != HG_CODE_PROGRAM ? 1 : 1 + 2;
   const atlas_program *program = code->program;
   uint64_t own = sizeof *program + bytes_of(&program->insns) + bytes_of(&program->symbols) +
                  bytes_of(&program->labels) + bytes_of(&program->entries) + bytes_of(&program->constants) +
@@ -253,6 +253,7 @@ static uint64_t count_bytes(const hg_executable *e) {
     if (launch->first != i) continue;
     bytes += sizeof *launch->kernel + ops_code_bytes(launch->kernel->code);
     if (launch->kernel->rows != NULL) bytes += sizeof *launch->kernel->rows;
+    if (launch->kernel->contraction != NULL) bytes += sizeof *launch->kernel->contraction;
   }
   return bytes;
 }
