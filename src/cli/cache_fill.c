@@ -97,6 +97,7 @@ typedef struct filling {
   int json;
   time_t end; /* when it is over */
   int is_over;
+  hg_executor_desc desc; /* of executors on the device */
   hg_executor *executor;
   uint64_t computations, kernels;
 } filling;
@@ -133,13 +134,21 @@ static hg_status fill_one(filling *f, const common *row, uint32_t type, uint64_t
   return status;
 }
 
+static hg_status fill_length(filling *f, const group *g, uint64_t length) {
+  hg_status status = hg_executor_create(&f->desc, &f->executor);
+  if (status != HG_OK) return status;
+  for (size_t t = 0; t < sizeof types && status == HG_OK; t++)
+    for (size_t r = 0; r < g->count && status == HG_OK; r++) status = fill_one(f, &g->rows[r], types[t], length);
+  hg_executor_release(f->executor);
+  return status;
+}
+
+/* Each length has an executor of its own: one that has seen several compiles what depends on them as scalars, but most
+ * users have one length. */
 static hg_status fill_group(filling *f, const group *g) {
   size_t length_count = g->has_lengths ? sizeof lengths / sizeof lengths[0] : 1;
   hg_status status = HG_OK;
-  for (size_t t = 0; t < sizeof types && status == HG_OK; t++)
-    for (size_t r = 0; r < g->count && status == HG_OK; r++)
-      for (size_t n = 0; n < length_count && status == HG_OK; n++)
-        status = fill_one(f, &g->rows[r], types[t], lengths[n]);
+  for (size_t n = 0; n < length_count && status == HG_OK; n++) status = fill_length(f, g, lengths[n]);
   return status;
 }
 
@@ -170,9 +179,9 @@ static hg_status fill_groups(filling *f) {
   return status;
 }
 
-static hg_status fill_device(filling *f) {
+static hg_status fill_device(filling *f, hg_executor *executor) {
   hg_executor_info info = {.size = sizeof info};
-  hg_status status = hg_executor_query(f->executor, &info);
+  hg_status status = hg_executor_query(executor, &info);
   if (status != HG_OK) return status;
   if (f->json) {
     printf("{\"backend\":\"%s\",\"device\":", info.backend_name);
@@ -193,15 +202,16 @@ static hg_status fill_device(filling *f) {
 static hg_status fill_backend(filling *f, const hg_backend_info *backend, uint64_t *device_count) {
   hg_status status = HG_OK;
   for (uint32_t number = 0; status == HG_OK; number++) {
-    hg_executor_desc desc = {
-        .size = sizeof desc, .backend = backend->id, .device = number, .ask = ask, .ask_user = f};
-    status = hg_executor_create(&desc, &f->executor);
+    hg_executor *executor = NULL; /* holds the device */
+    f->desc = (hg_executor_desc){
+        .size = sizeof f->desc, .backend = backend->id, .device = number, .ask = ask, .ask_user = f};
+    status = hg_executor_create(&f->desc, &executor);
     if (status == HG_UNSUPPORTED && number > 0) return HG_OK;
     if (status != HG_OK) return status;
     if (f->json && *device_count > 0) printf(",");
     ++*device_count;
-    status = fill_device(f);
-    hg_executor_release(f->executor);
+    status = fill_device(f, executor);
+    hg_executor_release(executor);
   }
   return status;
 }

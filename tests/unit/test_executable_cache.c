@@ -153,11 +153,17 @@ static void test_constants(void) {
   }
   CHECK_EQ_U64(compilations() - before, 2);
 
-  hg_tensor z = vector_of(a, 11);
+  hg_tensor z = hg_tensor_of(a, ATLAS_f32, 2, (uint64_t[]){1, 11});
   for (int i = 0; i < 3; i++) { /* the cache keeps nothing, but the structure is known */
     CHECK_EQ_U64(hg_executables_limit(executor, 0), HG_OK);
     hg_executable *e = executable_of_number(&z, 7.5);
     CHECK_EQ_U64(e->flags & OPS_CONSTANTS_VARY, 0);
+    hg_executable_release(e);
+  }
+  for (uint64_t i = 0; i < 3; i++) { /* constants that follow from sizes vary from the third size on */
+    hg_tensor sized = hg_tensor_of(a, ATLAS_f32, 3, (uint64_t[]){1, 1, 3 + i});
+    hg_executable *e = executable_of_number(&sized, 3 + (double)i);
+    CHECK_EQ_U64(e->flags & OPS_CONSTANTS_VARY, i < 2 ? 0 : OPS_CONSTANTS_VARY);
     hg_executable_release(e);
   }
   CHECK_EQ_U64(hg_executables_limit(executor, 64 << 20), HG_OK);

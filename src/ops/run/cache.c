@@ -115,13 +115,18 @@ static void sweep(hg_executable *garbage) {
 
 /* ---- constants that vary ----------------------------------------------------------------------------------------- */
 
-/* 1: a computation with the key's structure was compiled before, with other constants. */
+/* 1: computations with the key's structure were compiled before with other constants: one of the same sizes, or two of
+ * others, whose constants may follow from sizes, as the number that a mean divides by does. A second size alone, such
+ * as the last batch has, keeps its constants: caches on disk are filled with such code. */
 static int have_varied_locked(ops_attachment *a, const ops_key *key) {
   ops_structure *known = &a->structures[key->structure % OPS_STRUCTURES];
   if (key->constants == 0) return 0;
   if (known->structure != key->structure)
-    *known = (ops_structure){.structure = key->structure, .constants = key->constants};
-  known->varies |= known->constants != key->constants;
+    *known = (ops_structure){.structure = key->structure, .sizes = key->sizes, .constants = key->constants};
+  if (known->constants == key->constants) return known->varies;
+  known->varies |= known->sizes == key->sizes || ++known->changes > 1;
+  known->sizes = key->sizes;
+  known->constants = key->constants;
   return known->varies;
 }
 

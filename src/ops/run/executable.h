@@ -124,8 +124,8 @@ int ops_unpin_locked(hg_executable *executable);
 typedef struct ops_key {
   hg_array bytes; /* uint8_t */
   uint64_t hash;
-  uint64_t structure, constants; /* hashes of the bytes without constants, and of the constants; 0: there are none */
-  int constants_vary; /* 1: the structure came before with other constants, as ops_cache_find has seen */
+  uint64_t structure, sizes, constants; /* hashes: of the bytes without sizes and constants; of these; 0: none */
+  int constants_vary; /* 1: other constants came before, as ops_cache_find has seen */
 } ops_key;
 hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key);
 
@@ -190,8 +190,8 @@ struct ops_eager {
 
 /* A structure of computations: see ops_key. */
 typedef struct ops_structure {
-  uint64_t structure, constants;
-  int varies;
+  uint64_t structure, sizes, constants; /* the last ones */
+  int changes, varies; /* how often its constants were others; 1: so often that they are scalars from now on */
 } ops_structure;
 
 /* What an executor keeps, as its attachment. */

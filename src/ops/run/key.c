@@ -6,11 +6,11 @@
 
 #include "base/bytes.h"
 
-/* Where a constant that is not 0 stands in the bytes. */
-typedef struct constant {
-  size_t place;
-  uint64_t bits;
-} constant;
+/* Bytes that are no part of the structure: a constant that is not 0, or sizes with strides and starts. */
+typedef struct hole {
+  size_t first, byte_count;
+  uint64_t constant; /* its bits; 0: sizes */
+} hole;
 
 /* A walk without recursion, since graphs may be arbitrarily deep. */
 typedef struct walk {
@@ -19,7 +19,7 @@ typedef struct walk {
   uint32_t *numbers; /* by node: 1 + number; 0: not met */
   uint32_t count;
   hg_array stack;    /* value_id */
-  hg_array constants;
+  hg_array holes;    /* hole */
   ops_key *key;
 } walk;
 
@@ -32,19 +32,26 @@ static uint64_t hash_of(const uint8_t *bytes, size_t byte_count) {
   return hg_hash_mix(hg_hash_words(bytes, words), rest);
 }
 
-/* Hashes the bytes as they would be if all constants were 0, and the constants. */
+/* Hashes the bytes; those outside of the holes; the sizes; and the constants. */
 static void hash_key(walk *w) {
-  const constant *constants = w->constants.data;
+  const hole *holes = w->holes.data;
   ops_key *key = w->key;
-  uint8_t *bytes = key->bytes.data;
-  for (size_t i = 0; i < w->constants.count; i++) {
-    memset(bytes + constants[i].place, 0, sizeof constants[i].bits);
-    key->constants = hg_hash_mix(key->constants, constants[i].bits);
+  const uint8_t *bytes = key->bytes.data;
+  size_t at = 0;
+  for (size_t i = 0; i < w->holes.count; at = holes[i].first + holes[i].byte_count, i++) {
+    key->structure = hg_hash_mix(key->structure, hash_of(bytes + at, holes[i].first - at));
+    uint64_t sizes = hash_of(bytes + holes[i].first, holes[i].byte_count);
+    if (holes[i].constant != 0) key->constants = hg_hash_mix(key->constants, holes[i].constant);
+    else key->sizes = hg_hash_mix(key->sizes, sizes);
   }
-  key->structure = hash_of(bytes, key->bytes.count);
-  key->hash = hg_hash_mix(key->structure, key->constants);
-  for (size_t i = 0; i < w->constants.count; i++)
-    memcpy(bytes + constants[i].place, &constants[i].bits, sizeof constants[i].bits);
+  key->structure = hg_hash_mix(key->structure, hash_of(bytes + at, key->bytes.count - at));
+  key->hash = hash_of(bytes, key->bytes.count);
+}
+
+static hg_status put_hole(walk *w, size_t first, size_t byte_count, uint64_t constant) {
+  hole added = {.first = first, .byte_count = byte_count, .constant = constant};
+  if (byte_count == 0 || hg_array_append(w->allocator, &w->holes, &added, 1) != NULL) return HG_OK;
+  return hg_fail_memory("the key of a computation", w->holes.count * sizeof added);
 }
 
 static uint8_t *room(walk *w, size_t bytes) {
@@ -83,19 +90,18 @@ static hg_status put_node(walk *w, const ops_node *node) {
   uint8_t head[8] = {node->kind,        node->type, has,          node->reduce,
                      (uint8_t)node->op, (uint8_t)(node->op >> 8), node->bounds, node->axis};
   uint32_t rank = node->shape.rank;
-  uint8_t *at = add(first, head, sizeof head);
+  uint8_t *at = add(first, head, sizeof head), *sizes = NULL;
   for (uint32_t i = 0; i < node->input_count; i++)
     at = add(at, &w->numbers[node->input[i] - 1], sizeof w->numbers[0]);
   if (node->axes != 0) at = add(at, &node->axes, sizeof node->axes);
   if (node->index != 0) at = add(at, &node->index, sizeof node->index);
-  if (node->kind == OPS_CONSTANT && node->bits != 0) {
-    constant found = {.place = (size_t)(at - (uint8_t *)w->key->bytes.data), .bits = node->bits};
-    if (hg_array_append(w->allocator, &w->constants, &found, 1) == NULL)
-      return hg_fail_memory("the key of a computation", w->constants.count * sizeof found);
-  }
+  const uint8_t *bytes = w->key->bytes.data;
+  if (node->kind == OPS_CONSTANT && node->bits != 0)
+    HG_TRY(put_hole(w, (size_t)(at - bytes), sizeof node->bits, node->bits));
   if (node->bits != 0) at = add(at, &node->bits, sizeof node->bits);
   if (!ops_kind_is(node, OPS_SHAPE_FOLLOWS)) {
     *at++ = (uint8_t)rank;
+    sizes = at;
     at = add(at, node->shape.size, rank * sizeof node->shape.size[0]);
   }
   uint32_t lists = ops_kind_of(node)->has;
@@ -104,7 +110,7 @@ static hg_status put_node(walk *w, const ops_node *node) {
   if ((lists & OPS_STARTS) != 0)
     at = add(at, node->view.start, ops_at(w->c, node->input[0])->shape.rank * sizeof node->view.start[0]);
   w->key->bytes.count -= NODE_BYTES - (size_t)(at - first);
-  return HG_OK;
+  return sizes != NULL ? put_hole(w, (size_t)(sizes - bytes), (size_t)(at - sizes), 0) : HG_OK;
 }
 
 /* The operation's name counts, since a fault of an index mentions it. */
@@ -150,6 +156,7 @@ static hg_status put_tensor(walk *w, const char *name, const hg_tensor *like) {
   int64_t stride[HG_MAX_RANK];
   for (uint32_t d = 0; d < like->rank; d++) stride[d] = like->shape[d] > 1 ? like->stride[d] : 0;
   HG_TRY(put(w, head, sizeof head));
+  HG_TRY(put_hole(w, w->key->bytes.count, like->rank * (sizeof like->shape[0] + sizeof stride[0]), 0));
   HG_TRY(put(w, like->shape, like->rank * sizeof like->shape[0]));
   HG_TRY(put(w, stride, like->rank * sizeof stride[0]));
   return put(w, name, strlen(name) + 1);
@@ -176,7 +183,7 @@ static hg_status put_all(walk *w, uint32_t flags) {
 
 hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key) {
   walk w = {.allocator = allocator, .c = computation, .key = key, .stack = {.element_size = sizeof(value_id)},
-            .constants = {.element_size = sizeof(constant)}};
+            .holes = {.element_size = sizeof(hole)}};
   memset(key, 0, sizeof *key);
   key->bytes.element_size = 1;
   w.numbers = hg_allocate(allocator, computation->nodes.count, sizeof *w.numbers);
@@ -186,6 +193,6 @@ hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *comput
   hg_array_release(allocator, &w.stack);
   if (status == HG_OK) hash_key(&w);
   else hg_array_release(allocator, &key->bytes);
-  hg_array_release(allocator, &w.constants);
+  hg_array_release(allocator, &w.holes);
   return status;
 }
