@@ -1,5 +1,5 @@
 /* row_blocks.c - maps over rows in blocks: what does not vary along a row is computed once for a block. See
- * expression.h. */
+ * expression.h. The launch says how many lanes a block has, so that rows of all lengths share a program. */
 #include "ops/write/expression.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -20,11 +20,10 @@ uint32_t ops_row_blocks_lanes(const ops_terms *t, const ops_shape *space) {
 ops_row_blocks ops_row_blocks_begin(ops_code *code, uint64_t rows, uint64_t size, uint32_t lanes) {
   ops_row_blocks begun = {.row = ops_launch_index(code, ATLAS_COORD_BLOCK_Y),
                          .column = ops_index_of(code, ATLAS_REG_BLOCK_LANE)};
-  atlas_builder_block(code->builder, lanes, 1, 1);
   if (size > lanes) {
     uint16_t block = ops_launch_index(code, ATLAS_COORD_BLOCK_X);
     atlas_emit(code->builder, ATLAS_OP_mad, code->index_type, 4, atlas_reg(begun.column), atlas_reg(block),
-               atlas_int_const(code->index_type, lanes), atlas_reg(begun.column));
+               ops_scalar_of(code, code->index_type, lanes), atlas_reg(begun.column));
   }
   ops_step *step = code->step;
   step->lanes = 0, step->grid[0] = (uint32_t)(size / lanes), step->grid[1] = (uint32_t)rows, step->grid[2] = 1;
