@@ -2,6 +2,8 @@
 that has seen no other. Loops without jit whose numbers or counters change are planned a few times. Memory has a bound."""
 
 import contextlib
+import functools
+import io
 import random
 import subprocess
 import sys
@@ -80,6 +82,89 @@ def test_bits_are_those_of_a_fresh_plan(form):
             assert compute(form, *shape) == expected, shape
 
 
+class Structure:
+    """A random computation on arrays whose sizes m, k and n are open: steps, each on two arrays made before it."""
+
+    LEAVES = (("m", "k"), ("k", "n"), ("m", 1), ("k",), (1, "n"), ("m", "k"))
+    ELEMENTS = (hg.exp, hg.tanh, hg.abs, lambda x: x * 0.3, lambda x: 1.25 - x, lambda x: hg.clip(x, -0.5, 0.7))
+    ROWS = (lambda x: hg.softmax(x) if x.shape[-1] else x, lambda x: hg.cumulative_sum(x, axis=-1), lambda x: x[..., ::-1],
+            lambda x: hg.concat([x, x * 2], axis=-1)[..., :x.shape[-1]], lambda x: x - hg.mean(x, axis=-1, keepdims=True),
+            lambda x: x / (1 + hg.norm(x, -1, keepdims=True)), lambda x: hg.sort(x, axis=-1))
+    SIZES = (0, 1, 2, 3, 7, 31, 63, 64, 65, 100, 127, 129, 257)
+
+    def __init__(self, seed):
+        draw = random.Random(seed)
+        known, self.steps = list(self.LEAVES), []
+        for _ in range(draw.randint(2, 7)):
+            a = draw.randrange(len(known))
+            steps = [(known[a], draw.choice(self.ELEMENTS))] + [(known[a], row) for row in draw.sample(self.ROWS, 2)]
+            fitting = [b for b, shape in enumerate(known) if self.joined(known[a], shape) is not None]
+            b = draw.choice(fitting)
+            steps.append((self.joined(known[a], known[b]), draw.choice((hg.add, hg.multiply, hg.maximum))))
+            if len(known[a]) == 2:
+                axis = draw.randrange(2)
+                steps += [(tuple(1 if d == axis else size for d, size in enumerate(known[a])),
+                           functools.partial(draw.choice((hg.sum, hg.mean)), axis=axis, keepdims=True)),
+                          (known[a][::-1], lambda x: x.swap(0, 1))]
+                factors = [c for c, shape in enumerate(known) if len(shape) == 2 and shape[0] == known[a][1]]
+                if factors:
+                    c = draw.choice(factors)
+                    steps += [((known[a][0], known[c][1]), lambda x, y: hg.tanh((x @ y) * 0.1))] * 2
+            shape, step = draw.choice(steps)
+            is_product = len(steps) > 6 and step is steps[-1][1]
+            is_of_two = is_product or step in (hg.add, hg.multiply, hg.maximum)
+            self.steps.append((step, (a, c if is_product else b) if is_of_two else (a,)))
+            known.append(shape)
+        self.has_gradient = draw.random() < 0.3
+        self.sizes = [{name: draw.choice(self.SIZES) for name in "mkn"} for _ in range(5)]
+
+    @staticmethod
+    def joined(a, b):
+        """The shape of a and b together; None: they do not fit."""
+        longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
+        pairs = [*zip(longer[len(longer) - len(shorter):], shorter, strict=True)]
+        if any(x != y and x != 1 and y != 1 for x, y in pairs):
+            return None
+        return longer[:len(longer) - len(shorter)] + tuple(y if x == 1 else x for x, y in pairs)
+
+    def result(self, *arrays):
+        arrays = list(arrays)
+        for step, of in self.steps:
+            arrays.append(step(*(arrays[i] for i in of)))
+        return arrays[-1]
+
+    def compute(self, sizes):
+        """The plan in words, without names of operations, which may be those of an equal plan; the bytes of the result. Or the error."""
+        leaves = [hg.array(values(i, [sizes.get(size, 1) for size in shape])) for i, shape in enumerate(self.LEAVES)]
+        hg.compute(*leaves)
+        try:
+            result = self.result(*leaves)
+            if self.has_gradient:
+                result = hg.grad(lambda *x: hg.mean(self.result(*x) * 1.5), argnums=0)(*leaves)
+            with contextlib.redirect_stdout(io.StringIO()) as words:
+                hg.explain(result)
+            plan = [line.split(": ")[0] if line[:2].isspace() else line for line in words.getvalue().splitlines()]
+            return plan, result.shape, np.asarray(result).tobytes()
+        except hg.Error as error:
+            return str(error)
+
+
+def test_random_structures_have_the_plan_and_the_bits_of_a_fresh_executor():
+    structures = [Structure(seed) for seed in range(200)]
+    work = [(structure, sizes) for structure in structures for sizes in structure.sizes]
+    order = list(range(len(work)))
+    random.Random(5).shuffle(order)
+    again = {}
+    with fresh() as executor:
+        for i in order:
+            again[i] = work[i][0].compute(work[i][1])
+        plans, compilations = executor.counts["plans"], executor.counts["compilations"]
+    assert compilations < plans
+    for i, (structure, sizes) in enumerate(work):
+        with fresh():
+            assert structure.compute(sizes) == again[i], (i // 5, sizes)
+
+
 def test_more_elements_than_31_bits_number():
     def end(count):
         return np.asarray((hg.broadcast_to(hg.array([1.5, 2.5]), (count, 2)) * 2)[count - 3:, 1]).tolist()
@@ -121,6 +206,29 @@ def test_lengths_of_a_cache_compile_once():
                 before = executor.counts
         assert executor.counts["plans"] - before["plans"] == 30
         assert executor.counts["compilations"] == before["compilations"]
+
+
+def test_batches_of_any_size_compile_a_few_layouts():
+    """Contractions of all sizes share code, the number that a mean divides by is a scalar from the third size on, and blocks of rows
+    have the length of their rows only in the launch."""
+    with fresh() as executor:
+        weights = hg.array(values(1, (24, 40))), hg.array(values(2, (40, 7)))
+        columns = hg.array(values(3, (40,)))
+        hg.compute(*weights, columns)
+        gradient = hg.value_and_grad(lambda w, x: ((hg.tanh(x @ w[0]) @ w[1]) ** 2).mean())
+
+        def step(batch):
+            x = hg.array(values(batch, (batch, 24)))
+            loss, gradients = gradient(weights, x)
+            hg.compute(loss, *gradients, hg.exp((x @ weights[0]).swap(0, 1)) * columns[:, None])
+
+        for batch in (70, 80, 90, 100):
+            step(batch)
+        before = executor.counts
+        for batch in range(71, 100):
+            step(batch)
+        assert executor.counts["plans"] - before["plans"] == 27
+        assert executor.counts["compilations"] - before["compilations"] <= 4
 
 
 # ---- loops without jit ----------------------------------------------------------------------------------------------------
