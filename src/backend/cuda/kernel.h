@@ -6,19 +6,16 @@
 #include "backend/cuda/cuda_tuning.h"
 #include "backend/cuda/ptx/emit_ptx.h"
 #include "backend/cuda/vendor.h"
+#include "backend/gpu/variants.h"
 
 /* One variant of a program, loaded. */
 typedef struct cuda_entry {
+  hg_gpu_info info;          /* must be first */
   struct cuda_entry *before; /* the entry that it replaces, which work of the GPU may still run; NULL */
   atomic_uint is_first;      /* the driver compiled it quickly; full code will replace it */
   atomic_uint launches;      /* its launches while it is the first */
   void *module, *function;
-  hg_gpu_info info;
 } cuda_entry;
-
-/* A variant's number: flags of hg_gpu_variant, and HG_GPU_LARGER_BLOCKS for blocks of more than CUDA_USUAL_BLOCK lanes,
- * which is the block of linear launches. */
-enum { CUDA_ENTRY_COUNT = 16 };
 
 #define CUDA_FIRST_CODE "the driver compiled this code quickly, and compiles it in full meanwhile"
 
@@ -26,22 +23,9 @@ enum { CUDA_ENTRY_COUNT = 16 };
 #define CUDA_WANTS_ALL (1u << 31)
 
 typedef struct cuda_kernel {
-  const atlas_program *program; /* outlives the kernel */
-  uint8_t hash[ATLAS_HASH_BYTES];
-  hg_gpu_numbers numbers;
-  _Atomic(cuda_entry *) entry[CUDA_ENTRY_COUNT]; /* by variant; NULL: not needed yet */
+  hg_gpu_kernel gpu;     /* must be first */
   cuda_product *product; /* runs instead of the program; NULL: none */
-  atomic_uint wanted; /* a set of variants that hg_cuda_prepare shall make */
-  hg_mutex mutex;     /* serialises hg_cuda_prepare */
 } cuda_kernel;
-
-/* The entry of that variant. If it is not compiled yet: HG_UNPREPARED, and the variant is wanted. */
-static inline hg_status hg_cuda_entry_of(cuda_kernel *kernel, uint32_t variant, cuda_entry **out) {
-  *out = atomic_load_explicit(&kernel->entry[variant], memory_order_acquire);
-  if (*out != NULL) return HG_OK;
-  atomic_fetch_or(&kernel->wanted, 1u << variant);
-  return HG_UNPREPARED;
-}
 
 hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *out);
 hg_status hg_cuda_prepare(void *device, void *kernel);
@@ -62,9 +46,6 @@ static inline hg_status hg_cuda_check_ready_for_range(const cuda_device *d, cuda
                                                       const atlas_launch *launch) {
   return d->tool == NULL ? HG_OK : hg_cuda_check_ready(d, kernel, launch);
 }
-/* Translates a fault record into the program's terms. */
-void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_gpu_fault *record,
-                            hg_fault *fault);
 /* Launches on a stream of the driver; a fault goes to the record of the work's number. */
 hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_records *records, const hg_work *work,
                                    const uint8_t *table);

@@ -91,19 +91,14 @@ typedef struct packed_launch {
   cuda_entry *entry;
 } packed_launch;
 
-static uint32_t usual_variant(const atlas_launch *launch) {
-  uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
-  return lanes > CUDA_USUAL_BLOCK ? HG_GPU_LARGER_BLOCKS : 0;
-}
-
 /* The table variant pays for large launches; other variants are its fallback. */
 static hg_status preferred_variant(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
                                    uint32_t *variant) {
-  cuda_entry *usual = NULL;
-  *variant = usual_variant(launch);
+  const hg_gpu_info *usual = NULL;
+  *variant = hg_gpu_usual_variant(launch);
   if (launch->lanes < d->lut_lanes || d->shared_bytes < HG_GPU_LUT_BYTES) return HG_OK;
-  HG_TRY(hg_cuda_entry_of(kernel, *variant, &usual));
-  uint64_t from = usual->info.lut_lanes;
+  HG_TRY(hg_gpu_entry_of(&kernel->gpu, *variant, &usual));
+  uint64_t from = usual->lut_lanes;
   if (from != 0 && (launch->lanes >= from || d->lut_lanes_given)) *variant |= HG_GPU_LUT;
   return HG_OK;
 }
@@ -111,14 +106,12 @@ static hg_status preferred_variant(const cuda_device *d, cuda_kernel *kernel, co
 /* Packs the launch for the first variant of the kernel that can run it. */
 static hg_status pack(const cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
                         const hg_gpu_places *places, packed_launch *r) {
-  uint32_t variant = 0, lacks = 0;
+  uint32_t variant = 0;
+  const hg_gpu_info *entry = NULL;
   HG_TRY(preferred_variant(d, kernel, launch, &variant));
-  do {
-    if (lacks != 0) variant = (variant & ~(uint32_t)HG_GPU_LUT) | lacks;
-    HG_TRY(hg_cuda_entry_of(kernel, variant, &r->entry));
-    lacks = hg_gpu_pack(kernel->program, &r->entry->info, launch, places, r->block, &r->shape);
-  } while ((lacks & ~variant) != 0);
-  return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
+  hg_status status = hg_gpu_pack_variant(&kernel->gpu, variant, launch, places, r->block, &r->shape, &entry);
+  r->entry = (cuda_entry *)(uintptr_t)entry;
+  return status;
 }
 
 static hg_status submit(cuda_device *d, const cuda_kernel *kernel, const atlas_launch *launch, packed_launch *r,
@@ -167,12 +160,6 @@ static hg_status timer_read(cuda_device *d, atlas_launch *launch) {
 
 /* ---- after the launch -------------------------------------------------------------------------------------------- */
 
-void hg_cuda_describe_fault(const cuda_kernel *kernel, const atlas_launch *launch, const hg_gpu_fault *record,
-                            hg_fault *fault) {
-  const hg_gpu_fault own = hg_gpu_own_fault(&kernel->numbers, record);
-  hg_gpu_fault_read(kernel->program, launch, &own, fault);
-}
-
 static hg_status read_fault(cuda_device *d, const cuda_kernel *kernel, atlas_launch *launch) {
   host_record *host = d->host_record;
   hg_gpu_fault record;
@@ -180,7 +167,7 @@ static hg_status read_fault(cuda_device *d, const cuda_kernel *kernel, atlas_lau
   host->fault_flag = 0;
   HG_TRY(hg_cuda_copy_out_within(d, &record, d->record + offsetof(device_record, fault), sizeof record));
   HG_TRY(write_fault_none(d));
-  hg_cuda_describe_fault(kernel, launch, &record, &launch->fault);
+  hg_gpu_describe_fault(&kernel->gpu, launch, &record, &launch->fault);
   return HG_OK;
 }
 
@@ -204,11 +191,11 @@ static hg_status run_kernel(cuda_device *d, cuda_kernel *kernel, atlas_launch *l
 
 hg_status hg_cuda_write_table_within(cuda_device *d, cuda_kernel *kernel, const atlas_launch *launch,
                                      uint8_t **table) {
-  cuda_entry *entry = NULL;
+  const hg_gpu_info *entry = NULL;
   *table = NULL;
-  HG_TRY(hg_cuda_entry_of(kernel, usual_variant(launch), &entry));
-  if (entry->info.table_symbol == HG_GPU_NO_SYMBOL) return HG_OK;
-  hg_status status = write_entries(d, kernel->program, launch, entry->info.table_symbol, table);
+  HG_TRY(hg_gpu_entry_of(&kernel->gpu, hg_gpu_usual_variant(launch), &entry));
+  if (entry->table_symbol == HG_GPU_NO_SYMBOL) return HG_OK;
+  hg_status status = write_entries(d, kernel->gpu.program, launch, entry->table_symbol, table);
   if (status == HG_OK || *table == NULL) return status;
   hg_cuda_free_within(d, *table);
   *table = NULL;
@@ -236,7 +223,7 @@ hg_status hg_cuda_check_final(void *device, void *kernel, const atlas_launch *la
   const hg_gpu_places places = {.table = 0};
   HG_TRY(pack(device, k, launch, &places, &r));
   if (k->product != NULL || !atomic_load(&r.entry->is_first)) return HG_OK; /* the product runs instead */
-  atomic_fetch_or(&k->wanted, CUDA_WANTS_ALL);
+  atomic_fetch_or(&k->gpu.wanted, CUDA_WANTS_ALL);
   return HG_UNPREPARED;
 }
 
@@ -253,7 +240,7 @@ hg_status hg_cuda_launch_on_within(cuda_device *d, void *stream, const cuda_reco
 }
 
 hg_status hg_cuda_launch(void *device, void *kernel, atlas_launch *launch) {
-  const char *name = ((const cuda_kernel *)kernel)->program->name;
+  const char *name = ((const cuda_kernel *)kernel)->gpu.program->name;
   HG_TRY(hg_cuda_check_ready_for_range(device, kernel, launch));
   CUDA_RUN(device, CUDA_RANGE(device, "launch", name, launch->lanes, launch_within(device, kernel, launch)));
 }

@@ -2,7 +2,6 @@
  * this GPU; the kernel cache keeps that. */
 #include "backend/cuda/kernel.h"
 
-#include "code_version.h" /* made by the build from the sources: tools/digest.py */
 #include "compiler/canon/canon.h"
 
 #include <stdio.h>
@@ -51,27 +50,17 @@ static hg_status assemble(cuda_device *d, const char *program, const hg_array *t
 /* By instruction number, the line in the program's text; NULL if lines are not wanted. */
 static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uint32_t **lines) {
   if (!d->writes_lines) return HG_OK;
-  const hg_gpu_numbers *numbers = &kernel->numbers;
+  const hg_gpu_numbers *numbers = &kernel->gpu.numbers;
   uint32_t *table = hg_allocate(&d->allocator, numbers->count, sizeof *table);
   if (table == NULL) return hg_fail_memory("a kernel's table of lines", numbers->count * sizeof *table);
   for (uint32_t i = 0; i < numbers->count; i++)
-    if (numbers->insn_of[i] != SSA_NONE) table[i] = atlas_insn_at(kernel->program, numbers->insn_of[i])->line;
+    if (numbers->insn_of[i] != SSA_NONE) table[i] = atlas_insn_at(kernel->gpu.program, numbers->insn_of[i])->line;
   *lines = table;
   return HG_OK;
 }
 
-/* Includes the shared memory of collectives, which needs more in the variant for larger blocks. */
-static hg_status check_shared(const cuda_device *d, const cuda_kernel *kernel, const hg_gpu_info *info) {
-  if (info->shared_bytes <= d->shared_bytes) return HG_OK;
-  return hg_fail(HG_UNSUPPORTED, "program '%s' needs %u bytes of shared memory for a block of %u lanes, with what its "
-                 "collectives exchange; this GPU gives a block %u", kernel->program->name, (unsigned)info->shared_bytes,
-                 (unsigned)info->max_threads, (unsigned)d->shared_bytes);
-}
-
 static hg_gpu_variant variant_of(const cuda_device *d, uint32_t variant) {
-  uint32_t flags = d->writes_short ? variant | HG_GPU_SHORT : variant;
-  return (hg_gpu_variant){.flags = flags & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
-                          .threads = variant & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : CUDA_USUAL_BLOCK};
+  return hg_gpu_variant_of(d->writes_short ? variant | HG_GPU_SHORT : variant);
 }
 
 static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
@@ -80,8 +69,8 @@ static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit,
                                   .lines = lines,
                                   .variant = variant_of(d, variant),
                                   .name = name};
-  HG_TRY(hg_ptx_write(&d->allocator, kernel->program, unit, &d->functions, &options, text, info));
-  return check_shared(d, kernel, info);
+  HG_TRY(hg_ptx_write(&d->allocator, kernel->gpu.program, unit, &d->functions, &options, text, info));
+  return hg_gpu_check_shared(kernel->gpu.program, info, d->shared_bytes);
 }
 
 /* A variant's text, and the facts for its launches. */
@@ -148,37 +137,21 @@ static hg_status load_image(cuda_device *d, const uint8_t *image, const char *na
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-typedef struct cuda_specialisation {
-  char name[ATLAS_MAX_NAME + 16]; /* of the entry: no part of the program's hash */
-  uint32_t variant;
-} cuda_specialisation;
-
-typedef struct cuda_key {
-  hg_cache_key key;
-  char target[32], driver[32];
-  cuda_specialisation special;
-} cuda_key;
-
-static void make_key(const cuda_device *d, const cuda_kernel *kernel, uint32_t variant, cuda_key *k) {
-  *k = (cuda_key){.special.variant = variant};
+static void make_key(const cuda_device *d, const hg_gpu_kernel *kernel, uint32_t variant, hg_gpu_key *k) {
+  *k = (hg_gpu_key){.target = ""};
   snprintf(k->target, sizeof k->target, "cuda sm_%d", d->capability);
   snprintf(k->driver, sizeof k->driver, "cuda %d.%d", d->driver.version / 1000, d->driver.version % 1000 / 10);
   /* The name in profilers: the program's, and the start of its hash, because names are not unique */
   snprintf(k->special.name, sizeof k->special.name, "hg_%s_%02x%02x%02x%02x", kernel->program->name, kernel->hash[0],
            kernel->hash[1], kernel->hash[2], kernel->hash[3]);
-  k->key = (hg_cache_key){.target = k->target,
-                          .driver = k->driver,
-                          .compiler_version = CODE_VERSION,
-                          .specialisation = &k->special,
-                          .specialisation_bytes = sizeof k->special};
-  memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
+  hg_gpu_complete_key(kernel, variant, k);
 }
 
 /* With lines a kernel belongs to a text, not to a program. */
 static int has_cache(const cuda_device *d) { return !d->writes_lines && !d->writes_short; }
 
 /* The driver gets no length of machine code: it reads that from the code's header. */
-static hg_status load_kept(cuda_device *d, const atlas_program *program, const cuda_key *k, const hg_payload *image,
+static hg_status load_kept(cuda_device *d, const atlas_program *program, const hg_gpu_key *k, const hg_payload *image,
                            cuda_entry *entry) {
   const hg_gpu_target target = hg_ptx_target(hg_cuda_text_capability(&d->driver, d->capability), d->shared_bytes);
   const hg_gpu_variant variant = variant_of(d, k->special.variant);
@@ -189,7 +162,7 @@ static hg_status load_kept(cuda_device *d, const atlas_program *program, const c
 }
 
 /* A cached kernel that does not load counts as not cached. */
-static int load_cached(cuda_device *d, const atlas_program *program, const cuda_key *k, cuda_entry *entry) {
+static int load_cached(cuda_device *d, const atlas_program *program, const hg_gpu_key *k, cuda_entry *entry) {
   if (!has_cache(d)) return 0;
   hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
   if (payload == NULL) return 0;
@@ -200,7 +173,7 @@ static int load_cached(cuda_device *d, const atlas_program *program, const cuda_
 }
 
 /* Does not cache quickly made code. */
-static hg_status compile_text(cuda_device *d, const char *program, const cuda_key *k, const cuda_text *text,
+static hg_status compile_text(cuda_device *d, const char *program, const hg_gpu_key *k, const cuda_text *text,
                               int quickly, cuda_entry *entry) {
   hg_array image = {.element_size = 1};
   hg_status status = compile_image(d, program, text, quickly, &image);
@@ -212,7 +185,9 @@ static hg_status compile_text(cuda_device *d, const char *program, const cuda_ke
   return status;
 }
 
-static cuda_entry *entry_at(const cuda_kernel *kernel, int variant) { return atomic_load(&kernel->entry[variant]); }
+static cuda_entry *entry_at(const cuda_kernel *kernel, uint32_t variant) {
+  return (cuda_entry *)atomic_load(&kernel->gpu.entry[variant]);
+}
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
@@ -228,12 +203,10 @@ static void release_entries(cuda_device *d, cuda_entry *entry, int has_context) 
 static void end_kernel(cuda_device *d, void *of) {
   cuda_kernel *kernel = of;
   int pushed = 0, has_context = hg_cuda_enter(d, &pushed) == HG_OK;
-  for (int i = 0; i < CUDA_ENTRY_COUNT; i++) release_entries(d, entry_at(kernel, i), has_context);
+  for (uint32_t i = 0; i < HG_GPU_VARIANTS; i++) release_entries(d, entry_at(kernel, i), has_context);
   hg_cuda_leave(d, pushed);
   hg_cuda_product_close(d, kernel->product);
-  hg_release(&d->allocator, kernel->numbers.insn_of);
-  hg_mutex_destroy(&kernel->mutex);
-  hg_release(&d->allocator, kernel);
+  hg_gpu_kernel_close(&d->allocator, &kernel->gpu);
 }
 
 /* ---- quickly, then in full --------------------------------------------------------------------------------------- */
@@ -241,14 +214,14 @@ static void end_kernel(cuda_device *d, void *of) {
 /* A variant that is to be compiled in full after launches use its first code. */
 typedef struct full_variant {
   cuda_improvement job; /* must be first */
-  cuda_key key;         /* a copy, because the program may be gone before */
+  hg_gpu_key key;         /* a copy, because the program may be gone before */
   cuda_text text;
   const hg_allocator *allocator;
 } full_variant;
 
 static void publish(cuda_kernel *kernel, uint32_t variant, cuda_entry *entry) {
-  entry->before = atomic_load(&kernel->entry[variant]);
-  atomic_store_explicit(&kernel->entry[variant], entry, memory_order_release);
+  entry->before = entry_at(kernel, variant);
+  atomic_store_explicit(&kernel->gpu.entry[variant], &entry->info, memory_order_release);
 }
 
 static hg_status replace_entry(cuda_device *d, cuda_kernel *kernel, const full_variant *full) {
@@ -263,7 +236,7 @@ static hg_status replace_entry(cuda_device *d, cuda_kernel *kernel, const full_v
 /* The launches of the first code times the length of its text. */
 static uint64_t cost_of_first(const cuda_improvement *job) {
   const full_variant *full = (const full_variant *)job;
-  cuda_entry *first = entry_at(job->kernel, (int)full->key.special.variant);
+  cuda_entry *first = entry_at(job->kernel, full->key.special.variant);
   return (1 + (uint64_t)atomic_load(&first->launches)) * full->text.text.count;
 }
 
@@ -271,14 +244,14 @@ static uint64_t cost_of_first(const cuda_improvement *job) {
 static void make_in_full(cuda_device *d, cuda_improvement *job) {
   cuda_kernel *kernel = job->kernel;
   const full_variant *full = (const full_variant *)job;
-  cuda_entry *first = atomic_load(&kernel->entry[full->key.special.variant]);
+  cuda_entry *first = entry_at(kernel, full->key.special.variant);
   (void)replace_entry(d, kernel, full);
   atomic_store(&first->is_first, 0);
 }
 
 static void give_up_full(cuda_improvement *job) {
   const cuda_kernel *kernel = job->kernel;
-  atomic_store(&entry_at(kernel, (int)((const full_variant *)job)->key.special.variant)->is_first, 0);
+  atomic_store(&entry_at(kernel, ((const full_variant *)job)->key.special.variant)->is_first, 0);
 }
 
 static void release_full(cuda_improvement *job) {
@@ -297,33 +270,33 @@ static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t va
                                  .release = release_full,
                                  .kernel_end = end_kernel};
   full->allocator = &d->allocator;
-  make_key(d, kernel, variant, &full->key);
+  make_key(d, &kernel->gpu, variant, &full->key);
   *out = full;
   return HG_OK;
 }
 
 /* Writes the text without what makes it longer for speed. */
-static hg_status write_short_text(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, cuda_text *text) {
+static hg_status write_short_text(cuda_device *d, cuda_kernel *kernel, const hg_gpu_key *k, cuda_text *text) {
   ssa_unit unit;
-  hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
-  if (status == HG_OK) status = hg_gpu_number(&d->allocator, &unit, &kernel->numbers);
+  hg_status status = hg_canonicalise(kernel->gpu.program, NULL, &unit);
+  if (status == HG_OK) status = hg_gpu_number(&d->allocator, &unit, &kernel->gpu.numbers);
   if (status == HG_OK) status = write_text(d, kernel, &unit, k->special.name, k->special.variant | HG_GPU_SHORT, text);
   ir_ssa_release(&unit);
   return status;
 }
 
-static hg_status compile_short(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, const cuda_text *text,
+static hg_status compile_short(cuda_device *d, cuda_kernel *kernel, const hg_gpu_key *k, const cuda_text *text,
                                cuda_entry *entry) {
   cuda_text shorter = {.text.element_size = 1};
   int is_shorter = text->info.is_longer && write_short_text(d, kernel, k, &shorter) == HG_OK;
-  hg_status status = compile_text(d, kernel->program->name, k, is_shorter ? &shorter : text, 1, entry);
+  hg_status status = compile_text(d, kernel->gpu.program->name, k, is_shorter ? &shorter : text, 1, entry);
   hg_array_release(&d->allocator, &shorter.text);
   return status;
 }
 
 /* Fails if memory is short or the driver fails: then the text is compiled in full at once. On success *full owns the
  * text. */
-static hg_status compile_quickly(cuda_device *d, cuda_kernel *kernel, const cuda_key *k, cuda_text *text,
+static hg_status compile_quickly(cuda_device *d, cuda_kernel *kernel, const hg_gpu_key *k, cuda_text *text,
                                  cuda_entry *entry, full_variant **full) {
   full_variant *made = NULL;
   HG_TRY(new_full(d, kernel, k->special.variant, &made));
@@ -341,13 +314,13 @@ static hg_status compile_quickly(cuda_device *d, cuda_kernel *kernel, const cuda
 
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
-static hg_status compile_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, const cuda_key *k,
+static hg_status compile_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, const hg_gpu_key *k,
                                cuda_entry *entry, full_variant **full) {
   cuda_text text = {.text.element_size = 1};
   hg_status status = write_text(d, kernel, unit, k->special.name, k->special.variant, &text);
   int is_long = d->is_quick && text.text.count > CUDA_LONG_TEXT;
   if (status == HG_OK && !(is_long && compile_quickly(d, kernel, k, &text, entry, full) == HG_OK))
-    status = compile_text(d, kernel->program->name, k, &text, 0, entry);
+    status = compile_text(d, kernel->gpu.program->name, k, &text, 0, entry);
   hg_array_release(&d->allocator, &text.text);
   return status;
 }
@@ -355,20 +328,21 @@ static hg_status compile_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *un
 /* *full: what is to be compiled afterwards; NULL: nothing. */
 static hg_status entry_of_unit(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t variant, cuda_entry *entry,
                                full_variant **full) {
-  cuda_key k;
-  make_key(d, kernel, variant, &k);
-  HG_TRY(hg_gpu_number(&d->allocator, unit, &kernel->numbers));
-  if (load_cached(d, kernel->program, &k, entry)) return HG_OK;
+  hg_gpu_key k;
+  make_key(d, &kernel->gpu, variant, &k);
+  HG_TRY(hg_gpu_number(&d->allocator, unit, &kernel->gpu.numbers));
+  if (load_cached(d, kernel->gpu.program, &k, entry)) return HG_OK;
   HG_TRY(hg_cuda_check_poison(d));
   hg_cuda_improve_pause(d);
   hg_status status =
-      CUDA_RANGE(d, "compile", kernel->program->name, 0, compile_entry(d, kernel, unit, &k, entry, full));
+      CUDA_RANGE(d, "compile", kernel->gpu.program->name, 0, compile_entry(d, kernel, unit, &k, entry, full));
   hg_cuda_improve_go_on(d);
   return status;
 }
 
-/* Makes an entry from the canonical unit, which it modifies. Other threads may launch meanwhile. */
-static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit, uint32_t variant) {
+static hg_status make_entry(void *device, hg_gpu_kernel *of, ssa_unit *unit, uint32_t variant) {
+  cuda_device *d = device;
+  cuda_kernel *kernel = (cuda_kernel *)of;
   full_variant *full = NULL;
   cuda_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
@@ -379,32 +353,10 @@ static hg_status make_entry(cuda_device *d, cuda_kernel *kernel, ssa_unit *unit,
   return status;
 }
 
-static hg_status make_variant(cuda_device *d, cuda_kernel *kernel, uint32_t variant) {
-  ssa_unit unit;
-  if (atomic_load(&kernel->entry[variant]) != NULL) return HG_OK;
-  hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
-  if (status == HG_OK) status = make_entry(d, kernel, &unit, variant);
-  ir_ssa_release(&unit);
-  return status;
-}
-
 /* ---- the backend's functions ------------------------------------------------------------------------------------- */
 
-static hg_status make_kernel(cuda_device *d, const hg_compile_input *input, cuda_kernel **out) {
-  cuda_kernel *kernel = hg_allocate(&d->allocator, 1, sizeof *kernel);
-  if (kernel == NULL) return hg_fail_memory("a kernel", sizeof *kernel);
-  if (hg_mutex_init(&kernel->mutex) != 0) {
-    hg_release(&d->allocator, kernel);
-    return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for a kernel");
-  }
-  kernel->program = input->program;
-  memcpy(kernel->hash, input->hash, sizeof kernel->hash);
-  *out = kernel;
-  return HG_OK;
-}
-
 static hg_status make_usual_within(cuda_device *d, cuda_kernel *kernel, const hg_compile_input *input) {
-  HG_TRY(make_entry(d, kernel, input->unit, 0));
+  HG_TRY(make_entry(d, &kernel->gpu, input->unit, 0));
   return input->contraction == NULL ? HG_OK : hg_cuda_product_open_within(d, input->contraction, &kernel->product);
 }
 
@@ -414,8 +366,9 @@ static hg_status make_usual_entry(cuda_device *d, cuda_kernel *kernel, const hg_
 
 hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *out) {
   cuda_device *d = device;
-  cuda_kernel *kernel = NULL;
-  HG_TRY(make_kernel(d, input, &kernel));
+  void *made = NULL;
+  HG_TRY(hg_gpu_kernel_open(&d->allocator, sizeof(cuda_kernel), input->program, input->hash, &made));
+  cuda_kernel *kernel = made;
   hg_status status = make_usual_entry(d, kernel, input);
   if (status == HG_OK)
     *out = (hg_compiled){.kernel = kernel, .engine = kernel->product != NULL ? CUDA_VENDOR_ENGINE : "ptx"};
@@ -424,11 +377,9 @@ hg_status hg_cuda_compile(void *device, hg_compile_input *input, hg_compiled *ou
 }
 
 static hg_status make_wanted(cuda_device *d, cuda_kernel *kernel) {
-  unsigned wanted = atomic_exchange(&kernel->wanted, 0);
+  unsigned wanted = atomic_exchange(&kernel->gpu.wanted, 0);
   if (wanted & CUDA_WANTS_ALL) hg_cuda_improve_now(d, kernel);
-  for (uint32_t variant = 0; variant < CUDA_ENTRY_COUNT; variant++)
-    if (wanted >> variant & 1) HG_TRY(make_variant(d, kernel, variant));
-  return HG_OK;
+  return hg_gpu_make_variants(&kernel->gpu, wanted, make_entry, d);
 }
 
 static hg_status make_wanted_entered(cuda_device *d, cuda_kernel *kernel) { CUDA_RUN(d, make_wanted(d, kernel)); }
@@ -436,9 +387,9 @@ static hg_status make_wanted_entered(cuda_device *d, cuda_kernel *kernel) { CUDA
 /* If two threads want the same variant, the second one waits and then finds the entry. */
 hg_status hg_cuda_prepare(void *device, void *kernel) {
   cuda_kernel *k = kernel;
-  hg_mutex_lock(&k->mutex);
+  hg_mutex_lock(&k->gpu.mutex);
   hg_status status = make_wanted_entered(device, k);
-  hg_mutex_unlock(&k->mutex);
+  hg_mutex_unlock(&k->gpu.mutex);
   return status;
 }
 

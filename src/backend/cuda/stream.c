@@ -81,7 +81,7 @@ static hg_status take_fault(void *device, void *stream, void *graph, uint64_t nu
   HG_TRY(hg_cuda_enter(d, &pushed));
   hg_status status = read_record_of(d, stream, graph, number, &record);
   hg_cuda_leave(d, pushed);
-  if (status == HG_OK) hg_cuda_describe_fault(work->kernel, work->launch, &record, fault);
+  if (status == HG_OK) hg_gpu_describe_fault(work->kernel, work->launch, &record, fault);
   return status;
 }
 

@@ -226,8 +226,7 @@ typedef struct hg_gpu_numbers {
 /* Numbers the values of the canonical unit, then the ends of its blocks, and names its loops; fills the table unless it
  * has been filled. */
 hg_status hg_gpu_number(const hg_allocator *allocator, ssa_unit *unit, hg_gpu_numbers *numbers);
-/* The record, with the program's own instruction in place of the kernel's number. */
-hg_gpu_fault hg_gpu_own_fault(const hg_gpu_numbers *numbers, const hg_gpu_fault *record);
+/* The record has the program's own instruction in place of the kernel's number: variants.h. */
 void hg_gpu_fault_read(const atlas_program *program, const atlas_launch *launch, const hg_gpu_fault *record,
                        hg_fault *out);
 

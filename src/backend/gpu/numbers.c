@@ -21,9 +21,3 @@ hg_status hg_gpu_number(const hg_allocator *allocator, ssa_unit *unit, hg_gpu_nu
   else hg_release(allocator, table); /* made from another variant's unit, and equal */
   return HG_OK;
 }
-
-hg_gpu_fault hg_gpu_own_fault(const hg_gpu_numbers *numbers, const hg_gpu_fault *record) {
-  hg_gpu_fault own = *record;
-  if (own.instruction < numbers->count) own.instruction = numbers->insn_of[own.instruction];
-  return own;
-}

@@ -2,30 +2,16 @@
 #include "backend/metal/metal_kernel.h"
 
 #include "backend/metal/msl/emit_msl.h"
-#include "code_version.h" /* made by the build from the sources: tools/digest.py */
-#include "compiler/canon/canon.h"
 
 #include <stdio.h>
 
 /* ---- a variant --------------------------------------------------------------------------------------------------- */
 
-static hg_status check_shared(const metal_device *d, const atlas_program *program, const hg_gpu_info *info) {
-  if (info->shared_bytes <= d->shared_bytes) return HG_OK;
-  return hg_fail(HG_UNSUPPORTED, "program '%s' needs %u bytes of shared memory for a block of %u lanes, with what its "
-                 "collectives exchange; this GPU gives a block %u", program->name, (unsigned)info->shared_bytes,
-                 (unsigned)info->max_threads, (unsigned)d->shared_bytes);
-}
-
-static hg_gpu_variant variant_of(uint32_t variant) {
-  return (hg_gpu_variant){.flags = variant & ~(uint32_t)HG_GPU_LARGER_BLOCKS,
-                          .threads = variant & HG_GPU_LARGER_BLOCKS ? ATLAS_MAX_BLOCK_LANES : METAL_USUAL_BLOCK};
-}
-
-static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *unit, const metal_key *k, hg_array *text,
-                      hg_gpu_info *info) {
-  const hg_msl_options options = {.variant = variant_of(k->special.variant), .name = k->special.name};
+static hg_status emit(metal_device *d, const atlas_program *program, ssa_unit *unit, const hg_gpu_key *k,
+                      hg_array *text, hg_gpu_info *info) {
+  const hg_msl_options options = {.variant = hg_gpu_variant_of(k->special.variant), .name = k->special.name};
   HG_TRY(hg_msl_write(&d->allocator, program, unit, &d->functions, &options, text, info));
-  HG_TRY(check_shared(d, program, info));
+  HG_TRY(hg_gpu_check_shared(program, info, d->shared_bytes));
   return hg_array_append(&d->allocator, text, NULL, 1) != NULL ? HG_OK : hg_fail_memory("MSL", text->count + 1);
 }
 
@@ -42,16 +28,12 @@ static hg_status check_threads(const metal_device *d, const atlas_program *progr
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-static void make_key(const metal_device *d, const metal_kernel *kernel, uint32_t variant, metal_key *k) {
-  *k = (metal_key){.special.variant = variant};
+static void make_key(const metal_device *d, const hg_gpu_kernel *kernel, uint32_t variant, hg_gpu_key *k) {
+  *k = (hg_gpu_key){.target = ""};
   snprintf(k->target, sizeof k->target, "metal %s", d->name);
+  snprintf(k->driver, sizeof k->driver, "%s", d->system);
   snprintf(k->special.name, sizeof k->special.name, "hg_%s", kernel->program->name);
-  k->key = (hg_cache_key){.target = k->target,
-                          .driver = d->system,
-                          .compiler_version = CODE_VERSION,
-                          .specialisation = &k->special,
-                          .specialisation_bytes = sizeof k->special};
-  memcpy(k->key.program, kernel->hash, sizeof kernel->hash);
+  hg_gpu_complete_key(kernel, variant, k);
 }
 
 /* The head of a cache entry; the text without its prelude, with a NUL, and the archive follow. */
@@ -63,7 +45,7 @@ typedef struct metal_image {
 enum { MOST_ARCHIVE_BYTES = 64 << 20 };
 
 /* `text`: the kernel's text, without the prelude. */
-static hg_status pipeline_of(metal_device *d, const atlas_program *program, const metal_key *k, const char *text,
+static hg_status pipeline_of(metal_device *d, const atlas_program *program, const hg_gpu_key *k, const char *text,
                              const char *path, int is_there, metal_entry *entry) {
   hg_array whole = {.element_size = 1};
   hg_status status = hg_msl_prelude(&d->allocator, &whole);
@@ -80,18 +62,18 @@ static hg_status pipeline_of(metal_device *d, const atlas_program *program, cons
 }
 
 /* Writes the archive to a file, for as long as the pipeline is made; 0 if that fails. */
-static int put_archive(metal_device *d, const metal_key *k, const uint8_t *bytes, size_t count, char *path) {
+static int put_archive(metal_device *d, const hg_gpu_key *k, const uint8_t *bytes, size_t count, char *path) {
   char temporary[HG_PATH_BYTES];
   return count > 0 && hg_kernel_cache_scratch(d->cache, &k->key, temporary) &&
          hg_kernel_cache_scratch(d->cache, &k->key, path) && hg_file_write(temporary, path, bytes, count);
 }
 
-static hg_status load_image(metal_device *d, const atlas_program *program, const metal_key *k,
+static hg_status load_image(metal_device *d, const atlas_program *program, const hg_gpu_key *k,
                             const hg_payload *payload, metal_entry *entry) {
   const metal_image *image = (const metal_image *)(const void *)payload->bytes;
   const char *text = (const char *)(image + 1);
   const hg_gpu_target target = hg_msl_target(d->shared_bytes);
-  const hg_gpu_variant variant = variant_of(k->special.variant);
+  const hg_gpu_variant variant = hg_gpu_variant_of(k->special.variant);
   if (payload->byte_count <= sizeof *image || image->text_bytes == 0 ||
       image->text_bytes > payload->byte_count - sizeof *image || text[image->text_bytes - 1] != '\0' ||
       !hg_gpu_admit(program, &variant, &target, &image->info, &entry->info))
@@ -105,7 +87,7 @@ static hg_status load_image(metal_device *d, const atlas_program *program, const
 }
 
 /* A cached kernel that does not load counts as not cached. */
-static int load_cached(metal_device *d, const atlas_program *program, const metal_key *k, metal_entry *entry) {
+static int load_cached(metal_device *d, const atlas_program *program, const hg_gpu_key *k, metal_entry *entry) {
   hg_payload *payload = hg_kernel_cache_get(d->cache, &k->key);
   if (payload == NULL) return 0;
   hg_status status = load_image(d, program, k, payload, entry);
@@ -114,7 +96,7 @@ static int load_cached(metal_device *d, const atlas_program *program, const meta
 }
 
 /* Keeps nothing if memory runs out. */
-static void keep_image(metal_device *d, const metal_key *k, const hg_array *text, const char *path,
+static void keep_image(metal_device *d, const hg_gpu_key *k, const hg_array *text, const char *path,
                        const hg_gpu_info *info) {
   const metal_image head = {.info = *info, .text_bytes = text->count};
   hg_array image = {.element_size = 1};
@@ -130,7 +112,7 @@ static void keep_image(metal_device *d, const metal_key *k, const hg_array *text
   hg_array_release(&d->allocator, &image);
 }
 
-static hg_status compile_text(metal_device *d, const atlas_program *program, const metal_key *k, const hg_array *text,
+static hg_status compile_text(metal_device *d, const atlas_program *program, const hg_gpu_key *k, const hg_array *text,
                               metal_entry *entry) {
   char path[HG_PATH_BYTES];
   int has_file = hg_kernel_cache_scratch(d->cache, &k->key, path);
@@ -142,9 +124,9 @@ static hg_status compile_text(metal_device *d, const atlas_program *program, con
 
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
-static hg_status fill_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t variant,
+static hg_status fill_entry(metal_device *d, hg_gpu_kernel *kernel, ssa_unit *unit, uint32_t variant,
                             metal_entry *entry) {
-  metal_key k;
+  hg_gpu_key k;
   hg_array text = {.element_size = 1};
   make_key(d, kernel, variant, &k);
   HG_TRY(hg_gpu_number(&d->allocator, unit, &kernel->numbers));
@@ -156,48 +138,31 @@ static hg_status fill_entry(metal_device *d, metal_kernel *kernel, ssa_unit *uni
   return status;
 }
 
-/* Takes the canonical unit and modifies it. */
-static hg_status make_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit, uint32_t variant) {
+static hg_status make_entry(void *device, hg_gpu_kernel *kernel, ssa_unit *unit, uint32_t variant) {
+  metal_device *d = device;
   metal_entry *entry = hg_allocate(&d->allocator, 1, sizeof *entry);
   if (entry == NULL) return hg_fail_memory("a kernel's entry", sizeof *entry);
   hg_status status = fill_entry(d, kernel, unit, variant, entry);
-  if (status == HG_OK) atomic_store_explicit(&kernel->entry[variant], entry, memory_order_release);
+  if (status == HG_OK) atomic_store_explicit(&kernel->entry[variant], &entry->info, memory_order_release);
   else hg_release(&d->allocator, entry);
-  return status;
-}
-
-static hg_status make_variant(metal_device *d, metal_kernel *kernel, uint32_t variant) {
-  ssa_unit unit;
-  if (atomic_load(&kernel->entry[variant]) != NULL) return HG_OK;
-  hg_status status = hg_canonicalise(kernel->program, NULL, &unit);
-  if (status == HG_OK) status = make_entry(d, kernel, &unit, variant);
-  ir_ssa_release(&unit);
   return status;
 }
 
 /* ---- the backend's functions ------------------------------------------------------------------------------------- */
 
-static void release_memory(metal_device *d, metal_kernel *kernel) {
-  for (int i = 0; i < METAL_ENTRY_COUNT; i++) hg_release(&d->allocator, atomic_load(&kernel->entry[i]));
-  hg_mutex_destroy(&kernel->mutex);
-  hg_release(&d->allocator, kernel->numbers.insn_of);
-  hg_release(&d->allocator, kernel);
+static void release_memory(metal_device *d, hg_gpu_kernel *kernel) {
+  for (int i = 0; i < HG_GPU_VARIANTS; i++) hg_release(&d->allocator, atomic_load(&kernel->entry[i]));
+  hg_gpu_kernel_close(&d->allocator, kernel);
 }
 
-static hg_status make_usual_entry(metal_device *d, metal_kernel *kernel, ssa_unit *unit) {
+static hg_status make_usual_entry(metal_device *d, hg_gpu_kernel *kernel, ssa_unit *unit) {
   METAL_RUN(d, make_entry(d, kernel, unit, 0));
 }
 
 hg_status hg_metal_compile(void *device, hg_compile_input *input, hg_compiled *out) {
   metal_device *d = device;
-  metal_kernel *kernel = hg_allocate(&d->allocator, 1, sizeof *kernel);
-  if (kernel == NULL) return hg_fail_memory("a kernel", sizeof *kernel);
-  if (hg_mutex_init(&kernel->mutex) != 0) {
-    hg_release(&d->allocator, kernel);
-    return hg_fail(HG_OUT_OF_MEMORY, "could not make a mutex for a kernel");
-  }
-  kernel->program = input->program;
-  memcpy(kernel->hash, input->hash, sizeof kernel->hash);
+  void *kernel = NULL;
+  HG_TRY(hg_gpu_kernel_open(&d->allocator, sizeof(hg_gpu_kernel), input->program, input->hash, &kernel));
   hg_status status = make_usual_entry(d, kernel, input->unit);
   const char *why = hg_msl_computes_f64(input->program) ? "f64 emulated" : NULL;
   if (status == HG_OK) *out = (hg_compiled){.kernel = kernel, .engine = "msl", .why = why};
@@ -205,33 +170,30 @@ hg_status hg_metal_compile(void *device, hg_compile_input *input, hg_compiled *o
   return status;
 }
 
-static hg_status make_wanted(metal_device *d, metal_kernel *kernel) {
-  unsigned wanted = atomic_exchange(&kernel->wanted, 0);
-  for (uint32_t variant = 0; variant < METAL_ENTRY_COUNT; variant++)
-    if (wanted >> variant & 1) HG_TRY(make_variant(d, kernel, variant));
-  return HG_OK;
+static hg_status make_wanted(metal_device *d, hg_gpu_kernel *kernel) {
+  METAL_RUN(d, hg_gpu_make_variants(kernel, atomic_exchange(&kernel->wanted, 0), make_entry, d));
 }
 
-static hg_status make_wanted_in_pool(metal_device *d, metal_kernel *kernel) { METAL_RUN(d, make_wanted(d, kernel)); }
-
 hg_status hg_metal_prepare(void *device, void *kernel) {
-  metal_kernel *k = kernel;
+  hg_gpu_kernel *k = kernel;
   hg_mutex_lock(&k->mutex);
-  hg_status status = make_wanted_in_pool(device, k);
+  hg_status status = make_wanted(device, k);
   hg_mutex_unlock(&k->mutex);
   return status;
 }
 
 hg_status hg_metal_describe(void *device, void *kernel, hg_kernel_facts *facts) {
   (void)device;
-  *facts = (hg_kernel_facts){.shared_bytes = atomic_load(&((metal_kernel *)kernel)->entry[0])->info.shared_bytes};
+  *facts = (hg_kernel_facts){.shared_bytes = atomic_load(&((hg_gpu_kernel *)kernel)->entry[0])->shared_bytes};
   return HG_OK;
 }
 
 void hg_metal_release(void *device, void *kernel) {
   metal_device *d = device;
-  metal_kernel *k = kernel;
-  for (int i = 0; i < METAL_ENTRY_COUNT && d->process == hg_process_id(); i++)
-    if (atomic_load(&k->entry[i]) != NULL) METAL(&d->objc, release, atomic_load(&k->entry[i])->pipeline);
+  hg_gpu_kernel *k = kernel;
+  for (int i = 0; i < HG_GPU_VARIANTS && d->process == hg_process_id(); i++) {
+    const metal_entry *entry = (const metal_entry *)atomic_load(&k->entry[i]);
+    if (entry != NULL) METAL(&d->objc, release, entry->pipeline);
+  }
   release_memory(d, k);
 }

@@ -12,7 +12,7 @@ typedef struct gpu_launch {
   uint64_t block[HG_GPU_ARGUMENT_BYTES / sizeof(uint64_t)];
   hg_gpu_launch shape;
   hg_gpu_places places;
-  metal_entry *entry;
+  const metal_entry *entry;
 } gpu_launch;
 
 static uint8_t *as_memory(uint64_t address) { return (uint8_t *)(uintptr_t)address; }
@@ -38,20 +38,12 @@ static void write_entries(metal_device *d, metal_id encoder, const atlas_argumen
 
 /* ---- the variant ------------------------------------------------------------------------------------------------- */
 
-static uint32_t usual_variant(const atlas_launch *launch) {
-  uint32_t lanes = launch->block[0] * (launch->lanes != 0 ? 1 : launch->block[1] * launch->block[2]);
-  return lanes > METAL_USUAL_BLOCK ? HG_GPU_LARGER_BLOCKS : 0;
-}
-
-/* Packs the launch for the first variant of the kernel that can run it. */
-static hg_status pack(metal_kernel *kernel, gpu_launch *g) {
-  uint32_t variant = usual_variant(&g->launch), lacks = 0;
-  do {
-    variant |= lacks;
-    HG_TRY(hg_metal_entry_of(kernel, variant, &g->entry));
-    lacks = hg_gpu_pack(kernel->program, &g->entry->info, &g->launch, &g->places, g->block, &g->shape);
-  } while ((lacks & ~variant) != 0);
-  return lacks == 0 ? HG_OK : hg_fail(HG_DEVICE, "no form of the kernel can run this launch (%u)", (unsigned)lacks);
+static hg_status pack(hg_gpu_kernel *kernel, gpu_launch *g) {
+  const hg_gpu_info *entry = NULL;
+  hg_status status = hg_gpu_pack_variant(kernel, hg_gpu_usual_variant(&g->launch), &g->launch, &g->places, g->block,
+                                         &g->shape, &entry);
+  g->entry = (const metal_entry *)entry;
+  return status;
 }
 
 hg_status hg_metal_check_ready(void *device, void *kernel, const atlas_launch *launch) {
@@ -98,8 +90,8 @@ static void prepare_results(metal_device *d, metal_id encoder, metal_record *rec
 }
 
 /* The memory is freed after the command buffer. */
-static hg_status make_table(metal_device *d, const metal_encoding *e, const metal_kernel *kernel, gpu_launch *g) {
-  const uint32_t symbol = atomic_load(&kernel->entry[0])->info.table_symbol;
+static hg_status make_table(metal_device *d, const metal_encoding *e, const hg_gpu_kernel *kernel, gpu_launch *g) {
+  const uint32_t symbol = atomic_load(&kernel->entry[0])->table_symbol;
   uint8_t *table = NULL;
   if (symbol == HG_GPU_NO_SYMBOL) return HG_OK;
   uint32_t count = atlas_symbol_at(kernel->program, symbol)->count;
@@ -110,7 +102,7 @@ static hg_status make_table(metal_device *d, const metal_encoding *e, const meta
   return HG_OK;
 }
 
-hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, metal_kernel *kernel,
+hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, hg_gpu_kernel *kernel,
                                  const atlas_launch *launch, metal_record *record, metal_results *results) {
   gpu_launch g = {.launch = *launch};
   prepare_results(d, e->encoder, record, results, &g);
@@ -121,7 +113,7 @@ hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, metal
   return HG_OK;
 }
 
-hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const atlas_launch *launch,
+hg_status hg_metal_launch_within(metal_device *d, hg_gpu_kernel *kernel, const atlas_launch *launch,
                                  metal_record *record, metal_results *results, metal_id *last) {
   metal_encoding e;
   HG_TRY(hg_metal_check_ready(d, kernel, launch));
@@ -133,10 +125,9 @@ hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const at
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-void hg_metal_take_record(const metal_kernel *kernel, const atlas_launch *launch, metal_record *record,
+void hg_metal_take_record(const hg_gpu_kernel *kernel, const atlas_launch *launch, metal_record *record,
                           hg_fault *fault) {
-  const hg_gpu_fault own = hg_gpu_own_fault(&kernel->numbers, &record->fault);
-  if (record->flag != 0) hg_gpu_fault_read(kernel->program, launch, &own, fault);
+  if (record->flag != 0) hg_gpu_describe_fault(kernel, launch, &record->fault, fault);
   *record = (metal_record){.fault = hg_gpu_fault_none()};
 }
 
@@ -160,19 +151,19 @@ static void read_time(const metal_device *d, atlas_launch *launch, metal_id comm
   launch->nanoseconds = (uint64_t)(seconds * 1e9);
 }
 
-static hg_status launch_and_wait(metal_device *d, metal_kernel *kernel, atlas_launch *launch, metal_id *last) {
+static hg_status launch_and_wait(metal_device *d, hg_gpu_kernel *kernel, atlas_launch *launch, metal_id *last) {
   HG_TRY(open_results(d));
   HG_TRY(hg_metal_launch_within(d, kernel, launch, &d->results->record, d->results, last));
   HG_TRY(hg_metal_wait_for(d, *last));
   read_time(d, launch, *last);
-  const hg_gpu_info *info = &atomic_load(&kernel->entry[0])->info;
+  const hg_gpu_info *info = atomic_load(&kernel->entry[0]);
   if (info->uses_resonance) memcpy(launch->resonance, d->results->resonance, sizeof d->results->resonance);
   if (info->uses_phase_advance) launch->phase_advance = (uint32_t)d->results->phase_advance;
   if (d->results->record.flag != 0) hg_metal_take_record(kernel, launch, &d->results->record, &launch->fault);
   return HG_OK;
 }
 
-static hg_status launch_within(metal_device *d, metal_kernel *kernel, atlas_launch *launch) {
+static hg_status launch_within(metal_device *d, hg_gpu_kernel *kernel, atlas_launch *launch) {
   metal_id last = NULL;
   hg_status status = launch_and_wait(d, kernel, launch, &last);
   hg_metal_set_last(d, &last, NULL);

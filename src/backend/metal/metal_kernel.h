@@ -2,35 +2,15 @@
 #ifndef HG_METAL_METAL_KERNEL_H
 #define HG_METAL_METAL_KERNEL_H
 
+#include "backend/gpu/variants.h"
 #include "backend/metal/metal_device.h"
 #include "backend/metal/metal_tuning.h"
 
 /* One variant of a program. */
 typedef struct metal_entry {
+  hg_gpu_info info; /* must be first */
   metal_id pipeline;
-  hg_gpu_info info;
 } metal_entry;
-
-/* A variant's number: flags of hg_gpu_variant, and HG_GPU_LARGER_BLOCKS for blocks of more than METAL_USUAL_BLOCK
- * lanes. */
-enum { METAL_ENTRY_COUNT = 8 };
-
-typedef struct metal_kernel {
-  const atlas_program *program; /* outlives the kernel */
-  uint8_t hash[ATLAS_HASH_BYTES];
-  hg_gpu_numbers numbers;
-  _Atomic(metal_entry *) entry[METAL_ENTRY_COUNT]; /* by variant; NULL: not needed yet */
-  atomic_uint wanted; /* a set of variants that hg_metal_prepare shall make */
-  hg_mutex mutex;     /* serialises hg_metal_prepare */
-} metal_kernel;
-
-/* The entry of that variant. If it is not compiled yet: HG_UNPREPARED, and the variant is wanted. */
-static inline hg_status hg_metal_entry_of(metal_kernel *kernel, uint32_t variant, metal_entry **out) {
-  *out = atomic_load_explicit(&kernel->entry[variant], memory_order_acquire);
-  if (*out != NULL) return HG_OK;
-  atomic_fetch_or(&kernel->wanted, 1u << variant);
-  return HG_UNPREPARED;
-}
 
 /* ---- pipeline.c -------------------------------------------------------------------------------------------------- */
 
@@ -56,17 +36,6 @@ hg_status hg_metal_move_within(metal_device *d, const hg_work *work, metal_id *l
 
 /* ---- kernel.c ---------------------------------------------------------------------------------------------------- */
 
-typedef struct metal_specialisation {
-  char name[ATLAS_MAX_NAME + 4]; /* the kernel's, which is no part of the program's hash */
-  uint32_t variant;
-} metal_specialisation;
-
-typedef struct metal_key {
-  hg_cache_key key;
-  char target[160];
-  metal_specialisation special;
-} metal_key;
-
 hg_status hg_metal_compile(void *device, hg_compile_input *input, hg_compiled *out);
 hg_status hg_metal_prepare(void *device, void *kernel);
 hg_status hg_metal_describe(void *device, void *kernel, hg_kernel_facts *facts);
@@ -80,12 +49,12 @@ hg_status hg_metal_check_ready(void *device, void *kernel, const atlas_launch *l
 /* Encodes a launch whose variant is compiled, after the encoder's other work, or in a command buffer of its own, which
  * it submits. A fault goes to that record, which lies in memory of the device. `results`: for programs that change
  * counters or the phase; else NULL. */
-hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, metal_kernel *kernel,
+hg_status hg_metal_encode_within(metal_device *d, const metal_encoding *e, hg_gpu_kernel *kernel,
                                  const atlas_launch *launch, metal_record *record, metal_results *results);
-hg_status hg_metal_launch_within(metal_device *d, metal_kernel *kernel, const atlas_launch *launch,
+hg_status hg_metal_launch_within(metal_device *d, hg_gpu_kernel *kernel, const atlas_launch *launch,
                                  metal_record *record, metal_results *results, metal_id *last);
 /* After the launch is done: takes the fault from its record, and resets the record. */
-void hg_metal_take_record(const metal_kernel *kernel, const atlas_launch *launch, metal_record *record,
+void hg_metal_take_record(const hg_gpu_kernel *kernel, const atlas_launch *launch, metal_record *record,
                           hg_fault *fault);
 
 #endif

@@ -41,7 +41,7 @@ int hg_metal_can_move(const metal_device *d, const hg_work *work) {
 }
 
 hg_status hg_metal_open_mover(metal_device *d) {
-  const metal_source source = {"hg_move", text, "hg_move", METAL_USUAL_BLOCK};
+  const metal_source source = {"hg_move", text, "hg_move", GPU_USUAL_BLOCK};
   return d->mover != NULL ? HG_OK : hg_metal_pipeline(d, &source, NULL, 0, &d->mover);
 }
 
@@ -55,7 +55,7 @@ static uint64_t repeated(const hg_work *work) {
 void hg_metal_encode_move_within(metal_device *d, const metal_encoding *e, const hg_work *work) {
   const int is_fill = work->kind == HG_WORK_FILL;
   const metal_unsigned most = METAL(&d->objc, most_threads, d->mover);
-  const metal_size block = {most < METAL_USUAL_BLOCK ? most : METAL_USUAL_BLOCK, 1, 1};
+  const metal_size block = {most < GPU_USUAL_BLOCK ? most : GPU_USUAL_BLOCK, 1, 1};
   move m = {.to = hg_metal_gpu_address(d, e->encoder, work->to), .is_fill = (uint32_t)is_fill};
   if (is_fill) m.pattern = repeated(work);
   else m.from = hg_metal_gpu_address(d, e->encoder, work->from);
