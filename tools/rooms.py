@@ -40,7 +40,7 @@ ROOMS = {
                    "backend/cpu/tile backend/cpu/native backend/cpu/x86 backend/cpu/arm64",
     "backend/gpu": "base ir atlas compiler/analysis compiler/canon compiler backend",
     "backend/cuda/ptx": "base ir atlas compiler/canon compiler backend/gpu",
-    "backend/cuda": "base compiler/canon compiler backend backend/gpu backend/cuda/ptx",
+    "backend/cuda": "base compiler backend backend/gpu backend/cuda/ptx",
     "backend/metal/msl": "base ir atlas compiler/canon compiler backend/gpu",
     "backend/metal": "base compiler backend backend/gpu backend/metal/msl",
     "runtime": "base ir atlas compiler/canon backend backend/cpu backend/cuda backend/metal",

@@ -89,7 +89,7 @@ def run_python(code: str, **environment: str) -> str:
 
 
 def write_texts(folder: Path, driver: Driver) -> None:
-    """NAME.N.ptx, in the order in which they are compiled: a long kernel's short text, then that in full."""
+    """NAME.N.ptx, in the order in which they are compiled."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, (expression, forms) in OPERATIONS.items():
         with tempfile.NamedTemporaryFile() as dump:

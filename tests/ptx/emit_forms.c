@@ -20,7 +20,6 @@ static const struct {
              {"checked", HG_GPU_CHECKED, USUAL_THREADS},
              {"counted", HG_GPU_COUNT_STEPS, USUAL_THREADS},
              {"larger", 0, ATLAS_MAX_BLOCK_LANES},
-             {"short", HG_GPU_SHORT, USUAL_THREADS},
              {"tabulated", HG_GPU_LUT, USUAL_THREADS}}; /* the last: not of every program */
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 

@@ -21,7 +21,7 @@ GOLDEN = sorted((ROOT / "tests/ptx/golden").glob("*.atlas"))
 WRITTEN = [*GOLDEN, *sorted(ROOT.glob("tests/ptx/forms/*.atlas")), *sorted(ROOT.glob("tests/conformance/good/*.atlas")),
            *sorted(ROOT.glob("examples/*.atlas"))]
 CORPUS = [*WRITTEN, *sorted(ROOT.glob("tests/equality/**/*.atlas")), *sorted(ROOT.glob("tests/fuzz/corpus/**/*.atlas"))]
-FORMS = {"checked": 300, "counted": 10, "larger": 100, "short": 300, "tabulated": 3}  # the fewest programs that have each
+FORMS = {"checked": 300, "counted": 10, "larger": 100, "tabulated": 3}  # the fewest programs that have each
 RANDOM_PROGRAMS = int(os.environ.get("HOLOGRAM_PTX_PROGRAMS", "400"))
 
 

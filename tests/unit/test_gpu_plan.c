@@ -202,7 +202,7 @@ static uint32_t count_of(const gpu_plan *g, gpu_op op) {
 static void test_all(void) {
   static const char *const texts[] = {saxpy,  clamp,     gather, scattered, neighbours,
                                       shared, reduction, atomic, pool,      tile};
-  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_LUT, HG_GPU_SHORT};
+  static const uint32_t flags[] = {0, HG_GPU_CHECKED, HG_GPU_COUNT_STEPS, HG_GPU_LUT};
   static const hg_gpu_target *const targets[] = {&plain, &branching, &rich};
   for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
     for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
@@ -619,7 +619,6 @@ static void test_along_y(void) {
       {"24, 32", by_y, "", 3, 0, 0, 1},
       {"32, 16", by_y, "", 3, 0, 0, 1},
       {"16, 32, 2", by_y, "", 3, 0, 0, 1},
-      {"32, 32", by_y, "", 3, HG_GPU_SHORT, 0, 1},
       {"32, 32", by_y, "bar.sync\n", 3, 0, 0, 1},
       {"32, 32", by_y, "scan.incl.f32 r4, r4\n", 3, 0, 0, 1},
       {"32, 32", by_y, "set.gt.f32 p0, r4, #0\nvote.any p0, p0\nsel.f32 r4, p0, r4, #2\n", 3, 0, 0, 1},

@@ -199,7 +199,6 @@ stage_random() {
   # the CUDA backend's PTX, run by the double of libcuda
   local on_double=(run_counted "${ON_DOUBLE[@]}")
   job "PTX" "${on_double[@]}" "$random" --processes "$JOBS" --seed 100000001 --count 1500 --backend cuda
-  job "short PTX" "${on_double[@]}" HOLOGRAM_QUICK=2 "$random" --processes "$JOBS" --seed 100004001 --count 1500 --backend cuda
   job "PTX of the first generation" "${on_double[@]}" "$random" --processes "$JOBS" --count 800 --backend cuda
   for capability in 75 80; do # other programs than above
     job "PTX for capability $capability" "${on_double[@]}" FAKECUDA_CAPABILITY="$capability" \

@@ -31,12 +31,7 @@ static void add_facts(const cuda_driver *driver, int capability, hg_device_info 
 
 static hg_setting_state wanted_lines(uint64_t *lines) { return hg_setting_number("HOLOGRAM_LINES", 0, 1, lines); }
 
-/* For tests: all texts are short ones, compiled quickly. */
-enum { ONLY_SHORT = 2 };
-
-static hg_setting_state wanted_quick(uint64_t *quick) {
-  return hg_setting_number("HOLOGRAM_QUICK", 0, ONLY_SHORT, quick);
-}
+static hg_setting_state wanted_quick(uint64_t *quick) { return hg_setting_number("HOLOGRAM_QUICK", 0, 1, quick); }
 
 static hg_setting_state wanted_lut_lanes(uint64_t *lanes) {
   return hg_setting_number("HOLOGRAM_TABLE_LANES", 1, UINT64_MAX, lanes);
@@ -51,7 +46,7 @@ static void add_remarks(hg_device_info *info) {
   if (wanted_lines(&ignored) == HG_SETTING_BAD)
     hg_add_remark(info, "", "HOLOGRAM_LINES is neither 0 nor 1 and is ignored");
   if (wanted_quick(&ignored) == HG_SETTING_BAD)
-    hg_add_remark(info, "", "HOLOGRAM_QUICK is neither 0, 1 nor 2 and is ignored");
+    hg_add_remark(info, "", "HOLOGRAM_QUICK is neither 0 nor 1 and is ignored");
   if (wanted_lut_lanes(&ignored) == HG_SETTING_BAD)
     hg_add_remark(info, "", "HOLOGRAM_TABLE_LANES is no number from 1 and is ignored");
   hg_add_remark(info, "", disk.remark);
@@ -143,7 +138,6 @@ void hg_cuda_close(void *device) {
 static void choose_texts(cuda_device *d) {
   uint64_t quick = 1;
   (void)wanted_quick(&quick);
-  d->writes_short = quick == ONLY_SHORT;
   d->is_quick = quick == 1 && hg_thread_limit() > 1 && d->tool == NULL && !d->writes_lines;
 }
 

@@ -139,7 +139,6 @@ typedef struct cuda_device {
   cuda_vendor vendor;     /* cuBLASLt; the mutex guards it */
   uint8_t has_vendor;     /* 0: not found yet, or unusable */
   uint8_t is_quick;       /* 1: long texts are compiled quickly at first */
-  uint8_t writes_short;   /* 1: all texts are short */
   cuda_improvers improvers;
   uint8_t writes_lines;   /* HOLOGRAM_LINES: kernels say the program's line of each instruction */
   uint8_t *record;       /* results of kernels that are not in buffers: see launch.c; NULL before the first launch */

@@ -2,7 +2,6 @@
  * this GPU; the kernel cache keeps that. */
 #include "backend/cuda/kernel.h"
 
-#include "compiler/canon/canon.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,15 +58,11 @@ static hg_status find_lines(const cuda_device *d, const cuda_kernel *kernel, uin
   return HG_OK;
 }
 
-static hg_gpu_variant variant_of(const cuda_device *d, uint32_t variant) {
-  return hg_gpu_variant_of(d->writes_short ? variant | HG_GPU_SHORT : variant);
-}
-
 static hg_status emit(cuda_device *d, const cuda_kernel *kernel, ssa_unit *unit, const char *name,
                       const uint32_t *lines, uint32_t variant, hg_array *text, hg_gpu_info *info) {
   const hg_ptx_options options = {.capability = hg_cuda_text_capability(&d->driver, d->capability),
                                   .lines = lines,
-                                  .variant = variant_of(d, variant),
+                                  .variant = hg_gpu_variant_of(variant),
                                   .name = name};
   HG_TRY(hg_ptx_write(&d->allocator, kernel->gpu.program, unit, &d->functions, &options, text, info));
   return hg_gpu_check_shared(kernel->gpu.program, info, d->shared_bytes);
@@ -148,13 +143,13 @@ static void make_key(const cuda_device *d, const hg_gpu_kernel *kernel, uint32_t
 }
 
 /* With lines a kernel belongs to a text, not to a program. */
-static int has_cache(const cuda_device *d) { return !d->writes_lines && !d->writes_short; }
+static int has_cache(const cuda_device *d) { return !d->writes_lines; }
 
 /* The driver gets no length of machine code: it reads that from the code's header. */
 static hg_status load_kept(cuda_device *d, const atlas_program *program, const hg_gpu_key *k, const hg_payload *image,
                            cuda_entry *entry) {
   const hg_gpu_target target = hg_ptx_target(hg_cuda_text_capability(&d->driver, d->capability), d->shared_bytes);
-  const hg_gpu_variant variant = variant_of(d, k->special.variant);
+  const hg_gpu_variant variant = hg_gpu_variant_of(k->special.variant);
   if (image->byte_count <= sizeof entry->info) return hg_fail(HG_FORMAT, "a compiled kernel is too short");
   if (!hg_gpu_admit(program, &variant, &target, (const hg_gpu_info *)(const void *)image->bytes, &entry->info))
     return hg_fail(HG_FORMAT, "a compiled kernel is not of this program");
@@ -275,32 +270,13 @@ static hg_status new_full(const cuda_device *d, cuda_kernel *kernel, uint32_t va
   return HG_OK;
 }
 
-/* Writes the text without what makes it longer for speed. */
-static hg_status write_short_text(cuda_device *d, cuda_kernel *kernel, const hg_gpu_key *k, cuda_text *text) {
-  ssa_unit unit;
-  hg_status status = hg_canonicalise(kernel->gpu.program, NULL, &unit);
-  if (status == HG_OK) status = hg_gpu_number(&d->allocator, &unit, &kernel->gpu.numbers);
-  if (status == HG_OK) status = write_text(d, kernel, &unit, k->special.name, k->special.variant | HG_GPU_SHORT, text);
-  ir_ssa_release(&unit);
-  return status;
-}
-
-static hg_status compile_short(cuda_device *d, cuda_kernel *kernel, const hg_gpu_key *k, const cuda_text *text,
-                               cuda_entry *entry) {
-  cuda_text shorter = {.text.element_size = 1};
-  int is_shorter = text->info.is_longer && write_short_text(d, kernel, k, &shorter) == HG_OK;
-  hg_status status = compile_text(d, kernel->gpu.program->name, k, is_shorter ? &shorter : text, 1, entry);
-  hg_array_release(&d->allocator, &shorter.text);
-  return status;
-}
-
 /* Fails if memory is short or the driver fails: then the text is compiled in full at once. On success *full owns the
  * text. */
 static hg_status compile_quickly(cuda_device *d, cuda_kernel *kernel, const hg_gpu_key *k, cuda_text *text,
                                  cuda_entry *entry, full_variant **full) {
   full_variant *made = NULL;
   HG_TRY(new_full(d, kernel, k->special.variant, &made));
-  hg_status status = compile_short(d, kernel, k, text, entry);
+  hg_status status = compile_text(d, kernel->gpu.program->name, k, text, 1, entry);
   if (status != HG_OK) {
     release_full(&made->job);
     return status;

@@ -96,9 +96,8 @@ static void element_place(const gpu_plan *g, gpu_version_kind version, uint32_t 
                                                : GPU_CONSTANT;
   place->check = g->analysis.in_bounds[value] || !is_checked ? GPU_PROVEN
                  : place->space == GPU_LIBRARY               ? GPU_CLAMP
-                 : g->target.branches || gpu_is_short(g) || gpu_flags(g, value) & ATLAS_ATOMIC
-                     ? GPU_BRANCH
-                     : GPU_LEAVE_OUT;
+                 : g->target.branches || gpu_flags(g, value) & ATLAS_ATOMIC ? GPU_BRANCH
+                                                                             : GPU_LEAVE_OUT;
   place->is_near = place->displacement > -MAX_OFFSET && place->displacement < MAX_OFFSET;
   /* an address below the first one of local memory cannot be relied on to come back by an offset */
   if (place->space == GPU_LOCAL && place->index != SSA_NONE && place->displacement > 0 && may_be_negative(g, place))

@@ -73,9 +73,7 @@ static int admit_effects(const hg_gpu_info *kept, hg_gpu_info *info) {
   info->uses_boundary = kept->uses_boundary;
   info->uses_resonance = kept->uses_resonance;
   info->uses_phase_advance = kept->uses_phase_advance;
-  info->is_longer = kept->is_longer;
-  return is_flag(kept->uses_boundary) && is_flag(kept->uses_resonance) && is_flag(kept->uses_phase_advance) &&
-         is_flag(kept->is_longer);
+  return is_flag(kept->uses_boundary) && is_flag(kept->uses_resonance) && is_flag(kept->uses_phase_advance);
 }
 
 int hg_gpu_admit(const atlas_program *program, const hg_gpu_variant *variant, const hg_gpu_target *target,

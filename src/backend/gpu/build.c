@@ -66,7 +66,7 @@ static hg_status order_instructions(gpu_plan *g) {
  * other lanes have few, and are bound by memory. The same holds for several iterations of a loop that divide by a
  * loop-invariant value. */
 static hg_status share_work(gpu_plan *g) {
-  if (!gpu_is_short(g)) HG_TRY(hg_gpu_unroll(g));
+  HG_TRY(hg_gpu_unroll(g));
   if (!g->program->observes_block) return HG_OK;
   return hg_share_divisors(g->unit, &g->shares_work);
 }
@@ -94,7 +94,6 @@ static hg_status build_plan(gpu_plan *g) {
   hg_gpu_plan_thread_tiles(g, instructions, room);
   hg_gpu_set_tile(&g->info);
   HG_TRY(order_instructions(g));
-  g->info.is_longer = g->unrolled.count + g->exchange.count > 0;
   HG_TRY(hg_gpu_coalesce_phis(g));
   hg_gpu_find_late(g);
   hg_gpu_set_dynamic(&g->info, g->target.declared_shared);

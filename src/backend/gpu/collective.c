@@ -105,16 +105,12 @@ static hg_status scan_carefully(const step_builder *m) {
 }
 
 /* Also serves blocks that lack lanes. */
-static hg_status fold_in_memory(const step_builder *m) {
+static hg_status fold_carefully(const step_builder *m) {
+  HG_TRY(add(m, GPU_CAREFULLY));
   HG_TRY(put_all(m));
   HG_TRY(add(m, m->g->can_end ? GPU_FOLD_PRESENT : GPU_FOLD_HALVES));
   HG_TRY(add_each(m, GPU_GET_FIRST));
   return add(m, GPU_SYNC);
-}
-
-static hg_status fold_carefully(const step_builder *m) {
-  HG_TRY(add(m, GPU_CAREFULLY));
-  return fold_in_memory(m);
 }
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
@@ -235,14 +231,6 @@ static hg_status reduce_in_block(const step_builder *m) {
   return fold_carefully(m);
 }
 
-/* A short text has one path, which serves all blocks. */
-static hg_status reduce_shortly(const step_builder *m) {
-  HG_TRY(add_each(m, GPU_OWN));
-  if (!gpu_is_one_warp(m->g) || m->g->can_end) return fold_in_memory(m);
-  HG_TRY(add(m, GPU_FOLD_WARP));
-  return add_each(m, GPU_SPREAD);
-}
-
 /* Each warp folds its own lanes, whose bits of the number come first; behind a barrier each warp folds the results of
  * all warps. */
 static hg_status reduce_along_y(const step_builder *m) {
@@ -259,7 +247,6 @@ static hg_status reduce_along_y(const step_builder *m) {
 
 static hg_status reduce(const step_builder *m) {
   if (m->g->is_transposed) return reduce_along_y(m);
-  if (gpu_is_short(m->g)) return reduce_shortly(m);
   return gpu_is_one_warp(m->g) ? reduce_in_warp(m) : reduce_in_block(m);
 }
 

@@ -112,7 +112,7 @@ static void count_lanes(const gpu_plan *g, gpu_exchange *x) {
 static int is_cheap_alone(const layout *m, const gpu_exchange *x) {
   uint32_t warps = x->least_lanes / GPU_FOLD_LANES;
   if (m->g->is_transposed) return 1;
-  if (x->is_scan || gpu_is_one_warp(m->g) || m->g->can_end || !m->has_halves || gpu_is_short(m->g)) return 0;
+  if (x->is_scan || gpu_is_one_warp(m->g) || m->g->can_end || !m->has_halves) return 0;
   if (x->least_lanes != x->most_lanes || x->least_lanes % GPU_FOLD_LANES != 0) return 0;
   return x->count * (warps - 1) * (warps + 5) <= GPU_SECOND_BARRIER && 2 * bytes_of(m->g, x) <= GPU_HALVES_BYTES;
 }

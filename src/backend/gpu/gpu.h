@@ -71,7 +71,6 @@ enum {
   HG_GPU_COUNT_STEPS = 1,        /* variant.flags: count every back-edge */
   HG_GPU_CHECKED = 2,            /* a lane a thread, each access checked */
   HG_GPU_LUT = 8,          /* see TABLES OF RESULTS */
-  HG_GPU_SHORT = 16,           /* compiles fast rather than running fast: see docs/gpu.md */
   HG_GPU_LUT_THREADS = 1024,
   HG_GPU_LUT_BYTES = 2 * 65536 + 16, /* the table, two words for the next piece, padding */
   HG_GPU_WARP_LANES = 32,
@@ -118,7 +117,6 @@ typedef struct hg_gpu_info {
                               aligned */
   uint8_t is_lut;        /* the variant with HG_GPU_LUT */
   uint8_t packs;           /* of vector_only entries: the most tiles of a block, which is the most packs of a thread */
-  uint8_t is_longer;       /* 1: longer than with HG_GPU_SHORT */
   uint8_t tile_shift;      /* log2 of the lanes of a tile: threads x lanes_per_thread */
   uint32_t dynamic_bytes;  /* shared memory to request at the launch: shared_bytes if a text may not declare that much,
                               HG_GPU_LUT_BYTES for the table variant, else 0 */

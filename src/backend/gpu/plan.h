@@ -298,7 +298,6 @@ static inline const gpu_hoisted *gpu_hoisted_at(const gpu_plan *g, uint32_t numb
 static inline const gpu_exchange *gpu_exchange_at(const gpu_plan *g, uint32_t number) {
   return (const gpu_exchange *)g->exchange.data + number;
 }
-static inline int gpu_is_short(const gpu_plan *g) { return (g->variant.flags & HG_GPU_SHORT) != 0; }
 /* 1 if a block is one warp. */
 static inline int gpu_is_one_warp(const gpu_plan *g) { return g->info.max_threads <= g->target.warp_lanes; }
 /* The shared memory of a value: a slot for each lane, in whole warps; if warps lie along y, a slot for each warp. */

@@ -4,17 +4,8 @@
 
 #include <stddef.h>
 
-/* d = the first lane of the block, if blocks of that size follow each other in one dimension. ptxas takes four times as
- * long for a 64-bit product. */
-static void find_first_lane(ptx *p, ptx_name d, ptx_name size) {
-  PTX(p, "mad.wide.u32", d, hg_ptx_special(p, "ctaid.x"), size, PTX_FIELD(p, PTX_64, first_lane));
-}
-
 static void number_line(ptx *p, ptx_name size, ptx_name thread) {
-  if (gpu_is_short(p->plan)) {
-    find_first_lane(p, p->lane, size);
-    PTX(p, "add.s64", p->lane, p->lane, thread);
-  } else PTX(p, "mad.lo.u64", p->lane, p->block, size.text[0] == '%' ? hg_ptx_widened(p, size) : size, thread);
+  PTX(p, "mad.lo.u64", p->lane, p->block, size.text[0] == '%' ? hg_ptx_widened(p, size) : size, thread);
 }
 
 /* One dimension: at = (thread, 0, 0), (block, 0, 0), (lane, 0, 0). */
@@ -121,9 +112,7 @@ static int has_lines(const ptx *p) {
 
 static ptx_name line_size(const ptx *p) { return hg_ptx_number(p->plan->program->block[0]); }
 
-/* A short text keeps a number that takes many instructions to compute. */
 void hg_ptx_find_lane(ptx *p) {
-  if (gpu_is_short(p->plan) && !has_lines(p)) return;
   find_block_number(p);
   name_place(p);
   if (has_lines(p)) number_line(p, line_size(p), hg_ptx_widened(p, p->block_lane));
@@ -180,8 +169,7 @@ static void find_place(ptx *p) {
 static void leave_missing(ptx *p, ptx_name end) {
   ptx_name lanes = PTX_FIELD(p, PTX_64, lanes), left = hg_ptx_new(p, PTX_64), size = hg_ptx_special(p, "ntid.x");
   ptx_name wide = hg_ptx_widened(p, size), missing = hg_ptx_new(p, PTX_PREDICATE);
-  if (gpu_is_short(p->plan)) find_first_lane(p, left, size);
-  else PTX(p, "mul.lo.u64", left, p->block, wide);
+  PTX(p, "mul.lo.u64", left, p->block, wide);
   PTX(p, "sub.s64", left, lanes, left);
   PTX(p, "min.u64", left, left, wide);
   p->lane_count = hg_ptx_new(p, PTX_32);

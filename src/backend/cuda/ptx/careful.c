@@ -3,9 +3,6 @@
  *
  * A lane that has ended has left its thread: barriers of the hardware count only threads that still run. */
 #include "backend/cuda/ptx/exchange.h"
-#include "backend/cuda/ptx/ptx_tuning.h"
-
-#include "atlas/arith.h"
 
 enum { ENDED = 1, ABSENT = 2 }; /* in a lane's byte: 1: it has ended; only the lane itself sets 2, if it has no value */
 
@@ -51,28 +48,9 @@ static ptx_name first_half(ptx *p) {
 
 /* ---- by all lanes ------------------------------------------------------------------------------------------------ */
 
-static ptx_name combined_by(const ptx_exchange *c, uint16_t op, uint8_t type, ptx_name a, ptx_name b) {
-  ptx_name d = hg_ptx_new(c->p, hg_ptx_class_of(type));
-  hg_ptx_combine(c->p, op, type, d, a, b);
-  return d;
-}
-
-/* Combines by the operation that the current one of the exchanges which share this text has. */
-static ptx_name combined_by_any(const ptx_exchange *c, uint8_t type, ptx_name a, ptx_name b) {
-  ptx *p = c->p;
-  ptx_name d = combined_by(c, c->op[0], type, a, b);
-  for (uint32_t i = 1; i < c->op_count; i++) {
-    ptx_name other = combined_by(c, c->op[i], type, a, b), is_other = hg_ptx_new(p, PTX_PREDICATE);
-    PTX(p, "setp.eq.u32", is_other, p->fold[type].op, hg_ptx_number(c->op[i]));
-    PTX(p, hg_ptx_join("selp", hg_ptx_bits_suffix(hg_ptx_class_of(type))).text, d, other, d, is_other);
-  }
-  return d;
-}
-
-static ptx_name combined(ptx_exchange *c, uint32_t i, ptx_name a, ptx_name b) {
+static ptx_name combined(const ptx_exchange *c, uint32_t i, ptx_name a, ptx_name b) {
   uint8_t type = exchange_type(c, i);
-  ptx_name d = c->op_count > 0 ? combined_by_any(c, type, a, b)
-                               : combined_by(c, hg_ptx_combining_op(c, i), type, a, b);
+  ptx_name d = hg_ptx_combined(c->p, hg_ptx_combining_op(c, i), type, a, b);
   return gpu_combines_loosely(type) ? hg_ptx_make_exact(c->p, type, d) : d;
 }
 
@@ -193,90 +171,6 @@ static void fold_present(ptx_exchange *c) {
   close_loop(p, &halves, "shr.u32", hg_ptx_number(1));
 }
 
-/* ---- one text for several exchanges ------------------------------------------------------------------------------ */
-
-static void fold_here(ptx_exchange *c) {
-  if (c->p->plan->can_end) fold_present(c);
-  else fold_halves(c);
-}
-
-/* 1 for values of one type and operation, whose places are then those of all others of that type. Registers that are
- * kept during any of the exchanges are kept during all, so only if lanes keep few. */
-static int may_share(const ptx *p, const gpu_exchange *x, uint8_t type) {
-  uint32_t registers = p->plan->most_registers;
-  int may = gpu_is_short(p->plan) && !x->is_scan && registers > 0 && registers <= PTX_SHARED_FOLD_REGISTERS;
-  for (uint32_t i = 0; i < x->count; i++)
-    may &= ptx_insn(p, x->value[i])->type == type && ptx_insn(p, x->value[i])->op == ptx_insn(p, x->value[0])->op;
-  return may;
-}
-
-static void note_op(ptx_exchange *c, uint16_t op) {
-  uint32_t i = 0;
-  while (i < c->op_count && c->op[i] != op) i++;
-  if (i == c->op_count) c->op[c->op_count++] = op;
-}
-
-/* Returns how many exchanges share the text. c becomes the largest of them, with the operations of all. */
-static uint32_t find_sharers(ptx_exchange *c, uint8_t type) {
-  const gpu_plan *g = c->p->plan;
-  uint32_t sharers = 0;
-  for (uint32_t n = 0; n < g->exchange.count; n++) {
-    const gpu_exchange *x = gpu_exchange_at(g, n);
-    if (!may_share(c->p, x, type)) continue;
-    if (c->x == NULL || x->count > c->x->count) c->x = x;
-    note_op(c, (uint16_t)atlas_combining_op(ptx_insn(c->p, x->value[0])->op));
-    sharers++;
-  }
-  return sharers;
-}
-
-static ptx_name label_behind(const ptx_fold *f, uint32_t call) {
-  return hg_ptx_name("$L%u", (unsigned)(f->behind + call));
-}
-
-/* A register says where to continue. */
-static void fold_elsewhere(ptx_exchange *c, ptx_fold *f, uint32_t sharers) {
-  ptx *p = c->p;
-  if (f->calls == 0) {
-    *f = (ptx_fold){.start = hg_ptx_label(p), .call = hg_ptx_new(p, PTX_32), .op = hg_ptx_new(p, PTX_32)};
-    f->behind = p->labels;
-    p->labels += sharers;
-  }
-  PTX(p, "mov.b32", f->call, hg_ptx_number(f->calls));
-  PTX(p, "mov.b32", f->op, hg_ptx_number(hg_ptx_combining_op(c, 0)));
-  hg_ptx_put(p, "\tbra.uni %s;\n", f->start.text);
-  hg_ptx_place(p, label_behind(f, f->calls++));
-}
-
-static void fold(ptx_exchange *c) {
-  uint8_t type = exchange_type(c, 0);
-  ptx_exchange all = {.p = c->p};
-  uint32_t sharers = may_share(c->p, c->x, type) ? find_sharers(&all, type) : 0;
-  if (sharers > 1) fold_elsewhere(c, &c->p->fold[type], sharers);
-  else fold_here(c);
-}
-
-static void write_fold(ptx *p, uint8_t type) {
-  const ptx_fold *f = &p->fold[type];
-  ptx_exchange all = {.p = p};
-  (void)find_sharers(&all, type);
-  hg_ptx_place(p, f->start);
-  fold_here(&all);
-  for (uint32_t call = 0; call + 1 < f->calls; call++) {
-    ptx_name is_it = hg_ptx_new(p, PTX_PREDICATE);
-    PTX(p, "setp.eq.u32", is_it, f->call, hg_ptx_number(call));
-    hg_ptx_put(p, "\t@%s bra.uni %s;\n", is_it.text, label_behind(f, call).text);
-  }
-  hg_ptx_put(p, "\tbra.uni %s;\n", label_behind(f, f->calls - 1).text);
-}
-
-void hg_ptx_folds(ptx *p) {
-  p->out = &p->cold;
-  for (uint32_t type = 0; type < ATLAS_TYPE_COUNT; type++)
-    if (p->fold[type].calls > 0) write_fold(p, (uint8_t)type);
-  p->out = &p->body;
-}
-
 /* ---- by one lane ------------------------------------------------------------------------------------------------- */
 
 /* Marks absent lanes; all lanes except the lowest remaining one go to `others`. */
@@ -375,8 +269,8 @@ static void get_before(ptx_exchange *c, uint32_t i) {
 
 void hg_ptx_careful_step(ptx_exchange *c, const gpu_step *step, uint32_t i) {
   switch (step->op) {
-  case GPU_FOLD_HALVES:
-  case GPU_FOLD_PRESENT: fold(c); break;
+  case GPU_FOLD_HALVES: fold_halves(c); break;
+  case GPU_FOLD_PRESENT: fold_present(c); break;
   case GPU_ELECT: elect(c->p, c->others = hg_ptx_label(c->p)); break;
   case GPU_SCAN_PLACES: scan_places(c, i); break;
   case GPU_END_ELECT: hg_ptx_place(c->p, c->others); break;

@@ -36,12 +36,6 @@ static ptx_name exact_where(ptx *p, uint8_t type, ptx_name value, ptx_name holds
   return d;
 }
 
-static ptx_name combined(ptx *p, uint16_t op, uint8_t type, ptx_name a, ptx_name b) {
-  ptx_name d = new_of(p, type);
-  hg_ptx_combine(p, op, type, d, a, b);
-  return d;
-}
-
 static ptx_name neutral(uint16_t op, uint8_t type) {
   uint64_t bits = hg_gpu_neutral(op, type);
   return gpu_is_narrow(type) ? hg_ptx_number(bits) : hg_ptx_constant(type, bits);
@@ -135,7 +129,7 @@ static void fold_warp_by(ptx_exchange *c, uint32_t i, ptx_name h) {
   ptx_name last = hg_ptx_new(p, PTX_32), has = hg_ptx_new(p, PTX_PREDICATE);
   PTX(p, "sub.s32", last, p->lane_count, hg_ptx_number(1));
   ptx_name other = shuffled_by(p, "down", type, c->own[i], h, last, &has);
-  ptx_name both = combined(p, hg_ptx_combining_op(c, i), type, c->own[i], other);
+  ptx_name both = hg_ptx_combined(p, hg_ptx_combining_op(c, i), type, c->own[i], other);
   choose(p, type, c->own[i], both, c->own[i], has);
 }
 
@@ -155,7 +149,7 @@ static void fold_warp(ptx_exchange *c) {
 static ptx_name folded_with_lane(const ptx_exchange *c, uint32_t i, ptx_name kept, ptx_name given, uint32_t h) {
   uint8_t type = exchange_type(c, i);
   ptx_name other = shuffled(c->p, "bfly", type, given, h, hg_ptx_number(31), NULL);
-  return combined(c->p, hg_ptx_combining_op(c, i), type, kept, other);
+  return hg_ptx_combined(c->p, hg_ptx_combining_op(c, i), type, kept, other);
 }
 
 static void fold_own_by(ptx_exchange *c, uint32_t i, uint32_t h) {
@@ -250,7 +244,7 @@ static void fold_row(ptx_exchange *c, uint32_t i, uint32_t j) {
 }
 
 static void fold_rows(ptx_exchange *c, uint32_t i, uint32_t j, uint32_t half) {
-  c->row[j] = combined(c->p, hg_ptx_combining_op(c, i), exchange_type(c, i), c->row[j], c->row[j + half]);
+  c->row[j] = hg_ptx_combined(c->p, hg_ptx_combining_op(c, i), exchange_type(c, i), c->row[j], c->row[j + half]);
 }
 
 static void fold_lanes_by(ptx_exchange *c, uint32_t i, uint32_t h) {
@@ -323,7 +317,7 @@ static void take_warp(ptx_exchange *c, uint32_t i) {
 /* If the predicate holds, own = left op own. */
 static void add_left(const ptx_exchange *c, uint32_t i, ptx_name left, ptx_name has) {
   uint8_t type = exchange_type(c, i);
-  choose(c->p, type, c->own[i], combined(c->p, ATLAS_OP_add, type, left, c->own[i]), c->own[i], has);
+  choose(c->p, type, c->own[i], hg_ptx_combined(c->p, ATLAS_OP_add, type, left, c->own[i]), c->own[i], has);
 }
 
 static void stride_lanes(const ptx_exchange *c, uint32_t i, uint32_t s) {
@@ -375,7 +369,7 @@ static void row_before(ptx_exchange *c, uint32_t i, uint32_t j) {
 }
 
 static void add_rows(ptx_exchange *c, uint32_t i, uint32_t j, uint32_t size) {
-  c->row[j] = combined(c->p, ATLAS_OP_add, exchange_type(c, i), c->row[j + size], c->row[j]);
+  c->row[j] = hg_ptx_combined(c->p, ATLAS_OP_add, exchange_type(c, i), c->row[j + size], c->row[j]);
 }
 
 /* A single number is its own sum. A single NaN keeps its bits; a single zero of an exclusive scan is +0. */

@@ -62,7 +62,7 @@ static void head_of_entry(ptx *p, hg_array *to) {
                 (unsigned)(p->plan->info.max_threads / p->plan->info.sub_blocks));
   if (p->plan->info.sub_blocks > 1)
     hg_ptx_append(p, to, ".reqnctapercluster %u, 1, 1\n", (unsigned)p->plan->info.sub_blocks);
-  if (p->plan->most_registers > 0 && !gpu_is_short(p->plan))
+  if (p->plan->most_registers > 0)
     hg_ptx_append(p, to, ".maxnreg %u\n", (unsigned)p->plan->most_registers);
   hg_ptx_append(p, to, "{\n");
   for (int c = 0; c < PTX_CLASS_COUNT; c++)

@@ -40,6 +40,12 @@ void hg_ptx_load_slot(ptx *p, const char *guard, uint8_t type, ptx_name d, ptx_n
              address.text, offset);
 }
 
+ptx_name hg_ptx_combined(ptx *p, uint16_t op, uint8_t type, ptx_name a, ptx_name b) {
+  ptx_name d = hg_ptx_new(p, hg_ptx_class_of(type));
+  hg_ptx_combine(p, op, type, d, a, b);
+  return d;
+}
+
 uint16_t hg_ptx_combining_op(const ptx_exchange *c, uint32_t i) {
   return (uint16_t)atlas_combining_op(exchange_insn(c, i)->op);
 }

@@ -17,8 +17,6 @@ typedef struct ptx_exchange {
   uint32_t got;                       /* how many results are in registers */
   ptx_name folders_again, folders_end, careful, others, joined; /* labels */
   hg_array *out;                      /* where the common case is written */
-  uint16_t op[4];                     /* the operations of the exchanges that share a text; */
-  uint32_t op_count;                  /* 0: each value has its own operation */
 } ptx_exchange;
 
 static inline const ssa_insn *exchange_insn(const ptx_exchange *c, uint32_t i) {
@@ -36,6 +34,7 @@ ptx_name hg_ptx_slot_at(ptx *p, uint8_t type, uint32_t offset, ptx_name lane);
 void hg_ptx_store_slot(ptx *p, const char *guard, uint8_t type, ptx_name address, int offset, ptx_name value);
 void hg_ptx_load_slot(ptx *p, const char *guard, uint8_t type, ptx_name d, ptx_name address, int offset);
 uint16_t hg_ptx_combining_op(const ptx_exchange *c, uint32_t i);
+ptx_name hg_ptx_combined(ptx *p, uint16_t op, uint8_t type, ptx_name a, ptx_name b); /* in a new register */
 
 /* ---- careful.c --------------------------------------------------------------------------------------------------- */
 

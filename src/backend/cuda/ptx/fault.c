@@ -29,13 +29,12 @@ void hg_ptx_site_also(ptx *p, uint32_t number) {
 }
 
 int hg_ptx_keeps_in_memory(const ptx *p) {
-  return p->sites.count > 0 && p->plan->info.observes_block && !gpu_is_short(p->plan);
+  return p->sites.count > 0 && p->plan->info.observes_block;
 }
 
-/* d = a if the predicate holds. ptxas takes longer for predicated instructions than for a selection. */
+/* d = a if the predicate holds. */
 static void replace(ptx *p, const char *suffix, ptx_name d, ptx_name a, ptx_name when) {
-  if (gpu_is_short(p->plan)) PTX(p, hg_ptx_join("selp", suffix).text, d, a, d, when);
-  else hg_ptx_put(p, "\t@%s mov%s %s, %s;\n", when.text, suffix, d.text, a.text);
+  hg_ptx_put(p, "\t@%s mov%s %s, %s;\n", when.text, suffix, d.text, a.text);
 }
 
 /* `first`: a predicate that is true for the thread's first fault. */
@@ -44,7 +43,7 @@ static void keep_fault(ptx *p, ptx_name first, ptx_name number, ptx_name index, 
     hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault], %s;\n", first.text, index.text);
     hg_ptx_put(p, "\t@%s st.local.b64 [hg_fault+8], %s;\n", first.text, extent.text);
   } else {
-    if (!p->plan->info.observes_block) replace(p, ".b64", p->fault_lane, p->lane, first);
+    replace(p, ".b64", p->fault_lane, p->lane, first);
     replace(p, ".b64", p->fault_index, index, first);
     replace(p, ".b64", p->fault_extent, extent, first);
   }
@@ -65,27 +64,15 @@ void hg_ptx_note_number(ptx *p, ptx_name when, ptx_name number, ptx_name index, 
 
 /* ---- the end of a thread ----------------------------------------------------------------------------------------- */
 
-/* Loads one word or, in a short text, two. */
-static void words_of_site(ptx *p, ptx_name table, int at, ptx_name *word) {
-  int offset = 8 * (at - SITE_WORDS);
-  word[0] = hg_ptx_new(p, PTX_64);
-  if (!gpu_is_short(p->plan)) {
-    hg_ptx_put(p, "\tld.global.nc.b64 %s, [%s+%d];\n", word[0].text, table.text, offset);
-    return;
-  }
-  word[1] = hg_ptx_new(p, PTX_64);
-  hg_ptx_put(p, "\tld.global.nc.v2.b64 {%s, %s}, [%s+%d];\n", word[0].text, word[1].text, table.text, offset);
-}
-
 static void write_record(ptx *p, ptx_name record) {
   static const unsigned offset[SITE_WORDS] = {OFFSET(kind), OFFSET(instruction), OFFSET(code), OFFSET(displacement)};
-  ptx_name table = hg_ptx_new(p, PTX_64), word[SITE_WORDS];
+  ptx_name table = hg_ptx_new(p, PTX_64);
   hg_ptx_put(p, "\tmov.u64 %s, %s_sites;\n", table.text, p->options->name);
   PTX(p, "mad.wide.u32", table, p->fault_site, hg_ptx_number(8 * SITE_WORDS), table);
   for (int i = 0; i < SITE_WORDS; i++) {
-    if (i % 2 == 0 || !gpu_is_short(p->plan)) words_of_site(p, table, i, &word[i]);
-    if (i == 0) hg_ptx_put(p, "\tst.global.u32 [%s+%u], %s;\n", record.text, offset[i], word[i].text);
-    else hg_ptx_put(p, "\tst.global.u64 [%s+%u], %s;\n", record.text, offset[i], word[i].text);
+    ptx_name word = hg_ptx_new(p, PTX_64);
+    hg_ptx_put(p, "\tld.global.nc.b64 %s, [%s+%d];\n", word.text, table.text, 8 * (i - SITE_WORDS));
+    hg_ptx_put(p, "\tst.global.%s [%s+%u], %s;\n", i == 0 ? "u32" : "u64", record.text, offset[i], word.text);
   }
   hg_ptx_put(p, "\tst.global.u64 [%s+%u], %s;\n", record.text, OFFSET(index), p->fault_index.text);
   hg_ptx_put(p, "\tst.global.u64 [%s+%u], %s;\n", record.text, OFFSET(extent), p->fault_extent.text);

@@ -10,8 +10,6 @@ typedef struct flow {
   ptx *p;
   uint32_t first_label;
   ptx_name end, early; /* early: the end of a lane that collectives go on without */
-  ptx_name faulty, number; /* in a short text: where a lane ends with a fault, and the register that holds its site */
-  int can_fault;
 } flow;
 
 static ptx_name label_of(const flow *f, uint32_t block) {
@@ -36,52 +34,24 @@ static void end_early(const flow *f) {
 
 static void jump_early(const flow *f) { hg_ptx_put(f->p, "\tbra %s;\n", f->early.text); }
 
-/* In a short text, all of a lane's ends with a fault are one. */
-static void name_fault(flow *f, const gpu_site *site) {
-  PTX(f->p, "mov.b32", f->number, hg_ptx_number(hg_ptx_site_number(f->p, site)));
-  f->can_fault = 1;
-}
-
-static void end_faulty(const flow *f) {
-  ptx *p = f->p;
-  if (!f->can_fault) return;
-  ptx_name first = hg_ptx_new(p, PTX_PREDICATE), none = hg_ptx_number(0);
-  hg_array *out = p->out;
-  p->out = &p->cold;
-  hg_ptx_place(p, f->faulty);
-  PTX(p, "setp.ne.u32", first, f->number, none);
-  hg_ptx_note_number(p, first, f->number, none, none);
-  jump_early(f);
-  p->out = out;
-}
-
-static void trap(flow *f, const ssa_block *block) {
-  ptx_fault_site site = {.site = hg_gpu_trap_site(block), .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
-  if (gpu_is_short(f->p->plan)) {
-    name_fault(f, &site.site);
-    hg_ptx_put(f->p, "\tbra %s;\n", f->faulty.text);
-    return;
-  }
+/* The lane ends with that fault. */
+static void end_with(const flow *f, gpu_site of) {
+  const ptx_fault_site site = {.site = of, .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
   hg_ptx_note_fault(f->p, &site);
   jump_early(f);
 }
 
 /* Decrements the lane's steps, or ends the lane if none is left. */
-static void count_step(flow *f, uint32_t from, uint32_t to) {
+static void count_step(const flow *f, uint32_t from, uint32_t to) {
   ptx *p = f->p;
-  ptx_name none = hg_ptx_new(p, PTX_PREDICATE), rare = gpu_is_short(p->plan) ? f->faulty : hg_ptx_label(p);
-  gpu_site limit = hg_gpu_step_limit_site(p->plan, from, to);
-  if (gpu_is_short(p->plan)) name_fault(f, &limit);
+  ptx_name none = hg_ptx_new(p, PTX_PREDICATE), rare = hg_ptx_label(p);
   PTX(p, "setp.eq.u64", none, p->steps, hg_ptx_number(0));
   hg_ptx_put(p, "\t@%s bra %s;\n", none.text, rare.text);
   PTX(p, "add.s64", p->steps, p->steps, hg_ptx_name("-1"));
-  if (gpu_is_short(p->plan)) return;
   hg_array *out = p->out;
   p->out = &p->cold;
   hg_ptx_place(p, rare);
-  ptx_fault_site site = {.site = limit, .index = hg_ptx_number(0), .extent = hg_ptx_number(0)};
-  hg_ptx_note_fault(p, &site);
-  jump_early(f);
+  end_with(f, hg_gpu_step_limit_site(p->plan, from, to));
   p->out = out;
 }
 
@@ -117,16 +87,7 @@ static void move_phis(ptx *p, const gpu_edge *edge) {
     if (!is_there(p, phi, edge)) move(p, ptx_insn(p, phi)->type, hg_ptx_register(p, phi), phi_register(p, phi, 1));
 }
 
-/* In a short text, counts the moves that remain. */
-static int has_code(const flow *f, const gpu_edge *edge) {
-  if (!gpu_is_short(f->p->plan) || edge->takes_steps > 0) return gpu_has_code(edge);
-  for (uint32_t phi = ssa_block_at(f->p->plan->unit, edge->target)->first_phi; phi != SSA_NONE;
-       phi = ptx_insn(f->p, phi)->next)
-    if (!is_there(f->p, phi, edge)) return 1;
-  return 0;
-}
-
-static void emit_edge(flow *f, uint32_t from, const gpu_edge *edge) {
+static void emit_edge(const flow *f, uint32_t from, const gpu_edge *edge) {
   if (edge->takes_steps == 1) count_step(f, from, edge->target);
   else if (edge->takes_steps > 1) /* the loop's header has asked whether they are left */
     PTX(f->p, "sub.s64", f->p->steps, f->p->steps, hg_ptx_number(edge->takes_steps));
@@ -200,7 +161,7 @@ void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count) {
   }
 }
 
-static void branch(flow *f, uint32_t b, uint32_t next) {
+static void branch(const flow *f, uint32_t b, uint32_t next) {
   ptx *p = f->p;
   const gpu_edge edge[2] = {hg_gpu_edge(p->plan, b, 0), hg_gpu_edge(p->plan, b, 1)};
   ptx_name condition = hg_ptx_value(p, ssa_block_at(p->plan->unit, b)->condition);
@@ -210,11 +171,7 @@ static void branch(flow *f, uint32_t b, uint32_t next) {
     PTX(p, "setp.ge.and.u64", both, p->steps, hg_ptx_number(steps), condition);
     condition = both;
   }
-  int with_code = has_code(f, &edge[0]) ? 0 : has_code(f, &edge[1]) ? 1 : -1;
-  if (with_code < 0 && gpu_is_short(p->plan) && edge[0].target == next) {
-    hg_ptx_put(p, "\t@!%s bra %s;\n", condition.text, label_of(f, edge[1].target).text);
-    return;
-  }
+  int with_code = gpu_has_code(&edge[0]) ? 0 : gpu_has_code(&edge[1]) ? 1 : -1;
   if (with_code < 0) {
     hg_ptx_put(p, "\t@%s bra %s;\n", condition.text, label_of(f, edge[0].target).text);
     jump_unless_next(f, edge[1].target, next);
@@ -222,7 +179,7 @@ static void branch(flow *f, uint32_t b, uint32_t next) {
   }
   int other = 1 - with_code; /* the side that the branch jumps to; the code falls through to the moves of the other
                                 side */
-  int is_plain = !has_code(f, &edge[other]);
+  int is_plain = !gpu_has_code(&edge[other]);
   ptx_name label = is_plain ? label_of(f, edge[other].target) : hg_ptx_label(p);
   hg_ptx_put(p, "\t@%s%s bra %s;\n", with_code == 0 ? "!" : "", condition.text, label.text);
   emit_edge(f, b, &edge[with_code]);
@@ -236,7 +193,7 @@ static void branch(flow *f, uint32_t b, uint32_t next) {
   jump_unless_next(f, edge[other].target, next);
 }
 
-static void jump(flow *f, uint32_t from, uint32_t next) {
+static void jump(const flow *f, uint32_t from, uint32_t next) {
   gpu_edge edge = hg_gpu_edge(f->p->plan, from, 0);
   emit_edge(f, from, &edge);
   jump_unless_next(f, edge.target, next);
@@ -250,7 +207,7 @@ static int begins_rare_loop(const ptx *p, uint32_t k) {
   return 0;
 }
 
-static void emit_block(flow *f, uint32_t k) {
+static void emit_block(const flow *f, uint32_t k) {
   ptx *p = f->p;
   uint32_t b = p->plan->order.block[k], next = k + 1 < p->plan->order.count ? p->plan->order.block[k + 1] : SSA_NONE;
   const ssa_block *block = ssa_block_at(p->plan->unit, b);
@@ -262,7 +219,7 @@ static void emit_block(flow *f, uint32_t k) {
   switch (block->end) {
   case SSA_JUMP: jump(f, b, next); break;
   case SSA_BRANCH: branch(f, b, next); break;
-  case SSA_TRAP: trap(f, block); break;
+  case SSA_TRAP: end_with(f, hg_gpu_trap_site(block)); break;
   default:
     if (next != SSA_NONE) hg_ptx_put(p, "\tbra %s;\n", f->end.text);
     break;
@@ -280,10 +237,6 @@ void hg_ptx_body(ptx *p, gpu_version_kind version) {
   int is_missed = p->plan->memory.uses_scratch && p->plan->can_end;
   flow f = {.p = p, .end = hg_ptx_label(p)};
   f.early = is_missed ? hg_ptx_label(p) : f.end;
-  if (gpu_is_short(p->plan)) {
-    f.faulty = hg_ptx_label(p);
-    f.number = hg_ptx_new(p, PTX_32);
-  }
   f.first_label = p->labels;
   p->labels += p->plan->order.count;
   p->copy++;
@@ -294,6 +247,5 @@ void hg_ptx_body(ptx *p, gpu_version_kind version) {
   }
   for (uint32_t k = 0; k < p->plan->order.count && !p->failed; k++) emit_block(&f, k);
   if (jumps_to_end(p)) hg_ptx_place(p, f.end);
-  end_faulty(&f);
   if (is_missed) end_early(&f);
 }

@@ -216,6 +216,5 @@ void hg_ptx_kernel(ptx *p) {
     }
   }
   if (p->plan->info.observes_block) hg_ptx_place(p, k.end);
-  hg_ptx_folds(p);
   hg_ptx_end_thread(p);
 }

@@ -51,14 +51,6 @@ typedef struct ptx_near {
 
 enum { PTX_MOST_NEAR = 8 };
 
-/* In a short text: the code that several reductions of one type share. */
-typedef struct ptx_fold {
-  ptx_name start;     /* its label */
-  ptx_name call, op;  /* registers: which exchange runs it, and that exchange's operation */
-  uint32_t calls;     /* how many share it so far */
-  uint32_t behind;    /* the number of the label behind the first one; the others have consecutive numbers */
-} ptx_fold;
-
 typedef struct ptx {
   const hg_allocator *allocator;
   const gpu_plan *plan;
@@ -89,7 +81,6 @@ typedef struct ptx {
   ptx_name fault_site, fault_lane, fault_index, fault_extent; /* the thread's first fault */
   ptx_name lane, steps, block, block_index, block_size, block_lane, lane_count;
   ptx_name half;               /* offset of the half of the places that is to be used next (plan->memory.half_bytes) */
-  ptx_fold fold[ATLAS_TYPE_COUNT];
   ptx_name at[9];              /* lane x y z, block x y z, global x y z */
   ptx_name pool_top[ATLAS_MAX_POOLS], pool_start[ATLAS_MAX_POOLS], pool_end[ATLAS_MAX_POOLS];
 } ptx;
@@ -250,7 +241,6 @@ void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the version */
 
 /* Prints the steps of an exchange, which begins at `steps`; returns how many steps it has. */
 uint32_t hg_ptx_exchange(ptx *p, const gpu_step *steps);
-void hg_ptx_folds(ptx *p); /* prints what exchanges have deferred to the end */
 
 /* ---- kernels: kernel.c, of their steps those of blocks.c and lut.c --------------------------------------------- */
 
