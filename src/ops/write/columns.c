@@ -8,33 +8,6 @@
  * second launch folds. */
 #include "ops/write/columns.h"
 
-/* ---- elements -------------------------------------------------------------------------------------------------- */
-
-static int may_be_absent(const column_block *c, uint32_t load) {
-  uint32_t loads = c->k.layout.loads;
-  return c->k.tests || (load + 1 == loads && c->chunks == 1 && (uint64_t)loads * c->step != c->k.g->columns);
-}
-
-static void set_neighbour(row_block *k, uint32_t neighbour) {
-  k->code.displaced = ((column_block *)k)->own;
-  k->code.displacement = neighbour;
-  ops_block_set_bound(k, neighbour);
-}
-
-static void set_element(row_block *k, uint32_t element) {
-  column_block *c = (column_block *)k;
-  uint32_t load = element / k->layout.wide;
-  int is_tested = may_be_absent(c, load);
-  row_index(k, ATLAS_OP_add, c->element, c->row, atlas_bits((uint64_t)load * c->step));
-  if (is_tested) {
-    row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, c->element, row_size(k, k->g->columns));
-    row_index(k, ATLAS_OP_min, c->element, c->element, row_size(k, k->g->columns - 1));
-  }
-  ops_block_set_column(k, c->element, 0);
-  k->is_tested = is_tested;
-  set_neighbour(k, element % k->layout.wide);
-}
-
 /* ---- one stage ------------------------------------------------------------------------------------------------- */
 
 /* Sets the batch's first element: the bits of its number reversed, times the groups, plus the group. */
@@ -46,9 +19,9 @@ static void place_batch(column_block *c) {
     atlas_emit(b, ATLAS_OP_brev, ATLAS_u32, 2, atlas_reg(at), atlas_reg(c->batch_number));
     atlas_emit(b, ATLAS_OP_shr, ATLAS_u32, 3, atlas_reg(at), atlas_reg(at), atlas_bits(32 - c->levels));
   } else atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(at), atlas_reg(c->batch_number));
-  atlas_emit2(b, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(c->row), atlas_reg(at));
-  if (c->groups > 1) row_mad(&c->k, c->row, c->row, c->groups, c->group);
-  if (c->chunk != OPS_NO_REGISTER) row_mad(&c->k, c->row, c->chunk, OPS_CHUNK, c->row);
+  atlas_emit2(b, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(c->k.base), atlas_reg(at));
+  if (c->groups > 1) row_mad(&c->k, c->k.base, c->k.base, c->groups, c->group);
+  if (c->chunk != OPS_NO_REGISTER) row_mad(&c->k, c->k.base, c->chunk, OPS_CHUNK, c->k.base);
 }
 
 /* Levels of the counter for the current reduction. */
@@ -62,40 +35,25 @@ static void begin_stage(column_block *c) {
   for (uint32_t i = 0; i < k->g->reduction_count; i++)
     for (uint32_t w = 0; ops_block_take(k, i) && w < k->layout.wide; w++) {
       ops_block_begin_kept(k, i, w, OPS_NO_REGISTER);
-      for (uint32_t level = 0; level < levels_of(c); level++) c->counter[i][level][w] = ops_block_identity(k);
+      for (uint32_t level = 0; level < levels_of(c); level++) k->counter[i][level][w] = ops_block_identity(k);
     }
-}
-
-static void find_places(column_block *c, uint32_t i) {
-  row_block *k = &c->k;
-  for (uint32_t e = 0; e < k->layout.loads * k->layout.wide; e++) {
-    uint16_t known = c->element;
-    if (k->reduction->place != 0) known = ops_block_value(k, k->reduction->place, e);
-    uint16_t value = ops_block_value(k, k->reduction->input, e);
-    ops_block_keep_place(k, i, e % k->layout.wide, value, known, k->is_tested ? ROW_IS_THERE : -1, 0);
-  }
 }
 
 /* Folds a batch; reductions in any order continue with the result as the kept value. */
 static void fold_batch(column_block *c) {
   row_block *k = &c->k;
-  uint32_t wide = k->layout.wide;
   place_batch(c);
-  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
-    if (!ops_block_take(k, i)) continue;
-    if (row_is_place(k->reduction)) find_places(c, i);
-    for (uint32_t w = 0; !row_is_place(k->reduction) && w < wide; w++) {
-      uint16_t sum = ops_fold_leaves(&k->fold, w, wide, k->layout.loads, ops_block_leaf, k);
-      ops_block_move(k, k->kept[i][w], sum);
-    }
-  }
+  ops_block_fold_own(k, 0);
+  for (uint32_t i = 0; i < k->g->reduction_count; i++)
+    for (uint32_t w = 0; ops_block_take(k, i) && w < k->own[i][0].count; w++)
+      ops_block_move(k, k->kept[i][w], k->own[i][0].part[w]);
 }
 
 static void keep_sums(column_block *c, uint32_t level) {
   row_block *k = &c->k;
   for (uint32_t i = 0; i < k->g->reduction_count; i++)
     for (uint32_t w = 0; ops_block_take(k, i) && !row_is_place(k->reduction) && w < k->layout.wide; w++)
-      ops_block_move(k, c->counter[i][k->fold.is_ordered ? level : 0][w], k->kept[i][w]);
+      ops_block_move(k, k->counter[i][k->fold.is_ordered ? level : 0][w], k->kept[i][w]);
 }
 
 /* Adds a level of the counter: of ordered reductions, or of the others. */
@@ -105,7 +63,7 @@ static void add_sums(column_block *c, uint32_t level, int ordered) {
     if (!ops_block_take(k, i) || row_is_place(k->reduction) || k->fold.is_ordered != ordered) continue;
     for (uint32_t w = 0; w < k->layout.wide; w++)
       atlas_emit(k->code.builder, k->fold.op, (atlas_type)k->fold.type, 3, atlas_reg(k->kept[i][w]),
-                 atlas_reg(c->counter[i][level][w]), atlas_reg(k->kept[i][w]));
+                 atlas_reg(k->counter[i][level][w]), atlas_reg(k->kept[i][w]));
   }
 }
 
@@ -228,20 +186,17 @@ static void reduce_stage(column_block *c) {
 /* Stores element after element: batches side by side, in a loop that counts down. */
 static void store_full(column_block *c) {
   row_block *k = &c->k;
-  ops_code *code = &k->code;
-  atlas_builder *b = code->builder;
-  uint64_t each = (uint64_t)c->batch * c->groups, rounds = (k->g->columns + each - 1) / each;
-  uint32_t next = atlas_builder_label(b, NULL);
-  c->k.tests = k->g->columns % each != 0;
-  k->layout.loads = c->batch + 1; /* so that no load is the last one, which would be tested */
-  c->step = c->groups;
-  atlas_emit(b, ATLAS_OP_mov, code->index_type, 2, atlas_reg(c->row), atlas_reg(c->group));
-  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(c->batch_number), ops_scalar_of(code, ATLAS_u32, rounds));
-  atlas_builder_place(b, next);
-  for (uint32_t load = 0; load < c->batch; load++)
-    ops_block_store_load(k, load, ROWS_ALL_STAGES, c->all_have_results && !c->k.tests ? -1 : HAS_RESULTS);
-  row_index(k, ATLAS_OP_add, c->row, c->row, atlas_bits(each));
-  atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(c->batch_number), atlas_label_ref(next));
+  uint64_t each = (uint64_t)c->batch * c->groups;
+  int tests = k->g->columns % each != 0, also = c->all_have_results && !tests ? -1 : HAS_RESULTS;
+  uint16_t rounds;
+  k->layout.loads = c->batch;
+  k->layout.step = c->groups;
+  k->whole_loads = tests ? 0 : c->batch;
+  atlas_emit(k->code.builder, ATLAS_OP_mov, k->code.index_type, 2, atlas_reg(k->base), atlas_reg(c->group));
+  uint32_t next = ops_block_begin_loop(k, (k->g->columns + each - 1) / each, &rounds);
+  for (uint32_t load = 0; load < c->batch; load++) ops_block_store_load(k, load, ROWS_ALL_STAGES, also);
+  row_index(k, ATLAS_OP_add, k->base, k->base, atlas_bits(each));
+  ops_block_end_loop(k, rounds, next);
 }
 
 /* Begins what the lanes of the first group that have results do, up to the label. */
@@ -260,7 +215,7 @@ static void store_results(column_block *c) {
   if (full == k->g->result_count) return;
   uint32_t done = begin_single(c);
   for (uint32_t w = 0; w < k->layout.wide; w++) {
-    set_neighbour(k, w);
+    ops_block_set_neighbour(k, w);
     ops_block_put_single(k);
     ops_block_forget(k);
   }
@@ -291,20 +246,20 @@ static void begin_block(column_block *c) {
   c->column = ops_register(code);
   row_index(k, ATLAS_OP_div, c->group, c->lane, atlas_bits(layout->lanes));
   row_index(k, ATLAS_OP_rem, c->lane, c->lane, atlas_bits(layout->lanes));
-  if (c->own > 0) {
+  if (c->k.across > 0) {
     row_index(k, ATLAS_OP_div, outer, block, row_size(k, c->tiles));
     row_index(k, ATLAS_OP_rem, block, block, row_size(k, c->tiles));
-    ops_split_range(code, outer, 0, c->own);
+    ops_split_range(code, outer, 0, c->k.across);
   }
   c->block_column = block;
   row_index(k, ATLAS_OP_mul, block, block, atlas_bits((uint64_t)layout->lanes * layout->wide));
   row_mad(k, c->column, c->lane, layout->wide, block);
   row_compare(k, ATLAS_OP_set_lt, HAS_RESULTS, c->column, row_size(k, c->inner));
   row_index(k, ATLAS_OP_min, c->column, c->column, row_size(k, c->inner - layout->wide));
-  code->variable[c->own] = c->column;
+  code->variable[c->k.across] = c->column;
   c->batch_number = ops_register(code);
-  c->row = ops_register(code);
-  c->element = ops_register(code);
+  k->base = ops_register(code);
+  k->column = ops_register(code);
   c->chunk = c->chunks > 1 ? ops_launch_index(code, ATLAS_COORD_BLOCK_Y) : OPS_NO_REGISTER;
 }
 
@@ -320,11 +275,13 @@ static void add_shared(column_block *c) {
 
 static void write_columns(row_block *k) {
   column_block *c = (column_block *)k;
-  c->own = k->g->row_rank - 1;
+  c->k.across = k->g->row_rank - 1;
   ops_columns_choose_shape(c);
+  int has_rest = c->chunks == 1 && (uint64_t)k->layout.loads * k->layout.step != k->g->columns;
+  k->whole_loads = k->layout.loads - (uint32_t)has_rest;
   ops_block_launch(k, c->tiles * (k->g->rows / c->inner), c->chunks, k->layout.lanes * c->groups, 1);
   k->code.step->kind = "columns";
-  k->forgotten |= 1u << c->own;
+  k->forgotten |= 1u << c->k.across;
   k->parts->is_across = 1;
   if (c->chunks > 1) ops_block_add_parts(k, c->chunks);
   begin_block(c);
@@ -336,5 +293,5 @@ static void write_columns(row_block *k) {
 }
 
 hg_status ops_columns_write(row_group *g, row_parts *parts) {
-  return ops_block_write(g, &(row_writer){"columns", sizeof(column_block), set_element, write_columns}, parts);
+  return ops_block_write(g, &(row_writer){"columns", sizeof(column_block), write_columns}, parts);
 }

@@ -4,24 +4,20 @@
 
 #include "ops/write/row_block.h"
 
-enum { HAS_RESULTS = ROW_OWN_PREDICATE, MOST_LEVELS = 12 };
+enum { HAS_RESULTS = ROW_OWN_PREDICATE };
 
 /* The layout of a block: lanes with neighbouring results, neighbours in each lane, loads of a batch. */
 typedef struct column_block {
   row_block k;
-  uint32_t groups, batch, levels, step; /* step: the distance between loads, in elements */
+  uint32_t groups, batch, levels;
   uint64_t inner, tiles, chunks;
-  uint32_t own;          /* the coordinate along which lanes lie */
   uint16_t lane, group;  /* the lane's number in its group, its group; of the index type */
   uint16_t column;       /* the coordinate of its first result */
   uint16_t batch_number; /* u32 */
-  uint16_t row;          /* the first element of the batch; of the index type */
   uint16_t chunk;        /* if the index is cut into parts; OPS_NO_REGISTER */
-  uint16_t element;      /* of the current load */
   int all_have_results;  /* 1: no lane lies behind the last result */
   uint16_t block_column; /* the block's first result */
   uint16_t shared[ROWS_MOST_REDUCTIONS], shared_places[ROWS_MOST_REDUCTIONS];
-  uint16_t counter[ROWS_MOST_REDUCTIONS][MOST_LEVELS][ROWS_MOST_WIDE]; /* only level 0 if order does not matter */
 } column_block;
 
 /* Chooses the layout, and fills in the members from `groups` to `chunk`, given the group and the coordinate. */

@@ -22,9 +22,9 @@ void ops_columns_choose_shape(column_block *c) {
   uint64_t count = g->columns < OPS_CHUNK ? g->columns : OPS_CHUNK;
   uint32_t rounded = 1;
   while (rounded < count) rounded *= 2;
-  c->inner = g->terms.space.size[c->own];
+  c->inner = g->terms.space.size[c->k.across];
   c->chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
-  layout->wide = for_gpu ? neighbours(g, c->own, OPS_COLUMNS_WIDE) : 1;
+  layout->wide = for_gpu ? neighbours(g, c->k.across, OPS_COLUMNS_WIDE) : 1;
   c->batch = for_gpu ? OPS_COLUMNS_LOADS_GPU : OPS_COLUMNS_LOADS;
   if (for_gpu && (g->stage_count > 2 || ops_row_has_full_results(g))) c->batch = OPS_COLUMNS_LOADS_LONG;
   while (c->batch > rounded) c->batch /= 2;
@@ -36,10 +36,12 @@ void ops_columns_choose_shape(column_block *c) {
     if (for_gpu && c->groups < OPS_COLUMNS_MOST_GROUPS && c->groups * 2 * c->batch <= rounded) c->groups *= 2;
   }
   while (layout->lanes * c->groups < OPS_COLUMNS_LEAST_BLOCK) layout->lanes *= 2;
-  c->step = rounded / c->batch;
-  layout->loads = (uint32_t)((count + c->step - 1) / c->step);
+  layout->is_across = 1;
+  layout->rows = 1;
+  layout->step = rounded / c->batch;
+  layout->loads = (uint32_t)((count + layout->step - 1) / layout->step);
   c->levels = 0;
-  while (c->groups << c->levels < c->step) c->levels++;
+  while (c->groups << c->levels < layout->step) c->levels++;
   c->all_have_results = c->inner % ((uint64_t)layout->lanes * layout->wide) == 0;
   c->tiles = (c->inner + (uint64_t)layout->lanes * layout->wide - 1) / ((uint64_t)layout->lanes * layout->wide);
 }

@@ -7,11 +7,6 @@
  * as many, are columns again, whose folding continues in the same order. */
 #include "ops/write/row_block.h"
 
-typedef struct top_lane {
-  row_block k;
-  uint16_t base; /* the lane's position in its column */
-} top_lane;
-
 /* The number of lanes for a column. */
 static uint64_t lanes_of(const row_group *g) {
   uint64_t lanes = 1;
@@ -30,37 +25,29 @@ int ops_columns_top_can(const row_group *g) {
   return lanes <= INT32_MAX && lanes * OPS_TOP_ELEMENTS * ops_row_element_bytes(g) >= OPS_TOP_BYTES;
 }
 
-/* The column number is the lane's position in its column plus a multiple of the lanes, which F folds first. */
-static void set_element(row_block *k, uint32_t element) {
-  top_lane *t = (top_lane *)k;
-  ops_block_set_column(k, t->base, ops_column(&k->layout, element));
-}
-
 /* Lanes lie along memory if columns do: then the position in the column comes first, then the row's coordinates. */
 static void write_top(row_block *k) {
-  top_lane *t = (top_lane *)k;
   const row_group *g = k->g;
   ops_code *code = &k->code;
   uint32_t lanes = (uint32_t)lanes_of(g), order[HG_MAX_RANK + 1] = {g->row_rank};
   ops_form lane = g->row_number;
   lane.factor[g->row_rank] = (int64_t)g->rows;
-  k->layout = (ops_layout){.lanes = lanes, .wide = 1, .loads = (uint32_t)(g->columns / lanes), .rows = 1};
+  k->layout = (ops_layout){.lanes = lanes, .wide = 1, .step = lanes, .loads = (uint32_t)(g->columns / lanes), .rows = 1};
   k->parts->is_across = 1;
   ops_block_launch(k, g->rows * lanes, 1, 1, 1);
   ops_block_add_parts(k, lanes);
   uint16_t at = ops_lane_index(code);
   for (uint32_t i = 0; i < g->row_rank; i++) order[1 + i] = i;
   ops_split_over(code, at, order, 1 + g->row_rank);
-  t->base = code->variable[g->row_rank];
+  k->whole_loads = k->layout.loads;
+  k->base = code->variable[g->row_rank];
   code->lane_form = &lane;
-  for (uint32_t i = 0; i < g->reduction_count; i++) {
-    ops_block_take(k, i);
-    k->kept[i][0] = ops_fold_leaves(&k->fold, 0, 1, k->layout.loads, ops_block_leaf, k);
-  }
+  ops_block_fold_own(k, 1);
+  for (uint32_t i = 0; i < g->reduction_count; i++) k->kept[i][0] = k->own[i][0].part[0];
   ops_block_store_parts(k, at, 1);
   code->lane_form = NULL;
 }
 
 hg_status ops_columns_top(row_group *g, row_parts *parts) {
-  return ops_block_write(g, &(row_writer){"columns_top", sizeof(top_lane), set_element, write_top}, parts);
+  return ops_block_write(g, &(row_writer){"columns_top", sizeof(row_block), write_top}, parts);
 }

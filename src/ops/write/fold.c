@@ -117,15 +117,13 @@ uint16_t ops_fold_lanes(const ops_fold *fold, uint16_t value) {
 
 /* ---- rows laid over a block ------------------------------------------------------------------------------------ */
 
-static uint32_t loads_of_chunk(const ops_layout *layout) { return OPS_CHUNK / (layout->lanes * layout->wide); }
-
 void ops_fold_own(const ops_fold *fold, const ops_layout *layout, ops_leaf leaf, void *context, ops_parts *parts) {
   parts->count = 0;
-  if (!fold->is_ordered) {
+  if (!fold->is_ordered && !layout->is_across) {
     parts->part[parts->count++] = ops_fold_leaves(fold, 0, 1, layout->loads * layout->wide, leaf, context);
     return;
   }
-  uint32_t loads = loads_of_chunk(layout), wide = layout->wide;
+  uint32_t loads = OPS_CHUNK / layout->step, wide = layout->wide;
   for (uint32_t first = 0; first < layout->loads; first += loads) {
     uint32_t count = layout->loads - first < loads ? layout->loads - first : loads;
     for (uint32_t w = 0; w < wide; w++)

@@ -26,8 +26,8 @@ hg_status ops_block_write(row_group *g, const row_writer *writer, row_parts *par
   row_block *k = hg_allocate(allocator, 1, writer->size);
   if (k == NULL) return hg_fail_memory("a program that reduces", writer->size);
   k->g = g;
-  k->set_element = writer->set_element;
   k->parts = parts;
+  k->tail = k->column = OPS_NO_REGISTER;
   k->forgotten = column_bits(g);
   memset(k->bound, 0xff, sizeof k->bound);
   hg_status status = begin_code(k, writer->name);
@@ -73,9 +73,9 @@ void ops_block_over_chunk(row_block *k, uint16_t chunk, void (*body)(row_block *
   body(k);
   atlas_emit_branch(b, -1, 0, done);
   atlas_builder_place(b, last);
-  k->tests = 1;
+  k->whole_loads = 0;
   body(k);
-  k->tests = 0;
+  k->whole_loads = k->layout.loads;
   atlas_builder_place(b, done);
 }
 
@@ -83,10 +83,29 @@ void ops_block_over_chunk(row_block *k, uint16_t chunk, void (*body)(row_block *
 
 void ops_block_set_row(row_block *k, uint16_t row) { ops_split_range(&k->code, row, 0, k->g->row_rank); }
 
-void ops_block_set_column(row_block *k, uint16_t base, int64_t displacement) {
+uint16_t ops_block_first_column(row_block *k) {
+  uint16_t first = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
+  row_index(k, ATLAS_OP_mul, first, first, atlas_bits(k->layout.wide));
+  return first;
+}
+
+uint32_t ops_block_begin_loop(row_block *k, uint64_t count, uint16_t *rounds) {
+  atlas_builder *b = k->code.builder;
+  *rounds = ops_register(&k->code);
+  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(*rounds), ops_scalar_of(&k->code, ATLAS_u32, count));
+  uint32_t next = atlas_builder_label(b, NULL);
+  atlas_builder_place(b, next);
+  return next;
+}
+
+void ops_block_end_loop(row_block *k, uint16_t rounds, uint32_t label) {
+  atlas_emit(k->code.builder, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(label));
+}
+
+/* Computes the column's coordinates from column `base` (a register) + displacement. */
+static void set_column(row_block *k, uint16_t base, int64_t displacement) {
   ops_code *code = &k->code;
   uint32_t rank = k->g->terms.space.rank, first = k->g->row_rank;
-  k->is_tested = 0;
   if (rank == first) return; /* there is only a column */
   if (rank == first + 1) {
     code->variable[first] = base;
@@ -99,19 +118,46 @@ void ops_block_set_column(row_block *k, uint16_t base, int64_t displacement) {
   ops_split_range(code, column, first, rank);
 }
 
-void ops_block_set_tested_column(row_block *k, uint16_t column, uint16_t base, uint32_t element) {
-  uint32_t wide = k->layout.wide;
-  row_index(k, ATLAS_OP_add, column, base, atlas_bits(ops_column(&k->layout, element - element % wide)));
-  row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, column, row_size(k, k->g->columns));
-  row_index(k, ATLAS_OP_min, column, column, row_size(k, k->g->columns - wide));
-  ops_block_set_column(k, column, element % wide);
-  k->is_tested = 1;
-}
-
-void ops_block_set_bound(row_block *k, uint32_t which) {
+/* Makes the results of earlier stages those of this row, or neighbour. */
+static void set_bound(row_block *k, uint32_t which) {
   for (uint32_t i = 0; i < k->g->reduction_count; i++)
     if (k->g->reductions[i].bound != 0 && k->bound[i][which] != OPS_NO_REGISTER)
       k->code.registers[k->g->reductions[i].bound] = k->bound[i][which];
+}
+
+void ops_block_set_which_row(row_block *k, uint32_t row) {
+  memcpy(k->code.variable, k->row[row], k->g->row_rank * sizeof k->code.variable[0]);
+  set_bound(k, row);
+  for (uint32_t i = 0; i < k->row_term_count; i++)
+    k->code.registers[k->row_terms[i].term] = k->row_terms[i].value[row];
+}
+
+void ops_block_set_neighbour(row_block *k, uint32_t neighbour) {
+  k->code.displaced = k->across;
+  k->code.displacement = neighbour;
+  set_bound(k, neighbour);
+}
+
+/* The column of a load in a register, which may be behind the row's end: then it is the row's last one. */
+static void set_column_of_load(row_block *k, uint32_t load) {
+  const ops_layout *layout = &k->layout;
+  row_index(k, ATLAS_OP_add, k->column, k->base, atlas_bits((uint64_t)load * layout->step));
+  if (!k->is_tested) return;
+  uint64_t last = k->g->columns - (layout->is_across ? 1 : layout->wide);
+  row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, k->column, row_size(k, k->g->columns));
+  row_index(k, ATLAS_OP_min, k->column, k->column, row_size(k, last));
+}
+
+void ops_block_set_element(row_block *k, uint32_t element) {
+  const ops_layout *layout = &k->layout;
+  uint32_t elements = layout->loads * layout->wide, in_row = element % elements, neighbour = element % layout->wide;
+  if (layout->rows > 1) ops_block_set_which_row(k, element / elements);
+  k->is_tested = in_row / layout->wide >= k->whole_loads;
+  if (layout->is_across || (k->is_tested && k->tail == OPS_NO_REGISTER)) {
+    set_column_of_load(k, in_row / layout->wide);
+    set_column(k, k->column, layout->is_across ? 0 : neighbour);
+  } else set_column(k, k->is_tested ? k->tail : k->base, ops_column(layout, in_row));
+  if (layout->is_across) ops_block_set_neighbour(k, neighbour);
 }
 
 void ops_block_forget(row_block *k) {
@@ -157,18 +203,12 @@ void ops_block_hoist_all(row_block *k, uint32_t coordinates) {
 
 uint16_t ops_block_value(row_block *k, term_id term, uint32_t element) {
   ops_code *code = &k->code;
-  k->set_element(k, element);
+  ops_block_set_element(k, element);
   for (uint32_t i = 0; i < k->known_count; i++) code->registers[k->known[i].term] = k->known[i].registers[element];
   uint16_t value = ops_value(code, term);
   for (uint32_t i = 0; i < k->known_count; i++) k->known[i].registers[element] = code->registers[k->known[i].term];
   ops_block_forget(k);
   return value;
-}
-
-uint16_t ops_block_leaf(void *context, uint32_t element) {
-  row_block *k = context;
-  uint16_t value = ops_block_value(k, k->reduction->input, element);
-  return k->is_tested ? ops_fold_where(&k->fold, ROW_IS_THERE, value) : value;
 }
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
@@ -221,10 +261,6 @@ void ops_block_begin_kept(row_block *k, uint32_t i, uint32_t w, uint16_t first) 
              is_first ? atlas_reg(first) : atlas_int_const(index, beyond_all(index)));
 }
 
-void ops_block_keep(row_block *k, uint32_t i, uint16_t value) {
-  ops_block_move(k, k->kept[i][0], ops_fold_two(&k->fold, k->kept[i][0], value));
-}
-
 void ops_block_bind(row_block *k, uint32_t i, uint32_t which, uint16_t reg) {
   if (k->g->reductions[i].bound != 0) k->bound[i][which] = reg;
 }
@@ -236,7 +272,58 @@ void ops_block_end_kept(row_block *k) {
     uint16_t all = ops_fold_lanes(&k->fold, k->kept[i][0]);
     ops_block_bind(k, i, 0, is_place ? ops_block_place_of(k, i, all) : all);
   }
-  ops_block_set_bound(k, 0);
+  set_bound(k, 0);
+}
+
+/* An ops_leaf: the input of the current reduction in the row in hand, or the identity if there is no such element. */
+static uint16_t leaf(void *context, uint32_t element) {
+  row_block *k = context;
+  uint32_t elements = k->layout.loads * k->layout.wide;
+  uint16_t value = ops_block_value(k, k->reduction->input, k->row_in_hand * elements + element);
+  return k->is_tested ? ops_fold_where(&k->fold, ROW_IS_THERE, value) : value;
+}
+
+/* The column of an element, or the stored index of a part's extreme. */
+static uint16_t place_of(row_block *k, uint32_t element) {
+  if (k->reduction->place != 0) return ops_block_value(k, k->reduction->place, element);
+  if (k->layout.is_across) return k->column;
+  uint16_t column = ops_register(&k->code);
+  row_index(k, ATLAS_OP_add, column, k->base, atlas_bits(ops_column(&k->layout, element)));
+  return column;
+}
+
+/* Columns across come in any order, those along in ascending order, with the identity behind the row's end. */
+static void keep_places(row_block *k, uint32_t i) {
+  int is_across = k->layout.is_across;
+  for (uint32_t e = 0; e < k->layout.loads * k->layout.wide; e++) {
+    uint16_t place = place_of(k, e), value = is_across ? ops_block_value(k, k->reduction->input, e) : leaf(k, e);
+    ops_block_keep_place(k, i, is_across ? e % k->layout.wide : 0, value, place,
+                         is_across && k->is_tested ? ROW_IS_THERE : -1, !is_across && k->reduction->place == 0);
+  }
+}
+
+void ops_block_fold_own(row_block *k, int is_held) {
+  for (uint32_t i = 0; i < k->g->reduction_count; i++)
+    for (k->row_in_hand = 0; ops_block_take(k, i) && k->row_in_hand < k->layout.rows; k->row_in_hand++) {
+      ops_parts *own = &k->own[i][k->row_in_hand];
+      own->count = 0;
+      if (row_is_place(k->reduction) && !is_held) keep_places(k, i);
+      else ops_fold_own(&k->fold, &k->layout, leaf, k, own);
+      if (own->count > 0 && !is_held && !k->fold.is_ordered && !k->layout.is_across)
+        ops_block_move(k, k->kept[i][0], ops_fold_two(&k->fold, k->kept[i][0], own->part[0]));
+    }
+  k->row_in_hand = 0;
+}
+
+void ops_block_fold_lanes(row_block *k, int is_held) {
+  for (uint32_t i = 0; i < k->g->reduction_count; i++)
+    for (uint32_t row = 0; ops_block_take(k, i) && (is_held || k->fold.is_ordered) && row < k->layout.rows; row++)
+      for (uint32_t p = 0; k->layout.lanes > 1 && p < k->own[i][row].count; p++)
+        k->own[i][row].part[p] = ops_fold_lanes(&k->fold, k->own[i][row].part[p]);
+}
+
+uint16_t ops_block_folded(row_block *k, uint32_t i) {
+  return ops_fold_parts(&k->fold, &k->layout, &k->own[i][k->row_in_hand]);
 }
 
 /* ---- places of extremes ------------------------------------------------------------------------------------------ */
@@ -398,7 +485,7 @@ void ops_block_store_load(row_block *k, uint32_t load, uint32_t stage, int also)
     const row_result *r = &g->results[n % g->result_count];
     if (!is_stored(r, stage)) continue;
     uint16_t value = ops_block_value(k, r->term, element);
-    k->set_element(k, element);
+    ops_block_set_element(k, element);
     stores[count] = begin_store(&k->code, r, value);
     keep_store(k, &stores[count++]);
     ops_block_forget(k);

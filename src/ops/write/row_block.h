@@ -6,9 +6,9 @@
 #include "ops/graph/ops_tuning.h"
 #include "ops/write/row_group.h"
 
-/* Predicates. Those from ROW_OWN_PREDICATE on belong to the writer. */
+/* Predicates. Those from ROW_OWN_PREDICATE on belong to the layout. */
 enum { ROW_IS_THERE, ROW_IS_FOUND, ROW_IS_NAN, ROW_IS_EQUAL, ROW_IS_IN_FRONT, ROW_IS_STORED, ROW_OWN_PREDICATE };
-enum { ROWS_ALL_STAGES = 0xffff, ROWS_MOST_WIDE = OPS_COLUMNS_WIDE };
+enum { ROWS_ALL_STAGES = 0xffff, ROWS_MOST_WIDE = OPS_COLUMNS_WIDE, ROWS_MOST_LEVELS = 12, ROWS_MOST_TERMS = 4 };
 
 /* A term that stays in registers from stage to stage. */
 typedef struct row_known {
@@ -16,27 +16,44 @@ typedef struct row_known {
   uint16_t *registers; /* by element; OPS_NO_REGISTER: it is computed where it is read */
 } row_known;
 
-typedef struct row_block row_block;
-struct row_block {
+/* A term that is the same in the whole row, and its kind before it became the block's own. */
+typedef struct row_term {
+  term_id term;
+  uint16_t symbol, value[ROWS_MOST_ROWS];
+  uint8_t kind;
+} row_term;
+
+typedef struct row_block {
   row_group *g;
   ops_code code;
   ops_layout layout;
-  /* Sets the coordinates of an element, and is_tested: whether ROW_IS_THERE says that the column exists; if it does
-   * not, the coordinates are those of another column. */
-  void (*set_element)(row_block *k, uint32_t element);
-  int is_tested;
-  int tests;          /* 1: the current chunk is incomplete */
   row_parts *parts;   /* the parts to be written; NULL */
   uint32_t forgotten; /* coordinates (bits) that differ from element to element: those of columns, and others */
   row_known known[ROWS_MOST_HELD];
   uint32_t known_count;
   uint32_t stage;
+
+  /* The columns of a lane's loads, from `base` on (registers of the index type). Those of loads that may reach beyond
+   * the row (is_tested: ROW_IS_THERE says that the column exists, or another one is read instead) begin at `tail`; if
+   * that is OPS_NO_REGISTER each is put into `column`. */
+  uint16_t base, tail, column;
+  uint32_t whole_loads; /* loads that need no test */
+  int is_tested;
+  uint32_t across;      /* the coordinate of the row along which neighbours lie, if the layout has such */
+
+  /* Of a block with several rows, by row: coordinates, terms. */
+  uint16_t row[ROWS_MOST_ROWS][HG_MAX_RANK];
+  row_term row_terms[ROWS_MOST_TERMS];
+  uint32_t row_term_count, row_in_hand;
+
   const row_reduction *reduction; /* the current reduction */
   ops_fold fold;                  /* its fold */
+  ops_parts own[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS];  /* what the lane has folded of a round */
   uint16_t bound[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS]; /* results, by row or neighbour; OPS_NO_REGISTER */
   uint16_t kept[ROWS_MOST_REDUCTIONS][ROWS_MOST_WIDE];  /* by neighbour: what the lane has folded so far */
   uint16_t place[ROWS_MOST_REDUCTIONS][ROWS_MOST_WIDE]; /* and its column, if that is wanted */
-};
+  uint16_t counter[ROWS_MOST_REDUCTIONS][ROWS_MOST_LEVELS][ROWS_MOST_WIDE]; /* what waits for its other half */
+} row_block;
 
 /* ---- indices ----------------------------------------------------------------------------------------------------- */
 
@@ -65,7 +82,6 @@ static inline void row_branch(row_block *k, atlas_op op, uint16_t a, atlas_opera
 typedef struct row_writer {
   const char *name;
   size_t size; /* of the writer's own struct, which begins with a row_block */
-  void (*set_element)(row_block *k, uint32_t element);
   void (*write)(row_block *k);
 } row_writer;
 
@@ -82,13 +98,16 @@ void ops_block_over_chunk(row_block *k, uint16_t chunk, void (*body)(row_block *
 
 /* Computes the row's coordinates from its number, a register of the index type. */
 void ops_block_set_row(row_block *k, uint16_t row);
-/* Computes the column's coordinates from column `base` (a register) + displacement. */
-void ops_block_set_column(row_block *k, uint16_t base, int64_t displacement);
-/* The same for a load that may reach beyond the row: lanes without columns in it read the row's last columns again.
- * `column`: a register for that. */
-void ops_block_set_tested_column(row_block *k, uint16_t column, uint16_t base, uint32_t element);
-/* Makes the results of earlier stages those of this row, or neighbour. */
-void ops_block_set_bound(row_block *k, uint32_t which);
+/* The lane's first column in the row: its number times its neighbours. */
+uint16_t ops_block_first_column(row_block *k);
+/* Sets the coordinates of a lane's element, and is_tested. Elements of several rows are numbered consecutively. */
+void ops_block_set_element(row_block *k, uint32_t element);
+/* The coordinates, and what has been computed for it, of this row of several, or neighbour. */
+void ops_block_set_which_row(row_block *k, uint32_t row);
+void ops_block_set_neighbour(row_block *k, uint32_t neighbour);
+/* Begins a loop of that many rounds, and ends it. Returns its label; *rounds is a register that counts down. */
+uint32_t ops_block_begin_loop(row_block *k, uint64_t count, uint16_t *rounds);
+void ops_block_end_loop(row_block *k, uint16_t rounds, uint32_t label);
 /* Forgets what differs from element to element. */
 void ops_block_forget(row_block *k);
 /* Computes in front of a loop over the row what the stage reads and is the same in the whole row. */
@@ -98,9 +117,6 @@ void ops_block_hoist_all(row_block *k, uint32_t coordinates);
 
 /* A term's value at an element. */
 uint16_t ops_block_value(row_block *k, term_id term, uint32_t element);
-/* An ops_leaf whose context is a row_block: the input of the current reduction, or the identity if there is no such
- * element. */
-uint16_t ops_block_leaf(void *context, uint32_t element);
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
@@ -116,8 +132,13 @@ uint16_t ops_block_fold_shared(row_block *k, uint16_t symbol, uint16_t at, uint3
 /* Begins the current reduction with nothing folded. `first`: the lane's first column, if a lane's columns come in
  * ascending order; OPS_NO_REGISTER: they come in any order. */
 void ops_block_begin_kept(row_block *k, uint32_t i, uint32_t w, uint16_t first);
-/* If order does not matter: combines what the lane has so far with this value. */
-void ops_block_keep(row_block *k, uint32_t i, uint16_t value);
+/* Folds what the lane has of a round, for each reduction of the stage: keeps it if order does not matter (as does
+ * argmax), else leaves it in `own`. `is_held`: the round is the whole row, and everything is left there. */
+void ops_block_fold_own(row_block *k, int is_held);
+/* Folds what ops_block_fold_own has left over the block's lanes. */
+void ops_block_fold_lanes(row_block *k, int is_held);
+/* The result of what has been folded over lanes. */
+uint16_t ops_block_folded(row_block *k, uint32_t i);
 /* For all reductions of the stage: folds what lanes have kept, and makes that the result. */
 void ops_block_end_kept(row_block *k);
 /* Makes this register the result of row or neighbour `which` for its readers. */

@@ -15,103 +15,52 @@
 
 #include <string.h>
 
-enum { NOWHERE = 1 << 30, MOST_ROW_TERMS = 4 };
-
-/* A term that is the same in the whole row, and its kind before it became the writer's own. */
-typedef struct row_term {
-  term_id term;
-  uint16_t symbol, value[ROWS_MOST_ROWS];
-  uint8_t kind;
-} row_term;
+enum { NOWHERE = 1 << 30, ROW_EXISTS = ROW_OWN_PREDICATE };
 
 typedef struct held_row {
   row_block k;
-  ops_parts parts[ROWS_MOST_REDUCTIONS][ROWS_MOST_ROWS]; /* of the current stage */
-  uint32_t whole_loads;                                 /* loads that need no test */
-  uint16_t base, tail;                                  /* the lane's first column, in whole loads and in the last
-                                                           one */
-  uint16_t row[ROWS_MOST_ROWS][HG_MAX_RANK];            /* coordinates, by row of the block */
-  uint16_t number[ROWS_MOST_ROWS];                      /* the row's number */
-  row_term row_terms[MOST_ROW_TERMS];
-  uint32_t row_term_count;
-  uint32_t row_in_hand;
+  uint16_t number[ROWS_MOST_ROWS]; /* the rows' numbers */
 } held_row;
-
-enum { ROW_EXISTS = ROW_OWN_PREDICATE };
-
-static uint32_t elements_of(const ops_layout *layout) { return layout->loads * layout->wide; }
-
-static void set_row(held_row *h, uint32_t row) {
-  for (uint32_t i = 0; i < h->k.g->row_rank; i++) h->k.code.variable[i] = h->row[row][i];
-  ops_block_set_bound(&h->k, row);
-  for (uint32_t i = 0; i < h->row_term_count; i++)
-    h->k.code.registers[h->row_terms[i].term] = h->row_terms[i].value[row];
-}
-
-/* The elements of all rows are numbered consecutively. */
-static void set_element(row_block *k, uint32_t element) {
-  held_row *h = (held_row *)k;
-  uint32_t elements = elements_of(&k->layout), in_row = element % elements;
-  int is_in_tail = in_row / k->layout.wide >= h->whole_loads;
-  set_row(h, element / elements);
-  ops_block_set_column(k, is_in_tail ? h->tail : h->base, ops_column(&k->layout, in_row));
-  k->is_tested = is_in_tail;
-}
 
 /* ---- reductions ------------------------------------------------------------------------------------------------ */
 
-static uint16_t leaf(void *context, uint32_t element) {
-  held_row *h = context;
-  return ops_block_leaf(&h->k, element + h->row_in_hand * elements_of(&h->k.layout));
-}
-
 /* The lowest index in this lane with the value, or of a NaN; NOWHERE or more: there is none. */
-static uint16_t place_in_lane(held_row *h, uint16_t value) {
-  row_block *k = &h->k;
+static uint16_t place_in_lane(row_block *k, uint16_t value) {
   const row_reduction *r = k->reduction;
   atlas_builder *b = k->code.builder;
   atlas_type index = ops_block_place_type(k);
-  uint32_t elements = elements_of(&k->layout);
+  uint32_t elements = k->layout.loads * k->layout.wide;
   uint16_t place = ops_register(&k->code);
   atlas_emit(b, ATLAS_OP_movi, index, 2, atlas_reg(place), atlas_bits(r->place != 0 ? INT64_MAX : NOWHERE));
   for (uint32_t e = elements; e-- > 0;) {
-    uint16_t at = ops_block_value(k, r->input, h->row_in_hand * elements + e);
-    ops_block_find_extreme(k, at, value);
+    uint32_t element = k->row_in_hand * elements + e;
+    ops_block_find_extreme(k, ops_block_value(k, r->input, element), value);
     if (k->is_tested)
       atlas_emit(b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(ROW_IS_FOUND), atlas_pred(ROW_IS_FOUND),
                  atlas_pred(ROW_IS_THERE));
     atlas_operand known = atlas_bits(ops_column(&k->layout, e));
-    if (r->place != 0) known = atlas_reg(ops_block_value(k, r->place, h->row_in_hand * elements + e));
+    if (r->place != 0) known = atlas_reg(ops_block_value(k, r->place, element));
     atlas_emit(b, ATLAS_OP_sel, index, 4, atlas_reg(place), atlas_pred(ROW_IS_FOUND), known, atlas_reg(place));
   }
   if (r->place != 0 || k->layout.lanes == 1) return place;
-  uint16_t own = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
-  row_mad(k, place, own, k->layout.wide, place);
+  row_mad(k, place, ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE), k->layout.wide, place);
   return place;
 }
 
-static int is_of_stage(const held_row *h, uint32_t i) { return h->k.g->reductions[i].stage == h->k.stage; }
-
 /* All reductions of the stage: first within lanes, then their exchanges side by side. */
-static void reduce_stage(held_row *h) {
-  row_block *k = &h->k;
-  uint32_t rows = k->layout.rows, reductions = k->g->reduction_count;
-  for (uint32_t i = 0; i < reductions; i++)
-    for (h->row_in_hand = 0; ops_block_take(k, i) && h->row_in_hand < rows; h->row_in_hand++)
-      ops_fold_own(&k->fold, &k->layout, leaf, h, &h->parts[i][h->row_in_hand]);
-  for (uint32_t i = 0; i < reductions; i++)
-    for (uint32_t row = 0; ops_block_take(k, i) && k->layout.lanes > 1 && row < rows; row++)
-      for (uint32_t p = 0; p < h->parts[i][row].count; p++)
-        h->parts[i][row].part[p] = ops_fold_lanes(&k->fold, h->parts[i][row].part[p]);
-  for (uint32_t i = 0; i < reductions; i++)
-    for (h->row_in_hand = 0; ops_block_take(k, i) && h->row_in_hand < rows; h->row_in_hand++) {
-      uint16_t result = ops_fold_parts(&k->fold, &k->layout, &h->parts[i][h->row_in_hand]);
+static void reduce_stage(row_block *k) {
+  ops_block_fold_own(k, 1);
+  ops_block_fold_lanes(k, 1);
+  for (uint32_t i = 0; i < k->g->reduction_count; i++)
+    for (k->row_in_hand = 0; ops_block_take(k, i) && k->row_in_hand < k->layout.rows; k->row_in_hand++) {
+      uint16_t result = ops_block_folded(k, i);
       if (row_is_place(k->reduction)) {
-        result = place_in_lane(h, result);
+        result = place_in_lane(k, result);
         ops_block_end_place(k, result, k->layout.lanes > 1);
       }
-      ops_block_bind(k, i, h->row_in_hand, result);
+      ops_block_bind(k, i, k->row_in_hand, result);
     }
+  ops_block_set_which_row(k, 0);
 }
 
 /* ---- what a row has one of -------------------------------------------------------------------------------------- */
@@ -140,13 +89,13 @@ static int is_read_by_columns(const row_group *g, term_id id) {
 }
 
 /* Finds terms of this stage's reductions that are worth an exchange. */
-static uint32_t find_row_terms(const held_row *h, row_term *found) {
-  const row_group *g = h->k.g;
-  uint32_t rows = h->k.layout.rows, count = 0;
-  if (!g->group->plan->for_gpu || h->k.layout.lanes < rows || rows < 4) return 0;
-  for (uint32_t id = 1; id <= g->terms.terms.count && h->row_term_count + count < MOST_ROW_TERMS; id++) {
+static uint32_t find_row_terms(const row_block *k, row_term *found) {
+  const row_group *g = k->g;
+  uint32_t rows = k->layout.rows, count = 0;
+  if (!g->group->plan->for_gpu || k->layout.lanes < rows || rows < 4) return 0;
+  for (uint32_t id = 1; id <= g->terms.terms.count && k->row_term_count + count < ROWS_MOST_TERMS; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
-    if (g->stage[id] != h->k.stage + 1 || term->varies == 0 || varies_by_column(g, id)) continue;
+    if (g->stage[id] != k->stage + 1 || term->varies == 0 || varies_by_column(g, id)) continue;
     uint32_t work = work_of(g, id);
     if (work >= IMPOSSIBLE || work < 8 || !is_read_by_columns(g, id)) continue;
     found[count++] = (row_term){.term = id, .kind = term->kind};
@@ -155,68 +104,67 @@ static uint32_t find_row_terms(const held_row *h, row_term *found) {
 }
 
 /* Lane i takes row i's reduction results and computed terms; the lanes behind take row 0's. */
-static void take_own_results(held_row *h) {
-  ops_code *code = &h->k.code;
-  for (uint32_t i = 0; i < h->k.g->reduction_count; i++) {
-    const row_reduction *r = &h->k.g->reductions[i];
-    if (r->bound == 0 || r->stage > h->k.stage) continue;
-    atlas_type type = (atlas_type)ops_at(h->k.g->group->computation, r->value)->type;
+static void take_own_results(row_block *k) {
+  ops_code *code = &k->code;
+  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
+    const row_reduction *r = &k->g->reductions[i];
+    if (r->bound == 0 || r->stage > k->stage) continue;
+    atlas_type type = (atlas_type)ops_at(k->g->group->computation, r->value)->type;
     uint16_t own = code->registers[r->bound] = ops_register(code);
-    atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(own), atlas_reg(h->k.bound[i][0]));
-    for (uint32_t row = 1; row < h->k.layout.rows; row++) {
+    atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(own), atlas_reg(k->bound[i][0]));
+    for (uint32_t row = 1; row < k->layout.rows; row++) {
       atlas_emit(code->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND),
                  atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(row));
       atlas_emit(code->builder, ATLAS_OP_sel, type, 4, atlas_reg(own), atlas_pred(ROW_IS_FOUND),
-                 atlas_reg(h->k.bound[i][row]), atlas_reg(own));
+                 atlas_reg(k->bound[i][row]), atlas_reg(own));
     }
   }
-  for (uint32_t i = 0; i < h->row_term_count; i++) {
-    const row_term *term = &h->row_terms[i];
+  for (uint32_t i = 0; i < k->row_term_count; i++) {
+    const row_term *term = &k->row_terms[i];
     uint16_t reg = code->registers[term->term] = ops_register(code);
-    atlas_type type = (atlas_type)ops_term_at(&h->k.g->terms, term->term)->type;
+    atlas_type type = (atlas_type)ops_term_at(&k->g->terms, term->term)->type;
     atlas_emit(code->builder, ATLAS_OP_lds, type, 2, atlas_reg(reg),
                atlas_mem_reg(term->symbol, ATLAS_REG_BLOCK_LANE, 0));
   }
 }
 
 /* Each lane computes the terms for its row; by way of shared memory all lanes get those of all rows. */
-static void compute_row_terms(held_row *h) {
-  ops_code *code = &h->k.code;
-  row_term *found = &h->row_terms[h->row_term_count];
-  uint32_t count = find_row_terms(h, found);
+static void compute_row_terms(row_block *k) {
+  ops_code *code = &k->code;
+  row_term *found = &k->row_terms[k->row_term_count];
+  uint32_t count = find_row_terms(k, found);
   if (count == 0) return;
-  take_own_results(h);
+  take_own_results(k);
   for (uint32_t i = 0; i < count; i++) {
-    ops_term *term = ops_term_at(&h->k.g->terms, found[i].term);
-    found[i].symbol = atlas_builder_shared(code->builder, (char[]){'w', (char)('a' + h->row_term_count + i), '\0'},
-                                           (atlas_type)term->type, h->k.layout.lanes);
-    atlas_emit(code->builder, ATLAS_OP_sts, (atlas_type)term->type, 2,
-               atlas_mem_reg(found[i].symbol, ATLAS_REG_BLOCK_LANE, 0), atlas_reg(ops_value(code, found[i].term)));
+    atlas_type type = (atlas_type)ops_term_at(&k->g->terms, found[i].term)->type;
+    found[i].symbol = ops_block_shared(k, 'w', k->row_term_count + i, type, k->layout.lanes);
+    atlas_emit(code->builder, ATLAS_OP_sts, type, 2, atlas_mem_reg(found[i].symbol, ATLAS_REG_BLOCK_LANE, 0),
+               atlas_reg(ops_value(code, found[i].term)));
   }
-  ops_block_forget(&h->k);
+  ops_block_forget(k);
   atlas_emit(code->builder, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   for (uint32_t i = 0; i < count; i++) {
-    ops_term *term = ops_term_at(&h->k.g->terms, found[i].term);
-    for (uint32_t row = 0; row < h->k.layout.rows; row++) {
+    ops_term *term = ops_term_at(&k->g->terms, found[i].term);
+    for (uint32_t row = 0; row < k->layout.rows; row++) {
       found[i].value[row] = ops_register(code);
       atlas_emit(code->builder, ATLAS_OP_lds, (atlas_type)term->type, 2, atlas_reg(found[i].value[row]),
                  atlas_mem(found[i].symbol, row));
     }
-    term->kind = TERM_BOUND; /* the writer provides the register */
+    term->kind = TERM_BOUND; /* the block provides the register */
   }
-  h->row_term_count += count;
+  k->row_term_count += count;
 }
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
 /* A lane whose chunk may lie behind the row needs one test for all of its columns. */
-static void store_chunk(held_row *h) {
-  atlas_builder *b = h->k.code.builder;
-  uint32_t absent = atlas_builder_label(b, NULL), whole_loads = h->whole_loads;
+static void store_chunk(row_block *k) {
+  atlas_builder *b = k->code.builder;
+  uint32_t absent = atlas_builder_label(b, NULL), whole_loads = k->whole_loads;
   if (whole_loads == 0) atlas_emit_branch(b, ROW_IS_THERE, 1, absent);
-  h->whole_loads = h->k.layout.loads;
-  for (uint32_t load = 0; load < h->k.layout.loads; load++) ops_block_store_load(&h->k, load, h->k.stage, -1);
-  h->whole_loads = whole_loads;
+  k->whole_loads = k->layout.loads;
+  for (uint32_t load = 0; load < k->layout.loads; load++) ops_block_store_load(k, load, k->stage, -1);
+  k->whole_loads = whole_loads;
   atlas_builder_place(b, absent);
 }
 
@@ -243,46 +191,38 @@ static void begin_rows(held_row *h) {
       row_index(k, ATLAS_OP_min, number, h->number[row], row_size(k, k->g->rows - 1));
     }
     ops_block_set_row(k, number);
-    memcpy(h->row[row], k->code.variable, k->g->row_rank * sizeof k->code.variable[0]);
+    memcpy(k->row[row], k->code.variable, k->g->row_rank * sizeof k->code.variable[0]);
   }
 }
 
 /* The lane's first column in the chunk that its x selects. */
-static void begin_chunk(held_row *h) {
-  row_block *k = &h->k;
+static void begin_chunk(row_block *k) {
   uint16_t chunk = ops_launch_index(&k->code, ATLAS_COORD_LANE_X);
   uint64_t chunks = k->g->columns / OPS_CHUNK;
-  h->base = h->tail = ops_launch_index(&k->code, ATLAS_COORD_LANE_Y);
-  h->whole_loads = k->layout.loads;
+  k->base = k->tail = ops_launch_index(&k->code, ATLAS_COORD_LANE_Y);
+  k->whole_loads = k->layout.loads;
   if (chunks < k->layout.chunks) { /* surplus chunks repeat the last one */
-    h->whole_loads = 0;
+    k->whole_loads = 0;
     row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, chunk, row_size(k, chunks));
     row_index(k, ATLAS_OP_min, chunk, chunk, row_size(k, chunks - 1));
   }
-  row_mad(k, h->base, chunk, OPS_CHUNK, h->base);
+  row_mad(k, k->base, chunk, OPS_CHUNK, k->base);
 }
 
-static void begin_columns(held_row *h) {
-  row_block *k = &h->k;
+static void begin_columns(row_block *k) {
   const ops_layout *l = &k->layout;
-  uint32_t step = l->lanes * l->wide;
-  if (l->chunks > 0) {
-    begin_chunk(h);
-    return;
-  }
-  h->whole_loads = (uint32_t)(k->g->columns / step);
+  k->whole_loads = (uint32_t)(k->g->columns / l->step);
   if (l->lanes == 1) {
-    h->base = ops_register(&k->code);
-    atlas_emit(k->code.builder, ATLAS_OP_movi, k->code.index_type, 2, atlas_reg(h->base), atlas_bits(0));
+    k->base = ops_register(&k->code);
+    atlas_emit(k->code.builder, ATLAS_OP_movi, k->code.index_type, 2, atlas_reg(k->base), atlas_bits(0));
     return;
   }
-  h->base = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
-  if (l->wide > 1) row_index(k, ATLAS_OP_mul, h->base, h->base, atlas_bits(l->wide));
-  if (h->whole_loads == l->loads) return;
-  uint64_t left = k->g->columns - (uint64_t)h->whole_loads * step;
-  h->tail = ops_register(&k->code);
-  row_index(k, ATLAS_OP_min, h->tail, h->base, row_size(k, left - l->wide));
-  row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, h->base, row_size(k, left));
+  k->base = ops_block_first_column(k);
+  if (k->whole_loads == l->loads) return;
+  uint64_t left = k->g->columns - (uint64_t)k->whole_loads * l->step;
+  k->tail = ops_register(&k->code);
+  row_index(k, ATLAS_OP_min, k->tail, k->base, row_size(k, left - l->wide));
+  row_compare(k, ATLAS_OP_set_lt, ROW_IS_THERE, k->base, row_size(k, left));
 }
 
 /* Results of which a row has one: lane i stores row i's, all at once. */
@@ -291,12 +231,12 @@ static void finish(held_row *h) {
   uint32_t rows = k->layout.rows, count = 0;
   for (uint32_t i = 0; i < k->g->result_count; i++) count += !k->g->results[i].is_full;
   if (count == 0) return;
-  set_row(h, 0);
+  ops_block_set_which_row(k, 0);
   if (rows <= 1) {
     ops_block_finish(k, k->layout.lanes > 1);
     return;
   }
-  take_own_results(h);
+  take_own_results(k);
   uint16_t own = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
   uint32_t done = atlas_builder_label(k->code.builder, NULL);
   row_branch(k, ATLAS_OP_set_ge, own, atlas_bits(rows), done);
@@ -308,15 +248,16 @@ static void finish(held_row *h) {
 }
 
 static void write_stages(held_row *h) {
-  row_group *g = h->k.g;
-  for (h->k.stage = 0; h->k.stage < g->stage_count; h->k.stage++) {
+  row_block *k = &h->k;
+  const row_group *g = k->g;
+  for (k->stage = 0; k->stage < g->stage_count; k->stage++) {
     int stores = 0, reduces = 0;
-    for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full && g->results[i].stage == h->k.stage;
-    for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= is_of_stage(h, i);
-    if (reduces) reduce_stage(h);
-    if (stores && h->k.layout.chunks > 0) store_chunk(h);
-    else for (uint32_t row = 0; stores && row < h->k.layout.rows; row++) store_row(h, row);
-    if (reduces) compute_row_terms(h);
+    for (uint32_t i = 0; i < g->result_count; i++) stores |= g->results[i].is_full && g->results[i].stage == k->stage;
+    for (uint32_t i = 0; i < g->reduction_count; i++) reduces |= g->reductions[i].stage == k->stage;
+    if (reduces) reduce_stage(k);
+    if (stores && k->layout.chunks > 0) store_chunk(k);
+    else for (uint32_t row = 0; stores && row < k->layout.rows; row++) store_row(h, row);
+    if (reduces) compute_row_terms(k);
   }
   finish(h);
 }
@@ -326,7 +267,7 @@ static void write_rows(row_block *k) {
   const row_group *g = k->g;
   const ops_layout *layout = &k->layout;
   ops_rows_held_layout(g, &k->layout);
-  uint32_t elements = elements_of(layout) * layout->rows, all = (1u << g->terms.space.rank) - 1;
+  uint32_t elements = layout->loads * layout->wide * layout->rows, all = (1u << g->terms.space.rank) - 1;
   uint16_t *held = hg_allocate(&g->group->plan->allocator, g->held_count * elements + 1, sizeof *held);
   if (held == NULL) {
     k->code.status = hg_fail_memory("the registers of a row", g->held_count * elements);
@@ -339,16 +280,17 @@ static void write_rows(row_block *k) {
   for (uint32_t i = 0; i < g->held_count; i++)
     k->known[k->known_count++] = (row_known){g->held[i], &held[i * elements]};
   begin_rows(h);
-  begin_columns(h);
+  if (layout->chunks > 0) begin_chunk(k);
+  else begin_columns(k);
   if (layout->rows > 1 || layout->chunks > 0) ops_block_hoist_all(k, all);
   write_stages(h);
-  for (uint32_t i = 0; i < h->row_term_count; i++)
-    ops_term_at(&g->terms, h->row_terms[i].term)->kind = h->row_terms[i].kind;
+  for (uint32_t i = 0; i < k->row_term_count; i++)
+    ops_term_at(&g->terms, k->row_terms[i].term)->kind = k->row_terms[i].kind;
   hg_release(&g->group->plan->allocator, held);
 }
 
 hg_status ops_rows_held(row_group *g) {
-  return ops_block_write(g, &(row_writer){"rows", sizeof(held_row), set_element, write_rows}, NULL);
+  return ops_block_write(g, &(row_writer){"rows", sizeof(held_row), write_rows}, NULL);
 }
 
 /* ---- its shape ------------------------------------------------------------------------------------------------- */
@@ -437,7 +379,7 @@ static int shape_by_chunks(const row_group *g, ops_layout *layout) {
   for (uint32_t i = 0; i < g->reduction_count; i++)
     if (row_is_place(&g->reductions[i])) return 0;
   *layout = (ops_layout){
-      .lanes = WARP, .wide = 1, .loads = OPS_CHUNK / WARP, .rows = 1, .chunks = (uint32_t)chunks};
+      .lanes = WARP, .wide = 1, .step = WARP, .loads = OPS_CHUNK / WARP, .rows = 1, .chunks = (uint32_t)chunks};
   return 1;
 }
 
@@ -451,8 +393,8 @@ int ops_rows_held_layout(const row_group *g, ops_layout *layout) {
   else shape_for_processor(g, layout);
   if (g->columns * words <= (ops_columns_lie_apart(g) ? OPS_HELD_ALONE_APART : OPS_HELD_ALONE))
     *layout = (ops_layout){.lanes = 1, .wide = 1, .rows = 1};
-  uint32_t step = layout->lanes * layout->wide;
-  layout->loads = (uint32_t)((g->columns + step - 1) / step);
+  layout->step = layout->lanes * layout->wide;
+  layout->loads = (uint32_t)((g->columns + layout->step - 1) / layout->step);
   uint64_t chunks = (g->columns + OPS_CHUNK - 1) / OPS_CHUNK;
   return layout->loads * layout->wide * words <= OPS_HELD_LANE_WORDS && chunks * layout->wide <= OPS_MOST_PARTS;
 }

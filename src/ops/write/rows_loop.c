@@ -6,49 +6,25 @@
 #include "ops/write/row_block.h"
 
 typedef struct loop_row {
-  row_block k;       /* with the layout of a chunk */
-  uint16_t base;     /* the lane's first column in the chunk */
-  uint16_t own;      /* its first column in the row */
-  uint16_t first;    /* the chunk's first column; OPS_NO_REGISTER */
-  uint16_t chunk;    /* the chunk's number, u32 */
-  uint16_t column;   /* the column of a load that may reach beyond the row; OPS_NO_REGISTER */
-  uint32_t whole_loads; /* of an incomplete chunk: the loads that need no test nevertheless */
-  int is_part;       /* 1: the block has this chunk only */
+  row_block k;     /* with the layout of a chunk */
+  uint16_t own;    /* the lane's first column in the row */
+  uint16_t first;  /* the chunk's first column; OPS_NO_REGISTER */
+  uint16_t chunk;  /* the chunk's number, u32 */
+  int is_part;     /* 1: the block has this chunk only */
 } loop_row;
 
 static ops_layout chunk_layout(const row_group *g) {
-  ops_layout layout = {.lanes = OPS_LOOP_LANES,
+  ops_layout layout = {.lanes = OPS_LOOP_LANES, .rows = 1,
                        .wide = g->group->plan->for_gpu ? ops_row_neighbours(g, OPS_LOOP_WIDE) : 1};
   if (ops_row_element_bytes(g) == 8 && layout.wide > 2) layout.wide = 2;
-  layout.loads = OPS_CHUNK / (layout.lanes * layout.wide);
+  layout.step = layout.lanes * layout.wide;
+  layout.loads = OPS_CHUNK / layout.step;
   return layout;
 }
 
 static uint64_t chunks_of(const row_group *g) { return (g->columns + OPS_CHUNK - 1) / OPS_CHUNK; }
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------- */
-
-static void set_element(row_block *k, uint32_t element) {
-  loop_row *l = (loop_row *)k;
-  if (k->tests && element / k->layout.wide >= l->whole_loads)
-    ops_block_set_tested_column(k, l->column, l->base, element);
-  else ops_block_set_column(k, l->base, ops_column(&k->layout, element));
-}
-
-/* The column of an element, or the stored index of a part's extreme. */
-static uint16_t place_at(loop_row *l, uint32_t element) {
-  if (l->k.reduction->place != 0) return ops_block_value(&l->k, l->k.reduction->place, element);
-  uint16_t column = ops_register(&l->k.code);
-  row_index(&l->k, ATLAS_OP_add, column, l->base, atlas_bits(ops_column(&l->k.layout, element)));
-  return column;
-}
-
-static void keep_places(loop_row *l, uint32_t i) {
-  for (uint32_t e = 0; e < l->k.layout.loads * l->k.layout.wide; e++) {
-    uint16_t value = ops_block_leaf(&l->k, e), place = place_at(l, e);
-    ops_block_keep_place(&l->k, i, 0, value, place, -1, l->k.reduction->place == 0);
-  }
-}
 
 /* Lane `chunk` keeps the chunk's result. */
 static void keep_chunk(loop_row *l, uint32_t i, uint16_t result) {
@@ -64,24 +40,10 @@ static void keep_chunk(loop_row *l, uint32_t i, uint16_t result) {
 }
 
 static void reduce_chunk(row_block *k) {
-  loop_row *l = (loop_row *)k;
-  ops_parts parts[ROWS_MOST_REDUCTIONS];
-  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
-    parts[i].count = 0;
-    if (!ops_block_take(k, i)) continue;
-    if (row_is_place(k->reduction)) {
-      keep_places(l, i);
-      continue;
-    }
-    ops_fold_own(&k->fold, &k->layout, ops_block_leaf, k, &parts[i]);
-    if (!k->fold.is_ordered) ops_block_keep(k, i, parts[i].part[0]);
-  }
+  ops_block_fold_own(k, 0);
+  ops_block_fold_lanes(k, 0);
   for (uint32_t i = 0; i < k->g->reduction_count; i++)
-    for (uint32_t p = 0; ops_block_take(k, i) && k->fold.is_ordered && p < parts[i].count; p++)
-      parts[i].part[p] = ops_fold_lanes(&k->fold, parts[i].part[p]);
-  for (uint32_t i = 0; i < k->g->reduction_count; i++)
-    if (ops_block_take(k, i) && k->fold.is_ordered)
-      keep_chunk(l, i, ops_fold_parts(&k->fold, &k->layout, &parts[i]));
+    if (ops_block_take(k, i) && k->fold.is_ordered) keep_chunk((loop_row *)k, i, ops_block_folded(k, i));
 }
 
 static void store_chunk(row_block *k) {
@@ -91,57 +53,48 @@ static void store_chunk(row_block *k) {
 /* The lane's first column in a round. On a CPU the round's own start is one number for all lanes: the elements of a
  * block are consecutive, and one comparison serves all of its loads. */
 static void begin_round(loop_row *l) {
-  if (l->first != OPS_NO_REGISTER) row_index(&l->k, ATLAS_OP_add, l->base, l->own, atlas_reg(l->first));
+  if (l->first != OPS_NO_REGISTER) row_index(&l->k, ATLAS_OP_add, l->k.base, l->own, atlas_reg(l->first));
 }
 
 /* The last columns, fewer than a round has. On a GPU the program serves all rows; on a CPU it has exactly these
  * columns. */
 static void over_rest(loop_row *l, void (*body)(row_block *), uint64_t columns) {
-  ops_layout *layout = &l->k.layout;
-  uint32_t loads = layout->loads, lanes = layout->lanes * layout->wide;
-  int for_gpu = l->k.g->group->plan->for_gpu;
-  l->k.tests = 1;
-  l->whole_loads = for_gpu ? 0 : (uint32_t)(columns / lanes);
-  if (!for_gpu) layout->loads = (uint32_t)((columns + lanes - 1) / lanes);
-  l->column = ops_register(&l->k.code);
+  row_block *k = &l->k;
+  ops_layout *layout = &k->layout;
+  uint32_t loads = layout->loads;
+  int for_gpu = k->g->group->plan->for_gpu;
+  k->whole_loads = for_gpu ? 0 : (uint32_t)(columns / layout->step);
+  if (!for_gpu) layout->loads = (uint32_t)((columns + layout->step - 1) / layout->step);
+  k->column = ops_register(&k->code);
   begin_round(l);
-  body(&l->k);
+  body(k);
   layout->loads = loads;
-}
-
-static uint16_t first_column(row_block *k) {
-  uint16_t first = ops_index_of(&k->code, ATLAS_REG_BLOCK_LANE);
-  row_index(k, ATLAS_OP_mul, first, first, atlas_bits(k->layout.wide));
-  return first;
 }
 
 /* Goes over the whole row, as many columns at a time as the layout has. */
 static void over_chunks(loop_row *l, void (*body)(row_block *)) {
   row_block *k = &l->k;
   ops_code *code = &k->code;
-  atlas_builder *b = code->builder;
-  uint64_t step = (uint64_t)k->layout.lanes * k->layout.wide * k->layout.loads, whole = k->g->columns / step;
+  uint64_t step = (uint64_t)k->layout.step * k->layout.loads;
+  uint16_t rounds;
   ops_block_hoist(k);
-  uint16_t rounds = ops_register(code);
-  l->own = l->base = first_column(k);
+  l->own = k->base = ops_block_first_column(k);
   l->first = OPS_NO_REGISTER;
   l->chunk = ops_register(code);
   if (!k->g->group->plan->for_gpu) {
     l->first = ops_register(code);
-    l->base = ops_register(code);
-    atlas_emit(b, ATLAS_OP_movi, code->index_type, 2, atlas_reg(l->first), atlas_bits(0));
+    k->base = ops_register(code);
+    atlas_emit(code->builder, ATLAS_OP_movi, code->index_type, 2, atlas_reg(l->first), atlas_bits(0));
   }
-  uint16_t grows = l->first != OPS_NO_REGISTER ? l->first : l->base;
-  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(l->chunk), atlas_bits(0));
-  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(rounds), ops_scalar_of(code, ATLAS_u32, whole));
-  uint32_t next = atlas_builder_label(b, NULL);
-  atlas_builder_place(b, next);
-  l->k.tests = 0;
+  uint16_t grows = l->first != OPS_NO_REGISTER ? l->first : k->base;
+  atlas_emit(code->builder, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(l->chunk), atlas_bits(0));
+  uint32_t next = ops_block_begin_loop(k, k->g->columns / step, &rounds);
+  k->whole_loads = k->layout.loads;
   begin_round(l);
-  body(&l->k);
+  body(k);
   row_index(k, ATLAS_OP_add, grows, grows, atlas_bits(step));
-  atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(l->chunk), atlas_reg(l->chunk), atlas_bits(1));
-  atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
+  atlas_emit(code->builder, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(l->chunk), atlas_reg(l->chunk), atlas_bits(1));
+  ops_block_end_loop(k, rounds, next);
   if (k->g->columns % step != 0) over_rest(l, body, k->g->columns % step);
 }
 
@@ -158,7 +111,7 @@ static void write_rows(row_block *k) {
   k->layout = chunk_layout(k->g);
   ops_block_launch(k, k->g->rows, 1, k->layout.lanes, 1);
   ops_block_set_row(k, ops_index_of(&k->code, ATLAS_REG_BLOCK_INDEX));
-  uint16_t first = first_column(k);
+  uint16_t first = ops_block_first_column(k);
   for (k->stage = 0; k->stage + 1 < k->g->stage_count; k->stage++) {
     begin_kept(k, first);
     over_chunks(l, reduce_chunk);
@@ -193,7 +146,7 @@ int ops_rows_loop_pays(const row_group *g) {
 }
 
 hg_status ops_rows_loop(row_group *g) {
-  return ops_block_write(g, &(row_writer){"long_rows", sizeof(loop_row), set_element, write_rows}, NULL);
+  return ops_block_write(g, &(row_writer){"long_rows", sizeof(loop_row), write_rows}, NULL);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
@@ -224,7 +177,8 @@ static uint16_t begin_part(loop_row *l, row_chunks which) {
   ops_block_launch(k, k->g->rows * chunks, 1, k->layout.lanes, 1);
   uint16_t block = ops_index_of(code, ATLAS_REG_BLOCK_INDEX), row = ops_register(code), part = block;
   l->chunk = ops_register(code);
-  l->column = ops_register(code);
+  k->column = ops_register(code);
+  k->whole_loads = k->layout.loads;
   if (which == LAST_CHUNK) {
     atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(row), atlas_reg(block));
     atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->chunk), row_size(k, whole));
@@ -236,8 +190,8 @@ static uint16_t begin_part(loop_row *l, row_chunks which) {
     row_index(k, ATLAS_OP_rem, l->chunk, block, row_size(k, chunks));
   }
   ops_block_set_row(k, row);
-  l->base = first_column(k);
-  row_mad(k, l->base, l->chunk, OPS_CHUNK, l->base);
+  k->base = ops_block_first_column(k);
+  row_mad(k, k->base, l->chunk, OPS_CHUNK, k->base);
   ops_block_hoist(k);
   if (which == ALL_CHUNKS || (which == WHOLE_CHUNKS && k->g->rows == 1)) return part;
   part = ops_register(code);
@@ -252,7 +206,7 @@ static void write_parts(row_block *k, row_chunks which) {
   l->first = OPS_NO_REGISTER;
   ops_block_add_parts(k, chunks_of(k->g));
   uint16_t part = begin_part(l, which);
-  begin_kept(k, l->base);
+  begin_kept(k, k->base);
   if (which == ALL_CHUNKS) ops_block_over_chunk(k, l->chunk, reduce_chunk);
   else if (which == WHOLE_CHUNKS) reduce_chunk(k);
   else over_rest(l, reduce_chunk, k->g->columns % OPS_CHUNK);
@@ -273,9 +227,9 @@ static void write_whole_parts(row_block *k) { write_parts(k, WHOLE_CHUNKS); }
 static void write_last_part(row_block *k) { write_parts(k, LAST_CHUNK); }
 
 hg_status ops_rows_parts(row_group *g, row_parts *parts) {
-  const row_writer all = {"parts", sizeof(loop_row), set_element, write_all_parts};
-  const row_writer whole = {"parts", sizeof(loop_row), set_element, write_whole_parts};
-  const row_writer last = {"last_part", sizeof(loop_row), set_element, write_last_part};
+  const row_writer all = {"parts", sizeof(loop_row), write_all_parts};
+  const row_writer whole = {"parts", sizeof(loop_row), write_whole_parts};
+  const row_writer last = {"last_part", sizeof(loop_row), write_last_part};
   if (g->group->plan->for_gpu || g->columns % OPS_CHUNK == 0 || g->columns / OPS_CHUNK < OPS_LAST_PART_APART)
     return ops_block_write(g, &all, parts);
   HG_TRY(ops_block_write(g, &whole, parts));
@@ -295,5 +249,5 @@ static void write_behind(row_block *k) {
 }
 
 hg_status ops_rows_behind(row_group *g) {
-  return ops_block_write(g, &(row_writer){"behind_rows", sizeof(loop_row), set_element, write_behind}, NULL);
+  return ops_block_write(g, &(row_writer){"behind_rows", sizeof(loop_row), write_behind}, NULL);
 }

@@ -33,6 +33,6 @@ static void write_full(row_block *k) { write_rows(k, 1); }
 static void write_single(row_block *k) { write_rows(k, 0); }
 
 hg_status ops_rows_map(row_group *g, int full) {
-  return ops_block_write(g, &(row_writer){"behind_rows", sizeof(row_block), NULL, full ? write_full : write_single},
+  return ops_block_write(g, &(row_writer){"behind_rows", sizeof(row_block), full ? write_full : write_single},
                          NULL);
 }

@@ -36,16 +36,12 @@ typedef struct shared_load {
 } shared_load;
 
 typedef struct shared_row {
-  row_block k; /* with the layout of a unit, whose loads lie apart as if a warp had UNITS times its lanes */
+  row_block k; /* with the layout of a unit */
   shared_load loads[MOST_LOADS];
   uint32_t load_count, shared_units;
   int is_backward;
   uint16_t own;    /* the lane's first column in the row's first unit */
   uint16_t unit, set, turn; /* the unit's number, its set, how many of the set's units came before it */
-  uint16_t base;   /* the lane's first column in the unit */
-  uint16_t column; /* of a load that may reach beyond the row */
-  uint16_t part[ROWS_MOST_REDUCTIONS][OPS_SHARED_WIDE][LEVELS + 1]; /* by reduction, neighbour and level: what waits for
-                                                                       its other half; at the end the set's */
   uint16_t parts[ROWS_MOST_REDUCTIONS], folded[ROWS_MOST_REDUCTIONS]; /* symbols */
 } shared_row;
 
@@ -105,17 +101,11 @@ int ops_rows_shared_can(const row_group *g) {
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-static void set_element(row_block *k, uint32_t element) {
-  shared_row *l = (shared_row *)k;
-  if (k->tests) ops_block_set_tested_column(k, l->column, l->base, element);
-  else ops_block_set_column(k, l->base, ops_column(&k->layout, element));
-}
-
 static void load_from_memory(shared_row *l, const shared_load *load) {
   ops_code *code = &l->k.code;
   atlas_type type = (atlas_type)ops_term_at(&l->k.g->terms, load->term)->type;
   for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) {
-    set_element(&l->k, e);
+    ops_block_set_element(&l->k, e);
     atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(load->element[e]),
                atlas_reg(ops_value(code, load->term)));
     ops_block_forget(&l->k);
@@ -173,20 +163,18 @@ static void fetch(shared_row *l) {
 /* ---- reductions ------------------------------------------------------------------------------------------------- */
 
 /* A binary counter: at each level the first half waits for the second. Whatever a level holds before its halves are
- * complete is overwritten when they are. */
-static void add_unit(shared_row *l, uint32_t i) {
-  row_block *k = &l->k;
-  uint32_t wide = k->layout.wide;
-  for (uint32_t w = 0; w < wide; w++) {
-    uint16_t *part = l->part[i][w];
-    uint16_t own = ops_fold_leaves(&k->fold, w, wide, k->layout.loads, ops_block_leaf, k);
+ * complete is overwritten when they are. The last level has the set's. */
+static void add_unit(row_block *k, uint32_t i) {
+  for (uint32_t w = 0; w < k->layout.wide; w++) {
+    uint16_t own = k->own[i][0].part[w];
     for (uint32_t level = 0; level < LEVELS; level++) {
-      uint16_t both = ops_fold_two(&k->fold, part[level], own);
-      atlas_emit(k->code.builder, ATLAS_OP_sel, (atlas_type)k->fold.type, 4, atlas_reg(part[level]),
-                 atlas_pred(IS_EARLY + level), atlas_reg(own), atlas_reg(part[level]));
+      atlas_operand part = atlas_reg(k->counter[i][level][w]);
+      uint16_t both = ops_fold_two(&k->fold, k->counter[i][level][w], own);
+      atlas_emit(k->code.builder, ATLAS_OP_sel, (atlas_type)k->fold.type, 4, part, atlas_pred(IS_EARLY + level),
+                 atlas_reg(own), part);
       own = both;
     }
-    ops_block_move(k, part[LEVELS], own);
+    ops_block_move(k, k->counter[i][LEVELS][w], own);
   }
 }
 
@@ -227,7 +215,7 @@ static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
 
 static void store_parts(shared_row *l, uint32_t i, uint16_t lane) {
   for (uint32_t w = 0; w < l->k.layout.wide; w++)
-    store_part(&l->k, l->parts[i], lane, w * LANES, l->part[i][w][LEVELS]);
+    store_part(&l->k, l->parts[i], lane, w * LANES, l->k.counter[i][LEVELS][w]);
 }
 
 typedef void reduction_step(shared_row *l, uint32_t i, uint16_t lane);
@@ -255,11 +243,11 @@ static void end_set(shared_row *l) {
 static void reduce_unit(shared_row *l) {
   row_block *k = &l->k;
   int has_ordered = 0;
+  ops_block_fold_own(k, 0);
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
-    if (!ops_block_take(k, i)) continue;
-    has_ordered |= k->fold.is_ordered;
-    if (k->fold.is_ordered) add_unit(l, i);
-    else ops_block_keep(k, i, ops_fold_leaves(&k->fold, 0, 1, OPS_SHARED_LOADS, ops_block_leaf, k));
+    if (!ops_block_take(k, i) || !k->fold.is_ordered) continue;
+    has_ordered = 1;
+    add_unit(k, i);
   }
   if (has_ordered) end_set(l);
 }
@@ -276,11 +264,11 @@ static void begin_unit(shared_row *l) {
   uint16_t bit = ops_register(&l->k.code);
   row_index(&l->k, ATLAS_OP_div, l->set, l->unit, atlas_bits(UNITS));
   row_index(&l->k, ATLAS_OP_and, l->turn, l->unit, atlas_bits(UNITS - 1));
-  row_mad(&l->k, l->base, l->set, SET, l->own);
+  row_mad(&l->k, l->k.base, l->set, SET, l->own);
   for (uint32_t level = 0; level < LEVELS; level++) {
     row_index(&l->k, ATLAS_OP_div, bit, l->turn, atlas_bits(1u << level));
     row_index(&l->k, ATLAS_OP_and, bit, bit, atlas_bits(1));
-    row_mad(&l->k, l->base, bit, (uint64_t)WARP * l->k.layout.wide * (UNITS / 2 >> level), l->base);
+    row_mad(&l->k, l->k.base, bit, (uint64_t)WARP * l->k.layout.wide * (UNITS / 2 >> level), l->k.base);
     atlas_emit(b, l->is_backward ? ATLAS_OP_set_ne : ATLAS_OP_set_eq, type, 3, atlas_pred(IS_EARLY + level),
                atlas_reg(bit), atlas_bits(0));
   }
@@ -288,21 +276,18 @@ static void begin_unit(shared_row *l) {
 }
 
 static void over_units(shared_row *l, uint64_t first, uint64_t count, int tests, void (*body)(shared_row *)) {
-  ops_code *code = &l->k.code;
+  row_block *k = &l->k;
+  uint16_t rounds;
   if (count == 0) return;
-  uint16_t rounds = ops_register(code);
-  l->k.tests = tests;
-  if (tests) l->column = ops_register(code);
+  k->whole_loads = tests ? 0 : k->layout.loads;
   uint64_t start = l->is_backward ? first + count - 1 : first;
-  atlas_emit(code->builder, ATLAS_OP_mov, code->index_type, 2, atlas_reg(l->unit), row_size(&l->k, start));
-  atlas_emit(code->builder, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(rounds), ops_scalar_of(code, ATLAS_u32, count));
-  uint32_t next = atlas_builder_label(code->builder, NULL);
-  atlas_builder_place(code->builder, next);
+  atlas_emit(k->code.builder, ATLAS_OP_mov, k->code.index_type, 2, atlas_reg(l->unit), row_size(k, start));
+  uint32_t next = ops_block_begin_loop(k, count, &rounds);
   begin_unit(l);
   fetch(l);
   body(l);
-  row_index(&l->k, l->is_backward ? ATLAS_OP_sub : ATLAS_OP_add, l->unit, l->unit, atlas_bits(1));
-  atlas_emit(code->builder, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(rounds), atlas_label_ref(next));
+  row_index(k, l->is_backward ? ATLAS_OP_sub : ATLAS_OP_add, l->unit, l->unit, atlas_bits(1));
+  ops_block_end_loop(k, rounds, next);
 }
 
 static void over_row(shared_row *l, void (*body)(shared_row *)) {
@@ -320,7 +305,7 @@ static void begin_block(shared_row *l) {
   row_group *g = l->k.g;
   ops_code *code = &l->k.code;
   uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE);
-  l->k.layout = (ops_layout){.lanes = WARP * UNITS, .wide = wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
+  l->k.layout = (ops_layout){.lanes = LANES, .wide = wide, .step = WARP * UNITS * wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
   l->load_count = find_loads(g, l->loads);
   l->shared_units = count_units(g, l->loads, l->load_count);
   ops_block_launch(&l->k, g->rows, 1, LANES, 1);
@@ -345,7 +330,7 @@ static void begin_block(shared_row *l) {
   row_index(&l->k, ATLAS_OP_mul, l->own, lane, atlas_bits(wide));
   row_mad(&l->k, l->own, warp, OPS_CHUNK, l->own);
   l->unit = ops_register(code), l->set = ops_register(code), l->turn = ops_register(code);
-  l->base = ops_register(code);
+  l->k.base = ops_register(code), l->k.column = ops_register(code);
 }
 
 /* The registers of the counters: each begins as the identity. */
@@ -355,7 +340,7 @@ static void begin_kept(shared_row *l) {
     if (!ops_block_take(k, i)) continue;
     ops_block_begin_kept(k, i, 0, OPS_NO_REGISTER);
     for (uint32_t n = 0; k->fold.is_ordered && n < k->layout.wide * (LEVELS + 1); n++)
-      l->part[i][n / (LEVELS + 1)][n % (LEVELS + 1)] = ops_block_identity(k);
+      k->counter[i][n % (LEVELS + 1)][n / (LEVELS + 1)] = ops_block_identity(k);
   }
 }
 
@@ -372,5 +357,5 @@ static void write_rows(row_block *k) {
 }
 
 hg_status ops_rows_shared(row_group *g) {
-  return ops_block_write(g, &(row_writer){"shared_rows", sizeof(shared_row), set_element, write_rows}, NULL);
+  return ops_block_write(g, &(row_writer){"shared_rows", sizeof(shared_row), write_rows}, NULL);
 }
