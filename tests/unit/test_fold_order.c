@@ -401,7 +401,7 @@ int main(int argc, char **argv) {
   reduction(OPS_SUM, ATLAS_f32, 0, 100, 0);
   reduction(OPS_SUM, ATLAS_f32, 0, 100, 1);
   norm(ATLAS_f32, 0, 5000);
-  reduction(OPS_SUM, ATLAS_f32, 17000, 128, 1); /* more columns than a processor's caches hold: columns_top.c */
+  reduction(OPS_SUM, ATLAS_f32, 17000, 128, 1); /* more columns than a processor's caches hold: top bits */
   reduction(OPS_MAX, ATLAS_f32, 513, 4096, 1);
   reduction(OPS_PRODUCT, ATLAS_f64, 850, 1280, 1);
   reduction(OPS_SUM, ATLAS_f32, 300, 8192, 1);

@@ -43,17 +43,26 @@ uint16_t ops_fold_lanes(const ops_fold *fold, uint16_t value);
 
 /* ---- rows laid over a block ------------------------------------------------------------------------------------ */
 
-/* Element number k * wide + w of a lane is column k * step + w from the lane's first one on; or, where neighbours are
- * those of results (is_across), column k * step of result w. All but `loads` are powers of two. */
+/* Where the bits of a column's number are (layouts.def): as many neighbours in a load, lanes, loads, rounds (2^levels),
+ * groups of lanes, chunks.
+ *
+ * Element number k * wide + w of a lane is column k * step + w from the lane's first one on; or, where neighbours are
+ * those of results (is_across), column k * step of result w. All but `loads` and the numbers of chunks are powers of
+ * two. */
 typedef struct ops_layout {
-  uint32_t lanes, wide, loads;
-  uint32_t step; /* columns from a load to the next, at most OPS_CHUNK */
-  uint32_t rows; /* of a block */
+  uint32_t wide, lanes, loads;
+  uint32_t step;   /* columns from a load to the next, at most OPS_CHUNK */
+  uint32_t levels; /* of the binary counter of a chunk's rounds, which come in bit-reversed order */
+  uint32_t groups; /* of lanes that share the columns of their results */
+  uint32_t rows;   /* of a block */
   int is_across;
   uint32_t chunks; /* 0, or a power of two: the block has that many times `lanes` lanes, a chunk for each. A lane's
                       number is its number in its chunk times `chunks`, plus the chunk's number, so that it folds in
                       order F */
+  uint64_t first_chunk, chunk_blocks; /* of a launch with a block for each chunk of a row, from this one on */
 } ops_layout;
+
+static inline uint64_t ops_chunks(uint64_t columns) { return (columns + OPS_CHUNK - 1) / OPS_CHUNK; }
 
 static inline uint32_t ops_column(const ops_layout *layout, uint32_t element) {
   return element / layout->wide * layout->step + (layout->is_across ? 0 : element % layout->wide);
@@ -67,8 +76,8 @@ typedef struct ops_parts {
   uint32_t count;
 } ops_parts;
 
-/* There is a part for each chunk and neighbour; where neighbours fold and order does not matter, a single one. The leaves are the lane's
- * elements; those behind the row's end are the identity. */
+/* There is a part for each chunk and neighbour; where neighbours fold and order does not matter, a single one. The
+ * leaves are the lane's elements; those behind the row's end are the identity. */
 void ops_fold_own(const ops_fold *fold, const ops_layout *layout, ops_leaf leaf, void *context, ops_parts *parts);
 /* Folds parts that have been folded over lanes. */
 uint16_t ops_fold_parts(const ops_fold *fold, const ops_layout *layout, ops_parts *parts);

@@ -23,6 +23,7 @@ typedef struct row_term {
   uint8_t kind;
 } row_term;
 
+/* The state of a program while it is written. Registers are of the index type unless said otherwise. */
 typedef struct row_block {
   row_group *g;
   ops_code code;
@@ -33,18 +34,24 @@ typedef struct row_block {
   uint32_t known_count;
   uint32_t stage;
 
-  /* The columns of a lane's loads, from `base` on (registers of the index type). Those of loads that may reach beyond
-   * the row (is_tested: ROW_IS_THERE says that the column exists, or another one is read instead) begin at `tail`; if
-   * that is OPS_NO_REGISTER each is put into `column`. */
+  /* The columns of a lane's loads, from `base` on. Those of loads that may reach beyond the row (is_tested:
+   * ROW_IS_THERE says that the column exists, or another one is read instead) begin at `tail`; if that is
+   * OPS_NO_REGISTER each is put into `column`. */
   uint16_t base, tail, column;
   uint32_t whole_loads; /* loads that need no test */
   int is_tested;
-  uint32_t across;      /* the coordinate of the row along which neighbours lie, if the layout has such */
 
-  /* Of a block with several rows, by row: coordinates, terms. */
-  uint16_t row[ROWS_MOST_ROWS][HG_MAX_RANK];
+  /* Of a block with several rows, by row: numbers, coordinates, terms. */
+  uint16_t number[ROWS_MOST_ROWS], row[ROWS_MOST_ROWS][HG_MAX_RANK];
   row_term row_terms[ROWS_MOST_TERMS];
   uint32_t row_term_count, row_in_hand;
+
+  uint16_t chunk; /* the chunk's number, in a loop u32; OPS_NO_REGISTER: there is one */
+  uint16_t round; /* u32: the round's number in the chunk */
+  uint32_t across; /* the coordinate along which lanes and neighbours lie, if they have results of their own */
+  uint16_t group, lane, result, block_result; /* the lane's group, its number there, its first result, its block's */
+  int all_have_results; /* 1: no lane lies behind the last one */
+  uint16_t shared[ROWS_MOST_REDUCTIONS], shared_places[ROWS_MOST_REDUCTIONS]; /* symbols: what groups have folded */
 
   const row_reduction *reduction; /* the current reduction */
   ops_fold fold;                  /* its fold */
@@ -79,22 +86,32 @@ static inline void row_branch(row_block *k, atlas_op op, uint16_t a, atlas_opera
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
 
-typedef struct row_writer {
-  const char *name;
-  size_t size; /* of the writer's own struct, which begins with a row_block */
-  void (*write)(row_block *k);
-} row_writer;
+typedef void (*row_writer)(row_block *k);
 
 /* Writes the program, as a step of its own. Column numbers up to a chunk beyond the row's end fit the index type. */
-hg_status ops_block_write(row_group *g, const row_writer *writer, row_parts *parts);
+hg_status ops_block_write(row_group *g, const char *name, const ops_layout *layout, row_writer write, row_parts *parts);
+
+/* The writers: a block has its rows in registers, goes over its row in a loop, with a part of it in shared memory, or
+ * has a chunk of it, whose results are parts or are stored. A lane has an element, or a row. Lanes lie across columns,
+ * and go over them in rounds, or over their top bits. */
+void ops_write_held(row_block *k);
+void ops_write_loop(row_block *k);
+void ops_write_shared(row_block *k);
+void ops_write_parts(row_block *k);
+void ops_write_behind(row_block *k);
+void ops_write_elements(row_block *k);
+void ops_write_singles(row_block *k);
+void ops_write_columns(row_block *k);
+void ops_write_columns_top(row_block *k);
+
 /* Makes it a launch of that many blocks along x and y, and lanes in each; blocks of one lane become a linear launch. */
 void ops_block_launch(row_block *k, uint64_t blocks_x, uint64_t blocks_y, uint32_t lanes_x, uint32_t lanes_y);
 /* A shared array, named by a letter and the number of its purpose. */
 uint16_t ops_block_shared(row_block *k, char letter, uint32_t i, atlas_type type, uint32_t count);
 /* Begins what only the block's first lane does, up to the label. */
 uint32_t ops_block_only_first(row_block *k);
-/* Writes the body for the chunk with this number: the row's last chunk may need tests. */
-void ops_block_over_chunk(row_block *k, uint16_t chunk, void (*body)(row_block *k));
+/* Writes the body for the block's chunk: the row's last chunk may need tests. */
+void ops_block_over_chunk(row_block *k, row_writer body);
 
 /* Computes the row's coordinates from its number, a register of the index type. */
 void ops_block_set_row(row_block *k, uint16_t row);
@@ -122,16 +139,14 @@ uint16_t ops_block_value(row_block *k, term_id term, uint32_t element);
 
 /* Makes reduction i the current one; 0: it belongs to another stage. */
 int ops_block_take(row_block *k, uint32_t i);
-/* A register with the identity of the current reduction. */
-uint16_t ops_block_identity(row_block *k);
 /* to = from, in its type. */
 void ops_block_move(row_block *k, uint16_t to, uint16_t from);
 /* Folds `count` values in shared memory: at register `at` + first, and then `stride` apart. */
 uint16_t ops_block_fold_shared(row_block *k, uint16_t symbol, uint16_t at, uint32_t first, uint32_t stride,
                                uint32_t count);
-/* Begins the current reduction with nothing folded. `first`: the lane's first column, if a lane's columns come in
+/* Begins the stage's reductions with nothing folded. `first`: the lane's first column, if a lane's columns come in
  * ascending order; OPS_NO_REGISTER: they come in any order. */
-void ops_block_begin_kept(row_block *k, uint32_t i, uint32_t w, uint16_t first);
+void ops_block_begin_stage(row_block *k, uint16_t first);
 /* Folds what the lane has of a round, for each reduction of the stage: keeps it if order does not matter (as does
  * argmax), else leaves it in `own`. `is_held`: the round is the whole row, and everything is left there. */
 void ops_block_fold_own(row_block *k, int is_held);
@@ -140,7 +155,7 @@ void ops_block_fold_lanes(row_block *k, int is_held);
 /* The result of what has been folded over lanes. */
 uint16_t ops_block_folded(row_block *k, uint32_t i);
 /* For all reductions of the stage: folds what lanes have kept, and makes that the result. */
-void ops_block_end_kept(row_block *k);
+void ops_block_end_stage(row_block *k);
 /* Makes this register the result of row or neighbour `which` for its readers. */
 void ops_block_bind(row_block *k, uint32_t i, uint32_t which, uint16_t reg);
 

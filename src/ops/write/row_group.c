@@ -269,7 +269,7 @@ static hg_status add_between(row_group *g, const space_map *map) {
     const ops_node *node = ops_at(c, g->reductions[i].value);
     if (!match_row(g, &node->shape, map, index)) return unsupported("a result of another shape");
     r->value = g->reductions[i].value;
-    r->storage = g->between->storage[g->of_whole[i]];
+    r->storage = g->reductions[i].between;
     r->type = node->type;
     HG_TRY(ops_term_of(&g->terms, r->value, index, &r->term));
     r->address = g->row_number;
@@ -278,13 +278,13 @@ static hg_status add_between(row_group *g, const space_map *map) {
 }
 
 /* Reads results of earlier stages from storages, by the row's number. */
-static hg_status read_between(row_group *g, const row_between *between) {
+static hg_status read_between(row_group *g) {
   HG_TRY(find_bounds(g));
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     if (g->reductions[i].bound == 0) continue;
     ops_term *term = ops_term_at(&g->terms, g->reductions[i].bound);
     term->kind = TERM_LOAD;
-    term->storage = between->storage[i];
+    term->storage = g->reductions[i].between;
   }
   return HG_OK;
 }
@@ -292,11 +292,11 @@ static hg_status read_between(row_group *g, const row_between *between) {
 /* Adds the same reduction, with nothing else known of it. */
 static row_reduction *add_same(row_group *g, const row_reduction *of) {
   row_reduction *r = &g->reductions[g->reduction_count++];
-  *r = (row_reduction){.value = of->value, .reduce = of->reduce, .type = of->type};
+  *r = (row_reduction){.value = of->value, .reduce = of->reduce, .type = of->type, .between = of->between};
   return r;
 }
 
-hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between) {
+hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage) {
   int is_last = stage + 1 == whole->stage_count;
   space_map map = begin_group(g, whole->group, &whole->full, whole->axes, NULL);
   ops_form index[HG_MAX_RANK];
@@ -307,14 +307,13 @@ hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t 
     row_reduction *r = add_same(g, &whole->reductions[i]);
     if (whole->reductions[i].stage != stage) continue;
     HG_TRY(ops_term_of(&g->terms, ops_at(g->group->computation, r->value)->input[0], index, &r->input));
-    own[count] = *r;
-    g->of_whole[count++] = i;
+    own[count++] = *r;
   }
   if (is_last) HG_TRY(add_results(g, &map));
-  HG_TRY(read_between(g, between));
+  HG_TRY(read_between(g));
   memcpy(g->reductions, own, count * sizeof own[0]);
   g->reduction_count = count;
-  g->between = between;
+  g->is_stage = !is_last;
   if (!is_last) HG_TRY(add_between(g, &map));
   return finish(g, map.kept);
 }
@@ -329,9 +328,8 @@ hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row
     HG_TRY(ops_load_of(&g->terms, parts->values[i], (atlas_type)r->type, &form, &r->input));
     if (row_is_place(r)) HG_TRY(ops_load_of(&g->terms, parts->places[i], ATLAS_i64, &form, &r->place));
   }
-  g->between = whole->between;
-  memcpy(g->of_whole, whole->of_whole, sizeof g->of_whole);
-  HG_TRY(g->between != NULL ? add_between(g, &map) : add_results(g, &map));
+  g->is_stage = whole->is_stage;
+  HG_TRY(g->is_stage ? add_between(g, &map) : add_results(g, &map));
   return finish(g, map.kept);
 }
 

@@ -25,6 +25,7 @@ typedef struct row_reduction {
   term_id place;  /* of argmin and argmax over parts: the index of a part's extreme; 0: the column */
   term_id bound;  /* the term by which others read the result; 0: nobody does */
   uint32_t stage; /* of the input */
+  uint32_t between; /* a storage with its result for each row, if stages are groups of their own */
 } row_reduction;
 
 typedef struct row_result {
@@ -35,8 +36,6 @@ typedef struct row_result {
   uint32_t stage;
   ops_form address;
 } row_result;
-
-typedef struct row_between row_between;
 
 typedef struct row_group {
   const ops_group *group;
@@ -49,8 +48,7 @@ typedef struct row_group {
   row_result results[ROWS_MOST_RESULTS];
   uint32_t reduction_count, result_count, stage_count;
   ops_form row_number;
-  const row_between *between;              /* of a stage: the storages of its results */
-  uint32_t of_whole[ROWS_MOST_REDUCTIONS]; /* of a stage: the numbers of its reductions in `between` */
+  int is_stage; /* 1: its results are those of its reductions, which lie between stages */
   uint8_t stage[OPS_MAX_TERMS + 1];        /* by term: the first stage in which it can be computed */
   uint8_t last_use[OPS_MAX_TERMS + 1];     /* by held term: the last stage that reads it */
   term_id held[ROWS_MOST_HELD];   /* terms that vary along columns, are computed in one stage and read in a later one */
@@ -67,13 +65,9 @@ typedef struct row_parts {
   int is_across; /* 1: the parts of a row lie apart, and those of neighbouring rows side by side */
   uint32_t values[ROWS_MOST_REDUCTIONS], places[ROWS_MOST_REDUCTIONS]; /* storages, by reduction */
 } row_parts;
-/* Stages as groups of their own: the reductions of stage `stage` of `whole`, whose results go to the storages of
- * `between`; results of earlier stages are read from there. Behind the last stage: the group's results, without any
- * reduction. */
-struct row_between {
-  uint32_t storage[ROWS_MOST_REDUCTIONS]; /* by reduction of the whole: one result for each row */
-};
-hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage, const row_between *between);
+/* Stages as groups of their own: the reductions of stage `stage` of `whole`, whose results lie `between` stages; those
+ * of earlier stages are read from there. Behind the last stage: the group's results, without any reduction. */
+hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage);
 hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
 
 /* The coordinates of the space (bits) that make up the column. */
@@ -92,35 +86,19 @@ uint32_t ops_row_neighbours(const row_group *g, uint32_t most);
 /* The bytes of the widest element along columns. */
 uint32_t ops_row_element_bytes(const row_group *g);
 
-/* ---- ways ------------------------------------------------------------------------------------------------------ */
+int ops_columns_lie_apart(const row_group *g); /* 1: and neighbouring rows side by side in memory */
 
-/* One block for each row, held in registers; or in loops over chunks, reading the row once for each stage. */
-int ops_rows_held_layout(const row_group *g, ops_layout *layout); /* 0: it cannot be held */
-hg_status ops_rows_held(row_group *g);
-hg_status ops_rows_loop(row_group *g);
-int ops_rows_loop_can(const row_group *g);
-int ops_rows_loop_pays(const row_group *g); /* 1: it is faster, even if a block could hold the row */
-/* The same with a part of the row in shared memory, and the rest read in alternating directions. */
-hg_status ops_rows_shared(row_group *g);
-int ops_rows_shared_can(const row_group *g);
-/* A block for each chunk of each row; its results are the parts. */
-uint32_t ops_row_part_storages(const row_group *g);
-int ops_rows_parts_can(const row_group *g);
-hg_status ops_rows_parts(row_group *g, row_parts *parts);
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
 
-/* Results behind the last reduction: a block for each chunk of each row, for results with an element for each
- * column. */
-int ops_rows_behind_can(const row_group *g);
-hg_status ops_rows_behind(row_group *g);
-/* The same with an element, or a row, for each lane. */
-hg_status ops_rows_map(row_group *g, int full);
-
-/* Lanes along rows, if rows are neighbours in memory; parts->count is 0 if there are no parts. */
-int ops_columns_lie_apart(const row_group *g); /* and neighbouring rows side by side */
-int ops_columns_can(const row_group *g);
-hg_status ops_columns_write(row_group *g, row_parts *parts);
-/* The top bits of long columns in a step of their own, on a CPU. */
-int ops_columns_top_can(const row_group *g);
-hg_status ops_columns_top(row_group *g, row_parts *parts);
+/* What layouts.def says of them: 1 if the group can have it, which is then filled in. */
+int ops_choose_held(const row_group *g, ops_layout *layout);
+int ops_choose_loop(const row_group *g, ops_layout *layout);
+int ops_choose_reread(const row_group *g, ops_layout *layout);
+int ops_choose_shared(const row_group *g, ops_layout *layout);
+int ops_choose_parts(const row_group *g, ops_layout *layout);
+int ops_choose_columns(const row_group *g, ops_layout *layout);
+int ops_choose_columns_top(const row_group *g, ops_layout *layout);
+/* Of results behind the last reduction, a block for each chunk. */
+int ops_choose_behind(const row_group *g, ops_layout *layout);
 
 #endif

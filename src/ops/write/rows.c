@@ -1,6 +1,5 @@
 /* rows.c - turns reductions along one set of axes into programs: chooses the layout (layouts.def). */
-#include "ops/write/row_group.h"
-#include "ops/graph/ops_tuning.h"
+#include "ops/write/row_block.h"
 
 #include <string.h>
 
@@ -8,68 +7,61 @@ static int has_few_rows(const row_group *g) {
   return g->rows < (g->group->plan->for_gpu ? OPS_FEW_ROWS_GPU : OPS_FEW_ROWS_PROCESSOR);
 }
 
-static int is_of_a_lane(const row_group *g) {
-  ops_layout layout;
-  return ops_rows_held_layout(g, &layout) && layout.lanes == 1;
+static int choose_lane(const row_group *g, ops_layout *layout) {
+  return ops_choose_held(g, layout) && layout->lanes == 1;
 }
 
-static int is_held(const row_group *g) {
-  ops_layout layout;
-  return ops_rows_held_layout(g, &layout);
-}
-
-/* 1 if the rows are few: blocks that are spread need fewer rows to fill a GPU. */
-static int has_few_blocks(const row_group *g) {
-  ops_layout layout;
-  ops_rows_held_layout(g, &layout);
-  return has_few_rows(g) && (layout.chunks == 0 || g->rows * layout.chunks < OPS_FEW_CHUNKS_GPU) &&
-         ops_rows_parts_can(g);
+/* Blocks that are spread need fewer rows to fill a GPU. */
+static int choose_few_rows(const row_group *g, ops_layout *layout) {
+  (void)ops_choose_held(g, layout);
+  if (!has_few_rows(g) || (layout->chunks > 0 && g->rows * layout->chunks >= OPS_FEW_CHUNKS_GPU)) return 0;
+  return ops_choose_parts(g, layout);
 }
 
 /* 1 if each stage in a launch of its own (or two) is faster: when rows are neither held nor neighbours in cache, and
  * when few blocks would do all of the work. Loops that store are slow on a CPU. */
-static int has_stages_apart(const row_group *g) {
+static int choose_stages(const row_group *g, ops_layout *layout) {
   if ((!ops_row_has_full_results(g) && g->stage_count == 2) || g->reduction_count == 0 || g->rows == 0) return 0;
   if (g->reduction_count > ROWS_MOST_PARTS) return 0;
   if (ops_columns_lie_apart(g)) return g->columns > OPS_CHUNK || !g->group->plan->for_gpu;
   if (g->columns <= OPS_CHUNK) return 0;
-  if (is_held(g)) return g->rows < OPS_FEW_ROWS_HELD;
-  return has_few_rows(g) || g->group->plan->for_gpu || !ops_rows_loop_can(g);
+  if (ops_choose_held(g, layout)) return g->rows < OPS_FEW_ROWS_HELD;
+  return has_few_rows(g) || g->group->plan->for_gpu || !ops_choose_loop(g, layout);
 }
 
 static hg_status write_rows(row_group *g);
 
-static hg_status add_between(const row_group *g, row_between *between) {
-  ops_plan *plan = g->group->plan;
+static hg_status add_between(row_group *g) {
   for (uint32_t i = 0; i < g->reduction_count; i++) {
-    uint8_t type = ops_at(g->group->computation, g->reductions[i].value)->type;
-    HG_TRY(ops_add_temporary(plan, type, g->rows, &between->storage[i]));
+    row_reduction *r = &g->reductions[i];
+    uint8_t type = ops_at(g->group->computation, r->value)->type;
+    HG_TRY(ops_add_temporary(g->group->plan, type, g->rows, &r->between));
   }
   return HG_OK;
 }
 
-static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage, const row_between *between) {
-  HG_TRY(ops_row_group_of_stage(own, g, stage, between));
+static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage) {
+  HG_TRY(ops_row_group_of_stage(own, g, stage));
   if (stage + 1 < g->stage_count) return write_rows(own);
   for (int full = 0; full < 2; full++) {
     int wanted = 0;
     for (uint32_t i = 0; i < own->result_count; i++) wanted |= own->results[i].is_full == full;
     if (!wanted) continue;
-    int by_chunks = full && !ops_columns_lie_apart(g) && ops_rows_behind_can(own);
-    HG_TRY(by_chunks ? ops_rows_behind(own) : ops_rows_map(own, full));
+    ops_layout layout = {.lanes = 1};
+    int by_chunks = full && !ops_columns_lie_apart(g) && ops_choose_behind(own, &layout);
+    row_writer write = by_chunks ? ops_write_behind : full ? ops_write_elements : ops_write_singles;
+    HG_TRY(ops_block_write(own, "behind_rows", &layout, write, NULL));
   }
   return HG_OK;
 }
 
 static hg_status write_stages(row_group *g) {
   const hg_allocator *allocator = &g->group->plan->allocator;
-  row_between between;
-  memset(&between, 0, sizeof between);
   row_group *own = hg_allocate(allocator, 1, sizeof *own);
   if (own == NULL) return hg_fail_memory("a group that reduces", sizeof *own);
-  hg_status status = add_between(g, &between);
+  hg_status status = add_between(g);
   for (uint32_t stage = 0; stage < g->stage_count && status == HG_OK; stage++) {
-    status = write_stage(own, g, stage, &between);
+    status = write_stage(own, g, stage);
     ops_row_group_end(own);
   }
   hg_release(allocator, own);
@@ -88,24 +80,29 @@ static hg_status fold_parts(const row_group *g, const row_parts *parts) {
 }
 
 typedef struct row_layout {
-  int (*can)(const row_group *g);
-  hg_status (*write)(row_group *g);
-  hg_status (*write_parts)(row_group *g, row_parts *parts);
+  const char *name;
+  int (*choose)(const row_group *g, ops_layout *layout);
+  row_writer write; /* NULL: each stage is written by itself */
 } row_layout;
 
 static const row_layout layouts[] = {
-#define OPS_LAYOUT(id, can, write, places, measured) {can, write, NULL},
-#define OPS_LAYOUT_OF_PARTS(id, can, write, places, measured) {can, NULL, write},
+#define OPS_LAYOUT(id, name, choose, write, places, measured) {name, choose, write},
 #include "ops/write/layouts.def"
 #undef OPS_LAYOUT
-#undef OPS_LAYOUT_OF_PARTS
 };
 
-static hg_status write_by(row_group *g, const row_layout *layout) {
+/* Chunks that the layout leaves out have a launch of their own. */
+static hg_status write_by(row_group *g, const row_layout *by, ops_layout *layout) {
   row_parts parts;
+  uint64_t chunks = ops_chunks(g->columns);
   memset(&parts, 0, sizeof parts);
-  if (layout->write != NULL) return layout->write(g);
-  HG_TRY(layout->write_parts(g, &parts));
+  if (by->write == NULL) return write_stages(g);
+  HG_TRY(ops_block_write(g, by->name, layout, by->write, &parts));
+  if (layout->chunk_blocks > 0 && layout->chunk_blocks < chunks) {
+    layout->first_chunk = layout->chunk_blocks;
+    layout->chunk_blocks = chunks - layout->first_chunk;
+    HG_TRY(ops_block_write(g, by->name, layout, by->write, &parts));
+  }
   return parts.count > 0 ? fold_parts(g, &parts) : HG_OK;
 }
 
@@ -113,8 +110,9 @@ static hg_status write_rows(row_group *g) {
   ops_plan *plan = g->group->plan;
   for (uint32_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
     size_t made = plan->made.count;
-    if (!layouts[i].can(g)) continue;
-    hg_status status = write_by(g, &layouts[i]);
+    ops_layout layout;
+    if (!layouts[i].choose(g, &layout)) continue;
+    hg_status status = write_by(g, &layouts[i], &layout);
     if (status != HG_UNSUPPORTED) return status;
     ops_drop_steps(plan, made);
   }

@@ -18,7 +18,7 @@ static void set_coordinates(row_block *k, int full, ops_form *lane) {
   ops_split_over(code, ops_lane_index(code), order, count);
 }
 
-static void write_rows(row_block *k, int full) {
+static void write_lanes(row_block *k, int full) {
   const row_group *g = k->g;
   ops_form lane = {.constant = 0};
   k->code.step->kind = "map";
@@ -29,10 +29,5 @@ static void write_rows(row_block *k, int full) {
     if (g->results[i].is_full) ops_block_put(k, &g->results[i]);
 }
 
-static void write_full(row_block *k) { write_rows(k, 1); }
-static void write_single(row_block *k) { write_rows(k, 0); }
-
-hg_status ops_rows_map(row_group *g, int full) {
-  return ops_block_write(g, &(row_writer){"behind_rows", sizeof(row_block), full ? write_full : write_single},
-                         NULL);
-}
+void ops_write_elements(row_block *k) { write_lanes(k, 1); }
+void ops_write_singles(row_block *k) { write_lanes(k, 0); }

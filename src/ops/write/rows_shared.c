@@ -36,7 +36,7 @@ typedef struct shared_load {
 } shared_load;
 
 typedef struct shared_row {
-  row_block k; /* with the layout of a unit */
+  row_block *k; /* with the layout of a unit */
   shared_load loads[MOST_LOADS];
   uint32_t load_count, shared_units;
   int is_backward;
@@ -87,57 +87,60 @@ static uint32_t count_units(const row_group *g, const shared_load *loads, uint32
   return (uint32_t)((room - beside) / unit < most ? (room - beside) / unit : most);
 }
 
-int ops_rows_shared_can(const row_group *g) {
+int ops_choose_shared(const row_group *g, ops_layout *layout) {
   const ops_target *target = &g->group->plan->target;
   shared_load loads[MOST_LOADS];
-  ops_layout held;
   if (!target->for_gpu || g->reduction_count == 0 || g->columns <= OPS_HELD_COLUMNS) return 0;
   if (g->rows < 2 * (uint64_t)target->compute_units || target->compute_units == 0 || g->rows > INT32_MAX) return 0;
   if ((g->columns + OPS_CHUNK - 1) / OPS_CHUNK > LANES || ops_row_element_bytes(g) > 4) return 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
     if (row_is_place(&g->reductions[i])) return 0;
-  return !ops_rows_held_layout(g, &held) && count_units(g, loads, find_loads(g, loads)) > 0;
+  if (ops_choose_held(g, layout) || count_units(g, loads, find_loads(g, loads)) == 0) return 0;
+  uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE);
+  *layout = (ops_layout){.lanes = LANES, .wide = wide, .step = WARP * UNITS * wide, .loads = OPS_SHARED_LOADS / wide,
+                         .levels = LEVELS, .rows = 1};
+  return 1;
 }
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
 static void load_from_memory(shared_row *l, const shared_load *load) {
-  ops_code *code = &l->k.code;
-  atlas_type type = (atlas_type)ops_term_at(&l->k.g->terms, load->term)->type;
+  ops_code *code = &l->k->code;
+  atlas_type type = (atlas_type)ops_term_at(&l->k->g->terms, load->term)->type;
   for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) {
-    ops_block_set_element(&l->k, e);
+    ops_block_set_element(l->k, e);
     atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(load->element[e]),
                atlas_reg(ops_value(code, load->term)));
-    ops_block_forget(&l->k);
+    ops_block_forget(l->k);
   }
 }
 
 /* A lane reads only what it has written. `at`: the place of its first element of the unit. */
 static void move_shared(shared_row *l, const shared_load *load, atlas_op op, uint16_t at) {
-  atlas_type type = (atlas_type)ops_term_at(&l->k.g->terms, load->term)->type;
-  uint32_t wide = l->k.layout.wide;
+  atlas_type type = (atlas_type)ops_term_at(&l->k->g->terms, load->term)->type;
+  uint32_t wide = l->k->layout.wide;
   for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) {
     atlas_operand memory = atlas_mem_reg(load->symbol, at, (int64_t)(e / wide) * LANES * wide + e % wide);
     atlas_operand element = atlas_reg(load->element[e]);
-    if (op == ATLAS_OP_sts) atlas_emit(l->k.code.builder, op, type, 2, memory, element);
-    else atlas_emit(l->k.code.builder, op, type, 2, element, memory);
+    if (op == ATLAS_OP_sts) atlas_emit(l->k->code.builder, op, type, 2, memory, element);
+    else atlas_emit(l->k->code.builder, op, type, 2, element, memory);
   }
 }
 
 /* Brings the unit's elements into registers: the first time from memory, storing them in shared memory as well; later
  * from there. */
 static void fetch(shared_row *l) {
-  ops_code *code = &l->k.code;
+  ops_code *code = &l->k->code;
   atlas_builder *b = code->builder;
   uint32_t first = 0, later = 0;
   for (uint32_t i = 0; i < l->load_count; i++) {
-    if (!is_read(&l->loads[i], l->k.stage)) continue;
-    *(is_first(&l->loads[i], l->k.stage) ? &first : &later) |= 1u << i;
+    if (!is_read(&l->loads[i], l->k->stage)) continue;
+    *(is_first(&l->loads[i], l->k->stage) ? &first : &later) |= 1u << i;
     if (first >> i & 1) load_from_memory(l, &l->loads[i]);
   }
   uint16_t at = ops_index_of(code, ATLAS_REG_BLOCK_LANE);
-  row_index(&l->k, ATLAS_OP_mul, at, at, atlas_bits(l->k.layout.wide));
-  row_mad(&l->k, at, l->unit, LANES * OPS_SHARED_LOADS, at);
+  row_index(l->k, ATLAS_OP_mul, at, at, atlas_bits(l->k->layout.wide));
+  row_mad(l->k, at, l->unit, LANES * OPS_SHARED_LOADS, at);
   atlas_emit(b, ATLAS_OP_set_lt, code->index_type, 3, atlas_pred(IS_SHARED), atlas_reg(l->unit),
              atlas_bits(l->shared_units));
   if (first != 0) {
@@ -163,7 +166,7 @@ static void fetch(shared_row *l) {
 /* ---- reductions ------------------------------------------------------------------------------------------------- */
 
 /* A binary counter: at each level the first half waits for the second. Whatever a level holds before its halves are
- * complete is overwritten when they are. The last level has the set's. */
+ * complete is overwritten when they are. */
 static void add_unit(row_block *k, uint32_t i) {
   for (uint32_t w = 0; w < k->layout.wide; w++) {
     uint16_t own = k->own[i][0].part[w];
@@ -174,7 +177,7 @@ static void add_unit(row_block *k, uint32_t i) {
                  atlas_reg(own), part);
       own = both;
     }
-    ops_block_move(k, k->counter[i][LEVELS][w], own);
+    k->own[i][0].part[w] = own;
   }
 }
 
@@ -185,7 +188,7 @@ static void store_part(row_block *k, uint16_t symbol, uint16_t lane, uint32_t fi
 
 /* Folds two bits of the lane: one result for each four lanes of a warp with the same neighbour. */
 static void fold_fours(shared_row *l, uint32_t i, uint16_t lane) {
-  row_block *k = &l->k;
+  row_block *k = l->k;
   uint32_t done = atlas_builder_label(k->code.builder, NULL);
   row_branch(k, ATLAS_OP_set_ge, lane, atlas_bits(WARPS * OF_WARP * k->layout.wide), done);
   uint16_t from = ops_register(&k->code);
@@ -198,7 +201,7 @@ static void fold_fours(shared_row *l, uint32_t i, uint16_t lane) {
 
 /* Folds the remaining bits: afterwards the lanes that keep a chunk's result have it, 32 in the block. */
 static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
-  row_block *k = &l->k;
+  row_block *k = l->k;
   uint32_t done = atlas_builder_label(k->code.builder, NULL);
   uint16_t at = ops_register(&k->code);
   row_index(k, ATLAS_OP_div, at, lane, atlas_bits(WARPS));
@@ -214,20 +217,20 @@ static void keep_chunks(shared_row *l, uint32_t i, uint16_t lane) {
 }
 
 static void store_parts(shared_row *l, uint32_t i, uint16_t lane) {
-  for (uint32_t w = 0; w < l->k.layout.wide; w++)
-    store_part(&l->k, l->parts[i], lane, w * LANES, l->k.counter[i][LEVELS][w]);
+  for (uint32_t w = 0; w < l->k->layout.wide; w++)
+    store_part(l->k, l->parts[i], lane, w * LANES, l->k->own[i][0].part[w]);
 }
 
 typedef void reduction_step(shared_row *l, uint32_t i, uint16_t lane);
 
 /* For each ordered reduction of the stage. */
 static void each_ordered(shared_row *l, reduction_step *step, uint16_t lane) {
-  for (uint32_t i = 0; i < l->k.g->reduction_count; i++)
-    if (ops_block_take(&l->k, i) && l->k.fold.is_ordered) step(l, i, lane);
+  for (uint32_t i = 0; i < l->k->g->reduction_count; i++)
+    if (ops_block_take(l->k, i) && l->k->fold.is_ordered) step(l, i, lane);
 }
 
 static void end_set(shared_row *l) {
-  row_block *k = &l->k;
+  row_block *k = l->k;
   atlas_builder *b = k->code.builder;
   uint32_t done = atlas_builder_label(b, NULL);
   row_branch(k, ATLAS_OP_set_ne, l->turn, atlas_bits(UNITS - 1), done);
@@ -241,7 +244,7 @@ static void end_set(shared_row *l) {
 }
 
 static void reduce_unit(shared_row *l) {
-  row_block *k = &l->k;
+  row_block *k = l->k;
   int has_ordered = 0;
   ops_block_fold_own(k, 0);
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
@@ -253,30 +256,30 @@ static void reduce_unit(shared_row *l) {
 }
 
 static void store_unit(shared_row *l) {
-  for (uint32_t load = 0; load < l->k.layout.loads; load++) ops_block_store_load(&l->k, load, ROWS_ALL_STAGES, -1);
+  for (uint32_t load = 0; load < l->k->layout.loads; load++) ops_block_store_load(l->k, load, ROWS_ALL_STAGES, -1);
 }
 
 /* ---- units ------------------------------------------------------------------------------------------------------ */
 
 static void begin_unit(shared_row *l) {
-  atlas_builder *b = l->k.code.builder;
-  atlas_type type = l->k.code.index_type;
-  uint16_t bit = ops_register(&l->k.code);
-  row_index(&l->k, ATLAS_OP_div, l->set, l->unit, atlas_bits(UNITS));
-  row_index(&l->k, ATLAS_OP_and, l->turn, l->unit, atlas_bits(UNITS - 1));
-  row_mad(&l->k, l->k.base, l->set, SET, l->own);
+  atlas_builder *b = l->k->code.builder;
+  atlas_type type = l->k->code.index_type;
+  uint16_t bit = ops_register(&l->k->code);
+  row_index(l->k, ATLAS_OP_div, l->set, l->unit, atlas_bits(UNITS));
+  row_index(l->k, ATLAS_OP_and, l->turn, l->unit, atlas_bits(UNITS - 1));
+  row_mad(l->k, l->k->base, l->set, SET, l->own);
   for (uint32_t level = 0; level < LEVELS; level++) {
-    row_index(&l->k, ATLAS_OP_div, bit, l->turn, atlas_bits(1u << level));
-    row_index(&l->k, ATLAS_OP_and, bit, bit, atlas_bits(1));
-    row_mad(&l->k, l->k.base, bit, (uint64_t)WARP * l->k.layout.wide * (UNITS / 2 >> level), l->k.base);
+    row_index(l->k, ATLAS_OP_div, bit, l->turn, atlas_bits(1u << level));
+    row_index(l->k, ATLAS_OP_and, bit, bit, atlas_bits(1));
+    row_mad(l->k, l->k->base, bit, (uint64_t)WARP * l->k->layout.wide * (UNITS / 2 >> level), l->k->base);
     atlas_emit(b, l->is_backward ? ATLAS_OP_set_ne : ATLAS_OP_set_eq, type, 3, atlas_pred(IS_EARLY + level),
                atlas_reg(bit), atlas_bits(0));
   }
-  if (l->is_backward) row_index(&l->k, ATLAS_OP_xor, l->turn, l->turn, atlas_bits(UNITS - 1));
+  if (l->is_backward) row_index(l->k, ATLAS_OP_xor, l->turn, l->turn, atlas_bits(UNITS - 1));
 }
 
 static void over_units(shared_row *l, uint64_t first, uint64_t count, int tests, void (*body)(shared_row *)) {
-  row_block *k = &l->k;
+  row_block *k = l->k;
   uint16_t rounds;
   if (count == 0) return;
   k->whole_loads = tests ? 0 : k->layout.loads;
@@ -291,9 +294,9 @@ static void over_units(shared_row *l, uint64_t first, uint64_t count, int tests,
 }
 
 static void over_row(shared_row *l, void (*body)(shared_row *)) {
-  uint64_t whole = l->k.g->columns / SET * UNITS, rest = l->k.g->columns % SET == 0 ? 0 : UNITS;
-  l->is_backward = l->k.stage % 2 == 0;
-  ops_block_hoist(&l->k);
+  uint64_t whole = l->k->g->columns / SET * UNITS, rest = l->k->g->columns % SET == 0 ? 0 : UNITS;
+  l->is_backward = l->k->stage % 2 == 0;
+  ops_block_hoist(l->k);
   if (l->is_backward) over_units(l, whole, rest, 1, body);
   over_units(l, 0, whole, 0, body);
   if (!l->is_backward) over_units(l, whole, rest, 1, body);
@@ -302,60 +305,44 @@ static void over_row(shared_row *l, void (*body)(shared_row *)) {
 /* ---- stages ----------------------------------------------------------------------------------------------------- */
 
 static void begin_block(shared_row *l) {
-  row_group *g = l->k.g;
-  ops_code *code = &l->k.code;
-  uint32_t wide = ops_row_neighbours(g, OPS_SHARED_WIDE);
-  l->k.layout = (ops_layout){.lanes = LANES, .wide = wide, .step = WARP * UNITS * wide, .loads = OPS_SHARED_LOADS / wide, .rows = 1};
+  row_group *g = l->k->g;
+  ops_code *code = &l->k->code;
+  uint32_t wide = l->k->layout.wide;
   l->load_count = find_loads(g, l->loads);
   l->shared_units = count_units(g, l->loads, l->load_count);
-  ops_block_launch(&l->k, g->rows, 1, LANES, 1);
+  ops_block_launch(l->k, g->rows, 1, LANES, 1);
   for (uint32_t i = 0; i < l->load_count; i++) {
     shared_load *load = &l->loads[i];
     atlas_type type = (atlas_type)ops_term_at(&g->terms, load->term)->type;
-    load->symbol = ops_block_shared(&l->k, 'h', i, type, l->shared_units * LANES * OPS_SHARED_LOADS);
+    load->symbol = ops_block_shared(l->k, 'h', i, type, l->shared_units * LANES * OPS_SHARED_LOADS);
     for (uint32_t e = 0; e < OPS_SHARED_LOADS; e++) load->element[e] = ops_register(code);
-    l->k.known[l->k.known_count++] = (row_known){load->term, load->element};
+    l->k->known[l->k->known_count++] = (row_known){load->term, load->element};
   }
   for (uint32_t i = 0; i < g->reduction_count; i++) {
     atlas_type type = (atlas_type)g->reductions[i].type;
     if (!ops_fold_of(code, g->reductions[i].reduce, type).is_ordered) continue;
-    l->parts[i] = ops_block_shared(&l->k, 'p', i, type, LANES * wide);
-    l->folded[i] = ops_block_shared(&l->k, 'q', i, type, WARPS * OF_WARP * wide);
+    l->parts[i] = ops_block_shared(l->k, 'p', i, type, LANES * wide);
+    l->folded[i] = ops_block_shared(l->k, 'q', i, type, WARPS * OF_WARP * wide);
   }
-  ops_block_set_row(&l->k, ops_index_of(code, ATLAS_REG_BLOCK_INDEX));
+  ops_block_set_row(l->k, ops_index_of(code, ATLAS_REG_BLOCK_INDEX));
   uint16_t lane = ops_index_of(code, ATLAS_REG_BLOCK_LANE), warp = ops_register(code);
   l->own = ops_register(code);
-  row_index(&l->k, ATLAS_OP_div, warp, lane, atlas_bits(WARP));
-  row_index(&l->k, ATLAS_OP_rem, lane, lane, atlas_bits(WARP));
-  row_index(&l->k, ATLAS_OP_mul, l->own, lane, atlas_bits(wide));
-  row_mad(&l->k, l->own, warp, OPS_CHUNK, l->own);
+  row_index(l->k, ATLAS_OP_div, warp, lane, atlas_bits(WARP));
+  row_index(l->k, ATLAS_OP_rem, lane, lane, atlas_bits(WARP));
+  row_index(l->k, ATLAS_OP_mul, l->own, lane, atlas_bits(wide));
+  row_mad(l->k, l->own, warp, OPS_CHUNK, l->own);
   l->unit = ops_register(code), l->set = ops_register(code), l->turn = ops_register(code);
-  l->k.base = ops_register(code), l->k.column = ops_register(code);
+  l->k->base = ops_register(code), l->k->column = ops_register(code);
 }
 
-/* The registers of the counters: each begins as the identity. */
-static void begin_kept(shared_row *l) {
-  row_block *k = &l->k;
-  for (uint32_t i = 0; i < k->g->reduction_count; i++) {
-    if (!ops_block_take(k, i)) continue;
-    ops_block_begin_kept(k, i, 0, OPS_NO_REGISTER);
-    for (uint32_t n = 0; k->fold.is_ordered && n < k->layout.wide * (LEVELS + 1); n++)
-      k->counter[i][n % (LEVELS + 1)][n / (LEVELS + 1)] = ops_block_identity(k);
-  }
-}
-
-static void write_rows(row_block *k) {
-  shared_row *l = (shared_row *)k;
+void ops_write_shared(row_block *k) {
+  shared_row shared = {.k = k}, *l = &shared;
   begin_block(l);
   for (k->stage = 0; k->stage + 1 < k->g->stage_count; k->stage++) {
-    begin_kept(l);
+    ops_block_begin_stage(k, OPS_NO_REGISTER);
     over_row(l, reduce_unit);
-    ops_block_end_kept(k);
+    ops_block_end_stage(k);
   }
   if (ops_row_has_full_results(k->g)) over_row(l, store_unit);
   ops_block_finish(k, 1);
-}
-
-hg_status ops_rows_shared(row_group *g) {
-  return ops_block_write(g, &(row_writer){"shared_rows", sizeof(shared_row), write_rows}, NULL);
 }
