@@ -108,39 +108,6 @@ static void test_subnormal_quotients(void) {
   CHECK_EQ_U64(wrong, 0);
 }
 
-/* As ptx/divide.c finds it. */
-static float wide_root(float a) {
-  double x = a, y, q;
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  bits = UINT64_C(0x5fe6eb50c7b537a9) - (bits >> 1);
-  memcpy(&y, &bits, sizeof y);
-  for (int i = 0; i < 3; i++) y = fma(y, fma(x * -0.5 * y, y, 0.5), y);
-  q = x * y;
-  return (float)fma(fma(-q, q, x), 0.5 * y, q);
-}
-
-static float narrow_root(float x) {
-  uint32_t bits = 0x5f375a86 - (bits_of(x) >> 1);
-  float y, g;
-  memcpy(&y, &bits, sizeof y);
-  for (int i = 0; i < 3; i++) y = fused(y, fused(x * -0.5f * y, y, 0.5f), y);
-  g = x * y;
-  return fused(fused(-g, g, x), y * 0.5f, g);
-}
-
-/* Fractions below both parities of the exponent, and some that are subnormal. All were tried once. */
-static void test_roots(void) {
-  uint64_t wrong = 0;
-  for (uint32_t i = 1u << 23; i < 1u << 25; i += i >> 24 == 0 ? 1 : 2)
-    wrong += narrow_root((float)i) != sqrtf((float)i);
-  for (uint32_t i = 1; i < 1u << 24; i += 3) {
-    float s = ldexpf((float)i, -149);
-    wrong += wide_root(s) != sqrtf(s);
-  }
-  CHECK_EQ_U64(wrong, 0);
-}
-
 /* ---- quotients that are rounded to bf16 -------------------------------------------------------------------------- */
 
 static uint32_t rounded(float a) { return (bits_of(a) + 0x7fff + (bits_of(a) >> 16 & 1)) >> 16; }
@@ -332,7 +299,6 @@ int main(void) {
   test_reciprocals();
   test_hard_quotients();
   test_subnormal_quotients();
-  test_roots();
   test_rounded_quotients();
   draw_all();
   for (size_t i = 0; i < COUNT(insns); i++) {

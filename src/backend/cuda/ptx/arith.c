@@ -397,11 +397,6 @@ static void extreme_of_words(ptx *p, uint32_t value, ptx_name d) {
   PTX(p, insn->op == ATLAS_OP_max ? "max.NaN.f32" : "min.NaN.f32", d, low, high);
 }
 
-static int calls_nothing(const ptx *p, const ssa_insn *insn) {
-  if (insn->type != ATLAS_f32) return 0;
-  return insn->op == ATLAS_OP_div ? p->divides_rarely : insn->op == ATLAS_OP_sqrt && p->has_roots;
-}
-
 static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value);
   if (gpu_is_of_words(insn)) {
@@ -425,10 +420,8 @@ static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   for (uint32_t i = 0; i < insn->arg_count && i < 3; i++)
     a[i] = is_narrow ? hg_ptx_in_register(p, ptx_arg(p, value, i)) : hg_ptx_value(p, ptx_arg(p, value, i));
   if (insn->arg_count == 2 && least_low(p, value, d)) return;
-  if (calls_nothing(p, insn)) {
-    ptx_name of = hg_ptx_in_register(p, ptx_arg(p, value, 0));
-    if (insn->op == ATLAS_OP_div) hg_ptx_divide_rarely(p, d, of, a[1]);
-    else hg_ptx_root(p, d, of);
+  if (insn->op == ATLAS_OP_div && insn->type == ATLAS_f32 && p->divides_rarely) {
+    hg_ptx_divide_rarely(p, d, hg_ptx_in_register(p, ptx_arg(p, value, 0)), a[1]);
     return;
   }
   if (atlas_is_integer((atlas_type)insn->type)) integer_op(p, insn->op, insn->type, d, a, insn->arg_count);

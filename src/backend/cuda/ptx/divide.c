@@ -1,8 +1,8 @@
-/* divide.c - division by a number whose reciprocal is known; f32 quotients and roots without a call.
+/* divide.c - division by a number whose reciprocal is known; f32 quotients without a call.
  *
- * ptxas expands div.rn.f32 and sqrt.rn.f32 into some instructions for usual numbers and a function call for others. The
- * first call in a kernel takes the driver a fifth of its compile time for a softmax, and each further one costs some.
- * So divisions and roots that seldom run are done in f64 instead, where no f32 is near the ends of the range.
+ * ptxas expands div.rn.f32 into some instructions for usual numbers and a function call for others. The first call in a
+ * kernel takes the driver a fifth of its compile time for a softmax, and each further one costs some. So divisions that
+ * seldom run are done in f64 instead, where no f32 is near the ends of the range.
  *
  * a / b: y approximates 1 / b within a twentieth of it, from the bits of b. y += y (e + e^2) with e = 1 - b y, twice,
  * cubes the relative error each time: 2^-38. Let q = a y and t = a - q b, which is exact: the product of 53 and 24 bits
@@ -13,15 +13,8 @@
  * NaN the result is a z, where z has the sign of b and is infinite for b = 0, 0 for infinite b, NaN for NaN and some
  * number for other b: the bits of infinity less those of b.
  *
- * sqrt(x): y approximates 1 / sqrt(x) within a relative 2^-4, from the bits of x. y += y e with e = 1/2 - x y^2 / 2,
- * three times, leaves 3/2 of the square of the error each time: 2^-27 or less. g = x y, and g' = g + (x - g^2) y / 2.
- * No root is that close to a midpoint of two f32. For 0 and infinity the result is x itself, for negative numbers and
- * NaN it is NaN. The same computation in f32 gives the root for all fractions, as long as the last bit of g^2 is not
- * below 2^-149: usual x are done so, and f64 serves the others.
- *
- * tests/unit/test_shared_work.c tries numbers that are hard to round, and all fractions in f32. */
+ * tests/unit/test_shared_work.c tries numbers that are hard to round. */
 #include "backend/cuda/ptx/ptx.h"
-#include "backend/cuda/ptx/ptx_tuning.h"
 
 #include "atlas/value.h"
 
@@ -41,24 +34,17 @@ void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
 
-/* 1 for a division that seldom runs, and a root that a lane takes once. */
-static int calls_nothing(const ptx *p, uint32_t block, const ssa_insn *insn) {
-  return insn->op == ATLAS_OP_div ? insn->bits == 1 : !p->plan->in_loop[block];
-}
-
-/* If a single one has to be a call, the function is in the kernel anyway, and calls are shorter. */
-int hg_ptx_calls_nothing(const ptx *p, uint16_t op) {
-  uint32_t roots = 0;
+/* If a single division has to be a call, the function is in the kernel anyway, and calls are shorter. */
+int hg_ptx_divides_rarely(const ptx *p) {
   if (!p->plan->info.observes_block) return 0;
   for (uint32_t k = 0; k < p->plan->order.count; k++) {
-    uint32_t b = p->plan->order.block[k];
-    for (uint32_t v = ssa_block_at(p->plan->unit, b)->first_effect; v != SSA_NONE; v = ptx_insn(p, v)->next) {
-      if (ptx_insn(p, v)->op != op || ptx_insn(p, v)->type != ATLAS_f32) continue;
-      if (!calls_nothing(p, b, ptx_insn(p, v))) return 0;
-      roots += op == ATLAS_OP_sqrt;
+    uint32_t first = ssa_block_at(p->plan->unit, p->plan->order.block[k])->first_effect;
+    for (uint32_t v = first; v != SSA_NONE; v = ptx_insn(p, v)->next) {
+      const ssa_insn *insn = ptx_insn(p, v);
+      if (insn->op == ATLAS_OP_div && insn->type == ATLAS_f32 && insn->bits != 1) return 0;
     }
   }
-  return roots <= PTX_MOST_ROOTS;
+  return 1;
 }
 
 /* ---- in f64 ------------------------------------------------------------------------------------------------------ */
@@ -100,59 +86,4 @@ void hg_ptx_divide_rarely(ptx *p, ptx_name d, ptx_name a, ptx_name b) {
   is_number(p, usual, b, &usual);
   PTX(p, "cvt.rn.f32.f64", d, q);
   PTX(p, "selp.b32", d, d, z, usual);
-}
-
-static void root_wide(ptx *p, ptx_name d, ptx_name a) {
-  enum { STEPS = 3 };
-  ptx_name x = widened(p, a), half = hg_ptx_new(p, PTX_64), y = hg_ptx_new(p, PTX_64), e = hg_ptx_new(p, PTX_64),
-           q = hg_ptx_new(p, PTX_64), z = hg_ptx_new(p, PTX_32), test = hg_ptx_new(p, PTX_PREDICATE);
-  PTX(p, "shr.u64", y, x, hg_ptx_number(1));
-  PTX(p, "sub.s64", y, hg_ptx_name("0x5FE6EB50C7B537A9"), y);
-  PTX(p, "mul.rn.f64", half, x, real(-0.5));
-  for (int i = 0; i < STEPS; i++) {
-    PTX(p, "mul.rn.f64", e, half, y);
-    PTX(p, "fma.rn.f64", e, e, y, real(0.5));
-    PTX(p, "fma.rn.f64", y, y, e, y);
-  }
-  PTX(p, "mul.rn.f64", q, x, y);
-  PTX(p, "neg.f64", e, q);
-  PTX(p, "fma.rn.f64", e, e, q, x);
-  PTX(p, "mul.rn.f64", y, y, real(0.5));
-  PTX(p, "fma.rn.f64", q, e, y, q);
-  PTX(p, "setp.ge.f32", test, a, hg_ptx_constant(ATLAS_f32, 0));
-  PTX(p, "selp.b32", z, a, hg_ptx_constant(ATLAS_f32, atlas_canonical_nan(ATLAS_f32)), test);
-  is_number(p, test, a, &test);
-  PTX(p, "cvt.rn.f32.f64", d, q);
-  PTX(p, "selp.b32", d, d, z, test);
-}
-
-/* ---- in f32 ------------------------------------------------------------------------------------------------------ */
-
-void hg_ptx_root(ptx *p, ptx_name d, ptx_name x) {
-  enum { STEPS = 3, LEAST = 0x0f800000, ABOVE = 0x7f800000 }; /* 2^-96 and infinity */
-  ptx_name half = hg_ptx_new(p, PTX_32), y = hg_ptx_new(p, PTX_32), e = hg_ptx_new(p, PTX_32),
-           rare = hg_ptx_new(p, PTX_PREDICATE), other = hg_ptx_label(p), back = hg_ptx_label(p);
-  PTX(p, "sub.s32", e, x, hg_ptx_number(LEAST));
-  PTX(p, "setp.ge.u32", rare, e, hg_ptx_number(ABOVE - LEAST));
-  PTX(p, "shr.u32", y, x, hg_ptx_number(1));
-  PTX(p, "sub.s32", y, hg_ptx_number(0x5f375a86), y);
-  PTX(p, "mul.rn.f32", half, x, hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32(-0.5f)));
-  for (int i = 0; i < STEPS; i++) {
-    PTX(p, "mul.rn.f32", e, half, y);
-    PTX(p, "fma.rn.f32", e, e, y, hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32(0.5f)));
-    PTX(p, "fma.rn.f32", y, y, e, y);
-  }
-  PTX(p, "mul.rn.f32", d, x, y);
-  PTX(p, "neg.f32", e, d);
-  PTX(p, "fma.rn.f32", e, e, d, x);
-  PTX(p, "mul.rn.f32", y, y, hg_ptx_constant(ATLAS_f32, atlas_bits_of_f32(0.5f)));
-  PTX(p, "fma.rn.f32", d, e, y, d);
-  hg_ptx_put(p, "\t@%s bra %s;\n", rare.text, other.text);
-  hg_ptx_place(p, back);
-  hg_array *out = p->out;
-  p->out = &p->cold;
-  hg_ptx_place(p, other);
-  root_wide(p, d, x);
-  hg_ptx_put(p, "\tbra %s;\n", back.text);
-  p->out = out;
 }

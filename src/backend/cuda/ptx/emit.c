@@ -83,8 +83,7 @@ static hg_status write_entry(ptx *p, const hg_allocator *allocator, hg_array *te
   for (int c = 0; c < PTX_CLASS_COUNT; c++) p->next[c] = 1;
   p->next[PTX_16] = 2;
   p->out = &p->body;
-  p->divides_rarely = (uint8_t)hg_ptx_calls_nothing(p, ATLAS_OP_div);
-  p->has_roots = (uint8_t)hg_ptx_calls_nothing(p, ATLAS_OP_sqrt);
+  p->divides_rarely = (uint8_t)hg_ptx_divides_rarely(p);
   hg_ptx_open_faults(p);
   hg_ptx_put(p, "\tmov.b16 %%h0, 0;\n"); /* the lower half of a bf16 as f32 */
   load_scalars(p);

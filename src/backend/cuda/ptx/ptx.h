@@ -67,7 +67,7 @@ typedef struct ptx {
   uint32_t *low;               /* per value: 1 + the number of a 32-bit register, if the value is that register shifted
                                   left by 16; else 0 */
   ptx_vector *vector;          /* by the plan's numbers */
-  uint8_t divides_rarely, has_roots; /* hg_ptx_calls_nothing of divisions, of roots */
+  uint8_t divides_rarely;      /* hg_ptx_divides_rarely */
   uint32_t copy;               /* the number of this copy of the body, counted from 1 */
   uint32_t copy_lane;          /* the lane of a thread that this copy runs, in the vector version */
   gpu_version_kind version;       /* of the program, that is being printed */
@@ -149,10 +149,9 @@ void hg_ptx_combine(ptx *p, uint16_t op, uint8_t type, ptx_name d, ptx_name a, p
 /* quotient and rest, unsigned, in 32 or 64 bits; the registers must be distinct. */
 void hg_ptx_divide(ptx *p, ptx_class class, ptx_name number, ptx_name size, ptx_name reciprocal, ptx_name quotient,
                    ptx_name rest);
-/* 1 if all divisions (or roots) of f32 use the two functions below, which saves the driver's compile time. */
-int hg_ptx_calls_nothing(const ptx *p, uint16_t op);
+/* 1 if all divisions of f32 use the function below, which saves compile time of the driver. */
+int hg_ptx_divides_rarely(const ptx *p);
 void hg_ptx_divide_rarely(ptx *p, ptx_name d, ptx_name a, ptx_name b); /* d differs from both */
-void hg_ptx_root(ptx *p, ptx_name d, ptx_name x);                      /* d differs from x */
 void hg_ptx_convert(ptx *p, uint32_t value);
 ptx_name hg_ptx_to_f32(ptx *p, uint8_t type, ptx_name narrow);
 void hg_ptx_from_f32(ptx *p, uint8_t type, ptx_name d, ptx_name wide);
