@@ -12,7 +12,7 @@
 
 /* ---- what is known ----------------------------------------------------------------------------------------------- */
 
-enum { BUCKETS = 1024, MOST_KNOWN = 4096 };
+enum { BUCKETS = 4096, MOST_KNOWN = 4096 };
 
 typedef struct known {
   struct known *next;           /* in its bucket */

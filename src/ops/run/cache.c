@@ -12,6 +12,7 @@ static void close_attachment(hg_executor *executor, void *data) {
     a->newest = e->older;
     ops_executable_destroy(e);
   }
+  if (a->buckets != a->few_buckets) hg_release(&executor->allocator, a->buckets);
   hg_release(&executor->allocator, a);
 }
 
@@ -21,6 +22,8 @@ static ops_attachment *attachment_locked(hg_executor *executor) {
     ops_attachment *a = hg_allocate(&executor->allocator, 1, sizeof *a);
     if (a == NULL) return NULL;
     a->byte_cap = OPS_CACHE_BYTES;
+    a->buckets = a->few_buckets;
+    a->bucket_count = OPS_BUCKETS;
     executor->close_attachment = close_attachment;
     executor->attachment = a;
   }
@@ -47,7 +50,23 @@ void ops_cache_touch_locked(ops_attachment *a, hg_executable *e) {
   link_newest(a, e);
 }
 
-static hg_executable **bucket_of(ops_attachment *a, uint64_t hash) { return &a->buckets[hash % OPS_BUCKETS]; }
+static hg_executable **bucket_of(ops_attachment *a, uint64_t hash) { return &a->buckets[hash % a->bucket_count]; }
+
+static void put_in_bucket(ops_attachment *a, hg_executable *e) {
+  hg_executable **bucket = bucket_of(a, e->hash);
+  e->next = *bucket;
+  *bucket = e;
+}
+
+/* More lists if there are more executables than lists. Without memory for them, the old ones stay. */
+static void grow_locked(ops_attachment *a, const hg_allocator *allocator) {
+  hg_executable **more = hg_allocate(allocator, 8 * a->bucket_count, sizeof *more);
+  if (more == NULL) return;
+  if (a->buckets != a->few_buckets) hg_release(allocator, a->buckets);
+  a->buckets = more;
+  a->bucket_count *= 8;
+  for (hg_executable *e = a->newest; e != NULL; e = e->older) put_in_bucket(a, e);
+}
 
 static hg_executable *find(ops_attachment *a, uint64_t hash, const void *key, size_t key_bytes) {
   for (hg_executable *e = *bucket_of(a, hash); e != NULL; e = e->next)
@@ -154,9 +173,8 @@ hg_status ops_cache_find(hg_executor *executor, ops_key *key, hg_executable **ou
 }
 
 static void add_locked(ops_attachment *a, hg_executable *e, hg_executable **garbage) {
-  hg_executable **bucket = bucket_of(a, e->hash);
-  e->next = *bucket;
-  *bucket = e;
+  if (a->count >= a->bucket_count) grow_locked(a, &e->executor->allocator);
+  put_in_bucket(a, e);
   e->is_cached = 1;
   link_newest(a, e);
   a->bytes += e->byte_count - shared_bytes_locked(e, 1);

@@ -196,7 +196,8 @@ typedef struct ops_structure {
 
 /* What an executor keeps, as its attachment. */
 typedef struct ops_attachment {
-  hg_executable *buckets[OPS_BUCKETS];
+  hg_executable **buckets, *few_buckets[OPS_BUCKETS]; /* as many lists as executables at least, by hash */
+  uint64_t bucket_count;
   ops_eager *calls[OPS_BUCKETS];
   ops_structure structures[OPS_STRUCTURES]; /* the last ones that were compiled, by hash */
   hg_executable *newest, *oldest;
