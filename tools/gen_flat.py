@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 FLAT = INCLUDE / "hologram" / "flat" / "all.h"
-WHOLE = '#include "hologram/classes.h"\n#include "hologram/ops.h"\n'  # which include all others
+WHOLE = '#include "hologram/circuit.h"\n#include "hologram/ops.h"\n'  # which include all others
 CC = os.environ.get("CC", "cc").split()
 
 HEAD = """/* all.h - all that the headers of Hologram declare, without a line for the preprocessor: for generators of

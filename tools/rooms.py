@@ -49,6 +49,7 @@ ROOMS = {
     "ops/plan": "base atlas ops/graph ops/write",
     "ops/run": "base atlas runtime ops/graph ops/write ops/plan",
     "tensors": "base atlas runtime ops/graph",
+    "circuit": "base atlas runtime",
     "cli": "",
 }
 ORDER = list(ROOMS)

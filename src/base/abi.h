@@ -3,6 +3,7 @@
 #ifndef HG_BASE_ABI_H
 #define HG_BASE_ABI_H
 
+#include "hologram/circuit.h"
 #include "hologram/hologram.h"
 #include "hologram/ops.h"
 

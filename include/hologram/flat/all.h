@@ -27,6 +27,9 @@ enum {
   HG_VERSION_MINOR = 1,
   HG_VERSION_PATCH = 0,
   HG_VERSION_NUMBER = 1000,
+  HG_CIRCUIT_VERSION = 1,
+  HG_CIRCUIT_MOST_STEPS = 1048576,
+  HG_CIRCUIT_HASH_BYTES = 32,
   ATLAS_CLASS_COUNT = 96,
   ATLAS_CLASS_PAGES = 48,
   ATLAS_CLASS_PAGE_BYTES = 256,
@@ -762,6 +765,40 @@ hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);
 hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
 hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
 hg_status hg_boundary_buffer(hg_executor *executor, uint64_t offset, uint64_t byte_count, hg_buffer **out);
+typedef struct hg_circuit hg_circuit;
+hg_status hg_circuit_parse(const hg_allocator *allocator, const char *text, size_t length, const char *source_name,
+    hg_circuit **out);
+hg_status hg_circuit_inverse(const hg_circuit *circuit, hg_circuit **out);
+hg_circuit *hg_circuit_retain(hg_circuit *circuit);
+void hg_circuit_release(hg_circuit *circuit);
+hg_status hg_circuit_canonical(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length);
+hg_status hg_circuit_terms(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length);
+hg_status hg_circuit_steps(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length);
+void hg_circuit_hash(const hg_circuit *circuit, uint8_t digest[32]);
+
+typedef struct hg_circuit_report {
+  size_t size;
+  uint64_t steps;
+  uint64_t canonical_steps;
+  uint64_t operations;
+  uint32_t changed;
+  uint32_t temporaries;
+  uint32_t components;
+  uint32_t lanes;
+} hg_circuit_report;
+
+hg_status hg_circuit_query(const hg_circuit *circuit, hg_circuit_report *report);
+
+typedef struct hg_circuit_law {
+  size_t size;
+  const char *name;
+  const char *statement;
+  uint64_t count;
+} hg_circuit_law;
+
+hg_status hg_circuit_law_query(const hg_circuit *circuit, size_t index, hg_circuit_law *law);
+hg_status hg_circuit_compile(const hg_allocator *allocator, const hg_circuit *circuit, atlas_program **out);
+hg_status hg_circuit_run(const hg_circuit *circuit, hg_executor *executor, hg_launch_report *report);
 
 typedef struct hg_tensor {
   hg_buffer *buffer;

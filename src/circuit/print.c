@@ -1,0 +1,111 @@
+/* print.c - steps and terms as text. */
+#include "circuit/parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const operation_names[] = {
+#define OPERATION(id, name, generator, op, commutes) name,
+#include "circuit/generators.def"
+#undef OPERATION
+};
+
+static int is_default(const circuit_step *s) { return s->operation == CIRCUIT_ADD || s->operation == CIRCUIT_SUB; }
+
+/* Appends to a text whose allocations may fail: *has_memory. */
+HG_PRINTF(4, 5)
+static void put(const hg_allocator *allocator, hg_array *text, int *has_memory, const char *format, ...) {
+  if (!*has_memory) return;
+  va_list arguments;
+  va_start(arguments, format);
+  *has_memory = hg_array_print(allocator, text, format, arguments);
+  va_end(arguments);
+}
+
+static hg_status end_text(const hg_allocator *allocator, hg_array *text, int has_memory) {
+  if (has_memory && hg_array_append(allocator, text, "", 1) != NULL) return HG_OK;
+  return hg_fail_memory("the text of a circuit", text->count + 1);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+circuit_name hg_circuit_place_name(uint32_t place) {
+  circuit_name name;
+  if (place < CIRCUIT_CLASSES) snprintf(name.text, sizeof name.text, "c%02u", (unsigned)place);
+  else snprintf(name.text, sizeof name.text, "t%u", (unsigned)(place - CIRCUIT_CLASSES));
+  return name;
+}
+
+hg_status hg_circuit_print_steps(const hg_allocator *allocator, const hg_array *steps, hg_array *text) {
+  int has_memory = 1;
+  for (size_t i = steps->count; i-- > 0;) { /* the first stands last */
+    const circuit_step *s = (const circuit_step *)steps->data + i;
+    circuit_name a = hg_circuit_place_name(s->a), b = hg_circuit_place_name(s->b), c = hg_circuit_place_name(s->c);
+    const char *rest = i > 0 ? " . " : "";
+    switch (s->generator) {
+    case CIRCUIT_MARK: put(allocator, text, &has_memory, "mark@%s%s", a.text, rest); break;
+    case CIRCUIT_COPY: put(allocator, text, &has_memory, "copy@%s->%s%s", a.text, b.text, rest); break;
+    case CIRCUIT_SWAP: put(allocator, text, &has_memory, "swap@%s<->%s%s", a.text, b.text, rest); break;
+    default:
+      put(allocator, text, &has_memory, "%s%s%s@%s[%s,%s]%s", s->generator == CIRCUIT_MERGE ? "merge" : "split",
+          is_default(s) ? "" : ":", is_default(s) ? "" : operation_names[s->operation], a.text, b.text, c.text, rest);
+    }
+  }
+  return end_text(allocator, text, has_memory);
+}
+
+/* ---- terms ------------------------------------------------------------------------------------------------------- */
+
+static circuit_name content_name(circuit_content content, const uint32_t *number) {
+  circuit_name name;
+  int is_class = content.value < CIRCUIT_CLASSES;
+  unsigned shown = is_class ? content.value : number[content.value - CIRCUIT_CLASSES];
+  if (content.mask == 0) snprintf(name.text, sizeof name.text, is_class ? "c%02u" : "v%u", shown);
+  else snprintf(name.text, sizeof name.text, is_class ? "c%02u^0x%02x" : "v%u^0x%02x", shown, (unsigned)content.mask);
+  return name;
+}
+
+/* Numbers the terms that get a line of their own: those that more needs than one class, as they are. */
+static void number_terms(const circuit_form *form, uint32_t *number) {
+  uint32_t next = 0;
+  for (size_t i = 0; i < form->terms.count; i++) number[i] = 0;
+  for (uint32_t i = 0; i < form->terms.count; i++) {
+    const circuit_content operands[] = {circuit_term_at(form, i)->x, circuit_term_at(form, i)->y};
+    for (int k = 0; k < 2; k++)
+      if (operands[k].value >= CIRCUIT_CLASSES) number[operands[k].value - CIRCUIT_CLASSES] = 2;
+  }
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) {
+    circuit_content f = form->final[c];
+    if (f.value >= CIRCUIT_CLASSES) number[f.value - CIRCUIT_CLASSES] += f.mask != 0 ? 2 : 1;
+  }
+  for (size_t i = 0; i < form->terms.count; i++) number[i] = number[i] > 1 ? next++ : CIRCUIT_NONE;
+}
+
+static void put_term(const hg_allocator *allocator, hg_array *text, int *has_memory, const circuit_form *form,
+                     const uint32_t *number, uint32_t index) {
+  const circuit_term *t = circuit_term_at(form, index);
+  put(allocator, text, has_memory, "%s(%s, %s)\n", operation_names[t->operation], content_name(t->x, number).text,
+      content_name(t->y, number).text);
+}
+
+hg_status hg_circuit_print_terms(const hg_allocator *allocator, const circuit_form *form, hg_array *text) {
+  int has_memory = 1;
+  uint32_t *number = hg_allocate(allocator, form->terms.count, sizeof *number);
+  if (number == NULL) return hg_fail_memory("the text of a circuit", form->terms.count * sizeof *number);
+  number_terms(form, number);
+  for (uint32_t i = 0; i < form->terms.count; i++) {
+    if (number[i] == CIRCUIT_NONE) continue;
+    put(allocator, text, &has_memory, "v%u = ", (unsigned)number[i]);
+    put_term(allocator, text, &has_memory, form, number, i);
+  }
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) {
+    circuit_content f = form->final[c];
+    if (circuit_keeps(form, c)) continue;
+    put(allocator, text, &has_memory, "c%02u = ", (unsigned)c);
+    if (f.value >= CIRCUIT_CLASSES && number[f.value - CIRCUIT_CLASSES] == CIRCUIT_NONE)
+      put_term(allocator, text, &has_memory, form, number, f.value - CIRCUIT_CLASSES);
+    else put(allocator, text, &has_memory, "%s\n", content_name(f, number).text);
+  }
+  hg_release(allocator, number);
+  return end_text(allocator, text, has_memory);
+}

@@ -1,0 +1,210 @@
+/* schedule.c - steps that have a given form, always the same ones: operations first, in the order of the terms, then
+ * every content to where it belongs by swaps and copies, then the constants of the exclusive or.
+ *
+ * An operation's result goes to the class that wants it, if what that class holds is no longer needed, else to some
+ * place that holds nothing that is, and to a temporary where there is none. A content can be exclusive-or'ed with the
+ * byte of any class, not only of the one that holds it: swap it there, mark it, and swap it back. */
+#include "circuit/parts.h"
+
+#include <string.h>
+
+/* What a place holds: nothing that is needed (CIRCUIT_NONE), or a value. */
+typedef struct slot {
+  uint32_t value;
+  uint8_t mask;
+} slot;
+
+typedef struct scheduler {
+  const hg_allocator *allocator;
+  const circuit_form *form;
+  hg_array *steps;
+  hg_array slots;   /* slot, by place */
+  hg_array free;    /* uint32_t: temporaries that hold nothing */
+  uint32_t *place;  /* where each value is */
+  uint32_t *uses;   /* of each: operands and final contents that still need it */
+  uint32_t *wanted; /* of each: the first class that wants it in the end, then next_wanted; CIRCUIT_NONE */
+  uint32_t next_wanted[CIRCUIT_CLASSES];
+  int has_memory;
+} scheduler;
+
+static slot *slot_at(const scheduler *s, uint32_t place) { return (slot *)s->slots.data + place; }
+static int changes(const scheduler *s, uint32_t c) { return c < CIRCUIT_CLASSES && !circuit_keeps(s->form, c); }
+
+static void add_step(scheduler *s, circuit_step step) {
+  if (s->has_memory) s->has_memory = hg_array_append(s->allocator, s->steps, &step, 1) != NULL;
+}
+
+static void add_swap(scheduler *s, uint32_t a, uint32_t b) {
+  add_step(s, (circuit_step){.generator = CIRCUIT_SWAP, .a = a < b ? a : b, .b = a < b ? b : a});
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+static void hold(scheduler *s, uint32_t place, uint32_t value, uint8_t mask) {
+  *slot_at(s, place) = (slot){value, mask};
+  if (value != CIRCUIT_NONE) s->place[value] = place;
+}
+
+/* What is there is not needed any more. */
+static void leave(scheduler *s, uint32_t place) {
+  hold(s, place, CIRCUIT_NONE, 0);
+  if (place >= CIRCUIT_CLASSES && s->has_memory) s->has_memory = hg_array_push(s->allocator, &s->free, place);
+}
+
+static void use(scheduler *s, uint32_t value) {
+  if (--s->uses[value] == 0) leave(s, s->place[value]);
+}
+
+static uint32_t take_temporary(scheduler *s) {
+  if (s->free.count > 0) return ((const uint32_t *)s->free.data)[--s->free.count];
+  if (hg_array_append(s->allocator, &s->slots, NULL, 1) == NULL) return s->has_memory = 0, 0;
+  return (uint32_t)s->slots.count - 1;
+}
+
+/* A place for a value that holds nothing: a class that wants it, one of the hints, any class, a temporary. */
+static uint32_t free_place(scheduler *s, uint32_t value, const uint32_t hints[2]) {
+  for (uint32_t c = s->wanted[value]; c != CIRCUIT_NONE; c = s->next_wanted[c])
+    if (slot_at(s, c)->value == CIRCUIT_NONE) return c;
+  for (int i = 0; i < 2; i++)
+    if (changes(s, hints[i]) && slot_at(s, hints[i])->value == CIRCUIT_NONE) return hints[i];
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++)
+    if (slot_at(s, c)->value == CIRCUIT_NONE) return c;
+  return take_temporary(s);
+}
+
+/* ---- the exclusive or -------------------------------------------------------------------------------------------- */
+
+static void mark_by(scheduler *s, uint32_t place, uint8_t byte) {
+  uint32_t c = atlas_class_of_byte(byte);
+  if (c != place) add_swap(s, place, c);
+  add_step(s, (circuit_step){.generator = CIRCUIT_MARK, .a = c});
+  if (c != place) add_swap(s, place, c);
+}
+
+/* Marks a place until what it holds has this constant. A class has every even byte but those with both b4 and b5. */
+static void bring_mask(scheduler *s, uint32_t place, uint8_t mask) {
+  enum { B4 = 0x10, B5 = 0x20 };
+  uint8_t byte = slot_at(s, place)->mask ^ mask;
+  if ((byte & B4) && (byte & B5)) {
+    mark_by(s, place, B5);
+    byte ^= B5;
+  }
+  if (byte != 0) mark_by(s, place, byte);
+  slot_at(s, place)->mask = mask;
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+static void add_copy(scheduler *s, uint32_t from, uint32_t to) {
+  add_step(s, (circuit_step){.generator = CIRCUIT_COPY, .a = from, .b = to});
+}
+
+static void compute(scheduler *s, uint32_t index) {
+  static const uint8_t generators[] = {
+#define OPERATION(id, name, generator, op, commutes) CIRCUIT_##generator,
+#include "circuit/generators.def"
+#undef OPERATION
+  };
+  const circuit_term *t = circuit_term_at(s->form, index);
+  uint32_t value = CIRCUIT_CLASSES + index, a = s->place[t->x.value], b = s->place[t->y.value], to = CIRCUIT_NONE;
+  const uint32_t hints[] = {a, b};
+  if (t->x.value == t->y.value && t->x.mask != t->y.mask) { /* the same content with two constants: in two places */
+    b = to = free_place(s, value, hints);
+    if (!s->has_memory) return;
+    add_copy(s, a, b);
+    slot_at(s, b)->mask = slot_at(s, a)->mask;
+  }
+  bring_mask(s, a, t->x.mask);
+  bring_mask(s, b, t->y.mask);
+  use(s, t->x.value);
+  use(s, t->y.value);
+  if (to == CIRCUIT_NONE) to = free_place(s, value, hints);
+  if (!s->has_memory) return;
+  add_step(s, (circuit_step){generators[t->operation], t->operation, a, b, to, 0});
+  hold(s, to, value, 0);
+}
+
+/* ---- final contents ---------------------------------------------------------------------------------------------- */
+
+/* A content that needs the byte of the class that it is in before it is moved, and of no other, gets it there. */
+static void mark_early(scheduler *s) {
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) {
+    circuit_content f = s->form->final[c];
+    uint32_t from = s->place[f.value];
+    if (s->wanted[f.value] != c || !changes(s, from)) continue;
+    uint8_t byte = slot_at(s, from)->mask ^ f.mask;
+    if (byte != 0 && byte == atlas_class_byte(from)) bring_mask(s, from, f.mask);
+  }
+}
+
+/* One class that wants each value gets it; where that holds another one that is needed they change places. */
+static void move_contents(scheduler *s) {
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) {
+    uint32_t value = s->form->final[c].value, from = s->place[value];
+    if (!changes(s, c) || from == c) continue;
+    if (from < CIRCUIT_CLASSES && s->form->final[from].value == value) continue; /* it is wanted there, too */
+    slot held = *slot_at(s, c), moved = *slot_at(s, from);
+    if (held.value == CIRCUIT_NONE) {
+      add_copy(s, from, c);
+      leave(s, from);
+    } else {
+      add_swap(s, from, c);
+      hold(s, from, held.value, held.mask);
+    }
+    hold(s, c, value, moved.mask);
+  }
+}
+
+static void copy_contents(scheduler *s) {
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) {
+    uint32_t from = s->place[s->form->final[c].value];
+    if (!changes(s, c) || from == c) continue;
+    add_copy(s, from, c);
+    slot_at(s, c)->mask = slot_at(s, from)->mask;
+  }
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static int prepare(scheduler *s) {
+  size_t values = CIRCUIT_CLASSES + s->form->terms.count;
+  s->place = hg_allocate(s->allocator, values, sizeof *s->place);
+  s->uses = hg_allocate(s->allocator, values, sizeof *s->uses);
+  s->wanted = hg_allocate_unset(s->allocator, values, sizeof *s->wanted);
+  if (s->place == NULL || s->uses == NULL || s->wanted == NULL ||
+      hg_array_append(s->allocator, &s->slots, NULL, CIRCUIT_CLASSES) == NULL)
+    return 0;
+  for (size_t v = 0; v < values; v++) s->wanted[v] = CIRCUIT_NONE;
+  for (uint32_t i = 0; i < s->form->terms.count; i++) {
+    s->uses[circuit_term_at(s->form, i)->x.value]++;
+    s->uses[circuit_term_at(s->form, i)->y.value]++;
+  }
+  for (uint32_t c = CIRCUIT_CLASSES; c-- > 0;) {
+    uint32_t value = s->form->final[c].value;
+    s->uses[value]++;
+    if (!changes(s, c)) continue;
+    s->next_wanted[c] = s->wanted[value];
+    s->wanted[value] = c;
+  }
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) hold(s, c, s->uses[c] > 0 ? c : CIRCUIT_NONE, 0);
+  return 1;
+}
+
+hg_status hg_circuit_schedule(const hg_allocator *allocator, const circuit_form *form, hg_array *steps,
+                              uint32_t *temporaries) {
+  scheduler s = {.allocator = allocator, .form = form, .steps = steps, .slots = {.element_size = sizeof(slot)},
+                 .free = {.element_size = sizeof(uint32_t)}};
+  s.has_memory = prepare(&s);
+  for (uint32_t i = 0; i < form->terms.count && s.has_memory; i++) compute(&s, i);
+  if (s.has_memory) mark_early(&s);
+  if (s.has_memory) move_contents(&s);
+  if (s.has_memory) copy_contents(&s);
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES && s.has_memory; c++) bring_mask(&s, c, form->final[c].mask);
+  *temporaries = s.has_memory ? (uint32_t)s.slots.count - CIRCUIT_CLASSES : 0;
+  hg_release(allocator, s.place);
+  hg_release(allocator, s.uses);
+  hg_release(allocator, s.wanted);
+  hg_array_release(allocator, &s.slots);
+  hg_array_release(allocator, &s.free);
+  return s.has_memory ? HG_OK : hg_fail_memory("a circuit's canonical steps", steps->count * sizeof(circuit_step));
+}

@@ -1,0 +1,262 @@
+/* terms.c - the canonical form: steps are run on terms instead of bytes, so that what each place holds in the end is
+ * what the circuit computes, however it was written. */
+#include "circuit/parts.h"
+
+#include "base/bytes.h"
+
+#include <string.h>
+
+/* What a place holds, and what the laws ask about it. */
+typedef struct cell {
+  circuit_content content;
+  uint32_t changed_by; /* the last step that wrote it; CIRCUIT_NONE: none */
+  uint8_t is_unread;   /* 1: written, and not read since */
+} cell;
+
+typedef struct runner {
+  const circuit_text *text;
+  const circuit_step *steps;
+  uint64_t *laws;
+  hg_array cells;    /* cell, by place */
+  hg_array terms;    /* circuit_term, in the order of the steps */
+  uint64_t *digests; /* of each term: of what it is, not of when it was made */
+  uint32_t *slots;   /* terms by what they are: 1 + index, 0: free; a power of two of them */
+  uint32_t slot_count;
+} runner;
+
+static const uint8_t commutes[] = {
+#define OPERATION(id, name, generator, op, commutes) commutes,
+#include "circuit/generators.def"
+#undef OPERATION
+};
+
+static cell *cell_at(const runner *r, uint32_t place) { return (cell *)r->cells.data + place; }
+
+static hg_status no_memory(size_t count) { return hg_fail_memory("a circuit's terms", count * sizeof(circuit_term)); }
+
+static int same(circuit_content a, circuit_content b) { return a.value == b.value && a.mask == b.mask; }
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+/* Orders operands: classes by number before terms by digest. */
+static uint64_t digest_of(const runner *r, uint32_t value) {
+  return value < CIRCUIT_CLASSES ? value : r->digests[value - CIRCUIT_CLASSES] | UINT64_C(1) << 63;
+}
+
+static int stands_before(const runner *r, circuit_content a, circuit_content b) {
+  uint64_t x = digest_of(r, a.value), y = digest_of(r, b.value);
+  return x != y ? x < y : a.mask < b.mask;
+}
+
+static uint64_t digest_of_term(const runner *r, const circuit_term *t) {
+  uint64_t digest = hg_hash_mix(t->operation + UINT64_C(1), digest_of(r, t->x.value));
+  digest = hg_hash_mix(digest, t->x.mask);
+  digest = hg_hash_mix(digest, digest_of(r, t->y.value));
+  return hg_hash_mix(digest, t->y.mask);
+}
+
+/* The value of an operation: the term that is there, or a new one. There is room for all of them. */
+static uint32_t value_of(runner *r, circuit_term t) {
+  if (commutes[t.operation] && stands_before(r, t.y, t.x)) {
+    circuit_content x = t.x;
+    t.x = t.y;
+    t.y = x;
+    r->laws[LAW_OPERANDS]++;
+  }
+  uint64_t digest = digest_of_term(r, &t);
+  uint32_t at = (uint32_t)(digest ^ digest >> 32) & (r->slot_count - 1);
+  for (; r->slots[at] != 0; at = (at + 1) & (r->slot_count - 1)) {
+    const circuit_term *old = (const circuit_term *)r->terms.data + r->slots[at] - 1;
+    if (old->operation != t.operation || !same(old->x, t.x) || !same(old->y, t.y)) continue;
+    r->laws[LAW_SHARED]++;
+    return CIRCUIT_CLASSES + r->slots[at] - 1;
+  }
+  uint32_t index = (uint32_t)r->terms.count;
+  ((circuit_term *)r->terms.data)[r->terms.count++] = t;
+  r->digests[index] = digest;
+  r->slots[at] = index + 1;
+  return CIRCUIT_CLASSES + index;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static circuit_content read_place(runner *r, uint32_t place) {
+  cell *c = cell_at(r, place);
+  c->is_unread = 0;
+  if (c->content.value < CIRCUIT_CLASSES && c->content.value != place) r->laws[LAW_FORWARD]++;
+  return c->content;
+}
+
+static void write_place(runner *r, uint32_t place, circuit_content content, uint32_t step) {
+  cell *c = cell_at(r, place);
+  if (c->is_unread) r->laws[LAW_DEAD_WRITE]++;
+  *c = (cell){content, step, 1};
+}
+
+static void mark(runner *r, uint32_t step, uint32_t a) {
+  cell *c = cell_at(r, a);
+  uint8_t before = c->content.mask, byte = atlas_class_byte(a);
+  c->content.mask ^= byte;
+  c->changed_by = step;
+  if (byte == 0) r->laws[LAW_ZERO_MARK]++;
+  else if (before == byte) r->laws[LAW_MARK_MARK]++;
+  else if (before != 0) r->laws[LAW_MARKS_MERGE]++;
+}
+
+static void copy(runner *r, uint32_t step, uint32_t a, uint32_t b) {
+  if (same(cell_at(r, a)->content, cell_at(r, b)->content)) {
+    r->laws[LAW_COPY_AGAIN]++;
+    return;
+  }
+  write_place(r, b, read_place(r, a), step);
+}
+
+static void swap(runner *r, uint32_t step, uint32_t a, uint32_t b) {
+  cell *x = cell_at(r, a), *y = cell_at(r, b), old = *x;
+  uint32_t last = x->changed_by;
+  if (same(x->content, y->content)) {
+    r->laws[LAW_SWAP_EQUAL]++;
+    return;
+  }
+  if (last != CIRCUIT_NONE && last == y->changed_by) r->laws[LAW_SWAP_SWAP]++; /* only a swap changes both */
+  *x = *y;
+  *y = old;
+  x->changed_by = y->changed_by = step;
+}
+
+static void run_step(runner *r, uint32_t step) {
+  const circuit_step *s = r->steps + step;
+  switch (s->generator) {
+  case CIRCUIT_MARK: mark(r, step, s->a); return;
+  case CIRCUIT_COPY: copy(r, step, s->a, s->b); return;
+  case CIRCUIT_SWAP: swap(r, step, s->a, s->b); return;
+  default: break;
+  }
+  circuit_content x = read_place(r, s->a), y = read_place(r, s->b);
+  circuit_content result = {value_of(r, (circuit_term){s->operation, x, y}), 0};
+  write_place(r, s->c, result, step);
+}
+
+/* Temporaries begin as nothing. */
+static hg_status check_reads(const runner *r, const circuit_step *s) {
+  for (int i = 0; i < 2; i++) {
+    uint32_t place = circuit_reads(s, i);
+    if (place < CIRCUIT_CLASSES || place == CIRCUIT_NONE || cell_at(r, place)->changed_by != CIRCUIT_NONE) continue;
+    return hg_circuit_fail(r->text, ((const circuit_node *)r->text->nodes.data)[s->node].at,
+                           "temporary t%u is read before it is written", place - CIRCUIT_CLASSES);
+  }
+  return HG_OK;
+}
+
+static int are_disjoint(const circuit_step *a, const circuit_step *b) {
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < 4; k++) {
+      uint32_t x = i < 2 ? circuit_reads(a, i) : circuit_writes(a, i - 2);
+      uint32_t y = k < 2 ? circuit_reads(b, k) : circuit_writes(b, k - 2);
+      if (x != CIRCUIT_NONE && x == y) return 0;
+    }
+  return 1;
+}
+
+static hg_status run_steps(runner *r, size_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    HG_TRY(check_reads(r, r->steps + i));
+    const circuit_step *s = r->steps + i;
+    if (i > 0 && s->a < s[-1].a && are_disjoint(s - 1, s)) r->laws[LAW_DISJOINT]++;
+    run_step(r, i);
+  }
+  return HG_OK;
+}
+
+static hg_status prepare(runner *r, const hg_array *steps) {
+  const hg_allocator *allocator = r->text->allocator;
+  uint32_t places = CIRCUIT_CLASSES, operations = 0;
+  for (size_t i = 0; i < steps->count; i++) {
+    const circuit_step *s = r->steps + i;
+    for (int k = 0; k < 2; k++) {
+      if (circuit_reads(s, k) != CIRCUIT_NONE && circuit_reads(s, k) >= places) places = circuit_reads(s, k) + 1;
+      if (circuit_writes(s, k) != CIRCUIT_NONE && circuit_writes(s, k) >= places) places = circuit_writes(s, k) + 1;
+    }
+    operations += s->generator == CIRCUIT_MERGE || s->generator == CIRCUIT_SPLIT;
+  }
+  for (r->slot_count = 2; r->slot_count < 2 * operations;) r->slot_count *= 2;
+  r->slots = hg_allocate(allocator, r->slot_count, sizeof *r->slots);
+  r->digests = hg_allocate_unset(allocator, operations, sizeof *r->digests);
+  if (r->slots == NULL || r->digests == NULL || !hg_array_reserve(allocator, &r->terms, operations) ||
+      hg_array_append(allocator, &r->cells, NULL, places) == NULL)
+    return no_memory(operations + places);
+  for (uint32_t c = 0; c < places; c++) *cell_at(r, c) = (cell){{c, 0}, CIRCUIT_NONE, 0};
+  return HG_OK;
+}
+
+/* ---- the form ---------------------------------------------------------------------------------------------------- */
+
+typedef struct order {
+  const hg_allocator *allocator;
+  const circuit_term *terms; /* in the order of the steps */
+  uint32_t *number;          /* of each its place in the form; CIRCUIT_NONE: it has none yet */
+  hg_array stack;            /* uint32_t: values */
+  circuit_form *form;
+} order;
+
+static circuit_content renumbered(const order *o, circuit_content content) {
+  if (content.value >= CIRCUIT_CLASSES) content.value = CIRCUIT_CLASSES + o->number[content.value - CIRCUIT_CLASSES];
+  return content;
+}
+
+/* Pushes a value that has no place yet: 1, or 0 if out of memory; *pushed says whether it did. */
+static int push_new(order *o, uint32_t value, int *pushed) {
+  if (value < CIRCUIT_CLASSES || o->number[value - CIRCUIT_CLASSES] != CIRCUIT_NONE) return 1;
+  *pushed = 1;
+  return hg_array_push(o->allocator, &o->stack, value);
+}
+
+/* Gives a value and what it depends on their places, operands first. */
+static hg_status place_value(order *o, uint32_t value) {
+  int pushed = 0, has_memory = push_new(o, value, &pushed);
+  while (has_memory && o->stack.count > 0) {
+    uint32_t index = ((const uint32_t *)o->stack.data)[o->stack.count - 1] - CIRCUIT_CLASSES;
+    circuit_term t = o->terms[index];
+    pushed = 0;
+    has_memory = push_new(o, t.x.value, &pushed);
+    if (has_memory && !pushed) has_memory = push_new(o, t.y.value, &pushed);
+    if (pushed || !has_memory) continue;
+    o->stack.count--;
+    o->number[index] = (uint32_t)o->form->terms.count;
+    t.x = renumbered(o, t.x);
+    t.y = renumbered(o, t.y);
+    has_memory = hg_array_append(o->allocator, &o->form->terms, &t, 1) != NULL;
+  }
+  return has_memory ? HG_OK : no_memory(o->form->terms.count + 1);
+}
+
+static hg_status order_terms(const runner *r, circuit_form *form) {
+  order o = {.allocator = r->text->allocator, .terms = r->terms.data, .form = form};
+  o.stack.element_size = sizeof(uint32_t);
+  form->terms.element_size = sizeof(circuit_term);
+  o.number = hg_allocate_unset(o.allocator, r->terms.count, sizeof *o.number);
+  hg_status status = o.number != NULL ? HG_OK : no_memory(r->terms.count);
+  for (size_t i = 0; status == HG_OK && i < r->terms.count; i++) o.number[i] = CIRCUIT_NONE;
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES && status == HG_OK; c++) {
+    status = place_value(&o, cell_at(r, c)->content.value);
+    if (status == HG_OK) form->final[c] = renumbered(&o, cell_at(r, c)->content);
+  }
+  r->laws[LAW_DEAD_TERM] += r->terms.count - form->terms.count;
+  hg_release(o.allocator, o.number);
+  hg_array_release(o.allocator, &o.stack);
+  return status;
+}
+
+hg_status hg_circuit_terms_of(const circuit_text *text, const hg_array *steps, circuit_form *form,
+                              uint64_t laws[LAW_COUNT]) {
+  runner r = {.text = text, .steps = steps->data, .laws = laws,
+              .cells = {.element_size = sizeof(cell)}, .terms = {.element_size = sizeof(circuit_term)}};
+  hg_status status = prepare(&r, steps);
+  if (status == HG_OK) status = run_steps(&r, steps->count);
+  if (status == HG_OK) status = order_terms(&r, form);
+  hg_release(text->allocator, r.slots);
+  hg_release(text->allocator, r.digests);
+  hg_array_release(text->allocator, &r.cells);
+  hg_array_release(text->allocator, &r.terms);
+  return status;
+}
