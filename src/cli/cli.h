@@ -24,6 +24,7 @@ int cmd_equal(int argc, char **argv);
 int cmd_emit(int argc, char **argv);
 int cmd_cache(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_circuit(int argc, char **argv);
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
@@ -65,6 +66,9 @@ enum { CLI_PATH_BYTES = 4096 };
 const char *cli_path(const char *path, char utf8[CLI_PATH_BYTES]);
 /* Writes a file; one that is new is removed again where that fails. 0, or -1 with the reason. */
 int cli_write_file(const char *path, const void *bytes, size_t byte_count, char *why, size_t why_bytes);
+
+/* Reads a file of what a program may take at most; "-" is the standard input. 0, or -1 with the reason. */
+int cli_read_file(const char *path, cli_bytes *bytes, char *why, size_t why_bytes);
 
 /* Reads a program in either form; "-" is the standard input. 0, or -1 with the reason, which names the file, and the
  * cause in *status. */

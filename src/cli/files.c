@@ -108,7 +108,7 @@ static FILE *standard_input(void) {
   return stdin;
 }
 
-static int read_program(const char *path, cli_bytes *bytes, char *why, size_t why_bytes) {
+int cli_read_file(const char *path, cli_bytes *bytes, char *why, size_t why_bytes) {
   const uint64_t most = (uint64_t)MAX_PROGRAM_MIB << 20;
   FILE *file = strcmp(path, "-") == 0 ? standard_input() : open_to_read(path, why, why_bytes);
   if (file == NULL) return -1;
@@ -123,7 +123,7 @@ int cli_load_program(const char *path, atlas_program **out, hg_status *status, c
   cli_bytes bytes = {0};
   char reason_text[512];
   *out = NULL;
-  if (read_program(path, &bytes, reason_text, sizeof reason_text) != 0) {
+  if (cli_read_file(path, &bytes, reason_text, sizeof reason_text) != 0) {
     free(bytes.data);
     *status = HG_IO;
     snprintf(why, why_bytes, "%s: %s", path, reason_text);

@@ -16,7 +16,7 @@ typedef struct subcommand {
 static const subcommand subcommands[] = {
     {"run", cmd_run},     {"check", cmd_check}, {"asm", cmd_asm},   {"dis", cmd_dis},   {"canon", cmd_canon},
     {"hash", cmd_hash},   {"equal", cmd_equal}, {"emit", cmd_emit}, {"cache", cmd_cache},
-    {"info", cmd_info},
+    {"info", cmd_info},   {"circuit", cmd_circuit},
 };
 enum { SUBCOMMAND_COUNT = sizeof subcommands / sizeof subcommands[0] };
 
