@@ -23,11 +23,13 @@ from hologram._calculus import unwrap as unwrap
 from hologram._core import *  # noqa: F403  the types, errors and operations of the table
 from hologram._core import Array as Array
 from hologram._core import Buffer as Buffer
+from hologram._core import Circuit as Circuit
 from hologram._core import DType as DType
 from hologram._core import Error as Error
 from hologram._core import Executor as Executor
 from hologram._core import Program as Program
 from hologram._core import asarray as asarray
+from hologram._core import circuit as circuit
 from hologram._core import compute as compute
 from hologram._core import degrees as rad2deg
 from hologram._core import radians as deg2rad

@@ -567,6 +567,8 @@ PyObject *hgpy_buffer_of(hgpy_storage *storage, uint32_t type, uint64_t count); 
 hgpy_buffer *hgpy_buffer_check(PyObject *object, const char *what);
 hg_tensor hgpy_buffer_tensor(const hgpy_buffer *buffer, uint64_t count);
 int hgpy_program_add(PyObject *module);
+PyObject *hgpy_program_of(atlas_program *taken);
+int hgpy_circuit_add(PyObject *module);
 int hgpy_sdk_add(PyObject *module);
 
 /* ---- operations on tensors of other libraries (tensors.c) -------------------------------------------------------- */

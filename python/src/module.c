@@ -271,8 +271,8 @@ static int add_all(PyObject *module) {
       hgpy_types_add(module) < 0 || hgpy_executor_add(module) < 0)
     return -1;
   if (hgpy_buffer_add(module) < 0 || hgpy_program_add(module) < 0 || hgpy_array_add(module) < 0) return -1;
-  if (hgpy_operations_add(module) < 0 || hgpy_sdk_add(module) < 0 || hgpy_tensors_add(module) < 0)
-    return -1;
+  if (hgpy_circuit_add(module) < 0 || hgpy_operations_add(module) < 0) return -1;
+  if (hgpy_sdk_add(module) < 0 || hgpy_tensors_add(module) < 0) return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

@@ -17,6 +17,18 @@ typedef struct program {
 
 static PyTypeObject *program_type;
 
+PyObject *hgpy_program_of(atlas_program *taken) {
+  program *made = PyObject_New(program, program_type);
+  if (made == NULL) {
+    atlas_program_release(taken);
+    return NULL;
+  }
+  made->program = taken;
+  memset(made->kernels, 0, sizeof made->kernels);
+  made->next = 0;
+  return (PyObject *)made;
+}
+
 static PyObject *program_from_text(PyObject *text, const char *name) {
   Py_ssize_t length;
   atlas_program *parsed = NULL;
@@ -26,16 +38,7 @@ static PyObject *program_from_text(PyObject *text, const char *name) {
   HGPY_BEGIN_CALL
   status = atlas_parse(NULL, bytes, (size_t)length, name, &parsed);
   HGPY_END_CALL
-  if (!hgpy_ok(status)) return NULL;
-  program *made = PyObject_New(program, program_type);
-  if (made == NULL) {
-    atlas_program_release(parsed);
-    return NULL;
-  }
-  made->program = parsed;
-  memset(made->kernels, 0, sizeof made->kernels);
-  made->next = 0;
-  return (PyObject *)made;
+  return hgpy_ok(status) ? hgpy_program_of(parsed) : NULL;
 }
 
 static PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
@@ -50,16 +53,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *
   if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0) return NULL;
   hg_status status = atlas_decode(NULL, view.buf, (size_t)view.len, &decoded);
   PyBuffer_Release(&view);
-  if (!hgpy_ok(status)) return NULL;
-  program *made = PyObject_New(program, program_type);
-  if (made == NULL) {
-    atlas_program_release(decoded);
-    return NULL;
-  }
-  made->program = decoded;
-  memset(made->kernels, 0, sizeof made->kernels);
-  made->next = 0;
-  return (PyObject *)made;
+  return hgpy_ok(status) ? hgpy_program_of(decoded) : NULL;
 }
 
 static void drop_kernel(program *p, uint32_t i) {
