@@ -101,6 +101,16 @@ def test_sums_fold_by_halves(n):
         assert apply("var", x, ddof=1.0) == fold(d * d) / (count - f32(1))
 
 
+@pytest.mark.parametrize("shape", [(8192, 64), (9001, 70), (33000, 20), (600, 900)])
+def test_long_columns_fold_by_halves(shape):
+    """So large that a processor reads them in one pass: whole chunks and others, columns of blocks and of lanes."""
+    x = np.random.default_rng(shape[0]).standard_normal(shape)
+    x[:, 1] = -0.0
+    total = fold(x)
+    assert apply("sum", x, axes=[0]).tobytes() == total.tobytes()
+    assert np.array_equal(apply("max", x, axes=[0]), x.max(0))
+
+
 def test_zeros_keep_their_sign():
     assert np.signbit(apply("sum", array(-0.0, -0.0))) and not np.signbit(apply("sum", array(-0.0, 0.0)))
 

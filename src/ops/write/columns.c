@@ -27,7 +27,7 @@ static void place_batch(row_block *k) {
   } else atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(at), atlas_reg(k->round));
   atlas_emit2(b, ATLAS_OP_cvt, code->index_type, ATLAS_u32, atlas_reg(k->base), atlas_reg(at));
   if (k->layout.groups > 1) row_mad(k, k->base, k->base, k->layout.groups, k->group);
-  if (k->chunk != OPS_NO_REGISTER) row_mad(k, k->base, k->chunk, OPS_CHUNK, k->base);
+  if (k->chunk != OPS_NO_REGISTER) row_mad(k, k->base, k->chunk, k->g->chunk, k->base);
 }
 
 /* Folds a batch; reductions in any order continue with the result as the kept value. */
@@ -278,23 +278,38 @@ void ops_write_columns(row_block *k) {
 /* Order F begins with elements that are half a column apart, then a quarter. A block that has some columns and goes
  * over their elements in that order reads pieces of a few hundred bytes in each round, which no hardware prefetcher
  * predicts. That is fast for what the caches hold. On a CPU anything larger is read in one pass instead, as a map reads
- * several inputs: a lane folds elements that are `step` apart, and the lanes' results are columns again, whose folding
- * continues in the same order. Lanes lie along memory if columns do: then the position in the column comes first, then
- * the row's coordinates. */
+ * several inputs: a lane folds elements of a chunk that are `step` apart, and the lanes' results are columns again,
+ * whose folding continues in the same order, in chunks of `step`. Lanes lie along memory if columns do: then the
+ * position in the column comes first, which is the same in a block of whole rows, then the row's coordinates. */
 void ops_write_columns_top(row_block *k) {
   const row_group *g = k->g;
   ops_code *code = &k->code;
   uint32_t order[HG_MAX_RANK + 1] = {g->row_rank};
   ops_form lane = g->row_number;
   lane.factor[g->row_rank] = (int64_t)g->rows;
+  uint64_t step = k->layout.step, chunks = k->layout.chunk_blocks, rest = g->columns % (chunks > 1 ? g->chunk : step);
+  ops_shape space = {.rank = 2, .size = {step * chunks, g->rows}};
+  uint32_t block = ops_row_blocks_lanes(&g->terms, &space);
   k->parts->is_across = 1;
-  ops_block_launch(k, g->rows * k->layout.step, 1, 1, 1);
-  ops_block_add_parts(k, k->layout.step);
-  uint16_t at = ops_lane_index(code);
+  k->parts->chunk = chunks > 1 ? step : 0;
+  k->whole_loads = rest == 0 ? k->layout.loads : chunks > 1 ? 0 : k->layout.loads - 1;
+  ops_block_launch(k, g->rows * step * chunks, 1, 1, 1);
+  ops_block_add_parts(k, step * chunks);
+  uint16_t at = ops_lane_index(code), chunk = ops_register(code);
   for (uint32_t i = 0; i < g->row_rank; i++) order[1 + i] = i;
-  ops_split_over(code, at, order, 1 + g->row_rank);
+  if (block != 0) {
+    ops_row_blocks begun = ops_row_blocks_begin(code, 1, step * chunks, g->rows, block);
+    code->variable[g->row_rank] = begun.row;
+    ops_split_range(code, begun.column, 0, g->row_rank);
+  } else ops_split_over(code, at, order, 1 + g->row_rank);
   k->base = code->variable[g->row_rank];
-  code->lane_form = &lane;
+  k->column = ops_register(code);
+  code->lane_form = chunks > 1 || rest != 0 ? NULL : &lane;
+  if (chunks > 1) {
+    row_index(k, ATLAS_OP_div, chunk, k->base, atlas_bits(step));
+    k->base = ops_register(code);
+    row_mad(k, k->base, chunk, g->chunk - step, code->variable[g->row_rank]);
+  }
   ops_block_fold_own(k, 1);
   for (uint32_t i = 0; i < g->reduction_count; i++) k->kept[i][0] = k->own[i][0].part[0];
   ops_block_store_parts(k, at, 1);

@@ -175,12 +175,13 @@ void ops_store_results(ops_code *code, const term_id *roots, const ops_form *pla
 /* On a CPU, what the lanes of a block have in common is computed once, and their elements are known to be consecutive.
  * So if some elements are found by other means than the lane's number, a block has a piece of one row. */
 typedef struct ops_row_blocks {
-  uint16_t row, column; /* registers of the index type: the row's number, the lane's position in it */
+  uint16_t row, column; /* registers of the index type: the row's number in its group, the lane's position in it */
+  uint16_t group;       /* the group's number; no register if there is one group */
 } ops_row_blocks;
 
 /* The lanes of a block if rows along the space's last coordinate consist of whole blocks; else 0. */
 uint32_t ops_row_blocks_lanes(const ops_terms *t, const ops_shape *space);
-/* Makes it a launch of such blocks: `rows` rows of `size`. */
-ops_row_blocks ops_row_blocks_begin(ops_code *code, uint64_t rows, uint64_t size, uint32_t lanes);
+/* Makes it a launch of such blocks: `groups` of `rows` rows of `size`. */
+ops_row_blocks ops_row_blocks_begin(ops_code *code, uint64_t groups, uint64_t rows, uint64_t size, uint32_t lanes);
 
 #endif

@@ -42,9 +42,10 @@ static void write_results(ops_code *code, const term_id *roots, const ops_form *
   uint32_t lanes = lanes_of_rows(code->terms);
   if (lanes != 0) {
     uint64_t size = space->size[space->rank - 1];
-    ops_row_blocks rows = ops_row_blocks_begin(code, ops_count(space) / size, size, lanes);
-    code->variable[space->rank - 1] = rows.column;
-    ops_split_range(code, rows.row, 0, space->rank - 1);
+    uint64_t rows = space->size[space->rank - 2];
+    ops_row_blocks begun = ops_row_blocks_begin(code, ops_count(space) / size / rows, rows, size, lanes);
+    code->variable[space->rank - 1] = begun.column, code->variable[space->rank - 2] = begun.row;
+    ops_split_range(code, begun.group, 0, space->rank - 2); /* the grid has numbered the others */
   } else coordinates_of_lane(code);
   ops_store_results(code, roots, places);
   code->lane_form = NULL;

@@ -67,12 +67,12 @@ uint32_t ops_block_only_first(row_block *k) {
 
 void ops_block_over_chunk(row_block *k, row_writer body) {
   atlas_builder *b = k->code.builder;
-  if (k->g->columns % OPS_CHUNK == 0) {
+  if (k->g->columns % k->g->chunk == 0) {
     body(k);
     return;
   }
   uint32_t last = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
-  row_branch(k, ATLAS_OP_set_eq, k->chunk, row_size(k, k->g->columns / OPS_CHUNK), last);
+  row_branch(k, ATLAS_OP_set_eq, k->chunk, row_size(k, k->g->columns / k->g->chunk), last);
   body(k);
   atlas_emit_branch(b, -1, 0, done);
   atlas_builder_place(b, last);

@@ -233,6 +233,7 @@ static space_map begin_group(row_group *g, const ops_group *group, const ops_sha
   g->group = group;
   g->full = *full, g->axes = axes;
   g->rows = g->columns = 1;
+  g->chunk = parts != NULL && parts->chunk != 0 ? parts->chunk : OPS_CHUNK;
   for (uint32_t d = 0; d < full->rank; d++) *(axes >> d & 1 ? &g->columns : &g->rows) *= full->size[d];
   if (parts != NULL) {
     g->columns = parts->count;

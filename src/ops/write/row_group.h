@@ -43,6 +43,7 @@ typedef struct row_group {
   ops_shape full; /* the shape of what is reduced */
   uint32_t axes;
   uint64_t rows, columns;
+  uint64_t chunk; /* columns that order F folds first: OPS_CHUNK, or what is left of that many */
   uint32_t row_rank; /* coordinates of the space: those of the row, then those of the column */
   row_reduction reductions[ROWS_MOST_REDUCTIONS];
   row_result results[ROWS_MOST_RESULTS];
@@ -62,6 +63,7 @@ void ops_row_group_end(row_group *g);
  * storages. */
 typedef struct row_parts {
   uint64_t count;
+  uint64_t chunk; /* of them; 0: they are as many as order F folds first */
   int is_across; /* 1: the parts of a row lie apart, and those of neighbouring rows side by side */
   uint32_t values[ROWS_MOST_REDUCTIONS], places[ROWS_MOST_REDUCTIONS]; /* storages, by reduction */
 } row_parts;

@@ -194,7 +194,7 @@ int ops_columns_lie_apart(const row_group *g) {
 }
 
 int ops_choose_columns(const row_group *g, ops_layout *layout) {
-  uint64_t chunks = ops_chunks(g->columns), count = g->columns < OPS_CHUNK ? g->columns : OPS_CHUNK;
+  uint64_t chunks = (g->columns + g->chunk - 1) / g->chunk, count = g->columns < g->chunk ? g->columns : g->chunk;
   if (g->rows == 0 || g->rows > INT32_MAX || !ops_columns_lie_apart(g)) return 0;
   if (chunks != 1 && (!may_have_parts(g) || chunks > 65535)) return 0;
   int for_gpu = g->group->plan->for_gpu;
@@ -222,13 +222,13 @@ int ops_choose_columns(const row_group *g, ops_layout *layout) {
 
 /* A lane folds elements that are an eighth of the column apart, or so. */
 int ops_choose_columns_top(const row_group *g, ops_layout *layout) {
-  uint64_t step = 1;
-  if (g->group->plan->for_gpu || g->columns <= OPS_TOP_COLUMNS || g->columns > OPS_CHUNK) return 0;
-  while (step * OPS_TOP_ELEMENTS < g->columns) step *= 2;
-  if (g->columns % step != 0 || !ops_columns_lie_apart(g) || !may_have_parts(g) || has_places(g)) return 0;
+  uint64_t step = 1, chunks = (g->columns + g->chunk - 1) / g->chunk, count = chunks > 1 ? g->chunk : g->columns;
+  if (g->group->plan->for_gpu || count <= OPS_TOP_COLUMNS) return 0;
+  while (step * OPS_TOP_ELEMENTS < count) step *= 2;
+  if (!ops_columns_lie_apart(g) || !may_have_parts(g) || has_places(g)) return 0;
   if (g->terms.space.rank != g->row_rank + 1) return 0;
-  *layout = (ops_layout){
-      .lanes = 1, .wide = 1, .step = (uint32_t)step, .loads = (uint32_t)(g->columns / step), .rows = 1};
-  uint64_t lanes = g->rows * step;
+  *layout = (ops_layout){.lanes = 1, .wide = 1, .step = (uint32_t)step, .rows = 1, .chunk_blocks = chunks};
+  layout->loads = (uint32_t)((count + step - 1) / step);
+  uint64_t lanes = g->rows * step * chunks;
   return lanes <= INT32_MAX && lanes * OPS_TOP_ELEMENTS * ops_row_element_bytes(g) >= OPS_TOP_BYTES;
 }

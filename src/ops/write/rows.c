@@ -113,7 +113,7 @@ static hg_status write_rows(row_group *g) {
     ops_layout layout;
     if (!layouts[i].choose(g, &layout)) continue;
     hg_status status = write_by(g, &layouts[i], &layout);
-    if (status != HG_UNSUPPORTED) return status;
+    if (status != HG_UNSUPPORTED || g->chunk != OPS_CHUNK) return status; /* the others know no other chunks */
     ops_drop_steps(plan, made);
   }
   return hg_fail(HG_UNSUPPORTED, "reductions in one launch: rows of %llu elements", (unsigned long long)g->columns);

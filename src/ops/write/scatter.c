@@ -130,7 +130,7 @@ static uint64_t split(scatter_launch *l, const scatter_work *w) {
     ops_split(&l->code, shape, axes, shape->rank + 1, lanes, atlas_reg(ATLAS_REG_LANE), ATLAS_u64);
     return lanes;
   }
-  ops_row_blocks begun = ops_row_blocks_begin(&l->code, lanes, shape->size[last], block);
+  ops_row_blocks begun = ops_row_blocks_begin(&l->code, 1, lanes, shape->size[last], block);
   l->code.variable[last] = begun.column;
   ops_split(&l->code, shape, axes, shape->rank + 1, lanes, atlas_reg(begun.row), ATLAS_i64);
   return 0;
