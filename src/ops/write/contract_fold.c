@@ -65,23 +65,17 @@ static void write_groups(contract *c, uint32_t from, uint64_t parts) {
 }
 
 hg_status ops_contract_fold_groups(contract *c) {
-  ops_step *step = ops_new_step(c->group->plan);
-  if (step == NULL) return HG_OUT_OF_MEMORY;
   uint32_t from = c->partial;
   uint64_t parts = c->parts;
   c->parts = (parts + OPS_CONTRACT_MOST_PARTS - 1) / OPS_CONTRACT_MOST_PARTS;
   c->terms.space.size[AT_PART] = c->parts;
-  ops_form form = {.constant = 0};
-  term_id partial; /* unused, except that it makes the storage one that is read */
-  form.factor[AT_PART] = (int64_t)(c->batch * c->m * c->n);
-  HG_TRY(ops_load_of(&c->terms, from, (atlas_type)c->sum_type, &form, &partial));
+  HG_TRY(ops_reads(&c->terms, from));
   HG_TRY(ops_contract_partials(c));
-  HG_TRY(ops_code_begin(&c->code, &c->terms, step, "contract_groups"));
+  HG_TRY(ops_code_begin_step(&c->code, &c->terms, "contract_groups", "contract parts"));
   c->code.partials[c->code.partial_count++] = c->partial;
   c->code.index_type = ops_contract_index_type(c);
+  c->code.step->lanes = c->parts * c->batch * c->m * c->n;
   write_groups(c, from, parts);
-  step->lanes = c->parts * c->batch * c->m * c->n;
-  step->kind = "contract parts";
   return ops_code_end(&c->code);
 }
 
@@ -101,23 +95,17 @@ static void write_program(contract *c, const contract_results *results) {
 }
 
 hg_status ops_contract_fold(contract *c) {
-  ops_step *step = ops_new_step(c->group->plan);
-  if (step == NULL) return HG_OUT_OF_MEMORY;
   contract_results results;
-  ops_form form = {.constant = 0};
-  term_id partial;
-  form.factor[AT_PART] = (int64_t)(c->batch * c->m * c->n);
-  HG_TRY(ops_load_of(&c->terms, c->partial, (atlas_type)c->sum_type, &form, &partial));
+  HG_TRY(ops_reads(&c->terms, c->partial));
   HG_TRY(ops_contract_results(c, &results));
   if (c->reached != 0) { /* it is loaded, so its inputs are not computed again */
     results.bound = c->reached;
     ops_term_at(&c->terms, c->reached)->kind = TERM_BOUND;
     ops_term_at(&c->terms, c->reached)->input_count = 0;
   }
-  HG_TRY(ops_code_begin(&c->code, &c->terms, step, "contract_parts"));
+  HG_TRY(ops_code_begin_step(&c->code, &c->terms, "contract_parts", "contract parts"));
   c->code.index_type = ops_contract_index_type(c);
+  c->code.step->lanes = c->batch * c->m * c->n;
   write_program(c, &results);
-  step->lanes = c->batch * c->m * c->n;
-  step->kind = "contract parts";
   return ops_code_end(&c->code);
 }

@@ -341,18 +341,12 @@ hg_status ops_contract_matvec(contract *c, ops_step *step) {
                 t.sum != ATLAS_i64 && t.sum != ATLAS_u64;
   t.lanes = by_rows ? OPS_MATVEC_ROW_LANES : OPS_MATVEC_LANES;
   if (by_rows) t.wide = 1;
-  atlas_builder_block(t.builder, t.lanes, 1, 1);
+  ops_launch_blocks(&c->code, (t.size + t.lanes * t.wide - 1) / (t.lanes * t.wide), c->parts, c->batch, t.lanes);
   begin_places(&t);
   zero_sums(&t);
   for (uint32_t k = 0; k < OPS_MATVEC_VALUES; k++) t.vector_values[k] = fresh(&t);
   if (by_rows) sum_rows(&t);
   else sum_columns(&t);
   put(&t, &results);
-  step->lanes = 0;
-  step->grid[0] = (uint32_t)((t.size + t.lanes * t.wide - 1) / (t.lanes * t.wide));
-  step->grid[1] = (uint32_t)c->parts;
-  step->grid[2] = (uint32_t)c->batch;
-  step->block[0] = t.lanes;
-  step->block[1] = step->block[2] = 1;
   return ops_code_end(&c->code);
 }

@@ -414,7 +414,6 @@ static void declare(tiles *t) {
   uint64_t chains = c->part_chains;
   for (t->levels = chains > 1 ? 2 : 0; t->levels > 0 && (UINT64_C(1) << t->levels) < chains;) t->levels *= 2;
   if (t->levels > 0) t->counter = atlas_builder_local(t->builder, "counter", t->sum, t->levels * c->rows * c->columns);
-  atlas_builder_block(t->builder, contract_lanes(c), 1, 1);
 }
 
 /* Finds the block's tile along N and M, and its matrix. Devices allow few blocks along y and z: if there are more
@@ -440,10 +439,10 @@ static uint16_t begin_tile(tiles *t) {
   return batch;
 }
 
-static void lay_grid(const contract *c, ops_step *step) {
+static void lay_grid(contract *c) {
   uint64_t grid[3] = {c->tiles_n, c->tiles_m, c->batch * c->parts};
   if (!contract_fits_grid(c)) grid[0] *= grid[1] * grid[2], grid[1] = grid[2] = 1;
-  for (int i = 0; i < 3; i++) step->grid[i] = (uint32_t)grid[i];
+  ops_launch_blocks(&c->code, grid[0], grid[1], grid[2], contract_lanes(c));
 }
 
 /* Computes the position of the block's tile, and of the lane's sums in it. */
@@ -501,10 +500,7 @@ hg_status ops_contract_tiles(contract *c, ops_step *step) {
   t.sum = (atlas_type)c->sum_type;
   plan_bringing(&t, &t.a, &c->a, contract_tile_m(c));
   plan_bringing(&t, &t.b, &c->b, contract_tile_n(c));
+  lay_grid(c);
   write_program(&t, &results);
-  step->lanes = 0;
-  lay_grid(c, step);
-  step->block[0] = contract_lanes(c);
-  step->block[1] = step->block[2] = 1;
   return ops_code_end(&c->code);
 }

@@ -171,6 +171,21 @@ hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const
   return status;
 }
 
+hg_status ops_code_begin_step(ops_code *code, ops_terms *terms, const char *name, const char *kind) {
+  ops_step *step = ops_new_step(terms->group->plan);
+  if (step == NULL) return HG_OUT_OF_MEMORY;
+  step->kind = kind;
+  return ops_code_begin(code, terms, step, name);
+}
+
+void ops_launch_blocks(ops_code *code, uint64_t x, uint64_t y, uint64_t z, uint32_t lanes) {
+  ops_step *step = code->step;
+  atlas_builder_block(code->builder, lanes, 1, 1);
+  step->lanes = 0;
+  step->grid[0] = (uint32_t)x, step->grid[1] = (uint32_t)y, step->grid[2] = (uint32_t)z;
+  step->block[0] = lanes, step->block[1] = step->block[2] = 1;
+}
+
 hg_status ops_code_again(ops_code *code) { return code->status == HG_OK ? begin_registers(code) : code->status; }
 
 void ops_code_drop(ops_code *code) {

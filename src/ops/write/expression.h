@@ -80,6 +80,8 @@ void ops_terms_release(ops_terms *t);
 hg_status ops_term_of(ops_terms *t, value_id value, const ops_form *index, term_id *out);
 /* An element of a storage that belongs to no node: what an earlier step of the writer has left there. */
 hg_status ops_load_of(ops_terms *t, uint32_t storage, atlas_type type, const ops_form *form, term_id *out);
+/* Makes the storage one that the launch reads, wherever. */
+hg_status ops_reads(ops_terms *t, uint32_t storage);
 /* The index forms of the space itself: dimension i of the node is coordinate i. */
 void ops_identity(const ops_shape *space, ops_form *index);
 static inline ops_term *ops_term_at(const ops_terms *t, term_id id) { return (ops_term *)t->terms.data + (id - 1); }
@@ -119,6 +121,10 @@ typedef struct ops_code {
 
 /* Begins a step's program; the access of storages follows from group->results. Parameters get generated names. */
 hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const char *name);
+/* The same for a new step of the plan, of that kind. */
+hg_status ops_code_begin_step(ops_code *code, ops_terms *terms, const char *name, const char *kind);
+/* Makes it a launch of that many blocks of lanes. */
+void ops_launch_blocks(ops_code *code, uint64_t x, uint64_t y, uint64_t z, uint32_t lanes);
 /* Continues in the same program, with nothing computed, after code->terms has changed. */
 hg_status ops_code_again(ops_code *code);
 /* Ends it: step->program. Releases in any case what begin has allocated. */

@@ -124,19 +124,13 @@ uint64_t ops_factor_matrices(const factor *f) {
 }
 
 hg_status ops_factor_begin_launch(factor *f, const char *name, uint64_t lanes) {
-  ops_form zero;
-  term_id unused;
-  memset(&zero, 0, sizeof zero);
   for (uint32_t i = 0; i < f->node->input_count; i++)
     HG_TRY(ops_term_of(&f->terms, f->node->input[i], f->own, &f->input[i]));
-  if (f->storage != 0) HG_TRY(ops_load_of(&f->terms, f->storage - 1, f->type, &zero, &unused));
-  ops_step *step = ops_new_step(f->group->plan);
-  if (step == NULL) return HG_OUT_OF_MEMORY;
-  HG_TRY(ops_code_begin(&f->code, &f->terms, step, name));
+  if (f->storage != 0) HG_TRY(ops_reads(&f->terms, f->storage - 1));
+  HG_TRY(ops_code_begin_step(&f->code, &f->terms, name, "factor"));
   f->b = f->code.builder;
   f->code.index_type = ATLAS_i64;
-  step->kind = "factor";
-  step->lanes = lanes;
+  f->code.step->lanes = lanes;
   if (f->storage != 0) {
     f->code.partials[f->code.partial_count++] = f->storage - 1;
     f->memory = ops_buffer_of(&f->code, f->storage - 1);
@@ -156,11 +150,7 @@ hg_status ops_factor_begin(factor *f, const char *name, uint32_t owned) {
     f->storage++;
   }
   HG_TRY(ops_factor_begin_launch(f, name, 0));
-  ops_step *step = f->code.step;
-  atlas_builder_block(f->b, f->lanes, 1, 1);
-  step->grid[0] = (uint32_t)matrices;
-  step->grid[1] = step->grid[2] = step->block[1] = step->block[2] = 1;
-  step->block[0] = f->lanes;
+  ops_launch_blocks(&f->code, matrices, 1, 1, f->lanes);
   uint16_t block = ops_launch_coordinate(&f->code, ATLAS_COORD_BLOCK_X), number = factor_register(f);
   atlas_emit2(f->b, ATLAS_OP_cvt, ATLAS_i64, ATLAS_u32, atlas_reg(number), atlas_reg(block));
   if (f->storage == 0) {

@@ -10,10 +10,7 @@
 
 static hg_status begin_code(row_block *k, const char *name) {
   row_group *g = k->g;
-  ops_step *step = ops_new_step(g->group->plan);
-  if (step == NULL) return HG_OUT_OF_MEMORY;
-  HG_TRY(ops_code_begin(&k->code, &g->terms, step, name));
-  step->kind = "rows";
+  HG_TRY(ops_code_begin_step(&k->code, &g->terms, name, "rows"));
   for (uint32_t i = 0; i < g->result_count && g->is_stage; i++)
     k->code.partials[k->code.partial_count++] = g->results[i].storage;
   if (k->code.index_type == ATLAS_i32 && g->rows * g->columns > INT32_MAX - 2 * OPS_CHUNK)

@@ -28,25 +28,19 @@
 static hg_status begin(scan_launch *l, const scan_level *v, uint32_t totals, int what) {
   static const char *const names[] = {"scan", "scan_on", "scan_totals"};
   const scan *s = v->s;
-  ops_form zero;
-  term_id unused;
   memset(l, 0, sizeof *l);
-  memset(&zero, 0, sizeof zero);
   l->s = s, l->level = v, l->totals = totals;
   ops_terms_begin(&l->terms, s->group, &s->shape);
   ops_identity(&s->shape, l->own);
   if (scan_is_input(v)) HG_TRY(ops_term_of(&l->terms, s->node->input[0], l->own, &l->value));
-  else HG_TRY(ops_load_of(&l->terms, v->elements, s->type, &zero, &unused));
-  if (what == SCANS_ON) HG_TRY(ops_load_of(&l->terms, totals, s->type, &zero, &unused));
-  ops_step *step = ops_new_step(s->group->plan);
-  if (step == NULL) return HG_OUT_OF_MEMORY;
-  HG_TRY(ops_code_begin(&l->code, &l->terms, step, names[what]));
+  else HG_TRY(ops_reads(&l->terms, v->elements));
+  if (what == SCANS_ON) HG_TRY(ops_reads(&l->terms, totals));
+  HG_TRY(ops_code_begin_step(&l->code, &l->terms, names[what], "scan"));
   l->b = l->code.builder;
   l->code.index_type = ATLAS_i64;
   if (what == TOTALS) l->code.partials[l->code.partial_count++] = totals;
   else if (!scan_is_input(v)) l->code.partials[l->code.partial_count++] = v->elements;
   l->fold = ops_fold_of(&l->code, (ops_reduce)s->node->reduce, s->type);
-  step->kind = "scan";
   return HG_OK;
 }
 

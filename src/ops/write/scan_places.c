@@ -114,16 +114,12 @@ static void find_column(scan_launch *l) {
 }
 
 static void begin_blocks(scan_launch *l, uint64_t blocks, uint32_t lanes) {
-  ops_step *step = l->code.step;
   if (blocks > INT32_MAX && l->code.status == HG_OK)
     l->code.status = hg_fail(HG_UNSUPPORTED,
                              "a scan along %llu lines takes %llu blocks, more than the %d of a launch; "
                              "scan parts of the tensor",
                              (unsigned long long)l->s->lines, (unsigned long long)blocks, INT32_MAX);
-  atlas_builder_block(l->b, lanes, 1, 1);
-  step->grid[0] = (uint32_t)blocks;
-  step->grid[1] = step->grid[2] = step->block[1] = step->block[2] = 1;
-  step->block[0] = lanes;
+  ops_launch_blocks(&l->code, blocks, 1, 1, lanes);
 }
 
 void ops_scan_begin_columns(scan_launch *l) {

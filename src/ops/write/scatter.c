@@ -107,12 +107,8 @@ static hg_status add_terms(scatter_launch *l, const scatter_work *w) {
     int is_own = (i == 0) == (w->shape == &s->to);
     if (w->inputs >> i & 1) HG_TRY(ops_term_of(&l->terms, s->node->input[i], is_own ? l->own : l->other, terms[i]));
   }
-  const ops_form first = {.constant = 0};
-  term_id unused; /* makes the storage one that is read */
-  for (uint32_t k = 0; k < MOST_KEPT; k++) {
-    const ops_storage *kept = (const ops_storage *)s->group->plan->storages.data + s->kept[k];
-    if (w->reads >> k & 1) HG_TRY(ops_load_of(&l->terms, s->kept[k], (atlas_type)kept->type, &first, &unused));
-  }
+  for (uint32_t k = 0; k < MOST_KEPT; k++)
+    if (w->reads >> k & 1) HG_TRY(ops_reads(&l->terms, s->kept[k]));
   return HG_OK;
 }
 
@@ -140,13 +136,11 @@ static uint64_t split(scatter_launch *l, const scatter_work *w) {
 static hg_status write_program(scatter_launch *l, const scatter_work *w) {
   enum { BACK_EDGES = 8 /* the most for a source */ };
   const scatter *s = l->s;
-  ops_step *step = ops_new_step(s->group->plan);
-  if (step == NULL) return HG_OUT_OF_MEMORY;
-  HG_TRY(ops_code_begin(&l->code, &l->terms, step, w->name));
+  HG_TRY(ops_code_begin_step(&l->code, &l->terms, w->name, "scatter"));
+  ops_step *step = l->code.step;
   l->code.index_type = ATLAS_i64;
   for (uint32_t k = 0; k < MOST_KEPT; k++)
     if (w->writes >> k & 1) l->code.partials[l->code.partial_count++] = s->kept[k];
-  step->kind = "scatter";
   step->lanes = w->lanes != 0 ? w->lanes : split(l, w);
   if (s->sources > HG_DEFAULT_STEP_LIMIT / BACK_EDGES) step->step_limit = BACK_EDGES * s->sources;
   w->write(l);

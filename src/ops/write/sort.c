@@ -45,13 +45,10 @@ enum { READS_KEYS = 1, READS_WORDS = 2, WRITES_WORDS = 4, WRITES_RESULTS = 8 };
 
 static hg_status add_terms(sort_launch *l, uint32_t uses) {
   const sort *s = l->s;
-  term_id unused;
-  ops_form zero;
-  memset(&zero, 0, sizeof zero);
   if ((uses & READS_KEYS) != 0) HG_TRY(ops_term_of(&l->terms, s->node->input[0], l->own, &l->key));
   if ((uses & WRITES_RESULTS) != 0 && s->values != 0)
     HG_TRY(ops_term_of(&l->terms, s->node->input[1], l->own, &l->value));
-  return (uses & READS_WORDS) != 0 ? ops_load_of(&l->terms, s->words, ATLAS_u64, &zero, &unused) : HG_OK;
+  return (uses & READS_WORDS) != 0 ? ops_reads(&l->terms, s->words) : HG_OK;
 }
 
 static hg_status begin(sort_launch *l, const sort *s, uint32_t uses, const char *name) {
@@ -60,13 +57,10 @@ static hg_status begin(sort_launch *l, const sort *s, uint32_t uses, const char 
   ops_terms_begin(&l->terms, s->group, &s->shape);
   ops_identity(&s->shape, l->own);
   HG_TRY(add_terms(l, uses));
-  ops_step *step = ops_new_step(s->group->plan);
-  if (step == NULL) return HG_OUT_OF_MEMORY;
-  HG_TRY(ops_code_begin(&l->code, &l->terms, step, name));
+  HG_TRY(ops_code_begin_step(&l->code, &l->terms, name, "sort"));
   l->b = l->code.builder;
   l->code.index_type = ATLAS_i64;
   if ((uses & WRITES_WORDS) != 0) l->code.partials[l->code.partial_count++] = s->words;
-  step->kind = "sort";
   return HG_OK;
 }
 
@@ -109,11 +103,7 @@ static void exchange(sort_launch *l, uint16_t low, uint16_t high, uint16_t room)
 static void begin_tile(sort_launch *l) {
   const sort *s = l->s;
   uint32_t lanes = (1u << s->tile_bits) / HALVES;
-  ops_step *step = l->code.step;
-  atlas_builder_block(l->b, lanes, 1, 1);
-  step->grid[0] = (uint32_t)((words_of(s) + (1u << s->tile_bits) - 1) >> s->tile_bits);
-  step->grid[1] = step->grid[2] = step->block[1] = step->block[2] = 1;
-  step->block[0] = lanes;
+  ops_launch_blocks(&l->code, (words_of(s) + (1u << s->tile_bits) - 1) >> s->tile_bits, 1, 1, lanes);
   l->tile = atlas_builder_shared(l->b, "tile", ATLAS_u64, 1u << s->tile_bits);
   for (uint32_t h = 0; h < HALVES; h++) {
     l->element[h] = fresh(l);

@@ -224,6 +224,13 @@ hg_status ops_load_of(ops_terms *t, uint32_t storage, atlas_type type, const ops
   return add_term(t, &term, out);
 }
 
+hg_status ops_reads(ops_terms *t, uint32_t storage) {
+  const ops_form zero = {.constant = 0};
+  const ops_storage *of = (const ops_storage *)t->group->plan->storages.data + storage;
+  term_id unused;
+  return ops_load_of(t, storage, (atlas_type)of->type, &zero, &unused);
+}
+
 /* 1 if its elements are consecutive, in C order. */
 int ops_is_dense(const ops_storage *storage) {
   int64_t stride = 1;
