@@ -32,6 +32,14 @@ static void end_run(scatter_launch *l, uint32_t next) {
   atlas_emit_branch(l->code.builder, IS_MORE, 0, next);
 }
 
+/* The position (i64) of a list's entry, given where the list begins and the entry's number. */
+static uint16_t in_list(scatter_launch *l, uint16_t list, uint16_t number) {
+  uint16_t at = ops_register(&l->code);
+  atlas_emit2(l->code.builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(at), atlas_reg(number));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, at, atlas_reg(at), atlas_reg(list));
+  return at;
+}
+
 /* The first pass counts. The second gives a destination its part of the list when it first meets it, from 1 on, and
  * counts again. An index out of range is a fault, and its number is written where the next part begins, or where nobody
  * reads. */
@@ -40,8 +48,7 @@ static void list_sources(scatter_launch *l) {
   atlas_builder *b = code->builder;
   ops_form place = ops_scatter_in_column(l->s, l->s->places, l->s->rank),
            column = ops_scatter_in_column(l->s, l->s->sources, OPS_MAX_VARIABLES);
-  uint16_t count = ops_register(code), first = ops_register(code), free_part = ops_register(code),
-           own = ops_register(code);
+  uint16_t count = ops_register(code), first = ops_register(code), free_part = ops_register(code);
   uint16_t list = ops_scatter_number(l, &column);
   uint32_t next = begin_run(l);
   ops_scatter_find(l);
@@ -64,11 +71,8 @@ static void list_sources(scatter_launch *l) {
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, free_part, atlas_reg(free_part), atlas_reg(count));
   atlas_emit(b, ATLAS_OP_movi, l->s->number, 2, atlas_reg(count), atlas_bits(0));
   atlas_builder_place(b, is_known);
-  uint16_t slot = ops_register(code);
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, first, atlas_reg(first), atlas_reg(count));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(slot), atlas_reg(first));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, slot, atlas_reg(slot), atlas_reg(list));
-  atlas_emit2(b, ATLAS_OP_cvt, l->s->number, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[l->s->axis]));
+  uint16_t slot = in_list(l, list, first), own = ops_scatter_own_number(l);
   atlas_emit(b, ATLAS_OP_stg, l->s->number, 2, atlas_mem_reg(ops_buffer_of(code, l->s->kept[LISTED]), slot, -1),
              atlas_reg(own));
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, count, atlas_reg(count), atlas_bits(1));
@@ -99,27 +103,8 @@ typedef struct counter {
   uint16_t memory;            /* i64: where the first level lies in the temporary LEVELS */
   uint16_t count, bits;       /* u32: the count, at most 4096; the least power of two that is not below it */
   uint16_t turn, number, sum; /* u32: the loop's number; its bits reversed; of the values' type */
-  uint32_t next;
+  uint32_t next, absent;      /* labels: of the next turn; behind the value of a number that is not below the count */
 } counter;
-
-static counter begin_counter(scatter_launch *l, uint16_t memory, uint16_t count) {
-  ops_code *code = &l->code;
-  counter c = {.memory = memory, .count = count};
-  c.bits = ops_register(code), c.turn = ops_register(code), c.number = ops_register(code), c.sum = ops_register(code);
-  c.next = atlas_builder_label(code->builder, NULL);
-  return c;
-}
-
-static void first_turn(scatter_launch *l, counter *c) {
-  atlas_builder *b = l->code.builder;
-  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, c->bits, atlas_reg(c->count), atlas_bits(1));
-  atlas_emit(b, ATLAS_OP_clz, ATLAS_u32, 2, atlas_reg(c->bits),
-             atlas_reg(c->bits)); /* 32 - bits: the shift after reversing */
-  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(c->turn), atlas_bits(0));
-  atlas_builder_place(b, c->next);
-  atlas_emit(b, ATLAS_OP_brev, ATLAS_u32, 2, atlas_reg(c->number), atlas_reg(c->turn));
-  ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, c->number, atlas_reg(c->number), atlas_reg(c->bits));
-}
 
 /* The distance between a level and the one below. */
 static uint64_t level_stride(const scatter *s) {
@@ -158,17 +143,6 @@ static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
 
 static ops_fold fold_of(scatter_launch *l) { return ops_fold_of(&l->code, OPS_SUM, (atlas_type)l->s->node->type); }
 
-/* Sets the sum to the identity (-0 for floats) if the number is not below the count; else to what is computed up to the
- * label. */
-static uint32_t if_there(scatter_launch *l, counter *c, atlas_type type) {
-  atlas_builder *b = l->code.builder;
-  uint32_t absent = atlas_builder_label(b, NULL);
-  atlas_emit(b, ATLAS_OP_movi, type, 2, atlas_reg(c->sum), atlas_bits(fold_of(l).identity));
-  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_THERE), atlas_reg(c->number), atlas_reg(c->count));
-  atlas_emit_branch(b, IS_THERE, 1, absent);
-  return absent;
-}
-
 /* Loads the value of the source that stands in the list at `at` (i64). `along`: the coordinate that is a source's
  * number. */
 static void listed_value(scatter_launch *l, uint32_t along, uint16_t at, uint16_t to) {
@@ -196,11 +170,9 @@ static uint16_t value_of_few(void *context, uint32_t number) {
   scatter_launch *l = f->l;
   ops_code *code = &l->code;
   uint16_t value = ops_register(code);
-  uint16_t at = ops_register(code), wide = ops_register(code);
+  uint16_t at = ops_register(code);
   ops_scatter_emit(l, ATLAS_OP_min, l->s->number, at, atlas_reg(f->last), atlas_bits(number));
-  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(wide), atlas_reg(at));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(f->list));
-  listed_value(l, f->along, wide, value);
+  listed_value(l, f->along, in_list(l, f->list, at), value);
   atlas_emit(code->builder, ATLAS_OP_set_eq, l->s->number, 3, atlas_pred(IS_THERE), atlas_reg(at), atlas_bits(number));
   return ops_fold_where(&f->fold, IS_THERE, value);
 }
@@ -250,18 +222,37 @@ static uint16_t converted(scatter_launch *l, atlas_type to, atlas_type from, uin
   return own;
 }
 
+/* Begins a loop over the numbers below the count. For one that is not below it, the sum is the identity (-0 for
+ * floats), else what is computed up to the label `absent`. */
+static counter begin_counter(scatter_launch *l, uint16_t memory, uint16_t count) {
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  counter c = {.memory = memory, .count = count};
+  c.bits = ops_register(code), c.turn = ops_register(code), c.number = ops_register(code), c.sum = ops_register(code);
+  c.next = atlas_builder_label(b, NULL), c.absent = atlas_builder_label(b, NULL);
+  ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, c.bits, atlas_reg(count), atlas_bits(1));
+  atlas_emit(b, ATLAS_OP_clz, ATLAS_u32, 2, atlas_reg(c.bits),
+             atlas_reg(c.bits)); /* 32 - bits: the shift after reversing */
+  atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(c.turn), atlas_bits(0));
+  atlas_builder_place(b, c.next);
+  atlas_emit(b, ATLAS_OP_brev, ATLAS_u32, 2, atlas_reg(c.number), atlas_reg(c.turn));
+  ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, c.number, atlas_reg(c.number), atlas_reg(c.bits));
+  ops_fold fold = fold_of(l);
+  atlas_emit(b, ATLAS_OP_movi, (atlas_type)fold.type, 2, atlas_reg(c.sum), atlas_bits(fold.identity));
+  atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_THERE), atlas_reg(c.number), atlas_reg(count));
+  atlas_emit_branch(b, IS_THERE, 1, c.absent);
+  return c;
+}
+
 /* A counter of parts of 2^bits values, out of `span`. For the current part it sets `start`, where the part begins, and
  * `span`, how many values it has. */
-static counter count_parts(scatter_launch *l, uint16_t memory, uint32_t bits, uint16_t *start, uint16_t *span,
-                           uint32_t *none) {
+static counter count_parts(scatter_launch *l, uint16_t memory, uint32_t bits, uint16_t *start, uint16_t *span) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
   uint16_t parts = ops_register(code), own = ops_register(code), begins = ops_register(code);
   ops_scatter_emit(l, ATLAS_OP_add, s->number, parts, atlas_reg(*span), atlas_bits((UINT64_C(1) << bits) - 1));
   ops_scatter_emit(l, ATLAS_OP_shr, s->number, parts, atlas_reg(parts), atlas_bits(bits));
   counter c = begin_counter(l, memory, converted(l, ATLAS_u32, s->number, parts));
-  first_turn(l, &c);
-  *none = if_there(l, &c, (atlas_type)s->node->type);
   ops_scatter_emit(l, ATLAS_OP_shl, s->number, begins, atlas_reg(converted(l, s->number, ATLAS_u32, c.number)),
                    atlas_bits(bits));
   ops_scatter_emit(l, ATLAS_OP_sub, s->number, own, atlas_reg(*span), atlas_reg(begins));
@@ -275,26 +266,16 @@ static counter count_parts(scatter_launch *l, uint16_t memory, uint32_t bits, ui
 /* Counters within counters: of values in a chunk, of chunks in a chunk of chunks, and so on. */
 static void sum_many(scatter_launch *l, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
   const scatter *s = l->s;
-  ops_code *code = &l->code;
-  atlas_builder *b = code->builder;
+  atlas_builder *b = l->code.builder;
   atlas_type type = (atlas_type)s->node->type;
   uint16_t memory[MOST_DEPTH], start = OPS_NO_REGISTER, span = count;
-  uint16_t at = ops_register(code), wide = ops_register(code);
-  uint32_t none[MOST_DEPTH];
   counter c[MOST_DEPTH];
   find_levels(l, count, list, memory);
-  for (uint32_t k = s->depth - 1; k > 0; k--) c[k] = count_parts(l, memory[k], k * CHUNK_BITS, &start, &span, &none[k]);
-  c[0] = begin_counter(l, memory[0], converted(l, ATLAS_u32, s->number, span));
-  first_turn(l, &c[0]);
-  none[0] = if_there(l, &c[0], type);
-  ops_scatter_emit(l, ATLAS_OP_add, s->number, at, atlas_reg(converted(l, s->number, ATLAS_u32, c[0].number)),
-                   atlas_reg(start));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(wide), atlas_reg(at));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, wide, atlas_reg(wide), atlas_reg(list));
-  listed_value(l, along, wide, c[0].sum);
+  for (uint32_t k = s->depth; k-- > 0;) c[k] = count_parts(l, memory[k], k * CHUNK_BITS, &start, &span);
+  listed_value(l, along, in_list(l, list, start), c[0].sum);
   for (uint32_t k = 0; k < s->depth; k++) {
     if (k > 0) atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(c[k].sum), atlas_reg(c[k - 1].sum));
-    atlas_builder_place(b, none[k]);
+    atlas_builder_place(b, c[k].absent);
     end_turn(l, &c[k], type);
   }
   atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(sum), atlas_reg(c[s->depth - 1].sum));
@@ -325,20 +306,25 @@ static void sum_listed(scatter_launch *l, uint32_t along, uint16_t count, uint16
   ops_forget_all(&l->code);
 }
 
+/* Where the list of the destination `at` begins, of the column whose lists begin at `list`. */
+static uint16_t begun_list(scatter_launch *l, uint16_t list, uint16_t at) {
+  uint16_t first = ops_register(&l->code);
+  ops_scatter_load(l, BEGUN, first, at);
+  uint16_t begun = in_list(l, list, first);
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, begun, atlas_reg(begun), atlas_int_const(ATLAS_i64, -1));
+  return begun;
+}
+
 static void add_to_base(scatter_launch *l) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
   atlas_type type = (atlas_type)s->node->type;
   ops_form place = ops_scatter_in_column(s, s->places, s->axis),
            column = ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES);
-  uint16_t at = ops_scatter_number(l, &place), list = ops_scatter_number(l, &column), wide = ops_register(code);
-  uint16_t count = ops_register(code), first = ops_register(code), sum = ops_register(code),
-           result = ops_register(code);
+  uint16_t at = ops_scatter_number(l, &place), list = ops_scatter_number(l, &column);
+  uint16_t count = ops_register(code), sum = ops_register(code), result = ops_register(code);
   ops_scatter_load(l, COUNTED, count, at);
-  ops_scatter_load(l, BEGUN, first, at);
-  atlas_emit2(code->builder, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(wide), atlas_reg(first));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_reg(wide));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_int_const(ATLAS_i64, -1));
+  list = begun_list(l, list, at);
   atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(result), atlas_reg(ops_value(code, l->base)));
   uint32_t none = atlas_builder_label(code->builder, NULL);
   atlas_emit(code->builder, ATLAS_OP_set_eq, s->number, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(0));
@@ -373,14 +359,10 @@ static void add_from_first(scatter_launch *l) {
   uint32_t none = atlas_builder_label(b, NULL);
   ops_scatter_find(l);
   atlas_emit_branch(b, IS_THERE, 1, none);
-  uint16_t at = ops_scatter_number(l, &place), list = ops_scatter_number(l, &column), wide = ops_register(code);
-  uint16_t count = ops_register(code), first = ops_register(code), sum = ops_register(code), own = ops_register(code);
-  ops_scatter_load(l, BEGUN, first, at);
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_i64, s->number, atlas_reg(wide), atlas_reg(first));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_reg(wide));
-  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, list, atlas_reg(list), atlas_int_const(ATLAS_i64, -1));
+  uint16_t at = ops_scatter_number(l, &place), list = begun_list(l, ops_scatter_number(l, &column), at);
+  uint16_t count = ops_register(code), first = ops_register(code), sum = ops_register(code);
   ops_scatter_load(l, LISTED, first, list);
-  atlas_emit2(b, ATLAS_OP_cvt, s->number, ATLAS_i64, atlas_reg(own), atlas_reg(code->variable[s->axis]));
+  uint16_t own = ops_scatter_own_number(l);
   atlas_emit(b, ATLAS_OP_set_ne, s->number, 3, atlas_pred(IS_MORE), atlas_reg(own), atlas_reg(first));
   atlas_emit_branch(b, IS_MORE, 0, none);
   ops_scatter_load(l, COUNTED, count, at);
