@@ -344,27 +344,33 @@ int ops_row_has_full_results(const row_group *g) {
 
 /* ---- how memory lies ------------------------------------------------------------------------------------------- */
 
-static uint32_t allows(const row_group *g, const ops_form *form, uint32_t most) {
-  uint32_t column = g->row_rank;
-  if (form->factor[column] != 1) return most; /* no load of it is joined, or all columns are the same element */
+/* Loads of elements that are not neighbours are not joined, so they allow any number. */
+static uint32_t allows(const ops_form *form, uint32_t along, uint32_t most) {
+  if (form->factor[along] != 1) return most;
   for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
-    while (i != column && form->factor[i] % (int64_t)most != 0) most /= 2;
+    while (i != along && form->factor[i] % (int64_t)most != 0) most /= 2;
   while (form->constant % (int64_t)most != 0) most /= 2;
   return most;
 }
 
-uint32_t ops_row_neighbours(const row_group *g, uint32_t most) {
-  if (g->terms.space.rank != g->row_rank + 1) return 1;
-  while (g->columns % most != 0) most /= 2;
-  uint32_t has_neighbours = 0;
+uint32_t ops_row_neighbours_along(const row_group *g, uint32_t along, uint32_t most) {
+  while (g->terms.space.size[along] % most != 0) most /= 2;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
-    if (term->kind != TERM_LOAD) continue;
-    most = allows(g, &term->form, most);
-    has_neighbours |= term->form.factor[g->row_rank] == 1;
+    if (term->kind == TERM_LOAD) most = allows(&term->form, along, most);
   }
-  for (uint32_t i = 0; i < g->result_count; i++) most = allows(g, &g->results[i].address, most);
-  return has_neighbours ? most : 1;
+  return most;
+}
+
+uint32_t ops_row_neighbours(const row_group *g, uint32_t most) {
+  uint32_t column = g->row_rank, has_neighbours = 0;
+  if (g->terms.space.rank != column + 1) return 1;
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
+    const ops_term *term = ops_term_at(&g->terms, id);
+    has_neighbours |= term->kind == TERM_LOAD && term->form.factor[column] == 1;
+  }
+  for (uint32_t i = 0; i < g->result_count; i++) most = allows(&g->results[i].address, column, most);
+  return has_neighbours ? ops_row_neighbours_along(g, column, most) : 1;
 }
 
 uint32_t ops_row_element_bytes(const row_group *g) {

@@ -85,6 +85,8 @@ int ops_row_has_full_results(const row_group *g);
 /* The most neighbours, up to `most`, that every load and store along columns can join, because rows begin at multiples
  * of them. */
 uint32_t ops_row_neighbours(const row_group *g, uint32_t most);
+/* The same of loads alone, along any coordinate. */
+uint32_t ops_row_neighbours_along(const row_group *g, uint32_t along, uint32_t most);
 /* The bytes of the widest element along columns. */
 uint32_t ops_row_element_bytes(const row_group *g);
 

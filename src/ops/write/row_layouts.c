@@ -168,19 +168,6 @@ int ops_choose_parts(const row_group *g, ops_layout *layout) {
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-/* The most neighbouring results that loads along `own` can join. */
-static uint32_t neighbours(const row_group *g, uint32_t own, uint32_t most) {
-  while (most > 1 && g->terms.space.size[own] % most != 0) most /= 2;
-  for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
-    const ops_term *term = ops_term_at(&g->terms, id);
-    if (term->kind != TERM_LOAD || term->form.factor[own] != 1) continue;
-    for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++)
-      while (most > 1 && i != own && term->form.factor[i] % (int64_t)most != 0) most /= 2;
-    while (most > 1 && term->form.constant % (int64_t)most != 0) most /= 2;
-  }
-  return most;
-}
-
 int ops_columns_lie_apart(const row_group *g) {
   if (g->row_rank == 0 || g->terms.space.rank == g->row_rank) return 0;
   uint32_t own = g->row_rank - 1, along = 0, across = 0;
@@ -202,7 +189,7 @@ int ops_choose_columns(const row_group *g, ops_layout *layout) {
   uint64_t inner = g->terms.space.size[own];
   *layout = (ops_layout){.is_across = 1, .rows = 1, .chunk_blocks = chunks};
   while (rounded < count) rounded *= 2;
-  layout->wide = for_gpu ? neighbours(g, own, OPS_COLUMNS_WIDE) : 1;
+  layout->wide = for_gpu ? ops_row_neighbours_along(g, own, OPS_COLUMNS_WIDE) : 1;
   if (for_gpu && (g->stage_count > 2 || ops_row_has_full_results(g))) loads = OPS_COLUMNS_LOADS_LONG;
   while (loads > rounded) loads /= 2;
   layout->groups = for_gpu ? OPS_COLUMNS_GROUPS : 1;
