@@ -546,10 +546,10 @@ typedef struct hg_emit_target_info {
 HG_API hg_status hg_emit_target_query(size_t index, hg_emit_target_info *info);
 
 /* Compiles a program for any target, on any machine: "msl", "ptx" and "vector" (the code of the CPU engines) are text;
- * "x86-avx512", "x86-avx2" and "arm64" are machine code. `capability` is for ptx: major * 10 + minor of the GPU, from
- * 75 to 999, or 0 for the oldest. Release the bytes with atlas_memory_release and the same allocator. HG_NOT_FOUND for
- * other targets, HG_INVALID_ARGUMENT for another capability, HG_UNSUPPORTED for a program that the target cannot run,
- * HG_OUT_OF_MEMORY. */
+ * "x86-avx512", "x86-avx2", "x86-64" (one lane after the other) and "arm64" are machine code. `capability` is for ptx:
+ * major * 10 + minor of the GPU, from 75 to 999, or 0 for the oldest. Release the bytes with atlas_memory_release and
+ * the same allocator. HG_NOT_FOUND for other targets, HG_INVALID_ARGUMENT for another capability, HG_UNSUPPORTED for a
+ * program that the target cannot run, HG_OUT_OF_MEMORY. */
 HG_API hg_status hg_emit(const hg_allocator *allocator, const atlas_program *program, const char *target,
                          uint32_t capability, void **bytes, size_t *byte_count);
 

@@ -15,6 +15,7 @@ typedef struct vector_lowering {
   ssa_unit *unit;
   hg_vector *out;
   hg_status status;      /* the first failure */
+  uint8_t is_one_lane;   /* 1: a tile has one lane, so everything in it is uniform */
 
   /* Analyses. */
   ssa_order dominance;

@@ -190,7 +190,8 @@ static void find_strides(vector_lowering *l) {
 
 static int is_uniform_operand(const vector_lowering *l, uint32_t value) {
   const ssa_insn *insn = vector_ssa_insn(l, value);
-  if (insn->op == SSA_SPECIAL) return insn->bits != ATLAS_REG_LANE && insn->bits != ATLAS_REG_BLOCK_LANE;
+  if (insn->op == SSA_SPECIAL)
+    return l->is_one_lane || (insn->bits != ATLAS_REG_LANE && insn->bits != ATLAS_REG_BLOCK_LANE);
   return hg_is_leaf(insn) || (l->uses[value] & VALUE_IS_UNIFORM);
 }
 
@@ -280,7 +281,7 @@ static uint32_t access_flags(const vector_lowering *l, uint32_t value) {
   /* not if only proven below a buffer's length, which may exceed the range of 32-bit indices */
   if (l->analysis.in_bounds[value] == HG_BELOW_EXTENT) flags |= VECTOR_IN_BOUNDS;
   if (atlas_op_flags(insn->op) & ATLAS_SPACE_LOCAL) return flags; /* lanes with one index access different locations */
-  if (insn->mode == ATLAS_ADDRESS_UNIFORM) return flags | VECTOR_SAME;
+  if (insn->mode == ATLAS_ADDRESS_UNIFORM || l->is_one_lane) return flags | VECTOR_SAME;
   if (insn->mode != ATLAS_ADDRESS_INDEXED) return flags;
   int counts_elements = !(atlas_op_flags(insn->op) & ATLAS_SPACE_POOL);
   uint32_t index = ssa_args_of(l->unit, value)[0];

@@ -173,6 +173,9 @@ static inline vector_reg *vector_reg_at(const hg_vector *v, uint32_t r) { return
 
 /* `unit` is scheduled, expanded and optimised, and not changed. HG_OUT_OF_MEMORY. Release `out` whatever the result. */
 hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *out);
+/* The same for tiles of one lane, which engines run one after the other: every jump is real, and no instruction has a
+ * mask. */
+hg_status hg_vectorise_lane(const atlas_program *program, ssa_unit *unit, hg_vector *out);
 void hg_vector_release(hg_vector *v);
 
 static inline int vector_is_primitive(uint16_t op) { return op >= VECTOR_FIRST_PRIMITIVE; }

@@ -409,6 +409,10 @@ static hg_status study_control(vector_lowering *l) {
   HG_TRY(ir_ssa_order_build(l->unit, &l->dominance));
   HG_TRY(hg_control_build(l->unit, &l->dominance, &l->control));
   HG_TRY(hg_analyse_with(l->program, l->unit, &unknown, &l->dominance, &l->control, &l->analysis));
+  if (l->is_one_lane) {
+    memset(l->analysis.control, IR_GRID, l->unit->blocks.count);
+    for (uint32_t v = 0; v < l->unit->insns.count; v++) l->analysis.fact[v].level = IR_GRID;
+  }
   memcpy(l->level, l->analysis.control, l->unit->blocks.count);
   return hg_vector_order_build(l->unit, &l->dominance, &l->analysis.loops, &l->order);
 }
@@ -432,6 +436,8 @@ static hg_status lower(vector_lowering *l) {
   vector_insn end = vector_insn_of(VECTOR_END, VECTOR_ALL);
   hg_vector_emit(l, &end);
   HG_TRY(l->status);
+  for (uint32_t r = 0; r < l->out->regs.count && l->is_one_lane; r++)
+    vector_reg_at(l->out, r)->uniform |= vector_reg_at(l->out, r)->kind == VECTOR_VARIES;
   end_counting(l);
   patch_jumps(l);
   HG_TRY(hg_vector_lifetimes(l->out));
@@ -442,8 +448,8 @@ static hg_status lower(vector_lowering *l) {
   return hg_vector_lifetimes(l->out);
 }
 
-hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *out) {
-  vector_lowering l = {.program = program, .unit = unit, .out = out};
+static hg_status vectorise(const atlas_program *program, ssa_unit *unit, int is_one_lane, hg_vector *out) {
+  vector_lowering l = {.program = program, .unit = unit, .out = out, .is_one_lane = (uint8_t)is_one_lane};
   *out = (hg_vector){.allocator = unit->allocator,
                      .insns = {.element_size = sizeof(vector_insn)},
                      .regs = {.element_size = sizeof(vector_reg)}};
@@ -457,6 +463,14 @@ hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *
   ir_ssa_order_release(unit, &l.dominance);
   hg_analysis_release(unit, &l.analysis);
   return status;
+}
+
+hg_status hg_vectorise(const atlas_program *program, ssa_unit *unit, hg_vector *out) {
+  return vectorise(program, unit, 0, out);
+}
+
+hg_status hg_vectorise_lane(const atlas_program *program, ssa_unit *unit, hg_vector *out) {
+  return vectorise(program, unit, 1, out);
 }
 
 void hg_vector_release(hg_vector *v) {

@@ -129,7 +129,8 @@ def test_trouble(tmp_path):
         assert result.stderr.startswith("hologram: ") and result.stderr.count("\n") == 1, arguments
 
 
-@pytest.mark.parametrize("target, shows", [("vector", "stg"), ("x86-avx512", "vaddps"), ("x86-avx2", "vaddps"), ("arm64", "fadd")])
+@pytest.mark.parametrize("target, shows", [("vector", "stg"), ("x86-avx512", "vaddps"), ("x86-avx2", "vaddps"), ("x86-64", "call"),
+                                           ("arm64", "fadd")])
 def test_emit_for_the_cpu(tmp_path, target, shows):
     """Instructions where an objdump knows the machine; bytes, 16 a line, where none does."""
     text = ".buffer x f32 inout\nldg.f32 r0, [x + lane]\nadd.f32 r0, r0, #3\nstg.f32 [x + lane], r0\nexit\n"

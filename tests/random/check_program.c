@@ -111,6 +111,7 @@ typedef struct native_run {
   const atlas_program *program;
   const hg_vector *vector;
   const native_target *target;
+  const hg_vector *tile; /* what the tile engine runs if machine code leaves a launch to it */
 } native_run;
 
 /* What the machine-code engine leaves to the tiles is not its fault. Half of the programs store past the caches. */
@@ -127,7 +128,7 @@ static hg_status run_native(const void *context, atlas_launch *launch) {
     hg_native_release(native);
   }
   hg_code_close(&pages);
-  tile_run tile = {run->program, run->vector, hg_cpu_isa_best()};
+  tile_run tile = {run->program, run->tile, hg_cpu_isa_best()};
   return status == HG_UNSUPPORTED ? run_tile(&tile, launch) : status;
 }
 
@@ -277,6 +278,20 @@ static failure_kind check_passes(checker *c, const hg_vector *vector) {
   return status == HG_OK ? FAILURE_NONE : fails(c, FAILURE_BROKEN, hg_last_error());
 }
 
+/* One lane after the other, where the program may run so. */
+static failure_kind check_lanes(checker *c, ssa_unit *unit, const hg_vector *vector, const outcome *expected) {
+  hg_vector lanes;
+  failure_kind found = FAILURE_NONE;
+  const native_target *target = hg_native_lane_target(hg_cpu_isa_best());
+  if (target == NULL || !hg_native_may_run_lanes(vector)) return FAILURE_NONE;
+  if (hg_vectorise_lane(c->program, unit, &lanes) != HG_OK || hg_vector_check(c->program, &lanes, NULL, 1) != HG_OK)
+    found = fails(c, FAILURE_VECTOR, hg_last_error());
+  native_run native = {c->program, &lanes, target, vector};
+  if (found == FAILURE_NONE) found = compare_exactly(c, expected, run_native, &native, target->engine);
+  hg_vector_release(&lanes);
+  return found;
+}
+
 static failure_kind check_vector(checker *c, ssa_unit *unit) {
   if (only_backend != HG_BACKEND_AUTO) return check_backend(c, unit);
   hg_vector vector;
@@ -294,9 +309,10 @@ static failure_kind check_vector(checker *c, ssa_unit *unit) {
     found = compare_exactly(c, &expected, run_tile, &tile, hg_cpu_isa_name(isa));
   }
   for (cpu_isa isa = CPU_ISA_BASELINE; isa <= hg_cpu_isa_best() && found == FAILURE_NONE; isa++) {
-    native_run native = {c->program, &vector, hg_native_target(isa)};
+    native_run native = {c->program, &vector, hg_native_target(isa), &vector};
     if (native.target != NULL) found = compare_exactly(c, &expected, run_native, &native, native.target->engine);
   }
+  if (found == FAILURE_NONE) found = check_lanes(c, unit, &vector, &expected);
   outcome_release(&expected);
   hg_vector_release(&vector);
   return found;

@@ -11,7 +11,7 @@
 
 static const char text[] =
     ".program look\n.buffer x f32 inout\nldg.f32 r0, [x + lane]\nexp.f32 r0, r0\nstg.f32 [x + lane], r0\nexit\n";
-static const char *const targets[] = {"msl", "ptx", "vector", "x86-avx512", "x86-avx2", "arm64"};
+static const char *const targets[] = {"msl", "ptx", "vector", "x86-avx512", "x86-avx2", "x86-64", "arm64"};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 static atlas_program *parse(const hg_allocator *allocator, const char *source) {
@@ -74,7 +74,7 @@ static void test_refusals(void) {
   size_t count = 1;
   CHECK_EQ_U64(hg_emit(NULL, program, "gcn", 0, &bytes, &count), HG_NOT_FOUND);
   CHECK(bytes == NULL && count == 0);
-  CHECK_STR(hg_last_error(), "there is no target 'gcn': msl, ptx, vector, x86-avx512, x86-avx2, arm64");
+  CHECK_STR(hg_last_error(), "there is no target 'gcn': msl, ptx, vector, x86-avx512, x86-avx2, x86-64, arm64");
   CHECK_EQ_U64(hg_emit(NULL, library, "ptx", 0, &bytes, &count), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_emit(NULL, NULL, "ptx", 0, &bytes, &count), HG_INVALID_ARGUMENT);
   CHECK_EQ_U64(hg_emit(NULL, program, NULL, 0, &bytes, &count), HG_INVALID_ARGUMENT);

@@ -27,6 +27,7 @@ struct hg_cpu_kernel {
   hg_cpu_engine engine;
   ssa_unit unit;    /* HG_CPU_REFERENCE: the canonical program */
   hg_vector vector; /* HG_CPU_TILE, HG_CPU_NATIVE: vector code */
+  hg_vector lanes;  /* the same for one lane, if `native` runs one after the other */
   hg_tile *tile;    /* for launches that `native` cannot run; NULL: it runs all of them */
   hg_native *native;/* NULL: `tile` runs every launch */
   uint8_t contracts; /* 1: a contraction; the fields above are unused */
@@ -115,6 +116,19 @@ static hg_status compile_native(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel
                            kernel->program, &kernel->vector, &kernel->native);
 }
 
+/* HG_UNSUPPORTED: the program is run in vectors. */
+static hg_status compile_lanes(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, ssa_unit *unit) {
+  const native_target *target = hg_native_lane_target(compiler->isa);
+  if (target == NULL || !hg_native_prefers_lanes(&kernel->vector)) return HG_UNSUPPORTED;
+  HG_TRY(hg_vectorise_lane(kernel->program, unit, &kernel->lanes));
+  HG_TRY(hg_native_compile(&compiler->pages, target, hg_cpu_kernels(compiler->isa), compiler->stream_bytes,
+                           kernel->program, &kernel->lanes, &kernel->native));
+  if (!hg_native_calls_in_loops(kernel->native)) return HG_OK;
+  hg_native_release(kernel->native);
+  kernel->native = NULL;
+  return HG_UNSUPPORTED;
+}
+
 static hg_status compile(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, hg_compile_input *input) {
   if (kernel->engine == HG_CPU_REFERENCE) {
     kernel->unit = *input->unit; /* taken */
@@ -123,7 +137,8 @@ static hg_status compile(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, hg_co
   }
   HG_TRY(hg_cpu_vectorise(kernel->program, input->unit, &compiler->functions, &kernel->vector));
   if (kernel->engine == HG_CPU_NATIVE) {
-    hg_status status = compile_native(compiler, kernel);
+    hg_status status = compile_lanes(compiler, kernel, input->unit);
+    if (status == HG_UNSUPPORTED) status = compile_native(compiler, kernel);
     if (status == HG_UNSUPPORTED) hg_clip(hg_last_error(), strlen(hg_last_error()), kernel->why, sizeof kernel->why);
     else if (status != HG_OK) return status;
     if (status == HG_OK && !hg_native_needs_tiles(&kernel->vector)) return HG_OK;
@@ -135,6 +150,7 @@ hg_status hg_cpu_kernel_create(hg_cpu_compiler *compiler, hg_compile_input *inpu
   hg_cpu_kernel *kernel = hg_allocate(&compiler->allocator, 1, sizeof *kernel);
   if (kernel == NULL) return hg_fail_memory("a kernel", sizeof *kernel);
   kernel->allocator = kernel->unit.allocator = kernel->vector.allocator = compiler->allocator;
+  kernel->lanes.allocator = compiler->allocator;
   kernel->program = input->program;
   kernel->engine = compiler->engine;
   if (kernel->engine != HG_CPU_NATIVE)
@@ -228,6 +244,7 @@ void hg_cpu_kernel_release(hg_cpu_kernel *kernel) {
   hg_native_release(kernel->native);
   hg_tile_release(kernel->tile);
   hg_vector_release(&kernel->vector);
+  hg_vector_release(&kernel->lanes);
   ir_ssa_release(&kernel->unit);
   hg_release(&allocator, kernel);
 }

@@ -18,3 +18,8 @@ const native_target *hg_native_least_target(cpu_isa isa) {
   if (target == &hg_native_avx2) return &hg_native_least_avx2;
   return target == &hg_native_neon ? &hg_native_least_neon : NULL;
 }
+
+const native_target *hg_native_lane_target(cpu_isa isa) {
+  const native_target *target = hg_native_target(isa);
+  return target == &hg_native_avx512 || target == &hg_native_avx2 ? &hg_native_x86_lanes : NULL;
+}

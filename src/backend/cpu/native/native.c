@@ -77,6 +77,7 @@ static hg_status place_code(hg_native *native, native_build *b) {
   native->runs_blocks = b->target->runs_blocks && b->steps.count > 1;
   native->has_loops = (uint8_t)has_loops(b);
   native->sees_lanes = (uint8_t)sees_lanes(b->vector);
+  native->calls_in_loops = b->calls_in_loops;
   native->row_bytes = b->row_bytes;
   native->local_bytes = b->local_bytes;
   native->local_lanes = b->local_lanes;
@@ -166,6 +167,8 @@ hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, c
 }
 
 const char *hg_native_engine(const hg_native *native) { return native->target->engine; }
+
+int hg_native_calls_in_loops(const hg_native *native) { return native->calls_in_loops; }
 
 const char *hg_native_notes(const hg_native *native) { return native->notes != NULL ? native->notes : ""; }
 

@@ -271,6 +271,7 @@ typedef struct native_build {
   size_t insn_bytes;          /* bytes of instructions in it; constants follow them */
   uint32_t first_call, last_call; /* the first and the last instruction that the code leaves to hg_native_help, as
                                      number + 1; 0: none */
+  uint8_t calls_in_loops;     /* of a target of one lane: 1: one of them is in a loop */
   uint32_t stored_bytes;      /* bytes a lane moves by stores that may bypass the caches */
   uint32_t moved_bytes;       /* bytes a lane moves by loads and stores of its elements */
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors bypass the caches */
@@ -449,6 +450,11 @@ typedef struct hg_native hg_native;
 hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
                             uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
                             hg_native **out);
+/* one_lane.c: 1: the program can run one lane after the other, by a target of one lane and hg_vectorise_lane; and it
+ * probably takes less time so, if the code does not call C in a loop. */
+int hg_native_may_run_lanes(const hg_vector *vector);
+int hg_native_prefers_lanes(const hg_vector *vector);
+int hg_native_calls_in_loops(const hg_native *native);
 /* HG_OK also if lanes faulted. Several threads may call it at once. HG_UNSUPPORTED if the step limit is below the
  * number of steps that the program was proven to take: see hg_native_needs_tiles. */
 hg_status hg_native_launch(const hg_native *native, atlas_launch *launch);

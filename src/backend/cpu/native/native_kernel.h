@@ -40,6 +40,7 @@ struct hg_native {
   uint8_t runs_on;        /* see native_build */
   uint8_t runs_blocks;    /* 1: it has a block_entry */
   uint8_t has_loops;      /* 1: a region contains a loop */
+  uint8_t calls_in_loops; /* as native_build.calls_in_loops */
   uint8_t sees_lanes;     /* 1: the global numbers of lanes matter, not only their numbers in the tile */
   uint8_t streams;
   uint32_t stored_bytes;  /* bytes a lane moves by stores that may bypass the caches */

@@ -272,8 +272,9 @@ static int find_uses(native_plan *p) {
     note_use(p, insn->d, i, 1);
   }
   /* The predicate of lanes that have not ended is read everywhere. But the loops of blocks run while all lanes are
-   * there, so in blocks other masks are read more often. */
-  if (has_loops) p->spill_cost[p->reg_count - 1] = p->v->has_block_ops ? 1 : UINT32_MAX;
+   * there, so in blocks other masks are read more often; and the code of one lane leaves when the lane ends. */
+  int is_seldom_read = p->v->has_block_ops || p->b->target->lanes == 1;
+  if (has_loops) p->spill_cost[p->reg_count - 1] = is_seldom_read ? 1 : UINT32_MAX;
   return has_loops;
 }
 
@@ -300,7 +301,7 @@ static hg_status find_unread_masks(native_plan *p) {
 static uint32_t choose_copies(const native_plan *p) {
   int32_t now = 0, shared = 0, masks = 0, most_masks = 0, has_loop = 0, has_cold = 0;
   uint32_t copies = NATIVE_MOST_COPIES;
-  if (p->b->slices > 0) return 1;
+  if (p->b->slices > 0 || p->b->target->lanes == 1) return 1;
   for (uint32_t i = 0; i < p->insn_count; i++) {
     const vector_insn *insn = vector_insn_at(p->v, i);
     has_loop |= vector_is_jump(insn->op) && insn->target <= i;
@@ -381,8 +382,9 @@ static hg_status describe_all(native_plan *p) {
   make_coordinate_rows(p);
   p->b->copies = choose_copies(p);
   int has_loops = find_uses(p);
-  if (has_loops && !p->v->has_block_ops) p->b->copies = copies_of_loops(p, p->b->copies);
-  if (has_loops) HG_TRY(hg_native_vectors_per_iteration(p->b, p->shared, p->spill_cost));
+  int is_one = p->b->target->lanes == 1;
+  if (has_loops && !p->v->has_block_ops && !is_one) p->b->copies = copies_of_loops(p, p->b->copies);
+  if (has_loops && !is_one) HG_TRY(hg_native_vectors_per_iteration(p->b, p->shared, p->spill_cost));
   for (uint32_t r = 0; r < p->reg_count; r++) {
     native_location *location = &p->b->locations[r];
     if (location->kind != NATIVE_NOWHERE) location->copies = location->copies ? (uint8_t)p->b->copies : 1;

@@ -39,17 +39,25 @@ static void begin_pool(x86_emit *e) {
   for (uint32_t i = 0; i < 8 && e->width == 1; i++) to[e->pool.window_place + i] = UINT32_MAX;
 }
 
-static void write_kernel(x86_emit *e) {
+static void write_code(x86_emit *e) {
   native_step *steps = e->b->steps.data;
   e->help = hg_x86_new_label(&e->a);
   e->pool.label = hg_x86_new_label(&e->a);
   begin_pool(e);
+  if (e->lanes == 1) {
+    hg_x86_write_lanes(e);
+    return;
+  }
   choose_bases(e);
   e->uses_tile_lane = hg_native_uses_tile_lane(e->b);
   if (e->b->slices > 0) hg_x86_write_straight(e, steps);
   else if (e->b->steps.count > 1) hg_x86_write_block(e);
   else hg_x86_write_region(e, steps);
   hg_x86_write_help(e);
+}
+
+static void write_kernel(x86_emit *e) {
+  write_code(e);
   e->b->insn_bytes = e->a.count;
   hg_x86_align(&e->a, X86_LINE_BYTES, X86_INT3);
   hg_x86_place(&e->a, e->pool.label);
@@ -119,11 +127,13 @@ static int has_avx_vnni(void) { return 0; }
 #endif
 static hg_status emit_avx512(native_build *b) { return emit_kernel(b, 2, HAS("avx512vpopcntdq"), HAS("avx512vnni")); }
 static hg_status emit_avx2(native_build *b) { return emit_kernel(b, 1, 0, has_avx_vnni()); }
+static hg_status emit_lanes(native_build *b) { return emit_kernel(b, 1, 0, 0); }
 static hg_status emit_least_avx512(native_build *b) { return emit_kernel(b, 2, 0, 0); }
 static hg_status emit_least_avx2(native_build *b) { return emit_kernel(b, 1, 0, 0); }
 
 /* Declared here again, since targets.h belongs to the folder above. */
 extern const native_target hg_native_avx512, hg_native_avx2, hg_native_least_avx512, hg_native_least_avx2;
+extern const native_target hg_native_x86_lanes;
 #define AVX512(writer)                                                                                                \
   {                                                                                                                   \
     .engine = "native avx512", .lanes = 16, .vector_bytes = 64, .vector_count = 28, .mask_first = 3, .mask_count = 4, \
@@ -137,3 +147,5 @@ extern const native_target hg_native_avx512, hg_native_avx2, hg_native_least_avx
   }
 const native_target hg_native_avx512 = AVX512(emit_avx512), hg_native_avx2 = AVX2(emit_avx2);
 const native_target hg_native_least_avx512 = AVX512(emit_least_avx512), hg_native_least_avx2 = AVX2(emit_least_avx2);
+const native_target hg_native_x86_lanes = {.engine = "native x86-64", .lanes = 1, .vector_bytes = 8,
+                                           .vector_count = X86_LANE_REGISTERS, .emit = emit_lanes};

@@ -320,6 +320,8 @@ static inline int x86_is_cold(const x86_emit *e, uint32_t i, uint32_t end) {
   const vector_insn *insn = vector_insn_at(e->b->vector, i);
   return e->b->has_cold && insn->op == VECTOR_JUMP_NONE && insn->flags & VECTOR_ENTERS && insn->target < end;
 }
+enum { X86_LANE_REGISTERS = 10 };
+void hg_x86_write_lanes(x86_emit *e); /* one_lane.c: a kernel that runs one lane after the other */
 void hg_x86_write_straight(x86_emit *e, native_step *step); /* straight.c: a block as straight-line code */
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */

@@ -242,6 +242,11 @@ void hg_x86_shift_imm(x86_asm *a, int w, x86_shift op, unsigned reg, unsigned co
   if (!a->no_memory) byte(a, count);
 }
 
+void hg_x86_shift_cl(x86_asm *a, int w, x86_shift op, unsigned reg) {
+  x86_rm rm = x86_reg(reg);
+  general(a, 0, w, 0xd3, op, &rm);
+}
+
 void hg_x86_move_imm(x86_asm *a, unsigned reg, uint32_t value) {
   if (!begin_insn(a)) return;
   if (reg >= 8) byte(a, 0x41);

@@ -125,6 +125,7 @@ void hg_x86_move_imm64(x86_asm *a, unsigned reg, uint64_t value);
 void hg_x86_lea(x86_asm *a, unsigned reg, x86_rm rm);
 typedef enum x86_shift { X86_SHL = 4, X86_SHR = 5, X86_SAR = 7 } x86_shift;
 void hg_x86_shift_imm(x86_asm *a, int w, x86_shift op, unsigned reg, unsigned count);
+void hg_x86_shift_cl(x86_asm *a, int w, x86_shift op, unsigned reg); /* by cl, modulo the bits */
 void hg_x86_test(x86_asm *a, int w, unsigned reg, unsigned other);
 void hg_x86_tzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm);
 void hg_x86_lzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm);

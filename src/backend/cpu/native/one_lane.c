@@ -1,0 +1,75 @@
+/* one_lane.c - which programs run one lane after the other, in general registers.
+ *
+ * A vector of lanes goes around a divergent loop as often as its slowest lane, and a gather reads its elements one at a
+ * time. So a divergent loop that gathers and computes little beside is faster for one lane at a time, whose branches
+ * the processor foresees. A program that knows its block keeps its vectors. */
+#include "backend/cpu/native/native.h"
+
+#include "backend/cpu/engine/cpu_tuning.h"
+
+static int is_uniform(const hg_vector *v, uint32_t r) {
+  const vector_reg *reg = vector_reg_at(v, r);
+  return reg->kind == VECTOR_CONSTANT || reg->kind == VECTOR_SCALAR || reg->uniform;
+}
+
+static int is_sum_with(const hg_vector *v, const vector_insn *insn, uint32_t r) {
+  if (insn->op != ATLAS_OP_add) return 0;
+  return (insn->s[0] == r && is_uniform(v, insn->s[1])) || (insn->s[1] == r && is_uniform(v, insn->s[0]));
+}
+
+/* 1 if the lanes that are in a loop count with this register in step: it begins with one value for all, and grows by
+ * one. Lanes that have left keep theirs. */
+static int is_in_step(const hg_vector *v, uint32_t r) {
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(v, i);
+    if (insn->d != r || is_sum_with(v, insn, r)) continue;
+    if (insn->op != VECTOR_MOVE) return 0;
+    uint32_t made = vector_reg_at(v, insn->s[0])->first;
+    int grows = vector_reg_at(v, insn->s[0])->kind == VECTOR_VARIES && is_sum_with(v, vector_insn_at(v, made), r);
+    if (!grows && !is_uniform(v, insn->s[0])) return 0;
+  }
+  return 1;
+}
+
+/* 1 if an access reads or writes elements anywhere in memory. */
+static int is_gather(const hg_vector *v, const vector_insn *insn) {
+  if (!vector_is_primitive(insn->op) || insn->mode != ATLAS_ADDRESS_INDEXED || insn->symbol & SSA_LIBRARY) return 0;
+  unsigned flags = atlas_op_flags(insn->op);
+  if (!(flags & (ATLAS_LOAD | ATLAS_STORE)) || insn->flags & (VECTOR_LANE | VECTOR_CONTIGUOUS | VECTOR_SAME)) return 0;
+  uint32_t index = insn->s[0];
+  return vector_reg_at(v, index)->kind == VECTOR_VARIES && !is_uniform(v, index) && !is_in_step(v, index);
+}
+
+static int is_loop(const vector_insn *insn, uint32_t i) { return vector_is_jump(insn->op) && insn->target <= i; }
+
+static int is_divergent(const hg_vector *v, const vector_insn *back) {
+  return back->op == VECTOR_JUMP_ANY && back->s[0] < VECTOR_ALL && !vector_reg_at(v, back->s[0])->uniform;
+}
+
+/* How many loops there are around the one that ends at i. */
+static uint32_t depth_of(const hg_vector *v, uint32_t i) {
+  uint32_t depth = 0, head = vector_insn_at(v, i)->target;
+  for (uint32_t k = i + 1; k < v->insns.count; k++) {
+    const vector_insn *insn = vector_insn_at(v, k);
+    depth += is_loop(insn, k) && insn->target <= head;
+  }
+  return depth < CPU_SPILL_DEPTH ? depth : CPU_SPILL_DEPTH;
+}
+
+int hg_native_may_run_lanes(const hg_vector *v) {
+  return !v->sees_blocks && !v->sees_coordinates && !v->sees_shared && !v->has_block_ops && !v->counts_resonance;
+}
+
+int hg_native_prefers_lanes(const hg_vector *v) {
+  uint64_t gathers = 0, insns = 0; /* weighted by how often they run, about */
+  if (!hg_native_may_run_lanes(v) || v->insns.count > CPU_UNIFORM_INSNS) return 0;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *back = vector_insn_at(v, i);
+    if (!is_loop(back, i) || !is_divergent(v, back)) continue;
+    uint32_t log = CPU_SPILL_LOG_TRIPS * depth_of(v, i), found = 0;
+    for (uint32_t k = back->target; k < i; k++) found += (uint32_t)is_gather(v, vector_insn_at(v, k));
+    gathers += (uint64_t)found << log;
+    insns += (uint64_t)(i - back->target) << log;
+  }
+  return gathers > 0 && insns <= CPU_INSNS_A_GATHER * gathers;
+}

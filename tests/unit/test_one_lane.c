@@ -1,0 +1,111 @@
+/* test_one_lane.c - programs that run one lane after the other: which ones do, and that they leave the memory and the
+ * fault of the interpreter, with steps to spare or not, from integers of every type, divided by 0, out of bounds. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
+#include "backend/cpu/engine/detect.h"
+#include "beside_reference.h"
+
+enum { LANES = 77, ELEMENTS = 100, TEXT_BYTES = 1024 };
+
+static uint8_t data[8 * ELEMENTS];
+
+/* Each lane follows a chain of indices, of its own length, through x and a local array. */
+#define CHASE                                                                                                          \
+  ".program p\n.buffer x u32 in\n.buffer y u32 out\n.scalar limit u32\n.local seen u32 16\n"                           \
+  "cvt.u32.u64 r0, lane\nmovi.u32 r1, #0\n"                                                                            \
+  "again:\nldg.u32 r2, [x + r0]\nand.u32 r3, r2, #15\nldl.u32 r4, [seen + r3]\nset.ne.u32 p0, r4, #0\n@p0 bra done\n" \
+  "add.u32 r1, r1, #1\nstl.u32 [seen + r3], r1\nand.u32 r0, r2, limit\nbra again\n"                                    \
+  "done:\nstg.u32 [y + lane], r1\nexit\n"
+
+static void write_chain(char *text, const char *type) {
+  snprintf(text, TEXT_BYTES,
+           ".program p\n.buffer x %s in\n.buffer y %s out\n.buffer n u32 in\n"
+           "ldg.u32 r9, [n + lane]\nldg.%s r0, [x + lane]\nmov.%s r1, r0\n"
+           "again:\nset.eq.u32 p0, r9, #0\n@p0 bra done\nsub.u32 r9, r9, #1\nldg.%s r2, [x + r9]\n"
+           "add.%s r1, r1, r2\nmul.%s r3, r1, r2\nmin.%s r4, r3, r0\nmax.%s r3, r4, r1\nshr.%s r4, r3, r9\n"
+           "shl.%s r5, r4, #3\nxor.%s r1, r5, r3\nnot.%s r1, r1\nset.lt.%s p1, r1, r2\n"
+           "sel.%s r1, p1, r3, r1\nbra again\n"
+           "done:\nstg.%s [y + lane], r1\nexit\n",
+           type, type, type, type, type, type, type, type, type, type, type, type, type, type, type, type);
+}
+
+static void check_types(void) {
+  static const char *const types[] = {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"};
+  static uint32_t rounds[LANES];
+  char text[TEXT_BYTES];
+  for (unsigned k = 0; k < LANES; k++) rounds[k] = k * 2654435761u >> 26;
+  for (size_t t = 0; t < COUNT(types); t++) {
+    write_chain(text, types[t]);
+    const beside_buffer buffers[] = {{.name = "x", .contents = data, .size = sizeof data},
+                                     {.name = "y", .size = sizeof data, .is_result = 1},
+                                     {.name = "n", .contents = rounds, .size = sizeof rounds}};
+    const hg_launch_desc desc = {.lanes = LANES};
+    if (!check_beside(text, &desc, buffers, COUNT(buffers))) printf("  %s\n", types[t]);
+  }
+}
+
+/* The mask lets all, some or no chains out of bounds; a lane takes at most 16 steps. */
+static void check_chases(void) {
+  static const uint32_t limits[] = {63, 127, UINT32_MAX};
+  static const uint64_t steps[] = {0, 1, 5, 16};
+  for (size_t k = 0; k < COUNT(limits); k++)
+    for (size_t s = 0; s < COUNT(steps); s++) {
+      const beside_buffer buffers[] = {{.name = "x", .contents = data, .size = 4 * ELEMENTS},
+                                       {.name = "y", .size = 4 * ELEMENTS, .is_result = 1}};
+      const hg_scalar limit = {.name = "limit", .type = ATLAS_u32, .bits = limits[k]};
+      const hg_launch_desc desc = {.lanes = LANES, .scalars = &limit, .scalar_count = 1, .step_limit = steps[s]};
+      if (!check_beside(CHASE, &desc, buffers, COUNT(buffers)))
+        printf("  limit %u, %u steps\n", (unsigned)limits[k], (unsigned)steps[s]);
+    }
+}
+
+static void check_division(void) {
+  const beside_buffer buffers[] = {{.name = "x", .contents = data, .size = 4 * ELEMENTS},
+                                   {.name = "y", .size = 4 * ELEMENTS, .is_result = 1}};
+  const hg_launch_desc desc = {.lanes = LANES};
+  CHECK(check_beside(".program p\n.buffer x u32 in\n.buffer y u32 out\nldg.u32 r0, [x + lane]\nmovi.u32 r3, #0\n"
+                     "again:\nset.eq.u32 p0, r0, #0\n@p0 bra done\nand.u32 r1, r0, #63\nldg.u32 r2, [x + r1]\n"
+                     "and.u32 r2, r2, #3\ndiv.u32 r4, r0, r2\nrem.u32 r5, r0, r2\nadd.u32 r3, r3, r4\n"
+                     "xor.u32 r3, r3, r5\n"
+                     "shr.u32 r0, r0, #3\nbra again\ndone:\nstg.u32 [y + lane], r3\nexit\n",
+                     &desc, buffers, COUNT(buffers)));
+}
+
+static void check_engine(const char *text, int runs_lanes) {
+  hg_kernel_info info = {.size = sizeof info};
+  executor = tested;
+  hg_kernel *kernel = kernel_of(text);
+  CHECK_EQ_U64(hg_kernel_query(kernel, &info), HG_OK);
+  CHECK_EQ_U64(strcmp(info.engine, "native x86-64") == 0, (uint64_t)runs_lanes);
+  hg_kernel_release(kernel);
+}
+
+/* Loops that only compute, or whose lanes read neighbours, keep their vectors. */
+static void check_choice(void) {
+  const char *engine = getenv("HOLOGRAM_CPU_ENGINE");
+  int is_native = engine == NULL || engine[0] == '\0' || strcmp(engine, "native") == 0;
+  cpu_isa isa;
+  if (hg_cpu_isa_choose(&isa) != HG_OK) return;
+#if defined(__x86_64__) && !defined(_WIN32)
+  check_engine(CHASE, is_native && isa >= CPU_ISA_AVX2);
+#else
+  check_engine(CHASE, 0 * is_native);
+#endif
+  check_engine(".program p\n.buffer y u32 out\ncvt.u32.u64 r0, lane\nmovi.u32 r1, #0\n"
+               "again:\nset.le.u32 p0, r0, #1\n@p0 bra done\nadd.u32 r1, r1, #1\nshr.u32 r0, r0, #1\nbra again\n"
+               "done:\nstg.u32 [y + lane], r1\nexit\n", 0);
+  check_engine(".program p\n.buffer x u8 in\n.buffer z u8 in\n.buffer y u32 out\nmovi.u32 r0, #0\nmov.u64 r4, lane\n"
+               "again:\nset.ge.u32 p0, r0, #64\n@p0 bra done\nldg.u8 r1, [x + r4]\nldg.u8 r2, [z + r0]\n"
+               "set.ne.u8 p0, r1, r2\n@p0 bra done\nadd.u32 r0, r0, #1\nadd.u64 r4, r4, #1\nbra again\n"
+               "done:\nstg.u32 [y + lane], r0\nexit\n", 0);
+}
+
+int main(void) {
+  for (unsigned i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * 2654435761u >> 11);
+  open_both();
+  check_types();
+  check_chases();
+  check_division();
+  check_choice();
+  close_both();
+  return check_report();
+}
