@@ -28,7 +28,7 @@ uint32_t hgpy_next_epoch(void);
 
 typedef struct graph {
   hgpy_list order, stack, leaves, scalars, results;
-  hgpy_list shared; /* small and pending, and read more than once */
+  hgpy_list shared; /* pending, and perhaps read by something outside of the graph */
   uint64_t *words, few_words[256];
   uint32_t word_count, word_capacity;
   uint32_t epoch; /* marks its nodes */

@@ -1,7 +1,9 @@
 /* walk.c - walks the nodes of a graph in the order of computation, and makes the graph's key: everything an executable
  * depends on. Results are the requested nodes, and pending nodes on the way that an array still holds: reading those
- * later is free. So are small pending nodes that a pending node outside of the graph reads. Otherwise a counter of
- * steps that is one ahead of them would make a longer graph in each step, to be planned anew. */
+ * later is free. So are two kinds of nodes that a pending node outside of the graph reads: small ones, since otherwise
+ * a counter of steps that is one ahead of them would make a longer graph in each step, to be planned anew; and other
+ * results of a call that is computed, since otherwise who reads the loss of a step and then its weights would compute
+ * the gradients' forward part twice. */
 #include "graph.h"
 
 enum { SMALL_BYTES = 4096 }; /* storing and loading them takes less than a microsecond, planning a graph 20 or more */
@@ -103,7 +105,8 @@ static bool is_small(const hgpy_node *node) {
 /* A node that is a result, or may be one (add_shared). */
 static bool put_result(graph *g, hgpy_node *node) {
   if (node->holders > 0) return hgpy_list_add(&g->results, node);
-  return node->references == 1 || !is_small(node) || hgpy_list_add(&g->shared, node);
+  bool may_be_shared = node->kind == HGPY_RESULT || (node->references > 1 && is_small(node));
+  return !may_be_shared || hgpy_list_add(&g->shared, node);
 }
 
 static bool put_node(graph *g, hgpy_node *node) {
@@ -145,8 +148,7 @@ static bool walk(graph *g, hgpy_node *root, uint32_t done) {
     node->epoch = done;
     for (uint32_t i = 0; i < node->result_count; i++) { /* the results of one call are computed together */
       hgpy_node *result = node->results[i];
-      if (result != NULL && result->holders > 0 && result->epoch < done - 1 && !hgpy_list_add(&g->stack, result))
-        return false;
+      if (result != NULL && result->epoch < done - 1 && !hgpy_list_add(&g->stack, result)) return false;
     }
   }
   return true;
@@ -170,7 +172,7 @@ static uint32_t *count_readers(const graph *g) {
   return readers;
 }
 
-/* Adds the small nodes that something else reads, too. Roots become results by themselves. */
+/* Adds the nodes among them that something else reads, too. Roots become results by themselves. */
 static bool add_shared(graph *g, hgpy_node *const *roots, uint32_t count) {
   if (g->shared.count == 0) return true;
   uint32_t *readers = count_readers(g);

@@ -307,6 +307,61 @@ def test_a_counter_that_is_one_ahead_is_planned_a_few_times():
         assert np.array_equal(np.asarray(x), expected) and float(counter) == 12
 
 
+def test_a_step_that_returns_its_loss_computes_nothing_twice():
+    """Who reads a loss after the step's function has returned holds no gradients, but the new weights still read them: both are
+    computed with the loss, and a step launches what it launches where the gradients are held, from the third step on without a plan."""
+    adam = hg.optim.Adam(0.1)
+
+    def loss(weights, data):
+        return ((hg.tanh(data @ weights[0]) @ weights[1] - 1) ** 2).mean()
+
+    def train(holds, count=8):
+        held, launches, data = [], [], hg.array(values(6, (50, 8)))
+        weights = [hg.array(values(7, (8, 16))), hg.array(values(8, (16, 1)))]
+        state = adam.init(weights)
+
+        def step(weights, state):
+            value, gradients = hg.value_and_grad(loss)(weights, data)
+            if holds:
+                held[:] = gradients
+            return (value, *adam.update(weights, gradients, state))
+        losses = []
+        for _ in range(count):
+            before = executor.counts
+            value, weights, state = step(weights, state)
+            losses.append(float(value))
+            launches.append((executor.counts["launches"] - before["launches"], executor.counts["plans"] - before["plans"]))
+        hg.compute(*weights)
+        return losses, [np.asarray(w).tobytes() for w in weights], launches
+
+    with fresh() as executor:
+        losses, weights, launches = train(False)
+        assert [plans for _, plans in launches[3:]] == [0] * 5
+        of_held = train(True)
+    assert (losses, weights) == of_held[:2] and launches[3:] == of_held[2][3:]
+
+
+def test_one_weight_at_a_time_is_computed_once():
+    with fresh() as executor:
+        weights = [hg.array(values(i, (30, 30))) for i in range(4)]
+        x = hg.array(values(9, (30, 30)))
+        hg.compute(x, *weights)
+
+        def loss(weights):
+            y = x
+            for w in weights:
+                y = hg.tanh(y @ w)
+            return y.sum()
+
+        def contractions(*read):
+            before = executor.counts["launches"]
+            new = hg.optim.SGD(0.1).update(weights, hg.grad(loss)(weights), hg.optim.SGD(0.1).init(weights))[0]
+            for of in read:
+                hg.compute(*(new[i] for i in of))
+            return executor.counts["launches"] - before
+        assert contractions((0,), (1,), (2,), (3,)) <= contractions((0, 1, 2, 3)) + 4
+
+
 def test_what_is_large_and_read_elsewhere_is_not_stored():
     with fresh() as executor:
         x = hg.array(values(4, (100, 100)))
