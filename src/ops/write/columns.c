@@ -65,8 +65,7 @@ static void count_batch(row_block *k, uint32_t next) {
   for (uint32_t level = 0; level < k->layout.levels; level++) {
     uint32_t carry = atlas_builder_label(b, NULL);
     atlas_emit(b, ATLAS_OP_and, ATLAS_u32, 3, atlas_reg(bit), atlas_reg(k->round), atlas_bits(1u << level));
-    atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND), atlas_reg(bit), atlas_bits(0));
-    atlas_emit_branch(b, ROW_IS_FOUND, 0, carry);
+    ops_branch_if(b, ATLAS_OP_set_ne, ATLAS_u32, atlas_reg(bit), atlas_bits(0), carry);
     keep_sums(k, level);
     atlas_emit_branch(b, -1, 0, counted);
     atlas_builder_place(b, carry);

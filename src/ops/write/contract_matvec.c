@@ -128,8 +128,7 @@ static void add_products(matvec *t, uint32_t count) {
 /* Repeats as often as the register `turns`, which is used up, says; possibly never. */
 static void repeat_products(matvec *t, uint16_t turns, uint32_t count) {
   uint32_t top = atlas_builder_label(t->builder, NULL), done = atlas_builder_label(t->builder, NULL);
-  atlas_emit(t->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(turns), constant(0));
-  atlas_emit_branch(t->builder, P_DONE, 0, done);
+  ops_branch_if(t->builder, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(turns), constant(0), done);
   atlas_builder_place(t->builder, top);
   add_products(t, count);
   atlas_emit(t->builder, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(turns), atlas_label_ref(top));
@@ -252,8 +251,7 @@ static void sum_tiles(matvec *t, uint16_t turns) {
   emit3(t, ATLAS_OP_mul, ATLAS_u32, row, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(TILE_PITCH));
   begin_rows(t, first_row, low);
   if (t->c->k % CONTRACT_CHAIN != 0) {
-    atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(turns), constant(0));
-    atlas_emit_branch(b, P_DONE, 0, none);
+    ops_branch_if(b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(turns), constant(0), none);
   }
   fetch_tile(t);
   store_vector(t, vector);
@@ -261,8 +259,7 @@ static void sum_tiles(matvec *t, uint16_t turns) {
   atlas_builder_place(b, top);
   store_tile(t, tile, place);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
-  atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(turns), constant(1));
-  atlas_emit_branch(b, P_DONE, 0, last);
+  ops_branch_if(b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(turns), constant(1), last);
   fetch_tile(t);
   atlas_builder_place(b, last);
   sum_tile(t, tile, row, vector, k);
@@ -304,9 +301,7 @@ static void put(matvec *t, const contract_results *results) {
   code->variable[AT_M] = code->variable[AT_N] = zero;
   code->variable[t->axis] = t->place;
   code->displaced = t->axis;
-  atlas_emit(t->builder, ATLAS_OP_set_ge, t->index, 3, atlas_pred(P_DONE), atlas_reg(t->place),
-             number(t, (int64_t)t->size));
-  atlas_emit_branch(t->builder, P_DONE, 0, beyond);
+  ops_branch_if(t->builder, ATLAS_OP_set_ge, t->index, atlas_reg(t->place), number(t, (int64_t)t->size), beyond);
   for (uint32_t w = 0; w < t->wide; w++) {
     code->displacement = w;
     if (c->parts > 1) ops_store(code, c->partial, &form, t->sum, t->sums[w]);

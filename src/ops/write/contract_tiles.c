@@ -259,8 +259,7 @@ static void count(tiles *t) {
   set_zero(t, t->level);
   atlas_builder_place(t->builder, carry);
   emit3(t, ATLAS_OP_and, ATLAS_u32, bit, atlas_reg(t->bits), constant(1));
-  atlas_emit(t->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(bit), constant(0));
-  atlas_emit_branch(t->builder, P_DONE, 0, carried);
+  ops_branch_if(t->builder, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(bit), constant(0), carried);
   add_level(t);
   emit3(t, ATLAS_OP_shr, ATLAS_u32, t->bits, atlas_reg(t->bits), constant(1));
   next_level(t);
@@ -279,12 +278,10 @@ static void collapse(tiles *t) {
   uint16_t bit = fresh(t);
   set_zero(t, t->level);
   atlas_builder_place(t->builder, top);
-  atlas_emit(t->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(t->chains), constant(0));
-  atlas_emit_branch(t->builder, P_DONE, 0, collapsed);
+  ops_branch_if(t->builder, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(t->chains), constant(0), collapsed);
   emit3(t, ATLAS_OP_and, ATLAS_u32, bit, atlas_reg(t->chains), constant(1));
   emit3(t, ATLAS_OP_shr, ATLAS_u32, t->chains, atlas_reg(t->chains), constant(1));
-  atlas_emit(t->builder, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(bit), constant(0));
-  atlas_emit_branch(t->builder, P_DONE, 0, without);
+  ops_branch_if(t->builder, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(bit), constant(0), without);
   add_level(t);
   atlas_builder_place(t->builder, without);
   next_level(t);
@@ -312,8 +309,7 @@ static void multiply_all(tiles *t) {
   multiply(t, 0);
   keep(t, 1);
   atlas_emit(b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
-  atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(P_DONE), atlas_reg(t->rounds), constant(1));
-  atlas_emit_branch(b, P_DONE, 0, last);
+  ops_branch_if(b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(t->rounds), constant(1), last);
   fetch(t);
   multiply(t, 1);
   keep(t, 0);
@@ -341,8 +337,7 @@ static ops_form partial_form(const contract *c) {
 }
 
 static void skip_unless_below(tiles *t, uint16_t index, uint64_t size, uint32_t label) {
-  atlas_emit(t->builder, ATLAS_OP_set_ge, t->index, 3, atlas_pred(P_DONE), atlas_reg(index), number(t, size));
-  atlas_emit_branch(t->builder, P_DONE, 0, label);
+  ops_branch_if(t->builder, ATLAS_OP_set_ge, t->index, atlas_reg(index), number(t, size), label);
 }
 
 /* Stores four neighbours of a row, or one if the columns end among four. */

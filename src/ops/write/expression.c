@@ -188,6 +188,12 @@ void ops_launch_blocks(ops_code *code, uint64_t x, uint64_t y, uint64_t z, uint3
 
 hg_status ops_code_again(ops_code *code) { return code->status == HG_OK ? begin_registers(code) : code->status; }
 
+hg_status ops_code_end_all(ops_code *code, ops_terms *terms, hg_status status) {
+  hg_status ended = code->builder != NULL ? ops_code_end(code) : HG_OK;
+  ops_terms_release(terms);
+  return status != HG_OK ? status : ended;
+}
+
 void ops_code_drop(ops_code *code) {
   const hg_allocator *allocator = &code->terms->group->plan->allocator;
   atlas_builder_release(code->builder);

@@ -130,6 +130,8 @@ hg_status ops_code_again(ops_code *code);
 /* Ends it: step->program. Releases in any case what begin has allocated. */
 hg_status ops_code_end(ops_code *code);
 void ops_code_drop(ops_code *code);
+/* The same for one that may not have begun (zeroed), and releases its terms. Returns the first failure. */
+hg_status ops_code_end_all(ops_code *code, ops_terms *terms, hg_status status);
 
 /* A register that nothing else uses. There are as many as needed (ATLAS_MOST_REGISTERS), since the compiler makes
  * values of them. */
@@ -175,6 +177,19 @@ void ops_store(ops_code *code, uint32_t storage, const ops_form *form, atlas_typ
 /* Computes and stores the group's results. A result that updates an input in place is stored after everything that
  * reads old elements has been computed. */
 void ops_store_results(ops_code *code, const term_id *roots, const ops_form *places);
+
+/* Branches to the label if the comparison holds; or if it does not. */
+enum { OPS_BRANCHES = ATLAS_PREDICATES - 1 }; /* a predicate for them alone */
+static inline void ops_branch_if(atlas_builder *b, atlas_op op, atlas_type type, atlas_operand x, atlas_operand y,
+                                 uint32_t label) {
+  atlas_emit(b, op, type, 3, atlas_pred(OPS_BRANCHES), x, y);
+  atlas_emit_branch(b, OPS_BRANCHES, 0, label);
+}
+static inline void ops_branch_unless(atlas_builder *b, atlas_op op, atlas_type type, atlas_operand x, atlas_operand y,
+                                     uint32_t label) {
+  atlas_emit(b, op, type, 3, atlas_pred(OPS_BRANCHES), x, y);
+  atlas_emit_branch(b, OPS_BRANCHES, 1, label);
+}
 
 /* ---- maps over rows in blocks ------------------------------------------------------------------------------------ */
 

@@ -528,15 +528,6 @@ static hg_status write_method(factor *f) {
   }
 }
 
-static hg_status finish(factor *f, hg_status status) {
-  if (f->b != NULL) {
-    hg_status ended = ops_code_end(&f->code);
-    if (status == HG_OK) status = ended;
-  }
-  ops_terms_release(&f->terms);
-  return status;
-}
-
 hg_status ops_write_factor(const ops_group *group) {
   factor f;
   memset(&f, 0, sizeof f);
@@ -546,5 +537,5 @@ hg_status ops_write_factor(const ops_group *group) {
   f.m = (uint32_t)shape->size[shape->rank - 2], f.n = (uint32_t)shape->size[shape->rank - 1];
   ops_terms_begin(&f.terms, group, &f.node->shape);
   ops_identity(&f.node->shape, f.own);
-  return finish(&f, write_method(&f));
+  return ops_code_end_all(&f.code, &f.terms, write_method(&f));
 }

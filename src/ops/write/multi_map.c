@@ -130,8 +130,7 @@ static hg_status write_part(joined *j, const part *own, int is_last) {
   uint32_t next = is_last ? 0 : atlas_builder_label(code->builder, NULL);
   atlas_operand lanes = ops_scalar_of(code, ATLAS_u32, own->lanes);
   if (!is_last) {
-    atlas_emit(code->builder, ATLAS_OP_set_ge, ATLAS_u32, 3, atlas_pred(IS_ELSEWHERE), atlas_reg(j->rest), lanes);
-    atlas_emit_branch(code->builder, IS_ELSEWHERE, 0, next);
+    ops_branch_if(code->builder, ATLAS_OP_set_ge, ATLAS_u32, atlas_reg(j->rest), lanes, next);
   }
   set_coordinates(j, own);
   write_elements(j, own->width);

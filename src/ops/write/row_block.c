@@ -56,9 +56,7 @@ uint16_t ops_block_shared(row_block *k, char letter, uint32_t i, atlas_type type
 
 uint32_t ops_block_only_first(row_block *k) {
   uint32_t done = atlas_builder_label(k->code.builder, NULL);
-  atlas_emit(k->code.builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(ROW_IS_FOUND),
-             atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(0));
-  atlas_emit_branch(k->code.builder, ROW_IS_FOUND, 0, done);
+  ops_branch_if(k->code.builder, ATLAS_OP_set_ne, ATLAS_u32, atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(0), done);
   return done;
 }
 

@@ -80,8 +80,7 @@ static inline void row_compare(row_block *k, atlas_op op, uint32_t predicate, ui
 }
 /* Branches to the label if the comparison holds. */
 static inline void row_branch(row_block *k, atlas_op op, uint16_t a, atlas_operand b, uint32_t label) {
-  row_compare(k, op, ROW_IS_FOUND, a, b);
-  atlas_emit_branch(k->code.builder, ROW_IS_FOUND, 0, label);
+  ops_branch_if(k->code.builder, op, k->code.index_type, atlas_reg(a), b, label);
 }
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */

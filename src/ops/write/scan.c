@@ -44,15 +44,6 @@ static hg_status begin(scan_launch *l, const scan_level *v, uint32_t totals, int
   return HG_OK;
 }
 
-static hg_status end(scan_launch *l, hg_status status) {
-  if (l->b != NULL) {
-    hg_status ended = ops_code_end(&l->code);
-    if (status == HG_OK) status = ended;
-  }
-  ops_terms_release(&l->terms);
-  return status;
-}
-
 static hg_status write_launch(const scan_level *v, uint32_t totals, int what) {
   scan_launch l;
   hg_status status = begin(&l, v, totals, what);
@@ -68,7 +59,7 @@ static hg_status write_launch(const scan_level *v, uint32_t totals, int what) {
     if (what == TOTALS) ops_scan_write_total(&l);
     else ops_scan_write(&l);
   }
-  return end(&l, status);
+  return ops_code_end_all(&l.code, &l.terms, status);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */

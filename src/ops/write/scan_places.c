@@ -233,9 +233,8 @@ void ops_scan_write(scan_launch *l) {
   if (scan_has_rest(v) && !scan_is_ragged(v)) atlas_emit_branch(l->b, IS_THERE, 1, done);
   for (uint32_t w = 0; w < v->own; w++) {
     if (scan_may_be_absent(v, w)) {
-      atlas_emit(l->b, ATLAS_OP_set_gt, ATLAS_i64, 3, atlas_pred(IS_STORED), atlas_reg(l->left),
-                 atlas_int_const(ATLAS_i64, (int64_t)w << v->lane_bits));
-      atlas_emit_branch(l->b, IS_STORED, 1, done);
+      ops_branch_unless(l->b, ATLAS_OP_set_gt, ATLAS_i64, atlas_reg(l->left),
+                        atlas_int_const(ATLAS_i64, (int64_t)w << v->lane_bits), done);
     }
     write_element(l, w);
   }

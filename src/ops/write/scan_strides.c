@@ -36,9 +36,7 @@ void ops_scan_chunks(scan_launch *l) {
   if (count == 1) return;
   uint16_t totals = atlas_builder_shared(l->b, "totals", l->s->type, count);
   uint32_t others = atlas_builder_label(l->b, NULL);
-  atlas_emit(l->b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_STORED), atlas_reg(ATLAS_REG_BLOCK_LANE),
-             atlas_bits(CHUNK - 1));
-  atlas_emit_branch(l->b, IS_STORED, 1, others);
+  ops_branch_unless(l->b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(CHUNK - 1), others);
   for (uint32_t w = 0; w + 1 < count; w++)
     atlas_emit(l->b, ATLAS_OP_sts, l->s->type, 2, atlas_mem(totals, w), atlas_reg(l->element[w]));
   atlas_builder_place(l->b, others);
@@ -55,9 +53,8 @@ void ops_scan_chunks(scan_launch *l) {
 /* Branches in all lanes except the last one of each unit. */
 static uint32_t skip_but_last(scan_launch *l) {
   uint32_t others = atlas_builder_label(l->b, NULL);
-  atlas_emit(l->b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_STORED), atlas_reg(l->in_unit),
-             atlas_bits(scan_lanes_of(l->level) - 1));
-  atlas_emit_branch(l->b, IS_STORED, 1, others);
+  ops_branch_unless(l->b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(l->in_unit), atlas_bits(scan_lanes_of(l->level) - 1),
+                    others);
   return others;
 }
 
@@ -146,8 +143,7 @@ static void end_step(scan_launch *l, uint32_t next, uint16_t count, int is_down)
   scan_emit(l, is_down ? ATLAS_OP_sub : ATLAS_OP_add, ATLAS_u32, l->at, l->at,
        atlas_bits((uint64_t)in_column(l->level, STEP)));
   scan_emit(l, ATLAS_OP_sub, ATLAS_u32, count, count, atlas_bits(1));
-  atlas_emit(l->b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_STORED), atlas_reg(count), atlas_bits(0));
-  atlas_emit_branch(l->b, IS_STORED, 0, next);
+  ops_branch_if(l->b, ATLAS_OP_set_ne, ATLAS_u32, atlas_reg(count), atlas_bits(0), next);
 }
 
 /* Advances the step's elements along the axis. */

@@ -245,8 +245,7 @@ static void put_last(scatter_launch *l) {
   uint32_t done = atlas_builder_label(code->builder, NULL);
   ops_form place = ops_scatter_target(l, l->other);
   atlas_emit(code->builder, ATLAS_OP_ldg, s->number, 2, atlas_reg(noted), memory);
-  atlas_emit(code->builder, ATLAS_OP_set_ne, s->number, 3, atlas_pred(IS_MORE), atlas_reg(noted), atlas_reg(own));
-  atlas_emit_branch(code->builder, IS_MORE, 0, done);
+  ops_branch_if(code->builder, ATLAS_OP_set_ne, s->number, atlas_reg(noted), atlas_reg(own), done);
   ops_store(code, s->out, &place, (atlas_type)s->node->type, value);
   atlas_builder_place(code->builder, done);
 }

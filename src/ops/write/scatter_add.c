@@ -27,9 +27,7 @@ static uint32_t begin_run(scatter_launch *l) {
 static void end_run(scatter_launch *l, uint32_t next) {
   uint16_t j = l->code.variable[l->s->axis];
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, j, atlas_reg(j), atlas_int_const(ATLAS_i64, 1));
-  atlas_emit(l->code.builder, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_MORE), atlas_reg(j),
-             ops_scatter_scalar(l, l->s->sources));
-  atlas_emit_branch(l->code.builder, IS_MORE, 0, next);
+  ops_branch_if(l->code.builder, ATLAS_OP_set_lt, ATLAS_i64, atlas_reg(j), ops_scatter_scalar(l, l->s->sources), next);
 }
 
 /* The position (i64) of a list's entry, given where the list begins and the entry's number. */
@@ -64,8 +62,7 @@ static void list_sources(scatter_launch *l) {
   uint32_t is_known = atlas_builder_label(b, NULL);
   ops_scatter_load(l, COUNTED, count, at);
   ops_scatter_load(l, BEGUN, first, at);
-  atlas_emit(b, ATLAS_OP_set_ne, l->s->number, 3, atlas_pred(IS_MORE), atlas_reg(first), atlas_bits(0));
-  atlas_emit_branch(b, IS_MORE, 0, is_known);
+  ops_branch_if(b, ATLAS_OP_set_ne, l->s->number, atlas_reg(first), atlas_bits(0), is_known);
   atlas_emit(b, ATLAS_OP_mov, l->s->number, 2, atlas_reg(first), atlas_reg(free_part));
   ops_scatter_store(l, BEGUN, at, first);
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, free_part, atlas_reg(free_part), atlas_reg(count));
@@ -124,8 +121,7 @@ static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
   atlas_emit(b, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(level), atlas_reg(c->memory));
   atlas_builder_place(b, carry);
   ops_scatter_emit(l, ATLAS_OP_and, ATLAS_u32, bit, atlas_reg(rest), atlas_bits(1));
-  atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(bit), atlas_bits(0));
-  atlas_emit_branch(b, IS_MORE, 0, put);
+  ops_branch_if(b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(bit), atlas_bits(0), put);
   atlas_emit(b, ATLAS_OP_ldg, type, 2, atlas_reg(kept), memory);
   ops_scatter_emit(l, ATLAS_OP_add, type, c->sum, atlas_reg(kept), atlas_reg(c->sum));
   ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, rest, atlas_reg(rest), atlas_bits(1));
@@ -288,15 +284,12 @@ static void sum_listed(scatter_launch *l, uint32_t along, uint16_t count, uint16
   uint32_t many = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
   if (l->code.step->block[0] != 0) {
     uint32_t several = atlas_builder_label(b, NULL);
-    atlas_emit(b, ATLAS_OP_set_ne, l->s->number, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(1));
-    atlas_emit_branch(b, IS_MORE, 0, several);
+    ops_branch_if(b, ATLAS_OP_set_ne, l->s->number, atlas_reg(count), atlas_bits(1), several);
     listed_value(l, along, list, sum);
     atlas_emit_branch(b, -1, 0, done);
     atlas_builder_place(b, several);
   }
-  atlas_emit(b, ATLAS_OP_set_lt, l->s->number, 3, atlas_pred(IS_MORE), atlas_bits(OPS_SCATTER_IN_REGISTERS),
-             atlas_reg(count));
-  atlas_emit_branch(b, IS_MORE, 0, many);
+  ops_branch_if(b, ATLAS_OP_set_lt, l->s->number, atlas_bits(OPS_SCATTER_IN_REGISTERS), atlas_reg(count), many);
   sum_few(l, along, count, list, sum);
   atlas_emit_branch(b, -1, 0, done);
   atlas_builder_place(b, many);
@@ -327,8 +320,7 @@ static void add_to_base(scatter_launch *l) {
   list = begun_list(l, list, at);
   atlas_emit(code->builder, ATLAS_OP_mov, type, 2, atlas_reg(result), atlas_reg(ops_value(code, l->base)));
   uint32_t none = atlas_builder_label(code->builder, NULL);
-  atlas_emit(code->builder, ATLAS_OP_set_eq, s->number, 3, atlas_pred(IS_MORE), atlas_reg(count), atlas_bits(0));
-  atlas_emit_branch(code->builder, IS_MORE, 0, none);
+  ops_branch_if(code->builder, ATLAS_OP_set_eq, s->number, atlas_reg(count), atlas_bits(0), none);
   sum_listed(l, s->rank, count, list, sum);
   ops_scatter_emit(l, ATLAS_OP_add, type, result, atlas_reg(result), atlas_reg(sum));
   atlas_builder_place(code->builder, none);
@@ -363,8 +355,7 @@ static void add_from_first(scatter_launch *l) {
   uint16_t count = ops_register(code), first = ops_register(code), sum = ops_register(code);
   ops_scatter_load(l, LISTED, first, list);
   uint16_t own = ops_scatter_own_number(l);
-  atlas_emit(b, ATLAS_OP_set_ne, s->number, 3, atlas_pred(IS_MORE), atlas_reg(own), atlas_reg(first));
-  atlas_emit_branch(b, IS_MORE, 0, none);
+  ops_branch_if(b, ATLAS_OP_set_ne, s->number, atlas_reg(own), atlas_reg(first), none);
   ops_scatter_load(l, COUNTED, count, at);
   ops_forget_all(code);
   sum_listed(l, s->axis, count, list, sum);

@@ -107,8 +107,7 @@ static void find_rank(scatter_launch *l) {
   atlas_emit(b, ATLAS_OP_sel, l->s->number, 4, atlas_reg(other), atlas_pred(IS_FIRST), atlas_bits(1), atlas_bits(0));
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, rank, atlas_reg(rank), atlas_reg(other));
   ops_scatter_emit(l, ATLAS_OP_add, l->s->number, turn, atlas_reg(turn), atlas_bits(1));
-  atlas_emit(b, ATLAS_OP_set_lt, l->s->number, 3, atlas_pred(IS_MORE), atlas_reg(turn), atlas_reg(end));
-  atlas_emit_branch(b, IS_MORE, 0, next);
+  ops_branch_if(b, ATLAS_OP_set_lt, l->s->number, atlas_reg(turn), atlas_reg(end), next);
   seat(l, at, list, rank);
   ops_scatter_store(l, LISTED, at, own);
   atlas_builder_place(b, none);
@@ -131,8 +130,7 @@ static void end_parts(scatter_launch *l, uint32_t next, uint16_t at, uint16_t tu
   atlas_builder *b = l->code.builder;
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, at, atlas_reg(at), atlas_int_const(ATLAS_i64, 1));
   ops_scatter_emit(l, ATLAS_OP_sub, ATLAS_u32, turn, atlas_reg(turn), atlas_bits(1));
-  atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(turn), atlas_bits(0));
-  atlas_emit_branch(b, IS_MORE, 0, next);
+  ops_branch_if(b, ATLAS_OP_set_ne, ATLAS_u32, atlas_reg(turn), atlas_bits(0), next);
 }
 
 static void give_pieces(scatter_launch *l) {
@@ -151,8 +149,7 @@ static void give_pieces(scatter_launch *l) {
   ops_scatter_emit(l, ATLAS_OP_add, s->number, all, atlas_reg(all), atlas_reg(counted));
   end_parts(l, next, at, turn);
   ops_scatter_store(l, COUNTED, own, all);
-  atlas_emit(b, ATLAS_OP_set_eq, s->number, 3, atlas_pred(IS_FIRST), atlas_reg(all), atlas_bits(0));
-  atlas_emit_branch(b, IS_FIRST, 0, none);
+  ops_branch_if(b, ATLAS_OP_set_eq, s->number, atlas_reg(all), atlas_bits(0), none);
   atlas_emit(b, ATLAS_OP_atom_add, s->number, 3, atlas_reg(first),
              atlas_mem_reg(ops_buffer_of(code, s->kept[PART_COUNTED]), taken, 0), atlas_reg(all));
   ops_scatter_emit(l, ATLAS_OP_add, s->number, first, atlas_reg(first), atlas_bits(1));

@@ -64,15 +64,6 @@ static hg_status begin(sort_launch *l, const sort *s, uint32_t uses, const char 
   return HG_OK;
 }
 
-static hg_status end(sort_launch *l, hg_status status) {
-  if (l->b != NULL) {
-    hg_status ended = ops_code_end(&l->code);
-    if (status == HG_OK) status = ended;
-  }
-  ops_terms_release(&l->terms);
-  return status;
-}
-
 static uint16_t fresh(sort_launch *l) { return ops_register(&l->code); }
 
 static void emit(sort_launch *l, atlas_op op, atlas_type type, uint16_t to, uint16_t a, atlas_operand b) {
@@ -240,8 +231,7 @@ static void merge_steps(sort_launch *l, uint16_t step, uint16_t partner) {
   atlas_emit(l->b, ATLAS_OP_sts, ATLAS_u64, 2, atlas_mem_reg(l->tile, high, 0), atlas_reg(b));
   emit(l, ATLAS_OP_shr, ATLAS_u32, step, step, atlas_bits(1));
   atlas_emit(l->b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(partner), atlas_reg(step));
-  atlas_emit(l->b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(step), atlas_bits(0));
-  atlas_emit_branch(l->b, IS_MORE, 0, next);
+  ops_branch_if(l->b, ATLAS_OP_set_ne, ATLAS_u32, atlas_reg(step), atlas_bits(0), next);
 }
 
 /* Turns runs of one word into runs of a row, or of the tile. */
@@ -257,8 +247,7 @@ static void sort_tile(sort_launch *l) {
   emit(l, ATLAS_OP_sub, ATLAS_u32, partner, partner, atlas_bits(1));
   merge_steps(l, step, partner);
   emit(l, ATLAS_OP_shl, ATLAS_u32, width, width, atlas_bits(1));
-  atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(width), atlas_bits(1u << bits));
-  atlas_emit_branch(l->b, IS_MORE, 0, next);
+  ops_branch_if(l->b, ATLAS_OP_set_lt, ATLAS_u32, atlas_reg(width), atlas_bits(1u << bits), next);
   atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
 }
 
@@ -284,7 +273,7 @@ static hg_status write_tiles(const sort *s, int is_first, int is_last) {
     if (is_last) write_results(&l);
     else write_words(&l);
   }
-  return end(&l, status);
+  return ops_code_end_all(&l.code, &l.terms, status);
 }
 
 /* ---- words that lie further apart -------------------------------------------------------------------------------- */
@@ -333,7 +322,7 @@ static hg_status write_levels(const sort *s, uint64_t least, uint32_t levels, in
       atlas_emit(l.b, ATLAS_OP_stg, ATLAS_u64, 2, atlas_mem_reg(buffer, at[k], 0), atlas_reg(word[k]));
     l.code.step->lanes = words_of(s) >> levels;
   }
-  return end(&l, status);
+  return ops_code_end_all(&l.code, &l.terms, status);
 }
 
 /* Merges runs of 2^bits words, longer than a tile, into runs of twice as many. */
