@@ -1,6 +1,7 @@
 /* program.c - reference counting of programs and the public functions that read them. */
 #include "atlas/program.h"
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 #include <string.h>
@@ -47,15 +48,8 @@ void atlas_memory_release(const hg_allocator *allocator, void *memory) {
 /* ---- the same ---------------------------------------------------------------------------------------------------- */
 
 uint64_t atlas_program_digest(const atlas_program *program) {
-  uint64_t digest = program->insns.count, word;
   if (program->digest != 0) return program->digest;
-  for (size_t i = 0; i < program->insns.count; i++)
-    for (size_t at = 0; at + sizeof word <= sizeof(atlas_insn); at += sizeof word) {
-      memcpy(&word, (const char *)atlas_insn_at(program, i) + at, sizeof word);
-      digest = (digest ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-      digest ^= digest >> 32;
-    }
-  return digest;
+  return hg_hash_words(program->insns.data, program->insns.count * (sizeof(atlas_insn) / sizeof(uint64_t)));
 }
 
 static int is_same_array(const hg_array *a, const hg_array *b) {
