@@ -106,26 +106,18 @@ hg_status hg_circuit_inverse(const hg_circuit *circuit, hg_circuit **out) {
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-typedef hg_status (*printer)(const hg_allocator *allocator, const hg_circuit *circuit, hg_array *text);
+typedef enum text_kind { CANONICAL, TERMS, STEPS } text_kind;
 
-static hg_status print_steps(const hg_allocator *allocator, const hg_circuit *circuit, hg_array *text) {
-  return hg_circuit_print_steps(allocator, &circuit->steps, text);
-}
-static hg_status print_canonical(const hg_allocator *allocator, const hg_circuit *circuit, hg_array *text) {
-  return hg_circuit_print_steps(allocator, &circuit->canonical, text);
-}
-static hg_status print_terms(const hg_allocator *allocator, const hg_circuit *circuit, hg_array *text) {
-  return hg_circuit_print_terms(allocator, &circuit->form, text);
-}
-
-static hg_status print(printer how, const hg_allocator *allocator, const hg_circuit *circuit, char **text,
+static hg_status print(text_kind kind, const hg_allocator *allocator, const hg_circuit *circuit, char **text,
                        size_t *length) {
   hg_allocator own;
   hg_array printed = {.element_size = 1};
   if (circuit == NULL || text == NULL) return hg_fail(HG_INVALID_ARGUMENT, "a circuit's text: an argument is NULL");
   *text = NULL;
   HG_TRY(hg_allocator_resolve(allocator, &own));
-  hg_status status = how(&own, circuit, &printed);
+  const hg_array *steps = kind == STEPS ? &circuit->steps : &circuit->canonical;
+  hg_status status = kind == TERMS ? hg_circuit_print_terms(&own, &circuit->form, &printed)
+                                   : hg_circuit_print_steps(&own, steps, &printed);
   if (status != HG_OK) return hg_array_release(&own, &printed), status;
   *text = printed.data;
   if (length != NULL) *length = printed.count - 1;
@@ -133,13 +125,13 @@ static hg_status print(printer how, const hg_allocator *allocator, const hg_circ
 }
 
 hg_status hg_circuit_canonical(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length) {
-  return print(print_canonical, allocator, circuit, text, length);
+  return print(CANONICAL, allocator, circuit, text, length);
 }
 hg_status hg_circuit_terms(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length) {
-  return print(print_terms, allocator, circuit, text, length);
+  return print(TERMS, allocator, circuit, text, length);
 }
 hg_status hg_circuit_steps(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length) {
-  return print(print_steps, allocator, circuit, text, length);
+  return print(STEPS, allocator, circuit, text, length);
 }
 
 void hg_circuit_hash(const hg_circuit *circuit, uint8_t digest[HG_CIRCUIT_HASH_BYTES]) {
@@ -158,19 +150,15 @@ hg_status hg_circuit_query(const hg_circuit *circuit, hg_circuit_report *report)
 }
 
 hg_status hg_circuit_law_query(const hg_circuit *circuit, size_t index, hg_circuit_law *law) {
-  static const char *const names[] = {
-#define LAW(id, name, statement) name,
-#include "circuit/laws.def"
-#undef LAW
-  };
-  static const char *const statements[] = {
-#define LAW(id, name, statement) statement,
+  static const char *const texts[][2] = {
+#define LAW(id, name, statement) {name, statement},
 #include "circuit/laws.def"
 #undef LAW
   };
   if (circuit == NULL || law == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_circuit_law_query: an argument is NULL");
   if (index >= LAW_COUNT) return hg_fail(HG_NOT_FOUND, "there are %d laws of circuits", LAW_COUNT);
-  const hg_circuit_law own = {sizeof own, names[index], statements[index], circuit->laws[index]};
+  const hg_circuit_law own = {.size = sizeof own, .name = texts[index][0], .statement = texts[index][1],
+                              .count = circuit->laws[index]};
   return HG_WRITE(hg_circuit_law, law, &own);
 }
 

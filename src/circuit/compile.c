@@ -30,8 +30,6 @@ static uint32_t element_bytes(const writer *w) { return w->form->terms.count == 
 static atlas_type element_type(const writer *w) { return w->form->terms.count == 0 ? ATLAS_u64 : ATLAS_u32; }
 static uint32_t round_elements(const writer *w) { return HG_CIRCUIT_ROUND_BYTES / element_bytes(w); }
 
-/* ---- components -------------------------------------------------------------------------------------------------- */
-
 static uint32_t find(uint32_t *parent, uint32_t value) {
   while (parent[value] != value) value = parent[value] = parent[parent[value]];
   return value;
@@ -77,8 +75,6 @@ static void find_uses(writer *w) {
   }
 }
 
-/* ---- code -------------------------------------------------------------------------------------------------------- */
-
 static atlas_operand address_of(const writer *w, uint32_t c) {
   return atlas_mem_reg(w->pool, INDEX, (int64_t)c * (CLASS_BYTES / element_bytes(w)));
 }
@@ -117,17 +113,12 @@ static void write_stores(writer *w, uint32_t value) {
 }
 
 static hg_status write_term(writer *w, uint32_t i) {
-  static const uint16_t codes[] = {
-#define OPERATION(id, name, generator, op, commutes) ATLAS_OP_##op,
-#include "circuit/generators.def"
-#undef OPERATION
-  };
   const circuit_term *t = circuit_term_at(w->form, i);
   atlas_builder *b = w->builder;
   atlas_emit2(b, ATLAS_OP_bitcast, ATLAS_f32, ATLAS_u32, atlas_reg(FLOAT_X), fetch(w, t->x));
   atlas_emit2(b, ATLAS_OP_bitcast, ATLAS_f32, ATLAS_u32, atlas_reg(FLOAT_Y), fetch(w, t->y));
   const atlas_operand operands[] = {atlas_reg(FLOAT_X), atlas_reg(FLOAT_X), atlas_reg(FLOAT_Y)};
-  atlas_emit_operands(b, (atlas_op)codes[t->operation], ATLAS_f32, ATLAS_NONE, operands, 3);
+  atlas_emit_operands(b, (atlas_op)hg_circuit_operations[t->operation].code, ATLAS_f32, ATLAS_NONE, operands, 3);
   release(w, t->x.value, i);
   release(w, t->y.value, i);
   HG_TRY(take_home(w, CIRCUIT_CLASSES + i));
@@ -149,14 +140,9 @@ static hg_status write_round(writer *w, uint32_t number) {
   return HG_OK;
 }
 
-/* The component of this number, for the block of this number; other blocks go on behind it. */
 static hg_status write_component(writer *w, uint32_t number) {
   atlas_builder *b = w->builder;
-  uint32_t again = atlas_builder_label(b, NULL), next = atlas_builder_label(b, NULL);
-  if (number + 1 < w->component_count) {
-    atlas_emit(b, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(0), atlas_reg(ATLAS_REG_BLOCK_INDEX), atlas_bits(number));
-    atlas_emit_branch(b, 0, 0, next);
-  }
+  uint32_t again = atlas_builder_label(b, NULL);
   for (w->free_count = 0; w->free_count < ATLAS_GENERAL_REGISTERS - FIRST_FREE; w->free_count++)
     w->free[w->free_count] = ATLAS_GENERAL_REGISTERS - 1 - w->free_count;
   atlas_emit(b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(COUNTER), atlas_bits(CLASS_BYTES / HG_CIRCUIT_ROUND_BYTES));
@@ -166,8 +152,19 @@ static hg_status write_component(writer *w, uint32_t number) {
   atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(INDEX), atlas_reg(INDEX), atlas_bits(round_elements(w)));
   atlas_emit(b, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(COUNTER), atlas_label_ref(again));
   atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
-  atlas_builder_place(b, next);
   return HG_OK;
+}
+
+/* The components of these numbers, each for the block of its number: by halves, seven tests deep at most. */
+static hg_status write_components(writer *w, uint32_t first, uint32_t count) {
+  if (count == 1) return write_component(w, first);
+  uint32_t middle = first + count / 2, rest = atlas_builder_label(w->builder, NULL);
+  atlas_emit(w->builder, ATLAS_OP_set_ge, ATLAS_u32, 3, atlas_pred(0), atlas_reg(ATLAS_REG_BLOCK_INDEX),
+             atlas_bits(middle));
+  atlas_emit_branch(w->builder, 0, 0, rest);
+  HG_TRY(write_components(w, first, count / 2));
+  atlas_builder_place(w->builder, rest);
+  return write_components(w, middle, count - count / 2);
 }
 
 static hg_status write_program(writer *w, atlas_program **out) {
@@ -175,8 +172,8 @@ static hg_status write_program(writer *w, atlas_program **out) {
   HG_TRY(atlas_builder_create(w->allocator, "circuit", &w->builder));
   atlas_builder_block(w->builder, round_elements(w), 1, 1);
   w->pool = atlas_builder_buffer(w->builder, "pool", element_type(w), ATLAS_INOUT);
-  for (uint32_t i = 0; i < w->component_count; i++) HG_TRY(write_component(w, i));
-  if (w->component_count == 0) atlas_emit(w->builder, ATLAS_OP_exit, ATLAS_NONE, 0);
+  if (w->component_count > 0) HG_TRY(write_components(w, 0, w->component_count));
+  else atlas_emit(w->builder, ATLAS_OP_exit, ATLAS_NONE, 0);
   atlas_builder *builder = w->builder;
   w->builder = NULL;
   return atlas_builder_finish(builder, out);

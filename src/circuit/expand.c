@@ -49,8 +49,6 @@ static hg_status no_memory(const expander *e) {
   return hg_fail_memory("a circuit's steps", (e->steps->count + 1) * sizeof(circuit_step));
 }
 
-/* ---- sets -------------------------------------------------------------------------------------------------------- */
-
 static void touch(place_set *set, uint32_t place) {
   uint32_t bit = place < CIRCUIT_CLASSES ? place : CIRCUIT_CLASSES;
   set->word[bit / 64] |= UINT64_C(1) << bit % 64;
@@ -80,10 +78,6 @@ static hg_status end_item(expander *e, size_t first) {
   return HG_OK;
 }
 
-/* ---- transforms -------------------------------------------------------------------------------------------------- */
-
-static int turns(circuit_turn turn) { return turn.r != 0 || turn.t != 0 || turn.mirror != 0; }
-
 /* class = 24 * h2 + 8 * d + l: R adds to h2, T to l, ~ exchanges d = 1 and 2. A temporary is no class. */
 static uint32_t turned(circuit_turn turn, uint32_t place) {
   if (place >= CIRCUIT_CLASSES) return place;
@@ -92,18 +86,12 @@ static uint32_t turned(circuit_turn turn, uint32_t place) {
   return 24 * ((h2 + turn.r) % 4) + 8 * d + (l + turn.t) % 8;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
-
 static hg_status add_step(expander *e, circuit_turn turn, circuit_step step) {
-  if (step.generator != CIRCUIT_QUOTE) {
-    step.a = turned(turn, step.a);
-    step.b = turned(turn, step.b);
-    step.c = turned(turn, step.c);
-    for (int i = 0; i < 2; i++) {
-      if (circuit_reads(&step, i) != CIRCUIT_NONE) touch(&top(e)->item, circuit_reads(&step, i));
-      if (circuit_writes(&step, i) != CIRCUIT_NONE) touch(&top(e)->item, circuit_writes(&step, i));
+  if (step.generator != CIRCUIT_QUOTE)
+    for (int i = 0; i < circuit_place_count(&step); i++) {
+      step.place[i] = turned(turn, step.place[i]);
+      touch(&top(e)->item, step.place[i]);
     }
-  }
   if (e->steps->count == CIRCUIT_MOST_STEPS)
     return hg_circuit_fail(e->text, node_at(e, step.node)->at, "written out, the circuit has more than %d steps",
                            CIRCUIT_MOST_STEPS);
@@ -115,12 +103,10 @@ static hg_status add_step(expander *e, circuit_turn turn, circuit_step step) {
 /* The name stands for it from now on: up to where the circuit that is being quoted, if any, begins, and again whenever
  * that circuit runs. */
 static hg_status name_it(expander *e, uint32_t name, uint32_t what, uint32_t node) {
-  const circuit_step step = {.generator = CIRCUIT_QUOTE, .a = name, .b = what, .node = node};
+  const circuit_step step = {CIRCUIT_QUOTE, 0, {name, what, 0}, node};
   e->names[name] = what;
   return e->captures.count > 0 ? add_step(e, (circuit_turn){0}, step) : HG_OK;
 }
-
-/* ---- quote and evaluate ------------------------------------------------------------------------------------------ */
 
 static hg_status begin_captures(expander *e, uint32_t quotes) {
   capture here = {.step = e->steps->count};
@@ -133,8 +119,8 @@ static hg_status begin_captures(expander *e, uint32_t quotes) {
 /* Takes the steps since the capture began away, and keeps them. */
 static hg_status keep(expander *e, size_t i, uint32_t *what) {
   const capture *began = (const capture *)e->captures.data + --e->captures.count;
-  const circuit_step *steps = (const circuit_step *)e->steps->data + began->step;
   kept k = {(uint32_t)e->kept_steps.count, (uint32_t)(e->steps->count - began->step), 0};
+  const circuit_step *steps = k.count > 0 ? (const circuit_step *)e->steps->data + began->step : NULL;
   for (uint32_t s = 0; s < k.count; s++) k.quotes |= steps[s].generator == CIRCUIT_QUOTE;
   if (e->kept_steps.count + k.count > CIRCUIT_MOST_STEPS)
     return hg_circuit_fail(e->text, node_at(e, i)->at,
@@ -171,7 +157,7 @@ static hg_status evaluate(expander *e, size_t i, circuit_turn turn, int beside, 
   for (uint32_t s = 0; s < k.count; s++) {
     circuit_step step = ((const circuit_step *)e->kept_steps.data)[k.first + s];
     if (step.generator == CIRCUIT_QUOTE) {
-      HG_TRY(name_it(e, step.a, step.b, (uint32_t)i));
+      HG_TRY(name_it(e, step.place[0], step.place[1], (uint32_t)i));
       continue;
     }
     step.node = (uint32_t)i;
@@ -179,8 +165,6 @@ static hg_status evaluate(expander *e, size_t i, circuit_turn turn, int beside, 
   }
   return HG_OK;
 }
-
-/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 /* 1: the item of these nodes is an operand of `||`. */
 static int is_operand(const expander *e, size_t first, size_t last) {
@@ -193,14 +177,13 @@ static hg_status expand_step(expander *e, size_t i) {
   int beside = top(e)->beside || is_operand(e, i, i);
   circuit_turn turn = circuit_product(top(e)->turn, node->turn);
   uint32_t last = node->is_range ? node->b : node->a;
-  if (turns(turn)) e->laws[LAW_TRANSFORM]++;
+  e->laws[LAW_TRANSFORM] += turn.r != 0 || turn.t != 0 || turn.mirror != 0;
   if (node->is_range) e->laws[LAW_RANGE]++;
   if (node->generator == CIRCUIT_QUOTE) return quote(e, i, beside);
   if (node->generator == CIRCUIT_EVALUATE) e->laws[LAW_EVALUATE]++;
   if (node->generator == CIRCUIT_MERGE && !node->has_arguments) return e->laws[LAW_EMPTY_MERGE]++, HG_OK;
   for (uint32_t c = last + 1; c-- > node->a;) { /* a range's classes, as if with || between them */
-    circuit_step step = {node->generator, node->operation, c, node->b, node->c, (uint32_t)i};
-    if (node->is_range) step.b = 0;
+    const circuit_step step = {node->generator, node->operation, {c, node->b, node->c}, (uint32_t)i};
     if (node->generator == CIRCUIT_EVALUATE) HG_TRY(evaluate(e, i, turn, beside || node->is_range, c));
     else HG_TRY(add_step(e, turn, step));
     if (node->is_range && c > node->a) HG_TRY(end_item(e, i));

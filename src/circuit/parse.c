@@ -19,11 +19,8 @@ static const struct {
 #undef GENERATOR
 };
 
-static const struct {
-  const char *name;
-  uint8_t generator;
-} operations[] = {
-#define OPERATION(id, name, generator, op, commutes) {name, CIRCUIT_##generator},
+const circuit_operation_row hg_circuit_operations[] = {
+#define OPERATION(id, name, generator, op, commutes) {name, CIRCUIT_##generator, commutes, ATLAS_OP_##op},
 #include "circuit/generators.def"
 #undef OPERATION
 };
@@ -191,8 +188,8 @@ static hg_status read_variant(parser *p, circuit_node *node) {
   skip_blanks(p);
   size_t length = word_length(p);
   for (uint8_t i = 0; i < CIRCUIT_OPERATIONS; i++) {
-    if (operations[i].generator != node->generator || strlen(operations[i].name) != length ||
-        memcmp(operations[i].name, p->text->text + p->next, length) != 0)
+    if (hg_circuit_operations[i].generator != node->generator || strlen(hg_circuit_operations[i].name) != length ||
+        memcmp(hg_circuit_operations[i].name, p->text->text + p->next, length) != 0)
       continue;
     node->operation = i;
     p->next += length;

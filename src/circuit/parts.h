@@ -30,6 +30,13 @@ typedef enum circuit_operation {
   CIRCUIT_OPERATIONS
 } circuit_operation;
 
+typedef struct circuit_operation_row {
+  const char *name;
+  uint8_t generator, commutes;
+  uint16_t code; /* of the ISA */
+} circuit_operation_row;
+extern const circuit_operation_row hg_circuit_operations[CIRCUIT_OPERATIONS];
+
 typedef enum circuit_law {
 #define LAW(id, name, statement) LAW_##id,
 #include "circuit/laws.def"
@@ -80,7 +87,7 @@ hg_status hg_circuit_read(circuit_text *text); /* fills in the nodes */
 typedef struct circuit_step {
   uint8_t generator; /* mark, copy, swap, merge, split; while circuits are expanded also quote: name a stands for b */
   uint8_t operation;
-  uint32_t a, b, c;  /* mark a; copy a to b; swap a, b; c = a op b */
+  uint32_t place[3]; /* mark 0; copy 0 to 1; swap 0 and 1; 2 = 0 op 1; quote: the name, and what it stands for */
   uint32_t node;     /* where it comes from */
 } circuit_step;
 
@@ -113,15 +120,9 @@ static inline int circuit_keeps(const circuit_form *form, uint32_t c) { /* 1: th
   return form->final[c].value == c && form->final[c].mask == 0;
 }
 
-/* The places of a step, as many as it has; CIRCUIT_NONE: none. */
-static inline uint32_t circuit_reads(const circuit_step *s, int i) {
-  if (i == 0) return s->a;
-  return s->generator == CIRCUIT_MARK || s->generator == CIRCUIT_COPY ? CIRCUIT_NONE : s->b;
-}
-static inline uint32_t circuit_writes(const circuit_step *s, int i) {
-  if (s->generator == CIRCUIT_SWAP) return i == 0 ? s->a : s->b;
-  if (i != 0) return CIRCUIT_NONE;
-  return s->generator == CIRCUIT_MARK ? s->a : s->generator == CIRCUIT_COPY ? s->b : s->c;
+/* How many of a, b, c a step has. */
+static inline int circuit_place_count(const circuit_step *s) {
+  return s->generator == CIRCUIT_MARK ? 1 : s->generator == CIRCUIT_COPY || s->generator == CIRCUIT_SWAP ? 2 : 3;
 }
 
 hg_status hg_circuit_terms_of(const circuit_text *text, const hg_array *steps, circuit_form *form,

@@ -4,14 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const operation_names[] = {
-#define OPERATION(id, name, generator, op, commutes) name,
-#include "circuit/generators.def"
-#undef OPERATION
-};
-
-static int is_default(const circuit_step *s) { return s->operation == CIRCUIT_ADD || s->operation == CIRCUIT_SUB; }
-
 /* Appends to a text whose allocations may fail: *has_memory. */
 HG_PRINTF(4, 5)
 static void put(const hg_allocator *allocator, hg_array *text, int *has_memory, const char *format, ...) {
@@ -27,8 +19,6 @@ static hg_status end_text(const hg_allocator *allocator, hg_array *text, int has
   return hg_fail_memory("the text of a circuit", text->count + 1);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
-
 circuit_name hg_circuit_place_name(uint32_t place) {
   circuit_name name;
   if (place < CIRCUIT_CLASSES) snprintf(name.text, sizeof name.text, "c%02u", (unsigned)place);
@@ -40,21 +30,19 @@ hg_status hg_circuit_print_steps(const hg_allocator *allocator, const hg_array *
   int has_memory = 1;
   for (size_t i = steps->count; i-- > 0;) { /* the first stands last */
     const circuit_step *s = (const circuit_step *)steps->data + i;
-    circuit_name a = hg_circuit_place_name(s->a), b = hg_circuit_place_name(s->b), c = hg_circuit_place_name(s->c);
-    const char *rest = i > 0 ? " . " : "";
-    switch (s->generator) {
-    case CIRCUIT_MARK: put(allocator, text, &has_memory, "mark@%s%s", a.text, rest); break;
-    case CIRCUIT_COPY: put(allocator, text, &has_memory, "copy@%s->%s%s", a.text, b.text, rest); break;
-    case CIRCUIT_SWAP: put(allocator, text, &has_memory, "swap@%s<->%s%s", a.text, b.text, rest); break;
-    default:
+    circuit_name name[3] = {{""}, {""}, {""}};
+    for (int k = 0; k < circuit_place_count(s); k++) name[k] = hg_circuit_place_name(s->place[k]);
+    const char *a = name[0].text, *b = name[1].text, *c = name[2].text, *rest = i > 0 ? " . " : "";
+    int is_default = s->operation == CIRCUIT_ADD || s->operation == CIRCUIT_SUB;
+    if (s->generator == CIRCUIT_MARK) put(allocator, text, &has_memory, "mark@%s%s", a, rest);
+    else if (s->generator == CIRCUIT_COPY) put(allocator, text, &has_memory, "copy@%s->%s%s", a, b, rest);
+    else if (s->generator == CIRCUIT_SWAP) put(allocator, text, &has_memory, "swap@%s<->%s%s", a, b, rest);
+    else
       put(allocator, text, &has_memory, "%s%s%s@%s[%s,%s]%s", s->generator == CIRCUIT_MERGE ? "merge" : "split",
-          is_default(s) ? "" : ":", is_default(s) ? "" : operation_names[s->operation], a.text, b.text, c.text, rest);
-    }
+          is_default ? "" : ":", is_default ? "" : hg_circuit_operations[s->operation].name, a, b, c, rest);
   }
   return end_text(allocator, text, has_memory);
 }
-
-/* ---- terms ------------------------------------------------------------------------------------------------------- */
 
 static circuit_name content_name(circuit_content content, const uint32_t *number) {
   circuit_name name;
@@ -84,8 +72,8 @@ static void number_terms(const circuit_form *form, uint32_t *number) {
 static void put_term(const hg_allocator *allocator, hg_array *text, int *has_memory, const circuit_form *form,
                      const uint32_t *number, uint32_t index) {
   const circuit_term *t = circuit_term_at(form, index);
-  put(allocator, text, has_memory, "%s(%s, %s)\n", operation_names[t->operation], content_name(t->x, number).text,
-      content_name(t->y, number).text);
+  put(allocator, text, has_memory, "%s(%s, %s)\n", hg_circuit_operations[t->operation].name,
+      content_name(t->x, number).text, content_name(t->y, number).text);
 }
 
 hg_status hg_circuit_print_terms(const hg_allocator *allocator, const circuit_form *form, hg_array *text) {

@@ -35,10 +35,8 @@ static void add_step(scheduler *s, circuit_step step) {
 }
 
 static void add_swap(scheduler *s, uint32_t a, uint32_t b) {
-  add_step(s, (circuit_step){.generator = CIRCUIT_SWAP, .a = a < b ? a : b, .b = a < b ? b : a});
+  add_step(s, (circuit_step){CIRCUIT_SWAP, 0, {a < b ? a : b, a < b ? b : a, 0}, 0});
 }
-
-/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 static void hold(scheduler *s, uint32_t place, uint32_t value, uint8_t mask) {
   *slot_at(s, place) = (slot){value, mask};
@@ -72,12 +70,10 @@ static uint32_t free_place(scheduler *s, uint32_t value, const uint32_t hints[2]
   return take_temporary(s);
 }
 
-/* ---- the exclusive or -------------------------------------------------------------------------------------------- */
-
 static void mark_by(scheduler *s, uint32_t place, uint8_t byte) {
   uint32_t c = atlas_class_of_byte(byte);
   if (c != place) add_swap(s, place, c);
-  add_step(s, (circuit_step){.generator = CIRCUIT_MARK, .a = c});
+  add_step(s, (circuit_step){CIRCUIT_MARK, 0, {c, 0, 0}, 0});
   if (c != place) add_swap(s, place, c);
 }
 
@@ -93,18 +89,11 @@ static void bring_mask(scheduler *s, uint32_t place, uint8_t mask) {
   slot_at(s, place)->mask = mask;
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------------- */
-
 static void add_copy(scheduler *s, uint32_t from, uint32_t to) {
-  add_step(s, (circuit_step){.generator = CIRCUIT_COPY, .a = from, .b = to});
+  add_step(s, (circuit_step){CIRCUIT_COPY, 0, {from, to, 0}, 0});
 }
 
 static void compute(scheduler *s, uint32_t index) {
-  static const uint8_t generators[] = {
-#define OPERATION(id, name, generator, op, commutes) CIRCUIT_##generator,
-#include "circuit/generators.def"
-#undef OPERATION
-  };
   const circuit_term *t = circuit_term_at(s->form, index);
   uint32_t value = CIRCUIT_CLASSES + index, a = s->place[t->x.value], b = s->place[t->y.value], to = CIRCUIT_NONE;
   const uint32_t hints[] = {a, b};
@@ -120,11 +109,9 @@ static void compute(scheduler *s, uint32_t index) {
   use(s, t->y.value);
   if (to == CIRCUIT_NONE) to = free_place(s, value, hints);
   if (!s->has_memory) return;
-  add_step(s, (circuit_step){generators[t->operation], t->operation, a, b, to, 0});
+  add_step(s, (circuit_step){hg_circuit_operations[t->operation].generator, t->operation, {a, b, to}, 0});
   hold(s, to, value, 0);
 }
-
-/* ---- final contents ---------------------------------------------------------------------------------------------- */
 
 /* A content that needs the byte of the class that it is in before it is moved, and of no other, gets it there. */
 static void mark_early(scheduler *s) {
@@ -163,8 +150,6 @@ static void copy_contents(scheduler *s) {
     slot_at(s, c)->mask = slot_at(s, from)->mask;
   }
 }
-
-/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static int prepare(scheduler *s) {
   size_t values = CIRCUIT_CLASSES + s->form->terms.count;

@@ -24,19 +24,11 @@ typedef struct runner {
   uint32_t slot_count;
 } runner;
 
-static const uint8_t commutes[] = {
-#define OPERATION(id, name, generator, op, commutes) commutes,
-#include "circuit/generators.def"
-#undef OPERATION
-};
-
 static cell *cell_at(const runner *r, uint32_t place) { return (cell *)r->cells.data + place; }
 
 static hg_status no_memory(size_t count) { return hg_fail_memory("a circuit's terms", count * sizeof(circuit_term)); }
 
 static int same(circuit_content a, circuit_content b) { return a.value == b.value && a.mask == b.mask; }
-
-/* ---- operations -------------------------------------------------------------------------------------------------- */
 
 /* Orders operands: classes by number before terms by digest. */
 static uint64_t digest_of(const runner *r, uint32_t value) {
@@ -57,7 +49,7 @@ static uint64_t digest_of_term(const runner *r, const circuit_term *t) {
 
 /* The value of an operation: the term that is there, or a new one. There is room for all of them. */
 static uint32_t value_of(runner *r, circuit_term t) {
-  if (commutes[t.operation] && stands_before(r, t.y, t.x)) {
+  if (hg_circuit_operations[t.operation].commutes && stands_before(r, t.y, t.x)) {
     circuit_content x = t.x;
     t.x = t.y;
     t.y = x;
@@ -78,8 +70,6 @@ static uint32_t value_of(runner *r, circuit_term t) {
   return CIRCUIT_CLASSES + index;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
-
 static circuit_content read_place(runner *r, uint32_t place) {
   cell *c = cell_at(r, place);
   c->is_unread = 0;
@@ -93,32 +83,18 @@ static void write_place(runner *r, uint32_t place, circuit_content content, uint
   *c = (cell){content, step, 1};
 }
 
-static void mark(runner *r, uint32_t step, uint32_t a) {
-  cell *c = cell_at(r, a);
-  uint8_t before = c->content.mask, byte = atlas_class_byte(a);
+static void mark(runner *r, uint32_t step, uint32_t place) {
+  cell *c = cell_at(r, place);
+  uint8_t before = c->content.mask, byte = atlas_class_byte(place);
   c->content.mask ^= byte;
   c->changed_by = step;
   if (byte == 0) r->laws[LAW_ZERO_MARK]++;
-  else if (before == byte) r->laws[LAW_MARK_MARK]++;
-  else if (before != 0) r->laws[LAW_MARKS_MERGE]++;
+  else if (before != 0) r->laws[before == byte ? LAW_MARK_MARK : LAW_MARKS_MERGE]++;
 }
 
-static void copy(runner *r, uint32_t step, uint32_t a, uint32_t b) {
-  if (same(cell_at(r, a)->content, cell_at(r, b)->content)) {
-    r->laws[LAW_COPY_AGAIN]++;
-    return;
-  }
-  write_place(r, b, read_place(r, a), step);
-}
-
-static void swap(runner *r, uint32_t step, uint32_t a, uint32_t b) {
-  cell *x = cell_at(r, a), *y = cell_at(r, b), old = *x;
-  uint32_t last = x->changed_by;
-  if (same(x->content, y->content)) {
-    r->laws[LAW_SWAP_EQUAL]++;
-    return;
-  }
-  if (last != CIRCUIT_NONE && last == y->changed_by) r->laws[LAW_SWAP_SWAP]++; /* only a swap changes both */
+static void swap(runner *r, uint32_t step, cell *x, cell *y) {
+  cell old = *x;
+  if (x->changed_by != CIRCUIT_NONE && x->changed_by == y->changed_by) r->laws[LAW_SWAP_SWAP]++; /* by one swap */
   *x = *y;
   *y = old;
   x->changed_by = y->changed_by = step;
@@ -126,43 +102,36 @@ static void swap(runner *r, uint32_t step, uint32_t a, uint32_t b) {
 
 static void run_step(runner *r, uint32_t step) {
   const circuit_step *s = r->steps + step;
-  switch (s->generator) {
-  case CIRCUIT_MARK: mark(r, step, s->a); return;
-  case CIRCUIT_COPY: copy(r, step, s->a, s->b); return;
-  case CIRCUIT_SWAP: swap(r, step, s->a, s->b); return;
-  default: break;
+  const uint32_t *at = s->place;
+  if (s->generator == CIRCUIT_MARK) {
+    mark(r, step, at[0]);
+  } else if (s->generator == CIRCUIT_COPY || s->generator == CIRCUIT_SWAP) {
+    int is_copy = s->generator == CIRCUIT_COPY, is_same = same(cell_at(r, at[0])->content, cell_at(r, at[1])->content);
+    if (is_same) r->laws[is_copy ? LAW_COPY_AGAIN : LAW_SWAP_EQUAL]++;
+    else if (is_copy) write_place(r, at[1], read_place(r, at[0]), step);
+    else swap(r, step, cell_at(r, at[0]), cell_at(r, at[1]));
+  } else {
+    circuit_content x = read_place(r, at[0]), y = read_place(r, at[1]);
+    write_place(r, at[2], (circuit_content){value_of(r, (circuit_term){s->operation, x, y}), 0}, step);
   }
-  circuit_content x = read_place(r, s->a), y = read_place(r, s->b);
-  circuit_content result = {value_of(r, (circuit_term){s->operation, x, y}), 0};
-  write_place(r, s->c, result, step);
-}
-
-/* Temporaries begin as nothing. */
-static hg_status check_reads(const runner *r, const circuit_step *s) {
-  for (int i = 0; i < 2; i++) {
-    uint32_t place = circuit_reads(s, i);
-    if (place < CIRCUIT_CLASSES || place == CIRCUIT_NONE || cell_at(r, place)->changed_by != CIRCUIT_NONE) continue;
-    return hg_circuit_fail(r->text, ((const circuit_node *)r->text->nodes.data)[s->node].at,
-                           "temporary t%u is read before it is written", place - CIRCUIT_CLASSES);
-  }
-  return HG_OK;
 }
 
 static int are_disjoint(const circuit_step *a, const circuit_step *b) {
-  for (int i = 0; i < 4; i++)
-    for (int k = 0; k < 4; k++) {
-      uint32_t x = i < 2 ? circuit_reads(a, i) : circuit_writes(a, i - 2);
-      uint32_t y = k < 2 ? circuit_reads(b, k) : circuit_writes(b, k - 2);
-      if (x != CIRCUIT_NONE && x == y) return 0;
-    }
+  for (int i = 0; i < circuit_place_count(a); i++)
+    for (int k = 0; k < circuit_place_count(b); k++)
+      if (a->place[i] == b->place[k]) return 0;
   return 1;
 }
 
 static hg_status run_steps(runner *r, size_t count) {
   for (uint32_t i = 0; i < count; i++) {
-    HG_TRY(check_reads(r, r->steps + i));
     const circuit_step *s = r->steps + i;
-    if (i > 0 && s->a < s[-1].a && are_disjoint(s - 1, s)) r->laws[LAW_DISJOINT]++;
+    int reads = s->generator == CIRCUIT_COPY ? 1 : 2;
+    for (int k = 0; k < reads && k < circuit_place_count(s); k++) /* temporaries begin as nothing */
+      if (s->place[k] >= CIRCUIT_CLASSES && cell_at(r, s->place[k])->changed_by == CIRCUIT_NONE)
+        return hg_circuit_fail(r->text, ((const circuit_node *)r->text->nodes.data)[s->node].at,
+                               "temporary t%u is read before it is written", s->place[k] - CIRCUIT_CLASSES);
+    if (i > 0 && s->place[0] < s[-1].place[0] && are_disjoint(s - 1, s)) r->laws[LAW_DISJOINT]++;
     run_step(r, i);
   }
   return HG_OK;
@@ -172,12 +141,9 @@ static hg_status prepare(runner *r, const hg_array *steps) {
   const hg_allocator *allocator = r->text->allocator;
   uint32_t places = CIRCUIT_CLASSES, operations = 0;
   for (size_t i = 0; i < steps->count; i++) {
-    const circuit_step *s = r->steps + i;
-    for (int k = 0; k < 2; k++) {
-      if (circuit_reads(s, k) != CIRCUIT_NONE && circuit_reads(s, k) >= places) places = circuit_reads(s, k) + 1;
-      if (circuit_writes(s, k) != CIRCUIT_NONE && circuit_writes(s, k) >= places) places = circuit_writes(s, k) + 1;
-    }
-    operations += s->generator == CIRCUIT_MERGE || s->generator == CIRCUIT_SPLIT;
+    for (int k = 0; k < circuit_place_count(r->steps + i); k++)
+      if (r->steps[i].place[k] >= places) places = r->steps[i].place[k] + 1;
+    operations += circuit_place_count(r->steps + i) == 3;
   }
   for (r->slot_count = 2; r->slot_count < 2 * operations;) r->slot_count *= 2;
   r->slots = hg_allocate(allocator, r->slot_count, sizeof *r->slots);
@@ -188,8 +154,6 @@ static hg_status prepare(runner *r, const hg_array *steps) {
   for (uint32_t c = 0; c < places; c++) *cell_at(r, c) = (cell){{c, 0}, CIRCUIT_NONE, 0};
   return HG_OK;
 }
-
-/* ---- the form ---------------------------------------------------------------------------------------------------- */
 
 typedef struct order {
   const hg_allocator *allocator;

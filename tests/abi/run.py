@@ -28,7 +28,7 @@ WORK = ROOT / "build" / "abi"
 HEAD = """/* version-1.h - include/hologram/flat/all.h of version 1. `run.py --keep` wrote it. */
 """
 GROWTH = "  uint64_t grown[3];\n"
-MAY_CHANGE = re.compile(r"HG_VERSION_\w+|ATLAS_\w+_(VERSION|COUNT)")  # enumerators that say what this version is
+MAY_CHANGE = re.compile(r"HG_VERSION_\w+|(ATLAS|HG)_\w+_(VERSION|COUNT)")  # enumerators that say what this version is
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 passed = failed = 0

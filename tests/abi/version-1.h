@@ -25,6 +25,9 @@ enum {
   HG_VERSION_MINOR = 1,
   HG_VERSION_PATCH = 0,
   HG_VERSION_NUMBER = 1000,
+  HG_CIRCUIT_VERSION = 1,
+  HG_CIRCUIT_MOST_STEPS = 1048576,
+  HG_CIRCUIT_HASH_BYTES = 32,
   ATLAS_CLASS_COUNT = 96,
   ATLAS_CLASS_PAGES = 48,
   ATLAS_CLASS_PAGE_BYTES = 256,
@@ -749,6 +752,40 @@ hg_status hg_executor_set_phase(hg_executor *executor, uint32_t phase);
 hg_status hg_boundary_write(hg_executor *executor, uint64_t offset, const void *source, uint64_t byte_count);
 hg_status hg_boundary_read(hg_executor *executor, uint64_t offset, void *destination, uint64_t byte_count);
 hg_status hg_boundary_buffer(hg_executor *executor, uint64_t offset, uint64_t byte_count, hg_buffer **out);
+typedef struct hg_circuit hg_circuit;
+hg_status hg_circuit_parse(const hg_allocator *allocator, const char *text, size_t length, const char *source_name,
+    hg_circuit **out);
+hg_status hg_circuit_inverse(const hg_circuit *circuit, hg_circuit **out);
+hg_circuit *hg_circuit_retain(hg_circuit *circuit);
+void hg_circuit_release(hg_circuit *circuit);
+hg_status hg_circuit_canonical(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length);
+hg_status hg_circuit_terms(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length);
+hg_status hg_circuit_steps(const hg_allocator *allocator, const hg_circuit *circuit, char **text, size_t *length);
+void hg_circuit_hash(const hg_circuit *circuit, uint8_t digest[32]);
+
+typedef struct hg_circuit_report {
+  size_t size;
+  uint64_t steps;
+  uint64_t canonical_steps;
+  uint64_t operations;
+  uint32_t changed;
+  uint32_t temporaries;
+  uint32_t components;
+  uint32_t lanes;
+} hg_circuit_report;
+
+hg_status hg_circuit_query(const hg_circuit *circuit, hg_circuit_report *report);
+
+typedef struct hg_circuit_law {
+  size_t size;
+  const char *name;
+  const char *statement;
+  uint64_t count;
+} hg_circuit_law;
+
+hg_status hg_circuit_law_query(const hg_circuit *circuit, size_t index, hg_circuit_law *law);
+hg_status hg_circuit_compile(const hg_allocator *allocator, const hg_circuit *circuit, atlas_program **out);
+hg_status hg_circuit_run(const hg_circuit *circuit, hg_executor *executor, hg_launch_report *report);
 
 typedef struct hg_tensor {
   hg_buffer *buffer;
@@ -779,6 +816,9 @@ const char *hg_tensors_name(const hg_tensors *tensors, size_t index);
 const hg_tensor *hg_tensors_at(const hg_tensors *tensors, size_t index);
 void hg_tensors_release(hg_tensors *tensors);
 hg_status hg_tensors_save(const char *const *names, const hg_tensor *tensors, size_t count, const char *path);
+hg_status hg_tensors_save_texts(const char *const *names, const hg_tensor *tensors, size_t count,
+    const char *const *texts, size_t text_count, const char *path);
+const char *hg_tensors_text(const hg_tensors *tensors, size_t index);
 
 typedef enum hg_op {
   HG_OP_none = 0,
@@ -906,6 +946,12 @@ typedef enum hg_op {
   HG_OP_layer_norm = 0x1103,
   HG_OP_rms_norm = 0x1104,
   HG_OP_batch_norm = 0x1105,
+  HG_OP_group_norm = 0x1106,
+  HG_OP_instance_norm = 0x1107,
+  HG_OP_normalize = 0x1108,
+  HG_OP_softmin = 0x1109,
+  HG_OP_glu = 0x110a,
+  HG_OP_prelu = 0x110b,
   HG_OP_square = 0x1201,
   HG_OP_clip = 0x1202,
   HG_OP_lerp = 0x1203,
@@ -928,6 +974,18 @@ typedef enum hg_op {
   HG_OP_atanh = 0x1214,
   HG_OP_hypot = 0x1215,
   HG_OP_nextafter = 0x1216,
+  HG_OP_relu6 = 0x1281,
+  HG_OP_hardtanh = 0x1282,
+  HG_OP_hardsigmoid = 0x1283,
+  HG_OP_selu = 0x1284,
+  HG_OP_celu = 0x1285,
+  HG_OP_softsign = 0x1286,
+  HG_OP_logsigmoid = 0x1287,
+  HG_OP_tanhshrink = 0x1288,
+  HG_OP_softshrink = 0x1289,
+  HG_OP_hardshrink = 0x128a,
+  HG_OP_threshold = 0x128b,
+  HG_OP_at_least = 0x128c,
   HG_OP_total = 0x1301,
   HG_OP_mse = 0x1302,
   HG_OP_l1 = 0x1303,
@@ -942,6 +1000,18 @@ typedef enum hg_op {
   HG_OP_bce_with_logits = 0x130c,
   HG_OP_kl_div = 0x130d,
   HG_OP_bce_logit_of = 0x130e,
+  HG_OP_smooth_l1 = 0x130f,
+  HG_OP_poisson_nll = 0x1310,
+  HG_OP_gaussian_nll = 0x1311,
+  HG_OP_margin_ranking = 0x1312,
+  HG_OP_hinge_embedding = 0x1313,
+  HG_OP_multi_margin = 0x1314,
+  HG_OP_cosine_similarity = 0x1315,
+  HG_OP_cosine_embedding = 0x1316,
+  HG_OP_pairwise_distance = 0x1317,
+  HG_OP_triplet_margin = 0x1318,
+  HG_OP_cdist = 0x1319,
+  HG_OP_cdist_slope = 0x131a,
   HG_OP_gemm = 0x1401,
   HG_OP_linear = 0x1402,
   HG_OP_embedding = 0x1403,
@@ -951,7 +1021,109 @@ typedef enum hg_op {
   HG_OP_sgd = 0x1501,
   HG_OP_adam = 0x1502,
   HG_OP_adamw = 0x1503,
-  HG_OP_clip_norm = 0x1504
+  HG_OP_clip_norm = 0x1504,
+  HG_OP_rmsprop = 0x1505,
+  HG_OP_adagrad = 0x1506,
+  HG_OP_adamax = 0x1507,
+  HG_OP_nadam = 0x1508,
+  HG_OP_lion = 0x1509,
+  HG_OP_amsgrad = 0x150a,
+  HG_OP_isclose = 0x1601,
+  HG_OP_allclose = 0x1602,
+  HG_OP_nan_to_num = 0x1603,
+  HG_OP_isposinf = 0x1604,
+  HG_OP_isneginf = 0x1605,
+  HG_OP_nansum = 0x1606,
+  HG_OP_nanmean = 0x1607,
+  HG_OP_nanmin = 0x1608,
+  HG_OP_nanmax = 0x1609,
+  HG_OP_nanargmin = 0x160a,
+  HG_OP_nanargmax = 0x160b,
+  HG_OP_var_mean = 0x160c,
+  HG_OP_std_mean = 0x160d,
+  HG_OP_degrees = 0x160e,
+  HG_OP_radians = 0x160f,
+  HG_OP_divmod = 0x1610,
+  HG_OP_fmin = 0x1611,
+  HG_OP_fmax = 0x1612,
+  HG_OP_euclid = 0x1613,
+  HG_OP_gcd = 0x1614,
+  HG_OP_lcm = 0x1615,
+  HG_OP_round_to = 0x1616,
+  HG_OP_outer = 0x1617,
+  HG_OP_cross = 0x1618,
+  HG_OP_nanvar = 0x1619,
+  HG_OP_nanstd = 0x161a,
+  HG_OP_window_places = 0x1640,
+  HG_OP_hann = 0x1641,
+  HG_OP_hamming = 0x1642,
+  HG_OP_blackman = 0x1643,
+  HG_OP_bartlett = 0x1644,
+  HG_OP_kaiser = 0x1645,
+  HG_OP_uniform_open = 0x1650,
+  HG_OP_exponential = 0x1651,
+  HG_OP_gumbel = 0x1652,
+  HG_OP_laplace = 0x1653,
+  HG_OP_truncated_normal = 0x1654,
+  HG_OP_logit = 0x1701,
+  HG_OP_xlogy = 0x1702,
+  HG_OP_xlog1py = 0x1703,
+  HG_OP_entr = 0x1704,
+  HG_OP_sinc = 0x1705,
+  HG_OP_ndtr = 0x1706,
+  HG_OP_log_ndtr = 0x1707,
+  HG_OP_ndtr_tail = 0x1708,
+  HG_OP_ndtri_of = 0x1709,
+  HG_OP_ndtri = 0x170a,
+  HG_OP_erfinv = 0x170b,
+  HG_OP_lgamma = 0x170c,
+  HG_OP_digamma = 0x170d,
+  HG_OP_trigamma = 0x170e,
+  HG_OP_tetragamma = 0x170f,
+  HG_OP_polygamma = 0x1710,
+  HG_OP_i0 = 0x1711,
+  HG_OP_i1 = 0x1712,
+  HG_OP_lower_solve = 0x1801,
+  HG_OP_upper_solve = 0x1802,
+  HG_OP_triangular_solve = 0x1803,
+  HG_OP_cholesky_lower = 0x1804,
+  HG_OP_cholesky = 0x1805,
+  HG_OP_lu = 0x1806,
+  HG_OP_lu_solve = 0x1807,
+  HG_OP_solve = 0x1808,
+  HG_OP_lu_sign = 0x1809,
+  HG_OP_det = 0x180a,
+  HG_OP_log_abs_det = 0x180b,
+  HG_OP_qr_packed = 0x180c,
+  HG_OP_qr_complete = 0x180d,
+  HG_OP_qr = 0x180e,
+  HG_OP_eigh_packed = 0x180f,
+  HG_OP_eigh = 0x1810,
+  HG_OP_svd_rotated = 0x1811,
+  HG_OP_svd_packed = 0x1812,
+  HG_OP_svd = 0x1813,
+  HG_OP_pinv = 0x1814,
+  HG_OP_forward_solve = 0x1815,
+  HG_OP_forward_blocks = 0x1816,
+  HG_OP_cholesky_blocks = 0x1817,
+  HG_OP_lu_blocks = 0x1818,
+  HG_OP_inv = 0x1819,
+  HG_OP_qr_reflections = 0x181a,
+  HG_OP_qr_factors = 0x181b,
+  HG_OP_qr_blocks = 0x181c,
+  HG_OP_qr_complete_blocks = 0x181d,
+  HG_OP_tridiagonal = 0x181e,
+  HG_OP_secular_bit = 0x181f,
+  HG_OP_secular_bits = 0x1820,
+  HG_OP_eigh_joined = 0x1821,
+  HG_OP_tridiagonal_eigh = 0x1822,
+  HG_OP_eigh_reduced = 0x1823,
+  HG_OP_eigh_blocks = 0x1824,
+  HG_OP_matrix_scale = 0x1825,
+  HG_OP_reflected = 0x1826,
+  HG_OP_orthonormal = 0x1827,
+  HG_OP_bidiagonal = 0x1828,
+  HG_OP_svd_reduced = 0x1829
 } hg_op;
 
 typedef struct hg_argument {

@@ -105,7 +105,8 @@ def program_of(example, given=GIVEN, header="hologram/ops.h"):
     return f"#include <{header}>\n{given}\nvoid example(void);\nvoid example(void) {{\n{example}\n}}\n"
 
 
-EXAMPLES = [(f"{header.name} {number}", program_of(code)) for number, (header, code) in enumerate(header_examples())]
+EXAMPLES = [(f"{header.name} {number}", program_of(code, f"#include <hologram/{header.name}>\n{GIVEN}"))
+            for number, (header, code) in enumerate(header_examples())]
 for page in sorted((ROOT / "docs").glob("*.md")):
     EXAMPLES += [(f"{page.name} {number}", program_of(code, GIVEN.replace("*x, ", "") + GIVEN_VALUES))
                  for number, code in enumerate(fenced(page))]
@@ -113,7 +114,7 @@ for page in sorted((ROOT / "docs").glob("*.md")):
 
 def test_examples_are_found():
     names = {name.split()[0] for name, _ in EXAMPLES}
-    assert {"atlas.h", "hologram.h", "ops.h", "operations.md"} <= names and len(EXAMPLES) >= 7
+    assert {"atlas.h", "circuit.h", "hologram.h", "ops.h", "operations.md"} <= names and len(EXAMPLES) >= 8
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

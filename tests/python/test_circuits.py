@@ -4,6 +4,9 @@ run a share of 10,000."""
 
 import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import circuit_model as model
 import double_of_cuda
 import hologram as hg
 
+ROOT = Path(__file__).resolve().parents[2]
 BACKEND = os.environ.get("HOLOGRAM_TEST_BACKEND") or "cpu"
 ENGINES = ["native", "tile", "interp"] if BACKEND == "cpu" else [None]
 ASKED = "HOLOGRAM_RANDOM_CIRCUITS" in os.environ
@@ -310,3 +314,9 @@ def test_arguments():
     with pytest.raises(TypeError):
         hg.Circuit()
     assert repr(hg.circuit("mark@c1")) == "<hologram.Circuit 'mark@c01'>"
+
+
+def test_the_example():
+    done = subprocess.run([sys.executable, ROOT / "examples/circuit.py", "--backend", BACKEND], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "both together: nothing" in done.stdout and done.stdout.endswith("as in NumPy, and back again\n")

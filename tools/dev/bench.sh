@@ -21,6 +21,7 @@ main() {
 Usage: ./dev bench [--json] [--repeat N]
        ./dev bench compile [--json] [--kernels] [FILE...]
        ./dev bench launch [--json]
+       ./dev bench circuit [cpu|cuda|metal]
        ./dev bench eager [--json]
        ./dev bench faults
        ./dev bench ops [--ops NAME,...] [--types NAME,...] [--isas NAME,...] [--interp] [--json]
@@ -36,6 +37,7 @@ Times the example programs and prints lanes and instructions a second.
 compile: how long the compiler takes, and how much memory, on programs of 10 to 100,000 instructions;
   and what a kernel of one function, or of each FILE, costs, from the canonical form to machine code (--kernels: only that).
 launch: what a launch costs besides its program: the runtime, the worker threads, memory's first touch, copies and fills.
+circuit: circuits over the 96 classes: reading 10,000 steps, and 48 swaps beside reading and writing the boundary pool.
 eager: what a call of one operation costs on the CPU, beside a launch and a run of the same; and a computation of 1000 operations.
 faults: loops in which every access is out of bounds, beside the same in bounds, on the native engine and the tile engine.
 ops: nanoseconds a lane of every instruction and type on the tile engine and the native one, on one thread.
@@ -53,7 +55,7 @@ cases: what each special case of bench/cases/cases.toml is worth: the counts of 
 TEXT
   local -x HOLOGRAM_QUICK=0 # rates are those of code that the driver has compiled in full
   case "${1:-}" in
-    compile | launch | eager | faults | ops)
+    circuit | compile | launch | eager | faults | ops)
       local name=$1
       shift
       [ "$name" != ops ] || local -x HOLOGRAM_NUM_THREADS=1
