@@ -452,6 +452,10 @@ static int write_access(x86_emit *e) {
 
 static void write_move(x86_emit *e) {
   unsigned to = result_register(e, VECTOR_NONE);
+  if (to == X86_RAX) {
+    set_result(e, value_register(e, e->insn->s[0], X86_RAX));
+    return;
+  }
   read_value(e, to, e->insn->s[0]);
   set_result(e, to);
 }
