@@ -5,7 +5,6 @@
 #include "atlas/value.h"
 #include "compiler/machine_ops.h"
 
-#include <stdlib.h>
 
 /* One instruction of the type's register. */
 static void plain(ptx *p, const char *mnemonic, const char *suffix, ptx_name d, const ptx_name *a, uint32_t count) {
@@ -28,34 +27,6 @@ static int is_bitwise(uint16_t op) {
   return op == ATLAS_OP_and || op == ATLAS_OP_or || op == ATLAS_OP_xor || op == ATLAS_OP_not;
 }
 
-/* ---- low halves -------------------------------------------------------------------------------------------------- */
-
-/* In a register of its own, since x's may get another value. */
-static void note_low(ptx *p, uint32_t value, ptx_name x) {
-  ptx_name low = hg_ptx_new(p, PTX_32);
-  PTX(p, "mov.b32", low, x);
-  p->low[value] = 1 + (uint32_t)strtoul(low.text + 2, NULL, 10);
-}
-
-/* Notes that the value is x << 16, if it is. */
-static void note_if_shifted(ptx *p, uint32_t value, ptx_name x) {
-  const ssa_insn *insn = ptx_insn(p, value), *by = ptx_insn(p, ptx_arg(p, value, 1));
-  int is = insn->op == ATLAS_OP_shl && insn->type == ATLAS_i32 && by->op == SSA_CONST && by->bits == 16;
-  if (is && p->options->capability >= 90) note_low(p, value, x);
-}
-
-/* The minimum of several x << 16 is the minimum of the low halves of the x, shifted: instructions on pairs of halves
- * find it, for three words at once, without the other shifts. */
-static int least_low(ptx *p, uint32_t value, ptx_name d) {
-  uint32_t a = p->low[ptx_arg(p, value, 0)], b = p->low[ptx_arg(p, value, 1)];
-  if (ptx_insn(p, value)->op != ATLAS_OP_min || a == 0 || b == 0) return 0;
-  ptx_name least = hg_ptx_new(p, PTX_32);
-  PTX(p, "min.s16x2", least, hg_ptx_name("%%r%u", (unsigned)a - 1), hg_ptx_name("%%r%u", (unsigned)b - 1));
-  PTX(p, "shl.b32", d, least, hg_ptx_number(16)); /* ptxas removes it if only further minima use it */
-  note_low(p, value, least);
-  return 1;
-}
-
 /* The count is taken modulo the width. */
 static void shift(ptx *p, uint32_t value, ptx_name d) {
   const ssa_insn *insn = ptx_insn(p, value), *count = ptx_insn(p, ptx_arg(p, value, 1));
@@ -66,7 +37,6 @@ static void shift(ptx *p, uint32_t value, ptx_name d) {
     PTX(p, "and.b32", by, hg_ptx_register(p, ptx_arg(p, value, 1)), hg_ptx_number(mask));
   }
   ptx_name a = hg_ptx_value(p, ptx_arg(p, value, 0));
-  note_if_shifted(p, value, a);
   if (insn->op == ATLAS_OP_shl) PTX(p, hg_ptx_class_of(insn->type) == PTX_64 ? "shl.b64" : "shl.b32", d, a, by);
   else PTX(p, hg_ptx_join("shr", hg_ptx_number_suffix(insn->type)).text, d, a, by);
   hg_ptx_normalise(p, insn->type, d);
@@ -419,7 +389,6 @@ static void arithmetic(ptx *p, uint32_t value, ptx_name d) {
   ptx_name a[3];
   for (uint32_t i = 0; i < insn->arg_count && i < 3; i++)
     a[i] = is_narrow ? hg_ptx_in_register(p, ptx_arg(p, value, i)) : hg_ptx_value(p, ptx_arg(p, value, i));
-  if (insn->arg_count == 2 && least_low(p, value, d)) return;
   if (insn->op == ATLAS_OP_div && insn->type == ATLAS_f32 && p->divides_rarely) {
     hg_ptx_divide_rarely(p, d, hg_ptx_in_register(p, ptx_arg(p, value, 0)), a[1]);
     return;

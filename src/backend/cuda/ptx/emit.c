@@ -130,10 +130,9 @@ static hg_status emit_plan(const hg_allocator *allocator, const gpu_plan *plan, 
   uint64_t values = plan->unit->insns.count;
   p.body = p.slow = p.cold = p.module = (hg_array){.element_size = 1};
   p.sites.element_size = sizeof(uint64_t);
-  p.reg = hg_allocate(p.allocator, 3 * values, sizeof *p.reg);
+  p.reg = hg_allocate(p.allocator, 2 * values, sizeof *p.reg);
   p.vector = hg_allocate(p.allocator, plan->vector_count, sizeof *p.vector);
   p.reg_copy = p.reg != NULL ? p.reg + values : NULL;
-  p.low = p.reg != NULL ? p.reg_copy + values : NULL;
   hg_status status = p.reg != NULL && p.vector != NULL ? write_entry(&p, allocator, text)
                                                        : hg_fail_memory("the PTX of a program", 8 * values);
   hg_release(p.allocator, p.reg);

@@ -64,8 +64,6 @@ typedef struct ptx {
 
   uint32_t *reg;               /* per value: its register in this copy of the body */
   uint32_t *reg_copy;          /* per value: the copy it belongs to */
-  uint32_t *low;               /* per value: 1 + the number of a 32-bit register, if the value is that register shifted
-                                  left by 16; else 0 */
   ptx_vector *vector;          /* by the plan's numbers */
   uint8_t divides_rarely;      /* hg_ptx_divides_rarely */
   uint32_t copy;               /* the number of this copy of the body, counted from 1 */
