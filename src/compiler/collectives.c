@@ -2,8 +2,7 @@
  * once.
  *
  * No bit changes: a collective's result depends on its arguments and on which lanes of the block have not ended, and no
- * lane ends within straight-line code; it neither faults nor orders memory. A load may pass it for the same reason. A
- * lane's accesses keep their order, so its first fault remains the first. */
+ * lane ends within straight-line code; it neither faults nor orders memory. */
 #include "compiler/collectives.h"
 #include "compiler/compiler_tuning.h"
 
@@ -32,7 +31,6 @@ typedef struct gatherer {
   ssa_unit *unit;
   uint32_t *mark;   /* per value: 3 * stamp + mark; another stamp: the value stands before the row */
   uint32_t stamp;
-  int past_loads;
   hg_array list;    /* the block's effects */
   hg_array rest;    /* effects that move behind the first of the row */
 } gatherer;
@@ -55,16 +53,11 @@ static uint32_t find_row(gatherer *m, uint32_t start) {
   uint32_t end = start + 1;
   collective_kind kind = kind_of(ssa_insn_at(m->unit, list[start]));
   m->mark[list[start]] = 3 * ++m->stamp + MEMBER;
-  int loads_stay = 0; /* 1: a load has moved behind the row, so later ones must as well */
   for (uint32_t i = start + 1; i < m->list.count && i < end + COMPILER_COLLECTIVE_REACH; i++) {
     const ssa_insn *insn = ssa_insn_at(m->unit, list[i]);
     collective_kind other = kind_of(insn);
-    int is_load =
-        m->past_loads && (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_ATOMIC | ATLAS_STORE)) == ATLAS_LOAD;
-    if (other == NO_COLLECTIVE && !is_load && !hg_is_pure(insn)) break;
-    int is_behind = depends(m, list[i]) || (is_load && loads_stay) || (other != NO_COLLECTIVE && other != kind);
-    loads_stay |= is_load && is_behind;
-    if (is_behind) m->mark[list[i]] = 3 * m->stamp + BEHIND;
+    if (other == NO_COLLECTIVE && !hg_is_pure(insn)) break;
+    if (depends(m, list[i]) || (other != NO_COLLECTIVE && other != kind)) m->mark[list[i]] = 3 * m->stamp + BEHIND;
     else if (other == kind) {
       m->mark[list[i]] = 3 * m->stamp + MEMBER;
       end = i + 1;
@@ -109,9 +102,8 @@ static hg_status gather_block(gatherer *m, uint32_t number) {
   return HG_OK;
 }
 
-hg_status hg_gather_collectives(ssa_unit *unit, int past_loads) {
+hg_status hg_gather_collectives(ssa_unit *unit) {
   gatherer m = {.unit = unit,
-                .past_loads = past_loads,
                 .list.element_size = sizeof(uint32_t),
                 .rest.element_size = sizeof(uint32_t)};
   uint32_t collectives = 0;

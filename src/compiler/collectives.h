@@ -5,8 +5,8 @@
 #include "ir/ssa.h"
 
 /* In each block of a scheduled unit, collectives of one kind become neighbours if they do not depend on one another and
- * only values without effects and other collectives (with past_loads also loads) stand between them: what does not
- * depend on them moves before them, the rest behind. HG_OUT_OF_MEMORY. */
-hg_status hg_gather_collectives(ssa_unit *unit, int past_loads);
+ * only values without effects and other collectives stand between them: what does not depend on them moves before them,
+ * the rest behind. HG_OUT_OF_MEMORY. */
+hg_status hg_gather_collectives(ssa_unit *unit);
 
 #endif

@@ -387,7 +387,7 @@ hg_status hg_expand_unplaced(ssa_unit *unit, hg_functions *functions) {
   if (calls_function(unit)) {
     HG_TRY(widen_all(unit));
     HG_TRY(hg_schedule(unit));
-    HG_TRY(hg_gather_collectives(unit, 1)); /* while no function stands between them */
+    HG_TRY(hg_gather_collectives(unit)); /* while no function stands between them */
     if (unit->gathers_stores) HG_TRY(hg_gather_stores(unit));
     HG_TRY(expand_unit(functions, unit));
     hg_unschedule(unit);

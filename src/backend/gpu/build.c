@@ -51,14 +51,13 @@ static hg_status find_slopes(gpu_plan *g) {
  * one of them may stand between. */
 static hg_status order_instructions(gpu_plan *g) {
   if (g->info.vector_only) return HG_OK;
-  HG_TRY(hg_gather_collectives(g->unit, 1));
   HG_TRY(hg_gpu_find_groups(g));
   g->groups_outside = (uint32_t)g->group.count;
   HG_TRY(hg_gpu_hoist_checks(g));
   hg_gpu_plan_l2_prefetch(g);
   if (g->info.observes_block) HG_TRY(hg_gpu_find_extremes(g));
   HG_TRY(hg_gpu_order(g));
-  HG_TRY(hg_gather_collectives(g->unit, 0));
+  HG_TRY(hg_gather_collectives(g->unit));
   return hg_gpu_find_exchanges(g);
 }
 
