@@ -70,33 +70,9 @@ static void test_strength(void) {
       "    stg.u32 [o + lane], %11\n    exit\n");
 }
 
-#define SHARED ".shared t f32 16\n.shared u f32 16\n.buffer n u32 inout\n" IO "ldg.f32 r0, [x + lane]\n"
 #define END "stg.f32 [y + lane], r1\nexit\n"
 
-static void test_stores(void) {
-  static const count counts[] = {
-      /* forwarded: the same place, surely in bounds, nothing between */
-      {SHARED "sts.f32 [t + #3], r0\nlds.f32 r1, [t + #3]\n" END, "lds", 0},
-      {SHARED "sts.f32 [t + #3], r0\nsts.f32 [u + #3], #1\nlds.f32 r1, [t + #3]\n" END, "lds", 0},
-      {SHARED "rem.u32 r5, blane, #16\nsts.f32 [t + r5], r0\nlds.f32 r1, [t + r5]\n" END, "lds", 0},
-      {SHARED "sts.f32 [t + blane], r0\nlds.f32 r1, [t + blane]\n" END, "lds", 1}, /* may be out of bounds */
-      {SHARED "sts.f32 [t + #3], r0\nlds.f32 r1, [t + #4]\n" END, "lds", 1},
-      {SHARED "sts.f32 [t + #3], r0\nlds.f32 r1, [u + #3]\n" END, "lds", 1},
-      {SHARED "sts.f32 [t + #3], r0\nbar.sync\nlds.f32 r1, [t + #3]\n" END, "lds", 1},
-      {SHARED "sts.f32 [t + #3], r0\nmem.fence\nlds.f32 r1, [t + #3]\n" END, "lds", 1},
-      {SHARED "sts.f32 [t + #3], r0\nsts.f32 [t + blane], #1\nlds.f32 r1, [t + #3]\n" END, "lds", 1},
-      /* removed: overwritten before anything can read it */
-      {SHARED "sts.f32 [t + #3], r0\nsts.f32 [t + #3], #2\nlds.f32 r1, [t + #4]\n" END, "sts", 1},
-      {SHARED "sts.f32 [t + #3], r0\nsts.f32 [t + #4], #2\nlds.f32 r1, [t + #4]\n" END, "sts", 2},
-      {SHARED "sts.f32 [t + #3], r0\nlds.f32 r1, [t + blane]\nsts.f32 [t + #3], #2\n" END, "sts", 2},
-      {SHARED "sts.f32 [t + #3], r0\nbar.sync\nsts.f32 [t + #3], #2\nlds.f32 r1, [t + #4]\n" END, "sts", 2},
-      {SHARED "sts.f32 [t + blane], r0\nsts.f32 [t + blane], #2\nlds.f32 r1, [t + #4]\n" END, "sts", 2},
-  };
-  CHECK_COUNTS(counts);
-}
-
 #define LOCAL ".local t f32 16\n.local u f32 16\n" IO "ldg.f32 r0, [x + lane]\nldg.u32 r9, [i + lane]\n"
-#define IN_BOUNDS "rem.u32 r5, r9, #16\n"
 
 static void test_arrays(void) {
   static const count counts[] = {
@@ -120,13 +96,6 @@ static void test_arrays(void) {
       {LOCAL "stl.f32 [t + #3], r0\nldl.f32 r1, [t + r9]\n" END, "stl", 1},
       {LOCAL "stl.f32 [t + r9], r0\nldl.f32 r1, [t + #3]\n" END, "ldl", 1},
       {LOCAL "stl.f32 [t + r9], r0\nstl.f32 [u + #2], r0\nldl.f32 r1, [u + #2]\n" END, "ldl", 0},
-      /* and there what holds for stores to shared memory, but that other lanes do not see them */
-      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nldl.f32 r1, [t + r5]\n" END, "ldl", 0},
-      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nbar.sync\nldl.f32 r1, [t + r5]\n" END, "ldl", 0},
-      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nmem.fence\nldl.f32 r1, [t + r5]\n" END, "ldl", 0},
-      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nstl.f32 [t + #2], #1\nldl.f32 r1, [t + r5]\n" END, "ldl", 1},
-      {LOCAL IN_BOUNDS "stl.f32 [t + r5], r0\nbar.sync\nstl.f32 [t + r5], #2\nldl.f32 r1, [t + #4]\n" END, "stl", 1},
-      {LOCAL "stl.f32 [t + r9], r0\nldl.f32 r1, [t + r9]\n" END, "ldl", 1}, /* may be out of bounds */
   };
   CHECK_COUNTS(counts);
 }
@@ -200,7 +169,6 @@ static void test_if_convert(void) {
 
 int main(void) {
   test_strength();
-  test_stores();
   test_arrays();
   test_arrays_at_the_limits();
   test_schedule();
