@@ -110,9 +110,7 @@ typedef enum vector_stride {
   VECTOR_STRIDE_0,
   VECTOR_STRIDE_1,
   VECTOR_STRIDE_OTHER,
-  /* only hg_native_guess says these */
-  VECTOR_STRIDE_BACK,   /* -1 */
-  VECTOR_STRIDE_CLAMPED /* 1, or 0 beyond a bound */
+  VECTOR_STRIDE_BACK /* -1: only hg_native_guess says so */
 } vector_stride;
 
 static inline uint8_t vector_stride_sum(uint8_t a, uint8_t b) {

@@ -215,3 +215,21 @@ def test_one_answer():
 @double_of_cuda.needed
 def test_on_the_double_of_cuda():
     assert double_of_cuda.digest_of("test_joining") == digest()
+
+
+@pytest.mark.parametrize("kind", ["float32", "uint8"])
+@pytest.mark.parametrize("n", [63, 100, 1000])
+def test_parts_have_code_of_their_own(n, kind):
+    """Rows of few elements and of many, parts of one element, several conditions beside each other and one behind another."""
+    rng = np.random.default_rng(n)
+    a, b, c = (rng.integers(0, 100, shape).astype(kind) for shape in ((7, n), (9, n), (7, 1)))
+    forms = [
+        lambda xp, a, b, c: xp.concatenate([a, b, a * 2, b]),
+        lambda xp, a, b, c: xp.concatenate([c, a, c, a], axis=1)[:, ::-1] * 2,
+        lambda xp, a, b, c: xp.roll(a, (2, 3), axis=(0, 1)) * xp.roll(xp.concatenate([a, a])[:7], 1, axis=1),
+        lambda xp, a, b, c: xp.concatenate([xp.pad(a, ((2, 0), (1, 3))), xp.pad(b, ((0, 0), (4, 0)))]).T + c[0, 0],
+        lambda xp, a, b, c: xp.concatenate([xp.concatenate([a, b]).reshape(-1), xp.roll(b.reshape(-1), -5)]),
+        lambda xp, a, b, c: (xp.concatenate([a, b]) * 2).sum(1),
+    ]
+    for i, form in enumerate(forms):
+        assert np.array_equal(np.asarray(form(hg, *map(hg.array, (a, b, c)))), form(np, a, b, c)), i

@@ -232,6 +232,7 @@ static atlas_operand variable(ops_code *code, uint32_t i) {
   if (code->variable[i] != OPS_NO_REGISTER) return atlas_reg(code->variable[i]);
   const ops_derived *derived = &code->terms->derived[i];
   atlas_operand of = ops_form_value(code, &derived->of);
+  if (derived->kind == OPS_CLAMPED && code->is_inside) return of;
   uint16_t result = ops_register(code);
   int64_t size = (int64_t)derived->size;
   if (derived->kind == OPS_CLAMPED) {
@@ -571,6 +572,8 @@ uint16_t ops_value(ops_code *code, term_id id) {
   if (code->status != HG_OK) return 0;
   const ops_term *term = ops_term_at(code->terms, id);
   atlas_operand in[3] = {{0}};
+  if (term->input_count == 3 && ops_is_known(code, term->input[0]))
+    return code->registers[id] = ops_value(code, term->input[2 - (code->holds >> term->input[0] & 1)]);
   for (uint32_t i = 0; i < term->input_count; i++) {
     const ops_term *input = ops_term_at(code->terms, term->input[i]);
     in[i] = is_immediate(term, input, i) ? constant_of(code, input) : atlas_reg(ops_value(code, term->input[i]));

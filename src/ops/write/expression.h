@@ -113,6 +113,8 @@ typedef struct ops_code {
   const ops_form *lane_form; /* the lane's number as a form of coordinates, if each lane has one element; NULL */
   int64_t displacement;               /* a constant of the program that the writer adds to coordinate `displaced` */
   uint32_t displaced;
+  uint64_t is_known, holds; /* by term up to 64: conditions that are known where code is written now, and which hold */
+  int is_inside;                      /* 1: whatever is clamped is in its range there */
   uint16_t *registers;                /* by term: the register of its value; OPS_NO_REGISTER */
   uint32_t partials[4], partial_count; /* storages that the launch writes in addition to those of the group's results */
   uint32_t next_register;
@@ -163,6 +165,7 @@ atlas_operand ops_form_value(ops_code *code, const ops_form *form);
 /* An address of a storage. */
 atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form);
 
+static inline int ops_is_known(const ops_code *code, term_id id) { return id < 64 && (code->is_known >> id & 1) != 0; }
 /* The register with a term's value; computes whatever is needed. A writer that has the value itself (a reduction's
  * result, something left by another phase) sets code->registers[term] = reg. bool values are u32, 0 or 1, in
  * registers. */

@@ -2,6 +2,7 @@
 #include "ops/write/row_moves.h"
 
 #include "ops/graph/infer.h"
+#include "ops/graph/ops_tuning.h"
 
 #include <string.h>
 
@@ -34,6 +35,86 @@ static ops_form lane_form(const ops_shape *space) {
   return form;
 }
 
+/* ---- joined arrays ----------------------------------------------------------------------------------------------- */
+
+static int is_choice(const ops_terms *t, const ops_term *term) {
+  if (term->kind != TERM_POINTWISE || term->op != ATLAS_OP_sel) return 0;
+  const ops_term *condition = ops_term_at(t, term->input[0]);
+  while (condition->kind == TERM_POINTWISE && condition->op == ATLAS_OP_pand)
+    condition = ops_term_at(t, condition->input[1]);
+  return condition->kind == TERM_RANGE;
+}
+
+/* 1 if lanes side by side mostly agree on a condition: whether an element is within a part. */
+static int agrees(const ops_terms *t, term_id condition) {
+  const ops_term *term = ops_term_at(t, condition);
+  uint32_t last = t->space.rank - 1;
+  uint64_t size = t->space.size[last];
+  if (term->kind == TERM_POINTWISE && term->op == ATLAS_OP_pand)
+    return agrees(t, term->input[0]) && agrees(t, term->input[1]);
+  if (term->kind != TERM_RANGE || size < OPS_PARTS_ROW) return 0;
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++)
+    if (term->form.factor[i] != 0) return 0;
+  return ops_magnitude(term->form.factor[last]) <= 1;
+}
+
+/* 1 if code for each way through the choices is little. */
+static int has_few_ways(const ops_terms *t) {
+  uint64_t seen = 0, most = t->terms.count;
+  if (t->group->plan->for_gpu || t->space.rank == 0 || most >= 64) return 0;
+  for (uint32_t id = 1; id <= t->terms.count && most <= OPS_PARTS_TERMS; id++) {
+    const ops_term *term = ops_term_at(t, id);
+    if (!is_choice(t, term) || (seen >> term->input[0] & 1) != 0) continue;
+    seen |= UINT64_C(1) << term->input[0];
+    most *= 2;
+  }
+  return seen != 0 && most <= OPS_PARTS_TERMS;
+}
+
+/* The first condition on the way to a value on which lanes agree and that is not known; 0: there is none. *is_inside
+ * becomes 0 if there is another one that is not known. */
+static term_id next_choice(const ops_code *code, term_id id, uint64_t *seen, int *is_inside) {
+  const ops_term *term = ops_term_at(code->terms, id);
+  if (*seen >> id & 1) return 0;
+  *seen |= UINT64_C(1) << id;
+  int is_one = is_choice(code->terms, term);
+  if (is_one && ops_is_known(code, term->input[0]))
+    return next_choice(code, term->input[2 - (code->holds >> term->input[0] & 1)], seen, is_inside);
+  if (is_one && agrees(code->terms, term->input[0])) return term->input[0];
+  *is_inside &= !is_one;
+  term_id found = 0;
+  for (uint32_t i = 0; i < term->input_count && found == 0; i++)
+    found = next_choice(code, term->input[i], seen, is_inside);
+  return found;
+}
+
+/* Where parts of joined arrays meet, few lanes disagree: each part has its own code, which reads nothing else. */
+static void store_parts(ops_code *code, const term_id *roots, const ops_form *places) {
+  uint64_t seen = 0;
+  int is_inside = 1;
+  term_id next = 0;
+  for (uint32_t i = 0; i < code->terms->group->result_count && next == 0; i++)
+    next = next_choice(code, roots[i], &seen, &is_inside);
+  if (next == 0) {
+    code->is_inside = is_inside;
+    ops_store_results(code, roots, places);
+    code->is_inside = 0;
+    return;
+  }
+  uint32_t other = atlas_builder_label(code->builder, NULL);
+  uint16_t holds = ops_value(code, next);
+  atlas_emit(code->builder, ATLAS_OP_set_ne, ATLAS_u32, 3, atlas_pred(0), atlas_reg(holds), atlas_bits(0));
+  atlas_emit_branch(code->builder, 0, 1, other);
+  code->is_known |= UINT64_C(1) << next, code->holds |= UINT64_C(1) << next;
+  store_parts(code, roots, places);
+  atlas_emit(code->builder, ATLAS_OP_exit, ATLAS_NONE, 0);
+  atlas_builder_place(code->builder, other);
+  ops_forget_all(code);
+  code->holds &= ~(UINT64_C(1) << next);
+  store_parts(code, roots, places);
+  code->is_known &= ~(UINT64_C(1) << next);
+}
+
 static void write_results(ops_code *code, const term_id *roots, const ops_form *places) {
   const ops_shape *space = &code->terms->space;
   ops_form lane = lane_form(space);
@@ -47,7 +128,8 @@ static void write_results(ops_code *code, const term_id *roots, const ops_form *
     code->variable[space->rank - 1] = begun.column, code->variable[space->rank - 2] = begun.row;
     ops_split_range(code, begun.group, 0, space->rank - 2); /* the grid has numbered the others */
   } else coordinates_of_lane(code);
-  ops_store_results(code, roots, places);
+  if (has_few_ways(code->terms)) store_parts(code, roots, places);
+  else ops_store_results(code, roots, places);
   code->lane_form = NULL;
 }
 

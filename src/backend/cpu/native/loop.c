@@ -89,29 +89,19 @@ static int is_minus_1(const native_build *b, const vector_insn *insn, uint32_t r
   return is_constant(b, r, &bits) && bits == atlas_mask((atlas_type)insn->type);
 }
 
-/* Whether the result probably counts down, as the index of a reversed axis does, or is a clamped run: the index of an
- * array beside another one. OTHER: neither. */
-static uint8_t guess_back_or_clamped(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
+/* 1 if the result probably counts down, such as the index of a reversed axis. */
+static int counts_down(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
   const uint8_t zero = VECTOR_STRIDE_0, one = VECTOR_STRIDE_1, back = VECTOR_STRIDE_BACK;
   uint8_t s[3];
   find_source_strides(b, strides, insn, s);
-  uint8_t varies = s[0] == zero ? s[1] : s[1] == zero ? s[0] : VECTOR_STRIDE_OTHER;
-  int is_scaled = s[0] == zero && s[1] == zero;
   int is_negated = (s[0] == one && is_minus_1(b, insn, insn->s[1])) || (s[1] == one && is_minus_1(b, insn, insn->s[0]));
   switch (insn->op) {
-  case ATLAS_OP_neg: return s[0] == one ? back : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_max: /* a minimum alone is a row's tail, of whose vectors few are clamped */
-    return varies == one || varies == VECTOR_STRIDE_CLAMPED ? VECTOR_STRIDE_CLAMPED : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_min:
-  case ATLAS_OP_add: return varies > VECTOR_STRIDE_OTHER ? varies : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_sub:
-    if (s[0] == zero && s[1] == one) return back;
-    return s[1] == zero && s[0] > VECTOR_STRIDE_OTHER ? s[0] : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_mul: return is_negated ? back : VECTOR_STRIDE_OTHER;
-  case ATLAS_OP_mad:
-    if (is_negated && s[2] == zero) return back;
-    return is_scaled && s[2] > VECTOR_STRIDE_OTHER ? s[2] : VECTOR_STRIDE_OTHER;
-  default: return VECTOR_STRIDE_OTHER;
+  case ATLAS_OP_neg: return s[0] == one;
+  case ATLAS_OP_add: return (s[0] == back && s[1] == zero) || (s[0] == zero && s[1] == back);
+  case ATLAS_OP_sub: return (s[0] == zero && s[1] == one) || (s[0] == back && s[1] == zero);
+  case ATLAS_OP_mul: return is_negated;
+  case ATLAS_OP_mad: return (is_negated && s[2] == zero) || (s[0] == zero && s[1] == zero && s[2] == back);
+  default: return 0;
   }
 }
 
@@ -122,9 +112,8 @@ void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) 
     guesses[i] = VECTOR_STRIDE_OTHER;
     if (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE))
       guesses[i] = hg_native_stride_of(b, strides, insn->s[0]);
-    if (insn->d >= b->vector->regs.count || !vector_is_wide_integer(insn->type)) continue;
-    uint8_t guess = guess_back_or_clamped(b, strides, insn);
-    strides[insn->d] = guess != VECTOR_STRIDE_OTHER ? guess : guess_stride(b, strides, insn);
+    if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
+      strides[insn->d] = counts_down(b, strides, insn) ? VECTOR_STRIDE_BACK : guess_stride(b, strides, insn);
   }
 }
 

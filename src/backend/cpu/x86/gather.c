@@ -48,18 +48,13 @@ static uint8_t likely_stride(x86_emit *e) {
   return e->guess[e->index];
 }
 
-/* What is tried first. */
-static uint8_t first_stride(x86_emit *e) {
-  return likely_stride(e) == VECTOR_STRIDE_CLAMPED ? VECTOR_STRIDE_1 : likely_stride(e);
-}
-
 static int takes_part_of_lanes(const x86_emit *e) {
   return e->is_tail || e->insn->mask != VECTOR_ALL || hg_x86_loses_lanes(e);
 }
 
 /* 1 if a copy's lanes probably have one index, or consecutive ones; of a load, perhaps in descending order. */
 static int is_likely(x86_emit *e, const x86_access *m) {
-  uint8_t stride = first_stride(e);
+  uint8_t stride = likely_stride(e);
   if (m->is_local) return 0;
   if (stride == VECTOR_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
@@ -85,7 +80,8 @@ static void load_reversed(x86_emit *e, const x86_access *m, x86_rm at, uint32_t 
 }
 
 /* Accesses such a copy. Lanes that take no part do no harm, since all are in bounds. */
-static void write_likely(x86_emit *e, const x86_access *m, uint32_t copy, uint8_t stride, uint32_t otherwise) {
+static void write_likely(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t otherwise) {
+  uint8_t stride = likely_stride(e);
   int is_masked = takes_part_of_lanes(e);
   match_stride(e, m, copy, stride, otherwise);
   if (stride == VECTOR_STRIDE_BACK) {
@@ -320,7 +316,7 @@ void hg_x86_gather_lanes(x86_emit *e, const x86_access *m, uint32_t copy) {
 }
 
 static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_t slow, uint32_t done) {
-  uint8_t stride = first_stride(e);
+  uint8_t stride = likely_stride(e);
   if (e->width == 2) check_evex(e, m, copy, slow);
   else check_vex(e, m, copy, slow);
   if (m->is_local) {
@@ -346,7 +342,7 @@ static int write_likely_or_lanes(x86_emit *e, const x86_access *m) {
   if (!is_likely(e, m)) return 0;
   for (uint32_t c = 0; c < e->copies; c++) {
     uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
-    write_likely(e, m, c, first_stride(e), otherwise);
+    write_likely(e, m, c, otherwise);
     hg_x86_jump(&e->a, done);
     hg_x86_place(&e->a, otherwise);
     if (!hg_x86_lanes_of(e, c)) hg_x86_help(e, c);
@@ -363,13 +359,7 @@ int hg_x86_gather(x86_emit *e, const x86_access *m) {
     uint32_t slow = hg_x86_slow_path(e, copies < e->copies ? X86_ALL_COPIES : c);
     uint32_t otherwise = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
     if (is_likely(e, m)) {
-      write_likely(e, m, c, first_stride(e), otherwise);
-      hg_x86_jump(&e->a, done);
-    }
-    if (is_likely(e, m) && !m->is_store && likely_stride(e) == VECTOR_STRIDE_CLAMPED) {
-      hg_x86_place(&e->a, otherwise);
-      otherwise = hg_x86_new_label(&e->a);
-      write_likely(e, m, c, VECTOR_STRIDE_0, otherwise);
+      write_likely(e, m, c, otherwise);
       hg_x86_jump(&e->a, done);
     }
     hg_x86_place(&e->a, otherwise);
