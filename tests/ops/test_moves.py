@@ -355,3 +355,17 @@ def test_taking_from_what_is_repeated(base, shape, computed):
                     assert c.run(flags)[0].tobytes() == right.tobytes()
                 report = json.loads(c.run_on(hgops.ALL[0], report="json")[1])
                 assert is_put_out or report["bytes_written"] <= right.nbytes + x.nbytes
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "u32"])
+def test_large_transposes_have_tiles(kind):
+    """Of sides that are no multiples of a tile's, with an operand that is not transposed, and among other axes."""
+    rng = np.random.default_rng(9)
+    x, y, z = (numbers(rng, kind, shape) for shape in ((517, 530), (530, 517), (67, 3, 70, 21)))
+    for a, axes, b in ((x, [1, 0], y), (z, [2, 1, 0, 3], None), (z, [0, 3, 2, 1], None)):
+        c = Computation()
+        turned = c.op("permute", c.input(a), axes=axes)
+        c.output(c.op("maximum", turned, c.input(b)) if b is not None else c.op("maximum", turned, turned))
+        right = a.transpose(axes)
+        own, = c.run()
+        assert np.array_equal(own, right if b is None else np.maximum(right, b), equal_nan=kind != "u32")

@@ -208,4 +208,11 @@ uint32_t ops_row_blocks_lanes(const ops_terms *t, const ops_shape *space);
 /* Makes it a launch of such blocks: `groups` of `rows` rows of `size`. */
 ops_row_blocks ops_row_blocks_begin(ops_code *code, uint64_t groups, uint64_t rows, uint64_t size, uint32_t lanes);
 
+/* ---- maps in tiles ----------------------------------------------------------------------------------------------- */
+
+/* On a CPU, the only load of a matrix that is transposed, and the coordinate along which it lies; 0: there is none. */
+term_id ops_tiled_load(const ops_terms *t, uint32_t *row);
+/* Computes and stores the group's results in tiles, into which that load is read. */
+void ops_store_tiles(ops_code *code, const term_id *roots, const ops_form *places, term_id load, uint32_t row);
+
 #endif

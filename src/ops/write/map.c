@@ -118,6 +118,12 @@ static void store_parts(ops_code *code, const term_id *roots, const ops_form *pl
 static void write_results(ops_code *code, const term_id *roots, const ops_form *places) {
   const ops_shape *space = &code->terms->space;
   ops_form lane = lane_form(space);
+  uint32_t row = 0;
+  term_id tiled = ops_tiled_load(code->terms, &row);
+  if (tiled != 0) {
+    ops_store_tiles(code, roots, places, tiled, row);
+    return;
+  }
   code->lane_form = &lane;
   code->step->lanes = ops_count(space);
   uint32_t lanes = lanes_of_rows(code->terms);
