@@ -1,5 +1,6 @@
 /* test_slow.c - what kernels say of code that is slower than one would expect: instructions that call C, accesses lane
- * by lane, accesses that a loop checks in each round. For each target, and what launches report of it. */
+ * by lane, loops in which lanes wait, accesses that a loop checks in each round. For each target, and what launches
+ * report of it. */
 #include "launching.h"
 #include "native_passes.h"
 
@@ -51,6 +52,15 @@ static void test_apart(void) {
             "ldg.u32 r0, [i + lane]\nand.u32 r0, r0, #15\nstl.u32 [a + r0], n\nmov.u32 r1, n\nldl.u32 r2, [a + r1]\n"
             "stg.u32 [y + lane], r2\nexit\n",
             APART("8", "stl"), APART("8", "stl"));
+}
+
+static void test_waits(void) {
+  const char *expected = SEVERAL_APART("9", "ldg") "; line 14 (bra) ends a loop that lanes leave one by one: they wait "
+                                                   "for the last";
+  check_all(".program list\n.buffer n u32 in\n.buffer i u32 in\n.buffer x f32 in\n.buffer y f32 out\n"
+            "ldg.u32 r0, [n + lane]\nmovi.f32 r2, #0\nagain:\nldg.u32 r0, [i + r0]\nset.eq.u32 p0, r0, #0\n"
+            "@p0 bra done\nldg.f32 r1, [x + r0]\nadd.f32 r2, r2, r1\nbra again\ndone:\nstg.f32 [y + lane], r2\nexit\n",
+            expected, expected);
 }
 
 static void test_calls(void) {
@@ -109,6 +119,7 @@ static void test_reports(void) {
 
 int main(void) {
   test_apart();
+  test_waits();
   test_calls();
   test_loops();
   test_reports();

@@ -1,6 +1,6 @@
 /* slow.c - says what makes a version's code slower than the length of its program suggests, as a sentence with lines of
- * the program: calls of C, accesses whose lanes' elements are not consecutive, and loops without a version for lanes
- * that stay together. */
+ * the program: calls of C, accesses whose lanes' elements are not consecutive, loops of such accesses that lanes leave
+ * one by one, and loops without a version for lanes that stay together. */
 #include "backend/cpu/native/loop.h"
 #include "backend/cpu/native/pipeline.h"
 
@@ -18,7 +18,7 @@ typedef struct slow_search {
   uint8_t *strides; /* scratch: per register */
   uint8_t *guesses; /* per instruction: see hg_native_guess; then scratch */
   uint8_t *is_apart;/* per instruction */
-  places calls, apart, loops;
+  places calls, apart, waits, loops;
 } slow_search;
 
 static void note(const slow_search *s, places *to, uint32_t i) {
@@ -78,6 +78,22 @@ static void find_loops(slow_search *s) {
   }
 }
 
+/* Finds divergent loops with accesses of lanes that are apart: what one lane at a time would do as fast. */
+static void find_waits(slow_search *s) {
+  const hg_vector *v = s->b->vector;
+  for (uint32_t i = 0; i < v->insns.count; i++) {
+    const vector_insn *back = vector_insn_at(v, i);
+    uint32_t apart = 0, step = VECTOR_NONE;
+    if (back->op != VECTOR_JUMP_ANY || back->target > i || s->b->target->lanes == 1) continue;
+    if (back->s[0] >= VECTOR_ALL || vector_reg_at(v, back->s[0])->uniform) continue;
+    for (uint32_t k = back->target; k < i; k++) {
+      apart += s->is_apart[k];
+      if (vector_insn_at(v, k)->op == VECTOR_STEP) step = k;
+    }
+    if (apart > 0 && step != VECTOR_NONE) note(s, &s->waits, step);
+  }
+}
+
 static void add(const slow_search *s, char *text, size_t text_bytes, const places *p, const char *of_one,
                 const char *of_several) {
   if (p->first == SSA_NONE) return;
@@ -91,19 +107,22 @@ static void add(const slow_search *s, char *text, size_t text_bytes, const place
 hg_status hg_native_describe_slow(const native_build *b, char *text, size_t text_bytes) {
   const places none = {.first = SSA_NONE};
   size_t regs = b->vector->regs.count, insns = b->vector->insns.count;
-  slow_search s = {.b = b, .calls = none, .apart = none, .loops = none};
+  slow_search s = {.b = b, .calls = none, .apart = none, .waits = none, .loops = none};
   text[0] = '\0';
   s.strides = hg_allocate(&b->allocator, regs + 2 * insns, 1);
   if (s.strides == NULL) return hg_fail_memory("machine code", regs + 2 * insns);
   s.guesses = s.strides + regs;
   s.is_apart = s.guesses + insns;
   find_apart(&s);
+  find_waits(&s);
   if (b->first_call > 0) note(&s, &s.calls, b->first_call - 1), note(&s, &s.calls, b->last_call - 1);
   if (b->slices == 0) find_loops(&s);
   add(&s, text, text_bytes, &s.calls, " calls C, which computes lane by lane",
       " and others call C, which computes lane by lane");
   add(&s, text, text_bytes, &s.apart, " accesses memory lane by lane: neighbouring lanes have no neighbouring elements",
       " and others access memory lane by lane: neighbouring lanes have no neighbouring elements");
+  add(&s, text, text_bytes, &s.waits, " ends a loop that lanes leave one by one: they wait for the last",
+      " and others end loops that lanes leave one by one: they wait for the last");
   add(&s, text, text_bytes, &s.loops, " is checked in each round of its loop",
       " and others are checked in each round of their loops");
   hg_release(&b->allocator, s.strides);
