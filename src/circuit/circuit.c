@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
-
 static hg_circuit *new_circuit(const hg_allocator *allocator) {
   hg_circuit *circuit = hg_allocate(allocator, 1, sizeof *circuit);
   if (circuit == NULL) return NULL;
@@ -104,8 +102,6 @@ hg_status hg_circuit_inverse(const hg_circuit *circuit, hg_circuit **out) {
   return status;
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------------- */
-
 typedef enum text_kind { CANONICAL, TERMS, STEPS } text_kind;
 
 static hg_status print(text_kind kind, const hg_allocator *allocator, const hg_circuit *circuit, char **text,
@@ -138,8 +134,6 @@ void hg_circuit_hash(const hg_circuit *circuit, uint8_t digest[HG_CIRCUIT_HASH_B
   memcpy(digest, circuit->hash, HG_CIRCUIT_HASH_BYTES);
 }
 
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
-
 hg_status hg_circuit_query(const hg_circuit *circuit, hg_circuit_report *report) {
   if (circuit == NULL || report == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_circuit_query: an argument is NULL");
   hg_circuit_report own = {.size = sizeof own, .steps = circuit->steps.count, .temporaries = circuit->temporaries,
@@ -161,8 +155,6 @@ hg_status hg_circuit_law_query(const hg_circuit *circuit, size_t index, hg_circu
                               .count = circuit->laws[index]};
   return HG_WRITE(hg_circuit_law, law, &own);
 }
-
-/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 hg_status hg_circuit_compile(const hg_allocator *allocator, const hg_circuit *circuit, atlas_program **out) {
   hg_allocator own;

@@ -25,8 +25,6 @@ const circuit_operation_row hg_circuit_operations[] = {
 #undef OPERATION
 };
 
-/* ---- characters and messages ------------------------------------------------------------------------------------- */
-
 hg_status hg_circuit_fail(const circuit_text *text, size_t at, const char *format, ...) {
   hg_place place = {.source = text->source, .line = 1, .column = 1, .instruction = -1};
   for (size_t i = 0; i < at; i++) {
@@ -87,8 +85,6 @@ static hg_status add_node(parser *p, const circuit_node *node) {
   return HG_OK;
 }
 
-/* ---- transforms -------------------------------------------------------------------------------------------------- */
-
 /* An integer with an optional sign, modulo 8, of which 4 is a divisor. */
 static hg_status read_exponent(parser *p, uint8_t *exponent) {
   unsigned value = 0;
@@ -112,8 +108,6 @@ static hg_status read_turn(parser *p, const char *rotate, const char *twist, cir
   *turn = circuit_product(*turn, more);
   return HG_OK;
 }
-
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static hg_status read_number(parser *p, const char *what, uint32_t most, uint32_t *number) {
   skip_blanks(p);
@@ -216,8 +210,6 @@ static hg_status read_step(parser *p, circuit_node *node) {
   if (accept(p, ":")) HG_TRY(read_variant(p, node));
   return read_target(p, node);
 }
-
-/* ---- items and groups -------------------------------------------------------------------------------------------- */
 
 static circuit_node *node_at(const parser *p, size_t i) { return (circuit_node *)p->text->nodes.data + i; }
 

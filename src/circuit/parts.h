@@ -44,8 +44,6 @@ typedef enum circuit_law {
   LAW_COUNT
 } circuit_law;
 
-/* ---- text and nodes ---------------------------------------------------------------------------------------------- */
-
 /* A product of transforms: they commute, so the exponents are enough. */
 typedef struct circuit_turn {
   uint8_t r, t, mirror; /* below 4, 8, 2 */
@@ -82,8 +80,6 @@ typedef struct circuit_text {
 hg_status hg_circuit_fail(const circuit_text *text, size_t at, const char *format, ...) HG_PRINTF(3, 4);
 hg_status hg_circuit_read(circuit_text *text); /* fills in the nodes */
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
-
 typedef struct circuit_step {
   uint8_t generator; /* mark, copy, swap, merge, split; while circuits are expanded also quote: name a stands for b */
   uint8_t operation;
@@ -93,8 +89,6 @@ typedef struct circuit_step {
 
 /* What a circuit becomes without transforms, ranges, quotes and groups, in the order in which it runs. */
 hg_status hg_circuit_expand(const circuit_text *text, hg_array *steps, uint64_t laws[LAW_COUNT]);
-
-/* ---- terms ------------------------------------------------------------------------------------------------------- */
 
 typedef struct circuit_content {
   uint32_t value;
@@ -120,7 +114,7 @@ static inline int circuit_keeps(const circuit_form *form, uint32_t c) { /* 1: th
   return form->final[c].value == c && form->final[c].mask == 0;
 }
 
-/* How many of a, b, c a step has. */
+/* How many places a step has. */
 static inline int circuit_place_count(const circuit_step *s) {
   return s->generator == CIRCUIT_MARK ? 1 : s->generator == CIRCUIT_COPY || s->generator == CIRCUIT_SWAP ? 2 : 3;
 }
@@ -130,8 +124,6 @@ hg_status hg_circuit_terms_of(const circuit_text *text, const hg_array *steps, c
 /* Steps that have this form; *temporaries is how many temporaries they take. */
 hg_status hg_circuit_schedule(const hg_allocator *allocator, const circuit_form *form, hg_array *steps,
                               uint32_t *temporaries);
-
-/* ---- texts and programs ------------------------------------------------------------------------------------------ */
 
 typedef struct circuit_name {
   char text[24];

@@ -82,6 +82,9 @@ TEXT
   HOLOGRAM_TEST_RECORD=$LOGS/gpu-launches \
     gpu_test "conformance" "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" tests/conformance "$@"
   gpu_test "operations" "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$JOBS" tests/ops "$@"
+  [ ! -d "$BUILD/package/stage" ] ||
+    PYTHONPATH=$BUILD/package/stage gpu_test "circuits" "$VENV/bin/python" -m pytest -q -p no:cacheprovider \
+      tests/python/test_circuits.py "$@"
   if command -v compute-sanitizer >/dev/null; then
     for name in memcheck racecheck; do
       gpu_test "test_launch under $name" compute-sanitizer --tool "$name" --error-exitcode 1 "$release/tests/unit/test_launch"
