@@ -60,7 +60,7 @@ static void put_in_bucket(ops_attachment *a, hg_executable *e) {
 
 /* More lists if there are more executables than lists. Without memory for them, the old ones stay. */
 static void grow_locked(ops_attachment *a, const hg_allocator *allocator) {
-  hg_executable **more = hg_allocate(allocator, 8 * a->bucket_count, sizeof *more);
+  hg_executable **more = hg_allocate(allocator, 8 * a->bucket_count, sizeof(hg_executable *));
   if (more == NULL) return;
   if (a->buckets != a->few_buckets) hg_release(allocator, a->buckets);
   a->buckets = more;
