@@ -73,7 +73,7 @@ void ops_store_tiles(ops_code *code, const term_id *roots, const ops_form *place
   uint16_t tile = atlas_builder_shared(code->builder, "tile", type, side * (side + 1));
   uint16_t x = ops_launch_index(code, ATLAS_COORD_LANE_X), y = ops_launch_index(code, ATLAS_COORD_LANE_Y);
   uint16_t column = first_of(code, ATLAS_COORD_BLOCK_X, side, columns);
-  uint16_t first = first_of(code, ATLAS_COORD_BLOCK_Y, side, rows), value = ops_register(code);
+  uint16_t first = first_of(code, ATLAS_COORD_BLOCK_Y, side, rows);
   for (uint32_t i = 0; i < last; i++)
     if (i != row) order[count++] = i;
   if (count > 0) ops_split_over(code, ops_launch_index(code, ATLAS_COORD_BLOCK_Z), order, count);
@@ -87,8 +87,8 @@ void ops_store_tiles(ops_code *code, const term_id *roots, const ops_form *place
       code->displacement = k;
       atlas_operand at = atlas_mem_reg(tile, own, is_read ? k : (int64_t)k * (side + 1));
       if (is_read) {
-        atlas_emit(code->builder, ATLAS_OP_lds, type, 2, atlas_reg(value = ops_register(code)), at);
-        code->registers[load] = value;
+        code->registers[load] = ops_register(code);
+        atlas_emit(code->builder, ATLAS_OP_lds, type, 2, atlas_reg(code->registers[load]), at);
         ops_store_results(code, roots, places);
       } else atlas_emit(code->builder, ATLAS_OP_sts, type, 2, at, atlas_reg(ops_value(code, load)));
     }
