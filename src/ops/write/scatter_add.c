@@ -264,8 +264,8 @@ static void sum_many(scatter_launch *l, uint32_t along, uint16_t count, uint16_t
   const scatter *s = l->s;
   atlas_builder *b = l->code.builder;
   atlas_type type = (atlas_type)s->node->type;
-  uint16_t memory[MOST_DEPTH], start = OPS_NO_REGISTER, span = count;
-  counter c[MOST_DEPTH];
+  uint16_t memory[MOST_DEPTH] = {0}, start = OPS_NO_REGISTER, span = count;
+  counter c[MOST_DEPTH] = {{.memory = 0}};
   find_levels(l, count, list, memory);
   for (uint32_t k = s->depth; k-- > 0;) c[k] = count_parts(l, memory[k], k * CHUNK_BITS, &start, &span);
   listed_value(l, along, in_list(l, list, start), c[0].sum);

@@ -303,7 +303,7 @@ static void find_words(sort_launch *l, uint64_t least, uint32_t levels, int is_m
 static hg_status write_levels(const sort *s, uint64_t least, uint32_t levels, int is_mirrored) {
   sort_launch l;
   uint32_t count = 1u << levels;
-  uint16_t at[1 << OPS_SORT_LEVELS], word[1 << OPS_SORT_LEVELS];
+  uint16_t at[1 << OPS_SORT_LEVELS] = {0}, word[1 << OPS_SORT_LEVELS] = {0};
   hg_status status = begin(&l, s, READS_WORDS | WRITES_WORDS, is_mirrored ? "sort_mirrored" : "sort_apart");
   if (status == HG_OK) {
     uint16_t buffer = ops_buffer_of(&l.code, s->words), room = fresh(&l);
