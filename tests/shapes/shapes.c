@@ -63,6 +63,8 @@ static const target targets[] = {{"avx512", &cpu, count_native, &hg_native_least
                                  {"neon", &cpu, count_native, &hg_native_least_neon, code_read_arm64, 4},
                                  {"ptx", &nvidia, count_ptx, NULL, NULL, 0},
                                  {"msl", &apple, count_msl, NULL, NULL, 0}};
+/* Programs that run one lane after the other have a row for that, too. */
+static const target one_lane = {"x86-64", &cpu, NULL, &hg_native_x86_lanes, code_read_x86, 0};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 /* ---- rows of counts ---------------------------------------------------------------------------------------------- */
@@ -135,6 +137,7 @@ static hg_status list_entries(const native_build *b, uint32_t entries[MOST_ENTRI
 static hg_status visit_version(void *context, const char *version, const native_build *b) {
   const piece *p = context;
   uint32_t entries[MOST_ENTRIES];
+  if (b->calls_in_loops) return HG_OK; /* such programs run in vectors */
   code_bytes from = {.bytes = b->code, .count = b->insn_bytes, .entries = entries};
   code c;
   HG_TRY(list_entries(b, entries, &from.entry_count));
@@ -168,6 +171,12 @@ static hg_status count_native(const piece *p) {
   ir_ssa_init(&unit, &allocator);
   hg_status status = vectorise(p->program, &unit, &vector);
   if (status == HG_OK) status = hg_native_versions(&allocator, p->target->native, p->program, &vector, &visitor);
+  if (status == HG_OK && p->target == &targets[0] && hg_native_prefers_lanes(&vector)) {
+    given.target = &one_lane;
+    hg_vector_release(&vector);
+    status = hg_vectorise_lane(p->program, &unit, &vector);
+    if (status == HG_OK) status = hg_native_versions(&allocator, one_lane.native, p->program, &vector, &visitor);
+  }
   hg_vector_release(&vector);
   ir_ssa_release(&unit);
   return status;

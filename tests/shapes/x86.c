@@ -139,6 +139,7 @@ static int with_modrm(reader *r, unsigned opcode, unsigned base_bit) {
     r->at += opcode == 0x81 ? 4 : 1;
     return 1;
   case 0xc1: r->at += 1; return 1;
+  case 0xd3: return 1; /* a shift by cl */
   case 0xf7: access(r, 1, 0); return 1;
   case 0xff: r->does |= DOES(calls); return r->reg == 2;
   default: break;
