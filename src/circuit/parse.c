@@ -181,11 +181,11 @@ static hg_status read_target(parser *p, circuit_node *node) {
 static hg_status read_variant(parser *p, circuit_node *node) {
   skip_blanks(p);
   size_t length = word_length(p);
-  for (uint8_t i = 0; i < CIRCUIT_OPERATIONS; i++) {
+  for (int i = 0; i < CIRCUIT_OPERATIONS; i++) {
     if (hg_circuit_operations[i].generator != node->generator || strlen(hg_circuit_operations[i].name) != length ||
         memcmp(hg_circuit_operations[i].name, p->text->text + p->next, length) != 0)
       continue;
-    node->operation = i;
+    node->operation = (uint8_t)i;
     p->next += length;
     return HG_OK;
   }
