@@ -423,7 +423,10 @@ static void range(ops_code *code, const ops_term *term, uint16_t to) {
  * from the index is computed apart from the rest, which may vary where the index does not. */
 static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t number) {
   atlas_type type = (atlas_type)ops_term_at(code->terms, term->input[0])->type;
+  int64_t displacement = displacement_of(code, &term->form), all = code->displacement;
+  code->displacement = 0; /* it belongs to the access, so that neighbours have one index */
   atlas_operand base = ops_form_value(code, &term->form), p = atlas_pred(SCRATCH_PREDICATE);
+  code->displacement = all;
   atlas_operand extent = ops_scalar_of(code, ATLAS_i64, term->extent);
   uint16_t index = ops_register(code), other = ops_register(code);
   atlas_emit2(code->builder, type == ATLAS_i64 ? ATLAS_OP_bitcast : ATLAS_OP_cvt, ATLAS_i64, type, atlas_reg(index),
@@ -456,7 +459,7 @@ static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t n
     atlas_emit2(code->builder, ATLAS_OP_cvt, reach, code->index_type, atlas_reg(other), base);
   atlas_emit(code->builder, ATLAS_OP_add, reach, 3, atlas_reg(at), atlas_reg(at),
              reach != code->index_type ? atlas_reg(other) : base);
-  load(code, term, to, atlas_mem_reg(ops_buffer_of(code, term->storage), at, 0));
+  load(code, term, to, atlas_mem_reg(ops_buffer_of(code, term->storage), at, displacement));
 }
 
 /* Philox 4x32-10 (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): word number n for a key and a

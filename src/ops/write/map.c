@@ -114,11 +114,68 @@ static void store_parts(ops_code *code, const term_id *roots, const ops_form *pl
   store_parts(code, roots, places);
   code->is_known &= ~(UINT64_C(1) << next);
 }
+/* ---- neighbours on a GPU ----------------------------------------------------------------------------------------- */
+
+/* How many neighbours along the last coordinate a lane of a GPU computes: then it divides its number once for all of
+ * them, and reads and writes them at once. More than one only if coordinates are divided at all, and if everything that
+ * varies along the last one steps through memory one by one. */
+static uint32_t neighbours(const ops_code *code, const ops_form *places) {
+  const ops_terms *t = code->terms;
+  const ops_group *group = t->group;
+  uint32_t last = t->space.rank - 1, bytes = 1;
+  if (!group->plan->for_gpu || t->space.rank < 2) return 1;
+  for (uint32_t i = t->space.rank; i < t->variable_count; i++)
+    if ((ops_varies(t, &t->derived[i].of) >> last & 1) != 0) return 1;
+  for (uint32_t id = 1; id <= t->terms.count; id++) {
+    const ops_term *term = ops_term_at(t, id);
+    if (term->kind == TERM_RANDOM) return 1;
+    if (term->kind != TERM_LOAD && term->kind != TERM_GATHER) continue;
+    if (term->form.factor[last] != 0 && term->form.factor[last] != 1) return 1;
+    if (term->kind == TERM_GATHER && (ops_term_at(t, term->input[0])->varies >> last & 1) != 0) return 1;
+    uint32_t own = atlas_bytes((atlas_type)term->type);
+    if (term->form.factor[last] == 1 && own > bytes) bytes = own;
+  }
+  for (uint32_t i = 0; i < group->result_count; i++) {
+    uint32_t own = atlas_bytes((atlas_type)ops_at(group->computation, group->results[i])->type);
+    if (places[i].factor[last] != 1) return 1;
+    if (own > bytes) bytes = own;
+  }
+  uint32_t wide = OPS_MAP_BYTES / bytes;
+  while (t->space.size[last] % wide != 0) wide /= 2;
+  return wide;
+}
+
+/* A lane has `wide` neighbours along the last coordinate, from that in its register on. */
+static void write_neighbours(ops_code *code, const term_id *roots, const ops_form *places, uint32_t wide) {
+  const ops_shape *space = &code->terms->space;
+  uint32_t last = space->rank - 1;
+  uint16_t column = ops_register(code), row = ops_register(code), lane = ops_lane_index(code);
+  atlas_operand size = ops_scalar_of(code, code->index_type, space->size[last] / wide);
+  atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(column), atlas_reg(lane), size);
+  atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(row), atlas_reg(lane), size);
+  atlas_emit(code->builder, ATLAS_OP_mul, code->index_type, 3, atlas_reg(column), atlas_reg(column),
+             atlas_int_const(code->index_type, wide));
+  code->step->lanes = ops_count(space) / wide;
+  code->variable[last] = column;
+  ops_split_range(code, row, 0, last);
+  code->displaced = last;
+  for (uint32_t i = 0; i < wide; i++) {
+    code->displacement = i;
+    ops_forget(code, 1u << last);
+    ops_store_results(code, roots, places);
+  }
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static void write_results(ops_code *code, const term_id *roots, const ops_form *places) {
   const ops_shape *space = &code->terms->space;
   ops_form lane = lane_form(space);
-  uint32_t row = 0;
+  uint32_t row = 0, wide = neighbours(code, places);
+  if (wide > 1) {
+    write_neighbours(code, roots, places, wide);
+    return;
+  }
   term_id tiled = ops_tiled_load(code->terms, &row);
   if (tiled != 0) {
     ops_store_tiles(code, roots, places, tiled, row);
