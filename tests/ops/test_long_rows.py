@@ -31,6 +31,7 @@ def variance(c, x, y, w):
 
 SHARED = [(softmax, 65537, "f32"), (softmax, 262144, "f32"), (softmax, 200002, "bf16"), (layer_norm, 140004, "f32"),
           (spread, 262144, "f32"), (spread, 70002, "f16"), (variance, 266240, "f32")]
+WEIGHTS = [(layer_norm, 20480, "f32"), (layer_norm, 32768, "bf16"), (spread, 20481, "f32")]
 BY_CHUNKS = [(softmax, 131072, "f32"), (softmax, 98304, "bf16"), (layer_norm, 61440, "f32"), (layer_norm, 49152, "f16"),
              (spread, 65536, "f32"), (variance, 102400, "f32"), (variance, 131072, "bf16")]
 
@@ -63,3 +64,15 @@ def test_partly_in_shared_memory(what, columns, kind):
 def test_a_chunk_a_warp(what, columns, kind):
     warps = 16 if columns <= 65536 else 32
     check(what, columns, kind, 2048 // warps if BACKEND == hgops.CUDA else 1, 32 * warps)
+
+
+@pytest.mark.parametrize("what, columns, kind", WEIGHTS)
+def test_weights_are_read_behind_what_is_reduced(what, columns, kind):
+    """A GPU's registers hold the rows or the weights."""
+    rng = np.random.default_rng(columns)
+    x, y, w = (rng.standard_normal(shape).astype(TYPES[kind]) for shape in ((ROWS, columns), (ROWS, columns), columns))
+    (result,), report = computed(ENGINES[0], 3, what, x, y, w)
+    (expected,), _ = computed(REFERENCE, 1, what, x, y, w)
+    for copy in result:
+        assert copy.tobytes() == expected.tobytes()
+    assert "2. rows" in report or BACKEND < 2, report

@@ -278,11 +278,11 @@ static hg_status add_between(row_group *g, const space_map *map) {
   return HG_OK;
 }
 
-/* Reads results of earlier stages from storages, by the row's number. */
-static hg_status read_between(row_group *g) {
+/* Reads results of stages before `first` from storages, by the row's number. */
+static hg_status read_between(row_group *g, const row_group *whole, uint32_t first) {
   HG_TRY(find_bounds(g));
   for (uint32_t i = 0; i < g->reduction_count; i++) {
-    if (g->reductions[i].bound == 0) continue;
+    if (g->reductions[i].bound == 0 || whole->reductions[i].stage >= first) continue;
     ops_term *term = ops_term_at(&g->terms, g->reductions[i].bound);
     term->kind = TERM_LOAD;
     term->storage = g->reductions[i].between;
@@ -297,8 +297,8 @@ static row_reduction *add_same(row_group *g, const row_reduction *of) {
   return r;
 }
 
-hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage) {
-  int is_last = stage + 1 == whole->stage_count;
+hg_status ops_row_group_of_stages(row_group *g, const row_group *whole, uint32_t first, uint32_t end) {
+  int is_last = end == whole->stage_count;
   space_map map = begin_group(g, whole->group, &whole->full, whole->axes, NULL);
   ops_form index[HG_MAX_RANK];
   index_of_full(g, &map, index);
@@ -306,12 +306,12 @@ hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t 
   uint32_t count = 0;
   for (uint32_t i = 0; i < whole->reduction_count; i++) {
     row_reduction *r = add_same(g, &whole->reductions[i]);
-    if (whole->reductions[i].stage != stage) continue;
+    if (whole->reductions[i].stage < first || whole->reductions[i].stage >= end) continue;
     HG_TRY(ops_term_of(&g->terms, ops_at(g->group->computation, r->value)->input[0], index, &r->input));
     own[count++] = *r;
   }
   if (is_last) HG_TRY(add_results(g, &map));
-  HG_TRY(read_between(g));
+  HG_TRY(read_between(g, whole, first));
   memcpy(g->reductions, own, count * sizeof own[0]);
   g->reduction_count = count;
   g->is_stage = !is_last;
@@ -371,6 +371,14 @@ uint32_t ops_row_neighbours(const row_group *g, uint32_t most) {
   }
   for (uint32_t i = 0; i < g->result_count; i++) most = allows(&g->results[i].address, column, most);
   return has_neighbours ? ops_row_neighbours_along(g, column, most) : 1;
+}
+
+int ops_row_has_weights(const row_group *g) {
+  for (uint32_t id = 1; id <= g->terms.terms.count; id++)
+    if (ops_term_at(&g->terms, id)->kind == TERM_LOAD && varies_by_column(g, id) &&
+        (ops_term_at(&g->terms, id)->varies & ~column_bits(g)) == 0)
+      return 1;
+  return 0;
 }
 
 uint32_t ops_row_element_bytes(const row_group *g) {

@@ -67,9 +67,9 @@ typedef struct row_parts {
   int is_across; /* 1: the parts of a row lie apart, and those of neighbouring rows side by side */
   uint32_t values[ROWS_MOST_REDUCTIONS], places[ROWS_MOST_REDUCTIONS]; /* storages, by reduction */
 } row_parts;
-/* Stages as groups of their own: the reductions of stage `stage` of `whole`, whose results lie `between` stages; those
- * of earlier stages are read from there. Behind the last stage: the group's results, without any reduction. */
-hg_status ops_row_group_of_stage(row_group *g, const row_group *whole, uint32_t stage);
+/* Stages as groups of their own: the reductions of `whole` in stages first to end - 1, whose results lie `between`
+ * stages; those of earlier stages are read from there. Up to the last stage: the group's results. */
+hg_status ops_row_group_of_stages(row_group *g, const row_group *whole, uint32_t first, uint32_t end);
 hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row_parts *parts);
 
 /* The coordinates of the space (bits) that make up the column. */
@@ -87,6 +87,8 @@ int ops_row_has_full_results(const row_group *g);
 uint32_t ops_row_neighbours(const row_group *g, uint32_t most);
 /* The same of loads alone, along any coordinate. */
 uint32_t ops_row_neighbours_along(const row_group *g, uint32_t along, uint32_t most);
+/* 1 if something is loaded that all rows share. */
+int ops_row_has_weights(const row_group *g);
 /* The bytes of the widest element along columns. */
 uint32_t ops_row_element_bytes(const row_group *g);
 

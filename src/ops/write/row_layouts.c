@@ -51,7 +51,8 @@ static int has_functions(const row_group *g) {
  * long rows are faster with half the lanes: softmax of bf16, 2^28 elements, rows of 8192 333 and 308 us, of 16384 365
  * and 310; of 4096 309 and 315. */
 static void shape_for_gpu(const row_group *g, ops_layout *layout) {
-  uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held), beside = g->columns * bytes_beside(g) / 8;
+  uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held);
+  uint64_t beside = g->columns * bytes_beside(g) / 8;
   uint32_t bytes = ops_row_element_bytes(g), wide = bytes == 8 ? 2 : OPS_HELD_WIDE;
   layout->rows = 1;
   layout->lanes = 32;
@@ -102,6 +103,7 @@ static int shape_by_chunks(const row_group *g, ops_layout *layout) {
   if (!g->group->plan->target.spreads_blocks || g->columns % OPS_CHUNK != 0 || count > WARP || 4 * count < 3 * chunks)
     return 0;
   if (g->most_held > 1 || g->terms.space.rank != g->row_rank + 1 || ops_columns_lie_apart(g) || has_places(g)) return 0;
+  if (ops_row_has_weights(g)) return 0;
   *layout = (ops_layout){
       .lanes = WARP, .wide = 1, .step = WARP, .loads = OPS_CHUNK / WARP, .rows = 1, .chunks = (uint32_t)chunks};
   return 1;
@@ -112,6 +114,7 @@ int ops_choose_held(const row_group *g, ops_layout *layout) {
   if (g->rows > INT32_MAX) return 0;
   if (shape_by_chunks(g, layout)) return 1;
   if (g->columns > OPS_HELD_COLUMNS) return 0;
+  if (g->group->plan->for_gpu && g->columns > OPS_HELD_COLUMNS_BESIDE && ops_row_has_weights(g)) return 0;
   uint32_t words = g->most_held == 0 ? 1 : g->most_held;
   if (g->group->plan->for_gpu) shape_for_gpu(g, layout);
   else shape_for_processor(g, layout);

@@ -40,9 +40,10 @@ static hg_status add_between(row_group *g) {
   return HG_OK;
 }
 
-static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage) {
-  HG_TRY(ops_row_group_of_stage(own, g, stage));
-  if (stage + 1 < g->stage_count) return write_rows(own);
+/* Writes the stages from `first` on, before `end`. */
+static hg_status write_some(row_group *own, const row_group *g, uint32_t first, uint32_t end) {
+  HG_TRY(ops_row_group_of_stages(own, g, first, end));
+  if (end < g->stage_count) return write_rows(own);
   for (int full = 0; full < 2; full++) {
     int wanted = 0;
     for (uint32_t i = 0; i < own->result_count; i++) wanted |= own->results[i].is_full == full;
@@ -55,13 +56,27 @@ static hg_status write_stage(row_group *own, const row_group *g, uint32_t stage)
   return HG_OK;
 }
 
+/* How many stages the first launch has: on a GPU all but the last one, which has rows as results, if a block holds what
+ * they reduce. */
+static hg_status count_together(row_group *own, const row_group *g, uint32_t *count) {
+  ops_layout layout;
+  *count = 1;
+  if (!g->group->plan->for_gpu || !ops_row_has_full_results(g) || g->stage_count < 3) return HG_OK;
+  hg_status status = ops_row_group_of_stages(own, g, 0, g->stage_count - 1);
+  if (status == HG_OK && (ops_choose_shared(own, &layout) || !choose_stages(own, &layout))) *count = g->stage_count - 1;
+  ops_row_group_end(own);
+  return status;
+}
+
 static hg_status write_stages(row_group *g) {
   const hg_allocator *allocator = &g->group->plan->allocator;
   row_group *own = hg_allocate(allocator, 1, sizeof *own);
   if (own == NULL) return hg_fail_memory("a group that reduces", sizeof *own);
   hg_status status = add_between(g);
-  for (uint32_t stage = 0; stage < g->stage_count && status == HG_OK; stage++) {
-    status = write_stage(own, g, stage);
+  uint32_t first = 0, end = 1;
+  if (status == HG_OK) status = count_together(own, g, &end);
+  for (; first < g->stage_count && status == HG_OK; first = end++) {
+    status = write_some(own, g, first, end);
     ops_row_group_end(own);
   }
   hg_release(allocator, own);

@@ -91,6 +91,7 @@ int ops_choose_shared(const row_group *g, ops_layout *layout) {
   const ops_target *target = &g->group->plan->target;
   shared_load loads[MOST_LOADS];
   if (!target->for_gpu || g->reduction_count == 0 || g->columns <= OPS_HELD_COLUMNS) return 0;
+  if (ops_columns_lie_apart(g) || ops_row_has_weights(g)) return 0;
   if (g->rows < 2 * (uint64_t)target->compute_units || target->compute_units == 0 || g->rows > INT32_MAX) return 0;
   if ((g->columns + OPS_CHUNK - 1) / OPS_CHUNK > LANES || ops_row_element_bytes(g) > 4) return 0;
   for (uint32_t i = 0; i < g->reduction_count; i++)
