@@ -1,10 +1,10 @@
-/* contract_matvec.c - products of matrices with a vector. Each element of the matrix is read once, so memory is the
- * limit.
+/* contract_matvec.c - products of matrices with a vector, or on a GPU with a few. Each element of the matrix is read
+ * once, so memory is the limit.
  *
  * A lane has a chain of 256 products for one element of the result, or for four if elements along the result are
- * neighbours in memory. Chains are parts of K, which a second step folds. If neighbours lie along K, a block copies 128
- * rows, 32 columns (whole cache lines) at a time, to shared memory, where its part of the vector is as well, and each
- * lane reads one row; the columns behind the last 32 are read directly. */
+ * neighbours in memory, with each of the vectors. Chains are parts of K, which a second step folds. If neighbours lie
+ * along K, a block copies 128 rows, 32 columns (whole cache lines) at a time, to shared memory, where its part of the
+ * vector is as well, and each lane reads one row; the columns behind the last 32 are read directly. */
 #include "ops/write/contract_tiles.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -12,6 +12,7 @@ enum {
   TILE_PITCH = OPS_MATVEC_TILE + 1,
   LANES_OF_ROW = OPS_MATVEC_TILE / 4,
   FETCHES = OPS_MATVEC_TILE * LANES_OF_ROW / 32, /* loads of four neighbours, by each lane, for a tile */
+  MOST_VECTORS = 8,
   P_DONE = 0
 };
 
@@ -21,14 +22,16 @@ typedef struct matvec {
   atlas_type index, sum;
   const contract_side *matrix, *vector;
   uint64_t size;                      /* of the result along its axis */
-  uint32_t lanes, wide;               /* lanes of a block; elements of the result in a lane */
-  uint32_t axis;                      /* AT_M or AT_N: the axis along the result */
+  uint32_t lanes, wide;               /* lanes of a block; elements of a result in a lane */
+  uint32_t vectors, rows;             /* how many vectors there are; rows of the matrix that are loaded at a time */
+  uint32_t axis, across;              /* AT_M and AT_N: the axis along the result, that over the vectors */
   uint16_t batch, part, first, count; /* registers: of the index type; the first k; the number of k (u32) */
   uint16_t place;                     /* the lane's first element of the result, which may lie behind its end: index
                                          type */
-  uint16_t at_matrix[FETCHES], at_vector;
+  uint16_t at_matrix[FETCHES], at_vector[MOST_VECTORS];
   atlas_operand step; /* the distance between rows of the matrix: a multiple of `wide` if the program can know that */
-  uint16_t sums[4], matrix_values[4 * OPS_MATVEC_VALUES], vector_values[OPS_MATVEC_VALUES];
+  uint16_t sums[4 * MOST_VECTORS], matrix_values[4 * OPS_MATVEC_VALUES];
+  uint16_t vector_values[MOST_VECTORS][OPS_MATVEC_VALUES];
   uint16_t own_row; /* the lane's own row, at its first column behind the last tile */
 } matvec;
 
@@ -86,26 +89,29 @@ static void begin_places(matvec *t) {
   emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), atlas_reg(ATLAS_REG_BLOCK_LANE));
   if (t->wide > 1) emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->wide));
   t->place = ops_index_of(&t->c->code, block);
-  t->at_vector = address_of(t, t->vector);
+  t->at_vector[0] = address_of(t, t->vector);
+  for (uint32_t v = 1; v < t->vectors; v++) {
+    t->at_vector[v] = fresh(t);
+    emit3(t, ATLAS_OP_add, t->index, t->at_vector[v], atlas_reg(t->at_vector[v - 1]), number(t, t->vector->stride));
+  }
 }
 
 static void zero_sums(matvec *t) {
-  for (uint32_t w = 0; w < t->wide; w++) {
+  for (uint32_t w = 0; w < t->wide * t->vectors; w++) {
     t->sums[w] = fresh(t);
     atlas_emit(t->builder, ATLAS_OP_movi, t->sum, 2, atlas_reg(t->sums[w]), atlas_bits(0));
   }
 }
 
-/* Loads `count` values of the vector, and advances. */
-static void load_vector(matvec *t, uint32_t count) {
+/* Loads `count` values of a vector, and advances. */
+static void load_vector(matvec *t, uint32_t v, uint32_t count) {
   int is_dense = t->vector->k_stride == 1;
+  uint16_t at = t->at_vector[v];
   for (uint32_t k = 0; k < count; k++) {
-    load(t, t->vector, t->vector_values[k], t->at_vector, is_dense ? k : 0);
-    if (!is_dense)
-      emit3(t, ATLAS_OP_add, t->index, t->at_vector, atlas_reg(t->at_vector), number(t, t->vector->k_stride));
+    load(t, t->vector, t->vector_values[v][k], at, is_dense ? k : 0);
+    if (!is_dense) emit3(t, ATLAS_OP_add, t->index, at, atlas_reg(at), number(t, t->vector->k_stride));
   }
-  if (is_dense)
-    emit3(t, ATLAS_OP_add, t->index, t->at_vector, atlas_reg(t->at_vector), atlas_int_const(t->index, count));
+  if (is_dense) emit3(t, ATLAS_OP_add, t->index, at, atlas_reg(at), atlas_int_const(t->index, count));
 }
 
 /* ---- neighbours along the result, or none ----------------------------------------------------------------------- */
@@ -115,12 +121,13 @@ static void add_products(matvec *t, uint32_t count) {
     for (uint32_t w = 0; w < t->wide; w++) load(t, t->matrix, t->matrix_values[4 * k + w], t->at_matrix[0], w);
     emit3(t, ATLAS_OP_add, t->index, t->at_matrix[0], atlas_reg(t->at_matrix[0]), t->step);
   }
-  load_vector(t, count);
+  for (uint32_t v = 0; v < t->vectors; v++) load_vector(t, v, count);
   for (uint32_t k = 0; k < count; k++) {
-    widen(t, t->vector, t->vector_values[k]);
+    for (uint32_t v = 0; v < t->vectors; v++) widen(t, t->vector, t->vector_values[v][k]);
     for (uint32_t w = 0; w < t->wide; w++) {
       widen(t, t->matrix, t->matrix_values[4 * k + w]);
-      multiply(t, t->sums[w], t->matrix_values[4 * k + w], t->vector_values[k]);
+      for (uint32_t v = 0; v < t->vectors; v++)
+        multiply(t, t->sums[t->wide * v + w], t->matrix_values[4 * k + w], t->vector_values[v][k]);
     }
   }
 }
@@ -146,10 +153,10 @@ static void sum_columns(matvec *t) {
   t->at_matrix[0] = address_of(t, t->matrix);
   multiply_add(t, t->at_matrix[0], atlas_reg(at), number(t, t->matrix->stride));
   for (uint32_t i = 0; i < 4 * OPS_MATVEC_VALUES; i++) t->matrix_values[i] = fresh(t);
-  emit3(t, ATLAS_OP_shr, ATLAS_u32, turns, atlas_reg(t->count), constant(3));
-  repeat_products(t, turns, OPS_MATVEC_ROWS);
-  if (t->c->k % OPS_MATVEC_ROWS != 0) {
-    emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(OPS_MATVEC_ROWS - 1));
+  emit3(t, ATLAS_OP_shr, ATLAS_u32, turns, atlas_reg(t->count), constant((uint64_t)__builtin_ctz(t->rows)));
+  repeat_products(t, turns, t->rows);
+  if (t->c->k % t->rows != 0) {
+    emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(t->rows - 1));
     repeat_products(t, turns, 1);
   }
 }
@@ -211,14 +218,14 @@ static void store_tile(matvec *t, uint16_t tile, uint16_t place) {
 
 /* Stores the chain's part of the vector, which all lanes read; behind its end the last value is repeated. */
 static void store_vector(matvec *t, uint16_t shared) {
-  uint16_t k = fresh(t), last = fresh(t), value = t->vector_values[0];
+  uint16_t k = fresh(t), last = fresh(t), value = t->vector_values[0][0];
   emit3(t, ATLAS_OP_sub, ATLAS_u32, last, atlas_reg(t->count), constant(1));
   for (uint32_t first = 0; first < CONTRACT_CHAIN; first += OPS_MATVEC_ROW_LANES) {
     emit3(t, ATLAS_OP_add, ATLAS_u32, k, atlas_reg(ATLAS_REG_BLOCK_LANE), constant(first));
     emit3(t, ATLAS_OP_min, ATLAS_u32, k, atlas_reg(k), atlas_reg(last));
     uint16_t at = ops_index_of(&t->c->code, k);
     atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(at), atlas_reg(at), number(t, t->vector->k_stride),
-               atlas_reg(t->at_vector));
+               atlas_reg(t->at_vector[0]));
     load(t, t->vector, value, at, 0);
     widen(t, t->vector, value);
     atlas_emit(t->builder, ATLAS_OP_sts, t->sum, 2, atlas_mem_reg(shared, ATLAS_REG_BLOCK_LANE, first),
@@ -228,7 +235,7 @@ static void store_vector(matvec *t, uint16_t shared) {
 
 static void sum_tile(matvec *t, uint16_t tile, uint16_t row, uint16_t vector, uint16_t first) {
   for (uint32_t k = 0; k < OPS_MATVEC_TILE; k++) {
-    uint16_t a = t->matrix_values[4 * FETCHES + k % OPS_MATVEC_VALUES], b = t->vector_values[k % OPS_MATVEC_VALUES];
+    uint16_t a = t->matrix_values[4 * FETCHES + k % OPS_MATVEC_VALUES], b = t->vector_values[0][k % OPS_MATVEC_VALUES];
     atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(a), atlas_mem_reg(tile, row, k));
     atlas_emit(t->builder, ATLAS_OP_lds, t->sum, 2, atlas_reg(b), atlas_mem_reg(vector, first, k));
     multiply(t, t->sums[0], a, b);
@@ -278,13 +285,19 @@ static void sum_rows(matvec *t) {
   emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(OPS_MATVEC_TILE - 1));
   emit3(t, ATLAS_OP_sub, ATLAS_u32, whole, atlas_reg(t->count), atlas_reg(turns));
   index = ops_index_of(&t->c->code, whole);
-  multiply_add(t, t->at_vector, atlas_reg(index), number(t, t->vector->k_stride));
+  multiply_add(t, t->at_vector[0], atlas_reg(index), number(t, t->vector->k_stride));
   t->at_matrix[0] = t->own_row;
   t->step = atlas_int_const(t->index, 1);
   repeat_products(t, turns, 1);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static uint16_t next_vector(matvec *t, uint32_t v) {
+  uint16_t at = fresh(t);
+  atlas_emit(t->builder, ATLAS_OP_mov, t->index, 2, atlas_reg(at), atlas_int_const(t->index, v));
+  return at;
+}
 
 static void put(matvec *t, const contract_results *results) {
   contract *c = t->c;
@@ -294,7 +307,8 @@ static void put(matvec *t, const contract_results *results) {
   uint16_t zero = fresh(t);
   form.factor[AT_PART] = (int64_t)(c->batch * c->m * c->n);
   form.factor[AT_BATCH] = (int64_t)(c->m * c->n);
-  form.factor[t->axis] = 1;
+  form.factor[t->axis] = t->axis == AT_M ? (int64_t)c->n : 1;
+  form.factor[t->across] = t->across == AT_M ? (int64_t)c->n : 1;
   atlas_emit(t->builder, ATLAS_OP_mov, t->index, 2, atlas_reg(zero), atlas_int_const(t->index, 0));
   code->variable[AT_BATCH] = t->batch;
   code->variable[AT_PART] = t->part;
@@ -302,44 +316,64 @@ static void put(matvec *t, const contract_results *results) {
   code->variable[t->axis] = t->place;
   code->displaced = t->axis;
   ops_branch_if(t->builder, ATLAS_OP_set_ge, t->index, atlas_reg(t->place), number(t, (int64_t)t->size), beyond);
-  for (uint32_t w = 0; w < t->wide; w++) {
-    code->displacement = w;
-    if (c->parts > 1) ops_store(code, c->partial, &form, t->sum, t->sums[w]);
-    else ops_contract_put(c, results, t->sums[w]);
-    ops_forget(code, 1u << t->axis);
+  for (uint32_t i = 0; i < t->vectors * t->wide; i++) {
+    if (i > 0 && i % t->wide == 0) code->variable[t->across] = next_vector(t, i / t->wide);
+    code->displacement = i % t->wide;
+    if (c->parts > 1) ops_store(code, c->partial, &form, t->sum, t->sums[i]);
+    else ops_contract_put(c, results, t->sums[i]);
+    ops_forget(code, 1u << t->axis | 1u << t->across);
   }
   code->displacement = 0;
   atlas_builder_place(t->builder, beyond);
 }
 
+/* How many vectors a matrix is multiplied by, each of which lies along K. */
+static uint64_t vectors_of(const contract *c) { return c->m < c->n ? c->m : c->n; }
+
+/* Several vectors: on a GPU, if a row of the matrix lies along the result, and the sums fit the registers. H200, 8 x
+ * 4096 x 4096 f32: 47 us, in tiles 59. */
+static int are_few(const contract *c) {
+  const contract_side *matrix = c->m < c->n ? &c->b : &c->a;
+  uint64_t most = atlas_bytes((atlas_type)c->sum_type) == 8 ? MOST_VECTORS / 2 : MOST_VECTORS;
+  if (vectors_of(c) == 1) return 1;
+  return c->group->plan->for_gpu && vectors_of(c) <= most && matrix->stride == 1 && matrix->k_stride != 1;
+}
+
 int ops_contract_is_matvec(const contract *c) {
   uint64_t chains = (c->k + CONTRACT_CHAIN - 1) / CONTRACT_CHAIN;
-  return (c->m == 1 || c->n == 1) && c->m * c->n >= OPS_MATVEC_LANES &&
+  return are_few(c) && c->m * c->n >= OPS_MATVEC_LANES * vectors_of(c) &&
          chains <= OPS_CONTRACT_MOST_PARTS * OPS_CONTRACT_MOST_PARTS && c->batch < 65536;
 }
 
 hg_status ops_contract_matvec(contract *c, ops_step *step) {
   contract_results results;
   HG_TRY(ops_contract_begin(c, step, "contract_thin", &results));
+  const ops_plan *plan = c->group->plan;
   matvec t;
   memset(&t, 0, sizeof t);
   t.c = c;
   t.builder = c->code.builder;
   t.index = c->code.index_type;
   t.sum = (atlas_type)c->sum_type;
-  t.matrix = c->n == 1 ? &c->a : &c->b;
-  t.vector = c->n == 1 ? &c->b : &c->a;
+  t.vectors = (uint32_t)vectors_of(c);
+  t.matrix = c->m < c->n ? &c->b : &c->a;
+  t.vector = c->m < c->n ? &c->a : &c->b;
   t.axis = t.matrix->outer;
-  t.size = c->m * c->n;
+  t.across = t.vector->outer;
+  t.size = c->m < c->n ? c->n : c->m;
   t.wide = t.matrix->stride == 1 && t.size % 4 == 0 ? 4 : 1;
+  t.rows = plan->for_gpu && t.vectors == 1 ? OPS_MATVEC_ROWS_GPU : OPS_MATVEC_ROWS;
   int by_rows = t.matrix->k_stride == 1 && t.matrix->stride != 1 && c->k >= OPS_MATVEC_TILE && t.sum != ATLAS_f64 &&
                 t.sum != ATLAS_i64 && t.sum != ATLAS_u64;
   t.lanes = by_rows ? OPS_MATVEC_ROW_LANES : OPS_MATVEC_LANES;
   if (by_rows) t.wide = 1;
+  uint64_t units = plan->for_gpu ? plan->target.compute_units : 0, blocks = t.size / t.wide * c->parts * c->batch;
+  while (!by_rows && t.lanes > OPS_MATVEC_LEAST_LANES && blocks / t.lanes < 2 * units) t.lanes /= 2;
   ops_launch_blocks(&c->code, (t.size + t.lanes * t.wide - 1) / (t.lanes * t.wide), c->parts, c->batch, t.lanes);
   begin_places(&t);
   zero_sums(&t);
-  for (uint32_t k = 0; k < OPS_MATVEC_VALUES; k++) t.vector_values[k] = fresh(&t);
+  for (uint32_t v = 0; v < t.vectors; v++)
+    for (uint32_t k = 0; k < OPS_MATVEC_VALUES; k++) t.vector_values[v][k] = fresh(&t);
   if (by_rows) sum_rows(&t);
   else sum_columns(&t);
   put(&t, &results);
