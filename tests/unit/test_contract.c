@@ -92,6 +92,20 @@ static void check_vectors(void) {
     }
 }
 
+/* Batches whose matrices lie one behind the other: a panel of few columns reads on into the next ones. */
+static void check_small(void) {
+  static const uint64_t sizes[] = {3, 4, 5, 7, 8, 12, 15, 16, 17, 24, 33};
+  is_dense = 1;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (uint64_t batch = 1; batch <= 6; batch += batch > 1 ? 3 : 1) {
+      check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, batch, sizes[i], sizes[i], sizes[i]);
+      check_case(ATLAS_f64, ATLAS_f64, ATLAS_f64, batch, 2 + i, sizes[i], 1);
+      check_case(ATLAS_i32, ATLAS_i32, ATLAS_i32, batch, 30, sizes[i], 257);
+      check_case(ATLAS_bf16, ATLAS_bf16, ATLAS_bf16, batch, sizes[i], sizes[i], 9);
+    }
+  is_dense = 0;
+}
+
 static void check_refusals(void) {
   hg_contraction c = {.a_type = ATLAS_f32, .b_type = ATLAS_f64, .type = ATLAS_f64, .batch = 1, .m = 1, .n = 1, .k = 1};
   CHECK_EQ_U64(hg_cpu_contract_scratch(hg_cpu_isa_best(), &c), UINT64_MAX);
@@ -106,6 +120,7 @@ int main(int argc, char **argv) {
   check_refusals();
   check_tails();
   check_vectors();
+  check_small();
   check_cases(argc > 1 ? 3000 : 200);
   return check_report();
 }

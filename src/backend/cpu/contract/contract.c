@@ -8,8 +8,8 @@
  * packed and multiplied part by part.
  *
  * If the result has few columns, a panel of A would be used only a few times. Then rows of A that lie along K are read
- * in place, and a block goes row by row. If it has one, nothing is packed except a vector that is not dense
- * (contract_matvec.h). */
+ * in place, and a block goes row by row, unless it has so few rows that B is read in place, too: small matrices are not
+ * packed. If it has one column, nothing is packed except a vector that is not dense (contract_matvec.h). */
 #include "backend/cpu/contract/contract.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -153,7 +153,7 @@ static uint64_t lay_out(job *j, uint32_t threads) {
   j->columns_at_once = least(j->column_panels, 1 + CPU_PACKED_BYTES / (j->b_panel_bytes + 1));
   choose_blocks(j);
   j->a_bytes = rounded_up((j->is_direct ? 1 : j->rows_at_once) * j->a_panel_bytes);
-  int packs_first = j->is_direct || j->row_panels > j->most_block_rows;
+  int packs_first = j->row_panels > (j->is_direct ? least(CPU_FEW_PANELS, j->most_block_rows) : j->most_block_rows);
   j->b_bytes = packs_first ? rounded_up(j->columns_at_once * j->b_panel_bytes) : 0;
   if (!packs_first) j->columns_at_once = j->column_panels;
   if (!packs_first) choose_blocks(j);
@@ -270,8 +270,12 @@ static void pack_a(const job *j, uint64_t group) {
       pack_rows(j, panel, from_k, least(depth, k - from_k), j->packed_a + panel * j->a_panel_bytes);
 }
 
-/* The last rows of an A read in place, which are fewer than a tile has. */
-static void pack_last_rows(const job *j) { pack_rows(j, j->row_panels - 1, 0, j->of.k, j->packed_a); }
+/* The last rows of an A read in place, unless a kernel has just as many. */
+static void pack_last_rows(const job *j) {
+  uint64_t rows = j->of.m % j->most_rows;
+  if (rows != 0 && j->loops->rows[micro_for(j->loops, rows)] != rows)
+    pack_rows(j, j->row_panels - 1, 0, j->of.k, j->packed_a);
+}
 
 static void pack_group(const job *j, uint64_t panel, uint64_t panels, uint64_t from_k, uint64_t count, uint8_t *to,
                        uint64_t panel_bytes) {
@@ -306,8 +310,9 @@ static const uint8_t *rows_of(const job *j, uint64_t row, uint32_t rows, uint32_
                               contract_tile *tile) {
   const hg_contraction *c = &j->of;
   uint32_t width = j->loops->rows[micro];
-  if (j->is_direct && rows == j->most_rows) {
-    int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)(j->first_row + row) * rows * c->a_stride[1];
+  if (j->is_direct && rows == width) {
+    uint64_t first = (j->first_row + row) * j->most_rows;
+    int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)first * c->a_stride[1];
     tile->a_row_bytes = c->a_stride[1] * j->size;
     tile->a_k_bytes = j->size;
     return c->a + (at + (int64_t)k) * j->size;
@@ -361,12 +366,21 @@ static const uint8_t *packed_columns(const job *j, uint64_t column, uint64_t chu
 
 static int64_t panel_row_bytes(const job *j) { return (int64_t)j->loops->columns * j->size; }
 
-/* A panel of B that is used a few times and needs no conversion is read where it lies. NULL: it has to be packed. */
+/* 1 if the elements behind B's matrix of this item are those of the next ones, up to so many. */
+static int is_followed(const hg_contraction *c, uint64_t item, uint64_t elements) {
+  uint64_t matrix = c->k * c->n;
+  return c->b_stride[1] == (int64_t)c->n && c->b_stride[0] == (int64_t)matrix &&
+         elements <= (c->batch - 1 - item) * matrix;
+}
+
+/* A panel of B that is used a few times and needs no conversion is read where it lies. NULL: it has to be packed. A
+ * panel with fewer columns reads on into B's next row or matrix, whose products fill lanes that nobody stores. */
 static const uint8_t *columns_in_place(const job *j, uint64_t column, uint64_t chunk) {
   const hg_contraction *c = &j->of;
   uint64_t first = (j->first_column + column) * j->loops->columns;
   if (j->b_bytes != 0 || j->row_panels > CPU_FEW_PANELS || c->b_stride[2] != 1) return NULL;
-  if (atlas_bytes(c->b_type) != j->size || first + j->loops->columns > c->n) return NULL;
+  if (atlas_bytes(c->b_type) != j->size) return NULL;
+  if (first + j->loops->columns > c->n && !is_followed(c, j->item, first + j->loops->columns - c->n)) return NULL;
   int64_t at = (int64_t)j->item * c->b_stride[0] + (int64_t)(chunk * CHUNK) * c->b_stride[1] + (int64_t)first;
   return c->b + at * j->size;
 }
@@ -389,8 +403,11 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
              .levels = j->own + worker * j->own_bytes};
   b.tile = b.levels + j->levels * j->level_bytes;
   b.panel = b.tile + (uint64_t)j->most_rows * j->loops->columns * j->size;
-  if (j->is_direct) do_rows(j, &b);
-  for (uint64_t chunk = 0; chunk < j->chunks && !j->is_direct; chunk++)
+  if (j->is_direct && j->b_bytes != 0) {
+    do_rows(j, &b);
+    return;
+  }
+  for (uint64_t chunk = 0; chunk < j->chunks; chunk++)
     for (uint64_t column = b.columns; column < b.end_columns && !is_cancelled(j); column++) {
       uint64_t first_k = chunk * CHUNK, place = (column - b.columns) % CPU_PANEL_GROUP;
       const uint8_t *panel = b.panel + place * j->chunk_bytes, *in_place = columns_in_place(j, column, chunk);
@@ -416,9 +433,10 @@ static void do_parts(const job *j, uint64_t count, hg_part *part) {
 
 /* Packs in groups of panels, so that each thread gets some, of A and of B. */
 static void do_packing(job *j, uint64_t a_panels, uint64_t b_panels) {
+  if (a_panels + b_panels == 0) return;
   j->group = least(CPU_PANEL_GROUP, 1 + (a_panels + b_panels) / (8 * (uint64_t)j->threads));
   j->b_groups = parts_of(b_panels, j->group);
-  if (a_panels + b_panels != 0) do_parts(j, j->b_groups + parts_of(a_panels, j->group), pack);
+  do_parts(j, j->b_groups + parts_of(a_panels, j->group), pack);
 }
 
 static void do_item(job *j) {
@@ -428,7 +446,7 @@ static void do_item(job *j) {
     j->columns_now = least(j->columns_at_once, j->column_panels - j->first_column);
     for (j->first_row = 0; j->first_row < j->row_panels; j->first_row += j->rows_at_once) {
       j->rows_now = least(j->rows_at_once, j->row_panels - j->first_row);
-      if (j->is_direct && j->of.m % j->most_rows != 0) pack_last_rows(j);
+      if (j->is_direct) pack_last_rows(j);
       do_packing(j, j->is_direct || packed_first == j->first_row ? 0 : j->rows_now,
                  j->b_bytes == 0 || j->first_row != 0 ? 0 : j->columns_now);
       packed_first = j->first_row;
