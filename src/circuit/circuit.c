@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-static hg_circuit *new_circuit(const hg_allocator *allocator) {
-  hg_circuit *circuit = hg_allocate(allocator, 1, sizeof *circuit);
-  if (circuit == NULL) return NULL;
+static hg_status new_circuit(const hg_allocator *allocator, hg_circuit **out) {
+  hg_circuit *circuit = *out = hg_allocate(allocator, 1, sizeof *circuit);
+  if (circuit == NULL) return hg_fail_memory("a circuit", sizeof *circuit);
   circuit->allocator = *allocator;
   atomic_init(&circuit->references, 1);
   circuit->steps.element_size = circuit->canonical.element_size = sizeof(circuit_step);
   circuit->form.terms.element_size = sizeof(circuit_term);
-  return circuit;
+  return HG_OK;
 }
 
 hg_circuit *hg_circuit_retain(hg_circuit *circuit) {
@@ -31,7 +31,7 @@ void hg_circuit_release(hg_circuit *circuit) {
 }
 
 /* What follows from the form. */
-static hg_status complete(hg_circuit *circuit) {
+static hg_status derive(hg_circuit *circuit) {
   static const char version[] = "hologram circuit 1\n";
   hg_array text = {.element_size = 1};
   HG_TRY(hg_circuit_schedule(&circuit->allocator, &circuit->form, &circuit->canonical, &circuit->temporaries));
@@ -46,29 +46,30 @@ static hg_status complete(hg_circuit *circuit) {
   return status;
 }
 
-static hg_status parse(circuit_text *text, hg_circuit *circuit) {
-  HG_TRY(hg_circuit_read(text));
-  HG_TRY(hg_circuit_expand(text, &circuit->steps, circuit->laws));
-  HG_TRY(hg_circuit_terms_of(text, &circuit->steps, &circuit->form, circuit->laws));
-  return complete(circuit);
+/* Gives a circuit whose form is there to the caller, complete; releases it after a failure. */
+static hg_status finish(hg_circuit *circuit, hg_status status, hg_circuit **out) {
+  if (status == HG_OK) status = derive(circuit);
+  if (status == HG_OK) *out = circuit;
+  else hg_circuit_release(circuit);
+  return status;
 }
 
 hg_status hg_circuit_parse(const hg_allocator *allocator, const char *text, size_t length, const char *source_name,
                            hg_circuit **out) {
   hg_allocator resolved;
+  hg_circuit *circuit;
   if (out == NULL || (text == NULL && length > 0))
     return hg_fail(HG_INVALID_ARGUMENT, "hg_circuit_parse: an argument is NULL");
   *out = NULL;
   HG_TRY(hg_allocator_resolve(allocator, &resolved));
-  hg_circuit *circuit = new_circuit(&resolved);
-  if (circuit == NULL) return hg_fail_memory("a circuit", sizeof *circuit);
+  HG_TRY(new_circuit(&resolved, &circuit));
   circuit_text read = {.allocator = &circuit->allocator, .source = source_name != NULL ? source_name : "circuit",
                        .text = text, .length = length, .nodes = {.element_size = sizeof(circuit_node)}};
-  hg_status status = parse(&read, circuit);
+  hg_status status = hg_circuit_read(&read);
+  if (status == HG_OK) status = hg_circuit_expand(&read, &circuit->steps, circuit->laws);
+  if (status == HG_OK) status = hg_circuit_terms_of(&read, &circuit->steps, &circuit->form, circuit->laws);
   hg_array_release(&circuit->allocator, &read.nodes);
-  if (status == HG_OK) *out = circuit;
-  else hg_circuit_release(circuit);
-  return status;
+  return finish(circuit, status, out);
 }
 
 /* A class's final content comes from one class, and from no other's: 0 and a sentence if not. */
@@ -88,18 +89,15 @@ static hg_status invert(const circuit_form *form, circuit_form *inverse) {
 }
 
 hg_status hg_circuit_inverse(const hg_circuit *circuit, hg_circuit **out) {
+  hg_circuit *inverse;
+  uint32_t temporaries;
   if (circuit == NULL || out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_circuit_inverse: an argument is NULL");
   *out = NULL;
-  hg_circuit *inverse = new_circuit(&circuit->allocator);
-  if (inverse == NULL) return hg_fail_memory("a circuit", sizeof *inverse);
+  HG_TRY(new_circuit(&circuit->allocator, &inverse));
   hg_status status = invert(&circuit->form, &inverse->form);
-  if (status == HG_OK) status = complete(inverse);
-  if (status == HG_OK && inverse->canonical.count > 0 &&
-      hg_array_append(&inverse->allocator, &inverse->steps, inverse->canonical.data, inverse->canonical.count) == NULL)
-    status = hg_fail_memory("a circuit's steps", inverse->canonical.count * sizeof(circuit_step));
-  if (status == HG_OK) *out = inverse;
-  else hg_circuit_release(inverse);
-  return status;
+  if (status == HG_OK) /* nobody wrote it: as its canonical form has it */
+    status = hg_circuit_schedule(&inverse->allocator, &inverse->form, &inverse->steps, &temporaries);
+  return finish(inverse, status, out);
 }
 
 typedef enum text_kind { CANONICAL, TERMS, STEPS } text_kind;

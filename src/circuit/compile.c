@@ -19,7 +19,6 @@ typedef struct writer {
   uint32_t *last;       /* of each value the last term that reads it; CIRCUIT_NONE: none */
   uint32_t *home;       /* of each value its register; CIRCUIT_NONE: it is in none */
   uint8_t *wanted;      /* of each value: 1: a class that changes ends up with it */
-  uint32_t first_term[CIRCUIT_CLASSES], *next_term; /* of each component */
   uint32_t free[ATLAS_GENERAL_REGISTERS], free_count;
   atlas_builder *builder;
   uint16_t pool;
@@ -58,21 +57,13 @@ static void find_components(writer *w) {
   for (uint32_t v = values; v-- > 0;) w->component[v] = number[find(parent, v)]; /* roots stand before the rest */
 }
 
-/* Which term reads each value last, and the list of each component's terms. */
+/* Which term reads each value last, and which values classes end up with. */
 static void find_uses(writer *w) {
   for (uint32_t v = 0; v < CIRCUIT_CLASSES + w->form->terms.count; v++) w->last[v] = w->home[v] = CIRCUIT_NONE;
-  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) {
-    w->first_term[c] = CIRCUIT_NONE;
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++)
     if (!circuit_keeps(w->form, c)) w->wanted[w->form->final[c].value] = 1;
-  }
-  for (uint32_t i = (uint32_t)w->form->terms.count; i-- > 0;) {
-    const uint32_t read[] = {circuit_term_at(w->form, i)->x.value, circuit_term_at(w->form, i)->y.value};
-    uint32_t owner = w->component[CIRCUIT_CLASSES + i];
-    w->next_term[i] = w->first_term[owner];
-    w->first_term[owner] = i;
-    for (int k = 0; k < 2; k++)
-      if (w->last[read[k]] == CIRCUIT_NONE) w->last[read[k]] = i;
-  }
+  for (uint32_t i = 0; i < w->form->terms.count; i++)
+    w->last[circuit_term_at(w->form, i)->x.value] = w->last[circuit_term_at(w->form, i)->y.value] = i;
 }
 
 static atlas_operand address_of(const writer *w, uint32_t c) {
@@ -136,7 +127,8 @@ static hg_status write_round(writer *w, uint32_t number) {
   }
   for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++)
     if (w->home[c] != CIRCUIT_NONE) write_stores(w, c);
-  for (uint32_t i = w->first_term[number]; i != CIRCUIT_NONE; i = w->next_term[i]) HG_TRY(write_term(w, i));
+  for (uint32_t i = 0; i < w->form->terms.count; i++)
+    if (w->component[CIRCUIT_CLASSES + i] == number) HG_TRY(write_term(w, i));
   return HG_OK;
 }
 
@@ -181,16 +173,15 @@ static hg_status write_program(writer *w, atlas_program **out) {
 
 hg_status hg_circuit_write_program(const hg_allocator *allocator, const circuit_form *form, circuit_layout *layout,
                                    atlas_program **out) {
-  size_t terms = form->terms.count, values = CIRCUIT_CLASSES + terms;
+  size_t values = CIRCUIT_CLASSES + form->terms.count;
   writer w = {.allocator = allocator, .form = form};
-  w.component = hg_allocate(allocator, values * 3 + terms, sizeof *w.component);
+  w.component = hg_allocate(allocator, values * 3, sizeof *w.component);
   w.wanted = hg_allocate(allocator, values, 1);
   int has_memory = w.component != NULL && w.wanted != NULL;
   hg_status status = has_memory ? HG_OK : hg_fail_memory("the program of a circuit", values);
   if (status == HG_OK) {
     w.last = w.component + values;
     w.home = w.last + values;
-    w.next_term = w.home + values;
     find_components(&w);
     *layout = (circuit_layout){w.component_count, w.component_count * round_elements(&w)};
     if (out != NULL) status = write_program(&w, out);

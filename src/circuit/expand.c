@@ -11,17 +11,16 @@ typedef struct place_set {
   uint64_t word[2];
 } place_set;
 
-/* The text as a whole, or a group. */
+/* A group, or what is around the text as a whole. */
 typedef struct frame {
   circuit_turn turn; /* of all that is around its items */
   uint8_t beside;    /* 1: it, or what it stands in, is an operand of `||` */
-  place_set item, operands, all; /* touched by the item so far, by the operands of its `||` before, by all before */
+  place_set item, operands; /* touched by the item so far, by the operands of its `||` before */
 } frame;
 
-/* A circuit that is kept under a name. */
+/* A circuit that is kept under a name: some of the kept steps. */
 typedef struct kept {
   uint32_t first, count;
-  uint8_t quotes; /* 1: it quotes circuits when it runs */
 } kept;
 
 /* A quote whose circuit is being collected: where its steps begin, and what names stood for before it. */
@@ -65,7 +64,8 @@ static uint32_t common(const place_set *a, const place_set *b) {
   return CIRCUIT_NONE;
 }
 
-/* An item is done, whose first node this is: no operand of the same `||` may have touched what it touches. */
+/* An item is done, whose first node this is: no operand of the same `||` may have touched what it touches. The group is
+ * an item of what it stands in, which touches the same. */
 static hg_status end_item(expander *e, size_t first) {
   frame *f = top(e);
   uint32_t both = common(&f->item, &f->operands);
@@ -74,6 +74,7 @@ static hg_status end_item(expander *e, size_t first) {
                            "this operand of '||' and one to its right touch %s; write '.' between them",
                            both == CIRCUIT_CLASSES ? "temporaries" : hg_circuit_place_name(both).text);
   unite(&f->operands, &f->item);
+  unite(&f[-1].item, &f->item);
   f->item = (place_set){{0}};
   return HG_OK;
 }
@@ -100,28 +101,18 @@ static hg_status add_step(expander *e, circuit_turn turn, circuit_step step) {
   return HG_OK;
 }
 
-/* The name stands for it from now on: up to where the circuit that is being quoted, if any, begins, and again whenever
- * that circuit runs. */
-static hg_status name_it(expander *e, uint32_t name, uint32_t what, uint32_t node) {
-  const circuit_step step = {CIRCUIT_QUOTE, 0, {name, what, 0}, node};
-  e->names[name] = what;
+/* A quote: its name stands for what it says from now on, up to where the circuit that is being quoted, if any, begins,
+ * and again whenever that circuit runs. */
+static hg_status name_it(expander *e, circuit_step step) {
+  e->names[step.place[0]] = step.place[1];
   return e->captures.count > 0 ? add_step(e, (circuit_turn){0}, step) : HG_OK;
-}
-
-static hg_status begin_captures(expander *e, uint32_t quotes) {
-  capture here = {.step = e->steps->count};
-  memcpy(here.names, e->names, sizeof here.names);
-  for (uint32_t i = 0; i < quotes; i++)
-    if (hg_array_append(e->text->allocator, &e->captures, &here, 1) == NULL) return no_memory(e);
-  return HG_OK;
 }
 
 /* Takes the steps since the capture began away, and keeps them. */
 static hg_status keep(expander *e, size_t i, uint32_t *what) {
   const capture *began = (const capture *)e->captures.data + --e->captures.count;
-  kept k = {(uint32_t)e->kept_steps.count, (uint32_t)(e->steps->count - began->step), 0};
+  kept k = {(uint32_t)e->kept_steps.count, (uint32_t)(e->steps->count - began->step)};
   const circuit_step *steps = k.count > 0 ? (const circuit_step *)e->steps->data + began->step : NULL;
-  for (uint32_t s = 0; s < k.count; s++) k.quotes |= steps[s].generator == CIRCUIT_QUOTE;
   if (e->kept_steps.count + k.count > CIRCUIT_MOST_STEPS)
     return hg_circuit_fail(e->text, node_at(e, i)->at,
                            "written out, the circuits that are quoted have more than %d steps", CIRCUIT_MOST_STEPS);
@@ -142,26 +133,23 @@ static hg_status quote(expander *e, size_t i, int beside) {
                            "a quote cannot stand beside another item of '||'; write '.' between them");
   HG_TRY(keep(e, i, &what));
   frame *f = top(e);
-  f->item = f->operands = f->all = (place_set){{0}}; /* what is quoted does not run */
+  f->item = f->operands = f[-1].item = (place_set){{0}}; /* what is quoted does not run */
   for (uint32_t name = node->a; name <= (node->is_range ? node->b : node->a); name++)
-    HG_TRY(name_it(e, name, what, (uint32_t)i));
+    HG_TRY(name_it(e, (circuit_step){CIRCUIT_QUOTE, 0, {name, what, 0}, (uint32_t)i}));
   return HG_OK;
 }
 
 static hg_status evaluate(expander *e, size_t i, circuit_turn turn, int beside, uint32_t name) {
   if (e->names[name] == 0) return HG_OK;
   const kept k = ((const kept *)e->kept.data)[e->names[name] - 1];
-  if (k.quotes && beside)
-    return hg_circuit_fail(e->text, node_at(e, i)->at,
-                           "what is evaluated here quotes another circuit: it cannot stand beside an item of '||'");
   for (uint32_t s = 0; s < k.count; s++) {
     circuit_step step = ((const circuit_step *)e->kept_steps.data)[k.first + s];
-    if (step.generator == CIRCUIT_QUOTE) {
-      HG_TRY(name_it(e, step.place[0], step.place[1], (uint32_t)i));
-      continue;
-    }
     step.node = (uint32_t)i;
-    HG_TRY(add_step(e, turn, step));
+    if (step.generator == CIRCUIT_QUOTE && beside)
+      return hg_circuit_fail(e->text, node_at(e, i)->at,
+                             "what is evaluated here quotes another circuit: it cannot stand beside an item of '||'");
+    if (step.generator == CIRCUIT_QUOTE) HG_TRY(name_it(e, step));
+    else HG_TRY(add_step(e, turn, step));
   }
   return HG_OK;
 }
@@ -195,8 +183,12 @@ static hg_status open_group(expander *e, size_t close) {
   const circuit_node *node = node_at(e, close), *open = node_at(e, node->a);
   frame inner = {.turn = circuit_product(top(e)->turn, circuit_product(node->turn, open->turn)),
                  .beside = top(e)->beside || is_operand(e, node->a, close)};
+  capture here = {.step = e->steps->count};
   if (hg_array_append(e->text->allocator, &e->frames, &inner, 1) == NULL) return no_memory(e);
-  return begin_captures(e, open->b);
+  memcpy(here.names, e->names, sizeof here.names);
+  for (uint32_t quotes = 0; quotes < open->b; quotes++)
+    if (hg_array_append(e->text->allocator, &e->captures, &here, 1) == NULL) return no_memory(e);
+  return HG_OK;
 }
 
 static hg_status expand_node(expander *e, size_t i) {
@@ -204,23 +196,15 @@ static hg_status expand_node(expander *e, size_t i) {
   if (kind == NODE_CLOSE) return open_group(e, i);
   if (kind == NODE_STEP) return expand_step(e, i);
   HG_TRY(end_item(e, i + 1));
-  if (kind == NODE_PARALLEL) return HG_OK;
-  frame *f = top(e);
-  unite(&f->all, &f->operands);
-  f->operands = (place_set){{0}};
-  if (kind == NODE_SEQUENCE) return HG_OK;
-  place_set all = f->all; /* the group is done, and an item of what it stands in */
-  e->frames.count--;
-  unite(&top(e)->item, &all);
+  if (kind == NODE_SEQUENCE) top(e)->operands = (place_set){{0}};
+  if (kind == NODE_OPEN) e->frames.count--;
   return HG_OK;
 }
 
 static hg_status expand_all(expander *e) {
-  const frame whole = {.beside = 0};
-  if (hg_array_append(e->text->allocator, &e->frames, &whole, 1) == NULL) return no_memory(e);
-  HG_TRY(begin_captures(e, e->text->quotes));
+  if (hg_array_append(e->text->allocator, &e->frames, NULL, 1) == NULL) return no_memory(e);
   for (size_t i = e->text->nodes.count; i-- > 0;) HG_TRY(expand_node(e, i));
-  return e->text->nodes.count > 0 ? end_item(e, 0) : HG_OK;
+  return HG_OK;
 }
 
 hg_status hg_circuit_expand(const circuit_text *text, hg_array *steps, uint64_t laws[LAW_COUNT]) {

@@ -7,7 +7,7 @@
 typedef struct parser {
   circuit_text *text;
   size_t next;
-  uint32_t open; /* the NODE_OPEN of the innermost group that is open; CIRCUIT_NONE: none is */
+  uint32_t open; /* the NODE_OPEN of the innermost group that is open; 0: the text as a whole */
 } parser;
 
 static const struct {
@@ -60,11 +60,15 @@ static int accept(parser *p, const char *word) {
   return 1;
 }
 
-/* The letters and digits from here on. */
+/* How many letters and digits there are from here on. */
 static size_t word_length(const parser *p) {
   size_t length = 0;
   while (is_letter(peek_at(p, length)) || is_digit(peek_at(p, length))) length++;
   return length;
+}
+
+static int is_word(const parser *p, size_t length, const char *word) {
+  return strlen(word) == length && memcmp(word, p->text->text + p->next, length) == 0;
 }
 
 static hg_status expected(parser *p, const char *what) {
@@ -182,8 +186,7 @@ static hg_status read_variant(parser *p, circuit_node *node) {
   skip_blanks(p);
   size_t length = word_length(p);
   for (int i = 0; i < CIRCUIT_OPERATIONS; i++) {
-    if (hg_circuit_operations[i].generator != node->generator || strlen(hg_circuit_operations[i].name) != length ||
-        memcmp(hg_circuit_operations[i].name, p->text->text + p->next, length) != 0)
+    if (hg_circuit_operations[i].generator != node->generator || !is_word(p, length, hg_circuit_operations[i].name))
       continue;
     node->operation = (uint8_t)i;
     p->next += length;
@@ -198,9 +201,7 @@ static hg_status read_variant(parser *p, circuit_node *node) {
 static hg_status read_step(parser *p, circuit_node *node) {
   size_t length = word_length(p), at = p->next;
   if (length == 0) return expected(p, "a generator, '(' or a transform (R+1, T-2, ~)");
-  while (node->generator < CIRCUIT_GENERATORS &&
-         (strlen(generators[node->generator].name) != length ||
-          memcmp(generators[node->generator].name, p->text->text + at, length) != 0))
+  while (node->generator < CIRCUIT_GENERATORS && !is_word(p, length, generators[node->generator].name))
     node->generator++;
   if (node->generator == CIRCUIT_GENERATORS)
     return hg_circuit_fail(p->text, at, "there is no generator '%s': they are mark, copy, swap, merge, split, quote and"
@@ -230,12 +231,11 @@ static hg_status read_item(parser *p) {
     return add_node(p, &node);
   }
   HG_TRY(read_step(p, &node));
-  if (node.generator == CIRCUIT_QUOTE) ++*(p->open != CIRCUIT_NONE ? &node_at(p, p->open)->b : &p->text->quotes);
+  node_at(p, p->open)->b += node.generator == CIRCUIT_QUOTE;
   return add_node(p, &node);
 }
 
 static hg_status close_group(parser *p, size_t at) {
-  if (p->open == CIRCUIT_NONE) return hg_circuit_fail(p->text, at, "')' closes no group: there is no '(' before it");
   const circuit_node close = {.kind = NODE_CLOSE, .at = (uint32_t)at, .a = p->open};
   p->open = node_at(p, p->open)->a;
   return add_node(p, &close);
@@ -249,27 +249,30 @@ static hg_status read_rest(parser *p) {
     skip_blanks(p);
     separator.at = (uint32_t)p->next;
     found = accept(p, ")");
+    if (found && p->open == 0)
+      return hg_circuit_fail(p->text, separator.at, "')' closes no group: there is no '(' before it");
     if (found) HG_TRY(close_group(p, separator.at));
   }
   if (accept(p, "||")) separator.kind = NODE_PARALLEL;
-  else if (peek(p) < 0 && p->open == CIRCUIT_NONE) return HG_OK;
+  else if (peek(p) < 0 && p->open == 0) return HG_OK;
   else if (peek(p) < 0)
     return hg_circuit_fail(p->text, node_at(p, p->open)->at,
                            "this group has no end: expected ')', found the end of the text");
   else if (!accept(p, "."))
-    return expected(p, p->open != CIRCUIT_NONE ? "'.', '||', ')' or a transform (^1, v1, ~)"
-                                               : "'.', '||', a transform (^1, v1, ~) or the end of the text");
+    return expected(p, p->open != 0 ? "'.', '||', ')' or a transform (^1, v1, ~)"
+                                    : "'.', '||', a transform (^1, v1, ~) or the end of the text");
   return add_node(p, &separator);
 }
 
 hg_status hg_circuit_read(circuit_text *text) {
-  parser p = {.text = text, .open = CIRCUIT_NONE};
+  parser p = {.text = text};
+  const circuit_node whole = {.kind = NODE_OPEN};
   if (text->length >= UINT32_MAX) return hg_circuit_fail(text, 0, "the text of a circuit has less than 4 GiB");
+  HG_TRY(add_node(&p, &whole));
   skip_blanks(&p);
-  while (peek(&p) >= 0 || (text->nodes.count > 0 && node_at(&p, text->nodes.count - 1)->kind > NODE_CLOSE) ||
-         p.open != CIRCUIT_NONE) {
+  while (peek(&p) >= 0 || p.open != 0 || node_at(&p, text->nodes.count - 1)->kind > NODE_CLOSE) {
     HG_TRY(read_item(&p));
     if (node_at(&p, text->nodes.count - 1)->kind == NODE_STEP) HG_TRY(read_rest(&p));
   }
-  return HG_OK;
+  return close_group(&p, p.next);
 }

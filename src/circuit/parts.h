@@ -72,8 +72,7 @@ typedef struct circuit_text {
   const hg_allocator *allocator;
   const char *source, *text;
   size_t length;
-  hg_array nodes;  /* circuit_node */
-  uint32_t quotes; /* that stand in no group */
+  hg_array nodes; /* circuit_node: the text as a whole is a group */
 } circuit_text;
 
 /* HG_PARSE with the place and a sentence. */

@@ -69,30 +69,25 @@ static void number_terms(const circuit_form *form, uint32_t *number) {
   for (size_t i = 0; i < form->terms.count; i++) number[i] = number[i] > 1 ? next++ : CIRCUIT_NONE;
 }
 
-static void put_term(const hg_allocator *allocator, hg_array *text, int *has_memory, const circuit_form *form,
-                     const uint32_t *number, uint32_t index) {
-  const circuit_term *t = circuit_term_at(form, index);
-  put(allocator, text, has_memory, "%s(%s, %s)\n", hg_circuit_operations[t->operation].name,
-      content_name(t->x, number).text, content_name(t->y, number).text);
-}
-
 hg_status hg_circuit_print_terms(const hg_allocator *allocator, const circuit_form *form, hg_array *text) {
   int has_memory = 1;
-  uint32_t *number = hg_allocate(allocator, form->terms.count, sizeof *number);
-  if (number == NULL) return hg_fail_memory("the text of a circuit", form->terms.count * sizeof *number);
+  uint32_t terms = (uint32_t)form->terms.count, *number = hg_allocate(allocator, terms, sizeof *number);
+  if (number == NULL) return hg_fail_memory("the text of a circuit", terms * sizeof *number);
   number_terms(form, number);
-  for (uint32_t i = 0; i < form->terms.count; i++) {
-    if (number[i] == CIRCUIT_NONE) continue;
-    put(allocator, text, &has_memory, "v%u = ", (unsigned)number[i]);
-    put_term(allocator, text, &has_memory, form, number, i);
-  }
-  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) {
-    circuit_content f = form->final[c];
-    if (circuit_keeps(form, c)) continue;
-    put(allocator, text, &has_memory, "c%02u = ", (unsigned)c);
-    if (f.value >= CIRCUIT_CLASSES && number[f.value - CIRCUIT_CLASSES] == CIRCUIT_NONE)
-      put_term(allocator, text, &has_memory, form, number, f.value - CIRCUIT_CLASSES);
-    else put(allocator, text, &has_memory, "%s\n", content_name(f, number).text);
+  for (uint32_t line = 0; line < terms + CIRCUIT_CLASSES; line++) { /* terms, then classes */
+    int is_term = line < terms;
+    const circuit_content left = {is_term ? CIRCUIT_CLASSES + line : line - terms, 0};
+    const circuit_content right = is_term ? left : form->final[left.value];
+    int has_number = right.value < CIRCUIT_CLASSES || number[right.value - CIRCUIT_CLASSES] != CIRCUIT_NONE;
+    if (is_term ? !has_number : circuit_keeps(form, left.value)) continue;
+    put(allocator, text, &has_memory, "%s = ", content_name(left, number).text);
+    if (is_term || !has_number) {
+      const circuit_term *t = circuit_term_at(form, right.value - CIRCUIT_CLASSES);
+      put(allocator, text, &has_memory, "%s(%s, %s)\n", hg_circuit_operations[t->operation].name,
+          content_name(t->x, number).text, content_name(t->y, number).text);
+    } else {
+      put(allocator, text, &has_memory, "%s\n", content_name(right, number).text);
+    }
   }
   hg_release(allocator, number);
   return end_text(allocator, text, has_memory);

@@ -22,8 +22,7 @@ typedef struct scheduler {
   hg_array free;    /* uint32_t: temporaries that hold nothing */
   uint32_t *place;  /* where each value is */
   uint32_t *uses;   /* of each: operands and final contents that still need it */
-  uint32_t *wanted; /* of each: the first class that wants it in the end, then next_wanted; CIRCUIT_NONE */
-  uint32_t next_wanted[CIRCUIT_CLASSES];
+  uint32_t *wanted; /* of each: the first class that wants it in the end; CIRCUIT_NONE */
   int has_memory;
 } scheduler;
 
@@ -61,8 +60,8 @@ static uint32_t take_temporary(scheduler *s) {
 
 /* A place for a value that holds nothing: a class that wants it, one of the hints, any class, a temporary. */
 static uint32_t free_place(scheduler *s, uint32_t value, const uint32_t hints[2]) {
-  for (uint32_t c = s->wanted[value]; c != CIRCUIT_NONE; c = s->next_wanted[c])
-    if (slot_at(s, c)->value == CIRCUIT_NONE) return c;
+  for (uint32_t c = s->wanted[value]; c < CIRCUIT_CLASSES; c++)
+    if (s->form->final[c].value == value && slot_at(s, c)->value == CIRCUIT_NONE) return c;
   for (int i = 0; i < 2; i++)
     if (changes(s, hints[i]) && slot_at(s, hints[i])->value == CIRCUIT_NONE) return hints[i];
   for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++)
@@ -153,12 +152,10 @@ static void copy_contents(scheduler *s) {
 
 static int prepare(scheduler *s) {
   size_t values = CIRCUIT_CLASSES + s->form->terms.count;
-  s->place = hg_allocate(s->allocator, values, sizeof *s->place);
-  s->uses = hg_allocate(s->allocator, values, sizeof *s->uses);
-  s->wanted = hg_allocate_unset(s->allocator, values, sizeof *s->wanted);
-  if (s->place == NULL || s->uses == NULL || s->wanted == NULL ||
-      hg_array_append(s->allocator, &s->slots, NULL, CIRCUIT_CLASSES) == NULL)
-    return 0;
+  s->place = hg_allocate(s->allocator, values * 3, sizeof *s->place);
+  if (s->place == NULL || hg_array_append(s->allocator, &s->slots, NULL, CIRCUIT_CLASSES) == NULL) return 0;
+  s->uses = s->place + values;
+  s->wanted = s->uses + values;
   for (size_t v = 0; v < values; v++) s->wanted[v] = CIRCUIT_NONE;
   for (uint32_t i = 0; i < s->form->terms.count; i++) {
     s->uses[circuit_term_at(s->form, i)->x.value]++;
@@ -167,9 +164,7 @@ static int prepare(scheduler *s) {
   for (uint32_t c = CIRCUIT_CLASSES; c-- > 0;) {
     uint32_t value = s->form->final[c].value;
     s->uses[value]++;
-    if (!changes(s, c)) continue;
-    s->next_wanted[c] = s->wanted[value];
-    s->wanted[value] = c;
+    if (changes(s, c)) s->wanted[value] = c;
   }
   for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) hold(s, c, s->uses[c] > 0 ? c : CIRCUIT_NONE, 0);
   return 1;
@@ -187,8 +182,6 @@ hg_status hg_circuit_schedule(const hg_allocator *allocator, const circuit_form 
   for (uint32_t c = 0; c < CIRCUIT_CLASSES && s.has_memory; c++) bring_mask(&s, c, form->final[c].mask);
   *temporaries = s.has_memory ? (uint32_t)s.slots.count - CIRCUIT_CLASSES : 0;
   hg_release(allocator, s.place);
-  hg_release(allocator, s.uses);
-  hg_release(allocator, s.wanted);
   hg_array_release(allocator, &s.slots);
   hg_array_release(allocator, &s.free);
   return s.has_memory ? HG_OK : hg_fail_memory("a circuit's canonical steps", steps->count * sizeof(circuit_step));

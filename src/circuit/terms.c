@@ -50,9 +50,7 @@ static uint64_t digest_of_term(const runner *r, const circuit_term *t) {
 /* The value of an operation: the term that is there, or a new one. There is room for all of them. */
 static uint32_t value_of(runner *r, circuit_term t) {
   if (hg_circuit_operations[t.operation].commutes && stands_before(r, t.y, t.x)) {
-    circuit_content x = t.x;
-    t.x = t.y;
-    t.y = x;
+    t = (circuit_term){t.operation, t.y, t.x};
     r->laws[LAW_OPERANDS]++;
   }
   uint64_t digest = digest_of_term(r, &t);
@@ -168,36 +166,32 @@ static circuit_content renumbered(const order *o, circuit_content content) {
   return content;
 }
 
-/* Pushes a value that has no place yet: 1, or 0 if out of memory; *pushed says whether it did. */
-static int push_new(order *o, uint32_t value, int *pushed) {
-  if (value < CIRCUIT_CLASSES || o->number[value - CIRCUIT_CLASSES] != CIRCUIT_NONE) return 1;
-  *pushed = 1;
-  return hg_array_push(o->allocator, &o->stack, value);
+static int has_place(const order *o, uint32_t value) {
+  return value < CIRCUIT_CLASSES || o->number[value - CIRCUIT_CLASSES] != CIRCUIT_NONE;
 }
 
 /* Gives a value and what it depends on their places, operands first. */
 static hg_status place_value(order *o, uint32_t value) {
-  int pushed = 0, has_memory = push_new(o, value, &pushed);
+  int has_memory = hg_array_push(o->allocator, &o->stack, value);
   while (has_memory && o->stack.count > 0) {
-    uint32_t index = ((const uint32_t *)o->stack.data)[o->stack.count - 1] - CIRCUIT_CLASSES;
-    circuit_term t = o->terms[index];
-    pushed = 0;
-    has_memory = push_new(o, t.x.value, &pushed);
-    if (has_memory && !pushed) has_memory = push_new(o, t.y.value, &pushed);
-    if (pushed || !has_memory) continue;
-    o->stack.count--;
-    o->number[index] = (uint32_t)o->form->terms.count;
-    t.x = renumbered(o, t.x);
-    t.y = renumbered(o, t.y);
-    has_memory = hg_array_append(o->allocator, &o->form->terms, &t, 1) != NULL;
+    uint32_t top = ((const uint32_t *)o->stack.data)[o->stack.count - 1];
+    circuit_term t = has_place(o, top) ? (circuit_term){0} : o->terms[top - CIRCUIT_CLASSES];
+    if (has_place(o, top)) {
+      o->stack.count--;
+    } else if (!has_place(o, t.x.value) || !has_place(o, t.y.value)) {
+      has_memory = hg_array_push(o->allocator, &o->stack, has_place(o, t.x.value) ? t.y.value : t.x.value);
+    } else {
+      o->number[top - CIRCUIT_CLASSES] = (uint32_t)o->form->terms.count;
+      t = (circuit_term){t.operation, renumbered(o, t.x), renumbered(o, t.y)};
+      has_memory = hg_array_append(o->allocator, &o->form->terms, &t, 1) != NULL;
+    }
   }
   return has_memory ? HG_OK : no_memory(o->form->terms.count + 1);
 }
 
 static hg_status order_terms(const runner *r, circuit_form *form) {
-  order o = {.allocator = r->text->allocator, .terms = r->terms.data, .form = form};
-  o.stack.element_size = sizeof(uint32_t);
-  form->terms.element_size = sizeof(circuit_term);
+  order o = {.allocator = r->text->allocator, .terms = r->terms.data,
+             .stack = {.element_size = sizeof(uint32_t)}, .form = form};
   o.number = hg_allocate_unset(o.allocator, r->terms.count, sizeof *o.number);
   hg_status status = o.number != NULL ? HG_OK : no_memory(r->terms.count);
   for (size_t i = 0; status == HG_OK && i < r->terms.count; i++) o.number[i] = CIRCUIT_NONE;
