@@ -76,3 +76,34 @@ def test_weights_are_read_behind_what_is_reduced(what, columns, kind):
     for copy in result:
         assert copy.tobytes() == expected.tobytes()
     assert "2. rows" in report or BACKEND < 2, report
+
+
+def special(kind, rows, columns, name):
+    """Ties in a chunk and across chunks, zeros of both signs, infinities, and NaNs of which the first counts."""
+    low, high = ("-inf", "inf") if kind.startswith("f") else (-100, 100)
+    worst, best = (low, high) if name == "argmax" else (high, low)
+    lines = np.full((5, columns), worst, TYPES[kind])
+    lines[1, [5000, 5001, 9000, columns - 1]] = best
+    lines[2, columns - 1] = best
+    if kind.startswith("f"):
+        lines[0] = lines[3] = 0
+        lines[0, ::2] = -0.0
+        lines[3, [4095, 4096]] = best
+        lines[3, [8193, columns - 2]] = np.nan
+    return lines[-rows:] if rows < 3 else lines[:rows]
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "i16"])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("rows, columns", [(1, 12289), (2, 16384), (5, 70000)])
+def test_the_chunk_of_an_extreme(name, kind, rows, columns):
+    """A processor finds the chunk first, then the place in it."""
+    x = special(kind, rows, columns, name)
+    expected = getattr(np, name)(x, axis=1)
+    c = Computation()
+    place = c.op(name, c.input(x), axes=-1)
+    c.output(place)
+    c.output(c.op("add", place, place))
+    for engine in [REFERENCE, *ENGINES]:
+        result, twice = c.run_on(engine)
+        assert result.tolist() == expected.tolist() and twice.tolist() == (2 * expected).tolist(), engine

@@ -91,13 +91,15 @@ typedef void (*row_writer)(row_block *k);
 hg_status ops_block_write(row_group *g, const char *name, const ops_layout *layout, row_writer write, row_parts *parts);
 
 /* The writers: a block has its rows in registers, goes over its row in a loop, with a part of it in shared memory, or
- * has a chunk of it, whose results are parts or are stored. A lane has an element, or a row. Lanes lie across columns,
- * and go over them in rounds, or over their top bits. */
+ * has a chunk of it, whose results are parts or are stored, or in which it looks for the row's extreme (the group's
+ * last term is the chunk's number). A lane has an element, or a row. Lanes lie across columns, and go over them in
+ * rounds, or over their top bits. */
 void ops_write_held(row_block *k);
 void ops_write_loop(row_block *k);
 void ops_write_shared(row_block *k);
 void ops_write_parts(row_block *k);
 void ops_write_behind(row_block *k);
+void ops_write_search(row_block *k);
 void ops_write_elements(row_block *k);
 void ops_write_singles(row_block *k);
 void ops_write_columns(row_block *k);

@@ -327,7 +327,8 @@ hg_status ops_row_group_of_parts(row_group *g, const row_group *whole, const row
   for (uint32_t i = 0; i < whole->reduction_count; i++) {
     row_reduction *r = add_same(g, &whole->reductions[i]);
     HG_TRY(ops_load_of(&g->terms, parts->values[i], (atlas_type)r->type, &form, &r->input));
-    if (row_is_place(r)) HG_TRY(ops_load_of(&g->terms, parts->places[i], ATLAS_i64, &form, &r->place));
+    if (row_is_place(r) && !parts->has_no_places)
+      HG_TRY(ops_load_of(&g->terms, parts->places[i], ATLAS_i64, &form, &r->place));
   }
   g->is_stage = whole->is_stage;
   HG_TRY(g->is_stage ? add_between(g, &map) : add_results(g, &map));

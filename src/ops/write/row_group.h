@@ -65,6 +65,7 @@ typedef struct row_parts {
   uint64_t count;
   uint64_t chunk; /* of them; 0: they are as many as order F folds first */
   int is_across; /* 1: the parts of a row lie apart, and those of neighbouring rows side by side */
+  int has_no_places; /* 1: of argmin and argmax, the number of the part is wanted */
   uint32_t values[ROWS_MOST_REDUCTIONS], places[ROWS_MOST_REDUCTIONS]; /* storages, by reduction */
 } row_parts;
 /* Stages as groups of their own: the reductions of `whole` in stages first to end - 1, whose results lie `between`
@@ -102,6 +103,8 @@ int ops_choose_loop(const row_group *g, ops_layout *layout);
 int ops_choose_reread(const row_group *g, ops_layout *layout);
 int ops_choose_shared(const row_group *g, ops_layout *layout);
 int ops_choose_parts(const row_group *g, ops_layout *layout);
+/* 1 if the extremes of chunks are folded first, and the place is looked for in the chunk that has the row's. */
+int ops_row_searches_chunk(const row_group *g);
 int ops_choose_columns(const row_group *g, ops_layout *layout);
 int ops_choose_columns_top(const row_group *g, ops_layout *layout);
 /* Of results behind the last reduction, a block for each chunk. */

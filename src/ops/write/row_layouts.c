@@ -169,6 +169,11 @@ int ops_choose_parts(const row_group *g, ops_layout *layout) {
   return 1;
 }
 
+int ops_row_searches_chunk(const row_group *g) {
+  return !g->group->plan->for_gpu && g->reduction_count == 1 && row_is_place(&g->reductions[0]) &&
+         g->reductions[0].place == 0;
+}
+
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
 int ops_columns_lie_apart(const row_group *g) {

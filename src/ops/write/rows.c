@@ -107,17 +107,44 @@ static const row_layout layouts[] = {
 };
 
 /* Chunks that the layout leaves out have a launch of their own. */
+static hg_status write_chunks(row_group *g, const row_layout *by, ops_layout *layout, row_parts *parts) {
+  uint64_t chunks = ops_chunks(g->columns);
+  memset(parts, 0, sizeof *parts);
+  HG_TRY(ops_block_write(g, by->name, layout, by->write, parts));
+  if (layout->chunk_blocks == 0 || layout->chunk_blocks >= chunks) return HG_OK;
+  layout->first_chunk = layout->chunk_blocks;
+  layout->chunk_blocks = chunks - layout->first_chunk;
+  return ops_block_write(g, by->name, layout, by->write, parts);
+}
+
+/* The place of an extreme: chunks have their extremes only, at the speed of max; the first chunk that has the row's is
+ * found as the place among them, and gone over again. */
+static hg_status write_search(row_group *g, const row_layout *by, ops_layout *layout) {
+  row_reduction *r = &g->reductions[0];
+  const row_reduction own = *r;
+  int is_stage = g->is_stage;
+  uint8_t type = ops_at(g->group->computation, r->value)->type;
+  row_parts parts;
+  term_id number;
+  r->reduce = own.reduce == OPS_ARGMAX ? OPS_MAX : OPS_MIN;
+  hg_status status = write_chunks(g, by, layout, &parts);
+  *r = own;
+  HG_TRY(status);
+  HG_TRY(ops_add_temporary(g->group->plan, type, g->rows, &r->between));
+  parts.has_no_places = g->is_stage = 1;
+  status = fold_parts(g, &parts);
+  g->is_stage = is_stage;
+  HG_TRY(status);
+  HG_TRY(ops_load_of(&g->terms, r->between, (atlas_type)type, &g->row_number, &number));
+  layout->first_chunk = layout->chunk_blocks = 0;
+  return ops_block_write(g, "search", layout, ops_write_search, NULL);
+}
+
 static hg_status write_by(row_group *g, const row_layout *by, ops_layout *layout) {
   row_parts parts;
-  uint64_t chunks = ops_chunks(g->columns);
-  memset(&parts, 0, sizeof parts);
   if (by->write == NULL) return write_stages(g);
-  HG_TRY(ops_block_write(g, by->name, layout, by->write, &parts));
-  if (layout->chunk_blocks > 0 && layout->chunk_blocks < chunks) {
-    layout->first_chunk = layout->chunk_blocks;
-    layout->chunk_blocks = chunks - layout->first_chunk;
-    HG_TRY(ops_block_write(g, by->name, layout, by->write, &parts));
-  }
+  if (by->write == ops_write_parts && ops_row_searches_chunk(g)) return write_search(g, by, layout);
+  HG_TRY(write_chunks(g, by, layout, &parts));
   return parts.count > 0 ? fold_parts(g, &parts) : HG_OK;
 }
 

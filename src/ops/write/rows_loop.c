@@ -142,3 +142,23 @@ void ops_write_behind(row_block *k) {
   begin_part(k);
   ops_block_over_chunk(k, store_chunk);
 }
+
+/* Goes over one chunk of each row. */
+void ops_write_search(row_block *k) {
+  ops_code *code = &k->code;
+  const ops_terms *terms = &k->g->terms;
+  term_id number = (term_id)terms->terms.count;
+  ops_block_launch(k, k->g->rows, 1, k->layout.lanes, 1);
+  ops_block_set_row(k, ops_index_of(code, ATLAS_REG_BLOCK_INDEX));
+  k->column = ops_register(code);
+  k->chunk = ops_register(code);
+  atlas_emit2(code->builder, ATLAS_OP_cvt, code->index_type, (atlas_type)ops_term_at(terms, number)->type,
+              atlas_reg(k->chunk), atlas_reg(ops_value(code, number)));
+  k->base = ops_block_first_column(k);
+  row_mad(k, k->base, k->chunk, OPS_CHUNK, k->base);
+  ops_block_hoist(k);
+  ops_block_begin_stage(k, k->base);
+  ops_block_over_chunk(k, reduce_chunk);
+  ops_block_end_stage(k);
+  ops_block_finish(k, 1);
+}
