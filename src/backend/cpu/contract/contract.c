@@ -152,7 +152,7 @@ static uint64_t lay_out(job *j, uint32_t threads) {
   j->rows_at_once = j->is_direct ? j->row_panels : least(j->row_panels, 1 + CPU_PACKED_BYTES / (j->a_panel_bytes + 1));
   j->columns_at_once = least(j->column_panels, 1 + CPU_PACKED_BYTES / (j->b_panel_bytes + 1));
   choose_blocks(j);
-  j->a_bytes = rounded_up((j->is_direct ? 1 : j->rows_at_once) * j->a_panel_bytes);
+  j->a_bytes = rounded_up((j->is_direct ? 0 : j->rows_at_once) * j->a_panel_bytes);
   int packs_first = j->row_panels > (j->is_direct ? least(CPU_FEW_PANELS, j->most_block_rows) : j->most_block_rows);
   j->b_bytes = packs_first ? rounded_up(j->columns_at_once * j->b_panel_bytes) : 0;
   if (!packs_first) j->columns_at_once = j->column_panels;
@@ -237,7 +237,7 @@ static uint32_t micro_for(const contract_loops *loops, uint64_t rows) {
   return i;
 }
 
-/* Packs part of a panel of A among those packed now (the last one if A is read in place): `count` k from from_k on. */
+/* Packs part of a panel of A among those packed now: `count` k from from_k on. */
 static void pack_rows(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, uint8_t *to) {
   const hg_contraction *c = &j->of;
   uint64_t first = (j->first_row + panel) * j->most_rows;
@@ -270,13 +270,6 @@ static void pack_a(const job *j, uint64_t group) {
       pack_rows(j, panel, from_k, least(depth, k - from_k), j->packed_a + panel * j->a_panel_bytes);
 }
 
-/* The last rows of an A read in place, unless a kernel has just as many. */
-static void pack_last_rows(const job *j) {
-  uint64_t rows = j->of.m % j->most_rows;
-  if (rows != 0 && j->loops->rows[micro_for(j->loops, rows)] != rows)
-    pack_rows(j, j->row_panels - 1, 0, j->of.k, j->packed_a);
-}
-
 static void pack_group(const job *j, uint64_t panel, uint64_t panels, uint64_t from_k, uint64_t count, uint8_t *to,
                        uint64_t panel_bytes) {
   uint64_t depth = depth_of(j->of.b_stride[2], count), row_bytes = (uint64_t)j->loops->columns * j->size;
@@ -306,35 +299,37 @@ typedef struct block {
 } block;
 
 /* Rows of A from the k-th element on: in place, or a panel. */
-static const uint8_t *rows_of(const job *j, uint64_t row, uint32_t rows, uint32_t micro, uint64_t k,
+static const uint8_t *rows_of(const job *j, uint64_t row, uint64_t first_row, uint32_t width, uint64_t k,
                               contract_tile *tile) {
   const hg_contraction *c = &j->of;
-  uint32_t width = j->loops->rows[micro];
-  if (j->is_direct && rows == width) {
-    uint64_t first = (j->first_row + row) * j->most_rows;
-    int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)first * c->a_stride[1];
+  if (j->is_direct) {
+    int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)first_row * c->a_stride[1];
     tile->a_row_bytes = c->a_stride[1] * j->size;
     tile->a_k_bytes = j->size;
     return c->a + (at + (int64_t)k) * j->size;
   }
   tile->a_row_bytes = j->size;
   tile->a_k_bytes = (int64_t)width * j->size;
-  return j->packed_a + (j->is_direct ? 0 : row) * j->a_panel_bytes + k * width * j->size;
+  return j->packed_a + row * j->a_panel_bytes + k * width * j->size;
 }
 
-/* Computes a tile's sum over one chunk and adds it to its counter, or stores it to C after the last chunk. */
-static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint64_t column, const void *b_panel,
-                    int64_t b_k_bytes) {
+/* Computes the sums of a tile's rows from `from` on over one chunk and adds them to the tile's counter, or stores them
+ * to C after the last chunk. Returns how many rows: all that are left, but of an A read in place as many as a kernel
+ * has. */
+static uint32_t do_rows_of_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint32_t from,
+                                uint64_t column, const void *b_panel, int64_t b_k_bytes) {
   const hg_contraction *c = &j->of;
   const contract_loops *loops = j->loops;
   uint64_t first_k = chunk * CHUNK, count = least(c->k - first_k, CHUNK);
-  uint64_t first_row = (j->first_row + row) * j->most_rows, first_column = (j->first_column + column) * loops->columns;
-  uint32_t rows = (uint32_t)least(c->m - first_row, j->most_rows);
+  uint64_t first_row = (j->first_row + row) * j->most_rows + from;
+  uint64_t first_column = (j->first_column + column) * loops->columns;
+  uint32_t rows = (uint32_t)least(c->m - first_row, j->most_rows - from);
   uint32_t columns = (uint32_t)least(c->n - first_column, loops->columns), micro = micro_for(loops, rows);
+  if (j->is_direct && loops->rows[micro] > rows) rows = loops->rows[--micro];
   uint64_t number = (column - b->columns) * (b->end_rows - b->rows) + (row - b->rows);
-  uint64_t tile_bytes = (uint64_t)j->most_rows * loops->columns * j->size;
+  uint64_t row_bytes = (uint64_t)loops->columns * j->size;
   uint64_t carries = chunk & ~(chunk + 1);
-  uint8_t *levels = b->levels + number * tile_bytes;
+  uint8_t *levels = b->levels + (number * j->most_rows + from) * row_bytes;
   contract_tile tile = {.out = levels + (uint64_t)__builtin_popcountll(carries) * j->level_bytes,
                         .b_k_bytes = b_k_bytes,
                         .pitch = loops->columns,
@@ -342,10 +337,10 @@ static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, 
                         .level_pitch = j->level_bytes / j->size,
                         .merge = carries,
                         .is_last = chunk + 1 == j->chunks};
-  const uint8_t *a_panel = rows_of(j, row, rows, micro, first_k, &tile);
+  const uint8_t *a_panel = rows_of(j, row, first_row, loops->rows[micro], first_k, &tile);
   if (!tile.is_last) {
     loops->micro[micro](count, a_panel, b_panel, &tile);
-    return;
+    return rows;
   }
   uint8_t *to = c->c + ((int64_t)j->item * c->c_stride[0] + (int64_t)first_row * c->c_stride[1] +
                         (int64_t)first_column * c->c_stride[2]) *
@@ -358,6 +353,13 @@ static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, 
   loops->micro[micro](count, a_panel, b_panel, &tile);
   if (!is_whole)
     j->kernels->finish[j->sum](b->tile, loops->columns, rows, columns, to, c->c_stride[1], c->c_stride[2], c->type);
+  return rows;
+}
+
+static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint64_t column, const void *b_panel,
+                    int64_t b_k_bytes) {
+  uint32_t rows = (uint32_t)least(j->of.m - (j->first_row + row) * j->most_rows, j->most_rows);
+  for (uint32_t from = 0; from < rows;) from += do_rows_of_tile(j, b, chunk, row, from, column, b_panel, b_k_bytes);
 }
 
 static const uint8_t *packed_columns(const job *j, uint64_t column, uint64_t chunk) {
@@ -446,7 +448,6 @@ static void do_item(job *j) {
     j->columns_now = least(j->columns_at_once, j->column_panels - j->first_column);
     for (j->first_row = 0; j->first_row < j->row_panels; j->first_row += j->rows_at_once) {
       j->rows_now = least(j->rows_at_once, j->row_panels - j->first_row);
-      if (j->is_direct) pack_last_rows(j);
       do_packing(j, j->is_direct || packed_first == j->first_row ? 0 : j->rows_now,
                  j->b_bytes == 0 || j->first_row != 0 ? 0 : j->columns_now);
       packed_first = j->first_row;
