@@ -43,13 +43,13 @@ static int has_functions(const row_group *g) {
   return 0;
 }
 
-/* Lanes for that many columns of held words: the fastest on an H200 among those that were tried, with 16 to 32 words a
- * lane. A warp needs no barrier; two neighbours need half the exchanges of four; with more than 32 words a lane,
+/* Lanes for that many columns of held words: the fastest on an H200 among those that were tried, with 16 to 32 words
+ * a lane. A warp needs no barrier; two neighbours need half the exchanges of four; with more than 32 words a lane,
  * registers leave room for few warps. A GPU starts some 1.6 blocks a nanosecond, so a block has enough short rows to
- * make up 1024 columns; if nothing is held, two neighbours of a short row halve the loads. A lane has rows of up to 16
- * columns by itself. If memory is not the only limit, since elements are small and a function is computed for each,
- * long rows are faster with half the lanes: softmax of bf16, 2^28 elements, rows of 8192 333 and 308 us, of 16384 365
- * and 310; of 4096 309 and 315. */
+ * make up 1024 columns; if nothing is held, or elements have 16 bits, two neighbours of a short row halve the loads.
+ * A lane has rows of up to 16 columns by itself. If memory is not the only limit, since elements are small and a
+ * function is computed for each, long rows are faster with half the lanes: softmax of bf16, 2^28 elements, rows of
+ * 8192 333 and 308 us, of 16384 365 and 310; of 4096 309 and 315. */
 static void shape_for_gpu(const row_group *g, ops_layout *layout) {
   uint64_t words = g->columns * (g->most_held == 0 ? 1 : g->most_held);
   uint64_t beside = g->columns * bytes_beside(g) / 8;
@@ -65,11 +65,16 @@ static void shape_for_gpu(const row_group *g, ops_layout *layout) {
   int full = ops_row_has_full_results(g);
   if (!full && bytes <= 2 && g->columns > OPS_HELD_SHORT && layout->lanes < 64) layout->lanes = 64;
   int is_short = !full && g->most_held == 0 && g->columns * bytes <= OPS_HELD_SHORT;
-  if (g->columns <= OPS_HELD_SHORT) wide = is_short ? 2 : 1;
+  int is_paired = full && bytes <= 2 && g->columns >= 8 * layout->lanes && g->columns <= OPS_HELD_SHORT;
+  if (g->columns <= OPS_HELD_SHORT) wide = is_short || is_paired ? 2 : 1;
   layout->wide = ops_row_neighbours(g, wide);
   uint32_t each = (uint32_t)(g->columns + layout->lanes - 1) / layout->lanes;
+  uint32_t most_each = is_paired  ? OPS_HELD_ROWS_PAIRED
+                       : full     ? OPS_HELD_ROWS_FULL
+                       : is_short ? OPS_HELD_ROWS_SHORT
+                                  : OPS_HELD_ROWS;
   while (layout->rows < ROWS_MOST_ROWS && g->columns * layout->rows * 2 * (full ? 4 : bytes) <= OPS_HELD_BLOCK_BYTES &&
-         each * layout->rows < (full ? OPS_HELD_ROWS_FULL : is_short ? OPS_HELD_ROWS_SHORT : OPS_HELD_ROWS))
+         each * layout->rows < most_each)
     layout->rows *= 2;
 }
 
