@@ -300,7 +300,7 @@ atlas_operand ops_form_value(ops_code *code, const ops_form *form) {
 }
 
 /* The factor of a dimension with one element is ignored. */
-static int is_at_lane(const ops_code *code, const ops_form *form) {
+int ops_is_at_lane(const ops_code *code, const ops_form *form) {
   if (code->lane_form == NULL || form->constant != code->lane_form->constant) return 0;
   for (uint32_t i = 0; i < code->terms->variable_count; i++) {
     if (i < code->terms->space.rank && code->terms->space.size[i] == 1) continue;
@@ -312,7 +312,7 @@ static int is_at_lane(const ops_code *code, const ops_form *form) {
 atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form) {
   uint16_t slot = ops_buffer_of(code, storage);
   int64_t displacement = displacement_of(code, form);
-  if (is_at_lane(code, form)) return atlas_mem_lane(slot, displacement);
+  if (ops_is_at_lane(code, form)) return atlas_mem_lane(slot, displacement);
   atlas_operand sum = sum_of(code, form);
   if (sum.kind == ATLAS_OPERAND_NONE && form->constant == 0) return atlas_mem(slot, displacement);
   if (sum.kind == ATLAS_OPERAND_NONE || form->constant != 0) {

@@ -162,6 +162,8 @@ atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits);
 uint16_t ops_buffer_of(ops_code *code, uint32_t storage);
 /* Computes a form into an operand: a register of the index type, which may be a coordinate's. */
 atlas_operand ops_form_value(ops_code *code, const ops_form *form);
+/* 1 if the form is lane_form: the access is [x + lane]. */
+int ops_is_at_lane(const ops_code *code, const ops_form *form);
 /* An address of a storage. */
 atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form);
 

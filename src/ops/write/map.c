@@ -118,7 +118,8 @@ static void store_parts(ops_code *code, const term_id *roots, const ops_form *pl
 
 /* How many neighbours along the last coordinate a lane of a GPU computes: then it divides its number once for all of
  * them, and reads and writes them at once. More than one only if coordinates are divided at all, and if everything that
- * varies along the last one steps through memory one by one. */
+ * varies along the last one steps through memory one by one; not if something is read at the lane's own number, whose
+ * place a result may take. */
 static uint32_t neighbours(const ops_code *code, const ops_form *places) {
   const ops_terms *t = code->terms;
   const ops_group *group = t->group;
@@ -131,6 +132,7 @@ static uint32_t neighbours(const ops_code *code, const ops_form *places) {
     if (term->kind == TERM_RANDOM) return 1;
     if (term->kind != TERM_LOAD && term->kind != TERM_GATHER) continue;
     if (term->form.factor[last] != 0 && term->form.factor[last] != 1) return 1;
+    if (term->kind == TERM_LOAD && ops_is_at_lane(code, &term->form)) return 1;
     if (term->kind == TERM_GATHER && (ops_term_at(t, term->input[0])->varies >> last & 1) != 0) return 1;
     uint32_t own = atlas_bytes((atlas_type)term->type);
     if (term->form.factor[last] == 1 && own > bytes) bytes = own;
@@ -171,7 +173,10 @@ static void write_neighbours(ops_code *code, const term_id *roots, const ops_for
 static void write_results(ops_code *code, const term_id *roots, const ops_form *places) {
   const ops_shape *space = &code->terms->space;
   ops_form lane = lane_form(space);
-  uint32_t row = 0, wide = neighbours(code, places);
+  uint32_t row = 0, wide;
+  code->lane_form = &lane;
+  wide = neighbours(code, places);
+  code->lane_form = NULL;
   if (wide > 1) {
     write_neighbours(code, roots, places, wide);
     return;
