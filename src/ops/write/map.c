@@ -196,8 +196,10 @@ static void write_results(ops_code *code, const term_id *roots, const ops_form *
     code->variable[space->rank - 1] = begun.column, code->variable[space->rank - 2] = begun.row;
     ops_split_range(code, begun.group, 0, space->rank - 2); /* the grid has numbered the others */
   } else coordinates_of_lane(code);
-  if (has_few_ways(code->terms)) store_parts(code, roots, places);
-  else ops_store_results(code, roots, places);
+  if (has_few_ways(code->terms)) {
+    if (code->variable[0] == ATLAS_REG_LANE) code->variable[0] = ops_lane_index(code); /* before the ways part */
+    store_parts(code, roots, places);
+  } else ops_store_results(code, roots, places);
   code->lane_form = NULL;
 }
 
