@@ -372,9 +372,10 @@ static PyObject *record_and_run(const saved *s) {
   if (borrow_all(s->f, s->values, s->total + 1, s->q.device, own) <= 0) return NULL;
   uint32_t count = record_gradients(s, own, results);
   find_given(s->f, s->values, s->total + 1, own, given);
+  if (count > 0) hgpy_node_release(results[0]); /* whoever holds the value would have it computed */
   hgpy_plan *plan = count > 0 ? hgpy_plan_make(&s->q, given, results + 1, count) : NULL;
   PyObject *gradients = plan != NULL ? hgpy_plan_run(plan, &s->q, first_of(s->f->types)) : NULL;
-  for (uint32_t i = 0; count > 0 && i <= count; i++) hgpy_node_release(results[i]);
+  for (uint32_t i = 1; count > 0 && i <= count; i++) hgpy_node_release(results[i]);
   drop_all(own, s->total + 1);
   return gradients;
 }
