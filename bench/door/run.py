@@ -32,11 +32,11 @@ SLOW_NS = 5e7    # calls that take longer are timed two at a time
 CACHES = ("HOLOGRAM_CACHE_DIR", "CUDA_CACHE_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR")
 
 
-def parse_options(names: list[str]) -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="./dev bench door", description=__doc__.splitlines()[0])
     p.add_argument("--backend", choices=("cpu", "cuda"), default="cpu", help="(default cpu)")
     p.add_argument("--rows", type=lambda t: t.split(","), default=[""], metavar="A,B", help="those that begin so")
-    p.add_argument("--who", type=lambda t: t.split(","), default=names, metavar="A,B", help="of " + ", ".join(names))
+    p.add_argument("--who", type=lambda t: t.split(","), metavar="A,B", help="of those in contenders.py (default: all)")
     p.add_argument("--threads", type=int, default=1, help="of everybody on the CPU; 0: as many as each takes (default 1)")
     p.add_argument("--seconds", type=float, default=4.0, help=f"for the loops of a row; {FEWEST} samples are taken anyway (default 4)")
     p.add_argument("--sample", type=float, default=10, metavar="MS", help="milliseconds of one sample, at least (default 10)")
@@ -256,11 +256,12 @@ def plot(data: dict, path: Path) -> None:
 
 def main() -> int:
     sys.path.append(str(HERE))
+    options = parse_options()
+    if options.threads and options.backend == "cpu":  # before NumPy is imported, whose BLAS asks when it is loaded
+        os.environ |= {name: str(options.threads) for name in ("HOLOGRAM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     from contenders import CONTENDERS, OURS
     from rows import rows
-    options = parse_options(list(CONTENDERS))
-    if options.threads and options.backend == "cpu":
-        os.environ |= {name: str(options.threads) for name in ("HOLOGRAM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    options.who = options.who or list(CONTENDERS)
     import hologram as hg
     device = hg.Executor(backend=options.backend).info["device"]
     limit = limits(options.backend)

@@ -11,8 +11,8 @@ LOOPS = ("replaced", "dropped", "kept", "waited", "host")
 
 def test_door(tmp_path):
     command = [sys.executable, ROOT / "bench/door/run.py", "--rows", "add 1K,chain of eight,linear 1K,MLP", "--seconds", "0",
-               "--sample", "0.01", "--warm", "0", "--first", "0.05", "--who", "hologram,jit,numpy,functional,torch", "--json", tmp_path / "door.json",
-               "--plot", tmp_path / "door.png"]
+               "--sample", "0.01", "--warm", "0", "--first", "0.05", "--who", "hologram,jit,numpy,functional,torch",
+               "--json", tmp_path / "door.json", "--plot", tmp_path / "door.png"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     data = json.loads((tmp_path / "door.json").read_text())
