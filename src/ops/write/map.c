@@ -143,7 +143,7 @@ static uint32_t neighbours(const ops_code *code, const ops_form *places) {
     if (own > bytes) bytes = own;
   }
   uint32_t wide = OPS_MAP_BYTES / bytes;
-  while (t->space.size[last] % wide != 0) wide /= 2;
+  while (wide > 1 && (t->space.size[last] % wide != 0 || wide * t->terms.count > OPS_MAP_TERMS)) wide /= 2;
   return wide;
 }
 
