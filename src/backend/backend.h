@@ -77,20 +77,25 @@ typedef struct hg_contraction {
 typedef struct hg_rows_of {
   uint64_t slot, first, stride; /* the symbol; the offset of row 0; from row to row */
   uint64_t outer;             /* stride from one group of rows to the next */
+  uint64_t gap;               /* elements between neighbours of a row: HG_ROWS_COPIED; else 0 */
 } hg_rows_of;
 
+enum { HG_MOST_COPIES = 32 }; /* of rows, in a launch */
+
 typedef enum hg_rows_kind {
+  HG_ROWS_COPIED, /* y[i] = x[i] */
   HG_ROWS_TAKEN,  /* y[i] = x[i] displaced by index[i] strides */
   HG_ROWS_LISTED, /* for each number p, the increasing list of i with index[i] = p; `counted`, `begun` start as 0 */
   HG_ROWS_ADDED   /* y[p] = base[p] + F of x[l] for l in p's list, in its order; y[p] = base[p] if the list is empty */
 } hg_rows_kind;
 
-/* What a launch does to rows by number (atlas_launch.rows). A device may do it by a native kernel, with the same bits,
+/* What a launch does to rows (atlas_launch.rows). A device may do it by a native kernel, with the same bits,
  * unless a number is out of range: then it runs the program, which reports which. */
 typedef struct hg_rows {
   uint8_t kind, type, index_type;
   uint8_t wraps, clamps; /* wraps: negative numbers count from the end; clamps: out-of-range numbers become the nearest;
                             neither: they fault */
+  uint32_t more;             /* of HG_ROWS_COPIED: so many others follow in memory, which the launch copies too */
   uint64_t count, length;    /* rows of y, or of the index for lists; elements of a row */
   uint64_t groups;           /* groups of rows, each of which takes all numbers; else 1 */
   uint64_t extent, stride;   /* exclusive bound of numbers; elements of x from number to number, for HG_ROWS_TAKEN */

@@ -233,3 +233,26 @@ def test_parts_have_code_of_their_own(n, kind):
     ]
     for i, form in enumerate(forms):
         assert np.array_equal(np.asarray(form(hg, *map(hg.array, (a, b, c)))), form(np, a, b, c)), i
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_results_that_are_copies(seed):
+    """Rows of all lengths, joined, rolled, cut and exchanged: the processor copies rows instead of computing elements."""
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        shape = tuple(rng.choice([1, 2, 3, 5, 7, 16, 33, 70], rng.integers(1, 5)).tolist())
+        if rng.integers(8) == 0:
+            shape = (int(rng.integers(4000, 20000)), *shape[:1])
+        axis, many = int(rng.integers(len(shape))), int(rng.integers(2, 6))
+        dtype = rng.choice(["f4", "f8", "u1", "i2", "f2", "i8", "?"])
+        arrays = [rng.integers(0, 250, shape).astype(dtype) for _ in range(many)]
+        own, order = [hg.array(x).compute() for x in arrays], tuple(rng.permutation(len(shape)).tolist())
+        cut = tuple(slice(int(rng.integers(2)), None, int(rng.integers(1, 3))) for _ in shape)
+        by, back = int(rng.integers(-9, 9)), int(rng.integers(-3, 3))
+        same(hg.concatenate(own, axis), np.concatenate(arrays, axis))
+        same(hg.concatenate([x[cut] for x in own], axis), np.concatenate([x[cut] for x in arrays], axis))
+        same(hg.stack(own, axis), np.stack(arrays, axis))
+        same(hg.stack(own, -1), np.stack(arrays, -1))
+        same(hg.roll(hg.roll(own[0], by, axis=axis), back, axis=0), np.roll(np.roll(arrays[0], by, axis), back, 0))
+        same(hg.roll(hg.concatenate(own, axis), by, axis=axis), np.roll(np.concatenate(arrays, axis), by, axis))
+        same(own[0].permute(order).reshape(-1), arrays[0].transpose(order).reshape(-1))

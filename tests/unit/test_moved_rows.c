@@ -1,6 +1,6 @@
 /* test_moved_rows.c - what the CPU does to whole rows by number beside plain statements of it: rows that are taken,
- * lists of sources, and sums in order F; on every instruction set of this machine and by 1, 2 and 3 threads, with
- * stores through the caches and past them. Bytes between rows must stay. test_moved_rows SEED: other cases. */
+ * copies, lists of sources, and sums in order F; on every instruction set of this machine and by 1, 2 and 3 threads,
+ * with stores through the caches and past them. Bytes between rows must stay. test_moved_rows SEED: other cases. */
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
@@ -159,6 +159,44 @@ static void check_taken(uint8_t type, uint8_t index_type, uint64_t count, uint64
   unbind(&b);
 }
 
+/* ---- copied ------------------------------------------------------------------------------------------------------ */
+
+/* Rows of X side by side, and again as many of them, or fewer, with their elements apart in both. */
+static void check_copied(uint8_t type, uint64_t count, uint64_t length, int has_gap) {
+  hg_rows rows[2] = {{.kind = HG_ROWS_COPIED, .type = type, .count = count, .length = length,
+                      .groups = 1 + next_random() % 3, .more = 1}};
+  bound b = {.rows = rows[0]};
+  b.rows.length = 5 * length;
+  rows[0].x = bind_rows(&b, X, count, has_gap), rows[0].y = bind_rows(&b, Y, count, has_gap);
+  rows[1] = rows[0];
+  rows[1].more = 0, rows[1].count -= next_random() % 2 != 0 && count > 1;
+  rows[1].x.gap = next_random() % 4, rows[1].y.gap = next_random() % 4, rows[1].y.first += length;
+  begin_wanted(&b);
+  for (int which = 0; which < 2; which++)
+    for (uint64_t g = 0; g < rows[which].groups; g++)
+      for (uint64_t i = 0; i < rows[which].count; i++)
+        for (uint64_t k = 0; k < length; k++) {
+          const hg_rows_of *x = &rows[which].x, *y = &rows[which].y;
+          uint64_t from = x->first + g * x->outer + i * x->stride + k * (x->gap + 1);
+          uint64_t to = y->first + g * y->outer + i * y->stride + k * (y->gap + 1);
+          put(b.wanted, type, to, get(memory_of(&b, X), type, from));
+        }
+  const atlas_launch launch = {.lanes = 1, .arguments = b.arguments, .rows = rows};
+  atlas_span *y = &b.arguments[Y].span, kept = *y;
+  for (int isa = 0; isa <= (int)hg_cpu_isa_best(); isa++)
+    for (uint32_t way = 0; way < 6; way++) {
+      memset(y->memory, SPARE, y->byte_count);
+      CHECK(hg_cpu_move_rows((cpu_isa)isa, &launch, way % 2 != 0 ? 0 : UINT64_MAX, 1 + way / 2));
+      CHECK(memcmp(y->memory, b.wanted, y->byte_count) == 0);
+    }
+  *y = b.arguments[X].span; /* over what it reads */
+  CHECK(!hg_cpu_move_rows(hg_cpu_isa_best(), &launch, UINT64_MAX, 1));
+  *y = kept;
+  rows[1].x.gap = UINT64_C(1) << 63; /* twice that is nothing */
+  CHECK(length < 2 || !hg_cpu_move_rows(hg_cpu_isa_best(), &launch, UINT64_MAX, 1));
+  unbind(&b);
+}
+
 /* Rows that lie within what is bound only modulo 2^64. */
 static void check_far(void) {
   enum { ROWS = 3, LENGTH = 8 };
@@ -302,6 +340,7 @@ static void check_cases(int count) {
     int has_gap = (int)(next_random() % 2);
     check_taken(type, indices[next_random() % sizeof indices], next_random() % 20 == 0 ? 0 : n, length, has_gap);
     check_added(type, 1 + next_random() % 40, n, length, has_gap);
+    check_copied(type, n, length, has_gap);
   }
 }
 

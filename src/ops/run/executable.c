@@ -252,7 +252,8 @@ static uint64_t count_bytes(const hg_executable *e) {
     bytes += launch->bind_count * sizeof(ops_bind) + launch->scalar_count * sizeof(hg_scalar);
     if (launch->first != i) continue;
     bytes += sizeof *launch->kernel + ops_code_bytes(launch->kernel->code);
-    if (launch->kernel->rows != NULL) bytes += sizeof *launch->kernel->rows;
+    const hg_rows *rows = launch->kernel->rows;
+    if (rows != NULL) bytes += (rows->more + UINT64_C(1)) * sizeof *rows;
     if (launch->kernel->contraction != NULL) bytes += sizeof *launch->kernel->contraction;
   }
   return bytes;

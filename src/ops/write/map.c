@@ -254,10 +254,11 @@ static hg_status write_map(const ops_group *group, ops_step *step, ops_terms *te
     places[i] = is_shaped ? lane : ops_address(storage_of(group, value), identity);
   }
   HG_TRY(write_program(terms, step, "map", group->result_count, roots, places));
-  hg_rows rows;
+  hg_rows rows[HG_MOST_COPIES];
   uint32_t storage = group->storage_of[group->results[0] - 1] - 1;
-  int is_taken = group->result_count == 1 && ops_find_taken(terms, roots[0], storage, &places[0], &rows);
-  return is_taken ? ops_tell_rows(group->plan, &rows, step) : HG_OK;
+  int is_rows = group->result_count == 1 && (ops_find_taken(terms, roots[0], storage, &places[0], rows) ||
+                                             ops_find_copied(terms, roots[0], storage, &places[0], rows) != 0);
+  return is_rows ? ops_tell_rows(group->plan, rows, step) : HG_OK;
 }
 
 hg_status ops_write_map(const ops_group *group) {

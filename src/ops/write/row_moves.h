@@ -24,13 +24,15 @@ typedef struct ops_listed {
   uint32_t counted, begun, listed; /* storages */
 } ops_listed;
 
+/* How many copies of rows write all of a result; 0: more than HG_MOST_COPIES, or it is not copies. */
+uint32_t ops_find_copied(const ops_terms *t, term_id root, uint32_t storage, const ops_form *place, hg_rows *out);
 /* 1 if the destination receives whole rows or sums of them, or such lists are made; slots are storages until
  * ops_tell_rows. */
 int ops_find_taken(const ops_terms *t, term_id root, uint32_t storage, const ops_form *place, hg_rows *out);
 int ops_find_listed(const ops_terms *t, const ops_listed *listed, hg_rows *out);
 int ops_find_added(const ops_terms *t, const ops_added *added, hg_rows *out);
 
-/* Completes it for the step's program once that is written. */
+/* Completes it, and those that follow it, for the step's program once that is written. */
 hg_status ops_tell_rows(const ops_plan *plan, const hg_rows *rows, ops_step *step);
 
 #endif

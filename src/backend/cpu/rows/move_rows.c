@@ -17,8 +17,9 @@ typedef struct job {
   const row_kernels *kernels;
   rows_type sum;
   uint32_t size; /* bytes of an element */
-  uint8_t *y;
-  const uint8_t *x, *index, *base; /* row 0 */
+  uint32_t copies; /* of HG_ROWS_COPIED with as many rows that are made together; else 1 */
+  uint8_t *y[HG_MOST_COPIES];
+  const uint8_t *x[HG_MOST_COPIES], *index, *base; /* row 0 */
   uint32_t *counted, *begun, *listed;
   uint64_t rows, rows_a_part; /* rows of all groups; of a part */
   int streams;     /* stores to y bypass the caches */
@@ -65,7 +66,7 @@ static uint8_t *find_rows(const job *j, const atlas_launch *launch, const hg_row
   uint64_t last = rows->first, end = span->byte_count / size;
   if (count == 0 || j->of->groups == 0 || length == 0) return span->memory; /* nothing is read */
   if (!go_on(&last, j->of->groups, rows->outer, end) || !go_on(&last, count, rows->stride, end)) return NULL;
-  return length <= end - last ? span->memory + rows->first * size : NULL;
+  return go_on(&last, length, rows->gap + 1, end) ? span->memory + rows->first * size : NULL;
 }
 
 static uint32_t *find_list(const job *j, const atlas_launch *launch, uint64_t slot, uint64_t count) {
@@ -102,9 +103,21 @@ static int finds_taken(job *j, const atlas_launch *launch) {
   if (r->count > 0 && !go_on(&all.first, r->count, r->x.stride, UINT64_MAX)) return 0;
   all.stride = r->stride;
   if (find_rows(j, launch, &all, r->extent, r->length, j->size) == NULL) return 0;
-  j->x = find_rows(j, launch, &r->x, 1, r->length, j->size);
-  j->y = find_y(j, launch);
-  return finds_index(j, launch) && j->x != NULL && j->y != NULL;
+  j->x[0] = find_rows(j, launch, &r->x, 1, r->length, j->size);
+  j->y[0] = find_y(j, launch);
+  return finds_index(j, launch) && j->x[0] != NULL && j->y[0] != NULL;
+}
+
+/* Not over what is read, where the program reads an element before it writes there. */
+static int finds_copied(job *j, const atlas_launch *launch) {
+  for (uint32_t i = 0; i < j->copies; i++) {
+    const hg_rows *r = j->of + i;
+    j->x[i] = find_rows(j, launch, &r->x, r->count, r->length, j->size);
+    j->y[i] = find_rows(j, launch, &r->y, r->count, r->length, j->size);
+    if (j->x[i] == NULL || j->y[i] == NULL) return 0;
+    if (launch->arguments[r->x.slot].span.memory == launch->arguments[r->y.slot].span.memory) return 0;
+  }
+  return 1;
 }
 
 /* 1 if some list is longer than sums support. */
@@ -117,15 +130,15 @@ static int has_long_list(const job *j) {
 
 static int finds_added(job *j, const atlas_launch *launch) {
   const hg_rows *r = j->of;
-  j->x = find_rows(j, launch, &r->x, r->extent, r->length, j->size);
-  j->y = find_y(j, launch);
+  j->x[0] = find_rows(j, launch, &r->x, r->extent, r->length, j->size);
+  j->y[0] = find_y(j, launch);
   j->sum = sum_of(r->type);
   if (r->base.slot == UINT64_MAX) {
     j->is_constant = 1;
     fill_constant(j);
     j->base = (const uint8_t *)j->constant;
   } else j->base = find_rows(j, launch, &r->base, r->count, r->length, j->size);
-  return r->length > 0 && j->sum != ROWS_TYPES && j->x != NULL && j->y != NULL && j->base != NULL &&
+  return r->length > 0 && j->sum != ROWS_TYPES && j->x[0] != NULL && j->y[0] != NULL && j->base != NULL &&
          finds_lists(j, launch, r->count, r->extent) && !has_long_list(j);
 }
 
@@ -182,28 +195,39 @@ static uint32_t piece(uint64_t first, uint64_t end) {
   return (uint32_t)(end - first < CPU_ROWS_CHECKED ? end - first : CPU_ROWS_CHECKED);
 }
 
-static int take_piece(const job *j, uint64_t group, uint64_t first, uint32_t count) {
-  const hg_rows *r = j->of;
+/* Of the copy with that number. */
+static int take_piece(const job *j, uint32_t copy, uint64_t group, uint64_t first, uint32_t count) {
+  const hg_rows *r = j->of + copy;
   int64_t numbers[CPU_ROWS_CHECKED];
   const uint8_t *rows[CPU_ROWS_CHECKED];
-  if (!find_numbers(j, group, first, count, numbers)) return 0;
+  if (r->kind == HG_ROWS_COPIED) memset(numbers, 0, count * sizeof *numbers);
+  else if (!find_numbers(j, group, first, count, numbers)) return 0;
   for (uint32_t i = 0; i < count; i++)
     rows[i] =
-        j->x + (group * r->x.outer + (first + i) * r->x.stride + (uint64_t)numbers[i] * r->stride) * j->size;
-  uint8_t *y = j->y + (group * r->y.outer + first * r->y.stride) * j->size;
+        j->x[copy] + (group * r->x.outer + (first + i) * r->x.stride + (uint64_t)numbers[i] * r->stride) * j->size;
+  uint8_t *y = j->y[copy] + (group * r->y.outer + first * r->y.stride) * j->size;
   uint64_t step = r->y.stride * j->size, bytes = r->length * j->size;
+  int is_spread = (r->x.gap | r->y.gap) != 0;
+  for (uint32_t i = 0; i < count && is_spread; i++)
+    j->kernels->spread(y + i * step, r->y.gap + 1, rows[i], r->x.gap + 1, r->length, j->size);
+  if (is_spread) return 1;
   int streams = j->streams && (((uintptr_t)y | step | bytes) & (ROWS_LINE - 1)) == 0;
   (streams ? j->kernels->copy_past_caches : j->kernels->copy)(y, step, rows, count, bytes);
   return 1;
 }
 
-/* Copies rows of all groups. */
+/* Copies rows of all groups. What is copied together lies near in y: a few rows of each in turn. A long row alone is
+ * not asked for ahead, since the processor foresees it. */
 static int take(const job *j, uint64_t first, uint64_t end) {
   uint64_t group = first / j->of->count, row = first % j->of->count;
+  uint64_t most = UINT64_MAX, bytes = j->of->length * j->size;
+  if (j->of->kind == HG_ROWS_COPIED && bytes > CPU_COPIED_ALONE) most = 1;
   while (first < end) {
     uint64_t left = j->of->count - row;
+    if (left > most) left = most;
     uint32_t count = piece(first, left < end - first ? first + left : end);
-    if (!take_piece(j, group, row, count)) return 0;
+    for (uint32_t i = 0; i < j->copies; i++)
+      if (!take_piece(j, i, group, row, count)) return 0;
     first += count;
     row += count;
     if (row == j->of->count) group++, row = 0;
@@ -271,7 +295,7 @@ static void ask_ahead(const job *j, uint64_t place) {
   uint64_t bytes = j->of->length * j->size, first = j->begun[place] - UINT64_C(1);
   for (uint64_t i = 0; i < j->counted[place] && i <= CPU_PLACE_AHEAD_BYTES / bytes && first + i < j->of->extent; i++)
     if (j->listed[first + i] < j->of->extent)
-      rows_ask_for(j->x + j->listed[first + i] * j->of->x.stride * j->size, bytes);
+      rows_ask_for(j->x[0] + j->listed[first + i] * j->of->x.stride * j->size, bytes);
 }
 
 /* Fills places without sources. */
@@ -280,7 +304,7 @@ static void put_base(const job *j, uint64_t first, uint64_t end) {
   uint64_t bytes = r->length * j->size, step = r->y.stride * j->size, rows = end - first;
   if (step == bytes && (j->is_constant || r->base.stride == r->length)) bytes *= rows, rows = 1;
   for (uint64_t i = 0; i < rows; i++) {
-    uint8_t *y = j->y + first * step + i * step;
+    uint8_t *y = j->y[0] + first * step + i * step;
     const uint8_t *base = j->base + (first + i) * r->base.stride * j->size;
     if (j->is_constant && r->base_bits == 0 && !j->streams) memset(y, 0, bytes);
     else if (j->is_constant) (j->streams ? stream_fill : fill_plain)(y, bytes, j->constant[0]);
@@ -291,7 +315,7 @@ static void put_base(const job *j, uint64_t first, uint64_t end) {
 
 static int add(const job *j, uint64_t first, uint64_t end) {
   const hg_rows *r = j->of;
-  rows_sum sum = {.x = j->x,
+  rows_sum sum = {.x = j->x[0],
                   .base_step = j->is_constant ? 0 : CPU_STRIP_BYTES,
                   .x_step = r->x.stride * j->size,
                   .length = r->length};
@@ -305,7 +329,7 @@ static int add(const job *j, uint64_t first, uint64_t end) {
     sum.count = j->counted[p];
     if (!is_sound(j, begun, sum.count)) return 0;
     sum.numbers = j->listed + begun;
-    sum.y = j->y + p * r->y.stride * j->size;
+    sum.y = j->y[0] + p * r->y.stride * j->size;
     sum.base = j->is_constant ? j->base : j->base + p * r->base.stride * j->size;
     j->kernels->add[j->sum](&sum);
   }
@@ -320,7 +344,7 @@ static void do_part(void *user, uint64_t part, uint32_t worker) {
   (void)worker;
   if (end > j->rows) end = j->rows;
   if (atlas_is_cancelled(j->launch)) return;
-  int is_done = j->of->kind == HG_ROWS_TAKEN ? take(j, first, end) : add(j, first, end);
+  int is_done = j->of->kind == HG_ROWS_ADDED ? add(j, first, end) : take(j, first, end);
 #if defined __SSE2__
   if (j->streams) _mm_sfence(); /* streaming stores need it to be ordered with other stores */
 #endif
@@ -335,15 +359,17 @@ static uint32_t useful_threads(const job *j, uint32_t most) {
 
 static int finds_all(job *j, const atlas_launch *launch) {
   switch ((hg_rows_kind)j->of->kind) {
+  case HG_ROWS_COPIED: return finds_copied(j, launch);
   case HG_ROWS_TAKEN: return finds_taken(j, launch);
   case HG_ROWS_LISTED: return finds_index(j, launch) && finds_lists(j, launch, j->of->extent, j->of->count);
   default: return finds_added(j, launch);
   }
 }
 
-int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_bytes, uint32_t threads) {
-  const hg_rows *rows = launch->rows;
+static int move_rows(cpu_isa isa, const atlas_launch *launch, const hg_rows *rows, uint32_t copies,
+                     uint64_t stream_bytes, uint32_t threads) {
   job j = {.launch = launch, .of = rows, .kernels = kernels_of(isa), .size = atlas_bytes((atlas_type)rows->type)};
+  j.copies = copies;
   if (!finds_all(&j, launch)) return 0;
   if (rows->kind == HG_ROWS_LISTED) return list(&j);
   j.rows = rows->groups * rows->count;
@@ -356,4 +382,15 @@ int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_by
   j.rows_a_part = (j.rows + parts - 1) / parts;
   if (j.rows > 0) hg_parallel(threads, (j.rows + j.rows_a_part - 1) / j.rows_a_part, do_part, &j);
   return !atomic_load_explicit(&j.is_wrong, memory_order_relaxed);
+}
+
+int hg_cpu_move_rows(cpu_isa isa, const atlas_launch *launch, uint64_t stream_bytes, uint32_t threads) {
+  const hg_rows *rows = launch->rows, *end = rows + rows->more + 1;
+  while (rows < end) {
+    uint32_t copies = 1;
+    while (rows + copies < end && rows[copies].groups == rows->groups && rows[copies].count == rows->count) copies++;
+    if (!move_rows(isa, launch, rows, copies, stream_bytes, threads)) return 0;
+    rows += copies;
+  }
+  return 1;
 }

@@ -70,6 +70,23 @@ static void copy_past_caches(uint8_t *to, size_t to_step, const uint8_t *const *
   }
 }
 
+#define SPREAD(T)                                                                     \
+  case sizeof(T):                                                                     \
+    for (; count > 0; count--, to += to_step * sizeof(T), from += from_step * sizeof(T)) \
+      memcpy(to, from, sizeof(T));                                                    \
+    break;
+
+static void spread(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t count,
+                   uint32_t size) {
+  switch (size) {
+    SPREAD(uint8_t)
+    SPREAD(uint16_t)
+    SPREAD(uint32_t)
+    SPREAD(uint64_t)
+  default: break;
+  }
+}
+
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 enum { CHUNK_BITS = 12, CHUNK = 1 << CHUNK_BITS };
@@ -127,5 +144,5 @@ static inline uint32_t reversed(uint32_t n, uint32_t bits) {
 
 #define TABLE_OF(isa) hg_rows_##isa
 #define TABLE(isa) TABLE_OF(isa)
-const row_kernels TABLE(KERNELS) = {.copy = copy, .copy_past_caches = copy_past_caches,
+const row_kernels TABLE(KERNELS) = {.copy = copy, .copy_past_caches = copy_past_caches, .spread = spread,
                                     .add = {sum_f32, sum_f64, sum_i8, sum_i16, sum_i32, sum_i64}};

@@ -11,6 +11,10 @@
  * the step and the bytes to be multiples of ROWS_LINE; the caller ends with a fence. */
 typedef void rows_copy(uint8_t *to, size_t to_step, const uint8_t *const *from, uint32_t count, size_t bytes);
 
+/* Copies `count` elements of `size` bytes, which lie so many elements apart. */
+typedef void rows_spread(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t count,
+                         uint32_t size);
+
 /* y = base + F of rows of x, `length` elements of each. The numbers are in increasing order of their sources. */
 typedef struct rows_sum {
   uint8_t *y;
@@ -36,6 +40,7 @@ static inline void rows_ask_for(const uint8_t *row, size_t bytes) {
 
 typedef struct row_kernels {
   rows_copy *copy, *copy_past_caches;
+  rows_spread *spread;
   rows_add *add[ROWS_TYPES];
 } row_kernels;
 
