@@ -86,6 +86,44 @@ static void test_functions(void) {
   }
 }
 
+static hg_value reduced(hg_computation *c, hg_op op, hg_value x, int64_t axis, int is_kept) {
+  const hg_argument along[] = {{.count = 1, .integers = {axis}}, {.count = 1, .integers = {is_kept}}};
+  return hg_compute(c, op, &x, 1, along, 2);
+}
+
+/* Reductions of one value share its launch, if they are along one axis and none needs the other. */
+static void test_reductions_beside(void) {
+  for (int kind = 0; kind < 4; kind++) {
+    hg_computation *c = begin();
+    hg_value x = input(c, 4096, 256), most = reduced(c, HG_OP_max, x, 1, 1);
+    hg_value of = kind == 0 ? x : kind == 1 ? two(c, HG_OP_mul, x, x) : kind == 2 ? two(c, HG_OP_sub, x, most) : x;
+    hg_value other = reduced(c, HG_OP_sum, of, kind == 3 ? 0 : 1, 0);
+    put_out(c, most);
+    put_out(c, other);
+    CHECK_EQ_U64(launches_of(c, &gpu, NULL), kind == 3 ? 2 : 1);
+  }
+}
+
+/* Rows by their sums, and the sums of those along the other axis: a GPU computes the rows twice rather than store and
+ * load them. It stores what is put out anyway, and does not read again what the computation writes over. */
+static void test_read_anew(void) {
+  enum { AS_IT_IS, PUT_OUT_TOO, UPDATES_INPUT, KINDS };
+  for (int kind = 0; kind < KINDS; kind++) {
+    hg_computation *c = begin();
+    hg_value x = input(c, 4096, 256), rows = two(c, HG_OP_mul, x, reduced(c, HG_OP_sum, x, 1, 1));
+    hg_value columns = reduced(c, HG_OP_sum, rows, 0, 0);
+    ops_plan plan;
+    put_out(c, columns);
+    if (kind == PUT_OUT_TOO) put_out(c, rows);
+    if (kind == UPDATES_INPUT)
+      CHECK_EQ_U64(hg_computation_update(c, x, two(c, HG_OP_add, x, reduced(c, HG_OP_max, rows, 1, 1))), HG_OK);
+    CHECK_EQ_U64(ops_plan_computation(&c->allocator, c, 0, &gpu, &plan), HG_OK);
+    CHECK((plan.workspace_bytes < sizeof(float) * 4096 * 256) == (kind != UPDATES_INPUT));
+    ops_plan_release(&plan);
+    hg_computation_release(c);
+  }
+}
+
 /* A bias of 16 bits is widened by those that read it; one that is computed first is written once. */
 static void test_widening(void) {
   for (int is_computed = 0; is_computed < 2; is_computed++) {
@@ -480,6 +518,8 @@ int main(void) {
   test_wide_products();
   test_computed_anew();
   test_functions();
+  test_reductions_beside();
+  test_read_anew();
   test_widening();
   test_ways();
   test_sums_of_other_rows();

@@ -17,7 +17,7 @@ static hg_status collect(planner *p, uint32_t number, hg_array *nodes) {
   uint32_t i;
   while (hg_walk_next(p, &i)) {
     int is_own = p->cluster_of[i] == number + 1, is_storage = p->storage_of[i] != 0 && !is_own;
-    if (node_at(p, i)->kind == OPS_INPUT || is_storage || (p->cluster_of[i] != NONE && !is_own)) continue;
+    if (node_at(p, i)->kind == OPS_INPUT || is_storage) continue;
     HG_TRY(hg_walk_into(p, i));
     if (!hg_array_push(&p->plan->allocator, nodes, i + 1)) return hg_fail_memory("a plan", nodes->count);
   }

@@ -156,7 +156,7 @@ hg_status hg_plan_choose_inline(planner *p) {
     int demanded = must_lie_in_storage(p, i);
     p->is_inline[i] = 0;
     if (!p->live[i] || node->kind == OPS_INPUT) continue;
-    if (demanded) p->is_inline[i] = 0;
+    if (demanded) p->boxes[i] |= PLAN_STORED;
     else if (is_virtual(node)) p->is_inline[i] = 1;
     else if ((p->flags & HG_NO_FUSION) == 0) p->is_inline[i] = (uint8_t)is_worth_inlining(p, i);
     if (p->is_inline[i]) take_along(p, i);
@@ -340,6 +340,34 @@ static void add_node(planner *p, uint32_t number, uint32_t index) {
   p->cluster_of[index] = number + 1;
 }
 
+/* The cluster that reads a node, through what it has inline; NONE: none yet, or several. */
+static uint32_t reader_of(const planner *p, uint32_t user, uint32_t before) {
+  while (user < before && p->live[user] && p->cluster_of[user] == NONE && p->uses[user] == 1)
+    user = p->users[p->first_user[user]];
+  return user < before && p->live[user] ? p->cluster_of[user] : NONE;
+}
+
+/* A reduction joins another one along the same axes that reads one of its operands: that is then read once. */
+static hg_status reduction_beside(planner *p, uint32_t index, const reading *r, cluster *wanted, uint32_t *into) {
+  const cluster alone = *wanted;
+  uint32_t i;
+  hg_walk_begin(p);
+  HG_TRY(hg_walk_into(p, index));
+  while (*into == UINT32_MAX && hg_walk_next(p, &i)) {
+    if (p->cluster_of[i] == NONE) HG_TRY(hg_walk_into(p, i));
+    if (p->is_inline[i] || !same(&node_at(p, i)->shape, &alone.space)) continue;
+    uint32_t first = p->first_user[i], end = p->first_user[i + 1];
+    if (end - first > OPS_BESIDE_READERS) end = first + OPS_BESIDE_READERS;
+    for (uint32_t u = first; u < end && *into == UINT32_MAX; u++) {
+      uint32_t in = reader_of(p, p->users[u], index);
+      if (in == NONE || cluster_at(p, in - 1)->kind != ROWS || !fits(p, cluster_at(p, in - 1), index, wanted)) continue;
+      if (is_acyclic(p, r, in - 1)) *into = in - 1;
+    }
+  }
+  if (*into == UINT32_MAX) *wanted = alone;
+  return HG_OK;
+}
+
 /* Merges maps over one shape that a node reads, if neither waits for the other: what they read is then read once. */
 static hg_status take_in(planner *p, uint32_t number, uint32_t other) {
   cluster *into = cluster_at(p, number), *from = cluster_at(p, other);
@@ -390,6 +418,7 @@ static hg_status choose_cluster(planner *p, uint32_t index, const reading *r, in
   cluster wanted = cluster_of_one(p, index);
   *into = UINT32_MAX;
   if (may_join) HG_TRY(cluster_to_join(p, index, r, &wanted, into));
+  if (may_join && *into == UINT32_MAX && wanted.kind == ROWS) HG_TRY(reduction_beside(p, index, r, &wanted, into));
   if (*into == UINT32_MAX) {
     *into = (uint32_t)p->clusters.count;
     if (hg_array_append(&p->plan->allocator, &p->clusters, NULL, 1) == NULL) return hg_fail_memory("a plan", 1);

@@ -95,14 +95,18 @@ static hg_status try_in_place(planner *p, const ops_input *input) {
   return status;
 }
 
-/* What a node reads from other clusters lies in a storage; inline nodes are looked through. */
+/* What a node reads from other clusters lies in a storage, unless it computes that again; inline nodes are looked
+ * through. */
 static hg_status give_read(planner *p, uint32_t index) {
-  uint32_t i;
+  uint32_t i, own = p->cluster_of[index];
+  int may_compute = cluster_at(p, own - 1)->kind == MAP || cluster_at(p, own - 1)->kind == ROWS;
   hg_walk_begin(p);
   HG_TRY(hg_walk_into(p, index));
   while (hg_walk_next(p, &i)) {
-    if (p->cluster_of[i] == NONE) HG_TRY(hg_walk_into(p, i));
-    else if (p->cluster_of[i] != p->cluster_of[index]) HG_TRY(hg_plan_give_storage(p, i));
+    uint32_t in = p->cluster_of[i];
+    int is_anew = may_compute && p->is_inline[i] == PLAN_ANEW && p->storage_of[i] == 0;
+    if (in == NONE || (in != own && is_anew)) HG_TRY(hg_walk_into(p, i));
+    else if (in != own) HG_TRY(hg_plan_give_storage(p, i));
   }
   return HG_OK;
 }
@@ -117,6 +121,7 @@ hg_status hg_plan_storages(planner *p) {
   HG_TRY(hg_plan_place_boxes(p));
   for (uint32_t i = 0; i < p->node_count; i++)
     if ((p->ends[i] & CHECKS) != 0) HG_TRY(hg_plan_give_storage(p, i));
+  HG_TRY(hg_plan_choose_anew(p));
   for (uint32_t i = 0; i < p->node_count; i++)
     if (p->cluster_of[i] != NONE) HG_TRY(give_read(p, i));
   return HG_OK;

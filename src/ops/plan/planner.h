@@ -54,7 +54,8 @@ typedef struct planner {
   ops_plan *plan;
   uint32_t flags, node_count;
   uint8_t *live, *is_inline;
-  uint8_t *boxes;        /* by node: bits: PLAN_BOX: an update that may be done in place; PLAN_BASE: its base */
+  uint8_t *boxes;        /* by node: bits: PLAN_BOX: an update that may be done in place; PLAN_BASE: its base;
+                            PLAN_STORED: it must lie in a storage */
   uint8_t *ends;         /* by node: bits, PUT_OUT, UPDATES, CHECKS */
   uint32_t *stamp, epoch; /* by node: the last walk that has visited it */
   hg_array stack;        /* uint32_t: of the current walk */
@@ -133,8 +134,10 @@ typedef struct plan_listing {
 /* Sorts the numbers from 0 to `count` by their keys, which are less than `key_count`. */
 void hg_plan_sort(const uint32_t *keys, uint32_t count, uint32_t key_count, plan_listing *out);
 
-enum { PLAN_BOX = 1, PLAN_BASE = 2 /* bits of planner.boxes */ };
-enum { PLAN_DEMANDED = 2 /* value of is_inline for a node that must lie in a storage, while that is found out */ };
+enum { PLAN_BOX = 1, PLAN_BASE = 2, PLAN_STORED = 4 /* bits of planner.boxes */ };
+/* Further values of is_inline: a node that must lie in a storage, while that is found out; one that its launch computes
+ * and its readers compute again, if it has no storage. */
+enum { PLAN_DEMANDED = 2, PLAN_ANEW = 3 };
 hg_status hg_plan_choose_inline(planner *p);
 hg_status hg_plan_choose_boxes(planner *p);
 /* Adds the clusters that read an update's base: they run before it if it is done in place. */
@@ -147,6 +150,8 @@ hg_status hg_plan_clusters(planner *p);
  * and reloading it. */
 hg_status hg_plan_is_worth_anew(planner *p, uint32_t index, uint32_t number, int *is_worth);
 hg_status hg_plan_note_places(planner *p, uint32_t index, uint32_t number); /* the node joins */
+/* Marks nodes that maps and rows which read them from another launch compute again: see plan_anew.c. */
+hg_status hg_plan_choose_anew(planner *p);
 
 /* The parts of a cluster that its writer has refused; their launches run one after another in its place. The nodes of
  * each part are neighbours in `nodes`. */

@@ -186,7 +186,8 @@ int ops_columns_lie_apart(const row_group *g) {
   uint32_t own = g->row_rank - 1, along = 0, across = 0;
   for (uint32_t id = 1; id <= g->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&g->terms, id);
-    if (term->kind != TERM_LOAD || !varies_by_column(g, id)) continue;
+    int is_of_rows = term->kind == TERM_LOAD && (term->varies & ((1u << g->row_rank) - 1)) != 0;
+    if (!is_of_rows || !varies_by_column(g, id)) continue; /* what is the same for all rows lies in a cache */
     along += term->form.factor[own] == 1;
     across += term->form.factor[g->terms.space.rank - 1] == 1;
   }
