@@ -4,6 +4,7 @@
  */
 #include "atlas/arith.h"
 #include "atlas/machine.h"
+#include "base/bytes.h"
 
 #include <stdio.h>
 
@@ -62,6 +63,22 @@ static void scan(machine *m, const atlas_insn *insn) {
   }
 }
 
+/* Counts as it goes, in the elements of the shared array that the totals are for. */
+static void rank(machine *m, const atlas_insn *insn) {
+  const atlas_operand *counts = &insn->operand[2];
+  uint32_t values = 1u << insn->operand[3].bits;
+  uint8_t *count = m->shared + m->shared_offset[counts->symbol] + counts->bits * sizeof(uint32_t);
+  memset(count, 0, values * sizeof(uint32_t));
+  gather(m, &insn->operand[1]);
+  for (uint32_t i = 0; i < m->lane_count; i++) {
+    if (!m->present[i]) continue;
+    uint8_t *of = count + (m->scratch[i] & (values - 1)) * sizeof(uint32_t);
+    uint64_t before = hg_load_le(of, sizeof(uint32_t));
+    hg_store_le(of, sizeof(uint32_t), before + 1);
+    set_register(&m->lanes[i], insn, before);
+  }
+}
+
 static void vote(machine *m, const atlas_insn *insn) {
   uint32_t yes = 0, voters = 0;
   for (uint32_t i = 0; i < m->lane_count; i++) {
@@ -117,6 +134,7 @@ void atlas_machine_block(machine *m, const atlas_insn *insn) {
   case ATLAS_OP_scan_excl: scan(m, insn); break;
   case ATLAS_OP_vote_any:
   case ATLAS_OP_vote_all: vote(m, insn); break;
+  case ATLAS_OP_rank: rank(m, insn); break;
   case ATLAS_OP_pool_alloc: pool_allocate(m, insn); break;
   case ATLAS_OP_pool_free: pool_free(m, insn); break;
   case ATLAS_OP_bar_sync: break; /* lanes run one at a time: memory is in order already */

@@ -307,7 +307,8 @@ hg_status atlas_text_operand(text_parser *p, const atlas_op_info *info, atlas_in
   case 'c': return source(p, ATLAS_u32, operand);
   case 'n': return constant_operand(p, type, operand);
   case 'k': return constant_operand(p, ATLAS_u32, operand);
-  case 'm': return address(p, info, type, operand);
+  case 'm':
+  case 'w': return address(p, info, type, operand);
   case 'p':
   case 'q': operand->kind = ATLAS_OPERAND_PRED; return atlas_text_predicate(p, &operand->reg);
   case 'l': operand->kind = ATLAS_OPERAND_LABEL; return atlas_text_use_label(p, p->program->insns.count, (int)slot);

@@ -170,7 +170,8 @@ static uint8_t least_level(const atlas_program *p, const atlas_insn *insn, const
   case ATLAS_OP_sreg: return coordinate_level(insn->operand[1].bits);
   case ATLAS_OP_cls_get: return IR_BLOCK;
   case ATLAS_OP_scan_incl:
-  case ATLAS_OP_scan_excl: return IR_LANE;
+  case ATLAS_OP_scan_excl:
+  case ATLAS_OP_rank: return IR_LANE;
   default: return info->flags & ATLAS_BLOCK ? IR_BLOCK : IR_GRID;
   }
 }

@@ -287,6 +287,22 @@ static hg_status check_address(const atlas_program *p, const atlas_insn *insn, c
   }
 }
 
+enum { MOST_RANKED_BITS = 8 };
+
+/* As many elements of a shared array as the constant behind the address says: 2^bits. */
+static hg_status check_window(const atlas_program *p, const atlas_insn *insn, unsigned slot, uint32_t flags) {
+  const atlas_operand *o = &insn->operand[slot], *bits = &insn->operand[slot + 1];
+  HG_TRY(check_address(p, insn, o, slot, flags));
+  if (o->mode != ATLAS_ADDRESS_UNIFORM) return bad_operand(slot, "[array + #k]: the index is a constant");
+  if (bits->kind != ATLAS_OPERAND_IMM || bits->bits < 1 || bits->bits > MOST_RANKED_BITS)
+    return bad_operand(slot + 1, "how many bits are ranked: a constant from 1 to 8");
+  const atlas_symbol *s = atlas_symbol_at(p, o->symbol);
+  if (o->bits + (UINT64_C(1) << bits->bits) > s->count)
+    return hg_fail(HG_VERIFY, "%u counts from index %u on are out of range: '%s' has %u elements", 1u << bits->bits,
+                   (unsigned)o->bits, s->name, s->count);
+  return HG_OK;
+}
+
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
 static hg_status check_buffer(const atlas_program *p, const atlas_operand *o, unsigned slot) {
@@ -313,6 +329,7 @@ static hg_status check_operand(const atlas_program *p, const atlas_insn *insn, u
     if (o->kind != ATLAS_OPERAND_IMM) return bad_operand(slot, "a constant");
     return check_source(p, o, slot, ATLAS_u32);
   case 'm': return check_address(p, insn, o, slot, flags);
+  case 'w': return check_window(p, insn, slot, flags);
   case 'p':
   case 'q': return check_predicate(o, slot);
   case 'r': return check_destination(o, slot);

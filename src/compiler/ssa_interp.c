@@ -317,6 +317,8 @@ atlas_insn hg_ssa_as_insn(const ssa_insn *insn) {
       if (insn->phi_registers & 2) o->reg2 = next++;
       if (insn->phi_registers & 4) o->reg3 = next++;
       break;
+    case 'w': *o = atlas_mem(insn->symbol, ssa_window_first(insn)); break;
+    case 'k': *o = atlas_bits(ssa_window_bits(insn)); break;
     default: *o = (atlas_operand){.kind = ATLAS_OPERAND_REG, .reg = next++}; break;
     }
   }

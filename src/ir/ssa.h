@@ -24,6 +24,7 @@ enum {
   SSA_DELETED = 0xff00
 };
 
+enum { SSA_WINDOW_SHIFT = 32 }; /* in the bits of rank: the array's index lies below, how many bits above */
 enum { SSA_PREDICATE = 0x40 }; /* a type beside the atlas_types */
 enum { SSA_LIBRARY = 0x8000 }; /* in a symbol number: a constant table of the function library, not of the program */
 
@@ -75,6 +76,10 @@ typedef struct ssa_unit {
   uint8_t classified;        /* other_forms has been filled */
   uint64_t other_forms[4];   /* set of symbols: buffers that are accessed otherwise than as [x + lane] */
 } ssa_unit;
+
+/* Of rank: the first element of the shared array that gets a count, and how many bits are ranked. */
+static inline uint32_t ssa_window_first(const ssa_insn *insn) { return (uint32_t)insn->bits; }
+static inline uint32_t ssa_window_bits(const ssa_insn *insn) { return (uint32_t)(insn->bits >> SSA_WINDOW_SHIFT); }
 
 static inline ssa_insn *ssa_insn_at(const ssa_unit *u, uint32_t value) { return (ssa_insn *)u->insns.data + value; }
 static inline ssa_block *ssa_block_at(const ssa_unit *u, uint32_t block) { return (ssa_block *)u->blocks.data + block; }

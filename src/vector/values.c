@@ -304,7 +304,7 @@ static void note_environment(vector_lowering *l, const ssa_insn *insn) {
     l->out->sees_shared |= kind == ATLAS_SYMBOL_SHARED || kind == ATLAS_SYMBOL_POOL;
     if (kind == ATLAS_SYMBOL_LOCAL) l->out->locals[insn->symbol / 64] |= UINT64_C(1) << insn->symbol % 64;
   }
-  l->out->sees_shared |= insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free;
+  l->out->sees_shared |= insn->op == ATLAS_OP_pool_alloc || insn->op == ATLAS_OP_pool_free || insn->op == ATLAS_OP_rank;
 }
 
 static void note_locality(vector_lowering *l, const ssa_insn *insn, uint32_t flags) {

@@ -184,6 +184,10 @@ static inline int vector_is_jump(uint16_t op) {
 
 /* Block-wide operations: bar.sync, reduce.*, scan.*, vote.*, pool.alloc, pool.free. (Not phase.adv: lane 0 of the grid
  * does it.) */
+/* Of rank, as in ir/ssa.h. */
+static inline uint32_t vector_window_first(const vector_insn *insn) { return (uint32_t)insn->bits; }
+static inline uint32_t vector_window_bits(const vector_insn *i) { return (uint32_t)(i->bits >> SSA_WINDOW_SHIFT); }
+
 static inline int hg_is_block_op(uint16_t op) {
   return (atlas_op_flags(op) & ATLAS_BLOCK) != 0;
 }

@@ -435,6 +435,11 @@ class Machine:
             results = [model.reduce(op, t, values)] * len(values)
         elif op.startswith("scan."):
             results = model.scan(op, t, values)
+        elif op == "rank":
+            results, counts = model.rank(values, int(o[3][1:], 0))
+            memory, at = self._locate(waiting[0], insn, o[2])
+            for v, count in enumerate(counts):
+                memory[at + 4 * v : at + 4 * v + 4] = count.to_bytes(4, "little")
         else:
             present = [v for v in values if v is not None]
             results = [int(any(present) if op == "vote.any" else all(present))] * len(values)

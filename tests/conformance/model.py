@@ -303,6 +303,12 @@ def scan(op: str, t: str, lanes: list[int | None]) -> list[int]:
     return [0] + [0 if v is None else v for v in inclusive[:-1]]
 
 
+def rank(lanes: list[int | None], bits: int) -> tuple[list[int], list[int]]:
+    """Of each lane how many before it have its low bits; how many lanes have each value of them. None: a lane that is missing."""
+    low = [None if v is None else v % 2**bits for v in lanes]
+    return [low[:i].count(v) for i, v in enumerate(low)], [low.count(v) for v in range(2**bits)]
+
+
 # ---- classes --------------------------------------------------------------------------------------------------------
 # class(byte) = 24 * h2 + 8 * d + l, restated over bits: b7 b6 are h2, (b4, b5) choose d, b3 b2 b1 are l.
 

@@ -121,8 +121,12 @@ class Writer:
     def together(self) -> None:
         """Something the whole block takes part in."""
         t = self.rng.choice(NUMERIC)
-        kind = self.rng.randrange(4)
-        if kind == 0:
+        kind = self.rng.randrange(5)
+        if kind == 4:
+            bits = self.rng.randint(1, 5)
+            first = self.rng.randint(0, LANES - 2**bits)
+            self.emit(f"rank.u32 {self.register('u32')}, {self.source('u32')}, [s_u32 + #{first}], #{bits}")
+        elif kind == 0:
             op = self.rng.choice([n for n in OPS if n.startswith(("reduce.", "scan."))])
             self.emit(f"{op}.{t} {self.register(t)}, {self.source(t)}")
         elif kind == 1:

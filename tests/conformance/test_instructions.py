@@ -203,6 +203,7 @@ def test_nothing_is_left_out():
         "test_machine (memory)": {"ldg", "stg", "lds", "sts", "ldl", "stl", "ldc", "pool.alloc", "pool.free", "pool.load", "pool.store"},
         "test_machine": {"bra", "loop", "call", "ret", "exit", "trap", "bar.sync", "mem.fence", "mem.fence.grid", "sreg"},
         "test_lengths": {"len"},
+        "test_rank": {"rank"},
         "test_classes": {"cls.get", "res.accum", "phase.get", "phase.adv", *model.CLASS_OPS},
         "test_atomics": {name for name, op in OPS.items() if "ATOMIC" in op.flags},
         "test_collectives": {name for name in OPS if name.split(".")[0] in ("reduce", "scan", "vote")},

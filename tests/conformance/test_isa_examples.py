@@ -64,7 +64,7 @@ class Wrapper:
             self.declarations.append(f".pool {text}")
         elif letter == "b":
             self.declarations.append(f".buffer {text} f32 in")
-        elif letter == "m":
+        elif letter in "mw":
             self.address(text)
 
     def address(self, text):

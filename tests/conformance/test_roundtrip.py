@@ -145,6 +145,7 @@ def test_every_instruction_prints_and_parses():
 .buffer flags u32 inout
 .buffer slot u32 inout
 .shared tile f32 64
+.shared counts u32 256
 .local window f32 8
 .const coefficients f32 { #1, #2 }
 .scalar a f32

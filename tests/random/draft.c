@@ -57,6 +57,7 @@ static const struct {
                {ATLAS_OP_dot4_ss, WITH_DOT4},
                {ATLAS_OP_dot4_uu, WITH_DOT4},
                {ATLAS_OP_dot4_us, WITH_DOT4},
+               {ATLAS_OP_rank, WITH_RANK},
                {ATLAS_OP_cbrt, WITH_CBRT}};
 enum { YOUNGER = sizeof younger / sizeof *younger }; /* in the order of ops.def */
 

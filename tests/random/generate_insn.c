@@ -16,7 +16,9 @@ static int coordinate_level(uint64_t coord) {
 
 static int own_level(const generator *g, const atlas_insn *insn, uint32_t flags) {
   const atlas_operand *address = atlas_address_of(insn);
-  if (flags & ATLAS_ATOMIC || insn->op == ATLAS_OP_scan_incl || insn->op == ATLAS_OP_scan_excl) return LANE;
+  if (flags & ATLAS_ATOMIC || insn->op == ATLAS_OP_scan_incl || insn->op == ATLAS_OP_scan_excl ||
+      insn->op == ATLAS_OP_rank)
+    return LANE;
   if (flags & ATLAS_LOAD && !(flags & ATLAS_SPACE_CONST)) {
     int read_only = address->mode != ATLAS_ADDRESS_PHI && g->d->symbols[address->symbol].access == ATLAS_IN;
     return read_only ? GRID : LANE;
@@ -599,8 +601,22 @@ void one_collective(generator *g) {
   if (destination(g, type, &d)) emit_ops(g, op, type, 2, (atlas_operand[]){d, a});
 }
 
+/* Counts in the lanes' own slots: it is a barrier. */
+static void rank_insn(generator *g) {
+  uint16_t s = symbol_with_role(g, ROLE_SLOTS, ATLAS_u32);
+  uint32_t bits = 1 + below(g, 8), count = s == UINT16_MAX ? 0 : g->d->symbols[s].count;
+  while (bits > 0 && 1u << bits > count) bits--;
+  atlas_operand a = source(g, ATLAS_u32), d;
+  if (bits == 0 || !destination(g, ATLAS_u32, &d)) return;
+  EMIT(g, rank, ATLAS_u32, d, a, atlas_mem(s, below(g, count - (1u << bits) + 1)), atlas_bits(bits));
+}
+
 /* One, or several in a row: those of one kind may be done at once. */
 static void collective_insn(generator *g) {
+  if (g->r.generation >= WITH_RANK && chance(g, 25)) {
+    rank_insn(g);
+    return;
+  }
   one_collective(g);
   while (g->r.generation >= WITH_COLLECTIVES_IN_A_ROW && chance(g, 65)) {
     if (chance(g, 25)) pure_insn(g);

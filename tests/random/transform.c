@@ -98,7 +98,7 @@ static int is_pool(const atlas_insn *insn) { return insn->op == ATLAS_OP_pool_al
 static int is_ordered(uint32_t flags) { return is_memory(flags) && !(flags & ATLAS_SPACE_LOCAL); }
 
 static int orders_memory(uint32_t op) {
-  return op == ATLAS_OP_bar_sync || op == ATLAS_OP_mem_fence || op == ATLAS_OP_mem_fence_grid;
+  return op == ATLAS_OP_bar_sync || op == ATLAS_OP_rank || op == ATLAS_OP_mem_fence || op == ATLAS_OP_mem_fence_grid;
 }
 
 static int independent(const draft *d, const uint32_t *group, const atlas_insn *a, const atlas_insn *b) {

@@ -58,6 +58,8 @@ static inline void sample_operand(sample *s, char letter, unsigned *sources, uns
   case 'm': sample_add(s, "%s", sample_address(s->info)); break;
   case 'x': sample_add(s, "global.x"); break;
   case 'b': sample_add(s, "a"); break;
+  case 'w': sample_add(s, "[s + #3]"); break;
+  case 'k': sample_add(s, "#5"); break;
   default: sample_add(s, "heap"); break; /* h */
   }
 }

@@ -63,7 +63,8 @@ static void add_operand(const atlas_op_info *info, char letter, atlas_type type,
   case 't': add_source(type2, 2, "a2", variant, 0); break;
   case 'c': add_source(ATLAS_u32, 3, "count", variant, 0); break;
   case 'n': add("#%s", constant_of(type, variant)); break;
-  case 'k': add("#%d", 7 + variant); break;
+  case 'k': add("#%d", strchr(info->operands, 'w') != NULL ? 5 + variant : 7 + variant); break;
+  case 'w': add("[s + #%d]", 100 * variant); break;
   case 'm': add_address(info, variant); break;
   case 'p': add("p15"); break;
   case 'q': add("p1"); break;

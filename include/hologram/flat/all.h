@@ -207,6 +207,7 @@ typedef enum atlas_op {
   ATLAS_OP_scan_excl = 0x0606,
   ATLAS_OP_vote_any = 0x0607,
   ATLAS_OP_vote_all = 0x0608,
+  ATLAS_OP_rank = 0x0609,
   ATLAS_OP_sqrt = 0x0701,
   ATLAS_OP_rsqrt = 0x0702,
   ATLAS_OP_recip = 0x0703,

@@ -253,6 +253,7 @@ static hg_status visit(collector *c, uint32_t value) {
     return visit_access(c, value);
   } else if (hg_orders_all(insn)) {
     visit_order(c);
+    c->depends[value] = c->start[LOADS]; /* of a rank: what uses it comes behind the barrier that it is */
   } else if (flags & ATLAS_BLOCK && insn->op != ATLAS_OP_pool_alloc && insn->op != ATLAS_OP_pool_free) {
     if (c->order_depends == c->start[LOADS]) c->depends[value] = c->start[LOADS]; /* collectives keep their order */
     if (is_dependent(c, value)) c->order_depends = c->start[LOADS];

@@ -119,6 +119,7 @@ static hg_status add_block_effect(const step_builder *m, uint32_t value) {
   case BLOCK_bar_sync: return add(m, GPU_SYNC, SSA_NONE, 0);
   case BLOCK_vote_any:
   case BLOCK_vote_all: return add(m, GPU_VOTE, value, value);
+  case BLOCK_rank: return add(m, GPU_RANK, value, value);
   case BLOCK_pool_alloc: return add(m, GPU_POOL_ALLOCATE, value, value);
   case BLOCK_pool_free: return add(m, GPU_POOL_FREE, value, value);
   case BLOCK_reduce_add:

@@ -19,7 +19,8 @@ uint32_t hg_address_args(const ssa_insn *insn) {
 }
 
 int hg_orders_all(const ssa_insn *insn) {
-  return insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_mem_fence || insn->op == ATLAS_OP_mem_fence_grid;
+  return insn->op == ATLAS_OP_bar_sync || insn->op == ATLAS_OP_rank || insn->op == ATLAS_OP_mem_fence ||
+         insn->op == ATLAS_OP_mem_fence_grid;
 }
 
 int hg_is_private(const atlas_program *program, uint32_t location) {

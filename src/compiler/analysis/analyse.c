@@ -154,7 +154,9 @@ static void find_read_only(analyst *a) {
 static uint8_t effect_level(const analyst *a, const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info->flags & ATLAS_LOAD) return a->read_only[hg_location_of(a->program, insn)] ? IR_GRID : IR_LANE;
-  if (info->flags & ATLAS_ATOMIC || insn->op == ATLAS_OP_scan_incl || insn->op == ATLAS_OP_scan_excl) return IR_LANE;
+  if (info->flags & ATLAS_ATOMIC || insn->op == ATLAS_OP_scan_incl || insn->op == ATLAS_OP_scan_excl ||
+      insn->op == ATLAS_OP_rank)
+    return IR_LANE;
   return info->flags & ATLAS_BLOCK || insn->op == ATLAS_OP_cls_get ? IR_BLOCK : IR_GRID;
 }
 

@@ -4,7 +4,8 @@
 int hg_is_collective(const ssa_insn *insn) {
   const atlas_op_info *info = atlas_op_lookup(insn->op);
   if (info == NULL || !(info->flags & ATLAS_BLOCK)) return 0;
-  return insn->op != ATLAS_OP_bar_sync && insn->op != ATLAS_OP_pool_alloc && insn->op != ATLAS_OP_pool_free;
+  return insn->op != ATLAS_OP_bar_sync && insn->op != ATLAS_OP_rank && insn->op != ATLAS_OP_pool_alloc &&
+         insn->op != ATLAS_OP_pool_free;
 }
 
 int hg_is_class_query(const ssa_insn *insn) {

@@ -20,7 +20,7 @@ static inline int hg_is_pure(const ssa_insn *insn) {
   return info != NULL && info->flags & ATLAS_PURE && !(info->flags & ATLAS_LOAD);
 }
 
-/* Reductions, scans and votes: what the block computes together from its lanes' values. */
+/* Reductions, scans and votes: what the block computes together from its lanes' values. Not rank: it writes memory. */
 int hg_is_collective(const ssa_insn *insn);
 
 /* Class instructions without side effects: their results depend only on their operands. They may fault. */

@@ -289,6 +289,8 @@ static hg_status read_operands(builder *b, const atlas_insn *from, ssa_insn *ins
     case 'c': HG_TRY(read_source(b, o, ATLAS_u32, &args[(*count)++])); break;
     case 'q': args[(*count)++] = b->current[variable_of(b, 1, o->reg)]; break;
     case 'x': insn->bits = o->bits; break;
+    case 'w': insn->symbol = o->symbol, insn->bits = o->bits; break;
+    case 'k': insn->bits |= o->bits << SSA_WINDOW_SHIFT; break;
     case 'h':
     case 'b': insn->symbol = o->symbol; break;
     default: break;

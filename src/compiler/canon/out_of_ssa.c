@@ -91,6 +91,8 @@ static hg_status write_insn(const writer *w, uint32_t value) {
     case 'o':
     case 'p': *o = destination(w, value); break;
     case 'm': *o = address(w, value, &used); break;
+    case 'w': *o = atlas_mem(insn->symbol, ssa_window_first(insn)); break;
+    case 'k': *o = atlas_bits(ssa_window_bits(insn)); break;
     case 'x': *o = (atlas_operand){.kind = ATLAS_OPERAND_COORD, .bits = insn->bits}; break;
     case 'h': *o = atlas_pool(insn->symbol); break;
     case 'b': *o = atlas_buffer(insn->symbol); break;

@@ -85,6 +85,12 @@ static uint32_t address(printer *p, const ssa_insn *insn, const uint32_t *args) 
   return used;
 }
 
+static void window(printer *p, const ssa_insn *insn) {
+  out(p, "[");
+  symbol(p, insn->symbol);
+  out(p, " + #%u]", (unsigned)ssa_window_first(insn));
+}
+
 static void phi(printer *p, uint32_t number) {
   const ssa_insn *insn = ssa_insn_at(p->unit, number);
   const hg_array *predecessors = &ssa_block_at(p->unit, insn->block)->predecessors;
@@ -129,6 +135,8 @@ static void instruction(printer *p, uint32_t number) {
     out(p, "%s", separator);
     separator = ", ";
     if (*letter == 'm') used += address(p, insn, args);
+    else if (*letter == 'w') window(p, insn);
+    else if (*letter == 'k') out(p, "#%u", (unsigned)ssa_window_bits(insn));
     else if (*letter == 'x') out(p, "%s", atlas_coord_name((uint32_t)insn->bits));
     else if (*letter == 'h' || *letter == 'b') symbol(p, insn->symbol);
     else value(p, args[used++]);

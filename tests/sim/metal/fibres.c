@@ -73,6 +73,16 @@ static uint32_t exchange(const void *site, uint32_t value, uint32_t lane) {
   return lane < SIM_WIDTH && f->there >> lane & 1 ? m->fibres[from].given[turn] : chance();
 }
 
+/* A bit of each thread of the simdgroup that is there and says yes. */
+static uint32_t ballot(const void *site, uint32_t is_yes) {
+  uint32_t turn = m->fibres[m->current].turn, first = m->current / SIM_WIDTH * SIM_WIDTH, votes = 0;
+  exchange(site, is_yes, 0);
+  uint32_t there = m->fibres[m->current].there;
+  for (uint32_t i = 0; i < SIM_WIDTH; i++)
+    if (there >> i & 1) votes |= m->fibres[first + i].given[turn] << i;
+  return votes;
+}
+
 static uint32_t lane(void) { return m->current % SIM_WIDTH; }
 
 static void fibre_main(void) {
@@ -112,9 +122,10 @@ struct functions {
   uint32_t (*chance)(void);
   uint32_t (*exchange)(const void *site, uint32_t value, uint32_t lane);
   uint32_t (*lane)(void);
+  uint32_t (*ballot)(const void *site, uint32_t is_yes);
 };
 extern const struct functions sim_functions;
-const struct functions sim_functions = {barrier, threadgroup_memory, chance, exchange, lane};
+const struct functions sim_functions = {barrier, threadgroup_memory, chance, exchange, lane, ballot};
 
 /* ---- threadgroups ------------------------------------------------------------------------------------------------ */
 

@@ -146,6 +146,7 @@ static const char *translate_word(translator *t, const char *p, int at_start) {
   if (next != NULL) return next;
   if (k != NULL && length == 19 && strncmp(p, "threadgroup_barrier", 19) == 0) k->has_barriers = 1;
   if (k != NULL && length >= 12 && strncmp(p, "simd_shuffle", 12) == 0) k->has_barriers = 1;
+  if (k != NULL && length == 11 && strncmp(p, "simd_ballot", 11) == 0) k->has_barriers = 1;
   put_bytes(&t->out, p, length);
   return end;
 }

@@ -113,6 +113,21 @@ static void scan(const cpu_worker *w, const vector_insn *insn, const cpu_operand
   }
 }
 
+/* Counts as it goes, in the elements of the shared array that the totals are for. */
+static void rank(cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
+  uint32_t *count = (uint32_t *)(void *)w->binding[insn->symbol].memory + vector_window_first(insn);
+  uint32_t mask = (1u << vector_window_bits(insn)) - 1;
+  memset(count, 0, (mask + (size_t)1) * sizeof *count);
+  if (o->mask == NULL && o->step[0] && o->d != NULL) {
+    const uint32_t *a = o->s[0];
+    uint32_t *d = o->d;
+    for (uint32_t i = 0; i < o->count; i++) d[i] = count[a[i] & mask]++;
+    return;
+  }
+  for (uint32_t i = 0; i < o->count; i++)
+    if (hg_cpu_takes_part(o, i)) set_lane(insn, o, i, count[hg_cpu_source(o, 0, sizeof *count, i) & mask]++);
+}
+
 static void vote(const cpu_worker *w, const vector_insn *insn, const cpu_operands *o) {
   uint32_t yes = 0, voters = 0;
   (void)w;
@@ -164,6 +179,7 @@ void hg_cpu_block_insn(cpu_worker *w, const vector_insn *insn, const cpu_operand
   case BLOCK_scan_excl: scan(w, insn, o); break;
   case BLOCK_vote_any:
   case BLOCK_vote_all: vote(w, insn, o); break;
+  case BLOCK_rank: rank(w, insn, o); break;
   case BLOCK_pool_alloc: pool_allocate(w, insn, o); break;
   case BLOCK_pool_free: pool_free(w, insn, o); break;
   case BLOCK_reduce_add:

@@ -234,10 +234,11 @@ void hg_ptx_coordinate(ptx *p, uint32_t value);
 void hg_ptx_body(ptx *p, gpu_version_kind version);
 void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the version */
 
-/* ---- collectives (collective.c, careful.c) ----------------------------------------------------------------------- */
+/* ---- collectives (collective.c, careful.c, rank.c) --------------------------------------------------------------- */
 
 /* Prints the steps of an exchange, which begins at `steps`; returns how many steps it has. */
 uint32_t hg_ptx_exchange(ptx *p, const gpu_step *steps);
+void hg_ptx_rank(ptx *p, uint32_t value);
 
 /* ---- kernels: kernel.c, of their steps those of blocks.c and lut.c --------------------------------------------- */
 

@@ -141,6 +141,7 @@ static void emit_step(msl *m, const gpu_step *step) {
   case GPU_CLEAR_SHARED: clear_shared(m, step->number); break;
   case GPU_SYNC: hg_msl_barrier(m); break;
   case GPU_VOTE: hg_msl_vote(m, step->value); break;
+  case GPU_RANK: hg_msl_rank(m, step->value); break;
   case GPU_POOL_ALLOCATE: hg_msl_pool_allocate(m, step->value); break;
   case GPU_POOL_FREE: hg_msl_pool_free(m, step->value); break;
   case GPU_ADVANCE_PHASE: hg_msl_advance_phase(m, step->value); break;

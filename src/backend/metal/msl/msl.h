@@ -108,6 +108,7 @@ hg_status hg_msl_body(msl *m, gpu_version_kind version);
 void hg_msl_steps(msl *m, uint32_t first, uint32_t end); /* of the version */
 void hg_msl_barrier(msl *m);
 void hg_msl_vote(msl *m, uint32_t value);
+void hg_msl_rank(msl *m, uint32_t value);
 uint32_t hg_msl_exchange(msl *m, const gpu_step *steps); /* returns the number of its steps */
 /* Bytes of the kernel's threadgroup memory, with that of collectives. */
 uint32_t hg_msl_lay_out_places(msl *m);

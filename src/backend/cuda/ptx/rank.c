@@ -1,0 +1,95 @@
+/* rank.c - rank: how many lanes of the block before this one have the same low bits.
+ *
+ * A ballot for each bit leaves the lanes of the warp that agree with this one in all of them. The lowest of them adds
+ * their number to the count of their value, warp after warp, and tells the others what it found there. So the counts
+ * themselves are all the memory that this takes, and a lane that has ended is missed by none: it votes no longer. */
+#include "backend/cuda/ptx/exchange.h"
+
+typedef struct ranking {
+  ptx *p;
+  uint32_t bits, counts; /* where the counts begin in shared memory */
+  ptx_name a, alike, below, leads; /* the lanes of the warp that agree; those before this one; a predicate: none is */
+} ranking;
+
+static ptx_name number(uint32_t n) { return hg_ptx_number(n); }
+
+static ptx_name ballot(ptx *p, ptx_name predicate) {
+  ptx_name d = hg_ptx_new(p, PTX_32);
+  hg_ptx_put(p, "\tvote.sync.ballot.b32 %s, %s, 0xffffffff;\n", d.text, predicate.text);
+  return d;
+}
+
+static void find_alike(ranking *r) {
+  ptx *p = r->p;
+  ptx_name is_set = hg_ptx_new(p, PTX_PREDICATE), bit = hg_ptx_new(p, PTX_32);
+  PTX(p, "setp.ne.u32", is_set, p->lane_count, number(0));
+  r->alike = ballot(p, is_set);
+  for (uint32_t b = 0; b < r->bits; b++) {
+    PTX(p, "and.b32", bit, r->a, number(1u << b));
+    PTX(p, "setp.ne.u32", is_set, bit, number(0));
+    ptx_name votes = ballot(p, is_set);
+    hg_ptx_put(p, "\t@!%s not.b32 %s, %s;\n", is_set.text, votes.text, votes.text);
+    PTX(p, "and.b32", r->alike, r->alike, votes);
+  }
+  r->below = hg_ptx_new(p, PTX_32);
+  r->leads = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "and.b32", r->below, r->alike, hg_ptx_special(p, "lanemask_lt"));
+  PTX(p, "setp.eq.u32", r->leads, r->below, number(0));
+}
+
+/* Each lane its share of the counts; all of them where lanes may have ended. */
+static void clear_counts(const ranking *r) {
+  ptx *p = r->p;
+  ptx_name at = hg_ptx_new(p, PTX_32), i = hg_ptx_new(p, PTX_32), step = hg_ptx_new(p, PTX_32);
+  ptx_name is_done = hg_ptx_new(p, PTX_PREDICATE), again = hg_ptx_label(p), end = hg_ptx_label(p);
+  PTX(p, "mov.b32", i, p->plan->can_end ? number(0) : p->block_lane);
+  PTX(p, "mov.b32", step, p->plan->can_end ? number(1) : p->lane_count);
+  hg_ptx_place(p, again);
+  PTX(p, "setp.ge.u32", is_done, i, number(1u << r->bits));
+  hg_ptx_put(p, "\t@%s bra %s;\n", is_done.text, end.text);
+  PTX(p, "mad.lo.u32", at, i, number(sizeof(uint32_t)), hg_ptx_shared_at(p, r->counts));
+  hg_ptx_put(p, "\tst.shared.u32 [%s], 0;\n", at.text);
+  PTX(p, "add.s32", i, i, step);
+  hg_ptx_put(p, "\tbra %s;\n", again.text);
+  hg_ptx_place(p, end);
+}
+
+/* Warp after warp, what is counted of the lane's value before its warp, in the lanes that lead. */
+static ptx_name count_warps(const ranking *r) {
+  ptx *p = r->p;
+  ptx_name before = hg_ptx_new(p, PTX_32), value = hg_ptx_new(p, PTX_32), at = hg_ptx_new(p, PTX_32);
+  ptx_name own = hg_ptx_new(p, PTX_32), warp = hg_ptx_new(p, PTX_32), warps = hg_ptx_new(p, PTX_32);
+  ptx_name now = hg_ptx_new(p, PTX_PREDICATE), again = hg_ptx_label(p), count = hg_ptx_new(p, PTX_32);
+  PTX(p, "and.b32", value, r->a, number((1u << r->bits) - 1));
+  PTX(p, "mad.lo.u32", at, value, number(sizeof(uint32_t)), hg_ptx_shared_at(p, r->counts));
+  PTX(p, "popc.b32", count, r->alike);
+  PTX(p, "shr.u32", own, p->block_lane, number(5));
+  PTX(p, "add.s32", warps, p->lane_count, number(31));
+  PTX(p, "shr.u32", warps, warps, number(5));
+  PTX(p, "mov.b32", before, number(0));
+  PTX(p, "mov.b32", warp, number(0));
+  hg_ptx_place(p, again);
+  PTX(p, "setp.eq.and.u32", now, warp, own, r->leads);
+  hg_ptx_put(p, "\t@%s atom.shared.add.u32 %s, [%s], %s;\n\tbar.sync 0;\n", now.text, before.text, at.text, count.text);
+  PTX(p, "add.s32", warp, warp, number(1));
+  PTX(p, "setp.lt.u32", now, warp, warps);
+  hg_ptx_put(p, "\t@%s bra %s;\n", now.text, again.text);
+  return before;
+}
+
+void hg_ptx_rank(ptx *p, uint32_t value) {
+  const ssa_insn *insn = ptx_insn(p, value);
+  ranking r = {.p = p, .bits = ssa_window_bits(insn)};
+  r.counts = p->plan->memory.shared_offset[insn->symbol] + ssa_window_first(insn) * (uint32_t)sizeof(uint32_t);
+  r.a = hg_ptx_value(p, ptx_arg(p, value, 0));
+  find_alike(&r);
+  hg_ptx_put(p, "\tbar.sync 0;\n");
+  clear_counts(&r);
+  hg_ptx_put(p, "\tbar.sync 0;\n");
+  ptx_name before = count_warps(&r), leader = hg_ptx_new(p, PTX_32), rank = hg_ptx_new(p, PTX_32);
+  PTX(p, "brev.b32", leader, r.alike);
+  PTX(p, "clz.b32", leader, leader);
+  hg_ptx_put(p, "\tshfl.sync.idx.b32 %s, %s, %s, 31, 0xffffffff;\n", before.text, before.text, leader.text);
+  PTX(p, "popc.b32", rank, r.below);
+  PTX(p, "add.s32", hg_ptx_register(p, value), before, rank);
+}
