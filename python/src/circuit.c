@@ -153,7 +153,7 @@ static PyObject *get_program(PyObject *self, void *unused) {
 
 /* The boundary pool of the executor, in elements of the program's buffer: those are larger without arithmetic. */
 static PyObject *pool_of(hgpy_device *device, uint64_t operations) {
-  uint32_t type = operations > 0 ? ATLAS_u32 : ATLAS_u64;
+  uint32_t type = operations > 0 ? ATLAS_f32 : ATLAS_u64;
   hgpy_storage *storage = hgpy_storage_of_boundary(device, 0, ATLAS_BOUNDARY_POOL_BYTES);
   return storage != NULL ? hgpy_buffer_of(storage, type, ATLAS_BOUNDARY_POOL_BYTES / hgpy_type_bytes(type)) : NULL;
 }

@@ -14,7 +14,7 @@ c11 = c10
 c27 = mul(c25, c26)
 
 hash: {}
-5 steps as written, 3 in canonical form; 3 classes change; 1 operations; 0 temporaries; 2 components, 256 lanes
+5 steps as written, 3 in canonical form; 3 classes change; 1 operations; 0 temporaries; 2 components, 128 lanes
      1  transforms: transforms permute class numbers: R^4 = T^8 = ~^2 = nothing
      1  empty merge: merge without arguments does nothing
      1  mark mark: mark@a . mark@a = nothing, wherever the content has been in between
@@ -49,7 +49,7 @@ def test_json():
     told = json.loads(run("circuit", "-e", TEXT, "--json").stdout)
     assert told["canonical"] == CANONICAL and told["hash"] == HASH and told["run"] is None
     assert told["terms"] == {"c10": "c11^0x14", "c11": "c10", "c27": "mul(c25, c26)"}
-    assert (told["steps"], told["canonical_steps"], told["changed"], told["lanes"]) == (5, 3, 3, 256)
+    assert (told["steps"], told["canonical_steps"], told["changed"], told["lanes"]) == (5, 3, 3, 128)
     assert told["laws"] == {"transforms": 1, "empty merge": 1, "mark mark": 1, "operand order": 1, "disjoint steps": 2}
     ran = json.loads(run("circuit", "-e", "", "--json", "--run", "--backend", "cpu").stdout)
     assert ran["terms"] == ran["laws"] == {} and ran["run"]["backend"] == "cpu" and ran["run"]["lanes"] == 0

@@ -14,6 +14,8 @@ import pytest
 import circuit_model as model
 import double_of_cuda
 import hologram as hg
+import random_circuits
+from random_circuits import Pool, same
 
 ROOT = Path(__file__).resolve().parents[2]
 BACKEND = os.environ.get("HOLOGRAM_TEST_BACKEND") or "cpu"
@@ -22,81 +24,21 @@ ASKED = "HOLOGRAM_RANDOM_CIRCUITS" in os.environ
 COUNT = int(os.environ.get("HOLOGRAM_RANDOM_CIRCUITS", "10000"))
 
 
-class Pool:
-    """The boundary pool of an executor, which is kept as the model's is."""
-
-    def __init__(self, executor, seed=0):
-        self.executor = executor
-        self.classes = [executor.allocate_boundary(c, dtype="uint8") for c in range(model.CLASSES)]
-        self.first = list(model.contents(seed))
-        for c in range(model.CLASSES):
-            self.classes[c].from_numpy(self.first[c])
-
-    def expected(self, steps):
-        places = dict(enumerate(self.first))
-        model.run(steps, places)
-        return places
-
-    def check(self, circuit, places):
-        """Runs it on the first contents; what changes is as given, and is put back."""
-        circuit.run(self.executor)
-        for c in range(model.CLASSES):
-            if places[c] is not self.first[c]:
-                assert np.array_equal(self.classes[c].to_numpy(), places[c]), f"c{c:02} after {circuit.canonical}"
-                self.classes[c].from_numpy(self.first[c])
-
-    def check_rest(self):
-        for c in range(model.CLASSES):
-            assert np.array_equal(self.classes[c].to_numpy(), self.first[c]), f"c{c:02} was touched"
-
-
-def same(places, others):
-    return all(places[c] is others[c] or np.array_equal(places[c], others[c]) for c in range(model.CLASSES))
-
-
-def check_random(executor, first, count, most_classes=60):
-    """Circuits of these seeds: as written = canonical, in NumPy; and on the executor, several that share no class in a launch."""
-    pool = Pool(executor, first)
-    batch, used, launches = [], set(), 0
-    for seed in range(first, first + count):
-        drawn = model.draw_circuit(seed)
-        text, steps = model.write(random.Random(seed), drawn), model.steps_of(drawn)
-        circuit = hg.circuit(text)
-        canonical = circuit.canonical
-        again = hg.circuit(canonical)
-        assert again.canonical == canonical and again == circuit and again.hash == circuit.hash, text
-        places = pool.expected(steps)
-        assert same(places, pool.expected(model.steps_of_canonical(canonical))), (seed, text, canonical)
-        classes = model.touched(model.steps_of_canonical(canonical)) | model.touched(steps)
-        if used & classes or len(used) > most_classes:
-            launches += run_batch(pool, batch)
-            batch, used = [], set()
-        batch.append((canonical, places))
-        used |= classes
-    launches += run_batch(pool, batch)
-    pool.check_rest()
-    return launches
-
-
-def run_batch(pool, batch):
-    places = dict(enumerate(pool.first))
-    for _, own in batch:
-        places.update({c: own[c] for c in range(model.CLASSES) if own[c] is not pool.first[c]})
-    pool.check(hg.circuit(" . ".join(text for text, _ in batch if text)), places)
-    return 1
-
-
 @pytest.mark.parametrize("which", ENGINES)
 def test_random_circuits(which):
     count = COUNT if ASKED or which != "interp" else COUNT // 10
-    assert check_random(hg.Executor(BACKEND, engine=which), 0, count) > count // 100
+    if BACKEND == "cpu":
+        launches = random_circuits.check(hg.Executor(BACKEND, engine=which), 0, count)
+    else:
+        launches = random_circuits.check_in_processes(BACKEND, which, 0, count, min(8, os.cpu_count()))
+    assert launches > count // 50
 
 
 @double_of_cuda.needed
 def test_random_circuits_on_the_double_of_cuda():
     count = COUNT if ASKED else COUNT // 20
-    code = f"import test_circuits as t, hologram as hg; print(t.check_random(hg.Executor('cuda'), 0, {count}))"
-    assert int(double_of_cuda.run(code)) > count // 100
+    code = f"import random_circuits as r, hologram as hg; print(r.check(hg.Executor('cuda'), 0, {count}))"
+    assert int(double_of_cuda.run(code)) > count // 50
 
 
 # ---- the canonical form ---------------------------------------------------------------------------------------------
@@ -185,6 +127,35 @@ def test_a_program_that_is_launched_by_hand():
         model.run(model.steps_of_canonical(circuit.canonical), places)
         circuit.program.run(executor, circuit.report["lanes"], pool=pool)
         assert pool.tobytes() == b"".join(places[c].tobytes() for c in range(96))
+
+
+def equal_components(scattered, size, marked):
+    """As many circuits of one kind, on `size` classes each, as there are classes for."""
+    classes = random.Random(7).sample(range(96), 96) if scattered else list(range(96))
+    texts = []
+    for k in range(0, 96, size):
+        own = classes[k : k + size]
+        moves = [f"swap@c{own[0]}<->c{c}" for c in own[1:]] if size != 3 else ["merge:mul@c{}[c{},c{}]".format(*own)]
+        texts.append(" . ".join([f"mark@c{c}" for c in own[:marked]] + moves))
+    return texts
+
+
+def instructions(circuit):
+    return len([line for line in circuit.program.text.splitlines() if line.startswith("    ") and not line.startswith("    #")])
+
+
+@pytest.mark.parametrize("scattered, size, marked, is_shared", [
+    (False, 1, 1, True), (False, 2, 0, True), (True, 2, 0, True), (True, 2, 2, True), (True, 3, 0, True), (False, 4, 0, True),
+    (True, 4, 0, True), (False, 32, 0, True), (True, 8, 0, False), (True, 6, 6, False)])
+def test_equal_components_share_code(scattered, size, marked, is_shared):
+    """However many they are; but what differs has to fit into few columns of a table."""
+    texts = equal_components(scattered, size, marked)
+    circuit = hg.circuit(" . ".join(texts))
+    assert (instructions(circuit) < max(map(instructions, map(hg.circuit, texts))) + 12) == is_shared
+    assert circuit.report["components"] == len(texts) - (size == 1)  # the mark of class 0 does nothing
+    pool = Pool(hg.Executor(BACKEND))
+    pool.check(circuit, pool.expected(model.steps_of_canonical(circuit.text)))
+    pool.check_rest()
 
 
 def test_temporaries_where_no_class_is_free():
