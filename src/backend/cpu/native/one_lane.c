@@ -2,10 +2,13 @@
  *
  * A vector of lanes goes around a divergent loop as often as its slowest lane, and a gather reads its elements one at a
  * time. So a divergent loop that gathers and computes little beside is faster for one lane at a time, whose branches
- * the processor foresees. A program that knows its block keeps its vectors. */
+ * the processor foresees. Not where an element tells which one is next, as in lists and trees: one lane waits for each,
+ * a vector for all of its lanes at once. A program that knows its block keeps its vectors. */
 #include "backend/cpu/native/native.h"
 
 #include "backend/cpu/engine/cpu_tuning.h"
+
+#include <string.h>
 
 static int is_uniform(const hg_vector *v, uint32_t r) {
   const vector_reg *reg = vector_reg_at(v, r);
@@ -40,6 +43,40 @@ static int is_gather(const hg_vector *v, const vector_insn *insn) {
   return vector_reg_at(v, index)->kind == VECTOR_VARIES && !is_uniform(v, index) && !is_in_step(v, index);
 }
 
+static int reads_any(const hg_vector *v, const vector_insn *insn, const uint8_t *found) {
+  for (int k = 0; k < 4; k++)
+    if (insn->s[k] < v->regs.count && found[insn->s[k]]) return 1;
+  return 0;
+}
+
+/* 1 if the index of load i, of a buffer, depends on what it gave in the round before, in the loop that ends at `back`.
+ * `found`: a byte for each register. */
+static int is_chain(const hg_vector *v, uint32_t i, uint32_t back, uint8_t *found) {
+  const vector_insn *load = vector_insn_at(v, i);
+  if (atlas_op_flags(load->op) & (ATLAS_STORE | ATLAS_SPACE_LOCAL)) return 0;
+  memset(found, 0, v->regs.count);
+  found[load->d] = 1;
+  for (int changes = 1; changes && !found[load->s[0]];) {
+    changes = 0;
+    for (uint32_t k = vector_insn_at(v, back)->target; k < back; k++) {
+      const vector_insn *insn = vector_insn_at(v, k);
+      if (insn->d >= v->regs.count || found[insn->d] || !reads_any(v, insn, found)) continue;
+      changes = found[insn->d] = 1;
+    }
+  }
+  return found[load->s[0]];
+}
+
+/* The gathers of the loop that ends at `back`. */
+static uint32_t count_gathers(const hg_vector *v, uint32_t back, uint8_t *found) {
+  uint32_t first = vector_insn_at(v, back)->target, count = 0;
+  for (uint32_t k = first; k < back; k++) {
+    if (!is_gather(v, vector_insn_at(v, k))) continue;
+    if (found == NULL || back - first > CPU_QUICK_LOOP_INSNS || !is_chain(v, k, back, found)) count++;
+  }
+  return count;
+}
+
 static int is_loop(const vector_insn *insn, uint32_t i) { return vector_is_jump(insn->op) && insn->target <= i; }
 
 static int is_divergent(const hg_vector *v, const vector_insn *back) {
@@ -63,13 +100,14 @@ int hg_native_may_run_lanes(const hg_vector *v) {
 int hg_native_prefers_lanes(const hg_vector *v) {
   uint64_t gathers = 0, insns = 0; /* weighted by how often they run, about */
   if (!hg_native_may_run_lanes(v) || v->insns.count > CPU_UNIFORM_INSNS) return 0;
+  uint8_t *found = hg_allocate(&v->allocator, v->regs.count, 1);
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *back = vector_insn_at(v, i);
     if (!is_loop(back, i) || !is_divergent(v, back)) continue;
-    uint32_t log = CPU_SPILL_LOG_TRIPS * depth_of(v, i), found = 0;
-    for (uint32_t k = back->target; k < i; k++) found += (uint32_t)is_gather(v, vector_insn_at(v, k));
-    gathers += (uint64_t)found << log;
+    uint32_t log = CPU_SPILL_LOG_TRIPS * depth_of(v, i);
+    gathers += (uint64_t)count_gathers(v, i, found) << log;
     insns += (uint64_t)(i - back->target) << log;
   }
+  hg_release(&v->allocator, found);
   return gathers > 0 && insns <= CPU_INSNS_A_GATHER * gathers;
 }
