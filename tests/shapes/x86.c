@@ -66,6 +66,9 @@ static int vector(reader *r, unsigned map, unsigned prefix, unsigned w, unsigned
   unsigned opcode = next(r);
   if (map == 1 && opcode == 0x77) return 1; /* vzeroupper */
   const x86_row *row = find_row(map, prefix, opcode, w);
+  unsigned packed = prefix == X86_PF3 ? X86_P0 : X86_P66; /* the row of a scalar form */
+  if (row == NULL && map == 1 && prefix >= X86_PF3) row = find_row(map, packed, opcode, w);
+  if (row == NULL && map == 2) row = find_row(map, prefix, opcode & ~1u, w);
   modrm(r, base_bit);
   if (row == NULL) return map == 2 && (opcode == 0xf5 || opcode == 0xf3); /* bzhi, blsr */
   int stores = row->form == X86_FORM_MR || row->form == X86_FORM_MVR || row->form == X86_FORM_MRI;
@@ -181,10 +184,13 @@ static int read_one(reader *r) {
 }
 
 static int read_all(reader *r) {
+  enum { LONG_NOP = 8 };
   while (r->at < r->count) {
     size_t at = r->at;
-    if (r->bytes[at] == X86_INT3 || r->bytes[at] == X86_NOP) { /* between others */
-      r->insn_at[r->at++] = r->c->count + 1;
+    int is_long = r->count - at >= LONG_NOP && r->bytes[at] == 0x0f && r->bytes[at + 1] == 0x1f;
+    if (is_long || r->bytes[at] == X86_INT3 || r->bytes[at] == X86_NOP) { /* between others */
+      r->insn_at[at] = r->c->count + 1;
+      r->at += is_long ? LONG_NOP : 1;
       continue;
     }
     r->does = 0, r->target = -1, r->ends = 0;

@@ -310,6 +310,15 @@ static void test_general(const hg_allocator *allocator) {
                                            .rm = {1, X86_RDI, X86_NO_INDEX, 0, 1, 4}}));
   EXPECT("\xc5\xf4\x58\xc2", (a.evex = 0, hg_x86_vector(&a, &(x86_vector_insn){.op = X86_vaddps, .width = 1, .vvvv = 1,
                                                                             .rm = x86_reg(2)})));
+  EXPECT("\xc5\xf2\x58\xc2", hg_x86_vector(&a, &(x86_vector_insn){.op = X86_vaddps, .is_scalar = 1, .vvvv = 1,
+                                                                  .rm = x86_reg(2)}));
+  EXPECT("\xc4\xe1\xeb\x51\xda", /* vsqrtsd xmm3, xmm2, xmm2 */
+         hg_x86_vector(&a, &(x86_vector_insn){.op = X86_vsqrtpd, .is_scalar = 1, .reg = 3, .rm = x86_reg(2)}));
+  EXPECT("\xc4\xe2\xf1\xb9\xc2", hg_x86_vector(&a, &(x86_vector_insn){.op = X86_vfmadd231pd, .is_scalar = 1, .vvvv = 1,
+                                                                       .rm = x86_reg(2)}));
+  hg_x86_align(&a, 16, 0xcc);
+  EXPECT("\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x90\x90\x90\x90\x90\x90\x90",
+         (hg_x86_return(&a), hg_x86_align(&a, 16, 0x90)));
   uint32_t label = hg_x86_new_label(&a);
   EXPECT("\xe9\x06\x00\x00\x00\x0f\x84\x00\x00\x00\x00\x0f\x85\xfa\xff\xff\xff",
          (hg_x86_jump(&a, label), hg_x86_jump_if(&a, X86_EQUAL, label), hg_x86_place(&a, label),

@@ -189,6 +189,8 @@ typedef struct native_target {
   uint8_t lanes;           /* of a vector: 32-bit elements */
   uint8_t vector_bytes;
   uint8_t vector_count;    /* registers 0.. that may hold values; the others are the target's own */
+  uint8_t general_count;   /* of a target of one lane: general registers that may hold values, which only floats of 32
+                              and 64 bits do in the others; native_location.reg numbers them from vector_count on */
   uint8_t mask_first, mask_count; /* the mask registers that may hold values; 0: predicates are vectors */
   uint8_t runs_blocks;     /* 1: it writes a block_entry for programs of several steps */
   uint8_t has_quotients;   /* 1: it has code for NATIVE_QUOTIENT */
@@ -272,6 +274,8 @@ typedef struct native_build {
   uint32_t first_call, last_call; /* the first and the last instruction that the code leaves to hg_native_help, as
                                      number + 1; 0: none */
   uint8_t calls_in_loops;     /* of a target of one lane: 1: one of them is in a loop */
+  uint8_t keeps_pool;         /* the same: 1: no value has the last general register, so that one can hold an address of
+                                 constants */
   uint32_t stored_bytes;      /* bytes a lane moves by stores that may bypass the caches */
   uint32_t moved_bytes;       /* bytes a lane moves by loads and stores of its elements */
   uint8_t streams;            /* 1: each region has a second version, whose stores of full vectors bypass the caches */

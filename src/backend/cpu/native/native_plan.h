@@ -42,7 +42,7 @@ static inline native_plan native_new_plan(native_build *b) {
 hg_status hg_native_cut(native_plan *plan);
 /* registers.c: gives registers, or slots from last_slot on, to all values that need them. */
 void hg_native_allocate(native_plan *plan);
-/* lane_registers.c: the same for a target of one lane. 0: the program is too long for it, or there is no memory. */
-int hg_native_allocate_lanes(native_plan *plan);
+/* lane_registers.c: the same for a target of one lane. */
+void hg_native_allocate_lanes(native_plan *plan);
 
 #endif

@@ -452,7 +452,8 @@ hg_status hg_native_plan(native_build *b) {
   if (status == HG_OK) {
     place_local(b);
     p.last_slot = (uint32_t)sizeof(native_frame) + NATIVE_MOST_REGISTERS * b->target->vector_bytes;
-    if (b->target->lanes > 1 || !hg_native_allocate_lanes(&p)) hg_native_allocate(&p);
+    if (b->target->lanes > 1) hg_native_allocate(&p);
+    else hg_native_allocate_lanes(&p);
     make_scalar_slots(&p);
     b->frame_bytes = p.last_slot;
     if (b->frame_bytes > NATIVE_MOST_FRAME_BYTES)

@@ -148,4 +148,5 @@ extern const native_target hg_native_x86_lanes;
 const native_target hg_native_avx512 = AVX512(emit_avx512), hg_native_avx2 = AVX2(emit_avx2);
 const native_target hg_native_least_avx512 = AVX512(emit_least_avx512), hg_native_least_avx2 = AVX2(emit_least_avx2);
 const native_target hg_native_x86_lanes = {.engine = "native x86-64", .lanes = 1, .vector_bytes = 8,
-                                           .vector_count = X86_LANE_REGISTERS, .emit = emit_lanes};
+                                           .vector_count = 12, .general_count = X86_LANE_REGISTERS,
+                                           .emit = emit_lanes};

@@ -240,6 +240,7 @@ typedef struct x86_emit {
   x86_pattern *pattern_of;    /* per register: what is known of it as an index */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */
+  uint8_t steps_register;   /* of code for one lane: the general register that counts steps; 0: the frame does */
   uint32_t help;            /* label: calls hg_native_help */
 
   /* Code that runs all steps of a block. */
@@ -322,6 +323,10 @@ static inline int x86_is_cold(const x86_emit *e, uint32_t i, uint32_t end) {
 }
 enum { X86_LANE_REGISTERS = 10 };
 void hg_x86_write_lanes(x86_emit *e); /* one_lane.c: a kernel that runs one lane after the other */
+/* lane_value.c, of such a kernel: a value in a vector register, its own or `scratch`; and the current instruction's
+ * result, which has no vector register, from one. */
+x86_rm hg_x86_lane_source(x86_emit *e, uint32_t r, unsigned scratch);
+void hg_x86_lane_set_vector(x86_emit *e, unsigned from);
 void hg_x86_write_straight(x86_emit *e, native_step *step); /* straight.c: a block as straight-line code */
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */

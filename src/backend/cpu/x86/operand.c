@@ -16,6 +16,7 @@ void hg_x86_vk(x86_emit *e, unsigned op, unsigned reg, unsigned vvvv, x86_rm rm,
                int zero) {
   e->a.last = (x86_vector_insn){.op = (uint16_t)op,
                                 .width = e->width,
+                                .is_scalar = e->lanes == 1 && op <= X86_vfnmadd231ps,
                                 .reg = (uint8_t)reg,
                                 .vvvv = (uint8_t)vvvv,
                                 .rm = rm,

@@ -85,6 +85,7 @@ x86_rm hg_x86_source(x86_emit *e, uint32_t reg, uint32_t copy, uint32_t part, un
     return hg_x86_context(e, offsetof(native_context, place) + r->bits * sizeof(native_place) +
                                   offsetof(native_place, scalar), hg_x86_is_64(e, reg), scratch);
   if (r->kind == VECTOR_SPECIAL) return special_operand(e, r, copy, part, scratch);
+  if (e->lanes == 1) return hg_x86_lane_source(e, reg, scratch);
   const native_location *location = native_location_of(e->b, reg);
   if (location->kind == NATIVE_ROW) return row_operand(e, reg, copy, part, scratch);
   if (location->kind == NATIVE_NOWHERE && e->b->slices > 0) return shared_operand(e, r);
@@ -140,12 +141,18 @@ void hg_x86_load_block_uniform(x86_emit *e, unsigned reg, uint32_t from) {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
+/* 1: a general register, or 8 bytes of the frame, as code for one lane has beside its vector registers. */
+static int is_of_lane(const x86_emit *e, const native_location *location) {
+  return e->lanes == 1 && (location->kind != NATIVE_REGISTERS || location->reg[0] >= e->b->target->vector_count);
+}
+
 static uint32_t piece_of(const native_location *location, uint32_t copy, uint32_t part) {
   return (location->copies == 1 ? 0 : copy) * location->parts + part;
 }
 
 unsigned hg_x86_result_register(x86_emit *e, uint32_t copy, uint32_t part, unsigned scratch) {
   const native_location *location = native_location_of(e->b, e->insn->d);
+  if (is_of_lane(e, location)) return scratch;
   return location->kind == NATIVE_REGISTERS && !hg_x86_merges(e) ? location->reg[piece_of(location, copy, part)]
                                                                  : scratch;
 }
@@ -229,6 +236,10 @@ void hg_x86_set_result(x86_emit *e, uint32_t copy, uint32_t part, unsigned reg) 
   const native_location *location = native_location_of(e->b, e->insn->d);
   int is_64 = hg_x86_is_64(e, e->insn->d);
   unsigned mask = 0;
+  if (is_of_lane(e, location)) {
+    hg_x86_lane_set_vector(e, reg);
+    return;
+  }
   if (e->width == 2) mask = writing_mask(e, location, copy, part);
   else if (hg_x86_merges(e)) reg = blend_old(e, location, copy, part, reg);
   uint32_t piece = piece_of(location, copy, part);

@@ -70,7 +70,11 @@ void hg_x86_bytes(x86_asm *a, const void *bytes, size_t count) {
   a->count += count;
 }
 
+/* NOPs of one byte are written as fewer, longer ones. */
 void hg_x86_align(x86_asm *a, unsigned alignment, uint8_t filler) {
+  static const uint8_t long_nop[8] = {0x0f, 0x1f, 0x84}; /* of [rax + rax + 0] */
+  for (size_t left = (alignment - a->count % alignment) % alignment; filler == 0x90 && left >= 8; left -= 8)
+    hg_x86_bytes(a, long_nop, sizeof long_nop);
   while (a->count % alignment != 0 && begin_insn(a)) byte(a, filler);
 }
 
@@ -139,8 +143,18 @@ static uint8_t *put_vex_prefix(uint8_t *to, const x86_row *row, const x86_vector
   return put(to, (unsigned)row->w << 7 | low);
 }
 
-void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
-  const x86_row *row = &hg_x86_rows[insn->op];
+/* The instruction for the lowest elements only. The others come from a further operand where the row has none: a
+ * register that the instruction waits for anyway, if there is one. */
+static void make_scalar(x86_row *row, x86_vector_insn *insn) {
+  if (row->form == X86_FORM_RM) insn->vvvv = insn->rm.is_memory ? insn->reg : (uint8_t)insn->rm.reg;
+  if (row->map == 1) row->prefix = row->prefix == X86_P0 ? X86_PF3 : X86_PF2;
+  else row->opcode |= 1;
+}
+
+void hg_x86_vector(x86_asm *a, const x86_vector_insn *given) {
+  x86_row copy = hg_x86_rows[given->op], *row = &copy;
+  x86_vector_insn changed = *given, *insn = &changed;
+  if (given->is_scalar) make_scalar(row, insn);
   if (!begin_insn(a)) return;
   uint8_t *to = a->code + a->count;
   int evex = row->has == X86_HAS_E || (a->evex && row->has == X86_HAS_EV);
@@ -149,7 +163,7 @@ void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
   to = put_modrm(to, row->form == X86_FORM_VMI ? row->reg_class : insn->reg, &insn->rm,
                  evex && insn->rm.is_memory ? displacement_unit(row, insn) : 0);
   if (row->form >= X86_FORM_VMI) to = put(to, insn->immediate);
-  if (insn != &a->last) a->last = *insn;
+  a->last = *insn;
   a->last_start = a->count;
   a->last_end = a->count = (size_t)(to - a->code);
 }
@@ -204,6 +218,7 @@ void hg_x86_load(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0, w, 
 void hg_x86_store(x86_asm *a, int w, x86_rm rm, unsigned reg) { general(a, 0, w, 0x89, reg, &rm); }
 void hg_x86_load_sign32(x86_asm *a, unsigned reg, x86_rm rm) { general(a, 0, 1, 0x63, reg, &rm); }
 void hg_x86_lea(x86_asm *a, unsigned reg, x86_rm rm) { general(a, 0, 1, 0x8d, reg, &rm); }
+void hg_x86_lea32(x86_asm *a, unsigned reg, x86_rm rm) { general(a, 0, 0, 0x8d, reg, &rm); }
 void hg_x86_tzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0xf3, w, 0x0fbc, reg, &rm); }
 void hg_x86_lzcnt(x86_asm *a, int w, unsigned reg, x86_rm rm) { general(a, 0xf3, w, 0x0fbd, reg, &rm); }
 void hg_x86_prefetch(x86_asm *a, unsigned level, x86_rm rm) { general(a, 0, 0, 0x0f18, level, &rm); }

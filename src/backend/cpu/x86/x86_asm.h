@@ -57,6 +57,7 @@ typedef struct x86_vector_insn {
   x86_rm rm;
   uint8_t immediate;
   uint8_t mask;     /* k register; 0: none. EVEX */
+  uint8_t is_scalar;/* 1: of the lowest elements only; of the rows up to vfnmadd231ps, in VEX form */
   uint8_t zero;     /* 1: lanes outside the mask become 0, else they keep what the register had */
 } x86_vector_insn;
 
@@ -98,6 +99,7 @@ typedef enum x86_condition {
   X86_BELOW_EQUAL = 6,
   X86_ABOVE = 7,
   X86_SIGN = 8,
+  X86_NO_PARITY = 11,
   X86_LESS = 12,
   X86_GREATER_EQUAL = 13,
   X86_LESS_EQUAL = 14,
@@ -108,7 +110,8 @@ void hg_x86_jump_if(x86_asm *a, x86_condition condition, uint32_t label);
 void hg_x86_call(x86_asm *a, uint32_t label);
 void hg_x86_lea_label(x86_asm *a, unsigned reg, uint32_t label);
 
-typedef enum x86_alu { X86_ADD = 0, X86_OR = 1, X86_AND = 4, X86_SUB = 5, X86_XOR = 6, X86_CMP = 7 } x86_alu;
+typedef enum x86_alu { X86_ADD = 0, X86_OR = 1, X86_AND = 4, X86_SUB = 5, X86_XOR = 6, X86_CMP = 7,
+               X86_SBB = 3 } x86_alu;
 void hg_x86_alu_rm(x86_asm *a, x86_alu op, int w, unsigned reg, x86_rm rm);       /* reg = reg op rm */
 void hg_x86_alu_imm(x86_asm *a, x86_alu op, int w, x86_rm rm, int32_t immediate); /* rm = rm op immediate */
 
@@ -123,6 +126,7 @@ void hg_x86_store_narrow(x86_asm *a, unsigned bytes, x86_rm rm, unsigned reg); /
 void hg_x86_move_imm(x86_asm *a, unsigned reg, uint32_t value);
 void hg_x86_move_imm64(x86_asm *a, unsigned reg, uint64_t value);
 void hg_x86_lea(x86_asm *a, unsigned reg, x86_rm rm);
+void hg_x86_lea32(x86_asm *a, unsigned reg, x86_rm rm); /* 32 bits of it, zero-extended */
 typedef enum x86_shift { X86_SHL = 4, X86_SHR = 5, X86_SAR = 7 } x86_shift;
 void hg_x86_shift_imm(x86_asm *a, int w, x86_shift op, unsigned reg, unsigned count);
 void hg_x86_shift_cl(x86_asm *a, int w, x86_shift op, unsigned reg); /* by cl, modulo the bits */
