@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HG_PIECE_BYTES = 16 }; /* a piece of an arena: its alignment, and what stands in front of it */
+
 static void *default_allocate(void *user, size_t size) {
   (void)user;
   return malloc(size);
@@ -46,6 +48,41 @@ void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_
 void hg_release(const hg_allocator *allocator, void *memory) {
   if (memory != NULL) allocator->release(allocator->user, memory);
 }
+
+/* ---- arenas ------------------------------------------------------------------------------------------------------ */
+
+static void *allocate_piece(void *user, size_t size) {
+  hg_arena *a = user;
+  size_t room = (size_t)(a->end - a->at), wanted = size + (0 - size) % HG_PIECE_BYTES;
+  if (wanted < size || wanted + HG_PIECE_BYTES > room) return a->behind.allocate(a->behind.user, size);
+  *(size_t *)(void *)a->at = wanted;
+  a->at += wanted + HG_PIECE_BYTES;
+  return a->at - wanted;
+}
+
+static void release_piece(void *user, void *memory) {
+  hg_arena *a = user;
+  char *piece = memory;
+  if (piece < a->begin || piece >= a->end) a->behind.release(a->behind.user, memory);
+  else if (piece + *(size_t *)(void *)(piece - HG_PIECE_BYTES) == a->at) a->at = piece - HG_PIECE_BYTES;
+}
+
+void hg_arena_begin(hg_arena *arena, const hg_allocator *behind, void *block, size_t bytes) {
+  char *begin = block, *first = begin + (0 - (uintptr_t)begin) % HG_PIECE_BYTES, *end = begin + bytes;
+  if (first > end) first = end;
+  *arena = (hg_arena){.behind = *behind, .begin = first, .at = first, .end = end};
+  arena->allocator = (hg_allocator){
+      .size = sizeof arena->allocator, .user = arena, .allocate = allocate_piece, .release = release_piece};
+}
+
+size_t hg_arena_bytes(const hg_allocator *behind, size_t wanted) {
+#ifdef HG_CHECK_PASSES
+  wanted = 0;
+#endif
+  return hg_allocator_is_default(behind) ? wanted : 0;
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 int hg_array_reserve(const hg_allocator *allocator, hg_array *array, uint64_t capacity) {
   if (array->data != NULL && capacity <= array->capacity) return 1;
@@ -90,6 +127,16 @@ void hg_array_trim(const hg_allocator *allocator, hg_array *array) {
   hg_release(allocator, array->data);
   array->data = data;
   array->capacity = array->count;
+}
+
+hg_status hg_array_move(const hg_allocator *from, const hg_allocator *to, hg_array *array) {
+  hg_array moved = {.element_size = array->element_size};
+  if (array->count > 0 && (!hg_array_reserve(to, &moved, array->count) ||
+                           hg_array_append(to, &moved, array->data, array->count) == NULL))
+    return hg_fail_memory("a list", array->count * array->element_size);
+  hg_array_release(from, array);
+  *array = moved;
+  return HG_OK;
 }
 
 void hg_array_release(const hg_allocator *allocator, hg_array *array) {

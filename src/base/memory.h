@@ -17,6 +17,18 @@ void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_
 void *hg_allocate_unset(const hg_allocator *allocator, uint64_t count, size_t element_size); /* not zeroed */
 void hg_release(const hg_allocator *allocator, void *memory); /* NULL is accepted */
 
+/* An allocator that gives out pieces of one block while there is room, for much that is small and lives as long as the
+ * block; then it asks the allocator behind it. The last piece returns to the block when it is released, others do not.
+ * It must not move. */
+typedef struct hg_arena {
+  hg_allocator allocator, behind;
+  char *begin, *at, *end;
+} hg_arena;
+void hg_arena_begin(hg_arena *arena, const hg_allocator *behind, void *block, size_t bytes);
+/* How large a block shall be: `wanted`, or 0 if each piece is to be asked for: of a caller's allocator, which may count
+ * them or let one fail, and in builds whose allocations are checked. */
+size_t hg_arena_bytes(const hg_allocator *behind, size_t wanted);
+
 /* A growing array. Declare `hg_array name = {.element_size = sizeof(T)};` and read it as ((T *)name.data)[i]. */
 typedef struct hg_array {
   void *data;
@@ -31,6 +43,8 @@ int hg_array_reserve(const hg_allocator *allocator, hg_array *array, uint64_t ca
 /* Gives back the memory behind the last element, if there is memory for a copy. */
 void hg_array_trim(const hg_allocator *allocator, hg_array *array);
 void hg_array_release(const hg_allocator *allocator, hg_array *array);
+/* Moves its elements into memory of another allocator. */
+hg_status hg_array_move(const hg_allocator *from, const hg_allocator *to, hg_array *array);
 
 /* Appends text of up to 511 characters, without its NUL; what is longer is cut. 0 when out of memory. */
 int hg_array_print(const hg_allocator *allocator, hg_array *text, const char *format, va_list arguments)
