@@ -69,7 +69,19 @@ static int promote_group(ops_request *request, const group *g, value_id *own) {
   return 1;
 }
 
+/* 1 if all inputs have one type, of floats: nothing changes it. */
+static int are_floats_of_one_type(const ops_request *request) {
+  atlas_type type = ATLAS_NONE;
+  for (uint32_t i = 0; i < request->input_count; i++) {
+    if (request->inputs[i] == 0) continue;
+    if (type == ATLAS_NONE) type = type_of(request->c, request->inputs[i]);
+    if (type != type_of(request->c, request->inputs[i]) || ops_kind_rank(type) != 2) return 0;
+  }
+  return 1;
+}
+
 int ops_promote_inputs(ops_request *request, value_id *own) {
+  if (are_floats_of_one_type(request)) return 1;
   for (uint32_t i = 0; i < request->input_count; i++) {
     int is_new = request->inputs[i] != 0;
     for (uint32_t k = 0; k < i && is_new; k++)

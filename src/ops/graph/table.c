@@ -57,9 +57,17 @@ static const char *behind_blanks(const char *at) {
   return at;
 }
 
-/* The text up to one of the characters, or to the end. */
+/* The characters up to one of `ends`, or to the end. A loop, since the texts are shorter than what strcspn prepares. */
+static size_t length_until(const char *at, const char *ends) {
+  for (size_t length = 0;; length++)
+    for (const char *end = ends;; end++) {
+      if (at[length] == *end) return length;
+      if (*end == '\0') break;
+    }
+}
+
 static ops_word word_until(const char **at, const char *ends) {
-  ops_word word = {*at, strcspn(*at, ends)};
+  ops_word word = {*at, length_until(*at, ends)};
   *at += word.length;
   return word;
 }
@@ -79,7 +87,7 @@ int ops_next_argument(const char **at, ops_argument_spec *spec) {
   spec->name = word_until(at, "=");
   if (**at == '=') *at += 1;
   if (**at == '[') {
-    spec->preset = (ops_word){*at, strcspn(*at, "]") + 1};
+    spec->preset = (ops_word){*at, length_until(*at, "]") + 1};
     *at += spec->preset.length;
   } else {
     spec->preset = word_until(at, ",");
@@ -89,7 +97,8 @@ int ops_next_argument(const char **at, ops_argument_spec *spec) {
 
 ops_word ops_types_part(const char *types, size_t index) {
   for (;; index--) {
-    size_t length = strcspn(types, ";"), blanks = strspn(types, " ");
+    size_t length = length_until(types, ";"), blanks = 0;
+    while (types[blanks] == ' ') blanks++;
     if (index == 0 || types[length] == '\0') return (ops_word){types + blanks, length - blanks};
     types += length + 1;
   }

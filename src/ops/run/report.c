@@ -31,11 +31,11 @@ static uint32_t *calls_of_nodes(const hg_allocator *allocator, const hg_computat
 }
 
 static int note_name(hg_executable *e, const char *name, uint32_t count) {
-  char text[ATLAS_MAX_NAME + 16];
-  int length = count > 1 ? snprintf(text, sizeof text, "%u x %s", (unsigned)count, name)
-                         : snprintf(text, sizeof text, "%s", name);
-  return length >= 0 &&
-         hg_array_append(&e->executor->allocator, &e->operations, text, strlen(text) + 1) != NULL;
+  const hg_allocator *allocator = &e->executor->allocator;
+  char text[16];
+  size_t length = count > 1 ? (size_t)snprintf(text, sizeof text, "%u x ", (unsigned)count) : 0;
+  return hg_array_append(allocator, &e->operations, text, length) != NULL &&
+         hg_array_append(allocator, &e->operations, name, strlen(name) + 1) != NULL;
 }
 
 /* Merges neighbours with the same name. */
@@ -87,13 +87,15 @@ void ops_operations_of(const hg_executable *e, uint32_t step, char *text, size_t
   const char *name = first_name(e, step);
   size_t used = 0;
   text[0] = '\0';
-  for (; name[0] != '\0'; name += strlen(name) + 1) {
-    if (used + strlen(name) + sizeof ", , ..." > text_bytes) {
+  for (size_t length; name[0] != '\0'; name += length + 1) {
+    length = strlen(name);
+    if (used + length + sizeof ", , ..." > text_bytes) {
       snprintf(text + used, text_bytes - used, ", ...");
       return;
     }
-    int written = snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", name);
-    used += written > 0 ? (size_t)written : 0;
+    if (used > 0) memcpy(text + used, ", ", 2), used += 2;
+    memcpy(text + used, name, length + 1);
+    used += length;
   }
   if (used == 0) snprintf(text, text_bytes, "a copy");
 }
