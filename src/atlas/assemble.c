@@ -120,6 +120,14 @@ void atlas_name_copy(char destination[ATLAS_MAX_NAME + 1], const char *name, siz
   memcpy(destination, name, length <= ATLAS_MAX_NAME ? length : ATLAS_MAX_NAME);
 }
 
+void atlas_name_by_number(char *name, char letter, uint32_t number) {
+  uint32_t least = 1;
+  while (number / least >= 10) least *= 10;
+  *name++ = letter;
+  for (; least > 0; least /= 10) *name++ = (char)('0' + number / least % 10);
+  *name = '\0';
+}
+
 /* ---- label names -------------------------------------------------------------------------------------------- */
 
 static const atlas_label *label_at(const hg_array *labels, uint32_t i) { return (const atlas_label *)labels->data + i; }

@@ -17,6 +17,9 @@ const atlas_symbol *atlas_program_find_symbol(const atlas_program *program, cons
 /* Copies a name that atlas_name_is_valid accepted. */
 void atlas_name_copy(char destination[ATLAS_MAX_NAME + 1], const char *name, size_t length);
 
+/* A letter and a number, without the time that snprintf takes: "s12". */
+void atlas_name_by_number(char *name, char letter, uint32_t number);
+
 /* Label names to indices of program->labels: a hash table, because a program may have very many. */
 typedef struct atlas_label_index {
   uint32_t *slots; /* 1 + label index; 0: free. A power of two of them. */
@@ -37,7 +40,11 @@ void atlas_label_index_release(const hg_allocator *allocator, atlas_label_index 
  * atlas_program_trust: no text, binary file or interpreter has it, only the compiler. */
 void atlas_builder_has_many(atlas_builder *builder);
 
-/* Returns the builder's program before the last step. Always releases the builder. */
+/* The builder, which has been given nothing yet, follows the program (builder.h), which must outlive it. */
+void atlas_builder_follow(atlas_builder *builder, atlas_program *program);
+
+/* Returns the builder's program before the last step; or the program that it follows, complete, if they are equal.
+ * Always releases the builder. */
 hg_status atlas_builder_close(atlas_builder *builder, atlas_program **out);
 
 /* The last step of all three: verifies the program and passes it to the caller, or releases it. */

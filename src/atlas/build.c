@@ -1,5 +1,5 @@
 /* build.c - programs made by calls instead of text. The first error is kept until atlas_builder_finish reports it. */
-#include "atlas/assemble.h"
+#include "atlas/builder.h"
 #include "atlas/insn.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -8,21 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-  INVALID_OPERAND = 0xff,
-  BEYOND_TEXT = 0x80, /* a bit of an operand's kind: its register's number has a high byte */
-  MESSAGE_BYTES = 1024
-};
-
-struct atlas_builder {
-  hg_allocator allocator;
-  atlas_program *program;
-  hg_array placed; /* uint8_t per label: 1 once it has a place */
-  uint32_t line;
-  int has_many;     /* registers: see atlas_builder_has_many */
-  hg_status status; /* of the first error */
-  char message[MESSAGE_BYTES];
-};
+enum { INVALID_OPERAND = 0xff, BEYOND_TEXT = ATLAS_BEYOND_TEXT };
 
 /* ---- errors ------------------------------------------------------------------------------------------------- */
 
@@ -34,6 +20,9 @@ static void keep_failure(atlas_builder *b, hg_status status) {
 }
 
 static int is_live(const atlas_builder *b) { return b != NULL && b->status == HG_OK; }
+
+/* Something that a followed program does not have. */
+static void part(atlas_builder *b) { keep_failure(b, atlas_follow_end(b)); }
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 
@@ -63,6 +52,7 @@ void atlas_builder_release(atlas_builder *b) {
   if (b == NULL) return;
   hg_allocator allocator = b->allocator;
   atlas_program_release(b->program);
+  atlas_program_release(b->followed);
   hg_array_release(&allocator, &b->placed);
   hg_release(&allocator, b);
 }
@@ -82,7 +72,7 @@ static hg_status name_labels(atlas_builder *b) {
       char *name = labels_of(b)[i].name;
       if ((name[0] != '\0') != (pass == 0)) continue;
       do {
-        if (pass == 1) snprintf(name, ATLAS_MAX_NAME + 1, "L%u", (unsigned)number++);
+        if (pass == 1) atlas_name_by_number(name, 'L', number++);
         status = atlas_label_enter(&b->allocator, &index, labels, i, &found);
       } while (status == HG_OK && pass == 1 && found != ATLAS_NO_LABEL);
       if (status == HG_OK && found != ATLAS_NO_LABEL)
@@ -137,6 +127,13 @@ static hg_status close_program(atlas_builder *b) {
 }
 
 hg_status atlas_builder_close(atlas_builder *b, atlas_program **out) {
+  if (b->followed != NULL && b->status == HG_OK && atlas_follows_all(b)) {
+    *out = b->followed;
+    b->followed = NULL;
+    atlas_builder_release(b);
+    return HG_OK;
+  }
+  part(b);
   hg_status status = close_program(b);
   if (status == HG_OK) {
     *out = b->program;
@@ -162,6 +159,9 @@ hg_status atlas_builder_finish(atlas_builder *b, atlas_program **out) {
 
 static uint16_t declare(atlas_builder *b, const char *name, atlas_symbol *symbol) {
   if (!is_live(b)) return 0;
+  if (b->followed != NULL && name != NULL && atlas_follows_symbol(b, name, symbol))
+    return (uint16_t)(b->program->symbols.count - 1);
+  part(b);
   size_t length = name != NULL ? strlen(name) : 0;
   if (!atlas_name_is_valid(name != NULL ? name : "", length)) {
     keep_failure(b, hg_fail(HG_INVALID_ARGUMENT,
@@ -225,6 +225,7 @@ uint16_t atlas_builder_const(atlas_builder *b, const char *name, atlas_type type
     return 0;
   }
   atlas_symbol symbol = {.kind = ATLAS_SYMBOL_CONST, .type = stored_type(b, name, type), .count = count};
+  part(b);
   symbol.const_offset = (uint32_t)b->program->constants.count;
   uint16_t index = declare(b, name, &symbol);
   if (b->status != HG_OK) return 0;
@@ -264,6 +265,7 @@ uint16_t atlas_builder_handle(atlas_builder *b, uint64_t handle, atlas_type type
     keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "0 is not a buffer handle"));
     return 0;
   }
+  part(b);
   int other_type = 0;
   char name[ATLAS_MAX_NAME + 1];
   int length = snprintf(name, sizeof name, "h%llu", (unsigned long long)handle);
@@ -306,7 +308,9 @@ uint32_t atlas_builder_label(atlas_builder *b, const char *name) {
     keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is not a name for a label", HG_WORD(name, strlen(name))));
     return 0;
   }
+  if (name != NULL && name[0] == 'L') part(b);
   if (name != NULL) atlas_name_copy(label.name, name, strlen(name));
+  else if (b->followed != NULL) atlas_follow_label(b, &label);
   if (hg_array_append(&b->allocator, &b->program->labels, &label, 1) == NULL ||
       hg_array_append(&b->allocator, &b->placed, &placed, 1) == NULL)
     keep_failure(b, hg_fail_memory("a program's labels", sizeof label));
@@ -374,6 +378,8 @@ void atlas_builder_insn(atlas_builder *b, const atlas_insn *insn) {
     keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "atlas_builder_insn is given no instruction"));
     return;
   }
+  if (b->followed != NULL && atlas_follows_insn(b, insn, insn->operand)) return;
+  part(b);
   const char *mnemonic = atlas_op_name((atlas_op)insn->op);
   if (insn->operand_count > ATLAS_MAX_OPERANDS) {
     keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %u operands; no instruction has more than %u", mnemonic,
@@ -422,6 +428,12 @@ void atlas_emit_operands(atlas_builder *b, atlas_op op, atlas_type type, atlas_t
     keep_failure(b, hg_fail(HG_INVALID_ARGUMENT, "'%s' is given %lld operands%s", atlas_op_name(op),
                     (long long)operand_count, operands == NULL ? ", and NULL in their place" : ""));
     return;
+  }
+  if (b->followed != NULL) {
+    atlas_insn bare; /* without its operands */
+    bare.op = (uint16_t)op, bare.type = (uint8_t)type, bare.type2 = (uint8_t)type2;
+    bare.guard = 0, bare.line = 0, bare.operand_count = (uint8_t)operand_count;
+    if (atlas_follows_insn(b, &bare, operands)) return;
   }
   atlas_insn insn = {.op = stored_op(op), .operand_count = (uint8_t)operand_count};
   insn.type = stored_type(b, atlas_op_name(op), type);

@@ -50,6 +50,9 @@ atlas_program *atlas_program_new(const hg_allocator *allocator);
 uint64_t atlas_program_digest(const atlas_program *program);
 int atlas_program_same(const atlas_program *a, const atlas_program *b);
 
+/* 1 if the last step of its making is done (assemble.h). */
+static inline int atlas_program_is_complete(const atlas_program *p) { return p->nodes.count > 0; }
+
 static inline const atlas_insn *atlas_insn_at(const atlas_program *p, size_t i) {
   return (const atlas_insn *)p->insns.data + i;
 }

@@ -69,7 +69,8 @@ const uint8_t atlas_kind_of[ATLAS_TYPE_COUNT] = {
 
 atlas_type atlas_type_lookup_name(const char *name, size_t length) {
   for (unsigned t = 1; t < ATLAS_TYPE_COUNT && length > 0; t++)
-    if (type_names[t][0] == name[0] && strncmp(type_names[t], name, length) == 0 && type_names[t][length] == '\0') return (atlas_type)t;
+    if (type_names[t][0] == name[0] && strncmp(type_names[t], name, length) == 0 && type_names[t][length] == '\0')
+      return (atlas_type)t;
   return ATLAS_NONE;
 }
 

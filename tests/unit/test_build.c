@@ -1,6 +1,9 @@
 /* test_build.c - the builder: programs equal to their text, handles and buffer offsets, labels, and each error. */
 #include "programs.h"
 
+#include "atlas/assemble.h"
+#include "atlas/insn.h"
+
 static atlas_builder *create(void) {
   atlas_builder *b = NULL;
   CHECK_EQ_U64(atlas_builder_create(NULL, "built", &b), HG_OK);
@@ -368,6 +371,66 @@ static void test_instruction_errors(void) {
   CHECK_EQ_U64(atlas_builder_finish(create(), &program), HG_VERIFY); /* no instructions */
 }
 
+/* ---- programs that are followed -------------------------------------------------------------------------------- */
+
+enum { CALLS = 60, FOLLOWED_LABELS = 4, UNCHANGED = -1 };
+
+/* Call number i of those that build a program, drawn by `seed`; another one if i is `changed`. */
+static void make_call(atlas_builder *b, uint64_t seed, int i, int changed, const uint32_t *labels) {
+  uint64_t draw = (seed * 1000 + (uint64_t)i) * UINT64_C(0x9E3779B97F4A7C15);
+  uint32_t number = (uint32_t)(draw >> 40) % 300, other = i == changed;
+  char name[ATLAS_MAX_NAME + 1];
+  atlas_name_by_number(name, other ? 'y' : 'x', (uint32_t)i);
+  switch ((draw >> 32) % 8) {
+  case 0: atlas_builder_buffer(b, name, ATLAS_f32, ATLAS_INOUT); break;
+  case 1: atlas_builder_scalar(b, name, ATLAS_u32); break;
+  case 2: atlas_emit_branch(b, (int)(number % 15) + (int)other, 0, labels[number % FOLLOWED_LABELS]); break;
+  case 3: atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, atlas_reg(number + other), atlas_reg(number)); break;
+  case 4: atlas_emit_branch(b, -1, 0, labels[(number + other) % FOLLOWED_LABELS]); break;
+  default:
+    atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, atlas_reg(number), atlas_reg(number * 3 + other), atlas_bits(draw));
+    break;
+  }
+}
+
+/* The program of a seed, with one call changed or the last left out; followed: NULL or what the builder follows. */
+static atlas_program *follow(uint64_t seed, int changed, int calls, atlas_program *followed) {
+  static const char *const names[FOLLOWED_LABELS] = {NULL, "here", NULL, "there"};
+  uint32_t labels[FOLLOWED_LABELS];
+  atlas_program *program = NULL;
+  atlas_builder *b = create();
+  atlas_builder_has_many(b);
+  if (followed != NULL) atlas_builder_follow(b, followed);
+  for (int i = 0; i < FOLLOWED_LABELS; i++) labels[i] = atlas_builder_label(b, names[(seed + (uint64_t)i) % 4]);
+  for (int i = 0; i < calls; i++) {
+    make_call(b, seed, i, changed, labels);
+    for (int k = 0; k < FOLLOWED_LABELS; k++)
+      if (i == (13 + 11 * k * k) % calls) atlas_builder_place(b, labels[k]);
+  }
+  if (changed == CALLS) atlas_builder_block(b, 64, 1, 1);
+  atlas_emit(b, ATLAS_OP_exit, ATLAS_NONE, 0);
+  CHECK_EQ_U64(atlas_builder_close(b, &program), HG_OK);
+  return program;
+}
+
+/* What is built is the same whether a program was followed or not; an equal one is the followed program itself. */
+static void test_followed_programs(void) {
+  for (uint64_t seed = 0; seed < 20; seed++) {
+    atlas_program *known = follow(seed, UNCHANGED, CALLS, NULL), *again = follow(seed, UNCHANGED, CALLS, known);
+    CHECK(again == known);
+    atlas_program_release(again);
+    for (int changed = 0; changed <= CALLS; changed++) {
+      int calls = changed % 7 == 6 ? CALLS - 1 : CALLS;
+      atlas_program *plain = follow(seed, changed, calls, NULL), *other = follow(seed, changed, calls, known);
+      CHECK(other != known && atlas_program_same(plain, other) && !atlas_program_same(plain, known));
+      CHECK_EQ_U64(atlas_program_digest(plain), atlas_program_digest(other));
+      atlas_program_release(plain);
+      atlas_program_release(other);
+    }
+    atlas_program_release(known);
+  }
+}
+
 static hg_status build(const hg_allocator *allocator, void *argument) {
   atlas_builder *b = NULL;
   atlas_program *program = NULL;
@@ -398,6 +461,7 @@ int main(void) {
   test_random_programs();
   test_errors();
   test_instruction_errors();
+  test_followed_programs();
   check_every_allocation(build, NULL);
   return check_report();
 }

@@ -2,15 +2,19 @@
 #include "ops/graph/compute.h"
 
 #include "atlas/value.h"
+#include "ops/graph/ops_tuning.h"
 
 hg_status hg_computation_create(const hg_allocator *allocator, hg_computation **out) {
   if (out == NULL) return hg_fail(HG_INVALID_ARGUMENT, "hg_computation_create: 'out' is NULL");
   *out = NULL;
   hg_allocator own;
   HG_TRY(hg_allocator_resolve(allocator, &own));
-  hg_computation *c = hg_allocate(&own, 1, sizeof *c);
-  if (c == NULL) return hg_fail_memory("a computation", sizeof *c);
-  c->allocator = own;
+  size_t room = hg_arena_bytes(&own, OPS_COMPUTATION_BYTES);
+  hg_computation *c = hg_allocate_unset(&own, sizeof *c + room, 1);
+  if (c == NULL) return hg_fail_memory("a computation", sizeof *c + room);
+  memset(c, 0, sizeof *c);
+  hg_arena_begin(&c->arena, &own, c + 1, room);
+  c->allocator = c->arena.allocator;
   c->nodes.element_size = sizeof(ops_node);
   c->calls.element_size = sizeof(ops_call);
   c->arguments.element_size = sizeof(ops_item);
@@ -38,7 +42,8 @@ void hg_computation_release(hg_computation *computation) {
   hg_array_release(&allocator, &computation->checks);
   hg_array_release(&allocator, &computation->parts);
   hg_array_release(&allocator, &computation->operators);
-  hg_release(&allocator, computation);
+  hg_allocator behind = computation->arena.behind;
+  hg_release(&behind, computation);
 }
 
 hg_status hg_computation_status(hg_computation *computation) {

@@ -116,7 +116,8 @@ typedef struct ops_fence {
 } ops_fence;
 
 struct hg_computation {
-  hg_allocator allocator;
+  hg_allocator allocator; /* the arena's: of everything but the computation and its arena, which are one block */
+  hg_arena arena;
   hg_array nodes;   /* ops_node */
   hg_array calls;   /* ops_call, ascending by end_node */
   hg_array arguments; /* ops_item of compute.h: of the calls */

@@ -413,7 +413,7 @@ hg_status ops_plan_computation(const hg_allocator *allocator, const hg_computati
   p.c = computation, p.plan = plan, p.flags = flags, p.node_count = (uint32_t)computation->nodes.count;
   hg_status status = plan_all(&p);
   drop_planner(&p);
-  plan->target.patience = NULL;
+  plan->target.patience = NULL, plan->target.expected = NULL;
   hg_array_release(allocator, &plan->made);
   if (status != HG_OK) ops_plan_release(plan);
   return status;

@@ -104,7 +104,8 @@ static uint64_t shared_bytes_locked(const hg_executable *e, int joins) {
 /* Removes an executable from the cache; if nobody holds it, it is added to the list of those to be destroyed without
  * the lock. */
 static void take_out_locked(ops_attachment *a, hg_executable *e, hg_executable **garbage) {
-  hg_executable **at = bucket_of(a, e->hash);
+  hg_executable **at = bucket_of(a, e->hash), **last = &a->structures[e->structure % OPS_STRUCTURES].last;
+  if (*last == e) *last = NULL;
   while (*at != e) at = &(*at)->next;
   *at = e->next;
   unlink_order(a, e);
@@ -132,17 +133,20 @@ static void sweep(hg_executable *garbage) {
   }
 }
 
-/* ---- constants that vary ----------------------------------------------------------------------------------------- */
+/* ---- structures -------------------------------------------------------------------------------------------------- */
 
-/* 1: computations with the key's structure were compiled before with other constants: one of the same sizes, or two of
- * others, whose constants may follow from sizes, as the number that a mean divides by does. A second size alone, such
- * as the last batch has, keeps its constants: caches on disk are filled with such code. */
-static int have_varied_locked(ops_attachment *a, const ops_key *key) {
+static ops_structure *structure_of(ops_attachment *a, const ops_key *key) {
   ops_structure *known = &a->structures[key->structure % OPS_STRUCTURES];
-  if (key->constants == 0) return 0;
   if (known->structure != key->structure)
     *known = (ops_structure){.structure = key->structure, .sizes = key->sizes, .constants = key->constants};
-  if (known->constants == key->constants) return known->varies;
+  return known;
+}
+
+/* 1: computations of the structure were compiled before with other constants: one of the same sizes, or two of others,
+ * whose constants may follow from sizes, as the number that a mean divides by does. A second size alone, such as the
+ * last batch has, keeps its constants: caches on disk are filled with such code. */
+static int have_varied(ops_structure *known, const ops_key *key) {
+  if (key->constants == 0 || known->constants == key->constants) return known->varies;
   known->varies |= known->sizes == key->sizes || ++known->changes > 1;
   known->sizes = key->sizes;
   known->constants = key->constants;
@@ -158,8 +162,13 @@ static hg_status find_locked(hg_executor *executor, ops_key *key, hg_executable 
   *out = e;
   a->hits += e != NULL;
   a->misses += e == NULL;
-  if (e == NULL) key->constants_vary = have_varied_locked(a, key);
-  if (e == NULL) return HG_OK;
+  if (e == NULL) {
+    ops_structure *known = structure_of(a, key);
+    key->constants_vary = have_varied(known, key);
+    key->like = known->last;
+    if (key->like != NULL) hold_locked(key->like);
+    return HG_OK;
+  }
   hold_locked(e);
   ops_cache_touch_locked(a, e);
   return HG_OK;
@@ -195,6 +204,8 @@ void ops_cache_add(hg_executor *executor, ops_key *key, hg_executable **executab
     e->key = key->bytes.data;
     e->key_bytes = key->bytes.count;
     e->hash = key->hash;
+    e->structure = key->structure;
+    structure_of(a, key)->last = e;
     e->byte_count = bytes;
     key->bytes.data = NULL;
     add_locked(a, e, &garbage);

@@ -19,10 +19,11 @@ hg_status ops_compile(hg_executor *executor, const hg_computation *computation, 
   hg_status status = ops_cache_find(executor, &key, out);
   if (status == HG_OK && *out == NULL) {
     if (key.constants_vary) flags |= OPS_CONSTANTS_VARY;
-    status = ops_executable_create(executor, computation, flags, out);
+    status = ops_executable_create(executor, computation, flags, key.like, out);
     hg_array_trim(&executor->allocator, &key.bytes);
     if (status == HG_OK) ops_cache_add(executor, &key, out);
   }
+  hg_executable_release(key.like);
   hg_array_release(&executor->allocator, &key.bytes);
   return status;
 }

@@ -2,6 +2,7 @@
 #include "ops/run/executable.h"
 
 #include "ops/graph/infer.h"
+#include "ops/graph/ops_tuning.h"
 #include "ops/plan/plan_computation.h"
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
@@ -82,8 +83,7 @@ static ops_bind bind_of(const hg_executable *e, const ops_binding *binding) {
   return bind;
 }
 
-static hg_status describe_launch(hg_executable *e, uint32_t number, ops_step *step, ops_launch *launch) {
-  const hg_allocator *allocator = &e->executor->allocator;
+static void describe_launch(const hg_executable *e, uint32_t number, const ops_step *step, ops_launch *launch) {
   launch->lanes = step->lanes;
   launch->step_limit = step->step_limit;
   memcpy(launch->grid, step->grid, sizeof launch->grid);
@@ -92,25 +92,31 @@ static hg_status describe_launch(hg_executable *e, uint32_t number, ops_step *st
   launch->step = number;
   launch->bind_count = step->binding_count;
   launch->scalar_count = step->scalar_count;
-  launch->binds = hg_allocate(allocator, step->binding_count, sizeof *launch->binds);
-  launch->scalars = hg_allocate(allocator, step->scalar_count, sizeof *launch->scalars);
-  if (launch->binds == NULL || launch->scalars == NULL) return hg_fail_memory("a launch", sizeof *launch);
   for (uint32_t b = 0; b < step->binding_count; b++) launch->binds[b] = bind_of(e, &step->bindings[b]);
   for (uint32_t s = 0; s < step->scalar_count; s++)
     launch->scalars[s] = (hg_scalar){.slot = step->scalars[s].slot, .type = step->scalars[s].type,
                                      .bits = step->scalars[s].bits};
-  return HG_OK;
 }
 
+/* The launches with what they bind: one block, since a run reads all of it. */
 static hg_status describe_launches(hg_executable *e) {
-  ops_step *steps = e->plan.steps.data;
-  uint32_t count = 0;
-  for (uint32_t s = 0; s < e->plan.steps.count; s++) count += !runs_nothing(&steps[s]);
-  e->launches = hg_allocate(&e->executor->allocator, count, sizeof *e->launches);
-  if (e->launches == NULL) return hg_fail_memory("the launches of an executable", count * sizeof *e->launches);
+  const ops_step *steps = e->plan.steps.data;
+  uint64_t count = 0, binds = 0, scalars = 0;
   for (uint32_t s = 0; s < e->plan.steps.count; s++) {
     if (runs_nothing(&steps[s])) continue;
-    HG_TRY(describe_launch(e, s, &steps[s], &e->launches[e->launch_count++]));
+    count++, binds += steps[s].binding_count, scalars += steps[s].scalar_count;
+  }
+  uint64_t bytes = count * sizeof(ops_launch) + binds * sizeof(ops_bind) + scalars * sizeof(hg_scalar);
+  e->launches = hg_allocate(&e->executor->allocator, bytes, 1);
+  if (e->launches == NULL) return hg_fail_memory("the launches of an executable", bytes);
+  ops_bind *bind = (ops_bind *)(void *)(e->launches + count);
+  hg_scalar *scalar = (hg_scalar *)(void *)(bind + binds);
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) {
+    if (runs_nothing(&steps[s])) continue;
+    ops_launch *launch = &e->launches[e->launch_count++];
+    launch->binds = bind, launch->scalars = scalar;
+    describe_launch(e, s, &steps[s], launch);
+    bind += launch->bind_count, scalar += launch->scalar_count;
   }
   e->workspace_bytes = e->plan.workspace_bytes;
   return HG_OK;
@@ -270,7 +276,15 @@ static atlas_program *compiled_program(void *user, const atlas_program *program)
   return NULL;
 }
 
-static hg_status create(hg_executable *e, const hg_computation *computation) {
+static atlas_program *expected_program(const void *like, uint32_t step) {
+  const hg_executable *e = like;
+  for (uint32_t i = step < e->launch_count ? step + 1 : e->launch_count; i-- > 0 && e->launches[i].step >= step;)
+    if (e->launches[i].step == step) return e->launches[i].kernel->program;
+  return NULL;
+}
+
+static hg_status create(hg_executable *e, const hg_computation *computation, const hg_executable *like,
+                        const hg_allocator *allocator) {
   HG_TRY(declare_places(e, computation));
   hg_executor *executor = e->executor;
   hg_patience patience = ops_patience(e);
@@ -284,33 +298,60 @@ static hg_status create(hg_executable *e, const hg_computation *computation) {
                        .device = executor->device,
                        .compiled = compiled_program,
                        .executor = executor,
+                       .lasting = &executor->allocator,
+                       .expected = like != NULL ? expected_program : NULL,
+                       .like = like,
                        .patience = &patience};
-  HG_TRY(ops_plan_computation(&executor->allocator, computation, e->flags, &target, &e->plan));
+  HG_TRY(ops_plan_computation(allocator, computation, e->flags, &target, &e->plan));
   HG_TRY(describe_launches(e));
   HG_TRY(make_kernels(e, &patience));
   note_accesses(e);
   HG_TRY(ops_note_operations(e, computation));
   HG_TRY(ops_note_guards(e, computation));
   name_kernels(e);
+  return HG_OK;
+}
+
+/* What stays of a plan leaves the arena in which it was made. */
+static hg_status keep_plan(hg_executable *e) {
+  const hg_allocator *to = &e->executor->allocator, *from = &e->plan.allocator;
   ops_step *steps = e->plan.steps.data;
-  for (uint32_t s = 0; s < e->plan.steps.count; s++) ops_step_release(&e->plan.allocator, &steps[s]);
-  hg_array_trim(&executor->allocator, &e->plan.steps);
-  hg_array_trim(&executor->allocator, &e->plan.storages);
-  hg_array_trim(&executor->allocator, &e->plan.values);
-  hg_array_trim(&executor->allocator, &e->operations);
-  hg_array_release(&executor->allocator, &e->plan.programs);
+  for (uint32_t s = 0; s < e->plan.steps.count; s++) ops_step_release(&e->plan, &steps[s]);
+  hg_array_release(from, &e->plan.programs);
+  HG_TRY(hg_array_move(from, to, &e->plan.steps));
+  HG_TRY(hg_array_move(from, to, &e->plan.storages));
+  HG_TRY(hg_array_move(from, to, &e->plan.values));
+  hg_array_trim(to, &e->operations);
+  e->plan.allocator = *to;
   e->byte_count = count_bytes(e);
   return HG_OK;
 }
 
+static hg_status create_in_arena(hg_executable *e, const hg_computation *computation, const hg_executable *like) {
+  const hg_allocator *allocator = &e->executor->allocator;
+  hg_arena arena;
+  size_t room = hg_arena_bytes(allocator, OPS_PLAN_BYTES);
+  void *block = hg_allocate_unset(allocator, room, 1);
+  if (block == NULL) return hg_fail_memory("a plan", room);
+  hg_arena_begin(&arena, allocator, block, room);
+  hg_status status = create(e, computation, like, &arena.allocator);
+  if (status == HG_OK) status = keep_plan(e);
+  if (status != HG_OK) {
+    ops_plan_release(&e->plan);
+    e->plan.allocator.release = NULL;
+  }
+  hg_release(allocator, block);
+  return status;
+}
+
 hg_status ops_executable_create(hg_executor *executor, const hg_computation *computation, uint32_t flags,
-                                hg_executable **out) {
+                                const hg_executable *like, hg_executable **out) {
   *out = NULL;
   hg_executable *e = hg_allocate(&executor->allocator, 1, sizeof *e);
   if (e == NULL) return hg_fail_memory("an executable", sizeof *e);
   e->executor = executor;
   e->flags = flags;
-  hg_status status = create(e, computation);
+  hg_status status = create_in_arena(e, computation, like);
   if (status != HG_OK) {
     ops_executable_destroy(e);
     return status;
@@ -327,11 +368,7 @@ hg_status ops_executable_create(hg_executor *executor, const hg_computation *com
 
 void ops_executable_destroy(hg_executable *e) {
   const hg_allocator allocator = e->executor->allocator;
-  for (uint32_t i = 0; i < e->launch_count; i++) {
-    hg_kernel_abandon(e->launches[i].kernel);
-    hg_release(&allocator, e->launches[i].binds);
-    hg_release(&allocator, e->launches[i].scalars);
-  }
+  for (uint32_t i = 0; i < e->launch_count; i++) hg_kernel_abandon(e->launches[i].kernel);
   while (e->calls != NULL) {
     ops_eager *call = e->calls;
     e->calls = call->sibling;

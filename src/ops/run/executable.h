@@ -82,6 +82,7 @@ struct hg_executable {
   uint64_t hash;
   uint8_t *key;                  /* the computation, as ops_key_of wrote it */
   size_t key_bytes;
+  uint64_t structure;            /* the key's */
   uint64_t byte_count;           /* an estimate of the bytes that it occupies, with code that others use, too */
 
   uint32_t flags;                /* from here on, constant once it is made */
@@ -110,9 +111,10 @@ static inline int ops_may_share(const hg_executable *e, uint32_t written, uint32
          (from->last_read == to->begins + 1 && to->by_lanes && !from->is_read_elsewhere);
 }
 
-/* Plans and compiles; the result has one reference and is not in the cache. */
+/* Plans and compiles; the result has one reference and is not in the cache. `like`: an executable of the same
+ * structure, whose programs these are likely to be, held by the caller; NULL: none is known. */
 hg_status ops_executable_create(hg_executor *executor, const hg_computation *computation, uint32_t flags,
-                                hg_executable **out);
+                                const hg_executable *like, hg_executable **out);
 /* Requires that nobody holds it and it is not in the cache. Called without the lock. */
 void ops_executable_destroy(hg_executable *executable);
 /* An estimate of the bytes that code occupies, with its program. */
@@ -126,6 +128,7 @@ typedef struct ops_key {
   uint64_t hash;
   uint64_t structure, sizes, constants; /* hashes: of the bytes without sizes and constants; of these; 0: none */
   int constants_vary; /* 1: other constants came before, as ops_cache_find has seen */
+  hg_executable *like; /* the last one of the structure, as it has found, with a reference; NULL */
 } ops_key;
 hg_status ops_key_of(const hg_allocator *allocator, const hg_computation *computation, uint32_t flags, ops_key *key);
 
@@ -192,6 +195,7 @@ struct ops_eager {
 typedef struct ops_structure {
   uint64_t structure, sizes, constants; /* the last ones */
   int changes, varies; /* how often its constants were others; 1: so often that they are scalars from now on */
+  hg_executable *last; /* of the cache; NULL */
 } ops_structure;
 
 /* What an executor keeps, as its attachment. */
@@ -204,7 +208,8 @@ typedef struct ops_attachment {
   uint64_t byte_cap, bytes, count, hits, misses, evictions;
 } ops_attachment;
 
-/* The executor's executable with that key, with a reference; NULL: there is none. Counts a hit or a miss. */
+/* The executor's executable with that key, with a reference; NULL: there is none, and the key says what is known of its
+ * structure. Counts a hit or a miss. */
 hg_status ops_cache_find(hg_executor *executor, ops_key *key, hg_executable **out);
 /* Makes it the most recently used one. */
 void ops_cache_touch_locked(ops_attachment *attachment, hg_executable *executable);

@@ -349,7 +349,7 @@ static hg_status compute(look *l) {
   l->host = hg_allocate_unset(&executor->allocator, bytes, 1);
   if (l->host == NULL) return hg_fail_memory("the numbers of an index", bytes);
   HG_TRY(hg_buffer_create(executor, &desc, bytes, &l->result.buffer));
-  HG_TRY(ops_executable_create(executor, l->computation, OPS_UNASKED, &e));
+  HG_TRY(ops_executable_create(executor, l->computation, OPS_UNASKED, NULL, &e));
   ops_guards_release(e); /* without guards, since earlier ones would have found its faults */
   hg_status status = ops_run(e, l->used, &l->result, NULL, atomic_load(&executor->cancels), NULL);
   hg_executable_release(e);

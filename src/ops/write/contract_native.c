@@ -104,7 +104,7 @@ static hg_status write_program(const contract *c, const native_contraction *o, u
                {"scratch", scratch, ATLAS_u8, ATLAS_INOUT},
                {"bias", o->storages[SLOT_BIAS], what->type, ATLAS_IN}};
   atlas_builder *builder = NULL;
-  HG_TRY(atlas_builder_create(&c->group->plan->allocator, "contraction", &builder));
+  HG_TRY(ops_begin_program(c->group->plan, "contraction", &builder));
   for (uint32_t i = 0; i < sizeof slots / sizeof *slots; i++) {
     if (slots[i].storage == NO_STORAGE) continue;
     uint16_t slot =

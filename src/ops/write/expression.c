@@ -5,7 +5,6 @@
 #include "atlas/insn.h"
 #include "atlas/value.h"
 
-#include <stdio.h>
 
 static void failed(ops_code *code, hg_status status) {
   if (code->status == HG_OK) code->status = status;
@@ -70,7 +69,7 @@ uint16_t ops_buffer_of(ops_code *code, uint32_t storage) {
   }
   const ops_storage *memory = (const ops_storage *)code->terms->group->plan->storages.data + storage;
   char name[16];
-  snprintf(name, sizeof name, "t%u", code->step->binding_count);
+  atlas_name_by_number(name, 't', code->step->binding_count);
   int access = (is_read(code, storage) ? ATLAS_IN : 0) | (is_written(code, storage) ? ATLAS_OUT : 0);
   uint16_t slot = atlas_builder_buffer(code->builder, name, (atlas_type)memory->type, (atlas_access)access);
   code->step->bindings[code->step->binding_count++] = (ops_binding){.slot = slot, .storage = storage};
@@ -88,7 +87,7 @@ atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits) {
     return atlas_bits(0);
   }
   char name[16];
-  snprintf(name, sizeof name, "s%u", step->scalar_count);
+  atlas_name_by_number(name, 's', step->scalar_count);
   uint16_t slot = atlas_builder_scalar(code->builder, name, type);
   step->scalars[step->scalar_count++] = (ops_scalar){.slot = slot, .type = (uint8_t)type, .bits = bits};
   return atlas_scalar(slot);
@@ -165,9 +164,8 @@ hg_status ops_code_begin(ops_code *code, ops_terms *terms, ops_step *step, const
   step->scalars = hg_allocate(allocator, OPS_MAX_SCALARS, sizeof *step->scalars);
   hg_status status = step->scalars == NULL ? hg_fail_memory("the program of a launch", OPS_MAX_SCALARS) : HG_OK;
   if (status == HG_OK) status = begin_registers(code);
-  if (status == HG_OK) status = atlas_builder_create(allocator, name, &code->builder);
-  if (status == HG_OK) atlas_builder_has_many(code->builder);
-  else ops_code_drop(code);
+  if (status == HG_OK) status = ops_begin_program(terms->group->plan, name, &code->builder);
+  if (status != HG_OK) ops_code_drop(code);
   return status;
 }
 

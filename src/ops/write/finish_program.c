@@ -4,6 +4,15 @@
 
 #include "atlas/assemble.h"
 
+hg_status ops_begin_program(const ops_plan *plan, const char *name, atlas_builder **builder) {
+  HG_TRY(atlas_builder_create(ops_lasting(plan), name, builder));
+  atlas_builder_has_many(*builder);
+  uint32_t number = (uint32_t)(plan->steps.count + plan->made.count) - 1;
+  atlas_program *known = plan->target.expected != NULL ? plan->target.expected(plan->target.like, number) : NULL;
+  if (known != NULL) atlas_builder_follow(*builder, known);
+  return HG_OK;
+}
+
 hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_step *step) {
   atlas_program *program;
   HG_TRY(atlas_builder_close(builder, &program));
@@ -11,6 +20,8 @@ hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_s
   if (same != UINT32_MAX) {
     step->program = atlas_program_retain(((const ops_step *)plan->steps.data)[same].program);
     step->same = same + 1;
+  } else if (atlas_program_is_complete(program)) {
+    step->program = atlas_program_retain(program);
   } else if (plan->target.compiled != NULL) {
     step->program = plan->target.compiled(plan->target.executor, program);
   }

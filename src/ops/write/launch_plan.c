@@ -56,7 +56,7 @@ ops_step *ops_new_step(ops_plan *plan) {
 }
 
 void ops_drop_steps(ops_plan *plan, size_t first) {
-  while (plan->made.count > first) ops_step_release(&plan->allocator, (ops_step *)plan->made.data + --plan->made.count);
+  while (plan->made.count > first) ops_step_release(plan, (ops_step *)plan->made.data + --plan->made.count);
 }
 
 static uint32_t first_place(const hg_array *programs, uint64_t digest) {
@@ -108,7 +108,7 @@ hg_status ops_add_step(ops_plan *plan, const ops_step *step) {
 
 void ops_plan_release(ops_plan *plan) {
   ops_step *steps = plan->steps.data;
-  for (uint32_t i = 0; i < plan->steps.count; i++) ops_step_release(&plan->allocator, &steps[i]);
+  for (uint32_t i = 0; i < plan->steps.count; i++) ops_step_release(plan, &steps[i]);
   hg_array_release(&plan->allocator, &plan->storages);
   hg_array_release(&plan->allocator, &plan->steps);
   hg_array_release(&plan->allocator, &plan->values);

@@ -71,6 +71,10 @@ typedef struct ops_target {
   /* A program with the same text that there is code of, with a reference; NULL: there is none. NULL: nobody knows. */
   atlas_program *(*compiled)(void *executor, const atlas_program *program);
   void *executor;
+  const hg_allocator *lasting; /* of programs and row moves, which outlive the plan; NULL: the plan's */
+  /* The program of a step of a plan that had the same structure, borrowed; NULL: there is none. NULL: no such plan. */
+  atlas_program *(*expected)(const void *like, uint32_t step);
+  const void *like;
   hg_patience *patience; /* asked while the plan is made; NULL: nobody is asked */
 } ops_target;
 
@@ -151,6 +155,12 @@ void ops_drop_steps(ops_plan *plan, size_t first);
 hg_status ops_add_step(ops_plan *plan, const ops_step *step);
 /* The first step with the same program; UINT32_MAX: there is none. */
 uint32_t ops_step_of_same(const ops_plan *plan, const atlas_program *program);
+/* Of what outlives the plan. */
+static inline const hg_allocator *ops_lasting(const ops_plan *plan) {
+  return plan->target.lasting != NULL ? plan->target.lasting : &plan->allocator;
+}
+/* Begins the program of the step that was made last. */
+hg_status ops_begin_program(const ops_plan *plan, const char *name, atlas_builder **builder);
 /* Ends a step's program, which is an earlier step's if they are equal. Releases the builder in any case. */
 hg_status ops_finish_program(const ops_plan *plan, atlas_builder *builder, ops_step *step);
 
@@ -160,11 +170,11 @@ hg_status ops_write_copy(ops_plan *plan, uint32_t from, uint32_t to);
 void ops_plan_release(ops_plan *plan);
 
 /* Releases a step's program: a kernel or an executable that uses it holds it. */
-static inline void ops_step_release(const hg_allocator *allocator, ops_step *step) {
+static inline void ops_step_release(const ops_plan *plan, ops_step *step) {
   atlas_program_release(step->program);
-  hg_release(allocator, step->scalars);
-  hg_release(allocator, step->contraction);
-  hg_release(allocator, step->rows);
+  hg_release(&plan->allocator, step->scalars);
+  hg_release(&plan->allocator, step->contraction);
+  hg_release(ops_lasting(plan), step->rows);
   step->program = NULL;
   step->scalars = NULL;
   step->contraction = NULL;

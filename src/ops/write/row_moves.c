@@ -263,12 +263,12 @@ static int finds_slots(const ops_step *step, hg_rows *told) {
 
 hg_status ops_tell_rows(const ops_plan *plan, const hg_rows *rows, ops_step *step) {
   uint64_t count = rows->more + UINT64_C(1);
-  hg_rows *told = hg_allocate(&plan->allocator, count, sizeof *told);
+  hg_rows *told = hg_allocate(ops_lasting(plan), count, sizeof *told);
   if (told == NULL) return hg_fail_memory("a launch", count * sizeof *told);
   memcpy(told, rows, count * sizeof *told);
   for (uint64_t i = 0; i < count; i++) {
     if (finds_slots(step, &told[i])) continue;
-    hg_release(&plan->allocator, told);
+    hg_release(ops_lasting(plan), told);
     return HG_OK;
   }
   step->rows = told;

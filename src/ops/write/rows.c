@@ -162,7 +162,7 @@ static hg_status write_rows(row_group *g) {
 }
 
 hg_status ops_write_rows(const ops_group *group) {
-  row_group *g = hg_allocate(&group->plan->allocator, 1, sizeof *g);
+  row_group *g = hg_allocate_unset(&group->plan->allocator, 1, sizeof *g);
   if (g == NULL) return hg_fail_memory("a group that reduces", sizeof *g);
   hg_status status = ops_row_group_begin(g, group);
   if (status == HG_OK) status = write_rows(g);
