@@ -18,15 +18,16 @@ typedef struct scheduler {
   const hg_allocator *allocator;
   const circuit_form *form;
   hg_array *steps;
-  hg_array slots;   /* slot, by place */
-  hg_array free;    /* uint32_t: temporaries that hold nothing */
+  slot *slots;      /* by place; a term needs one temporary at most */
+  uint32_t slot_count;
   uint32_t *place;  /* where each value is */
   uint32_t *uses;   /* of each: operands and final contents that still need it */
   uint32_t *wanted; /* of each: the first class that wants it in the end; CIRCUIT_NONE */
+  uint32_t *free;   /* temporaries that hold nothing */
+  uint32_t free_count;
   int has_memory;
 } scheduler;
 
-static slot *slot_at(const scheduler *s, uint32_t place) { return (slot *)s->slots.data + place; }
 static int changes(const scheduler *s, uint32_t c) { return c < CIRCUIT_CLASSES && !circuit_keeps(s->form, c); }
 
 static void add_step(scheduler *s, circuit_step step) {
@@ -38,35 +39,29 @@ static void add_swap(scheduler *s, uint32_t a, uint32_t b) {
 }
 
 static void hold(scheduler *s, uint32_t place, uint32_t value, uint8_t mask) {
-  *slot_at(s, place) = (slot){value, mask};
+  s->slots[place] = (slot){value, mask};
   if (value != CIRCUIT_NONE) s->place[value] = place;
 }
 
 /* What is there is not needed any more. */
 static void leave(scheduler *s, uint32_t place) {
   hold(s, place, CIRCUIT_NONE, 0);
-  if (place >= CIRCUIT_CLASSES && s->has_memory) s->has_memory = hg_array_push(s->allocator, &s->free, place);
+  if (place >= CIRCUIT_CLASSES) s->free[s->free_count++] = place;
 }
 
 static void use(scheduler *s, uint32_t value) {
   if (--s->uses[value] == 0) leave(s, s->place[value]);
 }
 
-static uint32_t take_temporary(scheduler *s) {
-  if (s->free.count > 0) return ((const uint32_t *)s->free.data)[--s->free.count];
-  if (hg_array_append(s->allocator, &s->slots, NULL, 1) == NULL) return s->has_memory = 0, 0;
-  return (uint32_t)s->slots.count - 1;
-}
-
 /* A place for a value that holds nothing: a class that wants it, one of the hints, any class, a temporary. */
 static uint32_t free_place(scheduler *s, uint32_t value, const uint32_t hints[2]) {
   for (uint32_t c = s->wanted[value]; c < CIRCUIT_CLASSES; c++)
-    if (s->form->final[c].value == value && slot_at(s, c)->value == CIRCUIT_NONE) return c;
+    if (s->form->final[c].value == value && s->slots[c].value == CIRCUIT_NONE) return c;
   for (int i = 0; i < 2; i++)
-    if (changes(s, hints[i]) && slot_at(s, hints[i])->value == CIRCUIT_NONE) return hints[i];
+    if (changes(s, hints[i]) && s->slots[hints[i]].value == CIRCUIT_NONE) return hints[i];
   for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++)
-    if (slot_at(s, c)->value == CIRCUIT_NONE) return c;
-  return take_temporary(s);
+    if (s->slots[c].value == CIRCUIT_NONE) return c;
+  return s->free_count > 0 ? s->free[--s->free_count] : s->slot_count++; /* a temporary */
 }
 
 static void mark_by(scheduler *s, uint32_t place, uint8_t byte) {
@@ -79,13 +74,13 @@ static void mark_by(scheduler *s, uint32_t place, uint8_t byte) {
 /* Marks a place until what it holds has this constant. A class has every even byte but those with both b4 and b5. */
 static void bring_mask(scheduler *s, uint32_t place, uint8_t mask) {
   enum { B4 = 0x10, B5 = 0x20 };
-  uint8_t byte = slot_at(s, place)->mask ^ mask;
+  uint8_t byte = s->slots[place].mask ^ mask;
   if ((byte & B4) && (byte & B5)) {
     mark_by(s, place, B5);
     byte ^= B5;
   }
   if (byte != 0) mark_by(s, place, byte);
-  slot_at(s, place)->mask = mask;
+  s->slots[place].mask = mask;
 }
 
 static void add_copy(scheduler *s, uint32_t from, uint32_t to) {
@@ -98,16 +93,14 @@ static void compute(scheduler *s, uint32_t index) {
   const uint32_t hints[] = {a, b};
   if (t->x.value == t->y.value && t->x.mask != t->y.mask) { /* the same content with two constants: in two places */
     b = to = free_place(s, value, hints);
-    if (!s->has_memory) return;
     add_copy(s, a, b);
-    slot_at(s, b)->mask = slot_at(s, a)->mask;
+    s->slots[b].mask = s->slots[a].mask;
   }
   bring_mask(s, a, t->x.mask);
   bring_mask(s, b, t->y.mask);
   use(s, t->x.value);
   use(s, t->y.value);
   if (to == CIRCUIT_NONE) to = free_place(s, value, hints);
-  if (!s->has_memory) return;
   add_step(s, (circuit_step){hg_circuit_operations[t->operation].generator, t->operation, {a, b, to}, 0});
   hold(s, to, value, 0);
 }
@@ -118,7 +111,7 @@ static void mark_early(scheduler *s) {
     circuit_content f = s->form->final[c];
     uint32_t from = s->place[f.value];
     if (s->wanted[f.value] != c || !changes(s, from)) continue;
-    uint8_t byte = slot_at(s, from)->mask ^ f.mask;
+    uint8_t byte = s->slots[from].mask ^ f.mask;
     if (byte != 0 && byte == atlas_class_byte(from)) bring_mask(s, from, f.mask);
   }
 }
@@ -129,7 +122,7 @@ static void move_contents(scheduler *s) {
     uint32_t value = s->form->final[c].value, from = s->place[value];
     if (!changes(s, c) || from == c) continue;
     if (from < CIRCUIT_CLASSES && s->form->final[from].value == value) continue; /* it is wanted there, too */
-    slot held = *slot_at(s, c), moved = *slot_at(s, from);
+    slot held = s->slots[c], moved = s->slots[from];
     if (held.value == CIRCUIT_NONE) {
       add_copy(s, from, c);
       leave(s, from);
@@ -146,16 +139,18 @@ static void copy_contents(scheduler *s) {
     uint32_t from = s->place[s->form->final[c].value];
     if (!changes(s, c) || from == c) continue;
     add_copy(s, from, c);
-    slot_at(s, c)->mask = slot_at(s, from)->mask;
+    s->slots[c].mask = s->slots[from].mask;
   }
 }
 
 static int prepare(scheduler *s) {
   size_t values = CIRCUIT_CLASSES + s->form->terms.count;
-  s->place = hg_allocate(s->allocator, values * 3, sizeof *s->place);
-  if (s->place == NULL || hg_array_append(s->allocator, &s->slots, NULL, CIRCUIT_CLASSES) == NULL) return 0;
+  s->slots = hg_allocate(s->allocator, values, sizeof *s->slots);
+  s->place = hg_allocate(s->allocator, values * 4, sizeof *s->place);
+  if (s->slots == NULL || s->place == NULL) return 0;
   s->uses = s->place + values;
   s->wanted = s->uses + values;
+  s->free = s->wanted + values;
   for (size_t v = 0; v < values; v++) s->wanted[v] = CIRCUIT_NONE;
   for (uint32_t i = 0; i < s->form->terms.count; i++) {
     s->uses[circuit_term_at(s->form, i)->x.value]++;
@@ -172,17 +167,17 @@ static int prepare(scheduler *s) {
 
 hg_status hg_circuit_schedule(const hg_allocator *allocator, const circuit_form *form, hg_array *steps,
                               uint32_t *temporaries) {
-  scheduler s = {.allocator = allocator, .form = form, .steps = steps, .slots = {.element_size = sizeof(slot)},
-                 .free = {.element_size = sizeof(uint32_t)}};
+  scheduler s = {.allocator = allocator, .form = form, .steps = steps, .slot_count = CIRCUIT_CLASSES};
   s.has_memory = prepare(&s);
-  for (uint32_t i = 0; i < form->terms.count && s.has_memory; i++) compute(&s, i);
-  if (s.has_memory) mark_early(&s);
-  if (s.has_memory) move_contents(&s);
-  if (s.has_memory) copy_contents(&s);
-  for (uint32_t c = 0; c < CIRCUIT_CLASSES && s.has_memory; c++) bring_mask(&s, c, form->final[c].mask);
-  *temporaries = s.has_memory ? (uint32_t)s.slots.count - CIRCUIT_CLASSES : 0;
+  if (s.has_memory) {
+    for (uint32_t i = 0; i < form->terms.count; i++) compute(&s, i);
+    mark_early(&s);
+    move_contents(&s);
+    copy_contents(&s);
+    for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) bring_mask(&s, c, form->final[c].mask);
+  }
+  *temporaries = s.slot_count - CIRCUIT_CLASSES;
   hg_release(allocator, s.place);
-  hg_array_release(allocator, &s.slots);
-  hg_array_release(allocator, &s.free);
+  hg_release(allocator, s.slots);
   return s.has_memory ? HG_OK : hg_fail_memory("a circuit's canonical steps", steps->count * sizeof(circuit_step));
 }

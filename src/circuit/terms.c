@@ -17,14 +17,16 @@ typedef struct runner {
   const circuit_text *text;
   const circuit_step *steps;
   uint64_t *laws;
-  hg_array cells;    /* cell, by place */
-  hg_array terms;    /* circuit_term, in the order of the steps */
-  uint64_t *digests; /* of each term: of what it is, not of when it was made */
-  uint32_t *slots;   /* terms by what they are: 1 + index, 0: free; a power of two of them */
+  cell *cells;         /* by place */
+  circuit_term *terms; /* in the order of the steps */
+  uint32_t term_count;
+  uint64_t *digests;   /* of each term: of what it is, not of when it was made */
+  uint32_t *number;    /* of each its place in the form; CIRCUIT_NONE: it has none yet */
+  uint32_t *slots;     /* terms by what they are: 1 + index, 0: free; a power of two of them */
   uint32_t slot_count;
+  hg_array stack;      /* uint32_t: values */
+  circuit_form *form;
 } runner;
-
-static cell *cell_at(const runner *r, uint32_t place) { return (cell *)r->cells.data + place; }
 
 static hg_status no_memory(size_t count) { return hg_fail_memory("a circuit's terms", count * sizeof(circuit_term)); }
 
@@ -56,33 +58,33 @@ static uint32_t value_of(runner *r, circuit_term t) {
   uint64_t digest = digest_of_term(r, &t);
   uint32_t at = (uint32_t)(digest ^ digest >> 32) & (r->slot_count - 1);
   for (; r->slots[at] != 0; at = (at + 1) & (r->slot_count - 1)) {
-    const circuit_term *old = (const circuit_term *)r->terms.data + r->slots[at] - 1;
+    const circuit_term *old = r->terms + r->slots[at] - 1;
     if (old->operation != t.operation || !same(old->x, t.x) || !same(old->y, t.y)) continue;
     r->laws[LAW_SHARED]++;
     return CIRCUIT_CLASSES + r->slots[at] - 1;
   }
-  uint32_t index = (uint32_t)r->terms.count;
-  ((circuit_term *)r->terms.data)[r->terms.count++] = t;
-  r->digests[index] = digest;
-  r->slots[at] = index + 1;
-  return CIRCUIT_CLASSES + index;
+  r->terms[r->term_count] = t;
+  r->digests[r->term_count] = digest;
+  r->number[r->term_count] = CIRCUIT_NONE;
+  r->slots[at] = r->term_count + 1;
+  return CIRCUIT_CLASSES + r->term_count++;
 }
 
 static circuit_content read_place(runner *r, uint32_t place) {
-  cell *c = cell_at(r, place);
+  cell *c = &r->cells[place];
   c->is_unread = 0;
   if (c->content.value < CIRCUIT_CLASSES && c->content.value != place) r->laws[LAW_FORWARD]++;
   return c->content;
 }
 
 static void write_place(runner *r, uint32_t place, circuit_content content, uint32_t step) {
-  cell *c = cell_at(r, place);
+  cell *c = &r->cells[place];
   if (c->is_unread) r->laws[LAW_DEAD_WRITE]++;
   *c = (cell){content, step, 1};
 }
 
 static void mark(runner *r, uint32_t step, uint32_t place) {
-  cell *c = cell_at(r, place);
+  cell *c = &r->cells[place];
   uint8_t before = c->content.mask, byte = atlas_class_byte(place);
   c->content.mask ^= byte;
   c->changed_by = step;
@@ -104,10 +106,10 @@ static void run_step(runner *r, uint32_t step) {
   if (s->generator == CIRCUIT_MARK) {
     mark(r, step, at[0]);
   } else if (s->generator == CIRCUIT_COPY || s->generator == CIRCUIT_SWAP) {
-    int is_copy = s->generator == CIRCUIT_COPY, is_same = same(cell_at(r, at[0])->content, cell_at(r, at[1])->content);
+    int is_copy = s->generator == CIRCUIT_COPY, is_same = same(r->cells[at[0]].content, r->cells[at[1]].content);
     if (is_same) r->laws[is_copy ? LAW_COPY_AGAIN : LAW_SWAP_EQUAL]++;
     else if (is_copy) write_place(r, at[1], read_place(r, at[0]), step);
-    else swap(r, step, cell_at(r, at[0]), cell_at(r, at[1]));
+    else swap(r, step, &r->cells[at[0]], &r->cells[at[1]]);
   } else {
     circuit_content x = read_place(r, at[0]), y = read_place(r, at[1]);
     write_place(r, at[2], (circuit_content){value_of(r, (circuit_term){s->operation, x, y}), 0}, step);
@@ -126,7 +128,7 @@ static hg_status run_steps(runner *r, size_t count) {
     const circuit_step *s = r->steps + i;
     int reads = s->generator == CIRCUIT_COPY ? 1 : 2;
     for (int k = 0; k < reads && k < circuit_place_count(s); k++) /* temporaries begin as nothing */
-      if (s->place[k] >= CIRCUIT_CLASSES && cell_at(r, s->place[k])->changed_by == CIRCUIT_NONE)
+      if (s->place[k] >= CIRCUIT_CLASSES && r->cells[s->place[k]].changed_by == CIRCUIT_NONE)
         return hg_circuit_fail(r->text, ((const circuit_node *)r->text->nodes.data)[s->node].at,
                                "temporary t%u is read before it is written", s->place[k] - CIRCUIT_CLASSES);
     if (i > 0 && s->place[0] < s[-1].place[0] && are_disjoint(s - 1, s)) r->laws[LAW_DISJOINT]++;
@@ -145,76 +147,62 @@ static hg_status prepare(runner *r, const hg_array *steps) {
   }
   for (r->slot_count = 2; r->slot_count < 2 * operations;) r->slot_count *= 2;
   r->slots = hg_allocate(allocator, r->slot_count, sizeof *r->slots);
+  r->terms = hg_allocate_unset(allocator, operations, sizeof *r->terms);
   r->digests = hg_allocate_unset(allocator, operations, sizeof *r->digests);
-  if (r->slots == NULL || r->digests == NULL || !hg_array_reserve(allocator, &r->terms, operations) ||
-      hg_array_append(allocator, &r->cells, NULL, places) == NULL)
+  r->number = hg_allocate_unset(allocator, operations, sizeof *r->number);
+  r->cells = hg_allocate_unset(allocator, places, sizeof *r->cells);
+  if (r->slots == NULL || r->terms == NULL || r->digests == NULL || r->number == NULL || r->cells == NULL)
     return no_memory(operations + places);
-  for (uint32_t c = 0; c < places; c++) *cell_at(r, c) = (cell){{c, 0}, CIRCUIT_NONE, 0};
+  for (uint32_t c = 0; c < places; c++) r->cells[c] = (cell){{c, 0}, CIRCUIT_NONE, 0};
   return HG_OK;
 }
 
-typedef struct order {
-  const hg_allocator *allocator;
-  const circuit_term *terms; /* in the order of the steps */
-  uint32_t *number;          /* of each its place in the form; CIRCUIT_NONE: it has none yet */
-  hg_array stack;            /* uint32_t: values */
-  circuit_form *form;
-} order;
-
-static circuit_content renumbered(const order *o, circuit_content content) {
-  if (content.value >= CIRCUIT_CLASSES) content.value = CIRCUIT_CLASSES + o->number[content.value - CIRCUIT_CLASSES];
+static circuit_content renumbered(const runner *r, circuit_content content) {
+  if (content.value >= CIRCUIT_CLASSES) content.value = CIRCUIT_CLASSES + r->number[content.value - CIRCUIT_CLASSES];
   return content;
 }
 
-static int has_place(const order *o, uint32_t value) {
-  return value < CIRCUIT_CLASSES || o->number[value - CIRCUIT_CLASSES] != CIRCUIT_NONE;
+static int has_place(const runner *r, uint32_t value) {
+  return value < CIRCUIT_CLASSES || r->number[value - CIRCUIT_CLASSES] != CIRCUIT_NONE;
 }
 
-/* Gives a value and what it depends on their places, operands first. */
-static hg_status place_value(order *o, uint32_t value) {
-  int has_memory = hg_array_push(o->allocator, &o->stack, value);
-  while (has_memory && o->stack.count > 0) {
-    uint32_t top = ((const uint32_t *)o->stack.data)[o->stack.count - 1];
-    circuit_term t = has_place(o, top) ? (circuit_term){0} : o->terms[top - CIRCUIT_CLASSES];
-    if (has_place(o, top)) {
-      o->stack.count--;
-    } else if (!has_place(o, t.x.value) || !has_place(o, t.y.value)) {
-      has_memory = hg_array_push(o->allocator, &o->stack, has_place(o, t.x.value) ? t.y.value : t.x.value);
+/* Gives a value and what it depends on their places, operands first. 0: out of memory. */
+static int place_value(runner *r, uint32_t value) {
+  const hg_allocator *allocator = r->text->allocator;
+  int has_memory = hg_array_push(allocator, &r->stack, value);
+  while (has_memory && r->stack.count > 0) {
+    uint32_t top = ((const uint32_t *)r->stack.data)[r->stack.count - 1];
+    circuit_term t = has_place(r, top) ? (circuit_term){0} : r->terms[top - CIRCUIT_CLASSES];
+    if (has_place(r, top)) {
+      r->stack.count--;
+    } else if (!has_place(r, t.x.value) || !has_place(r, t.y.value)) {
+      has_memory = hg_array_push(allocator, &r->stack, has_place(r, t.x.value) ? t.y.value : t.x.value);
     } else {
-      o->number[top - CIRCUIT_CLASSES] = (uint32_t)o->form->terms.count;
-      t = (circuit_term){t.operation, renumbered(o, t.x), renumbered(o, t.y)};
-      has_memory = hg_array_append(o->allocator, &o->form->terms, &t, 1) != NULL;
+      r->number[top - CIRCUIT_CLASSES] = (uint32_t)r->form->terms.count;
+      t = (circuit_term){t.operation, renumbered(r, t.x), renumbered(r, t.y)};
+      has_memory = hg_array_append(allocator, &r->form->terms, &t, 1) != NULL;
     }
   }
-  return has_memory ? HG_OK : no_memory(o->form->terms.count + 1);
+  return has_memory;
 }
 
-static hg_status order_terms(const runner *r, circuit_form *form) {
-  order o = {.allocator = r->text->allocator, .terms = r->terms.data,
-             .stack = {.element_size = sizeof(uint32_t)}, .form = form};
-  o.number = hg_allocate_unset(o.allocator, r->terms.count, sizeof *o.number);
-  hg_status status = o.number != NULL ? HG_OK : no_memory(r->terms.count);
-  for (size_t i = 0; status == HG_OK && i < r->terms.count; i++) o.number[i] = CIRCUIT_NONE;
-  for (uint32_t c = 0; c < CIRCUIT_CLASSES && status == HG_OK; c++) {
-    status = place_value(&o, cell_at(r, c)->content.value);
-    if (status == HG_OK) form->final[c] = renumbered(&o, cell_at(r, c)->content);
+static hg_status order_terms(runner *r) {
+  for (uint32_t c = 0; c < CIRCUIT_CLASSES; c++) {
+    if (!place_value(r, r->cells[c].content.value)) return no_memory(r->form->terms.count + 1);
+    r->form->final[c] = renumbered(r, r->cells[c].content);
   }
-  r->laws[LAW_DEAD_TERM] += r->terms.count - form->terms.count;
-  hg_release(o.allocator, o.number);
-  hg_array_release(o.allocator, &o.stack);
-  return status;
+  r->laws[LAW_DEAD_TERM] += r->term_count - r->form->terms.count;
+  return HG_OK;
 }
 
 hg_status hg_circuit_terms_of(const circuit_text *text, const hg_array *steps, circuit_form *form,
                               uint64_t laws[LAW_COUNT]) {
-  runner r = {.text = text, .steps = steps->data, .laws = laws,
-              .cells = {.element_size = sizeof(cell)}, .terms = {.element_size = sizeof(circuit_term)}};
+  runner r = {.text = text, .steps = steps->data, .laws = laws, .stack = {.element_size = sizeof(uint32_t)},
+              .form = form};
   hg_status status = prepare(&r, steps);
   if (status == HG_OK) status = run_steps(&r, steps->count);
-  if (status == HG_OK) status = order_terms(&r, form);
-  hg_release(text->allocator, r.slots);
-  hg_release(text->allocator, r.digests);
-  hg_array_release(text->allocator, &r.cells);
-  hg_array_release(text->allocator, &r.terms);
+  if (status == HG_OK) status = order_terms(&r);
+  void *const arrays[] = {r.cells, r.terms, r.digests, r.number, r.slots, r.stack.data};
+  for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) hg_release(text->allocator, arrays[i]);
   return status;
 }

@@ -171,6 +171,20 @@ def test_temporaries_where_no_class_is_free():
     pool.check_rest()
 
 
+def test_more_contents_than_registers():
+    """Products that are added up from the first to the last, and subtracted from the last to the first, wait all at once."""
+    def text(count):
+        steps = [f"merge:mul@c{2 + k % 20}[c{30 + k // 20},t{k}]" for k in range(count)]
+        steps += ["copy@t0->c0", *(f"merge@c0[t{k},c0]" for k in range(1, count))]
+        return " . ".join(reversed([*steps, f"copy@t{count - 1}->c1", *(f"split@c1[t{k},c1]" for k in reversed(range(count - 1)))]))
+
+    circuit = hg.circuit(text(200))
+    pool = Pool(hg.Executor("cpu"))
+    pool.check(circuit, pool.expected(model.steps_of_canonical(circuit.text)))
+    with pytest.raises(hg.Unsupported, match="^the circuit needs more than 241 contents at once, more than a program has registers$"):
+        hg.circuit(text(260)).program
+
+
 # ---- inverses -------------------------------------------------------------------------------------------------------
 
 
