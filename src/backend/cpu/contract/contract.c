@@ -9,7 +9,8 @@
  *
  * If the result has few columns, a panel of A would be used only a few times. Then rows of A that lie along K are read
  * in place, and a block goes row by row, unless it has so few rows that B is read in place, too: small matrices are not
- * packed. If it has one column, nothing is packed except a vector that is not dense (contract_matvec.h). */
+ * packed. If it has few rows and many columns, nothing is packed, and B is read once, in strips of columns
+ * (contract_strip.h). If it has one column, nothing is packed except a vector that is not dense (contract_matvec.h). */
 #include "backend/cpu/contract/contract.h"
 #include "backend/cpu/engine/cpu_tuning.h"
 
@@ -31,6 +32,8 @@ typedef struct job {
   uint32_t most_rows;
   uint8_t is_direct; /* A is read in place */
   uint8_t is_matvec;   /* and B is a vector */
+  uint8_t is_strips;   /* few rows, which are read in place, as B is */
+  uint64_t strips;     /* of an item */
   uint64_t chunks, levels;
   uint64_t row_panels, column_panels;                      /* panels of the whole result */
   uint64_t rows_at_once, columns_at_once;                  /* panels that are packed at once */
@@ -90,12 +93,11 @@ static void turn(hg_contraction *c) {
   exchange(&c->c_stride[1], &c->c_stride[2], sizeof(int64_t));
 }
 
-/* 1 if A may be read in place: its elements need no conversion, lie along K, and meet few columns, which fill most of a
+/* 1 if A may be read in place: its elements need no conversion, lie along K, and meet few columns, which fill some of a
  * vector. */
 static int can_be_direct(const job *j, uint64_t columns, uint8_t a_type, int64_t k_stride) {
-  uint32_t vector = j->loops->columns;
-  return k_stride == 1 && atlas_bytes(a_type) == j->size && 4 * columns >= vector &&
-         columns <= CPU_FEW_PANELS * (uint64_t)vector;
+  return k_stride == 1 && atlas_bytes(a_type) == j->size && 4 * columns >= j->loops->lanes &&
+         columns <= CPU_FEW_PANELS * (uint64_t)j->loops->columns;
 }
 
 /* B is one column, and A's rows lie along K. A few rows pay only if they are long. */
@@ -105,10 +107,18 @@ static int can_be_matvec(const job *j, uint64_t m, uint64_t n, uint8_t a_type, i
          (m >= group || j->of.k >= CPU_LEAST_DOT);
 }
 
+/* Few rows, whose elements need no conversion, and many columns, as B's do, which lie side by side. */
+static int can_be_strips(const job *j, uint64_t m, uint64_t n, int64_t column_stride) {
+  return m <= CPU_STRIP_ROWS && n >= CPU_LEAST_STRIP * (uint64_t)j->loops->lanes && column_stride == 1 &&
+         atlas_bytes(j->of.a_type) == j->size && atlas_bytes(j->of.b_type) == j->size;
+}
+
 static int should_turn(const job *j) {
   const hg_contraction *c = &j->of;
   if (can_be_matvec(j, c->m, c->n, c->a_type, c->a_stride[2])) return 0;
   if (can_be_matvec(j, c->n, c->m, c->b_type, c->b_stride[1])) return 1;
+  if (can_be_strips(j, c->m, c->n, c->b_stride[2])) return 0;
+  if (can_be_strips(j, c->n, c->m, c->a_stride[1])) return 1;
   uint32_t columns = j->loops->columns;
   if (c->n > c->m && can_be_direct(j, c->m, c->b_type, c->b_stride[1])) return 1;
   if (c->m > c->n && can_be_direct(j, c->n, c->a_type, c->a_stride[2])) return 0;
@@ -179,15 +189,13 @@ static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
   j->of = *contraction;
   join_batch(&j->of);
   if (should_turn(j)) turn(&j->of);
-  if (isa == CPU_ISA_AVX512 && j->of.n <= j->loops->columns / 2) {
-    j->kernels = kernels_of(CPU_ISA_AVX2); /* a whole tile would be half empty */
-    j->loops = &j->kernels->loops[j->sum];
-  }
+  j->is_strips = (uint8_t)can_be_strips(j, j->of.m, j->of.n, j->of.b_stride[2]);
   j->is_matvec = (uint8_t)can_be_matvec(j, j->of.m, j->of.n, j->of.a_type, j->of.a_stride[2]);
   j->is_direct = (uint8_t)can_be_direct(j, j->of.n, j->of.a_type, j->of.a_stride[2]);
-  j->most_rows = j->loops->rows[j->loops->count - 1];
-  if (j->of.m < j->most_rows)
-    for (uint32_t i = j->loops->count - 1; i-- > 0 && j->loops->rows[i] >= j->of.m;) j->most_rows = j->loops->rows[i];
+  int has_same_sets = j->is_direct && j->of.a_stride[1] * j->size % CPU_SAME_SETS_BYTES == 0;
+  uint32_t i = j->loops->count - 1;
+  while (i > 0 && (j->loops->rows[i - 1] >= j->of.m || (has_same_sets && j->loops->rows[i] > CPU_SAME_SETS_ROWS))) i--;
+  j->most_rows = j->loops->rows[i];
   j->chunks = parts_of(j->of.k, CHUNK);
   j->levels = j->chunks < 2 ? 0 : (uint64_t)64 - (uint64_t)__builtin_clzll(j->chunks - 1);
   j->row_panels = parts_of(j->of.m, j->most_rows);
@@ -201,8 +209,19 @@ static uint64_t vector_bytes(const job *j) {
   return c->b_stride[1] == 1 && atlas_bytes(c->b_type) == j->size ? 0 : c->batch * c->k * j->size;
 }
 
+/* Cuts an item into strips whose sums stay in the first cache; returns the bytes of scratch. */
+static uint64_t lay_out_strips(job *j, uint32_t threads) {
+  uint64_t row_bytes = j->of.m * j->size, vectors = j->of.n / j->loops->lanes;
+  j->strips = parts_of(j->of.n * row_bytes, CPU_STRIP_SUMS);
+  if (threads > 1 && j->strips * j->of.batch < 2 * (uint64_t)threads) j->strips = 2 * (uint64_t)threads;
+  j->strips = least(j->strips, vectors);
+  j->own_bytes = rounded_up((j->levels + 1) * (vectors / j->strips + 2) * j->loops->lanes * row_bytes);
+  return threads * j->own_bytes;
+}
+
 static uint64_t all_bytes(job *j, uint32_t threads) {
   if (j->is_matvec) return vector_bytes(j);
+  if (j->is_strips) return lay_out_strips(j, threads);
   if (is_by_items(j)) return threads * lay_out(j, 1);
   return lay_out(j, threads);
 }
@@ -313,47 +332,59 @@ static const uint8_t *rows_of(const job *j, uint64_t row, uint64_t first_row, ui
   return j->packed_a + row * j->a_panel_bytes + k * width * j->size;
 }
 
-/* Computes the sums of a tile's rows from `from` on over one chunk and adds them to the tile's counter, or stores them
- * to C after the last chunk. Returns how many rows: all that are left, but of an A read in place as many as a kernel
- * has. */
+/* The sums of one call of a kernel. */
+typedef struct sums_of {
+  uint64_t row, column; /* first ones */
+  uint32_t rows, columns;
+  uint32_t width;       /* columns of the levels */
+  int is_partial;       /* the kernel computes more of them */
+  uint8_t *levels, *spare;
+  uint64_t level_bytes;
+} sums_of;
+
+/* Computes sums over one chunk and adds them to their counter, or stores them to C after the last chunk. */
+static void do_sums(const job *j, const sums_of *s, uint64_t chunk, contract_micro *micro, const void *a, const void *b,
+                    contract_tile *tile) {
+  const hg_contraction *c = &j->of;
+  uint64_t count = least(c->k - chunk * CHUNK, CHUNK), carries = chunk & ~(chunk + 1);
+  tile->is_last = chunk + 1 == j->chunks;
+  tile->merge = tile->is_last ? chunk : carries; /* the remaining levels of the counter, lowest first */
+  tile->levels = s->levels, tile->level_pitch = s->level_bytes / j->size;
+  tile->out = s->levels + (uint64_t)__builtin_popcountll(carries) * s->level_bytes;
+  tile->pitch = s->width, tile->columns = s->columns;
+  if (!tile->is_last) {
+    micro(count, a, b, tile);
+    return;
+  }
+  uint8_t *to = c->c + ((int64_t)j->item * c->c_stride[0] + (int64_t)s->row * c->c_stride[1] +
+                        (int64_t)s->column * c->c_stride[2]) *
+                           (int64_t)atlas_bytes(c->type);
+  int is_whole = !s->is_partial && c->c_stride[2] == 1 && c->c_stride[1] >= 0 && atlas_bytes(c->type) == j->size;
+  tile->out = is_whole ? to : s->spare;
+  if (is_whole) tile->pitch = (size_t)c->c_stride[1];
+  micro(count, a, b, tile);
+  if (!is_whole)
+    j->kernels->finish[j->sum](s->spare, s->width, s->rows, s->columns, to, c->c_stride[1], c->c_stride[2], c->type);
+}
+
+/* A tile's rows from `from` on, over one chunk. Returns how many: all that are left, but of an A read in place as many
+ * as a kernel has. */
 static uint32_t do_rows_of_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint32_t from,
                                 uint64_t column, const void *b_panel, int64_t b_k_bytes) {
-  const hg_contraction *c = &j->of;
   const contract_loops *loops = j->loops;
-  uint64_t first_k = chunk * CHUNK, count = least(c->k - first_k, CHUNK);
-  uint64_t first_row = (j->first_row + row) * j->most_rows + from;
-  uint64_t first_column = (j->first_column + column) * loops->columns;
-  uint32_t rows = (uint32_t)least(c->m - first_row, j->most_rows - from);
-  uint32_t columns = (uint32_t)least(c->n - first_column, loops->columns), micro = micro_for(loops, rows);
-  if (j->is_direct && loops->rows[micro] > rows) rows = loops->rows[--micro];
+  sums_of s = {.row = (j->first_row + row) * j->most_rows + from, .column = (j->first_column + column) * loops->columns,
+            .width = loops->columns, .spare = b->tile, .level_bytes = j->level_bytes};
+  s.rows = (uint32_t)least(j->of.m - s.row, j->most_rows - from);
+  s.columns = (uint32_t)least(j->of.n - s.column, loops->columns);
+  uint32_t micro = micro_for(loops, s.rows);
+  if (j->is_direct && loops->rows[micro] > s.rows) s.rows = loops->rows[--micro];
+  s.is_partial = (s.columns < loops->columns && !loops->masks) || s.rows < loops->rows[micro];
   uint64_t number = (column - b->columns) * (b->end_rows - b->rows) + (row - b->rows);
-  uint64_t row_bytes = (uint64_t)loops->columns * j->size;
-  uint64_t carries = chunk & ~(chunk + 1);
-  uint8_t *levels = b->levels + (number * j->most_rows + from) * row_bytes;
-  contract_tile tile = {.out = levels + (uint64_t)__builtin_popcountll(carries) * j->level_bytes,
-                        .b_k_bytes = b_k_bytes,
-                        .pitch = loops->columns,
-                        .levels = levels,
-                        .level_pitch = j->level_bytes / j->size,
-                        .merge = carries,
-                        .is_last = chunk + 1 == j->chunks};
-  const uint8_t *a_panel = rows_of(j, row, first_row, loops->rows[micro], first_k, &tile);
-  if (!tile.is_last) {
-    loops->micro[micro](count, a_panel, b_panel, &tile);
-    return rows;
-  }
-  uint8_t *to = c->c + ((int64_t)j->item * c->c_stride[0] + (int64_t)first_row * c->c_stride[1] +
-                        (int64_t)first_column * c->c_stride[2]) *
-                           (int64_t)atlas_bytes(c->type);
-  int is_whole = columns == loops->columns && rows == loops->rows[micro] && c->c_stride[2] == 1 &&
-                 c->c_stride[1] >= 0 && atlas_bytes(c->type) == j->size;
-  tile.merge = chunk; /* adds the remaining levels of the counter, lowest first */
-  tile.out = is_whole ? to : b->tile;
-  if (is_whole) tile.pitch = (size_t)c->c_stride[1];
-  loops->micro[micro](count, a_panel, b_panel, &tile);
-  if (!is_whole)
-    j->kernels->finish[j->sum](b->tile, loops->columns, rows, columns, to, c->c_stride[1], c->c_stride[2], c->type);
-  return rows;
+  s.levels = b->levels + (number * j->most_rows + from) * loops->columns * j->size;
+  contract_tile tile = {.b_k_bytes = b_k_bytes};
+  const uint8_t *a_panel = rows_of(j, row, s.row, loops->rows[micro], chunk * CHUNK, &tile);
+  do_sums(j, &s, chunk, loops->micro[s.columns > loops->lanes][micro], a_panel, b_panel, &tile);
+  return s.rows;
 }
 
 static void do_tile(const job *j, const block *b, uint64_t chunk, uint64_t row, uint64_t column, const void *b_panel,
@@ -382,7 +413,9 @@ static const uint8_t *columns_in_place(const job *j, uint64_t column, uint64_t c
   uint64_t first = (j->first_column + column) * j->loops->columns;
   if (j->b_bytes != 0 || j->row_panels > CPU_FEW_PANELS || c->b_stride[2] != 1) return NULL;
   if (atlas_bytes(c->b_type) != j->size) return NULL;
-  if (first + j->loops->columns > c->n && !is_followed(c, j->item, first + j->loops->columns - c->n)) return NULL;
+  if (first + j->loops->columns > c->n && !j->loops->masks &&
+      !is_followed(c, j->item, first + j->loops->columns - c->n))
+    return NULL;
   int64_t at = (int64_t)j->item * c->b_stride[0] + (int64_t)(chunk * CHUNK) * c->b_stride[1] + (int64_t)first;
   return c->b + at * j->size;
 }
@@ -423,6 +456,37 @@ static void do_block(void *user, uint64_t part, uint32_t worker) {
     }
 }
 
+/* ---- strips ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t strip_begin(const job *j, uint64_t strip) {
+  return strip == j->strips ? j->of.n : j->of.n / j->loops->lanes * strip / j->strips * j->loops->lanes;
+}
+
+static void do_strip(void *user, uint64_t part, uint32_t worker) {
+  job j = *(const job *)user;
+  const hg_contraction *c = &j.of;
+  j.item = part / j.strips;
+  sums_of s = {.column = strip_begin(&j, part % j.strips), .levels = j.own + worker * j.own_bytes};
+  s.width = s.columns = (uint32_t)(strip_begin(&j, part % j.strips + 1) - s.column);
+  s.level_bytes = c->m * s.columns * j.size;
+  s.spare = s.levels + j.levels * s.level_bytes;
+  const uint8_t *a = c->a + (int64_t)j.item * c->a_stride[0] * j.size;
+  const uint8_t *b = c->b + ((int64_t)j.item * c->b_stride[0] + (int64_t)s.column) * j.size;
+  contract_tile tile = {c->a_stride[1] * j.size, c->a_stride[2] * j.size, .b_k_bytes = c->b_stride[1] * j.size};
+  for (uint64_t chunk = 0; chunk < j.chunks && !is_cancelled(&j); chunk++) {
+    int64_t k = (int64_t)(chunk * CHUNK);
+    for (s.row = 0; s.row < c->m; s.row += s.rows) {
+      uint32_t which = CONTRACT_STRIPS - 1;
+      while (j.loops->strip_rows[which] > c->m - s.row) which--;
+      s.rows = j.loops->strip_rows[which];
+      sums_of of = s;
+      of.levels += s.row * s.columns * j.size;
+      do_sums(&j, &of, chunk, j.loops->strip[which], a + (int64_t)s.row * tile.a_row_bytes + k * tile.a_k_bytes,
+              b + k * tile.b_k_bytes, &tile);
+    }
+  }
+}
+
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
 static void do_parts(const job *j, uint64_t count, hg_part *part) {
@@ -441,9 +505,27 @@ static void do_packing(job *j, uint64_t a_panels, uint64_t b_panels) {
   do_parts(j, j->b_groups + parts_of(a_panels, j->group), pack);
 }
 
+/* 1 if an item is one block of one chunk, whose matrices are read where they lie. */
+static int is_small(const job *j) {
+  return j->is_direct && j->chunks == 1 && j->row_blocks * j->column_blocks == 1 &&
+         columns_in_place(j, j->column_panels - 1, 0) != NULL;
+}
+
+static void do_small_item(const job *j) {
+  const block b = {.end_rows = j->row_panels, .end_columns = j->column_panels, .levels = j->own, .tile = j->own};
+  for (uint64_t column = 0; column < j->column_panels; column++)
+    for (uint64_t row = 0; row < j->row_panels; row++)
+      do_tile(j, &b, 0, row, column, columns_in_place(j, column, 0), j->of.b_stride[1] * j->size);
+}
+
 static void do_item(job *j) {
   uint64_t packed_first = UINT64_MAX; /* the row whose panels are packed */
+  j->first_row = j->first_column = 0;
   if (is_cancelled(j)) return;
+  if (is_small(j)) {
+    do_small_item(j);
+    return;
+  }
   for (j->first_column = 0; j->first_column < j->column_panels; j->first_column += j->columns_at_once) {
     j->columns_now = least(j->columns_at_once, j->column_panels - j->first_column);
     for (j->first_row = 0; j->first_row < j->row_panels; j->first_row += j->rows_at_once) {
@@ -554,6 +636,12 @@ void hg_cpu_contract(cpu_isa isa, const hg_contraction *contraction, uint32_t th
   if (j.is_matvec) {
     j.threads = threads;
     do_matvec(&j, scratch);
+    return;
+  }
+  if (j.is_strips) {
+    lay_out_strips(&j, threads == 1 ? 1 : limit);
+    j.threads = threads, j.own = scratch;
+    do_parts(&j, j.strips * j.of.batch, do_strip);
     return;
   }
   lay_out(&j, by_items || threads == 1 ? 1 : limit); /* fewer threads need no more scratch */

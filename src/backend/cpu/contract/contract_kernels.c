@@ -65,9 +65,29 @@
 #ifdef __clang__
 #  define UNROLL _Pragma("unroll")
 #else
-#  define UNROLL _Pragma("GCC unroll 8")
+#  define UNROLL _Pragma("GCC unroll 16")
+#endif
+/* A vector of which only so many lanes are in memory, where the instruction set has masks. */
+#if defined __AVX512F__
+#  define MASKS 1
+typedef __mmask16 part_mask;
+#  define PART_OF(left, lanes) (part_mask)((left) < (lanes) ? (1u << (left)) - 1 : 0xffff)
+#  define LOAD_PART(from, mask) \
+    (V)(sizeof *(from) == 4 ? _mm512_maskz_loadu_epi32(mask, from) : _mm512_maskz_loadu_epi64((__mmask8)(mask), from))
+#  define STORE_PART(to, mask, v)                                                      \
+    do {                                                                              \
+      if (sizeof *(to) == 4) _mm512_mask_storeu_epi32(to, mask, (__m512i)(v));        \
+      else _mm512_mask_storeu_epi64(to, (__mmask8)(mask), (__m512i)(v));              \
+    } while (0)
+#else
+#  define MASKS 0
+typedef uint32_t part_mask;
+#  define PART_OF(left, lanes) 0
+#  define LOAD_PART(from, mask) LOAD(from)
+#  define STORE_PART(to, mask, v) STORE(to, v)
 #endif
 #define ALWAYS_INLINE __attribute__((always_inline))
+enum { STRIP_ROWS = MOST_ROWS == 6 ? 2 : 4, STRIP_DEPTH = 4 }; /* their products' factors fill half of the registers */
 #define KEEP(value) __asm__("" : "+r"(value)) /* the compiler does not know what it is */
 enum { MATVEC_GROUPS = 4, MATVEC_CHUNK = 256, MATVEC_LEVELS = 56 };
 typedef enum matvec_vectors { MATVEC_ONE, MATVEC_OF_GROUP, MATVEC_OF_LANE } matvec_vectors;
@@ -360,21 +380,24 @@ FINISHES(finish_i64, (void)type; WITH(u64, uint64_t);)
 #if MOST_ROWS == 14
 #  define ROW_COUNTS \
     { 1, 2, 4, 8, 14 }
-#  define MICROS_OF(s) \
-    { micro_1_##s, micro_2_##s, micro_4_##s, micro_8_##s, micro_14_##s }
+#  define MICROS_OF(w, s) \
+    { w##_1_##s, w##_2_##s, w##_4_##s, w##_8_##s, w##_14_##s }
 #elif MOST_ROWS == 8
 #  define ROW_COUNTS \
     { 1, 2, 4, 8 }
-#  define MICROS_OF(s) \
-    { micro_1_##s, micro_2_##s, micro_4_##s, micro_8_##s }
+#  define MICROS_OF(w, s) \
+    { w##_1_##s, w##_2_##s, w##_4_##s, w##_8_##s }
 #else
 #  define ROW_COUNTS \
     { 1, 2, 4, 6 }
-#  define MICROS_OF(s) \
-    { micro_1_##s, micro_2_##s, micro_4_##s, micro_6_##s }
+#  define MICROS_OF(w, s) \
+    { w##_1_##s, w##_2_##s, w##_4_##s, w##_6_##s }
 #endif
 #define LOOPS(s, bytes) \
-  { .count = MICROS, .rows = ROW_COUNTS, .columns = VECTORS * VECTOR_BYTES / (bytes), .micro = MICROS_OF(s) }
+  { .count = MICROS, .rows = ROW_COUNTS, .columns = VECTORS * VECTOR_BYTES / (bytes), .masks = MASKS, \
+    .micro = {MICROS_OF(narrow, s), MICROS_OF(micro, s)}, \
+    .lanes = VECTOR_BYTES / (bytes), .strip_rows = {1, 2, STRIP_ROWS - 1, STRIP_ROWS}, \
+    .strip = {strip_1_##s, strip_2_##s, strip_3_##s, strip_4_##s} }
 
 #define TABLE_OF(isa) hg_contract_##isa
 #define TABLE(isa) TABLE_OF(isa)

@@ -25,19 +25,24 @@ typedef struct contract_tile {
   size_t level_pitch; /* elements */
   uint64_t merge;     /* bits: the levels to add, lowest first */
   int is_last;        /* 1: the sum is complete, so a NaN becomes the canonical one */
+  size_t columns;     /* of the panel of B that exist, or of a strip and its levels */
 } contract_tile;
 
 typedef void contract_micro(size_t count, const void *a, const void *b, const contract_tile *tile);
 
-enum { CONTRACT_MICROS = 5, CONTRACT_MAX_COLUMNS = 32 };
+enum { CONTRACT_MICROS = 5, CONTRACT_STRIPS = 4, CONTRACT_MAX_COLUMNS = 32 };
 
-/* The kernels for a type of sum: micro[i] for panels of A of rows[i] rows, in ascending order; panels of B have
- * `columns` columns. */
+/* The kernels for a type of sum: micro[1][i] for panels of A of rows[i] rows, in ascending order, and panels of B of
+ * `columns` columns; micro[0][i] for the first vector of such a panel. */
 typedef struct contract_loops {
   uint32_t count; /* length of micro; 0: this instruction set has no fused multiply-add */
   uint32_t rows[CONTRACT_MICROS];
   uint32_t columns;
-  contract_micro *micro[CONTRACT_MICROS];
+  contract_micro *micro[2][CONTRACT_MICROS];
+  int masks;      /* 1: kernels read and write only the columns of their panel that exist */
+  uint32_t lanes; /* of a vector; a strip has as many columns at least */
+  uint32_t strip_rows[CONTRACT_STRIPS]; /* in ascending order; strip[i] is for as many rows of A in place */
+  contract_micro *strip[CONTRACT_STRIPS];
 } contract_loops;
 
 /* Elements of a matrix: the k-th of lane i is from + (i * lane_stride + k * k_stride) elements of `type`. */
