@@ -8,13 +8,11 @@ from collections import namedtuple
 
 from hologram import _core
 from hologram._axes import axis_of
-from hologram._create import _count, beside, full, owned, zeros
+from hologram._create import beside, full, owned, zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
-
-_CHUNK = 256  # of running products
 
 
 def _axis(name: str, x: Any, axis: Any) -> int:
@@ -48,56 +46,32 @@ def _part(x: Any, start: Any, stop: Any, axis: int = -1) -> Any:
 
 # ---- running sums and products ----------------------------------------------------------------------------------------
 
-def _moved(x: Any, count: int) -> tuple[Any, Any]:
-    """x, moved by so many places along the last axis, and whether something of it stands at each place."""
-    ends = (0,) * (x.ndim - 1)
-    moved = _core.pad(_part(x, None, -count), None, (*ends, count), (*ends, 0))
-    return moved, _core.arange(0, x.shape[-1], 1, "int32") >= count
-
-
-def _products(x: Any) -> Any:
-    """Along the last axis, in the order of the operation cumulative_sum: Hillis and Steele's strides 1, 2, 4, ... within chunks of 256,
-    the chunks' totals likewise."""
-    size, stride = x.shape[-1], 1
-    if size > _CHUNK:
-        count = -(-size // _CHUNK)
-        whole = _core.pad(x, None, (0,) * x.ndim, (0,) * (x.ndim - 1) + (count * _CHUNK - size,))
-        local = _products(whole.reshape((*x.shape[:-1], count, _CHUNK)))
-        carry, has_carry = _moved(_products(local[..., -1]), 1)
-        made = _core.where(has_carry[..., None], carry[..., None] * local, local)
-        return _part(made.reshape((*x.shape[:-1], count * _CHUNK)), None, size)
-    while stride < size:
-        before, is_there = _moved(x, stride)
-        x = _core.where(is_there, before * x, x)
-        stride *= 2
-    return x
-
-
-def _initial_first(made: Any, axis: int, first: int) -> Any:
-    shape = tuple(1 if d == axis else n for d, n in enumerate(made.shape))
-    return _core.concatenate([full(shape, first, made.dtype), made], axis=axis)
-
-
-def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
-    """Sums of all that stands before, and itself, along an axis. Types are sum's."""
+def _running(name: str, first: int, x: Any, axis: Any, dtype: Any, include_initial: Any, *how: Any) -> Any:
     x = owned(x)
-    axis = _axis("cumulative_sum", x, axis)
-    made = _core.cumulative_sum(x, axis) if dtype is None else _core.cumulative_sum(x.astype(dtype), axis).astype(dtype)
-    return _initial_first(made, axis, 0) if include_initial else made
+    axis = _axis(name, x, axis)
+    scan = getattr(_core, name)
+    made = scan(x, axis, *how) if dtype is None else scan(x.astype(dtype), axis, *how).astype(dtype)
+    if not include_initial:
+        return made
+    shape = tuple(1 if d == axis else n for d, n in enumerate(made.shape))
+    parts = [full(shape, first, made.dtype), made]
+    return _core.concatenate(parts[::-1] if how[1] else parts, axis=axis)
 
 
-def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> Any:
-    """Products of all that stands before, and itself, along an axis, which has to be given if there are several. Types are prod's.
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False, exclusive: Any = False,
+                   reverse: Any = False) -> Any:  # fmt: skip
+    """Sums of all that stands before, and itself, along an axis. Types are sum's. exclusive: of 0 and all elements but the last;
+    reverse: from the end to the beginning; include_initial: 0 stands in front, too."""
+    return _running("cumulative_sum", 0, x, axis, dtype, include_initial, exclusive, reverse)
+
+
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False, exclusive: Any = False,
+                    reverse: Any = False) -> Any:  # fmt: skip
+    """Products of all that stands before, and itself, along an axis, which has to be given if there are several. Types are prod's;
+    the arguments those of cumulative_sum, with 1 for 0.
 
     hg.cumulative_prod(hg.asarray([1, 2, 3, 4]))        # [1, 2, 6, 24]"""
-    x = owned(x)
-    axis = _axis("cumulative_prod", x, axis)
-    x = _at_end("cumulative_prod", x if dtype is None else x.astype(dtype), axis)
-    dtype = x.dtype if dtype is not None or x.dtype.kind == "float" else _core.prod(_core._scalar(0, x.dtype)).dtype
-    wide = _core.prod(_core._scalar(0, dtype)).dtype if dtype.kind != "float" else "float32" if dtype.itemsize < 4 else dtype
-    flat = x.astype(wide).reshape((_count(x.shape[:-1]), x.shape[-1]))
-    made = _back(_products(flat).astype(dtype).reshape(x.shape), axis)
-    return _initial_first(made, axis, 1) if include_initial else made
+    return _running("cumulative_prod", 1, x, axis, dtype, include_initial, exclusive, reverse)
 
 
 # ---- sorting ----------------------------------------------------------------------------------------------------------

@@ -85,14 +85,39 @@ def _along(name: str) -> Callable[..., Tensor]:
 
 
 softmax, log_softmax = _along("softmax"), _along("log_softmax")
-_running_sums = _along("cumulative_sum")
+logcumsumexp = _along("cumulative_logsumexp")
 
 
-@_executor_first
-def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, executor: hg.Executor | None = None) -> Tensor:
-    """Sums along dim of all elements up to each one; of integers and bools in int64, or the dtype that the input becomes first."""
-    made = _running_sums(input if dtype is None else input.to(dtype), dim, executor=executor)
-    return made if input.is_floating_point() and dtype is None else made.to(dtype or torch.int64)
+def _running(name: str) -> Callable[..., Tensor]:
+    function = _along(name)
+
+    @_executor_first
+    def call(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, executor: hg.Executor | None = None) -> Tensor:
+        made = function(input if dtype is None else input.to(dtype), dim, executor=executor)
+        return made if input.is_floating_point() and dtype is None else made.to(dtype or torch.int64)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{function.__doc__}\n\nOf integers and bools in int64, or the dtype that the input becomes first."
+    return call
+
+
+cumsum, cumprod = _running("cumulative_sum"), _running("cumulative_prod")
+
+
+def _extremes(name: str) -> Callable[..., Any]:
+    values, places = _along(f"cumulative_{name}"), _along(f"cumulative_arg{name}")
+
+    @_executor_first
+    def call(input: Tensor, dim: int, *, executor: hg.Executor | None = None) -> Any:
+        made = values(input, dim, executor=executor), places(input, dim, executor=executor)
+        return getattr(torch.return_types, f"cum{name}")(made)
+
+    call.__name__ = call.__qualname__ = f"cum{name}"
+    call.__doc__ = f"{values.__doc__}\n\nThe values, and the indices of the elements that they are: of equal ones the last."
+    return call
+
+
+cummax, cummin = _extremes("max"), _extremes("min")
 
 
 @_executor_first

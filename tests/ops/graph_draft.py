@@ -21,8 +21,9 @@ SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast")
           (row["kind"] == "pointwise" or row["op"] >> 8 in (0x12, 0x17) or name in ("bce_of", "bce_logit_of"))] + MATHEMATICS
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
 YOUNGER_ROWS = "group_norm instance_norm normalize softmin glu prelu".split()
-REDUCTIONS = ("sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum nansum nanmean "
-              "nanmin nanmax nanargmin nanargmax nanvar nanstd var_mean std_mean").split()
+REDUCTIONS = ("sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum "
+              "cumulative_prod cumulative_max cumulative_argmin nansum nanmean nanmin nanmax nanargmin nanargmax nanvar "
+              "nanstd var_mean std_mean").split()
 
 
 def types_of(name, place):
@@ -137,8 +138,8 @@ class Draft:
         axes = [a - len(v.shape) * (self.r.random() < 0.3) for a in self.r.sample(range(len(v.shape)), self.r.randint(1, len(v.shape)))]
         if name == "total":
             return self.g.add(name, n, reduction=self.r.choice(("mean", "sum", "none")))
-        if name == "cumulative_sum":
-            return self.g.add(name, n, axis=axes[0])
+        if name.startswith("cumulative"):
+            return self.g.add(name, n, axis=axes[0], reverse=self.r.randint(0, 1))
         more = {"ddof": 1.0} if name in ("var", "std") and self.r.random() < 0.3 else {}
         if name in ("var_mean", "std_mean"):
             more = {"result": self.r.randint(0, 1)}

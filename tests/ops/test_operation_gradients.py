@@ -26,7 +26,8 @@ OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwi
                  name not in ("argmin", "argmax", "any", "all", "equal", "not_equal", "bitcast", "isnan", "isinf", "isfinite", "cast",
                               "less", "less_equal", "greater", "greater_equal", "count_nonzero", "clip_norm",
                               "batch_norm", "fmod", "remainder", "nextafter", "tetragamma", "isclose", "allclose", "isposinf", "isneginf",
-                              "nanargmin", "nanargmax")]
+                              "nanargmin", "nanargmax", "cumulative_argmin",
+                              "cumulative_argmax")]
 
 
 def values(name, arrays, cotangent=None):

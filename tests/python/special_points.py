@@ -27,6 +27,7 @@ ELSEWHERE = {
     **dict.fromkeys("equal not_equal less less_equal greater greater_equal isnan isinf isfinite any all isclose allclose isposinf "
                     "isneginf".split(), "gives bools"),
     **dict.fromkeys("argmin argmax count_nonzero bitcast nanargmin nanargmax".split(), "gives integers"),
+    **dict.fromkeys(["cumulative_argmin", "cumulative_argmax"], "gives integers"),
     "divmod": "floor_divide and remainder", "var_mean": "var and mean", "std_mean": "std and mean",
     **dict.fromkeys(["nanmin", "nanmax", "nanvar", "nanstd"], "PyTorch has none: test_mathematics.py"),
     "cross": "PyTorch fuses its products: test_mathematics.py, beside NumPy",
@@ -365,6 +366,10 @@ def of_moves(kind, torch):
         "take": (lambda x: hg.take(x, own_index, 1), lambda x: x.index_select(1, index)),
         "take_along": (lambda x: hg.take_along(x, own_along, 1), lambda x: x.gather(1, along)),
         "cumulative_sum": (lambda x: hg.cumulative_sum(x, 1), lambda x: x.cumsum(1)),
+        "cumulative_prod": (lambda x: hg.cumulative_prod(x, axis=1), lambda x: x.cumprod(1)),
+        "cumulative_max": (lambda x: hg.cumulative_max(x, 1), lambda x: x.cummax(1)[0]),
+        "cumulative_min": (lambda x: hg.cumulative_min(x, 1), lambda x: x.cummin(1)[0]),
+        "cumulative_logsumexp": (lambda x: hg.cumulative_logsumexp(x, 1), lambda x: x.logcumsumexp(1)),
         "sort_with_places": (lambda x: hg.sort_with_places(x, 1)[0], lambda x: x.sort(dim=1, stable=True)[0]),
         "embedding": (lambda x: hg.embedding(x, own_index), lambda x: functional.embedding(index, x)),
         "pad": (lambda x: hg.pad(x, ((0, 0), (1, 2))), lambda x: functional.pad(x, (1, 2))),

@@ -116,7 +116,7 @@ ROOM = {
     "std": Room(4, spread),
     "kl_div": Room(4, lambda part, a, b: np.abs(a * b) if part == "value" else 0.0),  # a sum of terms of both signs
     "normalize": Room(4, over_norm), **dict.fromkeys(["norm", "global_norm"], Room(4, second_of_norm)),
-    **dict.fromkeys("logsumexp softmax softmin log_softmax cross_entropy".split(), Room(4, shares)),
+    **dict.fromkeys("logsumexp cumulative_logsumexp softmax softmin log_softmax cross_entropy".split(), Room(4, shares)),
     **dict.fromkeys("layer_norm batch_norm group_norm instance_norm".split(), Room(4, deviation, 1e8)), "rms_norm": Room(4, root, 1e8),
     "layer_norm by weight": Room(4, by_weight(deviation), 1e8), "rms_norm by weight": Room(4, by_weight(root), 1e8),
 }

@@ -55,6 +55,10 @@ CASES = {
     "log_softmax": (F.log_softmax, lambda x: torch.log_softmax(x, -1), [X]),
     "cumsum": (lambda x: F.cumsum(x, 1), lambda x: torch.cumsum(x, 1), [X]),
     "cumsum of columns": (lambda x: F.cumsum(x, dim=0), lambda x: torch.cumsum(x, 0), [X]),
+    "cumprod": (lambda x: F.cumprod(x, 1), lambda x: torch.cumprod(x, 1), [X]),
+    "cummax": (lambda x: F.cummax(x, 0)[0], lambda x: torch.cummax(x, 0)[0], [X]),
+    "cummin": (lambda x: F.cummin(x, 1).values, lambda x: torch.cummin(x, 1).values, [X]),
+    "logcumsumexp": (lambda x: F.logcumsumexp(x, 1), lambda x: torch.logcumsumexp(x, 1), [X]),
     "matmul": (F.matmul, torch.matmul, [X, tensor(2, 4, 5)]),
     "linear": (F.linear, torch.nn.functional.linear, [X, tensor(5, 4), tensor(5)]),
     "layer_norm": (lambda x, w, b: F.layer_norm(x, 4, w, b), lambda x, w, b: torch.nn.functional.layer_norm(x, (4,), w, b),
@@ -205,6 +209,38 @@ def test_running_sums():
     assert torch.equal(F.cumsum(torch.tensor(True), 0), torch.tensor(1)) and F.cumsum(torch.tensor(2.5), -1).item() == 2.5
     with hg.Executor(backend="cpu") as executor:
         assert torch.equal(F.cumsum(executor, torch.ones(3, 4), 1, dtype=torch.int32), torch.arange(1, 5).expand(3, 4).int())
+
+
+def test_running_products():
+    """Gradients where there are zeros, too: none, one, several, at the ends."""
+    x = torch.tensor([[2.0, -3, 0.5, 4, 1], [2, 0, 3, 4, 5], [0, 2, 3, 0, 5], [0, 0, 0, 1, 0], [1, 2, 3, 4, 0]], dtype=torch.float64)
+    for dim in (0, 1):
+        own, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+        weights = torch.linspace(-1, 2, 25, dtype=x.dtype).reshape(5, 5)
+        (F.cumprod(own, dim) * weights).sum().backward()
+        (torch.cumprod(theirs, dim) * weights).sum().backward()
+        torch.testing.assert_close(own.grad, theirs.grad, rtol=1e-14, atol=1e-14)
+    whole = torch.arange(1, 7).to(torch.uint8)
+    assert torch.equal(F.cumprod(whole, 0), torch.cumprod(whole, 0)) and F.cumprod(whole, 0).dtype == torch.int64
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_running_extremes(name):
+    """Values and indices, with ties, infinities and NaNs, and gradients at them."""
+    for kind in (torch.uint8, torch.int64, torch.float32, torch.float16, torch.bfloat16):
+        x = torch.arange(3000).mul(7919).remainder(11).reshape(3, 1000).to(kind)
+        if kind.is_floating_point:
+            x[1, 500::77], x[2, 3], x[2, 800] = torch.nan, torch.inf, -torch.inf
+        for dim in (0, 1):
+            own, theirs = getattr(F, name)(x, dim), getattr(torch, name)(x, dim)
+            assert type(own) is type(theirs) and torch.equal(own.indices, theirs.indices)
+            torch.testing.assert_close(own.values, theirs.values, rtol=0, atol=0, equal_nan=True)
+    x = torch.tensor([[1.0, 1, 0, 2, 2, -1, 2]])
+    own, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+    weights = torch.arange(1.0, 8.0)
+    (getattr(F, name)(own, 1)[0] * weights).sum().backward()
+    (getattr(torch, name)(theirs, 1)[0] * weights).sum().backward()
+    assert torch.equal(own.grad, theirs.grad)
 
 
 def test_executor_first():

@@ -61,8 +61,8 @@ static void flow_reduce(ops_gradient *g, const ops_node *node, value_id amount) 
   if (ops_apply_rule(g, &rule, 1, results)) ops_flow(g, node->input[0], results[0]);
 }
 
-/* By the gradient column of its row. */
-static void flow_factor(ops_gradient *g, const ops_node *node, value_id amount) {
+/* By the gradient column of the row in `bits`. */
+static void flow_by_row(ops_gradient *g, const ops_node *node, const ops_item *arguments, value_id amount) {
   const ops_row *row = ops_row_of((uint32_t)node->bits);
   if (strcmp(row->gradient, "none") == 0) {
     ops_failed(g->c, HG_UNSUPPORTED, "hg_gradient: %s has no gradient", row->name);
@@ -71,12 +71,21 @@ static void flow_factor(ops_gradient *g, const ops_node *node, value_id amount) 
   uint32_t wanted = 0;
   for (uint32_t i = 0; i < node->input_count; i++) wanted |= (uint32_t)(g->depends[node->input[i]] != 0) << i;
   value_id results[OPS_MAX_RESULTS];
-  ops_item unit = ops_integer_item(node->reduce);
   ops_node own = *node; /* which moves when one is added */
   ops_rule rule = {.row = row, .text = row->gradient, .parsed = ops_row_gradient(row), .inputs = own.input,
-                   .input_count = own.input_count, .arguments = &unit, .y = g->at, .g = amount};
+                   .input_count = own.input_count, .arguments = arguments, .y = g->at, .g = amount};
   if (!ops_apply_rule(g, &rule, wanted, results)) return;
   for (uint32_t i = 0; i < own.input_count; i++) ops_flow(g, own.input[i], results[i]);
+}
+
+static void flow_factor(ops_gradient *g, const ops_node *node, value_id amount) {
+  ops_item unit = ops_integer_item(node->reduce);
+  flow_by_row(g, node, &unit, amount);
+}
+
+static void flow_scan(ops_gradient *g, const ops_node *node, value_id amount) {
+  ops_item own[] = {ops_integer_item(node->axis), ops_integer_item(0), ops_integer_item(node->index)};
+  flow_by_row(g, node, own, amount);
 }
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
@@ -312,12 +321,6 @@ static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
   ops_node like = {.bounds = OPS_CLAMP, .axis = 1};
   value_id back = scatter(c, &like, 0, zeros, places, ops_reshape(c, amount, &joined));
   ops_flow(g, node->input[1], ops_reshape(c, back, &shape));
-}
-
-/* For a sum: each element is part of the sums from its own on. */
-static void flow_scan(ops_gradient *g, const ops_node *node, value_id amount) {
-  value_id from_end = ops_scan(g->c, (ops_reduce)node->reduce, flipped(g->c, amount, node->axis), node->axis);
-  ops_flow(g, node->input[0], flipped(g->c, from_end, node->axis));
 }
 
 static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount) {

@@ -4,6 +4,8 @@
 
 #include "atlas/value.h"
 
+#include <math.h>
+
 static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
 
 /* The type in which a sum or product accumulates. */
@@ -29,10 +31,9 @@ static uint64_t count_over(const ops_shape *shape, uint32_t axes) {
   return count;
 }
 
-static uint64_t one_of(atlas_type type) {
-  double one = 1;
+static uint64_t number_of(atlas_type type, double value) {
   uint64_t bits;
-  memcpy(&bits, &one, sizeof bits);
+  memcpy(&bits, &value, sizeof bits);
   return atlas_convert(type, ATLAS_f64, bits);
 }
 
@@ -40,13 +41,13 @@ static uint64_t one_of(atlas_type type) {
 static value_id canonical(hg_computation *c, value_id value) {
   atlas_type type = type_of(c, value);
   if (!atlas_is_float(type)) return value;
-  return ops_binary(c, ATLAS_OP_mul, value, ops_full(c, type, one_of(type), &ops_at(c, value)->shape));
+  return ops_binary(c, ATLAS_OP_mul, value, ops_full(c, type, number_of(type, 1), &ops_at(c, value)->shape));
 }
 
 static value_id of_nothing(const ops_request *request, ops_reduce reduce, atlas_type type, const ops_shape *shape) {
   hg_computation *c = request->c;
   if (reduce == OPS_SUM) return ops_full(c, type, 0, shape);
-  if (reduce == OPS_PRODUCT) return ops_full(c, type, one_of(type), shape);
+  if (reduce == OPS_PRODUCT) return ops_full(c, type, number_of(type, 1), shape);
   return ops_refuse(request, HG_INVALID_ARGUMENT, "x is %s: along these axes there is nothing to choose from",
                     OPS_TEXT(c, request->inputs[0]));
 }
@@ -106,14 +107,46 @@ value_id ops_make_reduce(const ops_request *request) {
   }
 }
 
+/* ---- scans ------------------------------------------------------------------------------------------------------- */
+
+/* The operator of a row, and its identity: infinities stand for a type's least and greatest number. */
+static double scan_by(uint16_t op, ops_reduce *reduce) {
+  switch (op) {
+  case HG_OP_cumulative_sum: return *reduce = OPS_SUM, 0;
+  case HG_OP_cumulative_prod: return *reduce = OPS_PRODUCT, 1;
+  case HG_OP_cumulative_min: return *reduce = OPS_MIN, HUGE_VAL;
+  case HG_OP_cumulative_max: return *reduce = OPS_MAX, -HUGE_VAL;
+  default: return *reduce = OPS_LOGSUMEXP, -HUGE_VAL;
+  }
+}
+
+/* The identity and all elements but the last along the axis; or all but the first and the identity. */
+static value_id pushed(hg_computation *c, value_id x, uint32_t axis, int is_reversed, double identity) {
+  ops_node node = {.kind = OPS_PAD, .type = (uint8_t)type_of(c, x), .shape = ops_at(c, x)->shape};
+  uint64_t bits = number_of(type_of(c, x), identity);
+  ops_shape part = node.shape;
+  int64_t low[HG_MAX_RANK] = {0};
+  if (--part.size[axis] == 0) return ops_full(c, type_of(c, x), bits, &node.shape);
+  low[axis] = is_reversed, node.view.start[axis] = !is_reversed;
+  node.input[0] = ops_part_of(c, x, low, &part);
+  node.input[1] = ops_constant(c, type_of(c, x), bits);
+  return ops_add(c, &node);
+}
+
 value_id ops_make_scan(const ops_request *request) {
   hg_computation *c = request->c;
   value_id x = request->inputs[0];
-  atlas_type type = type_of(c, x);
-  ops_shape shape = ops_at(c, x)->shape;
-  int axis = ops_axis_of(request, &request->arguments[0], shape.rank);
+  ops_node node = {.kind = OPS_SCAN, .bits = request->row->op, .shape = ops_at(c, x)->shape};
+  int axis = ops_axis_of(request, &request->arguments[0], node.shape.rank);
+  ops_reduce reduce;
+  double identity = scan_by(request->row->op, &reduce);
   if (axis < 0) return 0;
-  x = ops_cast(c, x, atlas_is_float(type) ? type : wide_type(type));
-  if (x == 0 || (shape.size[axis] > 1 && ops_count(&shape) > 0)) return ops_scan(c, OPS_SUM, x, (uint32_t)axis);
-  return canonical(c, x);
+  int is_wide = !atlas_is_float(type_of(c, x)) && (reduce == OPS_SUM || reduce == OPS_PRODUCT);
+  if (is_wide) x = ops_cast(c, x, wide_type(type_of(c, x)));
+  if (x == 0 || ops_count(&node.shape) == 0) return x;
+  node.index = request->arguments[2].integers[0] != 0;
+  if (request->arguments[1].integers[0] != 0) x = pushed(c, x, (uint32_t)axis, (int)node.index, identity);
+  if (x == 0 || (node.shape.size[axis] == 1 && reduce != OPS_LOGSUMEXP)) return x == 0 ? 0 : canonical(c, x);
+  node.reduce = (uint8_t)reduce, node.type = (uint8_t)type_of(c, x), node.axis = (uint8_t)axis, node.input[0] = x;
+  return ops_add(c, &node);
 }

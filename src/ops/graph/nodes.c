@@ -373,12 +373,6 @@ value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, u
   return keep ? ops_reshape(c, result, &kept) : result;
 }
 
-value_id ops_scan(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axis) {
-  if (value == 0) return 0;
-  return ops_add(c, &(ops_node){.kind = OPS_SCAN, .type = ops_at(c, value)->type, .reduce = (uint8_t)reduce,
-                                .axis = (uint8_t)axis, .input = {value}, .shape = ops_at(c, value)->shape});
-}
-
 value_id ops_concatenate(hg_computation *c, value_id a, value_id b, uint32_t axis) {
   if (a == 0 || b == 0) return 0;
   ops_node node = {.kind = OPS_CONCATENATE, .type = ops_at(c, a)->type, .axis = (uint8_t)axis, .input = {a, b},

@@ -50,7 +50,10 @@ typedef struct ops_kind_row {
   uint16_t is;
 } ops_kind_row;
 
-typedef enum ops_reduce { OPS_SUM, OPS_PRODUCT, OPS_MIN, OPS_MAX, OPS_ARGMIN, OPS_ARGMAX } ops_reduce;
+/* LOGSUMEXP: of scans alone. */
+typedef enum ops_reduce {
+  OPS_SUM, OPS_PRODUCT, OPS_MIN, OPS_MAX, OPS_ARGMIN, OPS_ARGMAX, OPS_LOGSUMEXP
+} ops_reduce;
 /* What an index out of range does: faults; counts from the end if negative (else faults); or is moved to the
  * nearest. */
 typedef enum ops_bounds { OPS_FAULT, OPS_WRAP, OPS_CLAMP } ops_bounds;
@@ -76,9 +79,10 @@ typedef struct ops_node {
   };
   uint8_t axis;
   uint32_t axes;  /* bits, for REDUCE; for RESHAPE see ops_is_named */
-  uint32_t index; /* for INPUT; for RESULT its number, from 1 on; for GATHER, SCATTER vmap's axes in front */
+  uint32_t index; /* for INPUT; for RESULT its number, from 1 on; for GATHER, SCATTER vmap's axes in front; for SCAN
+                   * 1: from the end to the beginning */
   value_id input[3];
-  uint64_t bits;  /* for CONSTANT; for RESHAPE see ops_is_named; for FACTOR an hg_op */
+  uint64_t bits;  /* for CONSTANT; for RESHAPE see ops_is_named; for FACTOR, SCAN an hg_op */
   ops_shape shape;
   ops_view view; /* for kinds that use its lists */
 } ops_node;
@@ -211,7 +215,6 @@ value_id ops_broadcast(hg_computation *c, value_id value, const ops_shape *shape
 value_id ops_permute(hg_computation *c, value_id value, const uint32_t *axes);
 value_id ops_reshape(hg_computation *c, value_id value, const ops_shape *shape);
 value_id ops_reduce_over(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axes, int keep);
-value_id ops_scan(hg_computation *c, ops_reduce reduce, value_id value, uint32_t axis);
 value_id ops_concatenate(hg_computation *c, value_id a, value_id b, uint32_t axis);
 /* [B,M,K] x [B,K,N], with the computation's numerics. */
 value_id ops_contract(hg_computation *c, value_id a, value_id b, atlas_type type);

@@ -50,8 +50,7 @@ static void add_sums(row_block *k, uint32_t level, int ordered) {
   for (uint32_t i = 0; i < k->g->reduction_count; i++) {
     if (!ops_block_take(k, i) || row_is_place(k->reduction) || k->fold.is_ordered != ordered) continue;
     for (uint32_t w = 0; w < k->layout.wide; w++)
-      atlas_emit(k->code.builder, k->fold.op, (atlas_type)k->fold.type, 3, atlas_reg(k->kept[i][w]),
-                 atlas_reg(k->counter[i][level][w]), atlas_reg(k->kept[i][w]));
+      k->fold.combine(&k->fold, k->kept[i][w], atlas_reg(k->counter[i][level][w]), atlas_reg(k->kept[i][w]));
   }
 }
 

@@ -49,8 +49,31 @@ static uint64_t greatest_of(atlas_type type) {
   return is_signed(type) ? top_bit(type) - 1 : ones(atlas_type_bits(type));
 }
 
+static void emit(const ops_fold *fold, atlas_op op, uint16_t to, atlas_operand a, atlas_operand b) {
+  atlas_emit(fold->code->builder, op, (atlas_type)fold->type, 3, atlas_reg(to), a, b);
+}
+
+static void by_instruction(const ops_fold *fold, uint16_t to, atlas_operand left, atlas_operand right) {
+  emit(fold, fold->op, to, left, right);
+}
+
+/* m + log1p(exp(least - m)), m the greater; where the difference is no number (m is infinite, or none) it is m. */
+static void by_logsumexp(const ops_fold *fold, uint16_t to, atlas_operand left, atlas_operand right) {
+  atlas_builder *b = fold->code->builder;
+  atlas_type type = (atlas_type)fold->type;
+  uint16_t m = ops_register(fold->code), d = ops_register(fold->code), e = ops_register(fold->code);
+  emit(fold, ATLAS_OP_max, m, left, right);
+  emit(fold, ATLAS_OP_min, d, left, right);
+  emit(fold, ATLAS_OP_sub, d, atlas_reg(d), atlas_reg(m));
+  atlas_emit(b, ATLAS_OP_exp, type, 2, atlas_reg(e), atlas_reg(d));
+  atlas_emit(b, ATLAS_OP_log1p, type, 2, atlas_reg(e), atlas_reg(e));
+  emit(fold, ATLAS_OP_add, e, atlas_reg(m), atlas_reg(e));
+  atlas_emit(b, ATLAS_OP_set_num, type, 3, atlas_pred(OPS_BRANCHES), atlas_reg(d), atlas_reg(d));
+  atlas_emit(b, ATLAS_OP_sel, type, 4, atlas_reg(to), atlas_pred(OPS_BRANCHES), atlas_reg(e), atlas_reg(m));
+}
+
 ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type) {
-  ops_fold fold = {.code = code, .type = (uint8_t)type};
+  ops_fold fold = {.code = code, .combine = by_instruction, .type = (uint8_t)type};
   switch (reduce) {
   case OPS_SUM:
     fold.op = ATLAS_OP_add, fold.collective = ATLAS_OP_reduce_add;
@@ -66,6 +89,11 @@ ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type) {
   case OPS_ARGMIN:
     fold.op = ATLAS_OP_min, fold.collective = ATLAS_OP_reduce_min, fold.identity = greatest_of(type);
     break;
+  case OPS_LOGSUMEXP:
+    fold.combine = by_logsumexp;
+    fold.identity = least_of(type);
+    fold.is_ordered = 1;
+    break;
   default: fold.op = ATLAS_OP_max, fold.collective = ATLAS_OP_reduce_max, fold.identity = least_of(type);
   }
   return fold;
@@ -75,8 +103,7 @@ ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type) {
 
 uint16_t ops_fold_two(const ops_fold *fold, uint16_t left, uint16_t right) {
   uint16_t result = ops_register(fold->code);
-  atlas_emit(fold->code->builder, fold->op, (atlas_type)fold->type, 3, atlas_reg(result), atlas_reg(left),
-             atlas_reg(right));
+  fold->combine(fold, result, atlas_reg(left), atlas_reg(right));
   return result;
 }
 

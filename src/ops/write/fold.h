@@ -11,13 +11,16 @@
 enum { OPS_CHUNK = 4096 };
 
 /* How values are combined. */
-typedef struct ops_fold {
+typedef struct ops_fold ops_fold;
+struct ops_fold {
   ops_code *code;
-  atlas_op op, collective; /* add, reduce.add, ... */
+  /* to = left op right, `to` may be a register of them */
+  void (*combine)(const ops_fold *fold, uint16_t to, atlas_operand left, atlas_operand right);
+  atlas_op op, collective; /* add, reduce.add, ...; of an operator that is no instruction there is neither */
   uint8_t type;
   uint8_t is_ordered; /* 0: the result is the same in any order */
   uint64_t identity;  /* the bits of the identity, which may stand for absent values */
-} ops_fold;
+};
 
 /* The register of a value. */
 typedef uint16_t (*ops_leaf)(void *context, uint32_t number);

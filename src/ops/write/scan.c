@@ -1,4 +1,4 @@
-/* scan.c - running sums along an axis, or prefix results of another operator with an identity.
+/* scan.c - running sums along an axis, or prefix results of another operator with an identity, from either end.
  *
  * A line is what one result runs along. Its chunks of 256 elements are scanned by strides 1, 2, 4, ... (Hillis and
  * Steele, "Data parallel algorithms", 1986), left op right; the chunks' totals are scanned in the same way, in chunks

@@ -100,7 +100,7 @@ static inline void scan_barrier(scan_launch *l) { atlas_emit(l->b, ATLAS_OP_bar_
 
 /* value = left op value */
 static inline void scan_combine(scan_launch *l, atlas_operand left, uint16_t value) {
-  atlas_emit(l->b, l->fold.op, l->s->type, 3, atlas_reg(value), left, atlas_reg(value));
+  l->fold.combine(&l->fold, value, left, atlas_reg(value));
 }
 
 static inline atlas_operand scan_identity(const scan_launch *l) { return atlas_bits(l->fold.identity); }

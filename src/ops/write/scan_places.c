@@ -156,10 +156,16 @@ static int64_t place_of(scan_launch *l, uint32_t w, uint16_t place) {
   return more;
 }
 
-/* Sets the coordinates of element w. Along the innermost axis the program may know the distance between elements. */
+/* Sets the coordinates of element w, counted from the line's end if that is where it begins. Along the innermost axis
+ * the program may know the distance between elements. */
 static void set_coordinates(scan_launch *l, uint32_t w) {
   uint16_t place = l->code.variable[l->s->axis];
   int64_t more = place_of(l, w, place);
+  if (l->s->node->index != 0) {
+    atlas_operand last = scan_scalar(l, l->level->size - 1);
+    atlas_emit(l->b, ATLAS_OP_sub, ATLAS_i64, 3, atlas_reg(place), last, atlas_reg(place));
+    more = -more;
+  }
   ops_forget(&l->code, 1u << l->s->axis);
   if (!l->s->is_inner && more != 0) {
     scan_emit(l, ATLAS_OP_add, ATLAS_i64, place, place, atlas_int_const(ATLAS_i64, more));
