@@ -344,6 +344,27 @@ static void range_search(const loop_args *x, uint64_t begin, uint64_t end) {
 }
 void loop_search(const loop_args *x, int threads) { spread(range_search, x, x->count, GRAIN, threads); }
 
+static void range_row_search(const loop_args *x, uint64_t begin, uint64_t end) {
+  for (uint64_t i = begin; i < end; i++) {
+    const uint8_t *restrict row = (const uint8_t *)x->a + i * PATTERN;
+    uint32_t n = 0;
+    while (n < PATTERN && row[n] != 0) n++;
+    ((uint32_t *)x->out)[i] = n;
+  }
+}
+void loop_row_search(const loop_args *x, int threads) { spread(range_row_search, x, x->count, GRAIN, threads); }
+
+static void range_sparse(const loop_args *x, uint64_t begin, uint64_t end) {
+  const uint32_t *restrict start = x->a, *restrict column = x->b;
+  const float *restrict from = x->c;
+  for (uint64_t i = begin; i < end; i++) {
+    float sum = 0;
+    for (uint32_t k = start[i]; k < start[i + 1]; k++) sum = __builtin_fmaf(from[column[k]], 1.5f, sum);
+    ((float *)x->out)[i] = canon_f32(sum);
+  }
+}
+void loop_sparse(const loop_args *x, int threads) { spread(range_sparse, x, x->count, GRAIN, threads); }
+
 enum { BOARD = 12, FIRST_ROWS = 3 };
 
 static uint32_t queens_below(uint32_t row, uint32_t column, uint32_t fall, uint32_t rise) {

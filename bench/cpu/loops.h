@@ -17,7 +17,8 @@ typedef void loop(const loop_args *args, int threads);
 /* Names as the programs have them; each gives the bits of its program. */
 loop loop_add, loop_relu, loop_chain, loop_exp, loop_sigmoid, loop_gelu, loop_gelu_tanh, loop_softmax, loop_stencil,
     loop_mandelbrot, loop_block_sum, loop_histogram, loop_matmul, loop_softmax_held, loop_layer_norm,
-    loop_cross_entropy, loop_row_sum, loop_column_sum, loop_search, loop_queens, loop_stencil7;
+    loop_cross_entropy, loop_row_sum, loop_column_sum, loop_search, loop_queens, loop_stencil7,
+    loop_row_search, loop_sparse;
 
 /* Mandelbrot by hand, of a width that 64 divides: four vectors of 16 pixels in step. Does nothing without AVX-512;
  * hand_available says so. */

@@ -497,6 +497,24 @@ def letters(count: int) -> dict:
     return {"text": text, "pattern": pattern}
 
 
+def letter_rows(count: int) -> dict:
+    """Rows of bytes; half of them have a 0, anywhere."""
+    text = array(count * PATTERN, np.uint8)
+    text[:] = np.random.default_rng(1).integers(0, 96, count * PATTERN, np.uint8)
+    return {"text": text}
+
+
+def sparse(count: int) -> dict:
+    """Rows of 0 to 32 elements, in any columns."""
+    random = np.random.default_rng(1)
+    start = array(count + 1, u32)
+    start[0] = 0
+    np.cumsum(random.integers(0, 33, count), out=start[1:])
+    column = array(int(start[-1]), u32, 1)
+    column[:] = random.integers(0, count, len(column))
+    return {"start": start, "column": column, "x": spread(count, 2)}
+
+
 def cells(k: Case) -> dict:
     """The grid of blocks for LAYERS layers whose rows are as long as the square's side."""
     return {"grid": (k.side // 64, k.count // k.side // LAYERS // 4, LAYERS)}
@@ -568,6 +586,8 @@ PROGRAMS = {p.name: p for p in (
             outputs=lambda count: 256, scalars=lambda k: {"count": u64(k.count)},
             shape=lambda k: {"grid": (histogram_blocks(k),)}),
     Program("search", letters, "found", 5, {}, out_type=u32, scalars=lambda k: {"length": u32(PATTERN)}),
+    Program("row_search", letter_rows, "found", None, {}, out_type=u32, scalars=lambda k: {"length": u32(PATTERN)}),
+    Program("sparse", sparse, "y", None, {}),
     Program("queens", lambda count: {}, "solutions", None, {}, out_type=u32, scalars=lambda k: {"size": u32(BOARD)},
             outputs=lambda count: BOARD ** FIRST_ROWS, shape=lambda k: {"lanes": BOARD ** FIRST_ROWS}, work=lambda count: 1),
     Program("stencil7", floats("x"), "y", 8, {}, least=1 << 14, scalars=lambda k: {"rate": RATE}, shape=cells),

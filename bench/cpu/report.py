@@ -101,7 +101,8 @@ RATIOS = [
     ("PyTorch eager, 64M", ROW_PROGRAMS, "torch", LARGE, 0.95, None),
     ("OpenBLAS, by NumPy, 4M", ("matmul_tiled",), "numpy", (1 << 22,), 1 / 0.75, None),
     ("the compiled loop", ("histogram",), "loop", None, 1, None),
-    ("the compiled loop, 64K to 4M", ("search", "queens", "stencil7", "stencil7_linear"), "loop", (1 << 16, 1 << 18, 1 << 22), 1.5, 1),
+    ("the compiled loop, 64K to 4M", ("search", "row_search", "sparse", "queens", "stencil7", "stencil7_linear"), "loop",
+     (1 << 16, 1 << 18, 1 << 22), 1.5, 1),
     ("the loop split at its barriers, a launch's cost taken off", ("block_sum",), "loop", None, 1.3, 1),
 ]
 

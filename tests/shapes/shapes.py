@@ -27,7 +27,7 @@ import tile_programs  # noqa: E402
 
 def programs():
     """Texts by name: the examples, what the benchmarks have besides them and operations, and programs that the benchmarks write."""
-    names = ("block_sum", "chain", "matmul_tiled", "queens", "search", "stencil", "stencil7", "stencil7_linear")
+    names = ("block_sum", "chain", "matmul_tiled", "queens", "row_search", "search", "sparse", "stencil", "stencil7", "stencil7_linear")
     bench = [ROOT / f"bench/cpu/programs/{name}.atlas" for name in names]
     texts = {f"{path.parts[-2].replace('programs', 'bench')} {path.stem}": path.read_text(encoding="utf-8")
              for path in [*(ROOT / "examples").glob("*.atlas"), *bench]}
