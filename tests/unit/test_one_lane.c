@@ -134,6 +134,31 @@ static void check_chases(void) {
     }
 }
 
+/* A loop that counts up to a bound, with one way out; a copy of it counts no steps where they are enough for all rounds
+ * and no row is out of bounds. Some rows are, and so are all of 2^32 - 1 elements. */
+#define ROWS                                                                                                           \
+  ".program p\n.buffer x u8 in\n.buffer z u32 in\n.buffer y u32 out\n.scalar width u32\n"                             \
+  "cvt.u32.u64 r1, lane\nmul.u32 r1, r1, width\nmovi.u32 r0, #0\nmovi.u32 r4, #0\n"                                   \
+  "again:\nset.ge.u32 p0, r0, width\n@p0 bra done\nadd.u32 r2, r1, r0\nldg.u8 r3, [x + r2]\nldg.u32 r5, [z + r0]\n"  \
+  "xor.u32 r4, r4, r5\nset.eq.u8 p0, r3, #0\n@p0 bra done\nadd.u32 r0, r0, #1\nbra again\n"                           \
+  "done:\nadd.u32 r0, r0, r4\nstg.u32 [y + lane], r0\nexit\n"
+
+static void check_rows(void) {
+  static const uint32_t widths[] = {0, 1, 8, 13, UINT32_MAX};
+  static const uint64_t steps[] = {0, 1, 7, 8, 12, 13, 14};
+  for (size_t k = 0; k < COUNT(widths); k++)
+    for (size_t s = 0; s < COUNT(steps); s++) {
+      const beside_buffer buffers[] = {{.name = "x", .contents = data, .size = sizeof data},
+                                       {.name = "z", .contents = data, .size = 4 * ELEMENTS},
+                                       {.name = "y", .size = 4 * ELEMENTS, .is_result = 1}};
+      const hg_scalar width = {.name = "width", .type = ATLAS_u32, .bits = widths[k]};
+      const hg_launch_desc desc = {.lanes = LANES, .scalars = &width, .scalar_count = 1, .step_limit = steps[s]};
+      if (!check_beside(ROWS, &desc, buffers, COUNT(buffers)))
+        printf("  width %u, %u steps\n", (unsigned)widths[k], (unsigned)steps[s]);
+    }
+  if (may_run_lanes) check_engine(ROWS, 1);
+}
+
 static void check_division(void) {
   const beside_buffer buffers[] = {{.name = "x", .contents = data, .size = 4 * ELEMENTS},
                                    {.name = "y", .size = 4 * ELEMENTS, .is_result = 1}};
@@ -179,6 +204,7 @@ int main(void) {
   check_floats();
   check_types();
   check_chases();
+  check_rows();
   check_division();
   check_choice();
   close_both();

@@ -240,6 +240,8 @@ typedef struct x86_emit {
   x86_pattern *pattern_of;    /* per register: what is known of it as an index */
   uint32_t *loop_end;       /* per instruction: the last jump back to it; 0: none */
   int16_t base_of[ATLAS_MAX_SYMBOLS]; /* per symbol: general register with the address of its memory; -1: none */
+  struct x86_lane_loop *uncounted; /* the loop that is being written without its steps: one_lane.c */
+  uint8_t scalar_of[ATLAS_MAX_SYMBOLS]; /* of code for one lane: per scalar, a general register with it; 0: none */
   uint8_t steps_register;   /* of code for one lane: the general register that counts steps; 0: the frame does */
   uint32_t help;            /* label: calls hg_native_help */
 

@@ -24,7 +24,8 @@ int hg_x86_lane_vector(const x86_emit *e, uint32_t r, unsigned *reg) {
 int hg_x86_lane_operand(const x86_emit *e, uint32_t r, x86_rm *rm) {
   const vector_reg *reg = vector_reg_at(e->b->vector, r);
   unsigned vector;
-  if (reg->kind == VECTOR_SCALAR)
+  if (reg->kind == VECTOR_SCALAR && e->scalar_of[reg->bits] != 0) *rm = x86_reg(e->scalar_of[reg->bits]);
+  else if (reg->kind == VECTOR_SCALAR)
     *rm = x86_at(X86_CONTEXT, hg_x86_place_offset(reg->bits, offsetof(native_place, scalar)));
   else if (reg->kind == VECTOR_SPECIAL) *rm = x86_reg(X86_LANE);
   else if (reg->kind != VECTOR_VARIES || native_location_of(e->b, r)->kind == NATIVE_NOWHERE ||

@@ -97,10 +97,18 @@ static lane_jump find_jump(const x86_emit *e, uint32_t k, x86_condition conditio
   return (lane_jump){jump, condition, k};
 }
 
+/* The label that leads to an instruction; out of a loop that does not count, by way of code that does. */
+static uint32_t label_to(x86_emit *e, uint32_t target) {
+  x86_lane_loop *loop = e->uncounted;
+  if (loop == NULL || (target > loop->first && target <= loop->back)) return hg_x86_label_of(e, target);
+  loop->exits[loop->exit_count] = (x86_lane_exit){hg_x86_new_label(&e->a), target};
+  return loop->exits[loop->exit_count++].label;
+}
+
 static void jump_if(x86_emit *e, uint32_t k, x86_condition condition) {
   lane_jump found = find_jump(e, k, condition);
   e->joined = found.last;
-  hg_x86_jump_if(&e->a, found.condition, hg_x86_label_of(e, found.jump->target));
+  hg_x86_jump_if(&e->a, found.condition, label_to(e, found.jump->target));
 }
 
 static x86_condition taken_if(const vector_insn *jump, x86_condition holds) {
@@ -124,10 +132,103 @@ static int is_compared(const x86_emit *e, const vector_insn *insn) {
  * and go on behind the loop's own comparison and jump; the label of that place is the jump's. */
 static int begins_by_test(const x86_emit *e, uint32_t head) {
   const vector_insn *label = vector_insn_at(e->b->vector, head);
-  if (head + 3 >= e->region_end || label->op != VECTOR_LABEL || !e->repeated[head]) return 0;
+  if (head + 3 >= e->region_end || label->op != VECTOR_LABEL || e->loop_end[head] == 0) return 0;
   if (!is_compared(e, label + 1)) return 0;
   return jump_by_result(e, head + 1) != NULL && find_jump(e, head + 2, X86_EQUAL).jump->target > head;
 }
+
+/* ---- loops that need not count their steps ----------------------------------------------------------------------- */
+
+static int counts(const x86_emit *e) {
+  return hg_native_counts_steps(e->b->vector) || hg_native_takes_long(e->b->vector);
+}
+
+static int is_one_more(const x86_emit *e, const vector_insn *insn, uint32_t than) {
+  uint64_t one;
+  if (insn == NULL || insn->op != ATLAS_OP_add || insn->type != ATLAS_u32) return 0;
+  return (insn->s[0] == than && hg_x86_constant_bits(e, insn->s[1], &one) && one == 1) ||
+         (insn->s[1] == than && hg_x86_constant_bits(e, insn->s[0], &one) && one == 1);
+}
+
+/* 1 if a loop has no other inside, one step, no way in but its head, and only ways out before its counter grows. */
+static int is_plain(const x86_emit *e, const x86_lane_loop *loop) {
+  uint32_t steps = 0, exits = 0;
+  for (uint32_t i = 0; i < e->b->vector->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    int is_inside = i > loop->first + 3 && i < loop->back, is_step = insn->op == VECTOR_STEP;
+    if (is_inside && is_step) steps += jump_by_result(e, i++) != NULL ? 1 : 2;
+    if (is_step || !vector_is_jump(insn->op) || i == loop->back) continue;
+    int leads_inside = insn->target > loop->first && insn->target <= loop->back;
+    if (is_inside ? leads_inside && insn->target <= i : leads_inside && i > loop->first + 3) return 0;
+    if (is_inside && !leads_inside && (i > loop->grows || insn->target == loop->first)) return 0;
+    exits += is_inside && !leads_inside;
+  }
+  return steps == 1 && exits <= X86_LANE_EXITS;
+}
+
+/* 1 if a loop goes on while a counter, which grows by one each round, is below a number that stays the same: so the
+ * counter tells the steps that it took. */
+static int counts_up(const x86_emit *e, uint32_t head, x86_lane_loop *loop) {
+  const vector_insn *test = vector_insn_at(e->b->vector, head + 1);
+  *loop = (x86_lane_loop){.first = head, .back = e->loop_end[head], .counter = test->s[0], .bound = test->s[1]};
+  x86_rm rm;
+  if (e->steps_register == 0 || !counts(e) || loop->back - head > CPU_LANE_LOOP_INSNS) return 0;
+  if (e->uncounted != NULL || test->op != ATLAS_OP_set_lt || test->type2 != ATLAS_u32) return 0;
+  if (find_jump(e, head + 2, taken_if(test + 1, X86_BELOW)).condition != X86_ABOVE_EQUAL) return 0;
+  if (vector_insn_at(e->b->vector, loop->back)->op != VECTOR_JUMP) return 0;
+  if (!hg_x86_lane_operand(e, loop->counter, &rm) || rm.is_memory || loop->counter == loop->bound) return 0;
+  const vector_insn *grows = hg_x86_lane_writer(e, loop->counter, head, loop->back), *sum = grows;
+  if (grows == NULL) return 0;
+  if (grows->op == VECTOR_MOVE) sum = hg_x86_lane_writer(e, grows->s[0], head, loop->back);
+  if (!is_one_more(e, sum, loop->counter)) return 0;
+  loop->grows = (uint32_t)(grows - vector_insn_at(e->b->vector, 0));
+  return hg_x86_lane_is_same(e, loop, loop->bound) && is_plain(e, loop);
+}
+
+static void write_insn(x86_emit *e, uint32_t i);
+
+/* Behind the first test of such a loop: if the lane has the steps for all rounds that are left, and the accesses by the
+ * counter are in bounds in all of them, a copy of the loop counts no steps and compares none of these indices. Until it
+ * is left, the steps are more by the counter. */
+static void write_uncounted(x86_emit *e, x86_lane_loop *loop) {
+  x86_asm *a = &e->a;
+  uint32_t body = hg_x86_new_label(a), counted = hg_x86_new_label(a), labels[CPU_LANE_LOOP_INSNS + 1];
+  const size_t label_bytes = (loop->back - loop->first + 1) * sizeof *labels;
+  const uint32_t index = e->index, joined = e->joined;
+  const vector_insn *insn = e->insn;
+  unsigned counter = hg_x86_lane_register(e, loop->counter, X86_RAX);
+  hg_x86_lane_read(e, X86_RAX, loop->bound);
+  hg_x86_alu_rm(a, X86_SUB, 0, X86_RAX, x86_reg(counter));
+  hg_x86_alu_rm(a, X86_CMP, 1, e->steps_register, x86_reg(X86_RAX));
+  hg_x86_jump_if(a, X86_BELOW, counted);
+  e->uncounted = loop;
+  for (e->index = loop->first; e->index < loop->grows; e->index++) {
+    e->insn = vector_insn_at(e->b->vector, e->index);
+    hg_x86_lane_guard(e, counted);
+  }
+  hg_x86_alu_rm(a, X86_ADD, 1, e->steps_register, x86_reg(counter));
+  memcpy(labels, e->label_of + loop->first, label_bytes);
+  memset(e->label_of + loop->first, 0xff, label_bytes);
+  hg_x86_align(a, X86_LOOP_ALIGNMENT, X86_NOP);
+  hg_x86_place(a, body);
+  for (uint32_t i = joined + 1; i < loop->back; i++) write_insn(e, i);
+  e->insn = insn;
+  lane_jump end = find_jump(e, loop->first + 2, X86_EQUAL);
+  hg_x86_jump_if(a, hg_x86_lane_compare(e), body);
+  label_to(e, end.jump->target);
+  e->uncounted = NULL;
+  memcpy(e->label_of + loop->first, labels, label_bytes);
+  for (uint32_t k = loop->exit_count; k-- > 0;) {
+    hg_x86_place(a, loop->exits[k].label);
+    hg_x86_alu_rm(a, X86_SUB, 1, e->steps_register, x86_reg(counter));
+    hg_x86_jump(a, hg_x86_label_of(e, loop->exits[k].target));
+  }
+  hg_x86_place(a, counted);
+  e->index = index;
+  e->joined = joined;
+}
+
+/* ---- comparisons and jumps --------------------------------------------------------------------------------------- */
 
 static void write_set(x86_emit *e) {
   const vector_insn *jump = jump_by_result(e, e->index);
@@ -144,6 +245,8 @@ static void write_set(x86_emit *e) {
   }
   jump_if(e, e->index + 1, taken_if(jump, holds));
   if (!begins_by_test(e, e->index - 1)) return;
+  x86_lane_loop loop;
+  if (counts_up(e, e->index - 1, &loop)) write_uncounted(e, &loop);
   hg_x86_align(&e->a, X86_LOOP_ALIGNMENT, X86_NOP);
   hg_x86_place(&e->a, hg_x86_label_of(e, e->index + 1));
 }
@@ -158,7 +261,7 @@ static int comes_next(const x86_emit *e, uint32_t label) {
 static void jump_to(x86_emit *e, uint32_t target) {
   uint32_t index = e->index;
   if (target > index || !begins_by_test(e, target)) {
-    hg_x86_jump(&e->a, hg_x86_label_of(e, target));
+    hg_x86_jump(&e->a, label_to(e, target));
     return;
   }
   const vector_insn *insn = e->insn, *test = vector_insn_at(e->b->vector, target + 1);
@@ -203,8 +306,7 @@ static void set_true(x86_emit *e) {
  * looks whether the launch is cancelled. */
 static void write_step(x86_emit *e) {
   const vector_insn *insn = e->insn, *jump = insn->d == VECTOR_NONE ? NULL : jump_by_result(e, e->index);
-  int ends = hg_native_counts_steps(e->b->vector);
-  if (ends || hg_native_takes_long(e->b->vector)) {
+  if (e->uncounted == NULL && counts(e)) {
     uint32_t slow = hg_x86_slow_path(e, X86_ALL_COPIES);
     hg_x86_alu_imm(&e->a, X86_SUB, 1, steps_left(e), 1);
     hg_x86_jump_if(&e->a, X86_BELOW, slow);
@@ -215,6 +317,16 @@ static void write_step(x86_emit *e) {
     e->joined = e->index + 1;
     if (jump->op == VECTOR_JUMP_ANY) jump_to(e, jump->target);
   }
+}
+
+/* rcx = some of the steps in rax; the others come behind them. */
+static void take_steps(x86_emit *e) {
+  x86_asm *a = &e->a;
+  hg_x86_move_imm(a, X86_RCX, CPU_SHORT_STEPS);
+  hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX, x86_reg(X86_RAX));
+  hg_x86_move_if(a, X86_ABOVE, 1, X86_RCX, x86_reg(X86_RAX));
+  hg_x86_alu_rm(a, X86_SUB, 1, X86_RAX, x86_reg(X86_RCX));
+  hg_x86_store(a, 1, hg_x86_frame(X86_STEPS_BEHIND), X86_RAX);
 }
 
 /* Takes the next steps of those that the lane has left. If there are none, the lane has taken all that it was given:
@@ -229,10 +341,7 @@ static void write_slow_step(x86_emit *e, uint32_t back) {
     hg_x86_load(a, 1, X86_RAX, hg_x86_frame(X86_STEPS_BEHIND));
     hg_x86_test(a, 1, X86_RAX, X86_RAX);
     hg_x86_jump_if(a, X86_EQUAL, few);
-    hg_x86_alu_rm(a, X86_CMP, 1, X86_RCX, x86_reg(X86_RAX));
-    hg_x86_move_if(a, X86_ABOVE, 1, X86_RCX, x86_reg(X86_RAX));
-    hg_x86_alu_rm(a, X86_SUB, 1, X86_RAX, x86_reg(X86_RCX));
-    hg_x86_store(a, 1, hg_x86_frame(X86_STEPS_BEHIND), X86_RAX);
+    take_steps(e);
   }
   hg_x86_alu_imm(a, X86_SUB, 1, x86_reg(X86_RCX), 1);
   set_steps_left(e, X86_RCX);
@@ -260,9 +369,7 @@ static void write_slow_step(x86_emit *e, uint32_t back) {
 static int write_operation(x86_emit *e) {
   const vector_insn *insn = e->insn;
   if (is_compared(e, insn)) write_set(e);
-  if (is_compared(e, insn) || hg_x86_lane_arithmetic(e)) return 1;
-  if (!vector_is_primitive(insn->op) || !(atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE))) return 0;
-  return hg_x86_lane_access(e);
+  return is_compared(e, insn) || hg_x86_lane_arithmetic(e) || hg_x86_lane_access(e);
 }
 
 static void write_insn(x86_emit *e, uint32_t i) {
@@ -284,17 +391,18 @@ static void write_insn(x86_emit *e, uint32_t i) {
 static void begin_lane(x86_emit *e) {
   x86_asm *a = &e->a;
   hg_x86_lane_clear_local(e);
-  hg_x86_move_imm(a, X86_RAX, 0);
-  set_steps_left(e, X86_RAX);
   if (!e->b->vector->loses_lanes) return;
+  hg_x86_move_imm(a, X86_RAX, 0);
   hg_x86_store(a, 1, x86_at(X86_CONTEXT, offsetof(native_context, knows_steps)), X86_RAX);
   x86_rm alive = hg_x86_lane_place(e, native_location_of(e->b, (uint32_t)e->b->vector->regs.count));
   hg_x86_move_imm(a, X86_RAX, 1);
   if (alive.is_memory) hg_x86_store(a, 0, alive, X86_RAX);
   else hg_x86_load(a, 0, alive.reg, x86_reg(X86_RAX));
+  if (!hg_native_counts_steps(e->b->vector)) return;
   hg_x86_load(a, 1, X86_RAX, x86_at(X86_CONTEXT, offsetof(native_context, steps_left)));
   hg_x86_store(a, 1, hg_x86_frame(X86_STEPS_GIVEN), X86_RAX);
-  hg_x86_store(a, 1, hg_x86_frame(X86_STEPS_BEHIND), X86_RAX);
+  take_steps(e);
+  set_steps_left(e, X86_RCX);
 }
 
 /* An access out of bounds stores nothing and loads 0; C code notes the fault if this or a lower lane has none yet. */
@@ -322,25 +430,51 @@ static void write_slow_paths(x86_emit *e) {
   e->slow.count = 0;
 }
 
-/* What no value needs of the general registers holds what loops read: the steps that are left, and the addresses of the
- * buffers and arrays that they access. */
-static void use_free_registers(x86_emit *e) {
-  const hg_vector *v = e->b->vector;
+/* The general registers that no value needs, as a set. */
+static uint32_t free_registers(const x86_emit *e) {
   uint32_t free = (1u << (X86_LANE_REGISTERS - e->b->keeps_pool)) - 1, vectors = e->b->target->vector_count;
-  for (uint32_t r = 0; r < v->regs.count; r++) {
+  for (uint32_t r = 0; r < e->b->vector->regs.count; r++) {
     const native_location *location = native_location_of(e->b, r);
     int is_general = location->kind == NATIVE_REGISTERS && location->reg[0] >= vectors;
     if (is_general) free &= ~(1u << (location->reg[0] - vectors));
   }
-  for (uint32_t i = 0, k = 0; i < v->insns.count; i++) {
-    const vector_insn *insn = vector_insn_at(v, i);
-    int is_step = insn->op == VECTOR_STEP && e->steps_register == 0;
-    int is_access = vector_is_primitive(insn->op) && hg_x86_has_base(insn) && e->base_of[insn->symbol] < 0;
-    if (!e->repeated[i] || !(is_step || is_access)) continue;
-    while (k < X86_LANE_REGISTERS && !(free >> k & 1)) k++;
-    if (k == X86_LANE_REGISTERS) return;
-    if (is_step) e->steps_register = hg_x86_lane_registers[k++];
-    else e->base_of[insn->symbol] = hg_x86_lane_registers[k++];
+  return free;
+}
+
+/* Gives one of them away. */
+static void take(uint32_t *free, uint8_t *reg) {
+  uint32_t k = 0;
+  if (*free == 0 || *reg != 0) return;
+  while (!(*free >> k & 1)) k++;
+  *free &= *free - 1;
+  *reg = hg_x86_lane_registers[k];
+}
+
+/* They hold what loops read: the steps that are left, the addresses of buffers and arrays, scalars. */
+static void use_free_registers(x86_emit *e) {
+  uint32_t free = free_registers(e);
+  for (uint32_t i = 0; i < e->b->vector->insns.count; i++) {
+    const vector_insn *insn = vector_insn_at(e->b->vector, i);
+    uint8_t base = 0;
+    if (!e->repeated[i]) continue;
+    if (insn->op == VECTOR_STEP) take(&free, &e->steps_register);
+    if (!vector_is_primitive(insn->op) || !hg_x86_has_base(insn) || e->base_of[insn->symbol] >= 0) continue;
+    take(&free, &base);
+    if (base != 0) e->base_of[insn->symbol] = base;
+  }
+  for (uint32_t i = 0; i < e->b->vector->insns.count; i++)
+    for (int k = 0; k < 4 && e->repeated[i]; k++) {
+      uint32_t s = vector_insn_at(e->b->vector, i)->s[k];
+      if (s >= e->b->vector->regs.count) continue;
+      const vector_reg *reg = vector_reg_at(e->b->vector, s);
+      if (reg->kind == VECTOR_SCALAR && x86_is_integer(reg->type)) take(&free, &e->scalar_of[reg->bits]);
+    }
+}
+
+static void load_scalars(x86_emit *e) {
+  for (uint32_t s = 0; s < ATLAS_MAX_SYMBOLS; s++) {
+    x86_rm at = x86_at(X86_CONTEXT, hg_x86_place_offset(s, offsetof(native_place, scalar)));
+    if (e->scalar_of[s] != 0) hg_x86_load(&e->a, 1, e->scalar_of[s], at);
   }
 }
 
@@ -350,6 +484,11 @@ void hg_x86_write_lanes(x86_emit *e) {
   uint32_t top = hg_x86_new_label(a), done = hg_x86_new_label(a);
   memset(e->base_of, 0xff, sizeof e->base_of);
   memset(e->label_of, 0xff, e->b->vector->insns.count * sizeof *e->label_of);
+  memset(e->loop_end, 0, e->b->vector->insns.count * sizeof *e->loop_end);
+  for (uint32_t i = step->first; i < step->end; i++) {
+    const vector_insn *jump = vector_insn_at(e->b->vector, i);
+    if (vector_is_jump(jump->op) && jump->target <= i) e->loop_end[jump->target] = i;
+  }
   step->entry = (uint32_t)a->count;
   e->copies = 1;
   e->joined = UINT32_MAX;
@@ -357,9 +496,12 @@ void hg_x86_write_lanes(x86_emit *e) {
   e->group_end = hg_x86_new_label(a);
   use_free_registers(e);
   hg_x86_write_prologue(e);
+  load_scalars(e);
   hg_x86_move_imm(a, X86_RAX, 1);
   hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, copies)), X86_RAX);
   hg_x86_store(a, 1, hg_x86_frame(offsetof(native_frame, count)), X86_RAX);
+  hg_x86_move_imm(a, X86_RAX, 0);
+  set_steps_left(e, X86_RAX);
   hg_x86_place(a, top);
   hg_x86_alu_rm(a, X86_CMP, 1, X86_LANE, hg_x86_frame(offsetof(native_frame, end)));
   hg_x86_jump_if(a, X86_ABOVE_EQUAL, done);

@@ -37,6 +37,32 @@ void hg_x86_lane_test(x86_emit *e, uint32_t r);        /* the zero flag: a predi
 /* The result is a predicate: whether a condition holds. */
 void hg_x86_lane_condition(x86_emit *e, x86_condition condition);
 
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+
+/* A way out of a loop: the label that code inside jumps to, and the instruction that it leads to. */
+typedef struct x86_lane_exit {
+  uint32_t label, target;
+} x86_lane_exit;
+
+enum { X86_LANE_EXITS = 8 };
+
+/* A loop that goes on while a counter, which grows by one each round, is below a bound. */
+struct x86_lane_loop {
+  uint32_t first, back;    /* its head, and the jump back to it */
+  uint32_t counter, bound; /* registers, of u32 */
+  uint32_t grows;          /* the instruction that writes the counter, behind all ways out */
+  uint32_t exit_count;
+  x86_lane_exit exits[X86_LANE_EXITS + 1];
+};
+typedef struct x86_lane_loop x86_lane_loop;
+
+/* The only instruction that writes a register between two places; NULL: there are none or several. */
+const vector_insn *hg_x86_lane_writer(const x86_emit *e, uint32_t reg, uint32_t first, uint32_t last);
+int hg_x86_lane_is_same(const x86_emit *e, const x86_lane_loop *loop, uint32_t reg); /* 1: nothing in it writes it */
+/* For an access in `uncounted` by the counter, or by it and what stays the same: jumps to `out` unless it is in bounds
+ * in all rounds. Those accesses need no comparison there. */
+void hg_x86_lane_guard(x86_emit *e, uint32_t out);
+
 /* ---- the others -------------------------------------------------------------------------------------------------- */
 
 int hg_x86_lane_arithmetic(x86_emit *e); /* 1 if it has written the instruction */
