@@ -113,10 +113,20 @@ def test_sorting_of_two_values(shape, axis):
     assert np.array_equal(xp.sort(hg.asarray(x), axis=axis, descending=True).numpy(), np.flip(np.sort(x, axis=axis), axis))
 
 
+@pytest.mark.parametrize("name, descending", [("float32", False), ("uint16", True)])
+def test_sorting_of_a_million(name, descending):
+    """So many blocks that they form groups, the last of which has few."""
+    x = np.random.default_rng(8).integers(0, 3000, 1_100_001).astype(name)
+    key = 3000 - x if descending else x
+    right = np.argsort(key, kind="stable")
+    assert np.array_equal(xp.argsort(hg.asarray(x), descending=descending).numpy(), right)
+    assert np.array_equal(xp.sort(hg.asarray(x), descending=descending).numpy(), x[right])
+
+
 def test_sorting_takes_few_launches():
-    """The keys, and one block; of two blocks the words are compared across them once, and then within each."""
-    for size, launches in (1000, 2), (2048, 2), (2049, 4):
-        made = xp.sort(hg.asarray(np.random.default_rng(5).random(size, np.float32)))
+    """The keys, and one block; of longer rows three launches a digit: a float32 has four of 8 bits, an int8, whose keys are cheap, one."""
+    for size, name, launches in (1000, "float32", 2), (2048, "float32", 2), (2049, "float32", 13), (2049, "int8", 3):
+        made = xp.sort(hg.asarray(np.random.default_rng(5).random(size, np.float32).astype(name)))
         assert len(hg.explain(made, json=True)["launches"]) == launches
     assert xp.argsort(hg.asarray([3.0, 1.0]), axis=None).tolist() == [1, 0]
 

@@ -1,8 +1,8 @@
 /* make_sort.c - the row of the kind sort: sorted elements, and their old indices.
  *
- * A node sorts by u32 keys, which are monotone in the numbers: for floats their bits, with negative ones reversed.
- * 64-bit numbers have two keys and are sorted twice, stably: by the lower half, then by the upper one, which
- * decides. */
+ * A node sorts by u32 keys of so many bits, which are monotone in the numbers: for floats their bits, with negative
+ * ones reversed. 64-bit numbers have two keys and are sorted twice, stably: by the lower half, then by the upper one,
+ * which decides. */
 #include "ops/graph/compute.h"
 
 static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
@@ -15,9 +15,16 @@ static value_id with_constant(hg_computation *c, atlas_op op, value_id value, ui
   return ops_binary(c, op, value, constant_like(c, value, bits));
 }
 
+static atlas_type unsigned_of(atlas_type type) {
+  static const atlas_type types[] = {ATLAS_u8, ATLAS_u16, ATLAS_u32, ATLAS_u64};
+  unsigned k = 0;
+  while (8u << k < atlas_type_bits(type)) k++;
+  return types[k];
+}
+
 /* Unsigned keys with as many bits, in the order of floats, for which both zeros are equal and all NaNs are. */
 static value_id key_of_floats(hg_computation *c, value_id x) {
-  atlas_type type = type_of(c, x), key = type == ATLAS_f64 ? ATLAS_u64 : ATLAS_u32;
+  atlas_type key = unsigned_of(type_of(c, x));
   uint64_t top = UINT64_C(1) << (atlas_type_bits(key) - 1);
   value_id number = with_constant(c, ATLAS_OP_add, x, 0);
   value_id bits = number != 0 ? ops_read_as(c, number, key) : 0;
@@ -26,20 +33,20 @@ static value_id key_of_floats(hg_computation *c, value_id x) {
   return ops_pointwise(c, ATLAS_OP_sel, sides, 3);
 }
 
-/* Unsigned keys of 32 or 64 bits in the order of x. */
+/* Unsigned keys with as many bits, in the order of x. */
 static value_id key_of(hg_computation *c, value_id x) {
-  atlas_type type = type_of(c, x);
-  if (atlas_is_float(type)) return key_of_floats(c, ops_cast(c, x, type == ATLAS_f64 ? type : ATLAS_f32));
-  atlas_type key = atlas_type_bits(type) == 64 ? ATLAS_u64 : ATLAS_u32;
+  atlas_type type = type_of(c, x), key = unsigned_of(type);
+  if (atlas_is_float(type)) return key_of_floats(c, x);
   if (type == ATLAS_bool || atlas_kind(type) == ATLAS_KIND_UINT) return ops_cast(c, x, key);
-  value_id wide = ops_cast(c, x, key == ATLAS_u64 ? ATLAS_i64 : ATLAS_i32);
-  return with_constant(c, ATLAS_OP_xor, wide != 0 ? ops_read_as(c, wide, key) : 0,
-                       UINT64_C(1) << (atlas_type_bits(key) - 1));
+  return with_constant(c, ATLAS_OP_xor, ops_read_as(c, x, key), UINT64_C(1) << (atlas_type_bits(key) - 1));
 }
 
 static value_id sort_by(hg_computation *c, value_id key, value_id x, uint32_t axis) {
   if (key == 0 || x == 0) return 0;
-  return ops_add(c, &(ops_node){.kind = OPS_SORT, .type = ops_at(c, x)->type, .axis = (uint8_t)axis,
+  uint64_t bits = atlas_type_bits(type_of(c, key));
+  key = ops_cast(c, key, ATLAS_u32);
+  if (key == 0) return 0;
+  return ops_add(c, &(ops_node){.kind = OPS_SORT, .type = ops_at(c, x)->type, .axis = (uint8_t)axis, .bits = bits,
                                 .input = {key, x}, .shape = ops_at(c, x)->shape});
 }
 

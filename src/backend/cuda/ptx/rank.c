@@ -8,7 +8,8 @@
 typedef struct ranking {
   ptx *p;
   uint32_t bits, counts; /* where the counts begin in shared memory */
-  ptx_name a, alike, below, leads; /* the lanes of the warp that agree; those before this one; a predicate: none is */
+  ptx_name a, there, alike;        /* the lanes of the warp that have not ended; those that agree with this one */
+  ptx_name below, leads;           /* those of them before this one; a predicate: there is none */
 } ranking;
 
 static ptx_name number(uint32_t n) { return hg_ptx_number(n); }
@@ -23,7 +24,9 @@ static void find_alike(ranking *r) {
   ptx *p = r->p;
   ptx_name is_set = hg_ptx_new(p, PTX_PREDICATE), bit = hg_ptx_new(p, PTX_32);
   PTX(p, "setp.ne.u32", is_set, p->lane_count, number(0));
-  r->alike = ballot(p, is_set);
+  r->there = ballot(p, is_set);
+  r->alike = hg_ptx_new(p, PTX_32);
+  PTX(p, "mov.b32", r->alike, r->there);
   for (uint32_t b = 0; b < r->bits; b++) {
     PTX(p, "and.b32", bit, r->a, number(1u << b));
     PTX(p, "setp.ne.u32", is_set, bit, number(0));
@@ -37,13 +40,19 @@ static void find_alike(ranking *r) {
   PTX(p, "setp.eq.u32", r->leads, r->below, number(0));
 }
 
-/* Each lane its share of the counts; all of them where lanes may have ended. */
+/* Each lane its share of the counts; where lanes may have ended each warp all of them. */
 static void clear_counts(const ranking *r) {
   ptx *p = r->p;
   ptx_name at = hg_ptx_new(p, PTX_32), i = hg_ptx_new(p, PTX_32), step = hg_ptx_new(p, PTX_32);
   ptx_name is_done = hg_ptx_new(p, PTX_PREDICATE), again = hg_ptx_label(p), end = hg_ptx_label(p);
-  PTX(p, "mov.b32", i, p->plan->can_end ? number(0) : p->block_lane);
-  PTX(p, "mov.b32", step, p->plan->can_end ? number(1) : p->lane_count);
+  if (p->plan->can_end) {
+    PTX(p, "and.b32", i, r->there, hg_ptx_special(p, "lanemask_lt"));
+    PTX(p, "popc.b32", i, i);
+    PTX(p, "popc.b32", step, r->there);
+  } else {
+    PTX(p, "mov.b32", i, p->block_lane);
+    PTX(p, "mov.b32", step, p->lane_count);
+  }
   hg_ptx_place(p, again);
   PTX(p, "setp.ge.u32", is_done, i, number(1u << r->bits));
   hg_ptx_put(p, "\t@%s bra %s;\n", is_done.text, end.text);
