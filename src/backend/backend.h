@@ -84,6 +84,7 @@ enum { HG_MOST_COPIES = 32 }; /* of rows, in a launch */
 
 typedef enum hg_rows_kind {
   HG_ROWS_COPIED, /* y[i] = x[i] */
+  HG_ROWS_EXTREME, /* y[i], of index_type, is the greatest element of x[i], or the least; bytes: u8 or bool */
   HG_ROWS_TAKEN,  /* y[i] = x[i] displaced by index[i] strides */
   HG_ROWS_LISTED, /* for each number p, the increasing list of i with index[i] = p; `counted`, `begun` start as 0 */
   HG_ROWS_ADDED   /* y[p] = base[p] + F of x[l] for l in p's list, in its order; y[p] = base[p] if the list is empty */
@@ -95,6 +96,7 @@ typedef struct hg_rows {
   uint8_t kind, type, index_type;
   uint8_t wraps, clamps; /* wraps: negative numbers count from the end; clamps: out-of-range numbers become the nearest;
                             neither: they fault */
+  uint8_t is_least;
   uint32_t more;             /* of HG_ROWS_COPIED: so many others follow in memory, which the launch copies too */
   uint64_t count, length;    /* rows of y, or of the index for lists; elements of a row */
   uint64_t groups;           /* groups of rows, each of which takes all numbers; else 1 */

@@ -89,6 +89,21 @@ def test_beside_a_nan_the_other(kind, name):
     same(getattr(hg, name)(hg.asarray([1, 5]), hg.asarray([3, 2])), getattr(np, name)([1, 5], [3, 2]))
 
 
+@pytest.mark.parametrize("share", [0, 1e-4, 0.5, 1 - 1e-4, 1])
+def test_extremes_of_bytes(share):
+    """Rows of every length by which the processor takes them: vectors, chunks of 4096, and what is left."""
+    rng = np.random.default_rng(5)
+    for shape in [(3, 1), (5, 63), (2, 4095), (40, 4096), (3, 4097), (2, 20000), (4096,), (9000,), (50001,), (3, 4, 300), (300, 7)]:
+        bools, numbers = rng.random(shape) < share, rng.integers(int(share * 100), 250, shape).astype(np.uint8)
+        for axis in (None, -1, 0):
+            axes = {} if axis is None else {"axis": axis}
+            for own, right in ((hg.any, np.any), (hg.all, np.all)):
+                same(own(hg.asarray(bools), **axes), right(bools, **axes))
+                same(own(hg.asarray(bools)[1:], **axes), right(bools[1:], **axes))
+            for own, right in ((hg.max, np.max), (hg.min, np.min)):
+                same(own(hg.asarray(numbers), **axes), right(numbers, **axes))
+
+
 def test_degrees():
     x = random(9, kind="float32")
     near(hg.degrees(hg.asarray(x)), np.degrees(x), 2)

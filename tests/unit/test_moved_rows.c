@@ -1,6 +1,7 @@
 /* test_moved_rows.c - what the CPU does to whole rows by number beside plain statements of it: rows that are taken,
- * copies, lists of sources, and sums in order F; on every instruction set of this machine and by 1, 2 and 3 threads,
- * with stores through the caches and past them. Bytes between rows must stay. test_moved_rows SEED: other cases. */
+ * copies, extremes, lists of sources, and sums in order F; on every instruction set of this machine and by 1, 2 and
+ * 3 threads, with stores through the caches and past them. Bytes between rows must stay. test_moved_rows SEED: other
+ * cases. */
 #if !defined(_WIN32)
 #  define _GNU_SOURCE
 #endif
@@ -197,6 +198,37 @@ static void check_copied(uint8_t type, uint64_t count, uint64_t length, int has_
   unbind(&b);
 }
 
+/* ---- extremes ---------------------------------------------------------------------------------------------------- */
+
+static void check_extremes(uint64_t count, uint64_t length, int has_gap) {
+  static const uint8_t types[] = {ATLAS_bool, ATLAS_u8, ATLAS_u32, ATLAS_i64};
+  bound b = {.rows = {.kind = HG_ROWS_EXTREME, .type = next_random() % 2 != 0 ? ATLAS_bool : ATLAS_u8, .count = count,
+                      .length = length, .groups = 1 + next_random() % 3, .is_least = next_random() % 2}};
+  hg_rows *r = &b.rows;
+  r->x = bind_rows(&b, X, count, has_gap);
+  r->index_type = r->type == ATLAS_bool ? types[next_random() % sizeof types] : ATLAS_u8;
+  uint64_t size = atlas_bytes((atlas_type)r->index_type);
+  r->y = (hg_rows_of){.slot = Y, .first = 2, .stride = 2, .outer = 2 * count + 1};
+  bind_bytes(&b, Y, (2 + r->groups * r->y.outer) * size);
+  uint8_t *x = memory_of(&b, X), odd = r->is_least ? 0 : 1;
+  for (uint64_t i = 0; i < b.arguments[X].span.byte_count && r->type == ATLAS_bool; i++)
+    x[i] = next_random() % length == 0 ? odd : !odd;
+  begin_wanted(&b);
+  for (uint64_t g = 0; g < r->groups; g++)
+    for (uint64_t i = 0; i < count; i++) {
+      uint64_t found = r->is_least ? UINT8_MAX : 0;
+      for (uint64_t k = 0; k < length; k++) {
+        uint64_t value = x[r->x.first + g * r->x.outer + i * r->x.stride + k];
+        if (r->is_least ? value < found : value > found) found = value;
+      }
+      put(b.wanted, r->index_type, r->y.first + g * r->y.outer + i * r->y.stride, found);
+    }
+  check_all(&b, "extremes");
+  b.arguments[X].span.byte_count--; /* of the last row */
+  CHECK(!run_on(&b, hg_cpu_isa_best(), 1, UINT64_MAX));
+  unbind(&b);
+}
+
 /* Rows that lie within what is bound only modulo 2^64. */
 static void check_far(void) {
   enum { ROWS = 3, LENGTH = 8 };
@@ -341,6 +373,7 @@ static void check_cases(int count) {
     check_taken(type, indices[next_random() % sizeof indices], next_random() % 20 == 0 ? 0 : n, length, has_gap);
     check_added(type, 1 + next_random() % 40, n, length, has_gap);
     check_copied(type, n, length, has_gap);
+    check_extremes(n, length, has_gap);
   }
 }
 

@@ -336,6 +336,28 @@ static int add(const job *j, uint64_t first, uint64_t end) {
   return 1;
 }
 
+/* ---- extremes ---------------------------------------------------------------------------------------------------- */
+
+static int finds_extremes(job *j, const atlas_launch *launch) {
+  const hg_rows *r = j->of;
+  j->x[0] = find_rows(j, launch, &r->x, r->count, r->length, j->size);
+  j->y[0] = find_rows(j, launch, &r->y, r->count, 1, atlas_bytes((atlas_type)r->index_type));
+  return j->x[0] != NULL && j->y[0] != NULL;
+}
+
+static int find_extremes(const job *j, uint64_t first, uint64_t end) {
+  const hg_rows *r = j->of;
+  rows_extreme *extreme = r->is_least ? j->kernels->least : j->kernels->greatest;
+  uint64_t size = atlas_bytes((atlas_type)r->index_type);
+  for (uint64_t i = first; i < end; i++) {
+    uint64_t group = i / r->count, row = i % r->count;
+    uint64_t value = extreme(j->x[0] + group * r->x.outer + row * r->x.stride, r->length);
+    if (r->type == ATLAS_bool) value = value != 0;
+    memcpy(j->y[0] + (group * r->y.outer + row * r->y.stride) * size, &value, size); /* little-endian */
+  }
+  return 1;
+}
+
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
 static void do_part(void *user, uint64_t part, uint32_t worker) {
@@ -344,7 +366,9 @@ static void do_part(void *user, uint64_t part, uint32_t worker) {
   (void)worker;
   if (end > j->rows) end = j->rows;
   if (atlas_is_cancelled(j->launch)) return;
-  int is_done = j->of->kind == HG_ROWS_ADDED ? add(j, first, end) : take(j, first, end);
+  int is_done = j->of->kind == HG_ROWS_ADDED     ? add(j, first, end)
+                : j->of->kind == HG_ROWS_EXTREME ? find_extremes(j, first, end)
+                                                 : take(j, first, end);
 #if defined __SSE2__
   if (j->streams) _mm_sfence(); /* streaming stores need it to be ordered with other stores */
 #endif
@@ -360,6 +384,7 @@ static uint32_t useful_threads(const job *j, uint32_t most) {
 static int finds_all(job *j, const atlas_launch *launch) {
   switch ((hg_rows_kind)j->of->kind) {
   case HG_ROWS_COPIED: return finds_copied(j, launch);
+  case HG_ROWS_EXTREME: return finds_extremes(j, launch);
   case HG_ROWS_TAKEN: return finds_taken(j, launch);
   case HG_ROWS_LISTED: return finds_index(j, launch) && finds_lists(j, launch, j->of->extent, j->of->count);
   default: return finds_added(j, launch);
@@ -373,7 +398,7 @@ static int move_rows(cpu_isa isa, const atlas_launch *launch, const hg_rows *row
   if (!finds_all(&j, launch)) return 0;
   if (rows->kind == HG_ROWS_LISTED) return list(&j);
   j.rows = rows->groups * rows->count;
-  j.streams = j.rows * rows->length * j.size >= stream_bytes;
+  j.streams = rows->kind != HG_ROWS_EXTREME && j.rows * rows->length * j.size >= stream_bytes;
   if (threads == 0) threads = useful_threads(&j, launch->most_threads);
   uint64_t parts = (uint64_t)threads * CPU_PARTS_A_THREAD,
            pieces = j.rows * rows->length * j.size / CPU_ROWS_PART_BYTES;

@@ -87,6 +87,18 @@ static void spread(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t 
   }
 }
 
+static uint8_t greatest(const uint8_t *from, uint64_t count) {
+  uint8_t most = 0;
+  for (uint64_t i = 0; i < count; i++) most = from[i] > most ? from[i] : most;
+  return most;
+}
+
+static uint8_t least(const uint8_t *from, uint64_t count) {
+  uint8_t found = UINT8_MAX;
+  for (uint64_t i = 0; i < count; i++) found = from[i] < found ? from[i] : found;
+  return found;
+}
+
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 enum { CHUNK_BITS = 12, CHUNK = 1 << CHUNK_BITS };
@@ -145,4 +157,5 @@ static inline uint32_t reversed(uint32_t n, uint32_t bits) {
 #define TABLE_OF(isa) hg_rows_##isa
 #define TABLE(isa) TABLE_OF(isa)
 const row_kernels TABLE(KERNELS) = {.copy = copy, .copy_past_caches = copy_past_caches, .spread = spread,
+                                    .greatest = greatest, .least = least,
                                     .add = {sum_f32, sum_f64, sum_i8, sum_i16, sum_i32, sum_i64}};

@@ -15,6 +15,9 @@ typedef void rows_copy(uint8_t *to, size_t to_step, const uint8_t *const *from, 
 typedef void rows_spread(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t count,
                          uint32_t size);
 
+/* The greatest of some bytes, or the least. */
+typedef uint8_t rows_extreme(const uint8_t *from, uint64_t count);
+
 /* y = base + F of rows of x, `length` elements of each. The numbers are in increasing order of their sources. */
 typedef struct rows_sum {
   uint8_t *y;
@@ -41,6 +44,7 @@ static inline void rows_ask_for(const uint8_t *row, size_t bytes) {
 typedef struct row_kernels {
   rows_copy *copy, *copy_past_caches;
   rows_spread *spread;
+  rows_extreme *greatest, *least;
   rows_add *add[ROWS_TYPES];
 } row_kernels;
 
