@@ -117,8 +117,9 @@ hgpy_node *hgpy_node_integer(uint32_t type, int64_t value) {
 /* ---- types and shapes of results --------------------------------------------------------------------------------- */
 
 /* A call's results depend on the operation, its arguments, and the inputs' types and shapes. The library determines
- * them; the last answers are cached. */
-enum { ANSWERS = 512, MOST_WORDS = 96 };
+ * them; the last answers are cached, some 300 bytes each: about two for each graph that evaluate.c knows. With 512,
+ * three operations of a graph among 2,000 others, and the run, took 4.3 us; with these 3.6. */
+enum { ANSWERS = 8192, MOST_WORDS = 96 };
 
 typedef struct answer {
   uint64_t hash;

@@ -51,20 +51,34 @@ void hg_release(const hg_allocator *allocator, void *memory) {
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */
 
+/* It stands in front of a piece. */
+typedef struct hg_piece {
+  struct hg_piece *previous;
+  int is_free;
+} hg_piece;
+_Static_assert(sizeof(hg_piece) <= HG_PIECE_BYTES, "in front of a piece there is room for this");
+
 static void *allocate_piece(void *user, size_t size) {
   hg_arena *a = user;
   size_t room = (size_t)(a->end - a->at), wanted = size + (0 - size) % HG_PIECE_BYTES;
-  if (wanted < size || wanted + HG_PIECE_BYTES > room) return a->behind.allocate(a->behind.user, size);
-  *(size_t *)(void *)a->at = wanted;
-  a->at += wanted + HG_PIECE_BYTES;
-  return a->at - wanted;
+  if (wanted < size || room < HG_PIECE_BYTES || wanted > room - HG_PIECE_BYTES)
+    return a->behind.allocate(a->behind.user, size);
+  hg_piece *piece = (hg_piece *)(void *)a->at;
+  *piece = (hg_piece){.previous = a->last};
+  a->last = piece;
+  a->at += HG_PIECE_BYTES + wanted;
+  return (char *)piece + HG_PIECE_BYTES;
 }
 
 static void release_piece(void *user, void *memory) {
   hg_arena *a = user;
-  char *piece = memory;
-  if (piece < a->begin || piece >= a->end) a->behind.release(a->behind.user, memory);
-  else if (piece + *(size_t *)(void *)(piece - HG_PIECE_BYTES) == a->at) a->at = piece - HG_PIECE_BYTES;
+  char *at = memory;
+  if (at < a->begin || at >= a->end) {
+    a->behind.release(a->behind.user, memory);
+    return;
+  }
+  ((hg_piece *)(void *)(at - HG_PIECE_BYTES))->is_free = 1;
+  for (; a->last != NULL && a->last->is_free; a->last = a->last->previous) a->at = (char *)a->last;
 }
 
 void hg_arena_begin(hg_arena *arena, const hg_allocator *behind, void *block, size_t bytes) {

@@ -17,12 +17,12 @@ void *hg_allocate(const hg_allocator *allocator, uint64_t count, size_t element_
 void *hg_allocate_unset(const hg_allocator *allocator, uint64_t count, size_t element_size); /* not zeroed */
 void hg_release(const hg_allocator *allocator, void *memory); /* NULL is accepted */
 
-/* An allocator that gives out pieces of one block while there is room, for much that is small and lives as long as the
- * block; then it asks the allocator behind it. The last piece returns to the block when it is released, others do not.
- * It must not move. */
+/* An allocator that gives out pieces of one block while there is room; then it asks the allocator behind it. Pieces
+ * return to the block once those behind them are released, too. It must not move. */
 typedef struct hg_arena {
   hg_allocator allocator, behind;
   char *begin, *at, *end;
+  struct hg_piece *last; /* NULL: there is none */
 } hg_arena;
 void hg_arena_begin(hg_arena *arena, const hg_allocator *behind, void *block, size_t bytes);
 /* How large a block shall be: `wanted`, or 0 if each piece is to be asked for: of a caller's allocator, which may count
