@@ -42,7 +42,7 @@ from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
 from hologram._elementwise import clip as clip  # type: ignore[assignment]
 from hologram._elementwise import pow as pow  # type: ignore[assignment]
 from hologram._sorting import argsort as argsort
-from hologram._sorting import cumulative_prod as cumulative_prod
+from hologram._sorting import cumulative_prod as cumulative_prod  # type: ignore[assignment]
 from hologram._sorting import cumulative_sum as cumulative_sum  # type: ignore[assignment]
 from hologram._sorting import places as _places
 from hologram._sorting import searchsorted as searchsorted

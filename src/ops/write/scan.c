@@ -16,6 +16,9 @@
  * with what strides below a step take from the step before, and leaves them in shared memory, where it performs the
  * strides of a step and more.
  *
+ * Other operators on a CPU have a block for each unit, so that the engines see lanes side by side. From a line's end on
+ * the lanes of a unit read and write memory in its own order there, and exchange what they have.
+ *
  * A line that a block has as a whole takes one launch. Otherwise a launch writes the totals, others scan these, and a
  * last one scans the elements again, starting from what came before their chunks: an element is read twice and written
  * once. */
@@ -52,6 +55,7 @@ static hg_status write_launch(const scan_level *v, uint32_t totals, int what) {
     ops_scan_begin_lanes(&l);
     if (scan_is_input(v)) ops_scan_split_line(&l);
     for (uint32_t w = 0; w < v->own; w++) ops_scan_read(&l, w);
+    ops_scan_turn(&l);
     if (v->s->has_chunks) ops_scan_chunks(&l);
     else ops_scan_unit(&l);
     if (what == SCANS) ops_scan_carry_in_block(&l);
@@ -98,6 +102,7 @@ static void choose_columns(scan_level *v) {
 
 static void choose_lanes(scan_level *v) {
   const scan *s = v->s;
+  int is_alone = s->is_inner && !s->group->plan->for_gpu;
   uint32_t units = bits_for(s->is_inner ? v->chunks : 1);
   v->bits = least(bits_for(v->size), CHUNK_BITS);
   v->lane_bits = s->is_inner ? least(v->bits, OPS_SCAN_LANE_BITS)
@@ -108,7 +113,8 @@ static void choose_lanes(scan_level *v) {
   v->line_bits = v->is_whole ? units : 0;
   v->units = v->is_whole ? s->lines << v->line_bits : s->lines * v->chunks;
   v->unit_bits = v->line_bits;
-  while (v->unit_bits + v->lane_bits < OPS_SCAN_BLOCK_BITS && UINT64_C(1) << v->unit_bits < v->units &&
+  uint32_t bits = is_alone ? v->bits : v->lane_bits;
+  while (v->unit_bits + bits < OPS_SCAN_BLOCK_BITS && UINT64_C(1) << v->unit_bits < v->units &&
          room_of(v, v->unit_bits + 1) <= OPS_SCAN_BYTES)
     v->unit_bits++;
 }

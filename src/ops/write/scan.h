@@ -58,6 +58,7 @@ typedef struct scan_launch {
   uint16_t outer, column;   /* i64: of the line: its number along the axes in front of the scanned one, and along those
                                behind */
   uint16_t first, left;     /* i64: the lane's element 0 along the axis, the elements from there to the line's end */
+  uint16_t turned, back;    /* of lanes that read backwards (scan_is_turned): a symbol; i64: see ops_scan_turn */
   uint16_t element[MOST_OWN];
 } scan_launch;
 
@@ -107,12 +108,19 @@ static inline atlas_operand scan_identity(const scan_launch *l) { return atlas_b
 
 static inline int scan_is_input(const scan_level *v) { return v->elements == (uint32_t)NO_STORAGE; }
 
+/* 1 if lanes read and write what lies the other way round in memory, and exchange it: of a line from its end on a
+ * processor, which accesses neighbours at once if they ascend. */
+static inline int scan_is_turned(const scan_level *v) {
+  return scan_is_input(v) && v->s->node->index != 0 && v->s->is_inner && !v->s->group->plan->for_gpu;
+}
+
 /* scan_places.c: the shape of the block, the position of each lane, the tile; the coordinates of its line; its element
  * w in a register; and storing its elements. */
 void ops_scan_begin_lanes(scan_launch *l);
 void ops_scan_begin_columns(scan_launch *l);
 void ops_scan_split_line(scan_launch *l);
 void ops_scan_read(scan_launch *l, uint32_t w);
+void ops_scan_turn(scan_launch *l);
 void ops_scan_write(scan_launch *l);
 
 /* scan_strides.c: scans the elements of a unit, or of chunks, by strides; then adds what came before, in the block or

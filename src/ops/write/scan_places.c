@@ -8,7 +8,7 @@ static uint16_t split_lane(scan_launch *l) {
   const scan_level *v = l->level;
   uint16_t low = scan_fresh(l), high = scan_fresh(l);
   uint32_t low_bits = l->s->is_inner ? v->lane_bits : v->unit_bits;
-  if (l->s->has_chunks) {
+  if (v->unit_bits == 0) {
     l->in_unit = ATLAS_REG_BLOCK_LANE;
     atlas_emit(l->b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(low), atlas_bits(0));
     return low;
@@ -55,6 +55,13 @@ static void find_unit(scan_launch *l, uint16_t in_block) {
   scan_emit(l, ATLAS_OP_min, ATLAS_i64, l->unit, l->unit, scan_scalar(l, v->units - 1));
 }
 
+/* Nothing is left of a unit that is not there. */
+static void end_left(scan_launch *l) {
+  if (scan_has_rest(l->level))
+    atlas_emit(l->b, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(l->left), atlas_pred(IS_THERE), atlas_reg(l->left),
+               atlas_int_const(ATLAS_i64, 0));
+}
+
 /* The lane's position along the axis. */
 static void find_first(scan_launch *l) {
   const scan_level *v = l->level;
@@ -63,9 +70,22 @@ static void find_first(scan_launch *l) {
   scan_emit(l, ATLAS_OP_shl, ATLAS_i64, l->left, l->chunk, atlas_bits(v->bits));
   scan_emit(l, ATLAS_OP_add, ATLAS_i64, l->first, l->first, atlas_reg(l->left));
   atlas_emit(l->b, ATLAS_OP_sub, ATLAS_i64, 3, atlas_reg(l->left), scan_scalar(l, v->size), atlas_reg(l->first));
-  if (scan_has_rest(v))
-    atlas_emit(l->b, ATLAS_OP_sel, ATLAS_i64, 4, atlas_reg(l->left), atlas_pred(IS_THERE), atlas_reg(l->left),
-               atlas_int_const(ATLAS_i64, 0));
+  end_left(l);
+}
+
+/* The memory of turned lanes: in each unit lane g has what is lane (last - g)'s by its place along the axis. */
+static void begin_turned(scan_launch *l) {
+  const scan_level *v = l->level;
+  uint32_t lanes = scan_lanes_of(v);
+  uint16_t lane = scan_fresh(l);
+  if (!scan_is_turned(v)) return;
+  l->turned = atlas_builder_shared(l->b, "turned", l->s->type, v->own << (v->lane_bits + v->unit_bits));
+  l->back = scan_fresh(l);
+  scan_convert(l, ATLAS_i64, lane, ATLAS_u32, l->in_unit);
+  scan_emit(l, ATLAS_OP_shl, ATLAS_i64, l->back, l->chunk, atlas_bits(v->bits));
+  atlas_emit(l->b, ATLAS_OP_sub, ATLAS_i64, 3, atlas_reg(l->back), scan_scalar(l, v->size), atlas_reg(l->back));
+  scan_emit(l, ATLAS_OP_sub, ATLAS_i64, l->back, l->back, atlas_int_const(ATLAS_i64, (int64_t)lanes));
+  scan_emit(l, ATLAS_OP_add, ATLAS_i64, l->back, l->back, atlas_reg(lane));
 }
 
 /* The position of the lane's element 0 in the tile: units stand one behind another, or with their elements interleaved;
@@ -139,6 +159,7 @@ void ops_scan_begin_lanes(scan_launch *l) {
   find_unit(l, in_block);
   find_line(l);
   find_first(l);
+  begin_turned(l);
   begin_tile(l, in_block);
 }
 
@@ -147,6 +168,12 @@ void ops_scan_begin_lanes(scan_launch *l) {
 /* The position of element w along the axis, as a register and a constant to be added. */
 static int64_t place_of(scan_launch *l, uint32_t w, uint16_t place) {
   int64_t more = (int64_t)w << l->level->lane_bits;
+  if (scan_is_turned(l->level)) {
+    scan_emit(l, ATLAS_OP_sub, ATLAS_i64, place, l->back, atlas_int_const(ATLAS_i64, more));
+    if (scan_may_be_absent(l->level, w))
+      scan_emit(l, ATLAS_OP_max, ATLAS_i64, place, place, atlas_int_const(ATLAS_i64, 0));
+    return 0;
+  }
   if (scan_may_be_absent(l->level, w)) {
     scan_emit(l, ATLAS_OP_add, ATLAS_i64, place, l->first, atlas_int_const(ATLAS_i64, more));
     scan_emit(l, ATLAS_OP_min, ATLAS_i64, place, place, scan_scalar(l, l->level->size - 1));
@@ -161,7 +188,7 @@ static int64_t place_of(scan_launch *l, uint32_t w, uint16_t place) {
 static void set_coordinates(scan_launch *l, uint32_t w) {
   uint16_t place = l->code.variable[l->s->axis];
   int64_t more = place_of(l, w, place);
-  if (l->s->node->index != 0) {
+  if (l->s->node->index != 0 && !scan_is_turned(l->level)) {
     atlas_operand last = scan_scalar(l, l->level->size - 1);
     atlas_emit(l->b, ATLAS_OP_sub, ATLAS_i64, 3, atlas_reg(place), last, atlas_reg(place));
     more = -more;
@@ -216,6 +243,23 @@ void ops_scan_read(scan_launch *l, uint32_t w) {
              atlas_mem_reg(ops_buffer_of(&l->code, l->level->elements), address, more));
 }
 
+/* Exchanges the elements of each unit's lanes: the first one's with the last one's, and so on. */
+void ops_scan_turn(scan_launch *l) {
+  const scan_level *v = l->level;
+  uint32_t step = scan_lanes_of(v) << v->unit_bits;
+  if (!scan_is_turned(v)) return;
+  uint16_t other = scan_fresh(l);
+  scan_emit(l, ATLAS_OP_xor, ATLAS_u32, other, ATLAS_REG_BLOCK_LANE, atlas_bits(scan_lanes_of(v) - 1));
+  scan_barrier(l);
+  for (uint32_t w = 0; w < v->own; w++)
+    atlas_emit(l->b, ATLAS_OP_sts, l->s->type, 2, atlas_mem_reg(l->turned, ATLAS_REG_BLOCK_LANE, (int64_t)w * step),
+               atlas_reg(l->element[w]));
+  scan_barrier(l);
+  for (uint32_t w = 0; w < v->own; w++)
+    atlas_emit(l->b, ATLAS_OP_lds, l->s->type, 2, atlas_reg(l->element[w]),
+               atlas_mem_reg(l->turned, other, (int64_t)w * step));
+}
+
 static void write_element(scan_launch *l, uint32_t w) {
   const scan *s = l->s;
   atlas_type type = (atlas_type)s->node->type;
@@ -236,6 +280,11 @@ static void write_element(scan_launch *l, uint32_t w) {
 void ops_scan_write(scan_launch *l) {
   const scan_level *v = l->level;
   uint32_t done = atlas_builder_label(l->b, NULL);
+  ops_scan_turn(l);
+  if (scan_is_turned(v)) {
+    scan_emit(l, ATLAS_OP_add, ATLAS_i64, l->left, l->back, atlas_int_const(ATLAS_i64, 1));
+    end_left(l);
+  }
   if (scan_has_rest(v) && !scan_is_ragged(v)) atlas_emit_branch(l->b, IS_THERE, 1, done);
   for (uint32_t w = 0; w < v->own; w++) {
     if (scan_may_be_absent(v, w)) {
