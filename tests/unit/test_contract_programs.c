@@ -130,6 +130,14 @@ static void check_many_parts(void) {
   check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, 260, 1, 129 * 256 + 40, 1);
 }
 
+/* Few results, each of which has many chains. */
+static void check_chains(void) {
+  check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 1, 1, 1, 64 * 256, 0);
+  check_case(ATLAS_f32, ATLAS_f32, ATLAS_f32, 2, 3, 2, 70 * 256 + 37, 1);
+  check_case(ATLAS_bf16, ATLAS_bf16, ATLAS_f32, 1, 1, 4, 65 * 256 + 255, 0);
+  check_case(ATLAS_f64, ATLAS_f64, ATLAS_f64, 1, 16, 1, 64 * 256 + 16, 0);
+}
+
 /* More tiles along a grid's y or z than devices have blocks there: matrices, and rows. What interprets programs would
  * take minutes. */
 static void check_many_tiles(void) {
@@ -147,6 +155,7 @@ int main(int argc, char **argv) {
   check_cases(argc > 1 ? 1000 : 40);
   check_thin(argc > 1 ? 300 : 24);
   check_many_parts();
+  check_chains();
   check_many_tiles();
   hg_executor_release(executor);
   return check_report();

@@ -126,10 +126,9 @@ static void note_parameter(gpu_plan *g, uint32_t value) {
 /* Lanes with near numbers mostly access near elements. If the lanes of a thread are neighbours, an access that is no
  * vector leaves gaps between the threads of a warp: four lanes of f32 touch four times the sectors and lines. So if a
  * thread would have more of these accesses than vectors, its lanes lie as far apart as the block has threads, and no
- * access is a vector. */
+ * access is a vector. It runs one after the other: if each has many loads on their way, other threads run them. */
 static void spread_lanes(planner *w) {
   gpu_plan *g = w->g;
-  g->is_spread = w->others > w->vectors;
   for (uint32_t v = 0; g->is_spread && v < g->unit->insns.count; v++)
     if (g->access[v] == GPU_VECTOR) g->access[v] = GPU_PLAIN;
 }
@@ -170,8 +169,11 @@ void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions) {
   uint32_t most = g->variant.flags & HG_GPU_LUT ? TABLE_LANES : GPU_VECTOR_LANES;
   while (lanes > most) lanes /= 2;
   while (lanes > 1 && (uint64_t)lanes * w.instructions > GPU_MOST_UNROLLED) lanes /= 2;
+  g->is_spread = w.others > w.vectors;
+  if (g->is_spread && w.others > GPU_MOST_SPREAD) lanes = 1;
   g->info.lanes_per_thread = lanes;
   if (lanes == 1) {
+    g->is_spread = 0;
     memset(g->access, GPU_CHECKED, g->unit->insns.count);
     return;
   }

@@ -76,8 +76,8 @@ static int is_too_little(const contract *c, uint64_t parts) {
 }
 
 static hg_status choose(contract *c) {
-  uint64_t chains = parts_of(c->k, CONTRACT_CHAIN),
-           most = chains < OPS_CONTRACT_MOST_PARTS ? chains : OPS_CONTRACT_MOST_PARTS;
+  uint64_t chains = parts_of(c->k, CONTRACT_CHAIN), most = OPS_CONTRACT_MOST_PARTS * OPS_CONTRACT_MOST_PARTS;
+  if (most > chains) most = chains;
   int is_wide = atlas_bytes((atlas_type)c->sum_type) == 8; /* 128 x 128 of these do not fit the registers */
   c->warps_m = 2, c->warps_n = 4;
   c->rows = c->columns = is_wide ? 4 : 8;
@@ -93,7 +93,7 @@ static hg_status choose(contract *c) {
   while (c->part_chains < chains) c->part_chains *= 2;
   while (c->part_chains > 1) {
     uint64_t parts = parts_of(chains, c->part_chains / 2);
-    if (blocks_of(c) * parts * contract_lanes(c) > OPS_MANY_LANES || parts > OPS_CONTRACT_MOST_PARTS) break;
+    if (blocks_of(c) * parts * contract_lanes(c) > OPS_MANY_LANES || parts > most) break;
     c->part_chains /= 2;
   }
   c->parts = parts_of(chains, c->part_chains);

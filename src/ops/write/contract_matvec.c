@@ -1,10 +1,11 @@
-/* contract_matvec.c - products of matrices with a vector, or on a GPU with a few. Each element of the matrix is read
- * once, so memory is the limit.
+/* contract_matvec.c - products of matrices with a vector, or on a GPU with a few, and of vectors. Each element of the
+ * matrix is read once, so memory is the limit.
  *
  * A lane has a chain of 256 products for one element of the result, or for four if elements along the result are
  * neighbours in memory, with each of the vectors. Chains are parts of K, which a second step folds. If neighbours lie
  * along K, a block copies 128 rows, 32 columns (whole cache lines) at a time, to shared memory, where its part of the
- * vector is as well, and each lane reads one row; the columns behind the last 32 are read directly. */
+ * vector is as well, and each lane reads one row; the columns behind the last 32 are read directly. If there are few
+ * results, the lanes of a block have neighbouring chains of one of them. */
 #include "ops/write/contract_tiles.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -21,7 +22,8 @@ typedef struct matvec {
   atlas_builder *builder;
   atlas_type index, sum;
   const contract_side *matrix, *vector;
-  uint64_t size;                      /* of the result along its axis */
+  uint64_t size;                      /* of the result along its axis; by_chains: the number of chains */
+  int by_chains, by_rows; /* lanes have chains of a result; rows come to shared memory */
   uint32_t lanes, wide;               /* lanes of a block; elements of a result in a lane */
   uint32_t vectors, rows;             /* how many vectors there are; rows of the matrix that are loaded at a time */
   uint32_t axis, across;              /* AT_M and AT_N: the axis along the result, that over the vectors */
@@ -32,6 +34,7 @@ typedef struct matvec {
   atlas_operand step; /* the distance between rows of the matrix: a multiple of `wide` if the program can know that */
   uint16_t sums[4 * MOST_VECTORS], matrix_values[4 * OPS_MATVEC_VALUES];
   uint16_t vector_values[MOST_VECTORS][OPS_MATVEC_VALUES];
+  uint16_t result;  /* by_chains: the number of the block's result in its matrix */
   uint16_t own_row; /* the lane's own row, at its first column behind the last tile */
 } matvec;
 
@@ -78,6 +81,13 @@ static void begin_places(matvec *t) {
   uint16_t batch = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_Z);
   uint16_t part = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_Y), first = fresh(t);
   uint16_t block = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_X);
+  emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->lanes));
+  emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), atlas_reg(ATLAS_REG_BLOCK_LANE));
+  if (t->by_chains) {
+    t->result = ops_index_of(code, part);
+    part = fresh(t);
+    emit3(t, ATLAS_OP_min, ATLAS_u32, part, atlas_reg(block), ops_scalar_of(code, ATLAS_u32, t->size - 1));
+  }
   emit3(t, ATLAS_OP_mul, ATLAS_u32, first, atlas_reg(part), constant(CONTRACT_CHAIN));
   t->count = fresh(t);
   emit3(t, ATLAS_OP_sub, ATLAS_u32, t->count, ops_scalar_of(&t->c->code, ATLAS_u32, t->c->k), atlas_reg(first));
@@ -85,8 +95,6 @@ static void begin_places(matvec *t) {
   t->batch = ops_index_of(&t->c->code, batch);
   t->part = ops_index_of(&t->c->code, part);
   t->first = ops_index_of(&t->c->code, first);
-  emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->lanes));
-  emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), atlas_reg(ATLAS_REG_BLOCK_LANE));
   if (t->wide > 1) emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->wide));
   t->place = ops_index_of(&t->c->code, block);
   t->at_vector[0] = address_of(t, t->vector);
@@ -103,15 +111,18 @@ static void zero_sums(matvec *t) {
   }
 }
 
-/* Loads `count` values of a vector, and advances. */
-static void load_vector(matvec *t, uint32_t v, uint32_t count) {
-  int is_dense = t->vector->k_stride == 1;
-  uint16_t at = t->at_vector[v];
+/* Loads the next `count` values of a side along K. */
+static void load_along(matvec *t, const contract_side *side, uint16_t at, const uint16_t *values, uint32_t count) {
+  int is_dense = side->k_stride == 1;
   for (uint32_t k = 0; k < count; k++) {
-    load(t, t->vector, t->vector_values[v][k], at, is_dense ? k : 0);
-    if (!is_dense) emit3(t, ATLAS_OP_add, t->index, at, atlas_reg(at), number(t, t->vector->k_stride));
+    load(t, side, values[k], at, is_dense ? k : 0);
+    if (!is_dense) emit3(t, ATLAS_OP_add, t->index, at, atlas_reg(at), number(t, side->k_stride));
   }
   if (is_dense) emit3(t, ATLAS_OP_add, t->index, at, atlas_reg(at), atlas_int_const(t->index, count));
+}
+
+static void load_vector(matvec *t, uint32_t v, uint32_t count) {
+  load_along(t, t->vector, t->at_vector[v], t->vector_values[v], count);
 }
 
 /* ---- neighbours along the result, or none ----------------------------------------------------------------------- */
@@ -132,18 +143,44 @@ static void add_products(matvec *t, uint32_t count) {
   }
 }
 
+/* ---- few results, which have many chains ------------------------------------------------------------------------- */
+
+/* The products of a lane's chain, whose factors lie along K on both sides. */
+static void add_chain(matvec *t, uint32_t count) {
+  load_along(t, t->matrix, t->at_matrix[0], t->matrix_values, count);
+  load_vector(t, 0, count);
+  for (uint32_t k = 0; k < count; k++) {
+    widen(t, t->matrix, t->matrix_values[k]);
+    widen(t, t->vector, t->vector_values[0][k]);
+    multiply(t, t->sums[0], t->matrix_values[k], t->vector_values[0][k]);
+  }
+}
+
+/* ---- loops over K ------------------------------------------------------------------------------------------------ */
+
 /* Repeats as often as the register `turns`, which is used up, says; possibly never. */
 static void repeat_products(matvec *t, uint16_t turns, uint32_t count) {
   uint32_t top = atlas_builder_label(t->builder, NULL), done = atlas_builder_label(t->builder, NULL);
   ops_branch_if(t->builder, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(turns), constant(0), done);
   atlas_builder_place(t->builder, top);
-  add_products(t, count);
+  if (t->by_chains) add_chain(t, count);
+  else add_products(t, count);
   atlas_emit(t->builder, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(turns), atlas_label_ref(top));
   atlas_builder_place(t->builder, done);
 }
 
+static void sum_chain(matvec *t) {
+  uint16_t turns = fresh(t);
+  for (uint32_t i = 0; i < 4 * OPS_MATVEC_VALUES; i++) t->matrix_values[i] = fresh(t);
+  emit3(t, ATLAS_OP_shr, ATLAS_u32, turns, atlas_reg(t->count), constant((uint64_t)__builtin_ctz(t->rows)));
+  repeat_products(t, turns, t->rows);
+  if (t->c->k % t->rows == 0) return;
+  emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(t->rows - 1));
+  repeat_products(t, turns, 1);
+}
+
 static void sum_columns(matvec *t) {
-  uint16_t at = fresh(t), turns = fresh(t), step = fresh(t);
+  uint16_t at = fresh(t), step = fresh(t);
   t->step = number(t, t->matrix->k_stride);
   if (t->matrix->k_stride % 4 == 0) {
     emit3(t, ATLAS_OP_shl, t->index, step, number(t, t->matrix->k_stride / 4), constant(2));
@@ -152,13 +189,19 @@ static void sum_columns(matvec *t) {
   emit3(t, ATLAS_OP_min, t->index, at, atlas_reg(t->place), number(t, (int64_t)(t->size - t->wide)));
   t->at_matrix[0] = address_of(t, t->matrix);
   multiply_add(t, t->at_matrix[0], atlas_reg(at), number(t, t->matrix->stride));
-  for (uint32_t i = 0; i < 4 * OPS_MATVEC_VALUES; i++) t->matrix_values[i] = fresh(t);
-  emit3(t, ATLAS_OP_shr, ATLAS_u32, turns, atlas_reg(t->count), constant((uint64_t)__builtin_ctz(t->rows)));
-  repeat_products(t, turns, t->rows);
-  if (t->c->k % t->rows != 0) {
-    emit3(t, ATLAS_OP_and, ATLAS_u32, turns, atlas_reg(t->count), constant(t->rows - 1));
-    repeat_products(t, turns, 1);
-  }
+  sum_chain(t);
+}
+
+/* The block's result has a row of one side and a column of the other. */
+static void sum_result(matvec *t) {
+  uint16_t row = fresh(t), column = fresh(t);
+  atlas_operand columns = number(t, (int64_t)t->c->n);
+  emit3(t, ATLAS_OP_div, t->index, row, atlas_reg(t->result), columns);
+  emit3(t, ATLAS_OP_rem, t->index, column, atlas_reg(t->result), columns);
+  t->at_matrix[0] = address_of(t, t->matrix);
+  multiply_add(t, t->at_matrix[0], atlas_reg(row), number(t, t->matrix->stride));
+  multiply_add(t, t->at_vector[0], atlas_reg(column), number(t, t->vector->stride));
+  sum_chain(t);
 }
 
 /* ---- neighbours along K ------------------------------------------------------------------------------------------ */
@@ -313,7 +356,7 @@ static void put(matvec *t, const contract_results *results) {
   code->variable[AT_BATCH] = t->batch;
   code->variable[AT_PART] = t->part;
   code->variable[AT_M] = code->variable[AT_N] = zero;
-  code->variable[t->axis] = t->place;
+  code->variable[t->by_chains ? t->across : t->axis] = t->by_chains ? t->result : t->place;
   code->displaced = t->axis;
   ops_branch_if(t->builder, ATLAS_OP_set_ge, t->index, atlas_reg(t->place), number(t, (int64_t)t->size), beyond);
   for (uint32_t i = 0; i < t->vectors * t->wide; i++) {
@@ -339,42 +382,61 @@ static int are_few(const contract *c) {
   return c->group->plan->for_gpu && vectors_of(c) <= most && matrix->stride == 1 && matrix->k_stride != 1;
 }
 
+static uint64_t chains_of(const contract *c) { return (c->k + CONTRACT_CHAIN - 1) / CONTRACT_CHAIN; }
+
+/* Products of vectors, which in tiles would be computed by few blocks one chain after the other. */
+static int are_chains(const contract *c) {
+  return c->group->plan->for_gpu && c->m * c->n <= OPS_MATVEC_RESULTS && chains_of(c) >= OPS_MATVEC_CHAINS &&
+         c->batch < 65536;
+}
+
 int ops_contract_is_matvec(const contract *c) {
-  uint64_t chains = (c->k + CONTRACT_CHAIN - 1) / CONTRACT_CHAIN;
+  uint64_t chains = chains_of(c);
+  if (are_chains(c)) return 1;
   return are_few(c) && c->m * c->n >= OPS_MATVEC_LANES * vectors_of(c) &&
          chains <= OPS_CONTRACT_MOST_PARTS * OPS_CONTRACT_MOST_PARTS && c->batch < 65536;
+}
+
+/* How the work is laid over lanes, and the sides over axes. */
+static void lay_out(matvec *t) {
+  contract *c = t->c;
+  const ops_plan *plan = c->group->plan;
+  t->by_chains = are_chains(c);
+  int is_across = c->m < c->n && !t->by_chains;
+  t->vectors = t->by_chains ? 1 : (uint32_t)vectors_of(c);
+  t->matrix = is_across ? &c->b : &c->a;
+  t->vector = is_across ? &c->a : &c->b;
+  t->axis = t->matrix->outer;
+  t->across = t->vector->outer;
+  t->size = t->by_chains ? c->parts : is_across ? c->n : c->m;
+  t->rows = plan->for_gpu && t->vectors == 1 ? OPS_MATVEC_ROWS_GPU : OPS_MATVEC_ROWS;
+  t->by_rows = !t->by_chains && t->matrix->k_stride == 1 && t->matrix->stride != 1 && c->k >= OPS_MATVEC_TILE &&
+               t->sum != ATLAS_f64 && t->sum != ATLAS_i64 && t->sum != ATLAS_u64;
+  t->wide = t->matrix->stride == 1 && t->size % 4 == 0 && !t->by_chains && !t->by_rows ? 4 : 1;
+  t->lanes = t->by_rows ? OPS_MATVEC_ROW_LANES : OPS_MATVEC_LANES;
+  uint64_t along_y = t->by_chains ? c->m * c->n : c->parts;
+  uint64_t units = plan->for_gpu ? plan->target.compute_units : 0, lanes = t->size / t->wide * along_y * c->batch;
+  while (!t->by_rows && t->lanes > OPS_MATVEC_LEAST_LANES && lanes / t->lanes < 2 * units) t->lanes /= 2;
+  uint64_t along_x = (t->size + t->lanes * t->wide - 1) / (t->lanes * t->wide);
+  ops_launch_blocks(&c->code, along_x, along_y, c->batch, t->lanes);
 }
 
 hg_status ops_contract_matvec(contract *c, ops_step *step) {
   contract_results results;
   HG_TRY(ops_contract_begin(c, step, "contract_thin", &results));
-  const ops_plan *plan = c->group->plan;
   matvec t;
   memset(&t, 0, sizeof t);
   t.c = c;
   t.builder = c->code.builder;
   t.index = c->code.index_type;
   t.sum = (atlas_type)c->sum_type;
-  t.vectors = (uint32_t)vectors_of(c);
-  t.matrix = c->m < c->n ? &c->b : &c->a;
-  t.vector = c->m < c->n ? &c->a : &c->b;
-  t.axis = t.matrix->outer;
-  t.across = t.vector->outer;
-  t.size = c->m < c->n ? c->n : c->m;
-  t.wide = t.matrix->stride == 1 && t.size % 4 == 0 ? 4 : 1;
-  t.rows = plan->for_gpu && t.vectors == 1 ? OPS_MATVEC_ROWS_GPU : OPS_MATVEC_ROWS;
-  int by_rows = t.matrix->k_stride == 1 && t.matrix->stride != 1 && c->k >= OPS_MATVEC_TILE && t.sum != ATLAS_f64 &&
-                t.sum != ATLAS_i64 && t.sum != ATLAS_u64;
-  t.lanes = by_rows ? OPS_MATVEC_ROW_LANES : OPS_MATVEC_LANES;
-  if (by_rows) t.wide = 1;
-  uint64_t units = plan->for_gpu ? plan->target.compute_units : 0, blocks = t.size / t.wide * c->parts * c->batch;
-  while (!by_rows && t.lanes > OPS_MATVEC_LEAST_LANES && blocks / t.lanes < 2 * units) t.lanes /= 2;
-  ops_launch_blocks(&c->code, (t.size + t.lanes * t.wide - 1) / (t.lanes * t.wide), c->parts, c->batch, t.lanes);
+  lay_out(&t);
   begin_places(&t);
   zero_sums(&t);
   for (uint32_t v = 0; v < t.vectors; v++)
     for (uint32_t k = 0; k < OPS_MATVEC_VALUES; k++) t.vector_values[v][k] = fresh(&t);
-  if (by_rows) sum_rows(&t);
+  if (t.by_chains) sum_result(&t);
+  else if (t.by_rows) sum_rows(&t);
   else sum_columns(&t);
   put(&t, &results);
   return ops_code_end(&c->code);
