@@ -364,8 +364,8 @@ static void test_a_launch_for_each_factor(void) {
 
 /* ---- several results --------------------------------------------------------------------------------------------- */
 
-/* Keys, and a sort of rows that one block has, whichever of its results is wanted; of longer ones three launches for
- * each of four digits, and one more where the blocks of a row form groups. */
+/* Keys, and a sort of rows that one block has, whichever of its results is wanted; of longer ones a launch for each of
+ * four digits, three where a row has several blocks, four where these form groups. */
 static void test_results_of_one_launch(void) {
   static const ops_target *const targets[] = {&processor, &gpu};
   const uint64_t tile = UINT64_C(1) << OPS_SORT_TILE_BITS;
@@ -377,11 +377,11 @@ static void test_results_of_one_launch(void) {
       if ((i % 3 + 1) >> k & 1) put_out(c, results[k]);
     CHECK_EQ_U64(launches_of(c, targets[i / 3], NULL), 2);
   }
-  for (uint64_t bits = 1; bits <= 10; bits += 3) {
+  for (uint64_t bits = OPS_SORT_TILE_BITS_GPU + 1, of_digit = 1; bits <= 21; bits += 3, of_digit = bits < 21 ? 3 : 4) {
     hg_computation *c = begin();
-    hg_value x = input(c, 1, tile << bits);
+    hg_value x = input(c, 1, UINT64_C(1) << bits);
     put_out(c, hg_compute(c, HG_OP_sort_with_places, &x, 1, NULL, 0));
-    CHECK_EQ_U64(launches_of(c, &gpu, NULL), 1 + 4 * (bits < 10 ? 3 : 4));
+    CHECK_EQ_U64(launches_of(c, &gpu, NULL), 1 + 4 * of_digit);
   }
 }
 

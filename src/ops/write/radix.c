@@ -10,7 +10,8 @@
  *   radix_move     a word goes to the sum of what is smaller, of its digit in earlier blocks and in earlier rounds of
  *                  its own, and its rank in the round
  *
- * The first pass reads keys where the others read words, the last one writes the elements. */
+ * A row that one block has takes radix_move alone, which counts first. The first pass reads keys where the others read
+ * words, the last one writes the elements. */
 #include "ops/write/sort.h"
 
 enum {
@@ -108,23 +109,30 @@ static void end_rounds(part *p, const radix *r, uint16_t round, uint32_t again) 
 
 /* ---- the launches of a pass -------------------------------------------------------------------------------------- */
 
+/* The count of the lane's digit in the block's part. */
+static uint16_t count_digits(part *p, const radix *r, uint32_t pass) {
+  sort_launch *l = &p->l;
+  uint16_t counts = atlas_builder_shared(l->b, "counts", ATLAS_u32, DIGITS), round, count = sort_fresh(l);
+  uint32_t again = begin_rounds(l, &round);
+  uint16_t digit = digit_of(l, word_of_round(p, r, pass, round), pass);
+  atlas_emit(l->b, ATLAS_OP_sel, ATLAS_u32, 4, atlas_reg(count), atlas_pred(IS_THERE), atlas_bits(1), atlas_bits(0));
+  atlas_emit(l->b, ATLAS_OP_atom_add, ATLAS_u32, 3, atlas_discard(), atlas_mem_reg(counts, digit, 0), atlas_reg(count));
+  end_rounds(p, r, round, again);
+  atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
+  atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u32, 2, atlas_reg(count), atlas_mem_reg(counts, ATLAS_REG_BLOCK_LANE, 0));
+  return count;
+}
+
 static hg_status write_count(const radix *r, uint32_t pass) {
   const uint32_t read[] = {pass == 0 ? SORT_NONE : r->words[pass % 2], SORT_NONE}, written[] = {r->counts, SORT_NONE};
   part p;
   sort_launch *l = &p.l;
   hg_status status = ops_sort_begin(l, r->s, pass == 0 ? READS_KEYS : 0, read, written, "radix_count");
   if (status == HG_OK) {
-    uint16_t counts = atlas_builder_shared(l->b, "counts", ATLAS_u32, DIGITS), round, one = sort_fresh(l);
     begin_part(&p, r);
-    uint32_t again = begin_rounds(l, &round);
-    uint16_t digit = digit_of(l, word_of_round(&p, r, pass, round), pass);
-    atlas_emit(l->b, ATLAS_OP_sel, ATLAS_u32, 4, atlas_reg(one), atlas_pred(IS_THERE), atlas_bits(1), atlas_bits(0));
-    atlas_emit(l->b, ATLAS_OP_atom_add, ATLAS_u32, 3, atlas_discard(), atlas_mem_reg(counts, digit, 0), atlas_reg(one));
-    end_rounds(&p, r, round, again);
-    atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
-    atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u32, 2, atlas_reg(one), atlas_mem_reg(counts, ATLAS_REG_BLOCK_LANE, 0));
+    uint16_t count = count_digits(&p, r, pass);
     atlas_emit(l->b, ATLAS_OP_stg, ATLAS_u32, 2, atlas_mem_reg(ops_buffer_of(&l->code, r->counts), p.at, 0),
-               atlas_reg(one));
+               atlas_reg(count));
   }
   return ops_code_end_all(&l->code, &l->terms, status);
 }
@@ -168,8 +176,8 @@ static void add_from(sort_launch *l, uint32_t storage, uint16_t at, uint16_t sum
   sort_emit(l, ATLAS_OP_add, ATLAS_u32, sum, sum, atlas_reg(more));
 }
 
-/* sums[digit] = where the block's first word of the digit goes. */
-static void begin_sums(part *p, const radix *r, uint16_t sums) {
+/* Where the block's first word of the lane's digit goes: from what the other launches have stored. */
+static uint16_t stored_sum(part *p, const radix *r) {
   sort_launch *l = &p->l;
   uint16_t at = sort_fresh(l), sum = sort_fresh(l), number = sort_fresh(l);
   emit_constant(l, sum, 0);
@@ -182,7 +190,14 @@ static void begin_sums(part *p, const radix *r, uint16_t sums) {
     at_lane(l, at, number, DIGITS);
     add_from(l, r->sums, at, sum);
   }
-  atlas_emit(l->b, ATLAS_OP_sts, ATLAS_u32, 2, atlas_mem_reg(sums, ATLAS_REG_BLOCK_LANE, 0), atlas_reg(sum));
+  return sum;
+}
+
+/* The same if the block has the row. */
+static uint16_t own_sum(part *p, const radix *r, uint32_t pass) {
+  uint16_t count = count_digits(p, r, pass);
+  atlas_emit(p->l.b, ATLAS_OP_scan_excl, ATLAS_u32, 2, atlas_reg(count), atlas_reg(count));
+  return count;
 }
 
 /* Stores the word in the other storage, at a column of its row, i64; or its element. */
@@ -227,17 +242,19 @@ static void move_round(part *p, const radix *r, uint32_t pass, uint16_t round, u
 
 static hg_status write_move(const radix *r, uint32_t pass) {
   int is_first = pass == 0, is_last = pass == r->passes - 1;
-  const uint32_t read[] = {r->counts, r->totals, r->sums, is_first ? SORT_NONE : r->words[pass % 2], SORT_NONE};
+  const uint32_t read[] = {is_first ? r->counts : r->words[pass % 2], r->counts, r->totals, r->sums, SORT_NONE};
+  const uint32_t words[] = {is_first ? SORT_NONE : read[0], SORT_NONE};
   const uint32_t written[] = {is_last ? SORT_NONE : r->words[(pass + 1) % 2], SORT_NONE};
   part p;
   sort_launch *l = &p.l;
   uint32_t uses = (is_first ? READS_KEYS : 0) | (is_last ? WRITES_RESULTS : 0);
-  hg_status status = ops_sort_begin(l, r->s, uses, read, written, "radix_move");
+  hg_status status = ops_sort_begin(l, r->s, uses, r->blocks > 1 ? read : words, written, "radix_move");
   if (status == HG_OK) {
     uint16_t now = atlas_builder_shared(l->b, "now", ATLAS_u32, DIGITS), round;
     uint16_t sums = atlas_builder_shared(l->b, "sums", ATLAS_u32, DIGITS);
     begin_part(&p, r);
-    begin_sums(&p, r, sums);
+    uint16_t sum = r->blocks > 1 ? stored_sum(&p, r) : own_sum(&p, r, pass);
+    atlas_emit(l->b, ATLAS_OP_sts, ATLAS_u32, 2, atlas_mem_reg(sums, ATLAS_REG_BLOCK_LANE, 0), atlas_reg(sum));
     uint32_t again = begin_rounds(l, &round);
     move_round(&p, r, pass, round, now, sums);
     end_rounds(&p, r, round, again);
@@ -247,33 +264,45 @@ static hg_status write_move(const radix *r, uint32_t pass) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static uint64_t up_to(uint64_t count, uint64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
+static uint64_t parts_of(uint64_t count, uint64_t size) { return (count + size - 1) / size; }
+static uint64_t up_to(uint64_t count, uint64_t multiple) { return parts_of(count, multiple) * multiple; }
+
+/* The words of a row are spread evenly over its blocks. */
+static void choose_blocks(radix *r, uint64_t most_rounds) {
+  r->blocks = parts_of(r->s->size, most_rounds * DIGITS);
+  if (r->blocks > GROUP * STRIDE) r->blocks = up_to(r->blocks, GROUP * STRIDE);
+  else if (r->blocks > GROUP) r->blocks = up_to(r->blocks, GROUP);
+  else if (r->blocks > STRIDE) r->blocks = up_to(r->blocks, STRIDE);
+  r->groups = r->blocks > GROUP ? r->blocks / GROUP : 1;
+  r->rounds = (uint32_t)parts_of(r->s->size, r->blocks * DIGITS);
+}
 
 static hg_status choose(radix *r) {
   const sort *s = r->s;
   ops_plan *plan = s->group->plan;
-  r->passes = (uint32_t)(s->node->bits + DIGIT_BITS - 1) / DIGIT_BITS;
-  r->rounds = plan->for_gpu ? OPS_RADIX_ROUNDS_GPU : OPS_RADIX_ROUNDS;
-  uint64_t words = s->rows * s->size, own = (uint64_t)r->rounds * DIGITS;
-  r->blocks = (s->size + own - 1) / own;
-  if (r->blocks > GROUP) r->blocks = up_to(r->blocks, GROUP);
-  else if (r->blocks > STRIDE) r->blocks = up_to(r->blocks, STRIDE);
-  r->groups = r->blocks > GROUP ? r->blocks / GROUP : 1;
-  if (r->groups > STRIDE) r->groups = up_to(r->groups, STRIDE), r->blocks = r->groups * GROUP;
+  uint64_t words = s->rows * s->size;
+  r->passes = (uint32_t)parts_of(s->node->bits, DIGIT_BITS);
+  choose_blocks(r, plan->for_gpu ? OPS_RADIX_ROUNDS_GPU : OPS_RADIX_ROUNDS);
   for (uint32_t k = 1; k < r->passes && k < 3; k++) HG_TRY(ops_add_temporary(plan, ATLAS_u64, words, &r->words[k % 2]));
+  if (r->blocks == 1) return HG_OK; /* the block has its counts by itself */
   HG_TRY(ops_add_temporary(plan, ATLAS_u32, s->rows * r->blocks * DIGITS, &r->counts));
   r->sums = r->counts;
   if (r->groups > 1) HG_TRY(ops_add_temporary(plan, ATLAS_u32, s->rows * r->groups * DIGITS, &r->sums));
   return ops_add_temporary(plan, ATLAS_u32, s->rows * DIGITS, &r->totals);
 }
 
+static hg_status write_sums(const radix *r, uint32_t pass) {
+  uint64_t rows = r->s->rows;
+  HG_TRY(write_count(r, pass));
+  if (r->groups > 1) HG_TRY(write_prefix(r, r->counts, rows * r->groups, GROUP, r->sums));
+  return write_prefix(r, r->sums, rows, r->groups > 1 ? r->groups : r->blocks, r->totals);
+}
+
 hg_status ops_write_radix(const sort *s) {
   radix r = {.s = s};
   HG_TRY(choose(&r));
   for (uint32_t pass = 0; pass < r.passes; pass++) {
-    HG_TRY(write_count(&r, pass));
-    if (r.groups > 1) HG_TRY(write_prefix(&r, r.counts, s->rows * r.groups, GROUP, r.sums));
-    HG_TRY(write_prefix(&r, r.sums, s->rows, r.groups > 1 ? r.groups : r.blocks, r.totals));
+    if (r.blocks > 1) HG_TRY(write_sums(&r, pass));
     HG_TRY(write_move(&r, pass));
   }
   return HG_OK;

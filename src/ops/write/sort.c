@@ -158,7 +158,7 @@ hg_status ops_write_sort(const ops_group *group) {
   s.row_bits = bits_for(s.size);
   s.values = ops_storage_of_result(group, first, 0);
   s.places = ops_storage_of_result(group, first, 1);
-  if (s.row_bits > OPS_SORT_TILE_BITS) return ops_write_radix(&s);
+  if (s.row_bits > (group->plan->for_gpu ? OPS_SORT_TILE_BITS_GPU : OPS_SORT_TILE_BITS)) return ops_write_radix(&s);
   s.tile_bits = tile_bits(&s);
   return write_tiles(&s);
 }
