@@ -59,15 +59,6 @@ static void normalise_bool(x86_emit *e, const x86_access *m, unsigned reg) {
   if (m->type == ATLAS_bool) hg_x86_v(e, X86_vpminud, reg, reg, hg_x86_constant(e, 1, 0));
 }
 
-/* Loads or stores fewer 32-bit elements than a vector has lanes without a mask, and touches no bytes beside them. */
-static void move_exactly(x86_emit *e, int is_store, unsigned reg, x86_rm at) {
-  static const uint16_t ops[2][4] = {{X86_vmovd_from_g, X86_vmovq_from_g, X86_vload, X86_vload},
-                                     {X86_vmovd_to_g, X86_vmovq_store, X86_vstore, X86_vstore}};
-  unsigned k = e->exact == 1 ? 0 : e->exact == 2 ? 1 : e->exact == 4 ? 2 : 3;
-  x86_vector_insn insn = {.op = ops[is_store][k], .width = k == 3, .reg = (uint8_t)reg, .rm = at};
-  hg_x86_vector(&e->a, &insn);
-}
-
 /* Loads a run: the lanes of the copy are consecutive elements from `at` on. `mask`: the lanes that take part; -1:
  * all. */
 void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy, int mask) {
@@ -82,8 +73,7 @@ void hg_x86_load_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy,
     unsigned part = mask < 0 ? 0 : (unsigned)mask;
     if (mask >= 0 && parts == 2)
       part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
-    if (e->exact < e->lanes) move_exactly(e, 0, to, from);
-    else if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskload64 : X86_vpmaskload, to, part, from);
+    if (mask >= 0 && e->width == 1) hg_x86_v(e, parts == 2 ? X86_vpmaskload64 : X86_vpmaskload, to, part, from);
     else hg_x86_load_elements(e, m->type, to, from, part);
     normalise_bool(e, m, to);
     hg_x86_set_result(e, copy, p, to);
@@ -118,8 +108,7 @@ void hg_x86_store_run(x86_emit *e, const x86_access *m, x86_rm at, uint32_t copy
     unsigned part = mask < 0 ? 0 : (unsigned)mask;
     if (mask >= 0 && parts == 2)
       part = hg_x86_mask_part(e, (unsigned)mask, p, e->width == 2 ? 2 : hg_x86_scratch(e, 2));
-    if (e->exact < e->lanes) move_exactly(e, 1, from, to);
-    else if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
+    if (e->is_stream && m->bytes >= 4 && mask < 0 && e->insn->flags & VECTOR_LANE)
       hg_x86_v(e, X86_vstream, from, 0, to);
     else if (mask >= 0 && e->width == 1 && (e->insn->flags & NATIVE_TAIL || (is_lane && e->is_tail && e->has_loops)))
       store_tail(e, parts == 2 ? X86_vpmaskstore64 : X86_vpmaskstore, from, part, to);

@@ -87,7 +87,7 @@ static uint32_t full_lanes(const x86_emit *e, const native_step *step) {
   return limit->bits < lanes ? (uint32_t)limit->bits : lanes;
 }
 
-static void write_group(x86_emit *e, const native_step *step, uint32_t lanes) {
+static void write_group(x86_emit *e, const native_step *step) {
   hg_x86_write_body(e, step);
   if (e->cold.count > 0) {
     uint32_t over = hg_x86_new_label(&e->a);
@@ -95,12 +95,12 @@ static void write_group(x86_emit *e, const native_step *step, uint32_t lanes) {
     hg_x86_write_cold(e);
     hg_x86_place(&e->a, over);
   }
-  hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)lanes);
+  hg_x86_alu_imm(&e->a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)(e->copies * e->lanes));
 }
 
 static void write_full_groups(x86_emit *e, const native_step *step, uint32_t count) {
-  uint32_t group = e->b->copies * e->lanes, top = hg_x86_new_label(&e->a);
-  int is_loop = count > 2 || step->end - step->first > CPU_EXACT_INSNS;
+  uint32_t top = hg_x86_new_label(&e->a);
+  int is_loop = count > 2 || step->end - step->first > CPU_REPEATED_INSNS;
   uint32_t load = hg_x86_new_label(&e->a), done = hg_x86_new_label(&e->a);
   e->is_tail = 0;
   e->copies = e->b->copies;
@@ -110,7 +110,7 @@ static void write_full_groups(x86_emit *e, const native_step *step, uint32_t cou
     if (e->free_registers != 0) hg_x86_jump(&e->a, load);
     hg_x86_place(&e->a, top);
   }
-  for (uint32_t k = 0; k < (is_loop ? 1 : count); k++) write_group(e, step, group);
+  for (uint32_t k = 0; k < (is_loop ? 1 : count); k++) write_group(e, step);
   if (!is_loop) return;
   hg_x86_alu_rm(&e->a, X86_CMP, 1, X86_LANE, hg_x86_frame(X86_LAST_GROUP));
   hg_x86_jump_if(&e->a, X86_LESS_EQUAL, top);
@@ -138,13 +138,7 @@ static void write_full(x86_emit *e, const native_step *step) {
     return;
   }
   if (count > 0) write_full_groups(e, step, count);
-  lanes -= count * group;
-  e->is_tail = 0;
-  e->copies = 1;
-  for (e->exact = e->lanes; e->exact > 0 && hg_x86_gets_exact(e, step); e->exact /= 2)
-    for (; lanes >= e->exact; lanes -= e->exact) write_group(e, step, e->exact);
-  e->exact = e->lanes;
-  if (lanes == 0) return;
+  if (lanes == count * group) return;
   set_bounds(e, step);
   hg_x86_write_tail(e, step);
 }

@@ -10,8 +10,8 @@ static void store_group_in_frame(x86_emit *e) {
   hg_x86_move_imm(&e->a, X86_RAX, e->copies);
   hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, copies)), X86_RAX);
   if (e->is_tail) return;
-  uint32_t before = e->b->slices > 0 ? e->b->slices - 1 : e->copies - 1;
-  hg_x86_move_imm(&e->a, X86_RAX, before * e->lanes + e->exact);
+  uint32_t vectors = e->b->slices > 0 ? e->b->slices : e->copies;
+  hg_x86_move_imm(&e->a, X86_RAX, vectors * e->lanes);
   hg_x86_store(&e->a, 1, hg_x86_frame(offsetof(native_frame, count)), X86_RAX);
 }
 
@@ -30,8 +30,7 @@ uint32_t hg_x86_slow_path(x86_emit *e, uint32_t copy) {
                    .from = hg_x86_new_label(&e->a),
                    .back = hg_x86_new_label(&e->a),
                    .copies = e->copies,
-                   .is_tail = e->is_tail,
-                   .exact = e->exact};
+                   .is_tail = e->is_tail};
   if (hg_array_append(&e->a.allocator, &e->slow, &slow, 1) == NULL) e->a.no_memory = 1;
   return slow.from;
 }

@@ -69,7 +69,6 @@ static hg_status emit_kernel(native_build *b, uint8_t width, int has_popcount, i
   x86_emit e = {.b = b,
                 .width = width,
                 .lanes = b->target->lanes,
-                .exact = b->target->lanes,
                 .vector_bytes = b->target->vector_bytes,
                 .has_popcount = (uint8_t)has_popcount,
                 .has_dot = (uint8_t)has_dot,

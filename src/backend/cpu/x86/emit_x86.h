@@ -39,7 +39,7 @@ typedef struct x86_slow { /* the slow path of an instruction: out of line, after
   uint32_t from, back;      /* labels: of the slow path; where it returns */
   uint32_t made;            /* the instruction that computes its index, which only this path needs: see lazy_index.c */
   uint32_t copies;          /* from here on: the state of x86_emit that it was noted in */
-  uint8_t is_tail, exact;
+  uint8_t is_tail;
   uint8_t looks_for_lanes; /* 1: some lane of a group is out of bounds, perhaps none that takes part: group_access.c */
   uint8_t divides, to, from_reg; /* 1: instead of a call, to = from_reg / by, of f32, with a canonical NaN */
   x86_rm by;
@@ -200,8 +200,6 @@ typedef struct x86_emit {
 
   /* The version of the code that is being written. */
   uint8_t is_tail;          /* for one vector with a mask */
-  uint8_t exact; /* not 0: for that many lanes of a vector, without a mask; only straight-line code with 32-bit values
-                    and memory (write_exact) */
   uint8_t is_once;          /* of a region that runs once */
   uint8_t is_stream;        /* its stores bypass the caches */
   uint8_t is_cold;          /* few groups run it */
@@ -297,8 +295,6 @@ void hg_x86_write_narrow(x86_emit *e, unsigned bytes, uint32_t tail);
 void hg_x86_write_region(x86_emit *e, native_step *step);
 void hg_x86_write_slow_paths(x86_emit *e);
 void hg_x86_write_help(x86_emit *e);
-/* 1 if the region, which runs on its first lanes only, gets code for 16, 8, 4, 2 and 1 lanes without masks. */
-int hg_x86_gets_exact(x86_emit *e, const native_step *step);
 void hg_x86_write_block(x86_emit *e);
 /* collect.c: a reduction, a vote, or a jump if any lane or none is set in a row of predicates, for a block that has all
  * its lanes, none of which has ended. 1 if machine code can do it. */

@@ -201,7 +201,6 @@ int hg_x86_leave_out_faults(x86_emit *e, uint32_t copy, uint32_t note, uint32_t 
   x86_access m;
   const vector_insn *insn = e->insn;
   vector_insn inside = *insn;
-  if (e->exact < e->lanes) return 0;
   if (!vector_is_primitive(insn->op) || insn->symbol & SSA_LIBRARY || !hg_x86_describe_access(e, &m)) return 0;
   if (insn->d != VECTOR_NONE && native_location_of(e->b, insn->d)->is_uniform &&
       !(m.index == VECTOR_NONE || hg_x86_is_uniform(e, m.index)))

@@ -58,7 +58,7 @@ static int is_likely(x86_emit *e, const x86_access *m) {
   if (m->is_local) return 0;
   if (stride == VECTOR_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
-  if (stride == VECTOR_STRIDE_BACK && (m->is_store || hg_x86_is_64(e, m->index) || e->exact < e->lanes)) return 0;
+  if (stride == VECTOR_STRIDE_BACK && (m->is_store || hg_x86_is_64(e, m->index))) return 0;
   if (m->is_store) return stride == VECTOR_STRIDE_1 && (!takes_part_of_lanes(e) || x86_can_mask(e, m));
   return hg_x86_copies(e, e->insn->d) == e->copies;
 }

@@ -490,7 +490,7 @@ static void write_copy(x86_emit *e, const access *described, uint32_t c) {
   choose_registers(e, m, is_once);
   int is_whole_in_loop = (hg_x86_role(e) & NATIVE_TAKES_ALL) != 0;
   int has_all =
-      e->insn->mask == VECTOR_ALL && !e->leaves_out && !e->is_tail && e->exact == e->lanes && !hg_x86_loses_lanes(e);
+      e->insn->mask == VECTOR_ALL && !e->leaves_out && !e->is_tail && !hg_x86_loses_lanes(e);
   m->is_whole = !is_once && m->mask == X86_RAX && (is_whole_in_loop || has_all);
   if (m->is_whole && is_whole_in_loop && m->index != VECTOR_NONE && !m->is_local) find_loaded(e, m, c);
   if (!m->is_whole) load_mask(e, c, none);

@@ -81,13 +81,11 @@ void hg_x86_write_slow_paths(x86_emit *e) {
     e->insn = vector_insn_at(e->b->vector, slow.insn);
     e->copies = slow.copies;
     e->is_tail = slow.is_tail;
-    e->exact = slow.exact;
     if (slow.divides) hg_x86_divide_canonically(e, slow.to, slow.from_reg, slow.by);
     else if (slow.looks_for_lanes) look_for_lanes(e, &slow);
     else write_slow_access(e, &slow);
     hg_x86_jump(&e->a, slow.back);
   }
   e->slow.count = 0;
-  e->exact = e->lanes;
   e->is_slow = 0;
 }

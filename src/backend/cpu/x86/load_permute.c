@@ -30,7 +30,7 @@ static const x86_pattern *pattern_of(x86_emit *e, uint32_t index) {
 /* Elements read beyond the array belong to the worker. */
 int hg_x86_load_permute(x86_emit *e, const x86_access *m) {
   const vector_insn *insn = e->insn;
-  if (m->is_store || m->index == VECTOR_NONE || insn->symbol & SSA_LIBRARY || e->is_tail || e->exact < e->lanes)
+  if (m->is_store || m->index == VECTOR_NONE || insn->symbol & SSA_LIBRARY || e->is_tail)
     return 0;
   const atlas_symbol *symbol = atlas_symbol_at(e->b->program, insn->symbol);
   if (symbol->kind != ATLAS_SYMBOL_SHARED || m->bytes != 4 || e->b->slices > 0) return 0;

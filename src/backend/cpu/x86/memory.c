@@ -152,9 +152,9 @@ static int same_access(x86_emit *e, x86_access *m) {
  * vector. */
 static void find_last_lane(x86_emit *e, uint32_t copy, uint32_t none) {
   x86_asm *a = &e->a;
-  int mask = e->exact < e->lanes ? -1 : hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e));
+  int mask = hg_x86_mask(e, copy, (unsigned)x86_mask_scratch(e));
   if (mask < 0) {
-    hg_x86_move_imm(a, X86_RCX, e->exact - 1u);
+    hg_x86_move_imm(a, X86_RCX, e->lanes - 1u);
     return;
   }
   if (e->width == 2) hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, (unsigned)mask);
@@ -218,7 +218,7 @@ static int is_within_shared(const x86_emit *e, int64_t added) {
 /* Jumps to `slow` unless those lanes of a vector, from `lane` on, that exist are in bounds. */
 static void check_tile_lanes(x86_emit *e, const x86_access *m, unsigned lane, int32_t d, uint32_t slow) {
   x86_asm *a = &e->a;
-  x86_rm last = x86_at(lane, (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->exact) - 1 + d);
+  x86_rm last = x86_at(lane, (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->lanes) - 1 + d);
   if (d < 0) {
     hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(lane), -d);
     hg_x86_jump_if(a, X86_BELOW, slow);
@@ -252,7 +252,7 @@ static int is_in_kept(const x86_emit *e, uint32_t added) {
  * one comparison only. A sum beyond 32 bits exceeds the limit, and then less than nothing is left. */
 static unsigned find_first_lane(x86_emit *e, const x86_access *m, uint32_t added, uint32_t slow) {
   x86_asm *a = &e->a;
-  int32_t last = (int32_t)m->displacement + (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->exact) - 1;
+  int32_t last = (int32_t)m->displacement + (int32_t)(hg_x86_first_lane(e, e->copies - 1) + e->lanes) - 1;
   if (!is_in_kept(e, added)) {
     e->kept.since = VECTOR_NONE;
     if (!find_two_registers(e, &e->kept)) return X86_RAX;
@@ -370,7 +370,7 @@ static int may_update(const x86_emit *e) {
     return 0;
   if (!(insn->flags & VECTOR_CONTIGUOUS) || insn->flags & (VECTOR_SAME | VECTOR_LANE)) return 0;
   if (displacement > NATIVE_GREATEST_DISPLACEMENT || displacement < -NATIVE_GREATEST_DISPLACEMENT) return 0;
-  if (atlas_bytes((atlas_type)insn->type) != 4 || e->exact != e->lanes) return 0;
+  if (atlas_bytes((atlas_type)insn->type) != 4) return 0;
   return !hg_x86_is_uniform(e, insn->s[0]) && atlas_bytes((atlas_type)hg_x86_type(e, insn->s[0])) >= 4;
 }
 

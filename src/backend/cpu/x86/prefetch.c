@@ -53,7 +53,7 @@ static void write_two_prefetches(x86_emit *e, int is_store, int is_round, uint32
 
 /* 1 if the code being written is for groups with all lanes, in a block with all lanes. */
 static int is_whole(const x86_emit *e) {
-  return (e->is_full || e->b->slices > 0) && !e->is_tail && e->exact == e->lanes;
+  return (e->is_full || e->b->slices > 0) && !e->is_tail;
 }
 
 static int is_of_buffer(const x86_emit *e, const vector_insn *access) {

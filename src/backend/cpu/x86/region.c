@@ -123,24 +123,6 @@ static void set_tail_mask(x86_emit *e) {
   hg_x86_v(e, X86_vstore, scratch, 0, hg_x86_tail_mask(e));
 }
 
-/* rcx: the number of lanes that are left. */
-static void write_exact(x86_emit *e, const native_step *step, uint32_t top) {
-  x86_asm *a = &e->a;
-  e->is_tail = 0;
-  for (uint32_t lanes = e->lanes; lanes > 0; lanes /= 2) {
-    uint32_t next = hg_x86_new_label(a);
-    hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_RCX), (int32_t)lanes);
-    hg_x86_jump_if(a, lanes == e->lanes ? X86_BELOW : X86_NOT_EQUAL, next);
-    e->exact = (uint8_t)lanes;
-    hg_x86_write_body(e, step);
-    hg_x86_alu_imm(a, X86_ADD, 1, x86_reg(X86_LANE), (int32_t)lanes);
-    hg_x86_jump(a, top);
-    hg_x86_place(a, next);
-  }
-  e->exact = e->lanes;
-  e->is_tail = 1;
-}
-
 void hg_x86_write_tail(x86_emit *e, const native_step *step) {
   x86_asm *a = &e->a;
   uint32_t top = hg_x86_new_label(a), full = hg_x86_new_label(a), done = hg_x86_new_label(a);
@@ -150,7 +132,6 @@ void hg_x86_write_tail(x86_emit *e, const native_step *step) {
   hg_x86_load(a, 1, X86_RCX, hg_x86_frame(offsetof(native_frame, end)));
   hg_x86_alu_rm(a, X86_SUB, 1, X86_RCX, x86_reg(X86_LANE));
   hg_x86_jump_if(a, X86_BELOW_EQUAL, done);
-  if (hg_x86_gets_exact(e, step)) write_exact(e, step, top);
   hg_x86_alu_imm(a, X86_CMP, 1, x86_reg(X86_RCX), e->lanes);
   hg_x86_jump_if(a, X86_BELOW_EQUAL, full);
   hg_x86_move_imm(a, X86_RCX, e->lanes);
