@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
     from typing import Any
 
+_MOST_SORTED = 1 << 31  # elements along the axis that sort_with_places takes
+
 
 def _axis(name: str, x: Any, axis: Any) -> int:
     """None: its only one."""
@@ -102,9 +104,9 @@ def _order_of_two(keys: Any) -> Any:
 
 
 def _ordered(x: Any, axis: int, descending: Any) -> tuple[Any, Any]:
-    """The elements along an axis in their order, and the numbers that they had. Two values are counted: for a million of them on a CPU
-    that takes a tenth of the time."""
-    if x.dtype.kind != "bool" or x.size == 0:
+    """The elements along an axis in their order, and the numbers that they had. Two values are counted where the operation does not take
+    so many of them."""
+    if x.dtype.kind != "bool" or x.shape[axis] <= _MOST_SORTED:
         return _core.sort_with_places(x, axis, bool(descending))
     rows = _at_end("sort", x, axis)
     flat = rows.reshape((-1, rows.shape[-1])).astype("uint8")

@@ -113,6 +113,13 @@ def test_sorting_of_two_values(shape, axis):
     assert np.array_equal(xp.sort(hg.asarray(x), axis=axis, descending=True).numpy(), np.flip(np.sort(x, axis=axis), axis))
 
 
+@pytest.mark.parametrize("shape, axis", [((300,), 0), ((2, 3, 260), -1), ((5, 3), 0)])
+def test_more_of_two_values_than_are_sorted(monkeypatch, shape, axis):
+    """They are counted; here as if 2 were more than the operation takes."""
+    monkeypatch.setattr("hologram._sorting._MOST_SORTED", 2)
+    test_sorting_of_two_values(shape, axis)
+
+
 @pytest.mark.parametrize("name, descending", [("float32", False), ("uint16", True)])
 def test_sorting_of_a_million(name, descending):
     """So many blocks that they form groups, the last of which has few."""
