@@ -256,3 +256,5 @@ def test_results_that_are_copies(seed):
         same(hg.roll(hg.roll(own[0], by, axis=axis), back, axis=0), np.roll(np.roll(arrays[0], by, axis), back, 0))
         same(hg.roll(hg.concatenate(own, axis), by, axis=axis), np.roll(np.concatenate(arrays, axis), by, axis))
         same(own[0].permute(order).reshape(-1), arrays[0].transpose(order).reshape(-1))
+        same(own[0][cut].reshape(-1), arrays[0][cut].reshape(-1))
+        same(own[0][cut].swap(0, -1).reshape(-1), arrays[0][cut].swapaxes(0, -1).reshape(-1))

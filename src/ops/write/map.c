@@ -225,8 +225,10 @@ static value_id unshaped(const ops_group *group, value_id value) {
   if (!ops_is_dense(storage_of(group, value))) return value;
   for (;;) {
     const ops_node *node = ops_at(group->computation, value);
-    if (node->kind != OPS_RESHAPE || group->storage_of[node->input[0] - 1] != 0) return value;
-    value = node->input[0];
+    if (node->kind != OPS_RESHAPE) return value;
+    value_id input = node->input[0];
+    if (group->storage_of[input - 1] != 0 && ops_is_dense(storage_of(group, input))) return value;
+    value = input;
   }
 }
 
