@@ -90,7 +90,9 @@ static void check_floats(void) {
     snprintf(text, TEXT_BYTES,
              ".program p\n.buffer x %s in\n.buffer y %s out\n.buffer n u32 in\n.buffer z u32 out\n"
              "ldg.u32 r4, [n + lane]\nldg.%s r1, [x + lane]\nmovi.u32 r3, #0\n"
-             "again:\nset.eq.u32 p0, r4, #0\n@p0 bra done\nsub.u32 r4, r4, #1\nldg.%s r0, [x + r4]\n%s\nbra again\n"
+             "again:\nset.eq.u32 p0, r4, #0\n@p0 bra done\nsub.u32 r4, r4, #1\n"
+             "ldg.%s r0, [x + r4]\nldg.u32 r13, [n + r4]\n"
+             "add.u32 r3, r3, r13\nldg.u32 r13, [n + r4 + #1]\nxor.u32 r3, r3, r13\n%s\nbra again\n"
              "done:\nstg.%s [y + lane], r1\nstg.u32 [z + lane], r3\nexit\n",
              is_64 ? "f64" : "f32", is_64 ? "f64" : "f32", is_64 ? "f64" : "f32", is_64 ? "f64" : "f32", step,
              is_64 ? "f64" : "f32");
@@ -171,7 +173,7 @@ static void check_division(void) {
                      &desc, buffers, COUNT(buffers)));
 }
 
-/* Loops that only compute, whose lanes read neighbours, or that follow lists keep their vectors. */
+/* Loops that only compute, or compute much, whose lanes read neighbours, or that follow lists keep their vectors. */
 static void check_choice(void) {
   check_engine(CHASE, may_run_lanes);
   check_engine(".program p\n.buffer y u32 out\ncvt.u32.u64 r0, lane\nmovi.u32 r1, #0\n"
@@ -181,6 +183,11 @@ static void check_choice(void) {
                "again:\nset.ge.u32 p0, r0, #64\n@p0 bra done\nldg.u8 r1, [x + r4]\nldg.u8 r2, [z + r0]\n"
                "set.ne.u8 p0, r1, r2\n@p0 bra done\nadd.u32 r0, r0, #1\nadd.u64 r4, r4, #1\nbra again\n"
                "done:\nstg.u32 [y + lane], r0\nexit\n", 0);
+  check_engine(".program p\n.buffer x u32 in\n.buffer y u32 out\nldg.u32 r2, [x + lane]\nldg.u32 r0, [x + r2]\n"
+               "movi.u32 r1, #1\nagain:\nset.eq.u32 p0, r2, #0\n@p0 bra done\nsub.u32 r2, r2, #1\n"
+               "ldg.u32 r3, [x + r2]\n"
+               "mad.u32 r4, r3, r3, r1\nmad.u32 r4, r4, r3, r0\nxor.u32 r1, r1, r4\nbra again\n"
+               "done:\nstg.u32 [y + lane], r1\nexit\n", 0);
   check_engine(".program p\n.buffer x u32 in\n.buffer y u32 out\nldg.u32 r0, [x + lane]\nmovi.u32 r1, #0\n"
                "again:\nset.eq.u32 p0, r0, #0\n@p0 bra done\nadd.u32 r1, r1, #1\nldg.u32 r0, [x + r0]\nbra again\n"
                "done:\nstg.u32 [y + lane], r1\nexit\n", 0);

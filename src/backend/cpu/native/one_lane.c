@@ -77,6 +77,17 @@ static uint32_t count_gathers(const hg_vector *v, uint32_t back, uint8_t *found)
   return count;
 }
 
+/* The arithmetic of that loop, which a vector does for all its lanes at once. */
+static uint32_t count_arithmetic(const hg_vector *v, uint32_t back) {
+  uint32_t count = 0;
+  for (uint32_t k = vector_insn_at(v, back)->target; k < back; k++) {
+    const vector_insn *insn = vector_insn_at(v, k);
+    if (!vector_is_primitive(insn->op) || insn->d >= v->regs.count) continue;
+    count += atlas_op_flags(insn->op) & ATLAS_PURE && vector_reg_at(v, insn->d)->type != SSA_PREDICATE;
+  }
+  return count;
+}
+
 static int is_loop(const vector_insn *insn, uint32_t i) { return vector_is_jump(insn->op) && insn->target <= i; }
 
 static int is_divergent(const hg_vector *v, const vector_insn *back) {
@@ -98,7 +109,7 @@ int hg_native_may_run_lanes(const hg_vector *v) {
 }
 
 int hg_native_prefers_lanes(const hg_vector *v) {
-  uint64_t gathers = 0, insns = 0; /* weighted by how often they run, about */
+  uint64_t gathers = 0, arithmetic = 0; /* weighted by how often they run, about */
   if (!hg_native_may_run_lanes(v) || v->insns.count > CPU_UNIFORM_INSNS) return 0;
   uint8_t *found = hg_allocate(&v->allocator, v->regs.count, 1);
   for (uint32_t i = 0; i < v->insns.count; i++) {
@@ -106,8 +117,8 @@ int hg_native_prefers_lanes(const hg_vector *v) {
     if (!is_loop(back, i) || !is_divergent(v, back)) continue;
     uint32_t log = CPU_SPILL_LOG_TRIPS * depth_of(v, i);
     gathers += (uint64_t)count_gathers(v, i, found) << log;
-    insns += (uint64_t)(i - back->target) << log;
+    arithmetic += (uint64_t)count_arithmetic(v, i) << log;
   }
   hg_release(&v->allocator, found);
-  return gathers > 0 && insns <= CPU_INSNS_A_GATHER * gathers;
+  return gathers > 0 && arithmetic <= CPU_ARITHMETIC_A_GATHER * gathers;
 }
