@@ -22,8 +22,8 @@ SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast")
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
 YOUNGER_ROWS = "group_norm instance_norm normalize softmin glu prelu".split()
 REDUCTIONS = ("sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum "
-              "cumulative_prod cumulative_max cumulative_argmin nansum nanmean nanmin nanmax nanargmin nanargmax nanvar "
-              "nanstd var_mean std_mean").split()
+              "cumulative_prod cumulative_max cumulative_min cumulative_argmax cumulative_argmin cumulative_logsumexp nansum "
+              "nanmean nanmin nanmax nanargmin nanargmax nanvar nanstd var_mean std_mean").split()
 
 
 def types_of(name, place):

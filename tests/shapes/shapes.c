@@ -171,7 +171,9 @@ static hg_status count_native(const piece *p) {
   ir_ssa_init(&unit, &allocator);
   hg_status status = vectorise(p->program, &unit, &vector);
   if (status == HG_OK) status = hg_native_versions(&allocator, p->target->native, p->program, &vector, &visitor);
-  if (status == HG_OK && p->target == &targets[0] && hg_native_prefers_lanes(&vector)) {
+  int prefers_lanes = 0;
+  if (status == HG_OK && p->target == &targets[0]) status = hg_native_prefers_lanes(&vector, &prefers_lanes);
+  if (prefers_lanes) {
     given.target = &one_lane;
     hg_vector_release(&vector);
     status = hg_vectorise_lane(p->program, &unit, &vector);

@@ -119,7 +119,10 @@ static hg_status compile_native(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel
 /* HG_UNSUPPORTED: the program is run in vectors. */
 static hg_status compile_lanes(hg_cpu_compiler *compiler, hg_cpu_kernel *kernel, ssa_unit *unit) {
   const native_target *target = hg_native_lane_target(compiler->isa);
-  if (target == NULL || !hg_native_prefers_lanes(&kernel->vector)) return HG_UNSUPPORTED;
+  int prefers;
+  if (target == NULL) return HG_UNSUPPORTED;
+  HG_TRY(hg_native_prefers_lanes(&kernel->vector, &prefers));
+  if (!prefers) return HG_UNSUPPORTED;
   HG_TRY(hg_vectorise_lane(kernel->program, unit, &kernel->lanes));
   HG_TRY(hg_native_compile(&compiler->pages, target, hg_cpu_kernels(compiler->isa), compiler->stream_bytes,
                            kernel->program, &kernel->lanes, &kernel->native));

@@ -454,10 +454,10 @@ typedef struct hg_native hg_native;
 hg_status hg_native_compile(hg_code_pages *pages, const native_target *target, const cpu_kernels *kernels,
                             uint64_t stream_bytes, const atlas_program *program, const hg_vector *vector,
                             hg_native **out);
-/* one_lane.c: 1: the program can run one lane after the other, by a target of one lane and hg_vectorise_lane; and it
+/* one_lane.c: 1: the program can run one lane after the other, by a target of one lane and hg_vectorise_lane. Then: it
  * probably takes less time so, if the code does not call C in a loop. */
 int hg_native_may_run_lanes(const hg_vector *vector);
-int hg_native_prefers_lanes(const hg_vector *vector);
+hg_status hg_native_prefers_lanes(const hg_vector *vector, int *prefers);
 int hg_native_calls_in_loops(const hg_native *native);
 /* HG_OK also if lanes faulted. Several threads may call it at once. HG_UNSUPPORTED if the step limit is below the
  * number of steps that the program was proven to take: see hg_native_needs_tiles. */

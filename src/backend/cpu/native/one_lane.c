@@ -7,6 +7,7 @@
 #include "backend/cpu/native/native.h"
 
 #include "backend/cpu/engine/cpu_tuning.h"
+#include "base/error.h"
 
 #include <string.h>
 
@@ -72,7 +73,7 @@ static uint32_t count_gathers(const hg_vector *v, uint32_t back, uint8_t *found)
   uint32_t first = vector_insn_at(v, back)->target, count = 0;
   for (uint32_t k = first; k < back; k++) {
     if (!is_gather(v, vector_insn_at(v, k))) continue;
-    if (found == NULL || back - first > CPU_QUICK_LOOP_INSNS || !is_chain(v, k, back, found)) count++;
+    if (back - first > CPU_QUICK_LOOP_INSNS || !is_chain(v, k, back, found)) count++;
   }
   return count;
 }
@@ -108,10 +109,12 @@ int hg_native_may_run_lanes(const hg_vector *v) {
   return !v->sees_blocks && !v->sees_coordinates && !v->sees_shared && !v->has_block_ops && !v->counts_resonance;
 }
 
-int hg_native_prefers_lanes(const hg_vector *v) {
+hg_status hg_native_prefers_lanes(const hg_vector *v, int *prefers) {
   uint64_t gathers = 0, arithmetic = 0; /* weighted by how often they run, about */
-  if (!hg_native_may_run_lanes(v) || v->insns.count > CPU_UNIFORM_INSNS) return 0;
+  *prefers = 0;
+  if (!hg_native_may_run_lanes(v) || v->insns.count > CPU_UNIFORM_INSNS) return HG_OK;
   uint8_t *found = hg_allocate(&v->allocator, v->regs.count, 1);
+  if (found == NULL) return hg_fail_memory("a choice of code", v->regs.count);
   for (uint32_t i = 0; i < v->insns.count; i++) {
     const vector_insn *back = vector_insn_at(v, i);
     if (!is_loop(back, i) || !is_divergent(v, back)) continue;
@@ -120,5 +123,6 @@ int hg_native_prefers_lanes(const hg_vector *v) {
     arithmetic += (uint64_t)count_arithmetic(v, i) << log;
   }
   hg_release(&v->allocator, found);
-  return gathers > 0 && arithmetic <= CPU_ARITHMETIC_A_GATHER * gathers;
+  *prefers = gathers > 0 && arithmetic <= CPU_ARITHMETIC_A_GATHER * gathers;
+  return HG_OK;
 }
