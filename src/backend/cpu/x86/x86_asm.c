@@ -151,19 +151,19 @@ static void make_scalar(x86_row *row, x86_vector_insn *insn) {
   else row->opcode |= 1;
 }
 
-void hg_x86_vector(x86_asm *a, const x86_vector_insn *given) {
-  x86_row copy = hg_x86_rows[given->op], *row = &copy;
-  x86_vector_insn changed = *given, *insn = &changed;
-  if (given->is_scalar) make_scalar(row, insn);
-  if (!begin_insn(a)) return;
-  uint8_t *to = a->code + a->count;
-  int evex = row->has == X86_HAS_E || (a->evex && row->has == X86_HAS_EV);
-  to = evex ? put_evex_prefix(to, row, insn) : put_vex_prefix(to, row, insn);
-  to = put(to, row->opcode);
-  to = put_modrm(to, row->form == X86_FORM_VMI ? row->reg_class : insn->reg, &insn->rm,
-                 evex && insn->rm.is_memory ? displacement_unit(row, insn) : 0);
-  if (row->form >= X86_FORM_VMI) to = put(to, insn->immediate);
+void hg_x86_vector(x86_asm *a, const x86_vector_insn *insn) {
+  x86_row row = hg_x86_rows[insn->op];
   a->last = *insn;
+  if (insn->is_scalar) make_scalar(&row, &a->last);
+  if (!begin_insn(a)) return;
+  insn = &a->last;
+  uint8_t *to = a->code + a->count;
+  int evex = row.has == X86_HAS_E || (a->evex && row.has == X86_HAS_EV);
+  to = evex ? put_evex_prefix(to, &row, insn) : put_vex_prefix(to, &row, insn);
+  to = put(to, row.opcode);
+  to = put_modrm(to, row.form == X86_FORM_VMI ? row.reg_class : insn->reg, &insn->rm,
+                 evex && insn->rm.is_memory ? displacement_unit(&row, insn) : 0);
+  if (row.form >= X86_FORM_VMI) to = put(to, insn->immediate);
   a->last_start = a->count;
   a->last_end = a->count = (size_t)(to - a->code);
 }
