@@ -43,6 +43,7 @@ static void test_arrays(void) {
     hg_array_release(&arena.allocator, &array);
   }
   CHECK_EQ_U64(c.allocations, 0);
+  c.fail_at = 0;
   CHECK(hg_allocate_unset(&arena.allocator, SIZE_MAX / 4, 1) == NULL);
 }
 
