@@ -154,6 +154,7 @@ static hg_status prepare_after_streams_locked(hg_kernel *kernel, const hg_launch
   hg_release(&executor->allocator, bound->tables);
   bound->tables = NULL;
   HG_TRY(hg_settle_busy_locked(executor, &bound->used)); /* the lock was released, so buffers may be mapped now */
+  bound->used = 0; /* streams that have got more work since: what this launch writes is not theirs */
   return prepare_locked(kernel, desc, bound, launch);
 }
 
