@@ -468,3 +468,15 @@ def test_the_same_bits_on_the_double():
     printed = double_of_cuda.run("import hologram as hg, test_mathematics as t; hg.set_default_executor(hg.Executor('cuda')); "
                                  "print(*t.digests())")
     assert dict(zip(PROGRAMS, printed.split(), strict=True)) == dict(zip(PROGRAMS, digests(), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["bool", "uint8", "int8", "int32", "int64", "float16", "float32", "float64"])
+def test_extremes_of_cast_bools(kind):
+    """Rows of bools that are cast before they are compared have the type's numbers."""
+    for size in (1, 5, 4096, 4097, 8192):
+        one = np.zeros((3, size), bool)
+        one[1, size // 2], one[2] = True, True
+        for rows in (one, one[1], one[2]):
+            x = hg.asarray(rows).astype(kind)
+            for name in ("max", "min") if kind != "bool" else ("any", "all"):
+                assert np.array_equal(getattr(hg, name)(x, -1), getattr(rows.astype(kind), name)(-1)), (name, rows.shape)

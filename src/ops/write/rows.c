@@ -113,7 +113,7 @@ static int finds_extremes(const row_group *g, const ops_layout *layout, const ro
   const ops_term *load = ops_term_at(&g->terms, r->input);
   if (g->group->plan->for_gpu || g->reduction_count != 1 || (r->reduce != OPS_MIN && r->reduce != OPS_MAX)) return 0;
   int is_bool = load->kind == TERM_POINTWISE && load->op == ATLAS_OP_cvt &&
-                ops_term_at(&g->terms, load->input[0])->type == ATLAS_bool;
+                ops_term_at(&g->terms, load->input[0])->type == ATLAS_bool && atlas_is_integer((atlas_type)r->type);
   if (is_bool) load = ops_term_at(&g->terms, load->input[0]);
   if (load->kind != TERM_LOAD || (!is_bool && load->type != ATLAS_u8) || g->terms.variable_count > g->row_rank + 1)
     return 0;
