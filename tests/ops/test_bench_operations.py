@@ -2,13 +2,15 @@
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path += [str(BENCH / "cpu"), str(BENCH)]
+sys.path += [str(BENCH / "cpu"), str(BENCH), str(BENCH / "cases")]
+import weigh  # noqa: E402
 from library import Device  # noqa: E402
 from operations import cases, computation, contenders, every  # noqa: E402
 
@@ -44,3 +46,12 @@ def test_words():
     assert cases.of_word("columns_sum:f32:64", 1 << 20).name == "sum columns 64"
     with pytest.raises(LookupError, match="softmax"):
         cases.of_word("sofmax:f32:64", 1 << 20)
+
+
+def test_special_cases_are_there(monkeypatch):
+    """Each of cases.toml can be left out: its pass or function and its files are in the source."""
+    monkeypatch.setattr(weigh, "TREE", weigh.ROOT)
+    for name, case in tomllib.loads((weigh.HERE / "cases.toml").read_text(encoding="utf-8")).items():
+        path, text, without = weigh.left_out(case)
+        assert path.is_file() and without != text, name
+        assert all(next(weigh.ROOT.glob(f"src/**/{file}"), None) for file in case["files"]), name

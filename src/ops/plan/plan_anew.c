@@ -74,8 +74,8 @@ static hg_status count_anew(planner *p, uint32_t index, uint64_t *times) {
 static hg_status is_cheaper_anew(planner *p, uint32_t index, anew *of, int *is_cheaper) {
   uint64_t times = 0;
   uint32_t i;
-  if (of->most > 0) HG_TRY(count_anew(p, index, &times));
-  *is_cheaper = times > 0 && is_computed(p, of, index);
+  if (of->most > 0 && is_computed(p, of, index)) HG_TRY(count_anew(p, index, &times));
+  *is_cheaper = times > 0;
   hg_walk_begin(p);
   HG_TRY(hg_walk_push(p, index));
   while (*is_cheaper && hg_walk_next(p, &i)) {
@@ -102,7 +102,8 @@ static hg_status mark(planner *p, uint32_t index, const anew *of) {
 }
 
 hg_status hg_plan_choose_anew(planner *p) {
-  for (uint32_t i = 0; i < p->node_count && (p->flags & HG_NO_FUSION) == 0; i++) {
+  if (p->clusters.count < 2 || (p->flags & HG_NO_FUSION) != 0) return HG_OK;
+  for (uint32_t i = 0; i < p->node_count; i++) {
     int is_cheaper;
     uint64_t bytes = bytes_of(p, i);
     anew of = {.cluster = p->cluster_of[i], .few = bytes / OPS_ANEW_FEW, .most = bytes};

@@ -17,13 +17,16 @@ enum {
   P_DONE = 0
 };
 
+/* Lanes have elements of the result; the same, and rows come to shared memory; or chains of one element. */
+typedef enum matvec_way { BY_COLUMNS, BY_ROWS, BY_CHAINS } matvec_way;
+
 typedef struct matvec {
   contract *c;
   atlas_builder *builder;
   atlas_type index, sum;
   const contract_side *matrix, *vector;
-  uint64_t size;                      /* of the result along its axis; by_chains: the number of chains */
-  int by_chains, by_rows; /* lanes have chains of a result; rows come to shared memory */
+  uint64_t size;                      /* of the result along its axis; BY_CHAINS: the number of chains */
+  matvec_way way;
   uint32_t lanes, wide;               /* lanes of a block; elements of a result in a lane */
   uint32_t vectors, rows;             /* how many vectors there are; rows of the matrix that are loaded at a time */
   uint32_t axis, across;              /* AT_M and AT_N: the axis along the result, that over the vectors */
@@ -34,7 +37,7 @@ typedef struct matvec {
   atlas_operand step; /* the distance between rows of the matrix: a multiple of `wide` if the program can know that */
   uint16_t sums[4 * MOST_VECTORS], matrix_values[4 * OPS_MATVEC_VALUES];
   uint16_t vector_values[MOST_VECTORS][OPS_MATVEC_VALUES];
-  uint16_t result;  /* by_chains: the number of the block's result in its matrix */
+  uint16_t result;  /* BY_CHAINS: the number of the block's result in its matrix */
   uint16_t own_row; /* the lane's own row, at its first column behind the last tile */
 } matvec;
 
@@ -83,7 +86,7 @@ static void begin_places(matvec *t) {
   uint16_t block = ops_launch_coordinate(code, ATLAS_COORD_BLOCK_X);
   emit3(t, ATLAS_OP_mul, ATLAS_u32, block, atlas_reg(block), constant(t->lanes));
   emit3(t, ATLAS_OP_add, ATLAS_u32, block, atlas_reg(block), atlas_reg(ATLAS_REG_BLOCK_LANE));
-  if (t->by_chains) {
+  if (t->way == BY_CHAINS) {
     t->result = ops_index_of(code, part);
     part = fresh(t);
     emit3(t, ATLAS_OP_min, ATLAS_u32, part, atlas_reg(block), ops_scalar_of(code, ATLAS_u32, t->size - 1));
@@ -163,7 +166,7 @@ static void repeat_products(matvec *t, uint16_t turns, uint32_t count) {
   uint32_t top = atlas_builder_label(t->builder, NULL), done = atlas_builder_label(t->builder, NULL);
   ops_branch_if(t->builder, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(turns), constant(0), done);
   atlas_builder_place(t->builder, top);
-  if (t->by_chains) add_chain(t, count);
+  if (t->way == BY_CHAINS) add_chain(t, count);
   else add_products(t, count);
   atlas_emit(t->builder, ATLAS_OP_loop, ATLAS_NONE, 2, atlas_reg(turns), atlas_label_ref(top));
   atlas_builder_place(t->builder, done);
@@ -356,7 +359,8 @@ static void put(matvec *t, const contract_results *results) {
   code->variable[AT_BATCH] = t->batch;
   code->variable[AT_PART] = t->part;
   code->variable[AT_M] = code->variable[AT_N] = zero;
-  code->variable[t->by_chains ? t->across : t->axis] = t->by_chains ? t->result : t->place;
+  if (t->way == BY_CHAINS) code->variable[t->across] = t->result;
+  else code->variable[t->axis] = t->place;
   code->displaced = t->axis;
   ops_branch_if(t->builder, ATLAS_OP_set_ge, t->index, atlas_reg(t->place), number(t, (int64_t)t->size), beyond);
   for (uint32_t i = 0; i < t->vectors * t->wide; i++) {
@@ -401,22 +405,22 @@ int ops_contract_is_matvec(const contract *c) {
 static void lay_out(matvec *t) {
   contract *c = t->c;
   const ops_plan *plan = c->group->plan;
-  t->by_chains = are_chains(c);
-  int is_across = c->m < c->n && !t->by_chains;
-  t->vectors = t->by_chains ? 1 : (uint32_t)vectors_of(c);
+  int by_chains = are_chains(c), is_across = c->m < c->n && !by_chains;
+  t->vectors = by_chains ? 1 : (uint32_t)vectors_of(c);
   t->matrix = is_across ? &c->b : &c->a;
   t->vector = is_across ? &c->a : &c->b;
   t->axis = t->matrix->outer;
   t->across = t->vector->outer;
-  t->size = t->by_chains ? c->parts : is_across ? c->n : c->m;
+  t->size = by_chains ? c->parts : is_across ? c->n : c->m;
   t->rows = plan->for_gpu && t->vectors == 1 ? OPS_MATVEC_ROWS_GPU : OPS_MATVEC_ROWS;
-  t->by_rows = !t->by_chains && t->matrix->k_stride == 1 && t->matrix->stride != 1 && c->k >= OPS_MATVEC_TILE &&
-               t->sum != ATLAS_f64 && t->sum != ATLAS_i64 && t->sum != ATLAS_u64;
-  t->wide = t->matrix->stride == 1 && t->size % 4 == 0 && !t->by_chains && !t->by_rows ? 4 : 1;
-  t->lanes = t->by_rows ? OPS_MATVEC_ROW_LANES : OPS_MATVEC_LANES;
-  uint64_t along_y = t->by_chains ? c->m * c->n : c->parts;
+  int by_rows = t->matrix->k_stride == 1 && t->matrix->stride != 1 && c->k >= OPS_MATVEC_TILE &&
+                t->sum != ATLAS_f64 && t->sum != ATLAS_i64 && t->sum != ATLAS_u64;
+  t->way = by_chains ? BY_CHAINS : by_rows ? BY_ROWS : BY_COLUMNS;
+  t->wide = t->matrix->stride == 1 && t->size % 4 == 0 && t->way == BY_COLUMNS ? 4 : 1;
+  t->lanes = t->way == BY_ROWS ? OPS_MATVEC_ROW_LANES : OPS_MATVEC_LANES;
+  uint64_t along_y = by_chains ? c->m * c->n : c->parts;
   uint64_t units = plan->for_gpu ? plan->target.compute_units : 0, lanes = t->size / t->wide * along_y * c->batch;
-  while (!t->by_rows && t->lanes > OPS_MATVEC_LEAST_LANES && lanes / t->lanes < 2 * units) t->lanes /= 2;
+  while (t->way != BY_ROWS && t->lanes > OPS_MATVEC_LEAST_LANES && lanes / t->lanes < 2 * units) t->lanes /= 2;
   uint64_t along_x = (t->size + t->lanes * t->wide - 1) / (t->lanes * t->wide);
   ops_launch_blocks(&c->code, along_x, along_y, c->batch, t->lanes);
 }
@@ -435,8 +439,8 @@ hg_status ops_contract_matvec(contract *c, ops_step *step) {
   zero_sums(&t);
   for (uint32_t v = 0; v < t.vectors; v++)
     for (uint32_t k = 0; k < OPS_MATVEC_VALUES; k++) t.vector_values[v][k] = fresh(&t);
-  if (t.by_chains) sum_result(&t);
-  else if (t.by_rows) sum_rows(&t);
+  if (t.way == BY_CHAINS) sum_result(&t);
+  else if (t.way == BY_ROWS) sum_rows(&t);
   else sum_columns(&t);
   put(&t, &results);
   return ops_code_end(&c->code);

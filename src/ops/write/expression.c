@@ -5,7 +5,6 @@
 #include "atlas/insn.h"
 #include "atlas/value.h"
 
-
 static void failed(ops_code *code, hg_status status) {
   if (code->status == HG_OK) code->status = status;
 }

@@ -189,4 +189,7 @@ void ops_block_put_single(row_block *k);
 /* The same at the end of the program. by_one_lane: lane 0 stores them, else all lanes that get here. */
 void ops_block_finish(row_block *k, int by_one_lane);
 
+/* 1: the launch's results, or the parts that it leaves, are the extremes of rows of bytes; see row_moves.h. */
+int ops_find_extremes(const row_group *g, const ops_layout *layout, const row_parts *parts, hg_rows *out);
+
 #endif

@@ -107,46 +107,11 @@ static const row_layout layouts[] = {
 #undef OPS_LAYOUT
 };
 
-/* 1 if the launch's results, or parts of them, are the extremes of rows of bytes, which a processor need not widen. */
-static int finds_extremes(const row_group *g, const ops_layout *layout, const row_parts *parts, hg_rows *out) {
-  const row_reduction *r = &g->reductions[0];
-  const ops_term *load = ops_term_at(&g->terms, r->input);
-  if (g->group->plan->for_gpu || g->reduction_count != 1 || (r->reduce != OPS_MIN && r->reduce != OPS_MAX)) return 0;
-  int is_bool = load->kind == TERM_POINTWISE && load->op == ATLAS_OP_cvt &&
-                ops_term_at(&g->terms, load->input[0])->type == ATLAS_bool && atlas_is_integer((atlas_type)r->type);
-  if (is_bool) load = ops_term_at(&g->terms, load->input[0]);
-  if (load->kind != TERM_LOAD || (!is_bool && load->type != ATLAS_u8) || g->terms.variable_count > g->row_rank + 1)
-    return 0;
-  if (g->row_rank > 1 || g->terms.space.rank != g->row_rank + 1 || load->form.factor[g->row_rank] != 1) return 0;
-  memset(out, 0, sizeof *out);
-  out->kind = HG_ROWS_EXTREME, out->type = load->type, out->is_least = r->reduce == OPS_MIN;
-  out->groups = 1, out->count = g->rows, out->length = g->columns;
-  out->x = (hg_rows_of){.slot = load->storage, .first = (uint64_t)load->form.constant};
-  if (g->row_rank == 1) out->x.stride = (uint64_t)load->form.factor[0];
-  if (parts->count != 0) { /* chunks of rows: all of one row, or one that is left */
-    uint64_t left = g->columns % OPS_CHUNK, first = layout->first_chunk;
-    int is_left = left != 0 && layout->chunk_blocks == 1 && first + 1 == parts->count;
-    if (g->rows != 1 || (left != 0 && !is_left && layout->chunk_blocks == parts->count)) return 0;
-    out->x.first += first * OPS_CHUNK, out->x.stride = OPS_CHUNK;
-    out->y = (hg_rows_of){.slot = parts->values[0], .first = first, .stride = 1};
-    out->count = layout->chunk_blocks, out->length = is_left ? left : OPS_CHUNK, out->index_type = r->type;
-    return 1;
-  }
-  const row_result *result = &g->results[0];
-  const ops_term *term = ops_term_at(&g->terms, result->term);
-  int is_cast = is_bool && term->kind == TERM_POINTWISE && term->op == ATLAS_OP_cvt && result->type == ATLAS_bool;
-  out->y = (hg_rows_of){.slot = result->storage, .first = (uint64_t)result->address.constant};
-  if (g->row_rank == 1) out->y.stride = (uint64_t)result->address.factor[0];
-  out->index_type = result->type;
-  return g->result_count == 1 && r->bound != 0 && (is_cast ? term->input[0] : result->term) == r->bound &&
-         atlas_bytes((atlas_type)result->type) <= sizeof(uint64_t);
-}
-
 static hg_status write_block(row_group *g, const row_layout *by, const ops_layout *layout, row_parts *parts) {
   ops_plan *plan = g->group->plan;
   hg_rows rows;
   HG_TRY(ops_block_write(g, by->name, layout, by->write, parts));
-  if (!finds_extremes(g, layout, parts, &rows)) return HG_OK;
+  if (!ops_find_extremes(g, layout, parts, &rows)) return HG_OK;
   return ops_tell_rows(plan, &rows, (ops_step *)plan->made.data + plan->made.count - 1);
 }
 

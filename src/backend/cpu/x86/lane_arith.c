@@ -289,7 +289,6 @@ static int write_integer(x86_emit *e) {
   }
 }
 
-
 /* As for vectors: arithmetic of floats, and all that reads or gives one. */
 static int write_as_vector(x86_emit *e) {
   const vector_insn *insn = e->insn;
