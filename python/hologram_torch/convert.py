@@ -8,6 +8,8 @@ from torch.utils.dlpack import from_dlpack
 import hologram as hg
 from hologram import _core
 
+HOST = 1  # DLPack's name of the CPU
+
 
 def as_array(tensor: torch.Tensor, executor: hg.Executor | None = None) -> hg.Array:
     """An Array over a tensor's memory, in order behind what torch's current stream has been given.
@@ -24,6 +26,8 @@ def as_tensor(array: hg.Array, device: torch.device | str | None = None) -> torc
     """A tensor over an array's memory, computed first; elsewhere than on `device`, a copy there.
 
     What is written into it is written into the array."""
+    if device is not None and torch.device(device).type == "cpu" and array.__dlpack_device__()[0] != HOST:
+        return from_dlpack(array.__dlpack__(dl_device=(HOST, 0)))  # by the executor: torch may know nothing of its device
     tensor: torch.Tensor | None = _core._export_by_table(array, torch.Tensor, False)
     if tensor is None:
         tensor = from_dlpack(array.__dlpack__(stream=_stream_of(array), max_version=None))
@@ -32,7 +36,7 @@ def as_tensor(array: hg.Array, device: torch.device | str | None = None) -> torc
 
 def _stream_of(array: hg.Array) -> int | None:
     kind, number = array.__dlpack_device__()
-    if kind == 1:  # DLPack's name of the CPU
+    if kind == HOST:
         return None
     return torch.cuda.current_stream(number).cuda_stream or 1  # DLPack's name of the default stream
 

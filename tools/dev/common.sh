@@ -125,11 +125,13 @@ build_as_release() {
 # The package as pip installs it, from the build of its own that pip makes.
 build_package() { build_as_release package -Dtests=false -Dpython=true && lay_package package; }
 
-# lay_package BUILD: the package in BUILD/stage, as it lies when it is installed.
+# lay_package BUILD: the package in BUILD/stage, as it lies when it is installed, with the entry points of pyproject.toml.
 lay_package() {
-  local stage=$BUILD/$1/stage
+  local stage=$BUILD/$1/stage facts=$BUILD/$1/stage/hologram-0.1.0.dist-info
   rm -rf "$stage"
-  mkdir -p "$stage"
+  mkdir -p "$facts"
+  printf 'Metadata-Version: 2.1\nName: hologram\nVersion: 0.1.0\n' >"$facts/METADATA"
+  sed -n '/^\[project\.entry-points\./,/^$/{s/^\[project\.entry-points\./[/;s/"//g;p}' pyproject.toml >"$facts/entry_points.txt"
   cp -R python/hologram python/hologram_torch "$stage" && cp "$BUILD/$1/python/_core.abi3.so" "$stage/hologram"
 }
 

@@ -1,0 +1,1 @@
+"""torch.compile(model, backend="hologram"): see backend.py. Importing this imports nothing of torch's compiler."""

@@ -1,0 +1,239 @@
+"""Rows of what combines elements: reductions, products, and elements by their numbers."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import hologram as hg
+from hologram import _core
+from hologram_torch._compile.rows import Array, Function, cast, filled, row
+
+# ---- reductions ------------------------------------------------------------------------------------------------------
+
+
+def _axes(x: Array, axes: Any) -> list[int]:
+    return list(range(x.ndim)) if axes is None or axes == [] else [axes % max(x.ndim, 1)] if isinstance(axes, int) else [
+        axis % max(x.ndim, 1) for axis in axes]  # fmt: skip
+
+
+def _reduced(operation: Function, x: Array, axes: Any, keep: Any) -> Any:
+    """x along axes; a number is a row of one element."""
+    if x.ndim == 0:
+        return _core.reshape(operation(_core.reshape(x, [1]), [0], int(keep)), [])
+    return operation(x, _axes(x, axes), int(keep))
+
+
+@row("sum")
+def _sum(to: Any, x: Array, axes: Any = None, keep: bool = False, *, dtype: Any = None) -> Any:
+    return cast(_reduced(_core.sum, x if dtype is None else cast(x, to), axes, keep), to)
+
+
+@row("mean")
+def _mean(to: Any, x: Array, axes: Any = None, keep: bool = False, *, dtype: Any = None) -> Any:
+    return cast(_reduced(_core.mean, cast(x, to), axes, keep), to)
+
+
+@row("prod")
+def _prod(to: Any, x: Array, axes: Any = None, keep: bool = False, *, dtype: Any = None) -> Any:
+    return cast(_reduced(_core.prod, x if dtype is None else cast(x, to), axes, keep), to)
+
+
+for _name in ("max", "min"):
+    row(f"a{_name}")(lambda to, x, axes=(), keep=False, operation=getattr(_core, _name): _reduced(operation, x, list(axes), keep))
+    row(f"{_name}.default")(lambda to, x, operation=getattr(_core, _name): _reduced(operation, x, None, False))
+    row(f"{_name}.dim")(
+        lambda to, x, axis, keep=False, value=getattr(_core, _name), place=getattr(_core, f"arg{_name}"): (
+            _reduced(value, x, axis, keep), _reduced(place, x, axis, keep)))  # fmt: skip
+    row(f"arg{_name}")(lambda to, x, axis=None, keep=False, operation=getattr(_core, f"arg{_name}"): _reduced(operation, x, axis, keep))
+for _name in ("any", "all"):
+    row(_name)(lambda to, x, axes=None, keep=False, operation=getattr(_core, _name): _reduced(operation, x, axes, keep))
+
+
+def _deviations(name: str) -> Function:
+    operation = getattr(_core, name)
+
+    def of(to: Any, x: Array, axes: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Any:
+        ddof = 1.0 if correction is None else float(correction)
+        return operation(x, _axes(x, axes), ddof=ddof, keep=int(keepdim))
+
+    return of
+
+
+for _name in ("var", "std", "var_mean"):
+    row(f"{_name}.correction", of_integers=False)(_deviations(_name))
+
+
+@row("logsumexp", of_integers=False)
+def _logsumexp(to: Any, x: Array, axes: Any, keep: bool = False) -> Any:
+    return _reduced(_core.logsumexp, x, axes, keep)
+
+
+@row("linalg_vector_norm", of_integers=False)
+def _vector_norm(to: Any, x: Array, order: float = 2, axes: Any = None, keep: bool = False, *, dtype: Any = None) -> Any:
+    norm = lambda x, axes, keep: _core.norm(x, axes, float(order), keep)  # noqa: E731
+    return cast(_reduced(norm, cast(x, to), axes, keep), to)
+
+
+def _rows(operation: Function, x: Array, axis: int) -> Array:
+    return operation(x, axis) if x.ndim else _core.reshape(operation(_core.reshape(x, [1]), 0), [])
+
+
+for _name, _own in (("cumsum", "cumulative_sum"), ("cumprod", "cumulative_prod")):
+    row(_name)(lambda to, x, axis, dtype=None, operation=getattr(_core, _own): cast(_rows(operation, cast(x, to), axis), to))
+
+
+@row("_softmax", "_safe_softmax")
+def _softmax(to: Any, x: Array, axis: int, *rest: Any, **named: Any) -> Array:
+    return _rows(_core.softmax, cast(x, to), axis)
+
+
+@row("_log_softmax")
+def _log_softmax(to: Any, x: Array, axis: int, *rest: Any) -> Array:
+    return _rows(_core.log_softmax, cast(x, to), axis)
+
+
+@row("native_layer_norm")
+def _layer_norm(to: Any, x: Array, shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Array, ...]:
+    axes = list(range(x.ndim - len(shape), x.ndim))
+    wide = cast(x, "float32") if x.dtype.name in ("float16", "bfloat16") else x
+    mean = _core.mean(wide, axes, True)
+    deviation = _core.reciprocal(_core.sqrt(_core.add(_core.mean(_core.square(_core.sub(wide, mean)), axes, True), eps)))
+    return _core.layer_norm(x, weight, bias, axes, eps), cast(mean, to[1]), cast(deviation, to[2])
+
+
+# ---- products --------------------------------------------------------------------------------------------------------
+
+
+@row("mm", "bmm", "dot", "matmul")
+def _product(to: Any, a: Array, b: Array) -> Array:
+    return _core.matmul(a, b)
+
+
+@row("mv")
+def _mv(to: Any, a: Array, b: Array) -> Array:
+    return _core.matvec(a, b)
+
+
+@row("addmm", "baddbmm")
+def _addmm(to: Any, c: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    made = _core.matmul(a, b)
+    made = made if alpha == 1 else _core.mul(made, alpha)
+    return made if beta == 0 else _core.add(made, c if beta == 1 else _core.mul(c, beta))
+
+
+# ---- by number -------------------------------------------------------------------------------------------------------
+
+
+def _counted(index: Array, length: int) -> Array:
+    """Numbers from the front: below 0 they count from the end."""
+    index = cast(index, "int64")
+    return _core.where(_core.less(index, 0), _core.add(index, length), index)
+
+
+@row("embedding")
+def _embedding(to: Any, weight: Array, index: Array, *rest: Any) -> Array:
+    return _core.embedding(weight, index)
+
+
+@row("index_select")
+def _index_select(to: Any, x: Array, axis: int, index: Array) -> Array:
+    return _core.take(x, _core.reshape(index, [index.size]), axis) if x.ndim else x
+
+
+@row("gather")
+def _gather(to: Any, x: Array, axis: int, index: Array, *, sparse_grad: bool = False) -> Array:
+    return _core.take_along(_cut(x, index, axis), index, axis) if x.ndim and index.ndim else _core.broadcast(x, list(index.shape))
+
+
+def _cut(x: Array, index: Array, axis: int) -> Array:
+    """x without what lies beyond the index along other axes."""
+    for i, size in enumerate(index.shape):
+        if i != axis % x.ndim and x.shape[i] > size:
+            x = _core.slice(x, i, 0, size)
+    return x
+
+
+def _indices(x: Array, indices: Any) -> tuple[list[int], list[Array]]:
+    """The axes that are indexed, and the numbers, broadcast together."""
+    axes = [axis for axis, index in enumerate(indices) if index is not None]
+    own = [_counted(indices[axis], x.shape[axis]) for axis in axes]
+    return axes, hg.broadcast_arrays(*own) if len(own) > 1 else own
+
+
+def _flat(x: Array, axes: list[int], own: list[Array]) -> tuple[Array, Array, list[int]]:
+    """x with the indexed axes in front as one, the numbers of places in it, and the other axes."""
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    place = own[0]
+    for axis, index in zip(axes[1:], own[1:]):
+        place = place * x.shape[axis] + index
+    moved = _core.permute(x, axes + others) if axes + others != list(range(x.ndim)) else x
+    return _core.reshape(moved, [prod(x.shape[axis] for axis in axes), *(x.shape[axis] for axis in others)]), place, others
+
+
+@row("index.Tensor", "_unsafe_index.Tensor")
+def _index(to: Any, x: Array, indices: Any) -> Array:
+    axes, own = _indices(x, indices)
+    if len(axes) == 1:
+        return _core.take(x, own[0], axes[0])
+    flat, place, others = _flat(x, axes, own)
+    made = _core.take(flat, place, 0)
+    if axes != list(range(axes[0], axes[-1] + 1)) or axes[0] == 0:
+        return made
+    rank, front = place.ndim, axes[0]  # adjacent axes: their place is that of the first
+    return _core.permute(made, [*range(rank, rank + front), *range(rank), *range(rank + front, made.ndim)])
+
+
+@row("index_put", "_unsafe_index_put")
+def _index_put(to: Any, x: Array, indices: Any, values: Array, accumulate: bool = False, unsafe: bool = False) -> Array:
+    axes, own = _indices(x, indices)
+    flat, place, others = _flat(x, axes, own)
+    shape = [*place.shape, *(x.shape[axis] for axis in others)]
+    front = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0
+    if front and values.ndim > len(shape) - front - place.ndim:  # the values' numbers lie where the axes lay
+        sizes = [x.shape[axis] for axis in others]
+        values = _core.broadcast(values, [*sizes[:front], *place.shape, *sizes[front:]])
+        values = _core.permute(values, [*range(front, front + place.ndim), *range(front), *range(front + place.ndim, values.ndim)])
+    values = _core.reshape(_core.broadcast(values, shape), [place.size, *flat.shape[1:]])
+    at = _core.reshape(place, [place.size, *[1] * (flat.ndim - 1)])
+    made = (_core.scatter_add if accumulate else _core.scatter)(flat, _core.broadcast(at, list(values.shape)), values, 0)
+    order = axes + others
+    made = _core.reshape(made, [x.shape[axis] for axis in order])
+    return made if order == list(range(x.ndim)) else _core.permute(made, [order.index(axis) for axis in range(x.ndim)])
+
+
+def _scattered(operation: Function) -> Function:
+    def of(to: Any, x: Array, axis: int, index: Array, source: Any) -> Any:
+        if x.ndim == 0:
+            return _core.reshape(of(to, _core.reshape(x, [1]), 0, _core.reshape(index, [1]), _core.reshape(source, [1]) if isinstance(
+                source, Array) else source), [])  # fmt: skip
+        values = _cut(source, index, -1 - x.ndim) if isinstance(source, Array) else filled(index.shape, source, x.dtype.name)
+        values = _core.slice(values, axis, 0, index.shape[axis]) if values.shape[axis] > index.shape[axis] else values
+        for i, size in enumerate(index.shape):
+            if i != axis % x.ndim and values.shape[i] > size:
+                values = _core.slice(values, i, 0, size)
+        return operation(x, index, values, axis)
+
+    return of
+
+
+row("scatter_add")(_scattered(_core.scatter_add))
+row("scatter.src", "scatter.value")(_scattered(_core.scatter))
+
+
+@row("sort.default", "sort.stable")
+def _sort(to: Any, x: Array, axis: int = -1, descending: bool = False, *, stable: Any = None) -> tuple[Array, Array]:
+    if x.ndim == 0:
+        return x, filled((), 0, "int64")
+    values, places = _core.sort_with_places(x, axis, int(descending))
+    return values, places
+
+
+@row("tril")
+def _tril(to: Any, x: Array, k: int = 0) -> Array:
+    return _core.tril(x, k)
+
+
+@row("triu")
+def _triu(to: Any, x: Array, k: int = 0) -> Array:
+    return _core.triu(x, k)

@@ -1,0 +1,332 @@
+"""torch.compile(backend="hologram"): models beside double precision, the layouts and mutations that AOTAutograd expects, sizes that
+change, random numbers, what is left to PyTorch, and the same bits with any number of threads and on the double of CUDA's driver."""
+
+import copy
+import hashlib
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: `./dev test torch` installs it")
+
+import double_of_cuda  # noqa: E402
+import hologram as hg  # noqa: E402
+import hologram_torch as hg_torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def apart():
+    torch._dynamo.reset()
+    hg_torch.report(clear=True)
+    torch.manual_seed(0)
+
+
+def compiled(function, dynamic=None, **options):
+    return torch.compile(function, backend="hologram", dynamic=dynamic, options=options or None)
+
+
+def left():
+    """All that stayed PyTorch's since the test began."""
+    return {name for graph in hg_torch.report() for name in graph["left_to_torch"]}
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, is_causal):
+        super().__init__()
+        self.heads, self.is_causal = heads, is_causal
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.three, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        count, length, width = x.shape
+        q, k, v = self.three(self.first(x)).view(count, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal).transpose(1, 2)
+        x = x + self.out(mixed.reshape(count, length, width))
+        return x + self.down(F.gelu(self.up(self.second(x))))
+
+
+class Characters(nn.Module):
+    """GPT-2's form."""
+
+    def __init__(self, symbols=11, length=6, width=8):
+        super().__init__()
+        self.symbols, self.places = nn.Embedding(symbols, width), nn.Embedding(length, width)
+        self.block, self.norm, self.head = Block(width, 2, True), nn.LayerNorm(width), nn.Linear(width, symbols, bias=False)
+
+    def forward(self, numbers):
+        x = self.symbols(numbers) + self.places(torch.arange(numbers.shape[1]))
+        return self.head(self.norm(self.block(x)))
+
+
+class Patches(nn.Module):
+    """ViT's form."""
+
+    def __init__(self, width=8, patch=4, size=8):
+        super().__init__()
+        self.patch, self.embed = patch, nn.Linear(3 * patch * patch, width)
+        self.token = nn.Parameter(torch.randn(1, 1, width))
+        self.places = nn.Parameter(torch.randn(1, (size // patch) ** 2 + 1, width))
+        self.block, self.head = Block(width, 2, False), nn.Linear(width, 5)
+
+    def forward(self, x):
+        x = F.pixel_unshuffle(x, self.patch).flatten(2).transpose(1, 2)
+        return self.head(self.block(torch.cat([self.token.expand(x.shape[0], -1, -1), self.embed(x)], 1) + self.places)[:, 0])
+
+
+class Sentences(nn.Module):
+    """MiniLM's form: an encoder, and the mean over the tokens that are there."""
+
+    def __init__(self, symbols=11, width=8):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(width, 2, 4 * width, 0.0, batch_first=True, activation="gelu")
+        self.symbols, self.encoder = nn.Embedding(symbols, width), nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+
+    def forward(self, numbers, is_missing):
+        x = self.encoder(self.symbols(numbers), src_key_padding_mask=is_missing)
+        weight = (~is_missing).unsqueeze(-1).to(x.dtype)
+        return F.normalize((x * weight).sum(1) / weight.sum(1))
+
+
+class Images(nn.Module):
+    """ResNet's form; convolutions and pooling are PyTorch's."""
+
+    def __init__(self, width=4):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
+        self.second, self.again, self.head = nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width), nn.Linear(width, 5)
+
+    def forward(self, x):
+        x = F.relu(self.norm(self.first(x)))
+        return self.head(F.max_pool2d(F.relu(x + self.again(self.second(x))), 2).mean((2, 3)))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(7, 16), nn.GELU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3))
+
+
+CONVOLUTIONS = {f"aten.{name}.default: no row" for name in ("convolution", "convolution_backward", "max_pool2d_with_indices",
+                                                           "max_pool2d_with_indices_backward")}  # fmt: skip
+MODELS = {
+    "mlp": (mlp, lambda: (torch.randn(5, 7),), set()),
+    "characters": (Characters, lambda: (torch.randint(0, 11, (2, 6)),), set()),
+    "patches": (Patches, lambda: (torch.randn(2, 3, 8, 8),), set()),
+    "sentences": (Sentences, lambda: (torch.randint(0, 11, (2, 6)), torch.arange(6)[None] >= torch.tensor([[4], [6]])), set()),
+    "images": (Images, lambda: (torch.randn(2, 3, 6, 6),), CONVOLUTIONS),
+}
+
+
+def ulps(got, want):
+    """The largest difference from a result in double precision, in units of the last place of its largest number."""
+    scale = want.abs().max().item()
+    unit = 2.0 ** (torch.tensor(scale).frexp().exponent.item() - 24) if scale else 1.0
+    return (got.double() - want).abs().max().item() / unit
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_within_a_few_ulp_of_double_precision(name):
+    make, inputs, torchs = MODELS[name]
+    model, given = make(), inputs()
+    exact = copy.deepcopy(model).double()
+    value = compiled(model)(*given)
+    wanted = exact(*(x.double() if x.is_floating_point() else x for x in given))
+    assert value.stride() == wanted.stride() and ulps(value.detach(), wanted.detach()) <= 16
+    (value * value.detach().cos()).sum().backward()
+    (wanted * wanted.detach().cos()).sum().backward()
+    whole = max(p.grad.abs().max().item() for p in exact.parameters())  # gradients that are 0 but for rounding have no scale
+    for (key, own), other in zip(model.named_parameters(), exact.parameters(), strict=True):
+        close = (own.grad.double() - other.grad).abs().max().item() <= whole * 2**-20
+        assert close or ulps(own.grad, other.grad) <= 64, key
+    for own, other in zip(model.buffers(), exact.buffers(), strict=True):  # running statistics
+        torch.testing.assert_close(own, other.to(own.dtype))
+    assert left() == torchs
+
+
+X = torch.arange(12.0).reshape(3, 4) / 7 - 0.8
+
+
+def change(x):
+    x.add_(1)
+    return x * 2
+
+
+def change_column(x):
+    x[:, 1].mul_(3)
+    return x.sum(0)
+
+
+def change_and_view(x):
+    y = x.exp()
+    y[0] = x[1]
+    x.copy_(y)
+    return y, y[1:], x.t()
+
+
+def put(x):
+    y = x.clone()
+    y[torch.tensor([0, -1])] = 5.0
+    y[:, torch.tensor([1, 1])] += 1
+    y.index_put_((torch.tensor([1, 1, 0]), torch.tensor([2, 2, 3])), torch.tensor([1.0, 2, 3]), accumulate=True)
+    return y
+
+
+CASES = {
+    "transposed": (lambda x: (x * 2).t(), X),
+    "of a transposed input": (lambda x: x * 2, X.t()),
+    "channels last": (lambda x: x + 1, torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)),
+    "expanded": (lambda x: (x + 1).expand(2, 3, 4), X),
+    "of an expanded input": (lambda x: x + 1, X[:, :1].expand(3, 4)),
+    "with gaps": (lambda x: torch.empty_strided((3, 4), (1, 6)).copy_(x), X),
+    "of every other column": (lambda x: x.exp(), X[:, ::2]),
+    "mutation": (change, X),
+    "mutation of a view": (change_column, X),
+    "mutation by a result": (change_and_view, X),
+    "none and numbers": (lambda x: (x * 2, None, x.shape[0], 3.5, "word"), X),
+    "the input itself": (lambda x: (x, x + 1, x.view(-1)), X),
+    "one result twice": (lambda x: (lambda y: (y, y, y.view(-1)))(x + 1), X),
+    "constants": (lambda x: x + torch.tensor([1.0, 2, 3, 4]), X),
+    "nothing": (lambda x: (x.sum(0), x * 2, torch.cat([x, x])), X[:0]),
+    "a number": (lambda x: (x.sum().exp(), x.mean().unsqueeze(0)), X),
+    "integers": (lambda x: (x // 2 + x.float().mean(), x % 5, -x >> 1, x.sum(), x / 3), torch.arange(12)),
+    "bools": (lambda x: ((x > 0) & (x < 1), ~(x > 0), (x > 0).sum(), (x > 0).any(1), (x > 0) + (x < 0)), X),
+    "double": (lambda x: torch.softmax(x, -1).log(), X.double()),
+    "bfloat16": (lambda x: torch.relu(x) * 2 + x, X.bfloat16()),
+    "numbers of places": (lambda x: (x[torch.tensor([0, -1])], x[:, [1, 2]], x[torch.tensor([[0], [1]]), torch.tensor([0, 3])]), X),
+    "put": (put, X),
+    "scattered": (lambda x: (x.scatter(1, torch.tensor([[0], [1], [2]]), 9.0), x.scatter_add(0, torch.tensor([[0, 1, 2, 0]]), x),
+                             x.gather(1, torch.tensor([[0], [1], [2]]))), X),
+    "rows in order": (lambda x: (*x.sort(1, descending=True), x.cumsum(0), *x.max(1), x.argmin(), x.amax((0, 1))), X),
+    "spread": (lambda x: (x.std(), x.var(1), *torch.var_mean(x, 1), x.norm(), torch.linalg.vector_norm(x, 1, 1)), X),
+    "moved": (lambda x: (F.pad(x, (1, 2)), F.pad(x, (-1, 2)), x.roll(1, 0), x.flip(0), x.tril(), x.masked_fill(x > 0, 2),
+                         *x.split(2, 1)), X),
+    "powers": (lambda x: (x**2, x**3, x.abs() ** 0.5, 2**x, x.abs() ** x, torch.arange(3) ** 2), X),
+}  # fmt: skip
+ACTIVATIONS = """relu gelu silu elu selu celu leaky_relu hardtanh hardswish hardsigmoid mish softplus softsign logsigmoid tanhshrink
+softshrink hardshrink relu6 glu""".split()
+CASES["activations"] = (lambda x: [getattr(F, name)(x) for name in ACTIVATIONS], X)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_strides_and_mutations_are_those_of_torch(name):
+    function, x = CASES[name]
+    own, other = (torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x) if 0 not in x.stride() else x for _ in range(2))
+    made, wanted = compiled(function, strict=True)(own), function(other)
+    is_one = isinstance(wanted, torch.Tensor)
+    for got, want in zip([made] if is_one else made, [wanted] if is_one else wanted, strict=True):
+        if not isinstance(want, torch.Tensor):
+            assert type(got) is type(want) and got == want
+            continue
+        assert (got.shape, got.stride(), got.dtype) == (want.shape, want.stride(), want.dtype)
+        torch.testing.assert_close(got, want, equal_nan=True)
+    torch.testing.assert_close(own, other)
+    assert not left()
+
+
+def test_sizes_that_change_need_no_other_graph():
+    function = compiled(lambda x, n: (x.reshape(-1, 2) * x.shape[0] + n, x.shape[0] * 2, x.new_zeros(x.shape[0] + 1)), dynamic=True)
+    for size in (6, 3, 7, 100, 5):
+        x = torch.randn(size, 4)
+        values, twice, zeros = function(x, size)
+        assert torch.equal(values, x.reshape(-1, 2) * size + size) and twice == 2 * size and zeros.shape == (size + 1,)
+    assert len(hg_torch.report()) == 1
+
+
+def test_sizes_that_change_while_training():
+    model = mlp()
+    function = compiled(model, dynamic=True)
+    for size in (4, 3, 9):
+        x = torch.randn(size, 7)
+        own = torch.autograd.grad(function(x).sum(), list(model.parameters()))
+        for a, b in zip(own, torch.autograd.grad(model(x).sum(), list(model.parameters())), strict=True):
+            torch.testing.assert_close(a, b)
+    assert [graph["graph"] for graph in hg_torch.report()] == ["forward", "backward"]
+
+
+def test_dropout_draws_its_keys_from_torchs_generator():
+    function = compiled(lambda x: F.dropout(F.dropout(x, 0.5) + 1, 0.25), strict=True)
+    x = torch.randn(40, 50, requires_grad=True)
+    torch.manual_seed(5)
+    one = function(x)
+    two = function(x)
+    torch.manual_seed(5)
+    again = function(x)
+    assert torch.equal(one, again) and not torch.equal(one, two)
+    torch.manual_seed(5)
+    layers = hg_torch.functional.dropout(hg_torch.functional.dropout(x, 0.5) + 1, 0.25)
+    assert torch.equal(one, layers)  # the same keys, and so the same bits
+    assert torch.equal(*(torch.autograd.grad(y.sum(), x)[0] for y in (one, layers)))
+
+
+def test_what_has_no_row_stays_torchs_and_is_reported():
+    function = compiled(lambda x: torch.fft.fft(x.exp()).abs() * 2 + 1)
+    torch.testing.assert_close(function(X), torch.fft.fft(X.exp()).abs() * 2 + 1)
+    (graph,) = hg_torch.report()
+    assert graph["graph"] == "inference" and graph["computations"] == 2 and graph["operations"] >= 3
+    assert graph["left_to_torch"]["aten._fft_r2c.default: no row"] == 1
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match=r"strict=True: the inference graph has operations that stay PyTorch's: .*_fft_r2c.default: no row"):
+        compiled(lambda x: torch.fft.fft(x.exp()), strict=True)(X)
+
+
+def test_options_that_are_not_there_are_named():
+    assert "hologram" in torch._dynamo.list_backends()
+    for options, words in (({"quick": 1}, "strict, numerics, executor, not 'quick'"),
+                           ({"numerics": "wild"}, "'canonical' or 'fast', not 'wild'"),
+                           ({"executor": "cpu"}, "an hg.Executor, not 'cpu'")):  # fmt: skip
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match=words):
+            compiled(lambda x: x + 1, **options)(X)
+
+
+def test_a_number_out_of_range_is_an_error():
+    with pytest.raises(IndexError):
+        compiled(lambda w, i: F.embedding(i, w))(X, torch.tensor([0, 3]))
+
+
+def trained(executor=None, steps=3):
+    """A hash of the weights after some steps."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model, x = mlp(), torch.randn(64, 7)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    options = {} if executor is None else {"executor": executor}
+    step = compiled(lambda: F.cross_entropy(model(x), x.argmax(1) % 3), strict=True, **options)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        step().backward()
+        optimizer.step()
+    return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
+
+
+def test_training_has_the_same_bits_with_any_number_of_threads():
+    hashes = set()
+    for threads in (1, 2, 3):
+        with hg.Executor(backend="cpu", threads=threads) as executor:
+            hashes.add(trained(executor))
+    assert hashes == {trained()}
+
+
+@double_of_cuda.needed
+def test_training_has_the_same_bits_on_the_double_of_cuda():
+    code = "import hologram as hg; from test_torch_compile import trained; print(trained(hg.Executor('cuda')))"
+    assert double_of_cuda.run(code).strip() == trained()
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.resident
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the kernel does not say how much memory is resident")
+def test_a_thousand_steps_keep_no_memory():
+    model, x = mlp(), torch.randn(16, 7)
+    function = compiled(model)
+    for count in (200, 1000):
+        before = resident()
+        for _ in range(count):
+            function(x).sum().backward()
+            model.zero_grad()
+    assert resident() - before < 2 << 20
