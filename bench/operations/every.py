@@ -9,7 +9,8 @@ from .cases import SIZES, Input, Operation, op
 FLOATS = ("f32", "bf16", "f64")
 COLUMNS = 4096
 POSITIVE = "log log2 log10 log1p sqrt rsqrt pow asin acos bce bce_of kl_div clip_norm".split()  # from 0 to 1
-ARGUMENTS = {"one_hot": {"classes": 64}, "pad": {"low": [1, 1], "high": [1, 1]}, "cast": {"type": "i32"}, "bitcast": {"type": "u32"}}
+ARGUMENTS = {"one_hot": {"classes": 64}, "take_where": {"size": 1 << 19}, "pad": {"low": [1, 1], "high": [1, 1]}, "cast": {"type": "i32"},
+             "bitcast": {"type": "u32"}}
 MATRICES = ("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
             "inv forward_solve forward_blocks cholesky_blocks lu_blocks "
             "qr_packed qr_complete qr eigh_packed eigh svd_rotated svd_packed svd pinv qr_reflections qr_factors qr_blocks "
@@ -50,6 +51,7 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
         return [Input((rows, 1), "i64" if kind == "f64" else "i32", "below", 100), x, weights, ones]
     return {"take": [x, Input((rows,), "i64", "below", rows)], "take_along": [x, Input(x.shape, "i64", "below", columns)],
             "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],
+            "take_where": [x, Input(x.shape, "bool", "below", 2)], "mask_ends": [Input(x.shape, "bool", "below", 2)],
             "embedding": [x, Input((rows,), "i64", "below", rows)], "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],
             "nll": [x, classes], "cross_entropy": [x, classes], "cross_entropy_of_classes": [x, classes],
             **dict.fromkeys(INSIDE, [inner]), "xlogy": [inner, inner], "xlog1py": [inner, inner],

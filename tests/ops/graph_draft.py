@@ -320,7 +320,7 @@ class Draft:
         axis, bounds = self.r.randrange(len(v.shape)), self.r.choice(BOUNDS)
         length = v.shape[axis]
         found, w = self.some(lambda w: w.kind in INTEGERS and len(w.shape) < 3 and np.prod(w.shape) < 200)
-        names = ("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding", "sort_with_places")
+        names = ("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding", "sort_with_places", "take_where")
         name = self.r.choice([name for name in names if name in TABLE])
         if name == "take":
             if found is None or bounds != "clamp" or self.r.random() < 0.5:
@@ -331,6 +331,12 @@ class Draft:
         if name == "sort_with_places":
             down, result = self.r.randint(0, 1), self.r.randint(0, 1)
             return v.kind in types_of(name, 0) and self.g.add(name, n, axis=axis, descending=down, result=result)
+        if name == "take_where":
+            found, w = self.some(lambda w: w.kind == "bool" and w.shape == v.shape)
+            mask = self.input(v.shape, "bool") if found is None else found
+            if self.r.random() < 0.2:
+                return self.g.add("mask_ends", mask)
+            return self.g.add(name, n, mask, size=self.r.choice((1, 2, 7, int(np.prod(v.shape)))))
         if name == "embedding":
             return self.g.add(name, n, self.numbers(self.shape_of_index(), v.shape[0], "fault"))
         if name == "one_hot":

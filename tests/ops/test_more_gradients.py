@@ -73,6 +73,8 @@ MOVES = {
     "take_along": (call("take_along", axis=0), [X, INDEX]),
     "sort_with_places": (call("sort_with_places", axis=0), [X]),
     "sort_with_places down": (call("sort_with_places", descending=1), [X.astype(np.float32).astype(np.float64)]),
+    "take_where": (lambda c, x, m: c.op("take_where", x, c.op("greater", m, c.number("f64", 0)), size=5), [X, random(6, 3, 4)]),
+    "take_where and zeros": (lambda c, x, m: c.op("take_where", c.op("mul", x, m), c.op("greater", x, m), size=14), [X, random(6, 3, 4)]),
     "cumulative_sum": (call("cumulative_sum", axis=0), [X]),
     "cumulative_sum of rows": (call("cumulative_sum", reverse=1), [X]),
     "cumulative_prod": (call("cumulative_prod", axis=0, reverse=1), [X]),

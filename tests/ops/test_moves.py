@@ -310,7 +310,8 @@ BY_RULES = {"random_bits", "uniform", "normal", "integers", "dropout", "uniform_
             "truncated_normal"}
 HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broadcast", "expand", "squeeze", "axis_numbers", "take",
         "take_along", "scatter", "scatter_add", "concatenate", "stack", "pad", "update", "full", "arange", "eye", "one_hot", "embedding",
-        "triu", "tril", "nextafter", "sort_with_places", *(name for name in TABLE if name.startswith("cumulative_")),
+        "triu", "tril", "nextafter", "sort_with_places", "take_where", "mask_ends",
+        *(name for name in TABLE if name.startswith("cumulative_")),
         "window_places", "hann", "hamming", "blackman", "bartlett", "kaiser"}  # tests/ops/test_windows.py
 BY_NUMPY = {"allclose", "cross", "divmod", "euclid", "outer", "std_mean", "var_mean"}  # tests/python/test_mathematics.py
 BY_TORCH = {"cdist_slope"}  # tests/python/test_torch_names.py, as cdist's gradient

@@ -354,7 +354,8 @@ def of_moves(kind, torch):
     count, pairs = len(rows), [rows, rows[::-1].copy()]
     index, along = np.array([2, 0, 2]), np.tile([2, 0], (count, 1))
     own_index, own_along, index, along = hg.asarray(index), hg.asarray(along), torch.tensor(index), torch.tensor(along)
-    key = hg.random.key(5)
+    mask = torch.tensor(np.resize([True, False, True, True], (count, 3)))
+    own_mask, key = hg.asarray(mask.numpy()), hg.random.key(5)
     kept = torch.tensor(hg.dropout(hg.ones((count, 3)), key).numpy() > 0)
     calls = {
         "reshape": (lambda x: hg.reshape(x, (3, -1)), lambda x: x.reshape(3, -1)), "permute": (hg.permute, lambda x: x.T),
@@ -371,6 +372,7 @@ def of_moves(kind, torch):
         "cumulative_min": (lambda x: hg.cumulative_min(x, 1), lambda x: x.cummin(1)[0]),
         "cumulative_logsumexp": (lambda x: hg.cumulative_logsumexp(x, 1), lambda x: x.logcumsumexp(1)),
         "sort_with_places": (lambda x: hg.sort_with_places(x, 1)[0], lambda x: x.sort(dim=1, stable=True)[0]),
+        "take_where": (lambda x: hg.take_where(x, own_mask, size=4), lambda x: x[mask][:4]),
         "embedding": (lambda x: hg.embedding(x, own_index), lambda x: functional.embedding(index, x)),
         "pad": (lambda x: hg.pad(x, ((0, 0), (1, 2))), lambda x: functional.pad(x, (1, 2))),
         "dropout": (lambda x: hg.dropout(x, key), lambda x: torch.where(kept, x * 2, 0)),

@@ -329,6 +329,21 @@ static void test_scans(void) {
   REFUSED(with(HG_OP_cumulative_sum, x, 1, 3, 0), "cumulative_sum: there is no axis 3 of a tensor of rank 3");
 }
 
+static void test_selections(void) {
+  begin();
+  hg_value x = input(ATLAS_f16, 2, 3, 400, 0), mask = input(ATLAS_bool, 1, 400, 0, 0), both[3] = {x, mask};
+  hg_value ends = hg_compute(c, HG_OP_mask_ends, &mask, 1, NULL, 0);
+  const hg_argument seven = {.count = 1, .integers = {7}};
+  IS(ends, "i64[3]");
+  hg_value few = hg_compute(c, HG_OP_take_where, both, 2, &seven, 1);
+  IS(few, "f16[7]");
+  CHECK(ops_at(c, few)->kind == OPS_SELECT);
+  IS(hg_compute(c, HG_OP_take_where, both, 2, NULL, 0), "f16[0]");
+  both[2] = ends;
+  REFUSED(hg_compute(c, HG_OP_take_where, both, 3, &seven, 1),
+          "take_where: ends is i64[3] and not what mask_ends makes of a mask of 1200 elements");
+}
+
 /* ---- formulas ---------------------------------------------------------------------------------------------------- */
 
 static hg_value formula(const char *text, hg_value x, hg_value y) {
@@ -733,6 +748,7 @@ int main(void) {
   test_views();
   test_reductions();
   test_scans();
+  test_selections();
   test_formulas();
   test_formula_errors();
   test_formula_rows();

@@ -324,6 +324,7 @@ static void test_kinds(void) {
 #define ops_write_none NONE
 #define ops_write_factor OWN_LAUNCH
 #define ops_write_scan OWN_LAUNCH
+#define ops_write_select OWN_LAUNCH
 #define ops_write_scatter OWN_LAUNCH
 #define ops_write_sort OWN_LAUNCH
 #define ops_write_update OWN_LAUNCH
@@ -334,6 +335,7 @@ static void test_kinds(void) {
 #undef ops_write_none
 #undef ops_write_factor
 #undef ops_write_scan
+#undef ops_write_select
 #undef ops_write_scatter
 #undef ops_write_sort
 #undef ops_write_update

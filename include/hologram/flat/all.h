@@ -940,6 +940,8 @@ typedef enum hg_op {
   HG_OP_scatter = 0x0503,
   HG_OP_scatter_add = 0x0504,
   HG_OP_sort_with_places = 0x0505,
+  HG_OP_take_where = 0x050a,
+  HG_OP_mask_ends = 0x050b,
   HG_OP_random_bits = 0x0601,
   HG_OP_uniform = 0x0602,
   HG_OP_normal = 0x0603,

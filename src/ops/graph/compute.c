@@ -136,7 +136,8 @@ static uint32_t make(const ops_request *request, value_id *results) {
       [OPS_KIND_reduce] = ops_make_reduce,       [OPS_KIND_contract] = ops_make_contract,
       [OPS_KIND_gather] = ops_make_gather,       [OPS_KIND_random] = ops_make_random,
       [OPS_KIND_join] = ops_make_join,           [OPS_KIND_create] = ops_make_create,
-      [OPS_KIND_scan] = ops_make_scan,           [OPS_KIND_factor] = ops_make_factor};
+      [OPS_KIND_scan] = ops_make_scan,           [OPS_KIND_factor] = ops_make_factor,
+      [OPS_KIND_select] = ops_make_select};
   if (request->row->kind == OPS_KIND_formula) return ops_make_formula(request, results);
   if (request->row->kind == OPS_KIND_sort) return ops_make_sort(request, results);
   results[0] = makers[request->row->kind](request);

@@ -82,6 +82,7 @@ value_id ops_make_random(const ops_request *request);
 value_id ops_make_join(const ops_request *request);
 value_id ops_make_create(const ops_request *request);
 value_id ops_make_factor(const ops_request *request);
+value_id ops_make_select(const ops_request *request);
 uint32_t ops_make_sort(const ops_request *request, value_id *results);
 uint32_t ops_make_formula(const ops_request *request, value_id *results);
 

@@ -88,6 +88,11 @@ static void flow_scan(ops_gradient *g, const ops_node *node, value_id amount) {
   flow_by_row(g, node, own, amount);
 }
 
+static void flow_select(ops_gradient *g, const ops_node *node, value_id amount) {
+  ops_item size = ops_integer_item((int64_t)node->shape.size[node->shape.rank - 1]);
+  flow_by_row(g, node, &size, amount);
+}
+
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
 /* Pads with zeros: `low` elements before, along each axis, to a shape. */

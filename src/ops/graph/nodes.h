@@ -22,7 +22,10 @@ typedef enum ops_kind {
   OPS_NODE_KINDS
 } ops_kind;
 
-enum { OPS_ANY = 255 /* inputs */ };
+enum {
+  OPS_ANY = 255,        /* inputs */
+  OPS_SELECT_PART = 256 /* elements of a mask that are counted together: mask_ends tells of them */
+};
 #define OPS_FENCE (UINT32_C(1) << 31) /* ops_node.axes */
 
 /* What the planner needs to know of a kind of node. */
@@ -82,7 +85,7 @@ typedef struct ops_node {
   uint32_t index; /* for INPUT; for RESULT its number, from 1 on; for GATHER, SCATTER vmap's axes in front; for SCAN
                    * 1: from the end to the beginning */
   value_id input[3];
-  uint64_t bits;  /* for CONSTANT; for RESHAPE see ops_is_named; for FACTOR, SCAN an hg_op */
+  uint64_t bits;  /* for CONSTANT; for RESHAPE see ops_is_named; for FACTOR, SCAN, SELECT an hg_op */
   ops_shape shape;
   ops_view view; /* for kinds that use its lists */
 } ops_node;

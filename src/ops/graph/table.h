@@ -17,6 +17,7 @@ typedef enum ops_row_kind {
   OPS_KIND_create,
   OPS_KIND_sort,
   OPS_KIND_scan,
+  OPS_KIND_select,
   OPS_KIND_factor,
   OPS_KIND_formula
 } ops_row_kind;

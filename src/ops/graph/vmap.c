@@ -80,6 +80,23 @@ static value_id batch_result(const ops_replay *r, const ops_node *node) {
   return ops_result_of(r->c, r->of[node->input[0]], node->index, (atlas_type)node->type);
 }
 
+/* The rows of all examples are those of a matrix. */
+static value_id batch_select(const ops_replay *r, const ops_node *node) {
+  hg_computation *c = r->c;
+  uint64_t rows = node->shape.rank == 2 ? r->count * node->shape.size[0] : r->count;
+  ops_shape shape;
+  ops_node made = *node;
+  if (!ops_batch_shape(r, &node->shape, &shape)) return 0;
+  made.shape = (ops_shape){.rank = 2, .size = {rows, shape.size[shape.rank - 1]}};
+  for (uint32_t i = 0; i < 3; i++) {
+    value_id all = ops_for_each(r, node->input[i]);
+    if (all == 0) return 0;
+    ops_shape matrix = {.rank = 2, .size = {rows, ops_count(&ops_at(c, all)->shape) / rows}};
+    made.input[i] = ops_reshape(c, all, &matrix);
+  }
+  return ops_reshape(c, ops_add(c, &made), &shape);
+}
+
 /* ---- random words ------------------------------------------------------------------------------------------------ */
 
 /* Philox 4x32-10, as philox() of expression.c has it, where each example has a key of its own. */

@@ -144,6 +144,7 @@ hg_status ops_write_scatter(const ops_group *group);  /* one OPS_SCATTER */
 hg_status ops_write_sort(const ops_group *group);     /* one OPS_SORT with its indices */
 hg_status ops_write_factor(const ops_group *group);   /* one OPS_FACTOR */
 hg_status ops_write_scan(const ops_group *group);     /* one OPS_SCAN */
+hg_status ops_write_select(const ops_group *group);   /* one OPS_SELECT */
 
 /* A zeroed step at the end of plan->made; it moves when another one is added. NULL: out of memory, which is a
  * failure. */
