@@ -207,6 +207,8 @@ def rows(backend: str) -> dict[str, Row]:
         "cumulative sum": Row({"x": vector(half)}, "hg.array_api.cumulative_sum(x)", "torch.cumsum(x, 0)", None, "np.cumsum(x)",
                               options={"tolerance": 1e-2}),
         "mask": Row({"x": vector(half)}, "x[x > 0]", "x[x > 0]", None, "x[x > 0]", options={"size_by_values": True}),
+        "nonzero": Row({"x": vector(half)}, "hg.flatnonzero(x > 0)", "torch.nonzero(x > 0)[:, 0]", None, "np.flatnonzero(x > 0)",
+                       options={"size_by_values": True}),
         "sort": Row({"x": vector(many >> 4)}, "hg.array_api.sort(x)", "torch.sort(x)[0]", None, "np.sort(x)"),
         "argsort": Row({"x": Input((many >> 4,), "order")}, "hg.array_api.argsort(x)", "torch.argsort(x, stable=True)", None,
                        "np.argsort(x)"),

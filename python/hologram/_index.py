@@ -162,9 +162,9 @@ def _number_of(part: Any, axis: int, sizes: tuple[int, ...]) -> Any:
         return part.array if part.ends else _core.axis_numbers(part.array, axis, sizes[0])  # what a fault is to say of them
     if part.array.ndim == 0:
         return zeros((int(bool(part.array)),), "int64")
-    from hologram._sorting import places
+    from hologram._selection import Held
 
-    return places(part.array.reshape(-1))
+    return Held(part.array).places()
 
 
 def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
@@ -228,6 +228,10 @@ class Split:
 def take(x: Array, key: Any) -> Array:
     """x[key]."""
     read = Key(x, key)
+    if read.mask is not None and read.is_whole and read.mask.shape == x.shape:
+        from hologram._selection import Held
+
+        return Held(read.mask).of(x)
     number, shape = read.numbers()
     split = Split(x, read)
     made = (*split.before, *shape, *split.after)

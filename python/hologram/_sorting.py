@@ -4,7 +4,6 @@ come last and equal nothing, -0 equals +0."""
 from __future__ import annotations
 
 from builtins import slice as _slice
-from collections import namedtuple
 
 from hologram import _core
 from hologram._axes import axis_of
@@ -151,57 +150,3 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None)
         goes_on = _core.logical_and(low < high, there < keys if side == "left" else there <= keys)
         low, high = _core.where(goes_on, middle + 1, low), _core.where(goes_on, high, middle)
     return low
-
-
-def places(mask: Any) -> Any:
-    """The numbers of the elements of a vector of bool that hold. How many there are is read at once."""
-    return _part(_ordered(mask, 0, True)[1], None, int(_core.sum(mask))) if mask.size else zeros((0,), "int64", device=mask.device)
-
-
-# ---- sets -------------------------------------------------------------------------------------------------------------
-
-unique_all_result = namedtuple("unique_all_result", "values indices inverse_indices counts")
-unique_counts_result = namedtuple("unique_counts_result", "values counts")
-unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indices")
-
-
-def unique_all(x: Any, /) -> Any:
-    """The values of x, each once and sorted, where each stands first, which of them each element is, and how often each occurs: a named
-    tuple. How many there are is read at once.
-
-    values, indices, inverse, counts = hg.unique_all(hg.asarray([3, 1, 3]))"""
-    x = owned(x)
-    flat = x.reshape(-1)
-    if flat.size == 0:
-        none = zeros((0,), "int64", device=x.device)
-        return unique_all_result(flat, none, none.reshape(x.shape), none)
-    ordered, order = _ordered(flat, 0, False)
-    is_first = _core.concatenate([full((1,), True), ordered[1:] != ordered[:-1]], axis=0)
-    starts = places(is_first)
-    ends = _core.concatenate([starts[1:], full((1,), flat.size, "int64")], axis=0)
-    number = cumulative_sum(is_first.astype("int64")) - 1
-    inverse = _core.scatter(order, order, number)
-    return unique_all_result(_core.take(ordered, starts), _core.take(order, starts), inverse.reshape(x.shape), ends - starts)
-
-
-def unique_counts(x: Any, /) -> Any:
-    """The values of x, each once and sorted, and how often each occurs: a named tuple. How many there are is read at once.
-
-    values, counts = hg.unique_counts(hg.asarray([3, 1, 3]))  # [1, 3], [1, 2]"""
-    made = unique_all(x)
-    return unique_counts_result(made.values, made.counts)
-
-
-def unique_inverse(x: Any, /) -> Any:
-    """The values of x, each once and sorted, and which of them each element is: a named tuple. How many there are is read at once.
-
-    values, inverse = hg.unique_inverse(hg.asarray([3, 1, 3]))   # [1, 3], [1, 0, 1]"""
-    made = unique_all(x)
-    return unique_inverse_result(made.values, made.inverse_indices)
-
-
-def unique_values(x: Any, /) -> Any:
-    """The values of x, each once and sorted. How many there are is read at once.
-
-    hg.unique_values(hg.asarray([3, 1, 3]))             # [1, 3]"""
-    return unique_all(x).values

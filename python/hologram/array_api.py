@@ -41,16 +41,16 @@ from hologram._elementwise import bitwise_left_shift as bitwise_left_shift
 from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
 from hologram._elementwise import clip as clip  # type: ignore[assignment]
 from hologram._elementwise import pow as pow  # type: ignore[assignment]
+from hologram._selection import nonzero as nonzero
+from hologram._selection import unique_all as unique_all
+from hologram._selection import unique_counts as unique_counts
+from hologram._selection import unique_inverse as unique_inverse
+from hologram._selection import unique_values as unique_values
 from hologram._sorting import argsort as argsort
 from hologram._sorting import cumulative_prod as cumulative_prod  # type: ignore[assignment]
 from hologram._sorting import cumulative_sum as cumulative_sum  # type: ignore[assignment]
-from hologram._sorting import places as _places
 from hologram._sorting import searchsorted as searchsorted
 from hologram._sorting import sort as sort
-from hologram._sorting import unique_all as unique_all
-from hologram._sorting import unique_counts as unique_counts
-from hologram._sorting import unique_inverse as unique_inverse
-from hologram._sorting import unique_values as unique_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -433,21 +433,6 @@ def imag(x: Any, /) -> Any:
 
     hg.imag(hg.ones(2))                                 # [0., 0.]"""
     return zeros_like(_own(x))
-
-
-def nonzero(x: Any, /) -> Any:
-    """The places of elements that are not zero: an array of int64 for each axis. How many there are is read at once. ValueError of an array
-    without axes.
-
-    rows, columns = hg.nonzero(hg.asarray([[0, 1], [2, 0]]))  # [0, 1], [1, 0]"""
-    x = _own(x)
-    if x.ndim == 0:
-        raise ValueError("nonzero: an array without axes has no places")
-    numbers, found = _places((x if x.dtype == bool else x != 0).reshape(-1)), []
-    for size in reversed(x.shape):
-        found.append(numbers % size if size else numbers)
-        numbers = numbers // size if size else numbers
-    return tuple(reversed(found))
 
 
 class _Info:
