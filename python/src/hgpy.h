@@ -578,6 +578,8 @@ PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssiz
 PyObject *hgpy_tensors_forward(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_tensors_backward(PyObject *module, PyObject *const *values, Py_ssize_t count);
 PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count);
+int hgpy_compiled_add(PyObject *module); /* graphs of them (compiled.c) */
+PyObject *hgpy_compiled(PyObject *module, PyObject *const *values, Py_ssize_t count);
 
 /* ---- nests of arrays (trees.c) ----------------------------------------------------------------------------------- */
 

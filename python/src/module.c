@@ -213,6 +213,7 @@ static PyMethodDef functions[] = {
     {"_export_by_table", FAST(export_by_table), METH_FASTCALL, NULL},
     {"_run_on_tensors", FAST(hgpy_run_on_tensors), METH_FASTCALL, NULL},
     {"_on_tensors", FAST(hgpy_on_tensors), METH_FASTCALL, NULL},
+    {"_compiled", FAST(hgpy_compiled), METH_FASTCALL, NULL},
     {"_tensors_forward", FAST(hgpy_tensors_forward), METH_FASTCALL, NULL},
     {"_tensors_backward", FAST(hgpy_tensors_backward), METH_FASTCALL, NULL},
     {"_scalar", FAST(scalar), METH_FASTCALL, NULL},
@@ -272,7 +273,7 @@ static int add_all(PyObject *module) {
     return -1;
   if (hgpy_buffer_add(module) < 0 || hgpy_program_add(module) < 0 || hgpy_array_add(module) < 0) return -1;
   if (hgpy_circuit_add(module) < 0 || hgpy_operations_add(module) < 0) return -1;
-  if (hgpy_sdk_add(module) < 0 || hgpy_tensors_add(module) < 0) return -1;
+  if (hgpy_sdk_add(module) < 0 || hgpy_tensors_add(module) < 0 || hgpy_compiled_add(module) < 0) return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

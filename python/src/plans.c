@@ -9,7 +9,7 @@
 
 #include "graph.h"
 
-enum { PLANS = 1024, MOST_OUTPUTS = HGPY_MOST_LOANS, MOST_DEEP = 2 };
+enum { PLANS = 1024, PLACES = 4, FEW_OUTPUTS = HGPY_FEW_LOANS, MOST_DEEP = 2 };
 
 /* The bytes of a loan before and after its first element. */
 typedef struct extent {
@@ -24,6 +24,9 @@ typedef struct output {
   uint32_t like;    /* a loan of the same type; HGPY_NONE: there is none */
   PyObject *shape;  /* on a GPU: the shape from which the library makes a tensor; NULL: not made yet */
   PyObject *names;
+  bool is_viewed; /* handed over as `view`, whose `strides` are for the library that makes tensors on a GPU */
+  hg_tensor view;
+  PyObject *view_shape, *view_strides;
 } output;
 
 struct hgpy_plan {
@@ -34,9 +37,10 @@ struct hgpy_plan {
   hg_executable *executable;
   bool is_quick;  /* finished before another thread would begin */
   bool is_guarded; /* an index may be out of range */
-  uint32_t input_of[HGPY_MOST_LOANS]; /* for each input of the executable, the loan */
-  extent extents[HGPY_MOST_LOANS];    /* for each loan */
-  output outputs[MOST_OUTPUTS];
+  PyObject *beside;
+  uint32_t *input_of; /* for each input of the executable, the loan */
+  extent *extents;    /* for each loan */
+  output *outputs;
   uint64_t words[];
 };
 
@@ -51,15 +55,36 @@ void hgpy_question_begin(hgpy_question *q, uint32_t row, int numerics, uint64_t 
   q->row = row;
   q->device = NULL;
   q->loan_count = 0;
+  q->loans = q->few_loans;
+  q->words = q->few_words;
+  q->most_loans = HGPY_FEW_LOANS;
+  q->most_words = HGPY_FEW_WORDS;
+  q->room = NULL;
   q->words[0] = row | (uint64_t)(unsigned)numerics << 32;
   q->words[1] = gradient;
   q->word_count = 2;
 }
 
-void hgpy_question_end(hgpy_question *q) { hgpy_device_release(q->device); }
+bool hgpy_question_expect(hgpy_question *q, Py_ssize_t count) {
+  size_t words = 2 + (size_t)count * (2 + 2 * HG_MAX_RANK);
+  if (count <= HGPY_FEW_LOANS && words <= HGPY_FEW_WORDS) return true;
+  q->room = PyMem_Malloc((size_t)count * sizeof *q->loans + words * sizeof *q->words);
+  if (q->room == NULL) return PyErr_NoMemory(), false;
+  q->loans = q->room;
+  q->most_loans = (uint32_t)count;
+  memcpy(q->loans + count, q->words, q->word_count * sizeof *q->words);
+  q->words = (uint64_t *)(void *)(q->loans + count);
+  q->most_words = (uint32_t)words;
+  return true;
+}
+
+void hgpy_question_end(hgpy_question *q) {
+  hgpy_device_release(q->device);
+  PyMem_Free(q->room);
+}
 
 static bool put(hgpy_question *q, uint64_t kind, uint64_t word) {
-  if (q->word_count + 2 > HGPY_QUESTION_WORDS) return false;
+  if (q->word_count + 2 > q->most_words) return false;
   q->words[q->word_count++] = kind;
   q->words[q->word_count++] = word;
   return true;
@@ -73,7 +98,7 @@ static bool put_text(hgpy_question *q, PyObject *text) {
   if (bytes == NULL || length > HGPY_MOST_NAME) return false;
   memcpy(room, bytes, (size_t)length);
   uint32_t words = ((uint32_t)length + 7) / 8;
-  if (!put(q, OF_TEXT, (uint64_t)length) || q->word_count + words > HGPY_QUESTION_WORDS) return false;
+  if (!put(q, OF_TEXT, (uint64_t)length) || q->word_count + words > q->most_words) return false;
   memcpy(q->words + q->word_count, room, words * sizeof *room);
   q->word_count += words;
   return true;
@@ -118,7 +143,7 @@ bool hgpy_question_add_names(hgpy_question *q, PyObject *names) {
 }
 
 int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f) {
-  if (q->loan_count == HGPY_MOST_LOANS) return 0;
+  if (q->loan_count == q->most_loans) return 0;
   hgpy_loan *loan = &q->loans[q->loan_count];
   int is_lent = hgpy_loan_take(tensor, f, loan);
   if (is_lent <= 0) return is_lent;
@@ -126,7 +151,7 @@ int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f)
   hgpy_device *device = hgpy_device_beside(loan->place, q->device);
   if (device == NULL) return -1;
   if (q->device != NULL && q->device != device) return 0;
-  if (q->word_count + 2 + 2 * t->rank > HGPY_QUESTION_WORDS) return 0;
+  if (q->word_count + 2 + 2 * t->rank > q->most_words) return 0;
   if (q->device == NULL) q->device = hgpy_device_retain(device);
   q->loan_count++;
   uint64_t *at = q->words + q->word_count;
@@ -145,21 +170,42 @@ int hgpy_question_add_tensor(hgpy_question *q, PyObject *tensor, hgpy_family *f)
 static void drop(hgpy_plan *plan) {
   if (--plan->users > 0) return;
   hg_executable_release(plan->executable);
-  for (uint32_t i = 0; i < plan->output_count; i++) {
+  for (uint32_t i = 0; plan->outputs != NULL && i < plan->output_count; i++) {
     Py_XDECREF(plan->outputs[i].shape);
     Py_XDECREF(plan->outputs[i].names);
+    Py_XDECREF(plan->outputs[i].view_shape);
+    Py_XDECREF(plan->outputs[i].view_strides);
   }
+  Py_XDECREF(plan->beside);
+  PyMem_Free(plan->outputs); /* one allocation with the arrays after it */
   PyMem_Free(plan);
 }
 
-static hgpy_plan **place_of(uint64_t hash) { return &plans[hash % PLANS]; }
+/* Place number k for a hash. */
+static hgpy_plan **place_of(uint64_t hash, uint32_t k) { return &plans[(hash + k) % PLANS]; }
 
 hgpy_plan *hgpy_plan_find(const hgpy_question *q) {
   uint64_t hash = hgpy_hash_words(q->words, q->word_count);
-  hgpy_plan *plan = *place_of(hash);
-  bool is_it = plan != NULL && plan->hash == hash && plan->word_count == q->word_count &&
-               memcmp(plan->words, q->words, q->word_count * sizeof *q->words) == 0;
-  return is_it ? plan : NULL;
+  for (uint32_t k = 0; k < PLACES; k++) {
+    hgpy_plan *plan = *place_of(hash, k);
+    if (plan != NULL && plan->hash == hash && plan->word_count == q->word_count &&
+        memcmp(plan->words, q->words, q->word_count * sizeof *q->words) == 0)
+      return plan;
+  }
+  return NULL;
+}
+
+PyObject *hgpy_plan_beside(const hgpy_plan *plan) { return plan->beside; }
+
+/* The plan of the same question, or an empty place, or else the first one. */
+static hgpy_plan **place_for(const hgpy_plan *plan) {
+  hgpy_plan **chosen = NULL;
+  for (uint32_t k = 0; k < PLACES; k++) {
+    hgpy_plan **place = place_of(plan->hash, k);
+    if (*place != NULL && (*place)->hash == plan->hash) return place;
+    if (*place == NULL && chosen == NULL) chosen = place;
+  }
+  return chosen != NULL ? chosen : place_of(plan->hash, 0);
 }
 
 void hgpy_plans_forget(const hgpy_device *device) {
@@ -183,7 +229,21 @@ static bool find_extents(hgpy_plan *plan, const hgpy_question *q) {
   return true;
 }
 
-static void set_outputs(hgpy_plan *plan, const hgpy_question *q, hgpy_node *const *results) {
+static bool read_view(output *o, const hgpy_view *view) {
+  Py_ssize_t rank = PyTuple_Size(view->shape);
+  o->view = o->tensor;
+  o->view.rank = (uint32_t)rank;
+  for (Py_ssize_t d = 0; d < rank; d++) {
+    o->view.shape[d] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(view->shape, d));
+    o->view.stride[d] = PyLong_AsLongLong(PyTuple_GetItem(view->strides, d));
+  }
+  o->view_shape = Py_NewRef(view->shape);
+  o->view_strides = Py_NewRef(view->strides);
+  o->is_viewed = true;
+  return PyErr_Occurred() == NULL;
+}
+
+static bool set_outputs(hgpy_plan *plan, const hgpy_question *q, hgpy_node *const *results, const hgpy_view *views) {
   for (uint32_t i = 0; i < plan->output_count; i++) {
     const hg_tensor *of = &results[i]->tensor;
     output *to = &plan->outputs[i];
@@ -192,7 +252,9 @@ static void set_outputs(hgpy_plan *plan, const hgpy_question *q, hgpy_node *cons
     to->like = HGPY_NONE;
     for (uint32_t k = 0; k < q->loan_count && to->like == HGPY_NONE; k++)
       if (q->loans[k].tensor.type == of->type) to->like = k;
+    if (views != NULL && views[i].shape != NULL && !read_view(to, &views[i])) return false;
   }
+  return true;
 }
 
 /* 1 if some input holds integers that index another input. */
@@ -200,30 +262,56 @@ static bool is_guarded(const hgpy_question *q) {
   bool has_integers = false;
   for (uint32_t i = 0; i < q->loan_count; i++)
     has_integers = has_integers || hgpy_type_is_integer(q->loans[i].tensor.type);
-  return has_integers && hgpy_row_has_kinds(q->row);
+  return has_integers && (q->row >= HGPY_ROW_COUNT || hgpy_row_has_kinds(q->row));
 }
 
-hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results, uint32_t count) {
-  hgpy_plan *plan = count <= MOST_OUTPUTS ? PyMem_Calloc(1, sizeof *plan + q->word_count * sizeof *q->words) : NULL;
-  uint32_t places[MOST_OUTPUTS];
-  if (plan == NULL) return NULL; /* the call is right without a plan */
-  plan->users = 1;
-  plan->executable = hgpy_executable_of(q->device, results, count, places, given, q->loan_count, plan->input_of,
-                                        &plan->input_count, &plan->is_quick);
-  if (plan->executable == NULL || !find_extents(plan, q)) return drop(plan), NULL;
+/* The arrays of a plan, as one allocation. False: there is no room. */
+static bool make_room(hgpy_plan *plan, uint32_t loans, uint32_t outputs) {
+  size_t bytes = outputs * sizeof(output) + loans * (sizeof(extent) + sizeof(uint32_t));
+  plan->outputs = PyMem_Calloc(1, bytes + 1);
+  if (plan->outputs == NULL) return false;
+  plan->extents = (extent *)(void *)(plan->outputs + outputs);
+  plan->input_of = (uint32_t *)(void *)(plan->extents + loans);
+  plan->loan_count = loans;
+  plan->output_count = outputs;
+  return true;
+}
+
+static void keep(hgpy_plan *plan) {
+  hgpy_plan **place = place_for(plan), *old = *place;
+  *place = plan;
+  if (old != NULL) drop(old);
+}
+
+hgpy_plan *hgpy_plan_make_with(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results,
+                               uint32_t count, const hgpy_view *views, PyObject *beside) {
+  hgpy_plan *plan = PyMem_Calloc(1, sizeof *plan + q->word_count * sizeof *q->words);
+  uint32_t few[FEW_OUTPUTS], *places = count > FEW_OUTPUTS ? PyMem_Malloc(count * sizeof *places) : few;
+  bool is_good = plan != NULL && places != NULL; /* the call is right without a plan */
+  if (plan != NULL) plan->users = 1;
+  is_good = is_good && make_room(plan, q->loan_count, count);
+  if (is_good)
+    plan->executable = hgpy_executable_of(q->device, results, count, places, given, q->loan_count, plan->input_of,
+                                          &plan->input_count, &plan->is_quick);
+  is_good = is_good && plan->executable != NULL && find_extents(plan, q) && set_outputs(plan, q, results, views);
+  for (uint32_t i = 0; is_good && i < count; i++) plan->outputs[i].place = places[i];
+  if (places != few) PyMem_Free(places);
+  if (!is_good) {
+    if (plan != NULL) drop(plan);
+    return NULL;
+  }
   plan->device = q->device;
   plan->hash = hgpy_hash_words(q->words, q->word_count);
   plan->word_count = q->word_count;
   memcpy(plan->words, q->words, q->word_count * sizeof *q->words);
-  plan->loan_count = q->loan_count;
-  plan->output_count = count;
   plan->is_guarded = is_guarded(q);
-  set_outputs(plan, q, results);
-  for (uint32_t i = 0; i < count; i++) plan->outputs[i].place = places[i];
-  hgpy_plan **place = place_of(plan->hash), *old = *place;
-  *place = plan;
-  if (old != NULL) drop(old);
+  plan->beside = Py_XNewRef(beside);
+  keep(plan);
   return plan;
+}
+
+hgpy_plan *hgpy_plan_make(const hgpy_question *q, hgpy_node *const *given, hgpy_node *const *results, uint32_t count) {
+  return hgpy_plan_make_with(q, given, results, count, NULL, NULL);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -233,26 +321,48 @@ typedef struct run {
   const hgpy_question *q;
   const dl_exchange *table;
   PyTypeObject *type;
-  hgpy_storage *lent[HGPY_MOST_LOANS], *made[MOST_OUTPUTS]; /* storages of loans; of outputs */
-  PyObject *tensors[MOST_OUTPUTS]; /* on a GPU: results that the library has made */
-  hg_tensor inputs[HGPY_MOST_LOANS], outputs[MOST_OUTPUTS];
+  hgpy_storage **lent, **made; /* storages of loans; of outputs */
+  PyObject **tensors;          /* on a GPU: results that the library has made */
+  hg_tensor *inputs, *outputs;
+  void *room; /* allocated for many; NULL: few suffice */
+  hgpy_storage *few_lent[HGPY_FEW_LOANS], *few_made[FEW_OUTPUTS];
+  PyObject *few_tensors[FEW_OUTPUTS];
+  hg_tensor few_inputs[HGPY_FEW_LOANS], few_outputs[FEW_OUTPUTS];
 } run;
 
+static bool make_run_room(run *r, uint32_t loans, uint32_t outputs) {
+  r->room = NULL;
+  r->lent = r->few_lent, r->made = r->few_made, r->tensors = r->few_tensors;
+  r->inputs = r->few_inputs, r->outputs = r->few_outputs;
+  if (loans <= HGPY_FEW_LOANS && outputs <= FEW_OUTPUTS) return true;
+  size_t pointers = loans + 2 * (size_t)outputs;
+  r->room = PyMem_Malloc((loans + outputs) * sizeof(hg_tensor) + pointers * sizeof(void *));
+  if (r->room == NULL) return PyErr_NoMemory(), false;
+  r->inputs = r->room;
+  r->outputs = r->inputs + loans;
+  r->lent = (hgpy_storage **)(void *)(r->outputs + outputs);
+  r->made = r->lent + loans;
+  r->tensors = (PyObject **)(void *)(r->made + outputs);
+  return true;
+}
+
 /* Leaves the arrays uninitialised: most of their room is unused. */
-static void run_begin(run *r, hgpy_plan *plan, const hgpy_question *q, PyTypeObject *type) {
+static bool run_begin(run *r, hgpy_plan *plan, const hgpy_question *q, PyTypeObject *type) {
+  if (!make_run_room(r, plan->loan_count, plan->output_count)) return false;
   plan->users++;
   r->plan = plan;
   r->q = q;
   r->table = hgpy_family_of(type)->table;
   r->type = type;
-  memset(r->lent, 0, sizeof r->lent);
-  memset(r->made, 0, sizeof r->made);
-  memset(r->tensors, 0, sizeof r->tensors);
+  memset(r->lent, 0, plan->loan_count * sizeof *r->lent);
+  memset(r->made, 0, plan->output_count * sizeof *r->made);
+  memset(r->tensors, 0, plan->output_count * sizeof *r->tensors);
+  return true;
 }
 
-/* The buffer of a tensor that is passed twice, to avoid a second one. */
+/* The buffer of a tensor that is passed twice, to avoid a second one; among the first few. */
 static hgpy_storage *find_lent(const run *r, const char *memory, uint64_t byte_count) {
-  for (uint32_t i = 0; i < r->plan->loan_count && r->lent[i] != NULL; i++)
+  for (uint32_t i = 0; i < r->plan->loan_count && i < HGPY_FEW_LOANS && r->lent[i] != NULL; i++)
     if (r->lent[i]->memory == memory && r->lent[i]->byte_count == byte_count) return hgpy_storage_retain(r->lent[i]);
   return NULL;
 }
@@ -370,11 +480,17 @@ static bool launch(run *r) {
 }
 
 static PyObject *give(run *r, uint32_t number) {
+  const output *o = &r->plan->outputs[number];
   if (r->plan->device->stream == NULL)
-    return hgpy_export_storage(r->made[number], &r->plan->outputs[number].tensor, r->table);
+    return hgpy_export_storage(r->made[number], o->is_viewed ? &o->view : &o->tensor, r->table);
   PyObject *tensor = r->tensors[number];
   r->tensors[number] = NULL;
-  return tensor;
+  if (!o->is_viewed) return tensor;
+  PyObject *method = PyObject_GetAttrString(tensor, "as_strided");
+  PyObject *viewed =
+      method != NULL ? PyObject_CallFunctionObjArgs(method, o->view_shape, o->view_strides, NULL) : NULL;
+  Py_XDECREF(method), Py_DECREF(tensor);
+  return viewed;
 }
 
 static PyObject *give_all(run *r) {
@@ -397,12 +513,13 @@ static void run_end(run *r) {
   for (uint32_t i = 0; i < r->plan->loan_count; i++) give_back(r->lent[i], r);
   for (uint32_t i = 0; i < r->plan->output_count; i++) give_back(r->made[i], r), Py_XDECREF(r->tensors[i]);
   drop(r->plan);
+  PyMem_Free(r->room);
 }
 
 PyObject *hgpy_plan_run(hgpy_plan *plan, const hgpy_question *q, PyTypeObject *type) {
   run r;
   PyObject *result = NULL;
-  run_begin(&r, plan, q, type);
+  if (!run_begin(&r, plan, q, type)) return NULL;
   if (r.table != NULL && lend_all(&r) && make_outputs(&r) && launch(&r)) result = give_all(&r);
   run_end(&r);
   return result;

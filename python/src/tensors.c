@@ -8,7 +8,7 @@ enum { MOST_VALUES = 16 };
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-static bool is_one_of(PyObject *object, PyObject *types) {
+bool hgpy_is_one_of(PyObject *object, PyObject *types) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(types); i++)
     if ((PyObject *)Py_TYPE(object) == PyTuple_GetItem(types, i)) return true;
   return false;
@@ -16,7 +16,7 @@ static bool is_one_of(PyObject *object, PyObject *types) {
 
 static PyTypeObject *first_of(PyObject *types) { return (PyTypeObject *)PyTuple_GetItem(types, 0); }
 
-static bool are_types(PyObject *object) {
+bool hgpy_are_types(PyObject *object) {
   return PyTuple_Check(object) && PyTuple_Size(object) > 0 && PyType_Check(PyTuple_GetItem(object, 0));
 }
 
@@ -44,7 +44,7 @@ static bool compute_all(PyObject *arrays) {
 }
 
 /* Hands over an array, or a tuple of them, which is one computation. Takes the result. */
-static PyObject *hand_over(PyObject *result, PyTypeObject *type) {
+PyObject *hgpy_hand_over(PyObject *result, PyTypeObject *type) {
   PyObject *tensors = NULL;
   if (result != NULL && hgpy_is_array(result)) tensors = hgpy_export_by_table(result, type, true);
   else if (result != NULL && PyTuple_Check(result) && are_arrays(result)) {
@@ -65,12 +65,12 @@ static PyObject *hand_over(PyObject *result, PyTypeObject *type) {
  * are no tensors, or one has no such type, or is not in memory of the CPU. */
 PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   (void)module;
-  if (count != 3 || !PyTuple_Check(values[1]) || !are_types(values[2]))
+  if (count != 3 || !PyTuple_Check(values[1]) || !hgpy_are_types(values[2]))
     return PyErr_Format(PyExc_TypeError, "run_on_tensors takes a function, a tuple of tensors and one of types");
   Py_ssize_t tensors = PyTuple_Size(values[1]);
   bool are_known = tensors > 0;
   for (Py_ssize_t i = 0; i < tensors; i++)
-    are_known = are_known && is_one_of(PyTuple_GetItem(values[1], i), values[2]);
+    are_known = are_known && hgpy_is_one_of(PyTuple_GetItem(values[1], i), values[2]);
   if (!are_known) Py_RETURN_NONE;
   PyObject *arrays = PyTuple_New(tensors);
   hgpy_device *device = NULL; /* the device of the first array, which holds it */
@@ -80,7 +80,7 @@ PyObject *hgpy_run_on_tensors(PyObject *module, PyObject *const *values, Py_ssiz
     if (array == NULL || PyTuple_SetItem(arrays, i, array) < 0) Py_CLEAR(arrays);
   }
   if (arrays == NULL) return PyErr_Occurred() != NULL ? NULL : Py_NewRef(Py_None);
-  PyObject *result = hand_over(PyObject_Call(values[0], arrays, NULL), first_of(values[2]));
+  PyObject *result = hgpy_hand_over(PyObject_Call(values[0], arrays, NULL), first_of(values[2]));
   Py_DECREF(arrays);
   return result;
 }
@@ -115,7 +115,7 @@ typedef enum way { RAISED = -1, ELSEWHERE, HERE, FOLLOWED } way;
 static way find_way(const on_tensors *f, PyObject *const *values, Py_ssize_t total) {
   way found = ELSEWHERE;
   for (Py_ssize_t i = 0; i < total; i++) {
-    if (!is_one_of(values[i], f->types)) {
+    if (!hgpy_is_one_of(values[i], f->types)) {
       if (PyType_IsSubtype(Py_TYPE(values[i]), first_of(f->types))) return ELSEWHERE; /* its behaviour is unknown */
       continue;
     }
@@ -127,15 +127,15 @@ static way find_way(const on_tensors *f, PyObject *const *values, Py_ssize_t tot
 }
 
 /* 0 in modes in which a call does more than compute its arguments. */
-static bool can_plan(void) { return !hgpy_is_eager && !hgpy_is_strict && hgpy_tracing == 0 && !hgpy_is_warming(); }
+bool hgpy_can_plan(void) { return !hgpy_is_eager && !hgpy_is_strict && hgpy_tracing == 0 && !hgpy_is_warming(); }
 
 /* 1: the question for the values and the names of the last of them; 0: there is none; -1: raised. A tensor that is no
  * operand is a number, an axis or the like: the executable depends on its elements. */
 static int ask(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *names, hgpy_question *q) {
   Py_ssize_t count = total - (names != NULL ? PyTuple_Size(names) : 0);
-  if (!can_plan()) return 0;
+  if (!hgpy_can_plan()) return 0;
   for (Py_ssize_t i = 0; i < total; i++) {
-    bool is_tensor = is_one_of(values[i], f->types);
+    bool is_tensor = hgpy_is_one_of(values[i], f->types);
     if (is_tensor && !hgpy_row_is_input(f->row, i, i < count ? NULL : PyTuple_GetItem(names, i - count))) return 0;
     int is_good = is_tensor ? hgpy_question_add_tensor(q, values[i], hgpy_family_of(first_of(f->types)))
                             : hgpy_question_add(q, values[i]);
@@ -150,7 +150,7 @@ static int ask(const on_tensors *f, PyObject *const *values, Py_ssize_t total, P
 static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t total, hgpy_device *device,
                       PyObject **own) {
   for (Py_ssize_t i = 0; i < total; i++) {
-    bool is_tensor = is_one_of(values[i], f->types);
+    bool is_tensor = hgpy_is_one_of(values[i], f->types);
     own[i] = is_tensor ? hgpy_borrow_by_table(values[i], first_of(f->types), device) : Py_NewRef(values[i]);
     if (own[i] != NULL) {
       if (is_tensor && device == NULL) device = hgpy_array_node(own[i])->device;
@@ -166,7 +166,7 @@ static int borrow_all(const on_tensors *f, PyObject *const *values, Py_ssize_t t
 static void find_given(const on_tensors *f, PyObject *const *values, Py_ssize_t total, PyObject *const *own,
                        hgpy_node **given) {
   for (Py_ssize_t i = 0; i < total; i++)
-    if (is_one_of(values[i], f->types)) *given++ = hgpy_array_node(own[i]);
+    if (hgpy_is_one_of(values[i], f->types)) *given++ = hgpy_array_node(own[i]);
 }
 
 static hgpy_plan *make_plan(const hgpy_question *q, hgpy_node *const *given, PyObject *result) {
@@ -217,7 +217,7 @@ static PyObject *record(const on_tensors *f, PyObject *const *values, Py_ssize_t
     if (plan != NULL) tensors = hgpy_plan_run(plan, q, first_of(f->types));
   }
   bool is_open = result != NULL && tensors == NULL && PyErr_Occurred() == NULL;
-  if (is_open) tensors = hand_over(Py_NewRef(result), first_of(f->types));
+  if (is_open) tensors = hgpy_hand_over(Py_NewRef(result), first_of(f->types));
   Py_XDECREF(result);
   drop_all(own, total);
   return tensors;
@@ -245,7 +245,7 @@ static bool may_follow(const on_tensors *f, PyObject *const *values, Py_ssize_t 
   hgpy_question_begin(&q, f->row, 0, 0);
   bool is_asked = ask(f, values, total, names, &q) > 0;
   for (Py_ssize_t i = 0; is_asked && i < total; i++)
-    types[i] = is_one_of(values[i], f->types) ? q.loans[loan++].tensor.type : (uint32_t)ATLAS_NONE;
+    types[i] = hgpy_is_one_of(values[i], f->types) ? q.loans[loan++].tensor.type : (uint32_t)ATLAS_NONE;
   hgpy_question_end(&q);
   return is_asked && !hgpy_row_mixes(f->row, types, count, total);
 }
@@ -262,7 +262,7 @@ static PyObject *call_followed(const on_tensors *f, PyObject *const *values, Py_
   bool is_good = all != NULL && PyTuple_SetItem(all, 0, Py_NewRef((PyObject *)(uintptr_t)f)) == 0 &&
                  PyTuple_SetItem(all, 1, Py_NewRef(names != NULL ? names : Py_None)) == 0;
   for (Py_ssize_t i = 0; is_good && i < total; i++) {
-    PyObject *value = is_one_of(values[i], f->types) ? Py_NewRef(values[i]) : hgpy_kept(NULL, values[i]);
+    PyObject *value = hgpy_is_one_of(values[i], f->types) ? Py_NewRef(values[i]) : hgpy_kept(NULL, values[i]);
     is_good = value != NULL && PyTuple_SetItem(all, i + 2, value) == 0;
   }
   if (is_good) result = PyObject_Call(f->follow, all, NULL);
@@ -274,12 +274,12 @@ static PyObject *call_followed(const on_tensors *f, PyObject *const *values, Py_
 
 static bool save(PyObject *context, const on_tensors *f, PyObject *names, PyObject *const *values, Py_ssize_t total) {
   Py_ssize_t count = 0, at = 0;
-  for (Py_ssize_t i = 0; i < total; i++) count += is_one_of(values[i], f->types);
+  for (Py_ssize_t i = 0; i < total; i++) count += hgpy_is_one_of(values[i], f->types);
   PyObject *tensors = PyTuple_New(count), *rest = PyTuple_New(total), *made = NULL;
   int numerics = hgpy_numerics();
   bool is_good = tensors != NULL && rest != NULL && numerics >= 0;
   for (Py_ssize_t i = 0; is_good && i < total; i++) {
-    bool is_tensor = is_one_of(values[i], f->types);
+    bool is_tensor = hgpy_is_one_of(values[i], f->types);
     if (is_tensor) is_good = PyTuple_SetItem(tensors, at++, Py_NewRef(values[i])) == 0;
     is_good = is_good && PyTuple_SetItem(rest, i, Py_NewRef(is_tensor ? Py_Ellipsis : values[i])) == 0;
   }
@@ -327,7 +327,7 @@ static bool find_saved(saved *s, PyObject *made, PyObject *tensors, PyObject *ne
     s->values[i] = PyTuple_GetItem(rest, i);
     if (s->values[i] != Py_Ellipsis) continue;
     s->values[i] = PyTuple_GetItem(tensors, at++);
-    if (s->values[i] == NULL || !is_one_of(s->values[i], s->f->types)) return false;
+    if (s->values[i] == NULL || !hgpy_is_one_of(s->values[i], s->f->types)) return false;
     if (PyTuple_GetItem(needs, i + 2) == Py_True) s->wanted |= UINT64_C(1) << i;
   }
   return s->wanted != 0;
@@ -336,7 +336,7 @@ static bool find_saved(saved *s, PyObject *made, PyObject *tensors, PyObject *ne
 static bool ask_for_gradient(saved *s) {
   PyObject *cotangent = s->values[s->total];
   hgpy_question_begin(&s->q, s->f->row, s->numerics, s->wanted);
-  return is_one_of(cotangent, s->f->types) && ask(s->f, s->values, s->total, s->names, &s->q) > 0 &&
+  return hgpy_is_one_of(cotangent, s->f->types) && ask(s->f, s->values, s->total, s->names, &s->q) > 0 &&
          hgpy_question_add_tensor(&s->q, cotangent, hgpy_family_of(first_of(s->f->types))) > 0;
 }
 
@@ -451,7 +451,7 @@ static PyObject *get_operation(PyObject *self, void *unused) {
 PyObject *hgpy_on_tensors(PyObject *module, PyObject *const *values, Py_ssize_t count) {
   static PyMethodDef methods[HGPY_ROW_COUNT];
   (void)module;
-  if (count != 5 || !PyUnicode_Check(values[0]) || !are_types(values[1]))
+  if (count != 5 || !PyUnicode_Check(values[0]) || !hgpy_are_types(values[1]))
     return PyErr_Format(PyExc_TypeError, "on_tensors takes an operation's name, a tuple of types and three functions");
   const char *name = PyUnicode_AsUTF8AndSize(values[0], NULL);
   int row = name != NULL ? hgpy_row_find(name) : -1;

@@ -211,16 +211,18 @@ CASES["activations"] = (lambda x: [getattr(F, name)(x) for name in ACTIVATIONS],
 @pytest.mark.parametrize("name", CASES)
 def test_results_strides_and_mutations_are_those_of_torch(name):
     function, x = CASES[name]
-    own, other = (torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x) if 0 not in x.stride() else x for _ in range(2))
-    made, wanted = compiled(function, strict=True)(own), function(other)
-    is_one = isinstance(wanted, torch.Tensor)
-    for got, want in zip([made] if is_one else made, [wanted] if is_one else wanted, strict=True):
-        if not isinstance(want, torch.Tensor):
-            assert type(got) is type(want) and got == want
-            continue
-        assert (got.shape, got.stride(), got.dtype) == (want.shape, want.stride(), want.dtype)
-        torch.testing.assert_close(got, want, equal_nan=True)
-    torch.testing.assert_close(own, other)
+    own = compiled(function, strict=True)
+    for _ in range(2):  # the second call is found by its arguments
+        given, other = (torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x) if 0 not in x.stride() else x for _ in range(2))
+        made, wanted = own(given), function(other)
+        is_one = isinstance(wanted, torch.Tensor)
+        for got, want in zip([made] if is_one else made, [wanted] if is_one else wanted, strict=True):
+            if not isinstance(want, torch.Tensor):
+                assert type(got) is type(want) and got == want
+                continue
+            assert (got.shape, got.stride(), got.dtype) == (want.shape, want.stride(), want.dtype)
+            torch.testing.assert_close(got, want, equal_nan=True)
+        torch.testing.assert_close(given, other)
     assert not left()
 
 

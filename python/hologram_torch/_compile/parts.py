@@ -36,6 +36,6 @@ def divided(module: fx.GraphModule, how: How) -> tuple[Callable[..., Any], int]:
 def _called(compiled: Compiled) -> Callable[..., Any]:
     def computation(*arguments: Any) -> Any:
         results = compiled(list(arguments))
-        return results[0] if compiled.function.is_single else results
+        return results[0] if compiled.is_single else results
 
     return computation
