@@ -52,7 +52,11 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
     return {"take": [x, Input((rows,), "i64", "below", rows)], "take_along": [x, Input(x.shape, "i64", "below", columns)],
             "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],
             "take_where": [x, Input(x.shape, "bool", "below", 2)], "mask_ends": [Input(x.shape, "bool", "below", 2)],
-            "embedding": [x, Input((rows,), "i64", "below", rows)], "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],
+            "embedding": [x, Input((rows,), "i64", "below", rows)],
+            "bincount": [Input(x.shape, "i64", "below", columns)],
+            **dict.fromkeys(("segment_sum", "segment_mean"), [x, Input((rows,), "i64", "below", 4)]),
+            "confusion_matrix": [Input(x.shape, "i64", "below", 64)] * 2, "even_bins": [x, Input((101,), kind, "uniform")],
+            "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],
             "nll": [x, classes], "cross_entropy": [x, classes], "cross_entropy_of_classes": [x, classes],
             **dict.fromkeys(INSIDE, [inner]), "xlogy": [inner, inner], "xlog1py": [inner, inner],
             "ndtri_of": [inner, inner], "ndtr_tail": [Input(x.shape, kind, "ones")],
@@ -78,6 +82,12 @@ def arguments_of(name: str, kind: str, defaults: dict, x: Input) -> dict:
         found["shape"] = list(x.shape)
     if "type" in defaults and name in (*RANDOM, *WINDOWS, "full") and name != "integers":
         found["type"] = "f32" if kind == "i32" else kind
+    if name.startswith("segment"):
+        found["num_segments"] = 4
+    if name == "bincount":
+        found["length"] = x.shape[1]
+    if name == "confusion_matrix":
+        found["classes"] = 64
     if name in WINDOWS:
         found["size"] = x.count
     if name == "arange":
@@ -89,7 +99,7 @@ def arguments_of(name: str, kind: str, defaults: dict, x: Input) -> dict:
 
 def kinds_of(name: str, kind: str, types: str) -> tuple:
     first = types.split(";")[0].split()
-    if name in ("random_bits", "integers", "one_hot", "cast", "bitcast"):
+    if name in ("random_bits", "integers", "one_hot", "bincount", "confusion_matrix", "cast", "bitcast"):
         return ("f32",) if name in ("cast", "bitcast") else ("i64",)
     if kind == "random" or name.startswith("secular"):
         return ("f32", "f64")

@@ -33,6 +33,11 @@ from hologram._core import circuit as circuit
 from hologram._core import compute as compute
 from hologram._core import degrees as rad2deg
 from hologram._core import radians as deg2rad
+from hologram._counts import digitize as digitize
+from hologram._counts import histogram as histogram
+from hologram._counts import histogram2d as histogram2d
+from hologram._counts import histogram_bin_edges as histogram_bin_edges
+from hologram._counts import histogramdd as histogramdd
 from hologram._create import array as array
 from hologram._create import empty as empty
 from hologram._create import full as full
@@ -57,6 +62,7 @@ from hologram._files import load as load
 from hologram._files import save as save
 from hologram._gradients import grad as grad
 from hologram._gradients import value_and_grad as value_and_grad
+from hologram._groups import group as group
 from hologram._joining import array_split as array_split
 from hologram._joining import atleast_1d as atleast_1d
 from hologram._joining import atleast_2d as atleast_2d
@@ -107,6 +113,7 @@ from hologram.array_api import __array_namespace_info__ as __array_namespace_inf
 from hologram.array_api import arange as arange
 from hologram.array_api import argsort as argsort
 from hologram.array_api import astype as astype
+from hologram.array_api import bincount as bincount
 from hologram.array_api import bitwise_invert as bitwise_invert
 from hologram.array_api import bitwise_left_shift as bitwise_left_shift
 from hologram.array_api import bitwise_right_shift as bitwise_right_shift

@@ -15,6 +15,7 @@ from hologram._core import *  # noqa: F403  # pyright: ignore[reportAssignmentTy
 from hologram._axes import axes_of as _axes_of
 from hologram._axes import axis_of as _axis_of
 from hologram._core import add as add
+from hologram._counts import bincount as bincount  # type: ignore[assignment]
 from hologram._create import _RANGES, _count
 from hologram._create import asarray as asarray
 from hologram._create import empty as empty

@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 from hologram import _core
+from hologram._axes import axis_of
 from hologram._core import Array
-from hologram._create import asarray, integers_of, need_held, plain
+from hologram._create import _count, _leaves, asarray, integers_of, need_held, owned, plain, zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -97,6 +98,115 @@ def truncated_normal(key: Array, shape: Any = (), low: float = -2.0, high: float
 
     weight = hg.random.truncated_normal(hg.random.key(0), (128, 64), -0.04, 0.04, deviation=0.02)"""
     return _made(_core.truncated_normal(key, None, _sized(shape), low, high, mean, deviation, dtype), shape)
+
+
+# ---- orders and choices -----------------------------------------------------------------------------------------------
+
+def permutation(key: Array, n: int) -> Array:
+    """The numbers from 0 to below n in a random order: int64, the stable argsort of n words. numpy.random.Generator.permutation;
+    torch.randperm.
+
+    hg.random.permutation(hg.random.key(0), 5)"""
+    (n,) = integers_of(n)
+    if n < 0:
+        raise ValueError(f"permutation: of 0 numbers or more, not {n}")
+    if n == 0:
+        return zeros((0,), "int64")
+    return _core.sort_with_places(_core.random_bits(key, None, (n,)), 0, False)[1]
+
+
+def shuffle(key: Array, x: Any, axis: int = 0) -> Array:
+    """x with its rows along an axis in the order of `permutation`, as a new array.
+
+    hg.random.shuffle(hg.random.key(0), hg.asarray([[1, 2], [3, 4], [5, 6]]))"""
+    x = owned(x)
+    axis = axis_of("shuffle", x.ndim, axis)
+    return _core.take(x, permutation(key, x.shape[axis]), axis)
+
+
+def choice(key: Array, x: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Array:
+    """Rows of x along an axis (of a number n: of the numbers below n) drawn at random, in whose place `shape` stands. p: a weight for each
+    row, in any scale; what is not above 0 is never drawn. replace=False: each row once at most, the first being those drawn first; rows
+    of weight 0 come after all others. ValueError: fewer rows than are asked for.
+
+    With replacement `integers`, or of weights where a number of `uniform` lies in their running sum (both float64); without it the first
+    of `permutation`, or of weights the greatest of log p + `gumbel` (Gumbel-top-k; Efraimidis, Spirakis 2006; Kool, van Hoof, Welling
+    2019). numpy.random.Generator.choice; torch.multinomial draws by weights, without replacement.
+
+    hg.random.choice(hg.random.key(0), 10, (3,), replace=False)
+    hg.random.choice(hg.random.key(0), hg.asarray([1.5, 2.5]), (4,), p=[3, 1])"""
+    rows = None if getattr(x, "shape", ()) == () and not isinstance(x, (list, tuple)) else owned(x)
+    axis = 0 if rows is None else axis_of("choice", rows.ndim, axis)
+    (n,), sizes = integers_of(x) if rows is None else (rows.shape[axis],), integers_of(shape)
+    count = _count(sizes)
+    if n < 1 and count > 0 or (not replace and count > n):
+        raise ValueError(f"choice: {count} cannot be drawn of {n}" + ("" if replace else ", each once at most"))
+    weights = None if p is None else _weights("choice", p, n)
+    if count == 0:
+        index = zeros((0,), "int64")
+    elif replace:
+        index = _core.integers(key, None, (count,), 0, n, "int64") if weights is None else _placed(key, (count,), weights)
+    elif weights is None:
+        index = permutation(key, n)[:count]
+    else:
+        index = _core.sort_with_places(_core.log(weights) + _core.gumbel(key, None, (n,), 0.0, 1.0, "float64"), 0, True)[1][:count]
+    index = index.reshape(sizes)
+    return index if rows is None else _core.take(rows, index, axis)
+
+
+def _weights(name: str, p: Any, n: int | None = None) -> Any:
+    """Weights as float64: 0 for what is not above 0. What Python holds is looked at."""
+    wrong = [v for v in _leaves(p) if isinstance(v, (int, float)) and not v >= 0]
+    if wrong:
+        raise ValueError(f"{name}: a weight is 0 or more, not {wrong[0]}")
+    made = owned(p).astype("float64")
+    if made.ndim == 0 or (n is not None and made.shape != (n,)):
+        raise ValueError(f"{name}: p has a weight for each of {'some' if n is None else n} rows, not shape {made.shape}")
+    return _core.where(made > 0, made, 0)
+
+
+def _placed(key: Array, shape: tuple[int, ...], weights: Any) -> Any:
+    """Numbers of weights, as often as they weigh. The running sum of what weighs nothing is that before it, whatever was rounded."""
+    from hologram.array_api import searchsorted
+
+    ends = _core.cumulative_max(_core.where(weights > 0, _core.cumulative_sum(weights, 0), 0), 0)
+    return searchsorted(ends, _core.uniform(key, None, shape, 0.0, 1.0, "float64") * ends[-1], side="right")
+
+
+def categorical(key: Array, logits: Any, shape: Any = (), axis: int = -1) -> Array:
+    """Numbers of classes, each drawn with softmax's share of the logits along an axis: int64, of the shape `shape` and then the logits'
+    without the axis. The argmax of the logits plus `gumbel` (Maddison, Tarlow, Minka 2014). jax.random.categorical;
+    torch.distributions.Categorical(logits=logits).sample(shape).
+
+    hg.random.categorical(hg.random.key(0), hg.asarray([[0.0, 1.0], [2.0, 0.0]]), (3,))     # shape (3, 2)"""
+    logits = owned(logits)
+    logits = logits if logits.dtype.kind == "float" else logits.astype("float32")
+    axis = axis_of("categorical", logits.ndim, axis)
+    sizes = integers_of(shape)
+    noise = _core.gumbel(key, None, (*sizes, *logits.shape), 0.0, 1.0, "float64" if logits.dtype == "float64" else "float32")
+    return _core.argmax(logits + noise, axis + len(sizes))
+
+
+def multinomial(key: Array, n: int, p: Any, shape: Any = ()) -> Array:
+    """How often each class comes in n draws, by the weights p along its last axis, in any scale: int64, of the shape `shape` and then
+    p's. Of a vector p the draws are those of `choice`, of others those of `categorical`. numpy.random.Generator.multinomial; what
+    torch.multinomial gives is hg.random.choice.
+
+    hg.random.multinomial(hg.random.key(0), 100, [0.2, 0.3, 0.5])"""
+    (n,), sizes = integers_of(n), integers_of(shape)
+    if n < 0:
+        raise ValueError(f"multinomial: of 0 draws or more, not {n}")
+    weights = _weights("multinomial", p)
+    classes, lead = weights.shape[-1], (*sizes, *weights.shape[:-1])
+    rows = _count(lead)
+    if n == 0 or rows == 0:
+        return zeros((*lead, classes), "int64")
+    if weights.ndim == 1:
+        drawn = _placed(key, (rows * n,), weights)
+    else:
+        drawn = categorical(key, _core.log(weights), (n, *sizes)).reshape((n, -1)).T
+    place = _core.arange(0, rows, 1, "int64")[:, None] * classes + drawn.reshape((rows, n))
+    return _core.bincount(place, None, rows * classes).reshape((*lead, classes))
 
 
 def _sized(shape: Any) -> tuple[int, ...]:

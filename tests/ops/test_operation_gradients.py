@@ -27,7 +27,7 @@ OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwi
                               "less", "less_equal", "greater", "greater_equal", "count_nonzero", "clip_norm",
                               "batch_norm", "fmod", "remainder", "nextafter", "tetragamma", "isclose", "allclose", "isposinf", "isneginf",
                               "nanargmin", "nanargmax", "cumulative_argmin",
-                              "cumulative_argmax")]
+                              "cumulative_argmax", "even_bins")]
 
 
 def values(name, arrays, cotangent=None):

@@ -1145,7 +1145,13 @@ typedef enum hg_op {
   HG_OP_reflected = 0x1826,
   HG_OP_orthonormal = 0x1827,
   HG_OP_bidiagonal = 0x1828,
-  HG_OP_svd_reduced = 0x1829
+  HG_OP_svd_reduced = 0x1829,
+  HG_OP_segment_sum = 0x1961,
+  HG_OP_segment_mean = 0x1965,
+  HG_OP_bincount = 0x1966,
+  HG_OP_confusion_matrix = 0x1967,
+  HG_OP_even_edges = 0x1968,
+  HG_OP_even_bins = 0x1969
 } hg_op;
 
 typedef struct hg_argument {

@@ -253,6 +253,14 @@ static ops_item shape_of(const build_call *b) {
   return list;
 }
 
+static ops_item resized(const build_call *b) {
+  ops_item list = shape_of(b);
+  int axis = axis_of(b, b->x, 1);
+  if (axis >= 0 && b->parts[2].item.kind == OPS_ITEM_NUMBER) list.integers[axis] = b->parts[2].item.integers[0];
+  else ops_complain(b->f, b->at, "resized takes (x, axis, n)");
+  return list;
+}
+
 static ops_item index_of(const build_call *b) {
   ops_shape shape = b->x->shape;
   int axis = axis_of(b, b->x, 1);

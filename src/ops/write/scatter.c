@@ -184,8 +184,7 @@ hg_status ops_scatter_zeros(const scatter *s, uint32_t kept, uint64_t count) {
 
 enum { NOTED = COUNTED };
 
-/* A destination's number among all, dense; the axis by a coordinate. */
-static ops_form dense(const scatter *s, uint32_t axis_coordinate) {
+ops_form ops_scatter_dense(const scatter *s, uint32_t axis_coordinate) {
   ops_form form;
   memset(&form, 0, sizeof form);
   int64_t stride = 1;
@@ -201,7 +200,7 @@ ops_form ops_scatter_target(const scatter_launch *l, const ops_form *index) {
 
 static void write_base(scatter_launch *l) {
   const scatter *s = l->s;
-  ops_form place = ops_scatter_target(l, l->own), number = dense(s, s->axis);
+  ops_form place = ops_scatter_target(l, l->own), number = ops_scatter_dense(s, s->axis);
   l->code.lane_form = &number;
   ops_store(&l->code, s->out, &place, (atlas_type)s->node->type, ops_value(&l->code, l->base));
   if (!s->node->reduce) {
@@ -223,7 +222,7 @@ hg_status ops_scatter_base(const scatter *s) {
 static atlas_operand find_noted(scatter_launch *l, uint16_t *own) {
   const scatter *s = l->s;
   ops_scatter_find(l);
-  ops_form number = dense(s, s->rank);
+  ops_form number = ops_scatter_dense(s, s->rank);
   uint16_t at = ops_scatter_checked(l, &number);
   *own = ops_scatter_own_number(l);
   ops_scatter_emit(l, ATLAS_OP_add, s->number, *own, atlas_reg(*own), atlas_bits(1));
@@ -282,5 +281,6 @@ hg_status ops_write_scatter(const ops_group *group) {
   s.from = ops_at(group->computation, s.node->input[1])->shape;
   s.sources = s.from.size[s.axis], s.places = s.to.size[s.axis];
   count_sources(&s);
+  if (ops_scatter_is_counted(&s)) return ops_scatter_counts(&s);
   return s.node->reduce ? ops_scatter_add(&s) : put_in(&s);
 }

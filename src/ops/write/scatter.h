@@ -1,13 +1,15 @@
-/* scatter.h - what the launches of a scatter share: see scatter.c, scatter_add.c, scatter_lists.c.
+/* scatter.h - what the launches of a scatter share: see scatter.c, scatter_add.c, scatter_counts.c and
+ * scatter_lists.c.
  *
- * Circle: scatter scatter_add scatter_lists: the first chooses among the ways, which use what it provides. */
+ * Circle: scatter scatter_add scatter_counts scatter_lists: the first chooses among the ways, which use what it
+ * provides. */
 #ifndef HG_OPS_SCATTER_H
 #define HG_OPS_SCATTER_H
 
 #include "ops/write/expression.h"
 
 enum { CHUNK_BITS = 12, MOST_DEPTH = 4, IS_THERE = 1, IS_MORE = 2 };
-enum { COUNTED, BEGUN, LISTED, LEVELS, PART_COUNTED, PART_BEGUN, UNORDERED, MOST_KEPT };
+enum { COUNTED, BEGUN, LISTED, LEVELS, PART_COUNTED, PART_BEGUN, UNORDERED, RESULT, MOST_KEPT };
 
 typedef struct scatter {
   const ops_group *group;
@@ -59,6 +61,8 @@ void ops_scatter_find(scatter_launch *l);
 uint16_t ops_scatter_checked(scatter_launch *l, const ops_form *form);
 ops_form ops_scatter_target(const scatter_launch *l, const ops_form *index);
 uint16_t ops_scatter_own_number(scatter_launch *l); /* the source's number */
+/* A destination's number among all, dense; the axis by a coordinate. */
+ops_form ops_scatter_dense(const scatter *s, uint32_t axis_coordinate);
 ops_form ops_scatter_in_column(const scatter *s, uint64_t size, uint32_t coordinate);
 void ops_scatter_load(scatter_launch *l, uint32_t k, uint16_t to, uint16_t at);
 void ops_scatter_store(scatter_launch *l, uint32_t k, uint16_t at, uint16_t value);
@@ -68,5 +72,8 @@ hg_status ops_scatter_base(const scatter *s); /* the result is the base */
 hg_status ops_scatter_add(scatter *s); /* the launches that add */
 /* Makes lists of each destination's sources, with as many lanes as there are sources. */
 hg_status ops_scatter_lists(scatter *s);
+/* 1 if sums are the same in any order and no lists are needed; then they are added up by this. */
+int ops_scatter_is_counted(const scatter *s);
+hg_status ops_scatter_counts(scatter *s);
 
 #endif
