@@ -17,7 +17,7 @@ NAMES = {"axes": "axis", "keep": "keepdims", "type": "dtype", "ddof": "correctio
 CLIP = {"low": "min", "high": "max"}
 TYPES = "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 bool".split()
 OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-OWN = {"reshape"}  # methods of arrays that are not the table's
+OWN = {"argsort", "reshape"}  # methods of arrays that are not the table's
 OF_NO_TYPE = {"any", "all", "argmin", "argmax", "count_nonzero", "nanargmin", "nanargmax"}  # reductions to what has its own type
 IN_PYTHON = {"full"}  # functions that hologram/_create.py has in its place
 

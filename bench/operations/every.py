@@ -57,6 +57,7 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
             **dict.fromkeys(("segment_sum", "segment_mean"), [x, Input((rows,), "i64", "below", 4)]),
             "confusion_matrix": [Input(x.shape, "i64", "below", 64)] * 2, "even_bins": [x, Input((101,), kind, "uniform")],
             "logit_nll": [x, Input((rows, 1), "i64", "below", columns)],
+            "quantile": [x, Input((2,), kind, "uniform", 0.9)], "bucketize": [x, Input((columns,), kind)],
             "nll": [x, classes], "cross_entropy": [x, classes], "cross_entropy_of_classes": [x, classes],
             **dict.fromkeys(INSIDE, [inner]), "xlogy": [inner, inner], "xlog1py": [inner, inner],
             "ndtri_of": [inner, inner], "ndtr_tail": [Input(x.shape, kind, "ones")],

@@ -32,7 +32,9 @@ from hologram._core import asarray as asarray
 from hologram._core import circuit as circuit
 from hologram._core import compute as compute
 from hologram._core import degrees as rad2deg
+from hologram._core import kth_value as kthvalue
 from hologram._core import radians as deg2rad
+from hologram._core import top_k as topk
 from hologram._counts import digitize as digitize
 from hologram._counts import histogram as histogram
 from hologram._counts import histogram2d as histogram2d
@@ -82,6 +84,15 @@ from hologram._modes import jit as jit
 from hologram._modes import numerics as numerics
 from hologram._modes import printoptions as printoptions
 from hologram._modes import strict as strict
+from hologram._order import argpartition as argpartition
+from hologram._order import lexsort as lexsort  # type: ignore[assignment]
+from hologram._order import median as median  # type: ignore[assignment]
+from hologram._order import nanmedian as nanmedian
+from hologram._order import nanpercentile as nanpercentile
+from hologram._order import nanquantile as nanquantile
+from hologram._order import partition as partition
+from hologram._order import percentile as percentile
+from hologram._order import quantile as quantile  # type: ignore[assignment]
 from hologram._products import diag as diag
 from hologram._products import diagonal as diagonal
 from hologram._products import inner as inner

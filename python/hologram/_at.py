@@ -147,7 +147,7 @@ def _folded(x: Array, number: Array, value: Array, combine: Callable[..., Array]
             neutral: Callable[[Array], Any]) -> tuple[Array, Array]:
     """The contributions in the order of their elements' numbers, which come first and count from the start, each as F of all for
     that element. What is taken here is there: nothing of it could tell of a number of the caller's."""
-    from hologram._sorting import argsort, searchsorted
+    from hologram._order import argsort, searchsorted
 
     size = x.shape[1]
     if not number.dtype.name.startswith("u"):

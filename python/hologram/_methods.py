@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hologram import _core, _sorting, _words
+from hologram import _core, _order, _sorting, _words
 from hologram._axes import axis_of
 from hologram._core import Array
 from hologram._create import _count
@@ -46,12 +46,12 @@ def repeat(x: Array, repeats: Any, /, *others: Any, axis: Any = None) -> Any:
 
 def sort(x: Array, axis: Any = -1, *, descending: Any = False, stable: Any = True) -> Any:
     x, axis = _along(x, axis)
-    return _sorting.sort(x, axis=axis, descending=descending)
+    return _order.sort(x, axis=axis, descending=descending)
 
 
 def argsort(x: Array, axis: Any = -1, *, descending: Any = False, stable: Any = True) -> Any:
     x, axis = _along(x, axis)
-    return _sorting.argsort(x, axis=axis, descending=descending)
+    return _order.argsort(x, axis=axis, descending=descending)
 
 
 def cumsum(x: Array, axis: Any = None, dtype: Any = None) -> Any:

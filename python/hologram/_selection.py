@@ -11,7 +11,7 @@ from hologram import _core
 from hologram._axes import axis_of
 from hologram._core import Array
 from hologram._create import _count, arrays_beside, full, owned, zeros
-from hologram._sorting import searchsorted
+from hologram._order import searchsorted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import

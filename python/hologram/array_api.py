@@ -42,16 +42,19 @@ from hologram._elementwise import bitwise_left_shift as bitwise_left_shift
 from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
 from hologram._elementwise import clip as clip  # type: ignore[assignment]
 from hologram._elementwise import pow as pow  # type: ignore[assignment]
+from hologram._order import argsort as argsort  # type: ignore[assignment]
+from hologram._order import lexsort as lexsort  # type: ignore[assignment]
+from hologram._order import median as median  # type: ignore[assignment]
+from hologram._order import quantile as quantile  # type: ignore[assignment]
+from hologram._order import searchsorted as searchsorted  # type: ignore[assignment]
+from hologram._order import sort as sort
 from hologram._selection import nonzero as nonzero
 from hologram._selection import unique_all as unique_all
 from hologram._selection import unique_counts as unique_counts
 from hologram._selection import unique_inverse as unique_inverse
 from hologram._selection import unique_values as unique_values
-from hologram._sorting import argsort as argsort
 from hologram._sorting import cumulative_prod as cumulative_prod  # type: ignore[assignment]
 from hologram._sorting import cumulative_sum as cumulative_sum  # type: ignore[assignment]
-from hologram._sorting import searchsorted as searchsorted
-from hologram._sorting import sort as sort
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import

@@ -120,6 +120,72 @@ def _extremes(name: str) -> Callable[..., Any]:
 cummax, cummin = _extremes("max"), _extremes("min")
 
 
+def _both(kind: Any, executor: hg.Executor | None, name: str, input: Tensor, *arguments: Any) -> Any:
+    """Values and places of an operation that has both, of a number as of a row of it."""
+    made: Any = _call(name, executor, input if input.ndim else input.reshape(1), *arguments)
+    return kind(tuple(part if input.ndim else part.reshape(()) for part in made))
+
+
+@_executor_first
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *,  # noqa: A002
+         executor: hg.Executor | None = None) -> Any:  # fmt: skip
+    """The k largest along a dimension, or the smallest, and their indices: in order, equal ones as they stand. NaN is the greatest."""
+    return _both(torch.return_types.topk, executor, "top_k", input, k, dim, int(largest))
+
+
+@_executor_first
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True, *, executor: hg.Executor | None = None) -> Any:
+    """The elements in order along a dimension, and their indices: always stable. NaN is the greatest."""
+    return _both(torch.return_types.sort, executor, "sort_with_places", input, dim, int(descending))
+
+
+@_executor_first
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True, *,
+            executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
+    """The indices of the elements in order along a dimension: always stable."""
+    made: Tensor = sort(input, dim, descending, executor=executor)[1]
+    return made
+
+
+@_executor_first
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, executor: hg.Executor | None = None) -> Any:
+    """The k-th smallest along a dimension, from 1 on, and its index; a gradient flows to it."""
+    return _both(torch.return_types.kthvalue, executor, "kth_value", input, k, dim, int(keepdim))
+
+
+@_executor_first
+def searchsorted(sorted_sequence: Tensor, input: Tensor, *, right: bool = False, side: str | None = None,
+                 sorter: Tensor | None = None, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
+    """Where each number would stand in a sorted sequence, or in that of its row: before equal ones, on the right side behind them."""
+    return _call("searchsorted", executor, sorted_sequence, input, sorter, side or ("right" if right else "left"))
+
+
+@_executor_first
+def bucketize(input: Tensor, boundaries: Tensor, *, right: bool = False, executor: hg.Executor | None = None) -> Tensor:
+    """How many of the boundaries, which ascend, come before each number; right: or equal it."""
+    return _call("searchsorted", executor, boundaries, input, None, "right" if right else "left")
+
+
+@_executor_first
+def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
+             executor: hg.Executor | None = None, _ignore_nan: int = 0) -> Tensor:  # fmt: skip
+    """What a share q of the elements along a dimension is below, all of them for None: computed in f64 and rounded once."""
+    shares = torch.as_tensor(q, dtype=torch.float64, device="cpu")
+    rows, own = input.reshape(-1) if dim is None else input, hg.asarray(shares.detach().reshape(-1).numpy())  # of a type of its own
+    made = _call("quantile", executor, rows, own, -1 if dim is None else dim, interpolation, _ignore_nan)
+    made = made.movedim(-1 if dim is None else dim, 0)
+    if keepdim:
+        made = made.reshape(-1, *(1,) * input.ndim) if dim is None else made.unsqueeze(dim + 1 if dim >= 0 else dim)
+    return made if shares.ndim else made[0]
+
+
+@_executor_first
+def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
+                executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
+    """quantile of those elements that are no NaN."""
+    return quantile(input, q, dim, keepdim, interpolation=interpolation, executor=executor, _ignore_nan=1)
+
+
 @_executor_first
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, executor: hg.Executor | None = None) -> Tensor:
     """input [..., in] times the transposed weight [out, in], and bias [out]."""

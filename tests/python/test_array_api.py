@@ -116,7 +116,7 @@ def test_sorting_of_two_values(shape, axis):
 @pytest.mark.parametrize("shape, axis", [((300,), 0), ((2, 3, 260), -1), ((5, 3), 0)])
 def test_more_of_two_values_than_are_sorted(monkeypatch, shape, axis):
     """They are counted; here as if 2 were more than the operation takes."""
-    monkeypatch.setattr("hologram._sorting._MOST_SORTED", 2)
+    monkeypatch.setattr("hologram._order._MOST_SORTED", 2)
     test_sorting_of_two_values(shape, axis)
 
 

@@ -327,6 +327,7 @@ static void test_kinds(void) {
 #define ops_write_select OWN_LAUNCH
 #define ops_write_scatter OWN_LAUNCH
 #define ops_write_sort OWN_LAUNCH
+#define ops_write_top OWN_LAUNCH
 #define ops_write_update OWN_LAUNCH
 #define OPS_NODE_KIND(id, name, inputs, results, work, passes, is, has, term, flow, launch, batch) \
   CHECK((results) <= 1 || (ops_write_##launch == OWN_LAUNCH && ((is) & (OPS_ELEMENT_WISE | OPS_VIRTUAL)) == 0));
@@ -338,6 +339,7 @@ static void test_kinds(void) {
 #undef ops_write_select
 #undef ops_write_scatter
 #undef ops_write_sort
+#undef ops_write_top
 #undef ops_write_update
 }
 

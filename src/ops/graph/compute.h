@@ -84,6 +84,7 @@ value_id ops_make_create(const ops_request *request);
 value_id ops_make_factor(const ops_request *request);
 value_id ops_make_select(const ops_request *request);
 uint32_t ops_make_sort(const ops_request *request, value_id *results);
+value_id ops_make_search(const ops_request *request);
 uint32_t ops_make_formula(const ops_request *request, value_id *results);
 
 /* The axes of a list argument as bits; 0 and refused if one does not exist or stands twice. */

@@ -318,14 +318,16 @@ static void flow_gather(ops_gradient *g, const ops_node *node, value_id amount) 
  * since a scatter takes no tensor with the greatest number of axes. */
 static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
-  ops_shape shape = node->shape, joined = {.rank = 3, .size = {1, shape.size[node->axis], 1}};
+  value_id x = node->input[node->input_count - 1u];
+  ops_shape shape = ops_at(c, x)->shape, joined = {.rank = 3, .size = {1, node->shape.size[node->axis], 1}};
   for (uint32_t i = 0; i < shape.rank; i++)
     if (i != node->axis) joined.size[i < node->axis ? 0 : 2] *= shape.size[i];
   value_id places = ops_reshape(c, ops_result_of(c, g->at, 1, ATLAS_i64), &joined);
+  value_id own = ops_reshape(c, amount, &joined);
+  joined.size[1] = shape.size[node->axis];
   value_id zeros = ops_full(c, (atlas_type)node->type, 0, &joined);
   ops_node like = {.bounds = OPS_CLAMP, .axis = 1};
-  value_id back = scatter(c, &like, 0, zeros, places, ops_reshape(c, amount, &joined));
-  ops_flow(g, node->input[1], ops_reshape(c, back, &shape));
+  ops_flow(g, x, ops_reshape(c, scatter(c, &like, 0, zeros, places, own), &shape));
 }
 
 static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount) {

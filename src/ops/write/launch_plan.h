@@ -142,6 +142,7 @@ hg_status ops_write_rows(const ops_group *group);     /* reductions along one se
 hg_status ops_write_contract(const ops_group *group); /* one contraction with prologue and epilogue */
 hg_status ops_write_scatter(const ops_group *group);  /* one OPS_SCATTER */
 hg_status ops_write_sort(const ops_group *group);     /* one OPS_SORT with its indices */
+hg_status ops_write_top(const ops_group *group);      /* one OPS_TOP with its indices */
 hg_status ops_write_factor(const ops_group *group);   /* one OPS_FACTOR */
 hg_status ops_write_scan(const ops_group *group);     /* one OPS_SCAN */
 hg_status ops_write_select(const ops_group *group);   /* one OPS_SELECT */

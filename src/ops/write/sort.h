@@ -1,4 +1,5 @@
-/* sort.h - the state that the files of sorting share: sort.c, radix.c for rows that no block holds, sort_words.c. */
+/* sort.h - the state that the files of sorting share: sort.c, radix.c for rows that no block holds, top.c for the
+ * first of rows, sort_words.c. */
 #ifndef HG_OPS_SORT_H
 #define HG_OPS_SORT_H
 
@@ -34,7 +35,8 @@ enum { READS_KEYS = 1, WRITES_RESULTS = 2 };
 #define SORT_NONE UINT32_MAX
 hg_status ops_sort_begin(sort_launch *l, const sort *s, uint32_t uses, const uint32_t *read, const uint32_t *written,
                          const char *name);
-/* The key of the element at the column, u64, above the column itself. */
+/* What the node's first input has at the column; as u64, above the column itself. */
+uint16_t ops_sort_key(sort_launch *l);
 uint16_t ops_sort_word(sort_launch *l);
 /* Stores the element at an index of the row, i64, and the index itself, at l->column if IS_THERE says so. An index of a
  * lane that is not there may be any of the row's: what all elements share is computed by all lanes. */

@@ -12,7 +12,7 @@ hg_status ops_sort_begin(sort_launch *l, const sort *s, uint32_t uses, const uin
   ops_identity(&s->shape, l->own);
   if ((uses & READS_KEYS) != 0) HG_TRY(ops_term_of(&l->terms, s->node->input[0], l->own, &l->key));
   if ((uses & WRITES_RESULTS) != 0 && s->values != 0)
-    HG_TRY(ops_term_of(&l->terms, s->node->input[1], l->own, &l->value));
+    HG_TRY(ops_term_of(&l->terms, s->node->input[s->node->input_count - 1u], l->own, &l->value));
   for (; *read != SORT_NONE; read++) HG_TRY(ops_reads(&l->terms, *read));
   HG_TRY(ops_code_begin_step(&l->code, &l->terms, name, "sort"));
   l->b = l->code.builder;
@@ -31,14 +31,19 @@ static void set_coordinates(sort_launch *l, uint16_t along_axis) {
 
 static void forget_element(sort_launch *l) { ops_forget(&l->code, (1u << l->s->shape.rank) - 1); }
 
+uint16_t ops_sort_key(sort_launch *l) {
+  set_coordinates(l, l->column);
+  uint16_t key = ops_value(&l->code, l->key);
+  forget_element(l);
+  return key;
+}
+
 uint16_t ops_sort_word(sort_launch *l) {
   uint16_t word = sort_fresh(l), place = sort_fresh(l);
-  set_coordinates(l, l->column);
-  sort_convert(l, ATLAS_u64, word, ATLAS_u32, ops_value(&l->code, l->key));
+  sort_convert(l, ATLAS_u64, word, ATLAS_u32, ops_sort_key(l));
   sort_emit(l, ATLAS_OP_shl, ATLAS_u64, word, word, atlas_bits(KEY_BITS));
   sort_convert(l, ATLAS_u64, place, ATLAS_i64, l->column);
   sort_emit(l, ATLAS_OP_or, ATLAS_u64, word, word, atlas_reg(place));
-  forget_element(l);
   return word;
 }
 
