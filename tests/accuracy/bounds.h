@@ -13,6 +13,8 @@ static const judged functions[] = {
     {"sin", ATLAS_OP_sin, ref_sin, 1, {1.0, 1.0}},
     {"cos", ATLAS_OP_cos, ref_cos, 1, {1.0, 1.0}},
     {"tan", ATLAS_OP_tan, ref_tan, 1, {1.0, 1.0}},
+    {"sinpi", ATLAS_OP_sinpi, ref_sinpi, 1, {1.0, 1.0}},
+    {"cospi", ATLAS_OP_cospi, ref_cospi, 1, {1.0, 1.0}},
     {"asin", ATLAS_OP_asin, ref_asin, 1, {1.0, 1.0}},
     {"acos", ATLAS_OP_acos, ref_acos, 1, {1.0, 1.0}},
     {"atan", ATLAS_OP_atan, ref_atan, 1, {1.0, 1.0}},

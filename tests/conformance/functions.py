@@ -16,7 +16,7 @@ from formats import FORMATS, from_exact, is_nan, to_float
 
 mp.prec = 120
 
-UNARY = ("rsqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh sigmoid silu erf erfc "
+UNARY = ("rsqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinpi cospi asin acos atan sinh cosh tanh sigmoid silu erf erfc "
          "gelu gelu.tanh").split()
 BINARY = ("fmod", "pow", "atan2")
 
@@ -35,6 +35,8 @@ AT_EXTREMES = {
     "sin": (NAN, -0.0, 0.0, NAN),
     "cos": (NAN, 1.0, 1.0, NAN),
     "tan": (NAN, -0.0, 0.0, NAN),
+    "sinpi": (NAN, -0.0, 0.0, NAN),
+    "cospi": (NAN, 1.0, 1.0, NAN),
     "asin": (NAN, -0.0, 0.0, NAN),
     "acos": (NAN, None, None, NAN),
     "atan": (None, -0.0, 0.0, None),
@@ -63,6 +65,11 @@ def _unary_value(op: str, x: float) -> float | Fraction | None:
         return -INF if x == -1 else NAN
     if op in ("asin", "acos") and abs(x) > 1:
         return NAN
+    if op in ("sinpi", "cospi") and 2 * Fraction(x) % 1 == 0:
+        quarter = int(2 * Fraction(x)) % 4
+        if op == "sinpi":
+            return math.copysign(0.0, x) if quarter % 2 == 0 else 2.0 - quarter
+        return 0.0 if quarter % 2 else 1.0 - quarter
     if op == "exp2" and x == math.floor(x):
         return Fraction(2) ** int(max(min(x, 5000), -5000))
     if op == "log2" and _power_of_two(x) is not None:
@@ -194,6 +201,8 @@ REFERENCE = {
     "sin": mp.sin,
     "cos": mp.cos,
     "tan": mp.tan,
+    "sinpi": mp.sinpi,
+    "cospi": mp.cospi,
     "asin": mp.asin,
     "acos": mp.acos,
     "atan": mp.atan,

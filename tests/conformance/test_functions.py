@@ -17,8 +17,8 @@ BOUND = 2.3  # ulp, f32 and f64
 WIDE = ("f32", "f64")
 # Where the interesting things happen: ranges of ordinary operands, and places where a function has a root, a pole, a
 # limit of its range or a change of method.
-RANGES = {"exp": 110, "exp2": 160, "expm1": 100, "sin": 30, "cos": 30, "tan": 30, "asin": 1, "acos": 1, "atan": 20, "sinh": 95,
-          "cosh": 95, "tanh": 12, "sigmoid": 110, "silu": 110, "erf": 5, "erfc": 11, "gelu": 15, "gelu.tanh": 12}
+RANGES = {"exp": 110, "exp2": 160, "expm1": 100, "sin": 30, "cos": 30, "tan": 30, "sinpi": 30, "cospi": 30, "asin": 1, "acos": 1,
+          "atan": 20, "sinh": 95, "cosh": 95, "tanh": 12, "sigmoid": 110, "silu": 110, "erf": 5, "erfc": 11, "gelu": 15, "gelu.tanh": 12}
 WIDER = {"exp": 760, "exp2": 1100, "expm1": 720, "sinh": 720, "cosh": 720, "sigmoid": 760, "silu": 760, "erfc": 28, "gelu": 40}
 PLACES = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 10.0, 16.0, 100.0, 1000.0, math.sqrt(0.5), math.sqrt(2), math.e,
           math.pi / 4, math.pi / 2, math.pi, 3 * math.pi / 2, 2 * math.pi, 1e5 * math.pi, 1e15 * math.pi, math.log(2),

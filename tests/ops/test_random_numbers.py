@@ -3,6 +3,7 @@ what is made of them, element by element, and as a distribution."""
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -93,29 +94,62 @@ def test_uniform_is_uniform():
         assert own[0] >= 0 and own[-1] < 1
 
 
+def box_muller(count, kind, key=77):
+    """What the row of the table says, of Philox's words, in 40 digits."""
+    of_each = 2 if kind == "f64" else 1
+    words = [word for block in range((count + 1) // 2 * of_each // 2 + 1) for word in philox(block, key)]
+    bits = 53 if kind == "f64" else 24
+    numbers = [int.from_bytes(b"".join(w.to_bytes(4, "big") for w in words[i:i + of_each]), "big") >> 32 * of_each - bits
+               for i in range(0, len(words), of_each)]
+    made = []
+    for a, b in zip(numbers[0::2], numbers[1::2]):
+        u, v = mpmath.mpf(a + 1) / 2**bits, mpmath.mpf(b) / 2**bits
+        r = mpmath.sqrt(-2 * mpmath.log(u))
+        made += [r * mpmath.cospi(2 * v), r * mpmath.sinpi(2 * v)]
+    return made[:count]
+
+
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_normal(kind):
-    """Elements 2i and 2i + 1 are r cos and r sin of Box and Muller's, by the functions of the ISA."""
-    u = draw("uniform", [1002], type=kind)
-    one = u.dtype.type(1)
-    r = apply("sqrt", u.dtype.type(-2) * apply("log", one - u[0::2]))
-    angle = u[1::2] * u.dtype.type(2 * math.pi)
-    right = np.stack([r * apply("cos", angle), r * apply("sin", angle)], axis=1).reshape(-1)
-    assert np.array_equal(draw("normal", [1002], type=kind), right)
-    assert np.array_equal(draw("normal", [1001], type=kind), right[:1001])
-    assert np.array_equal(draw("normal", [7, 11], type=kind).reshape(-1), right[:77])
+    """Within 3 ulp of Box and Muller's numbers: log, the square root, the sine and the product round."""
+    with mpmath.workdps(40):
+        right = box_muller(1002, kind)
+        own = draw("normal", [1002], type=kind)
+        ulp = [abs(mpmath.mpf(float(x)) - y) / mpmath.mpf(float(np.spacing(abs(own.dtype.type(y))))) for x, y in zip(own, right)]
+    assert max(ulp) < 3
+    assert np.array_equal(draw("normal", [1001], type=kind), own[:1001])
+    assert np.array_equal(draw("normal", [7, 11], type=kind).reshape(-1), own[:77])
+    for shape in ([2, 4, 8], [3, 5, 2], [1], [2], [0], [5, 0]):
+        assert np.array_equal(draw("normal", shape, type=kind).reshape(-1), own[:math.prod(shape)])
     moved = draw("normal", [1001], type=kind, mean=3.0, deviation=0.5)
-    assert np.array_equal(moved, right[:1001] * u.dtype.type(0.5) + u.dtype.type(3))
+    assert np.array_equal(moved, own[:1001] * own.dtype.type(0.5) + own.dtype.type(3))
+    if kind == "f32":
+        for narrow in ("f16", "bf16"):
+            rounded = draw("normal", [1001], type=narrow)
+            assert np.array_equal(rounded, own[:1001].astype(rounded.dtype))
+
+
+def test_normal_at_the_ends():
+    """The words that give the smallest and the greatest fractions: u = 2^-24 and 1, v = 0 and the last one."""
+    for counter in range(2**40, 2**40 + 50_000, 25_000):
+        u = np.array(draw("random_bits", [100_000], counter=counter)[0::2] >> np.uint32(8), np.float64)
+        x = draw("normal", [100_000], counter=counter).reshape(-1, 2).astype(f64)
+        assert np.allclose((x ** 2).sum(1), -2 * np.log((u + 1) * 2.0 ** -24), rtol=4e-7, atol=0)
+        assert np.abs(x).max() <= math.sqrt(48 * math.log(2)) * (1 + 1e-6)
 
 
 def test_normal_is_normal():
     for kind in ("f32", "f64"):
-        own = np.sort(draw("normal", [MANY], key=5, type=kind).astype(f64))
+        own = np.sort(draw("normal", [MANY], key=6, type=kind).astype(f64))
         below = np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in own])
         assert np.abs(below - (np.arange(MANY) + 0.5) / MANY).max() < 1.95 / math.sqrt(MANY)
         assert np.isfinite(own).all()
-        halves = draw("normal", [MANY], key=5, type=kind).astype(f64).reshape(-1, 2)
+        halves = draw("normal", [MANY], key=6, type=kind).astype(f64).reshape(-1, 2)
         assert abs(np.mean(halves[:, 0] * halves[:, 1])) < 3.3 / math.sqrt(MANY / 2)  # sine and cosine are independent
+        assert abs(own.mean()) < 3.3 / math.sqrt(MANY) and abs(own.var() - 1) < 3.3 * math.sqrt(2 / MANY)
+        assert abs((own ** 3).mean()) < 3.3 * math.sqrt(15 / MANY) and abs((own ** 4).mean() - 3) < 3.3 * math.sqrt(96 / MANY)
+        shares = np.histogram(below, np.linspace(0, 1, 101))[0]
+        assert np.sum((shares - MANY / 100) ** 2) / (MANY / 100) < 148.2  # chi squared, 99 degrees, 0.1%
 
 
 def test_integers():

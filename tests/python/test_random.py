@@ -1,5 +1,8 @@
 """Keys, and hg.jit."""
 
+import hashlib
+
+import double_of_cuda
 import numpy as np
 import pytest
 
@@ -46,3 +49,36 @@ def test_jit_computes_all_that_is_returned():
     step = hg.jit(hg.value_and_grad(lambda w: (w * w).sum()))
     value, gradient = step(hg.ones(3))
     assert not value.is_pending and not gradient.is_pending and gradient.tolist() == [2, 2, 2]
+
+
+def numbers():
+    """In shapes whose elements share counters in one way or another: whole packs of 8, 4 and 2, and none; views of what is drawn."""
+    key, keys = hg.random.key(9), hg.random.split(hg.random.key(4), 3)
+    for kind in ("float32", "float64", "float16", "bfloat16"):
+        for shape in ((64,), (13,), (6,), (12,), (3, 8), (4, 6), (5, 4, 2), (2, 3, 16), (1,), (0,)):
+            yield hg.random.normal(key, shape, dtype=kind)
+            yield hg.random.uniform(key, shape, -1, 2, dtype=kind)
+            yield hg.random.gumbel(key, shape, dtype=kind)
+            drawn = hg.jit(lambda key, shape=shape, kind=kind: hg.random.normal(key, shape, dtype=kind)[..., ::-1].T * 2)
+            yield drawn(key)
+        yield hg.vmap(lambda key, kind=kind: hg.random.normal(key, (7,), dtype=kind))(keys)
+        yield hg.vmap(lambda key, kind=kind: hg.random.gumbel(key, (7,), dtype=kind))(keys)
+    for high in (10, 2**40):
+        for shape in ((64,), (13,), (3, 8), (5, 4, 2)):
+            yield hg.random.integers(key, shape, 0, high)
+            yield hg.random.bits(key, shape)
+    x = hg.arange(48).astype("float32").reshape((6, 8))
+    yield hg.jit(lambda x, key: hg.dropout(x, key, p=0.25) + hg.random.normal(key, (8,)))(x, key)
+    yield hg.repeat(hg.arange(24).reshape((4, 6)), 2, axis=1) + hg.random.integers(key, (4, 12))
+
+
+def digest():
+    made = hashlib.sha256()
+    for x in numbers():
+        made.update(repr(x.shape).encode() + x.astype("float64").numpy().tobytes() if x.dtype.kind == "float" else x.numpy().tobytes())
+    return made.hexdigest()
+
+
+@double_of_cuda.needed
+def test_on_the_double_of_cuda():
+    assert double_of_cuda.digest_of("test_random") == digest()

@@ -182,7 +182,9 @@ def test_on_the_double_of_cuda():
 @pytest.mark.parametrize("draw", [
     lambda key: hg.random.normal(key, (5,)), lambda key: hg.random.normal(key), lambda key: hg.random.uniform(key, (2, 3), dtype="float64"),
     lambda key: hg.random.integers(key, (7,), -5, 5), lambda key: hg.random.split(key, 3),
-    lambda key: hg.random.normal(hg.random.split(key)[1], (2,)), lambda key: hg.dropout(hg.ones(5), key)])
+    lambda key: hg.random.normal(hg.random.split(key)[1], (2,)), lambda key: hg.dropout(hg.ones(5), key),
+    lambda key: hg.random.normal(key, (7,), dtype="float64"), lambda key: hg.random.gumbel(key, (3, 2), dtype="float64"),
+    lambda key: hg.random.gumbel(key, 5), lambda key: hg.random.integers(key, 5, 0, 2**40)])
 def test_random_numbers_of_keys(draw):
     assert hg.vmap(draw)(KEYS).numpy().tobytes() == hg.stack([draw(KEYS[i]) for i in range(BATCH)]).numpy().tobytes()
 

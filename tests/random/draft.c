@@ -58,7 +58,9 @@ static const struct {
                {ATLAS_OP_dot4_uu, WITH_DOT4},
                {ATLAS_OP_dot4_us, WITH_DOT4},
                {ATLAS_OP_rank, WITH_RANK},
-               {ATLAS_OP_cbrt, WITH_CBRT}};
+               {ATLAS_OP_cbrt, WITH_CBRT},
+               {ATLAS_OP_sinpi, WITH_HALF_TURNS},
+               {ATLAS_OP_cospi, WITH_HALF_TURNS}};
 enum { YOUNGER = sizeof younger / sizeof *younger }; /* in the order of ops.def */
 
 atlas_op rng_op(rng *r) {

@@ -34,7 +34,7 @@ uint64_t rng_value(rng *r, atlas_type type);
  * seed SEEDS_OF_ALL_OPERATIONS on. */
 #define SEEDS_OF_ALL_OPERATIONS UINT64_C(100000000)
 enum { FIRST_GENERATION, WITH_CBRT, WITH_LEN, WITH_DOT4, WITH_LOCAL_ARRAYS, WITH_COLLECTIVES_IN_A_ROW, WITH_SHAPES,
-       WITH_EDGES, WITH_RANK, ALL_OPERATIONS = WITH_RANK };
+       WITH_EDGES, WITH_RANK, WITH_HALF_TURNS, ALL_OPERATIONS = WITH_HALF_TURNS };
 atlas_op rng_op(rng *r);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */

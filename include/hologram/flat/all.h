@@ -236,6 +236,8 @@ typedef enum atlas_op {
   ATLAS_OP_sinh = 0x0727,
   ATLAS_OP_cosh = 0x0728,
   ATLAS_OP_tanh = 0x0729,
+  ATLAS_OP_sinpi = 0x072a,
+  ATLAS_OP_cospi = 0x072b,
   ATLAS_OP_sigmoid = 0x0730,
   ATLAS_OP_erf = 0x0731,
   ATLAS_OP_erfc = 0x0732,

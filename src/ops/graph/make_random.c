@@ -13,60 +13,35 @@ static ops_shape flat_shape(uint64_t rows, uint64_t columns) {
   return (ops_shape){.rank = columns == 0 ? 1u : 2u, .size = {rows, columns}};
 }
 
-/* Words from number 0 on, in C order of a shape. */
-static value_id words(const ops_request *request, const ops_shape *shape) {
+/* Elements of a shape, in C order: words (u32), or fractions of a word (f32) or of two (f64). Each 2^shared elements
+ * have `words` together; an element's are those from number `first` of them on. */
+static value_id drawn(const ops_request *request, const ops_shape *shape, atlas_type type, ops_fraction which,
+                      uint32_t shared, uint32_t words, uint32_t first) {
   hg_computation *c = request->c;
   value_id key = ops_cast(c, request->inputs[0], ATLAS_u64);
   value_id counter =
       request->inputs[1] == 0 ? ops_constant(c, ATLAS_u64, 0) : ops_cast(c, request->inputs[1], ATLAS_u64);
   if (key == 0 || counter == 0) return 0;
-  return ops_add(c, &(ops_node){.kind = OPS_RANDOM, .type = ATLAS_u32, .input = {key, counter},
+  return ops_add(c, &(ops_node){.kind = OPS_RANDOM, .type = (uint8_t)type, .input = {key, counter},
+                                .reduce = (uint8_t)which, .axis = (uint8_t)shared, .axes = words, .bits = first,
                                 .shape = *shape});
 }
 
-/* Column j of [rows, columns], as [rows]. */
-static value_id column(hg_computation *c, value_id value, uint64_t rows, int64_t j) {
-  ops_shape shape = flat_shape(rows, 0);
-  ops_view view = {.axis = {0}, .step = {1}, .start = {0, j}};
-  return ops_view_of(c, value, &view, &shape);
+static value_id words(const ops_request *request, const ops_shape *shape) {
+  return drawn(request, shape, ATLAS_u32, OPS_BELOW_ONE, 0, 1, 0);
 }
 
-/* (word >> 8) / 2^24, in f32. */
-static value_id unit_f32(hg_computation *c, value_id word) {
-  if (word == 0) return 0;
-  ops_shape shape = ops_at(c, word)->shape;
-  value_id count = ops_full(c, ATLAS_u32, 8, &shape);
-  value_id top = ops_cast(c, ops_binary(c, ATLAS_OP_shr, word, count), ATLAS_f32);
-  return ops_binary(c, ATLAS_OP_mul, top, number(c, ATLAS_f32, 0x1p-24, &shape));
+/* Element i of a sequence takes word i, or for f64 words 2i and 2i + 1. */
+static value_id fractions(const ops_request *request, const ops_shape *shape, atlas_type type, ops_fraction which) {
+  return drawn(request, shape, type, which, 0, type == ATLAS_f64 ? 2 : 1, 0);
 }
 
 /* a << 32 | b */
-static value_id long_word(hg_computation *c, value_id a, value_id b) {
+value_id ops_long_word(hg_computation *c, value_id a, value_id b) {
   if (a == 0 || b == 0) return 0;
   value_id high = ops_cast(c, a, ATLAS_u64), low = ops_cast(c, b, ATLAS_u64);
   high = ops_binary(c, ATLAS_OP_shl, high, ops_full(c, ATLAS_u32, 32, &ops_at(c, a)->shape));
   return ops_binary(c, ATLAS_OP_or, high, low);
-}
-
-/* (word >> 11) / 2^53, in f64. */
-static value_id unit_f64(hg_computation *c, value_id word) {
-  if (word == 0) return 0;
-  ops_shape shape = ops_at(c, word)->shape;
-  value_id top = ops_cast(c, ops_binary(c, ATLAS_OP_shr, word, ops_full(c, ATLAS_u32, 11, &shape)), ATLAS_f64);
-  return ops_binary(c, ATLAS_OP_mul, top, number(c, ATLAS_f64, 0x1p-53, &shape));
-}
-
-/* Numbers in [0, 1): element i of a sequence takes word i, or for f64 words 2i and 2i + 1. Two sequences side by side:
- * [rows] from column `first` on of [rows, columns]. */
-static value_id units(const ops_request *request, atlas_type type, uint64_t rows, int64_t first, uint64_t sequences) {
-  hg_computation *c = request->c;
-  uint64_t each = type == ATLAS_f64 ? 2 : 1;
-  ops_shape shape = flat_shape(rows, sequences * each);
-  value_id word = words(request, &shape);
-  if (word == 0) return 0;
-  int64_t at = first * (int64_t)each;
-  if (type == ATLAS_f64) return unit_f64(c, long_word(c, column(c, word, rows, at), column(c, word, rows, at + 1)));
-  return unit_f32(c, column(c, word, rows, at));
 }
 
 /* x * scale + shift; a step that changes nothing is left out. */
@@ -138,16 +113,33 @@ static value_id uniform(const ops_request *request, const ops_shape *shape) {
   atlas_type type, wide;
   double low = request->arguments[1].number, high = request->arguments[2].number;
   if (!float_type(request, &type, &wide) || !bounds_fit(request, type, low, high)) return 0;
-  value_id unit = wide == ATLAS_f32 ? unit_f32(c, words(request, shape))
-                                    : ops_reshape(c, units(request, wide, ops_count(shape), 0, 1), shape);
+  value_id unit = fractions(request, shape, wide, OPS_BELOW_ONE);
   value_id result = spread(c, unit, low, high);
   if (result == 0 || low >= high || (result == unit && type == wide)) return ops_cast(c, result, type);
   value_id last = ops_full(c, type, below(type, high), shape); /* rounding may have given high */
   return ops_binary(c, ATLAS_OP_min, ops_cast(c, result, type), last);
 }
 
-/* Box and Muller 1958: elements 2i and 2i + 1 are r cos and r sin of the angle 2 pi v with r = sqrt(-2 log(1 - u)),
- * where u and v are elements 2i and 2i + 1 of the uniform sequence. */
+/* Numbers in (0, 1), of which f16 and bf16 would round some to 1: then of f32. */
+static value_id uniform_open(const ops_request *request, const ops_shape *shape) {
+  atlas_type type = (atlas_type)request->arguments[1].integers[0];
+  if (!atlas_is_float(type))
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "its numbers are floats, not %s: cast them", atlas_type_name(type));
+  return fractions(request, shape, type == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32, OPS_INSIDE);
+}
+
+/* 1 in elements with an even number in C order. */
+static value_id is_even(hg_computation *c, const ops_shape *shape) {
+  uint64_t count = ops_count(shape), rows = count / 2 + count % 2;
+  ops_shape pairs = flat_shape(rows, 2), all = flat_shape(2 * rows, 0), cut = flat_shape(count, 0);
+  ops_view front = {.axis = {0}, .step = {1}, .start = {0}};
+  value_id side = ops_reshape(c, ops_coordinate(c, &pairs, 1), &all);
+  side = ops_reshape(c, ops_view_of(c, side, &front, &cut), shape);
+  return ops_binary(c, ATLAS_OP_set_eq, side, ops_full(c, ATLAS_i64, 0, shape));
+}
+
+/* Box and Muller 1958: elements 2i and 2i + 1 are r cos and r sin of the angle 2 pi v with r = sqrt(-2 log u), where u
+ * and v are fractions of words 2i and 2i + 1 (f64: of two words each), u above 0. */
 static value_id normal(const ops_request *request, const ops_shape *shape) {
   hg_computation *c = request->c;
   atlas_type own, type;
@@ -157,24 +149,16 @@ static value_id normal(const ops_request *request, const ops_shape *shape) {
     return ops_refuse(request, HG_INVALID_ARGUMENT,
                       "mean is %s and deviation %s: they are finite, the latter not below 0", OPS_NUMBER(mean),
                       OPS_NUMBER(deviation));
-  uint64_t count = ops_count(shape), rows = count / 2 + count % 2;
-  value_id u = units(request, type, rows, 0, 2), v = units(request, type, rows, 1, 2);
-  if (u == 0 || v == 0) return 0;
-  ops_shape line = flat_shape(rows, 0), pairs = flat_shape(rows, 2), all = flat_shape(2 * rows, 0),
-            cut = flat_shape(count, 0);
-  value_id rest = ops_binary(c, ATLAS_OP_sub, number(c, type, 1, &line), u);
-  value_id square = ops_binary(c, ATLAS_OP_mul, ops_unary(c, ATLAS_OP_log, rest), number(c, type, -2, &line));
+  uint32_t each = type == ATLAS_f64 ? 2 : 1;
+  value_id u = drawn(request, shape, type, OPS_ABOVE_ZERO, 1, 2 * each, 0);
+  value_id v = drawn(request, shape, type, OPS_BELOW_ONE, 1, 2 * each, each);
+  value_id square = ops_binary(c, ATLAS_OP_mul, ops_unary(c, ATLAS_OP_log, u), number(c, type, -2, shape));
   value_id radius = ops_unary(c, ATLAS_OP_sqrt, square);
-  value_id angle = ops_binary(c, ATLAS_OP_mul, v, number(c, type, 6.283185307179586477, &line));
-  if (radius == 0 || angle == 0) return 0;
-  ops_view down = {.axis = {0, -1}, .step = {1, 0}, .start = {0}}, front = {.axis = {0}, .step = {1}, .start = {0}};
-  radius = ops_view_of(c, radius, &down, &pairs);
-  angle = ops_view_of(c, angle, &down, &pairs);
-  value_id is_first = ops_binary(c, ATLAS_OP_set_eq, ops_coordinate(c, &pairs, 1), ops_full(c, ATLAS_i64, 0, &pairs));
-  value_id sides[3] = {is_first, ops_unary(c, ATLAS_OP_cos, angle), ops_unary(c, ATLAS_OP_sin, angle)};
+  value_id half_turns = ops_binary(c, ATLAS_OP_mul, v, number(c, type, 2, shape));
+  value_id sides[3] = {is_even(c, shape), ops_unary(c, ATLAS_OP_cospi, half_turns),
+                       ops_unary(c, ATLAS_OP_sinpi, half_turns)};
   value_id result = ops_binary(c, ATLAS_OP_mul, radius, ops_pointwise(c, ATLAS_OP_sel, sides, 3));
-  result = ops_cast(c, moved(c, result, deviation, mean), own);
-  return ops_reshape(c, ops_view_of(c, ops_reshape(c, result, &all), &front, &cut), shape);
+  return ops_cast(c, moved(c, result, deviation, mean), own);
 }
 
 /* The high half of word * range; for a range of more than 32 bits element i takes words 2i and 2i + 1. */
@@ -184,12 +168,9 @@ static value_id chosen_below(const ops_request *request, const ops_shape *shape,
     value_id word = words(request, shape);
     return word == 0 ? 0 : ops_binary(c, ATLAS_OP_mulhi, word, ops_full(c, ATLAS_u32, range, shape));
   }
-  ops_shape pairs = flat_shape(ops_count(shape), 2), flat = flat_shape(pairs.size[0], 0);
-  value_id word = words(request, &pairs);
-  if (word == 0) return 0;
-  word = long_word(c, column(c, word, flat.size[0], 0), column(c, word, flat.size[0], 1));
-  if (word == 0) return 0;
-  return ops_reshape(c, ops_binary(c, ATLAS_OP_mulhi, word, ops_full(c, ATLAS_u64, range, &flat)), shape);
+  value_id word = ops_long_word(c, drawn(request, shape, ATLAS_u32, OPS_BELOW_ONE, 0, 2, 0),
+                                drawn(request, shape, ATLAS_u32, OPS_BELOW_ONE, 0, 2, 1));
+  return word == 0 ? 0 : ops_binary(c, ATLAS_OP_mulhi, word, ops_full(c, ATLAS_u64, range, shape));
 }
 
 static value_id integers(const ops_request *request, const ops_shape *shape) {
@@ -220,6 +201,7 @@ value_id ops_make_random(const ops_request *request) {
                         OPS_TEXT(request->c, request->inputs[i]));
   switch (request->row->op) {
     case HG_OP_uniform: return uniform(request, &shape);
+    case HG_OP_uniform_open: return uniform_open(request, &shape);
     case HG_OP_normal: return normal(request, &shape);
     case HG_OP_integers: return integers(request, &shape);
     default: return words(request, &shape);

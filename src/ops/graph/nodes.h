@@ -57,6 +57,9 @@ typedef struct ops_kind_row {
 typedef enum ops_reduce {
   OPS_SUM, OPS_PRODUCT, OPS_MIN, OPS_MAX, OPS_ARGMIN, OPS_ARGMAX, OPS_LOGSUMEXP
 } ops_reduce;
+/* A fraction of random bits, the first 24 of a word (f64: 53 of two) as a number b in units u of its last place: b u,
+ * in [0, 1); (b + 1) u, in (0, 1]; the odd one of b u and (b + 1) u, in (0, 1). */
+typedef enum ops_fraction { OPS_BELOW_ONE, OPS_ABOVE_ZERO, OPS_INSIDE } ops_fraction;
 /* What an index out of range does: faults; counts from the end if negative (else faults); or is moved to the
  * nearest. */
 typedef enum ops_bounds { OPS_FAULT, OPS_WRAP, OPS_CLAMP } ops_bounds;
@@ -74,14 +77,14 @@ typedef struct ops_node {
   uint8_t type; /* atlas_type; for POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
   uint8_t input_count; /* as in kinds.def; for POINTWISE the maker decides */
   uint8_t reduce; /* ops_reduce; for SCATTER: 1: it adds; for UPDATE: 1: see ops_is_fresh; for FACTOR:
-                   * 1: the diagonal is taken as 1 */
+                   * 1: the diagonal is taken as 1; for RANDOM an ops_fraction */
   uint16_t op;    /* atlas_op for POINTWISE: a comparison; pand, por, pxor, pnot on bool; sel (bool, a, b); cvt; ... */
   union {
     uint8_t bounds;   /* ops_bounds for GATHER, SCATTER */
     uint8_t numerics; /* for CONTRACT: HG_NUMERICS_FAST, HG_NUMERICS_TF32; 0: canonical */
   };
   uint8_t axis;
-  uint32_t axes;  /* bits, for REDUCE; for RESHAPE see ops_is_named */
+  uint32_t axes;  /* bits, for REDUCE; for RESHAPE see ops_is_named; for RANDOM, as axis, see kinds.def */
   uint32_t index; /* for INPUT; for RESULT its number, from 1 on; for GATHER, SCATTER vmap's axes in front; for SCAN
                    * 1: from the end to the beginning */
   value_id input[3];

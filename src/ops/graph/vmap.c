@@ -1,6 +1,8 @@
 /* vmap.c - hg_vmap: what is computed of one example, for all examples. They lie along an axis in front. */
 #include "ops/graph/replay.h"
 
+#include "atlas/value.h"
+
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 /* Its lists, with the new axis in front. */
@@ -99,7 +101,7 @@ static value_id batch_select(const ops_replay *r, const ops_node *node) {
 
 /* ---- random words ------------------------------------------------------------------------------------------------ */
 
-/* Philox 4x32-10, as philox() of expression.c has it, where each example has a key of its own. */
+/* Philox 4x32-10, as random_words.c has it, where each example has a key of its own. */
 static value_id with(hg_computation *c, atlas_op op, value_id value, uint64_t bits) {
   if (value == 0) return 0;
   const ops_node *node = ops_at(c, value);
@@ -118,15 +120,13 @@ static value_id along_words(const ops_replay *r, value_id value, const ops_shape
   return ops_view_of(r->c, ops_for_each(r, value), &view, words);
 }
 
-static value_id batch_random(const ops_replay *r, const ops_node *node) {
+/* Word number `number` of each example's sequence. */
+static value_id word_of(const ops_replay *r, const ops_node *node, value_id number, const ops_shape *words) {
   hg_computation *c = r->c;
-  ops_shape shape, words = {.rank = 2, .size = {r->count, ops_count(&node->shape)}};
-  if (!ops_batch_shape(r, &node->shape, &shape)) return 0;
-  value_id key = along_words(r, node->input[0], &words), counter = along_words(r, node->input[1], &words);
-  value_id number = ops_cast(c, ops_coordinate(c, &words, 1), ATLAS_u64);
+  value_id key = along_words(r, node->input[0], words), counter = along_words(r, node->input[1], words);
   if (key == 0 || counter == 0 || number == 0) return 0;
   counter = ops_binary(c, ATLAS_OP_add, with(c, ATLAS_OP_shr, number, 2), counter);
-  value_id zero = ops_full(c, ATLAS_u32, 0, &words);
+  value_id zero = ops_full(c, ATLAS_u32, 0, words);
   value_id high = with(c, ATLAS_OP_shr, counter, 32);
   value_id x[4] = {ops_cast(c, counter, ATLAS_u32), ops_cast(c, high, ATLAS_u32), zero, zero};
   value_id k[2] = {ops_cast(c, key, ATLAS_u32), ops_cast(c, with(c, ATLAS_OP_shr, key, 32), ATLAS_u32)};
@@ -142,7 +142,32 @@ static value_id batch_random(const ops_replay *r, const ops_node *node) {
   value_id place = with(c, ATLAS_OP_and, number, 3), word = x[3];
   for (uint32_t i = 0; i < 3; i++)
     word = ops_pointwise(c, ATLAS_OP_sel, (value_id[]){with(c, ATLAS_OP_set_eq, place, i), x[i], word}, 3);
-  return ops_reshape(c, word, &shape);
+  return word;
+}
+
+/* The fraction of a word, or of a long one, that the node is. */
+static value_id fraction_of(hg_computation *c, value_id word, const ops_node *node) {
+  if (word == 0) return 0;
+  int is_long = node->type == ATLAS_f64;
+  value_id top = with(c, ATLAS_OP_shr, word, (is_long ? 11u : 8u) + (node->reduce == OPS_INSIDE));
+  if (node->reduce == OPS_INSIDE) top = ops_binary(c, ATLAS_OP_add, top, top);
+  if (node->reduce != OPS_BELOW_ONE) top = with(c, ATLAS_OP_add, top, 1);
+  top = ops_cast(c, top, (atlas_type)node->type);
+  return with(c, ATLAS_OP_mul, top, atlas_round_f64((atlas_type)node->type, is_long ? 0x1p-53 : 0x1p-24));
+}
+
+static value_id batch_random(const ops_replay *r, const ops_node *node) {
+  hg_computation *c = r->c;
+  ops_shape shape, words = {.rank = 2, .size = {r->count, ops_count(&node->shape)}};
+  if (!ops_batch_shape(r, &node->shape, &shape)) return 0;
+  value_id number = ops_cast(c, ops_coordinate(c, &words, 1), ATLAS_u64);
+  if (node->axis != 0) number = with(c, ATLAS_OP_shr, number, node->axis);
+  if (node->axes != 1) number = with(c, ATLAS_OP_mul, number, node->axes);
+  if (node->bits != 0) number = with(c, ATLAS_OP_add, number, node->bits);
+  value_id word = word_of(r, node, number, &words);
+  if (node->type == ATLAS_f64)
+    word = ops_long_word(c, word, word_of(r, node, with(c, ATLAS_OP_add, number, 1), &words));
+  return ops_reshape(c, node->type == ATLAS_u32 ? word : fraction_of(c, word, node), &shape);
 }
 
 #define batch_none NULL

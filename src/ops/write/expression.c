@@ -147,6 +147,8 @@ static hg_status begin_registers(ops_code *code) {
   for (uint32_t i = 0; i < OPS_MAX_VARIABLES; i++) code->variable[i] = OPS_NO_REGISTER;
   code->displaced = OPS_MAX_VARIABLES;
   code->displacement = 0;
+  code->neighbours = 0;
+  code->drawn.is_there = 0;
   hg_release(allocator, code->registers);
   code->registers = hg_allocate(allocator, terms->terms.count + 1, sizeof *code->registers);
   if (code->registers == NULL) return hg_fail_memory("the program of a launch", terms->terms.count);
@@ -224,11 +226,79 @@ static void emit2(ops_code *code, atlas_op op, uint16_t to, atlas_operand a, atl
   atlas_emit(code->builder, op, code->index_type, 3, atlas_reg(to), a, b);
 }
 
-/* The register of a variable; a derived one is computed on its first use. */
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    uint64_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a;
+}
+
+/* 1 if the displacement changes a derived variable by a number that is known. */
+static int is_shifted(const ops_code *code, uint32_t i) {
+  return i >= code->terms->space.rank && code->neighbours > 1 &&
+         (ops_varies(code->terms, &code->terms->derived[i].of) >> code->displaced & 1) != 0;
+}
+
+static uint64_t unit_of_variable(const ops_code *code, uint32_t i) {
+  if (i < code->terms->space.rank) return i == code->displaced && code->neighbours > 1 ? code->neighbours : 1;
+  const ops_derived *derived = &code->terms->derived[i];
+  if (derived->kind != OPS_QUOTIENT || (derived->of.constant != 0 && !is_shifted(code, i))) return 1;
+  uint64_t unit = ops_unit_of(code, &derived->of);
+  return unit % derived->size == 0 ? unit / derived->size : 1;
+}
+
+uint64_t ops_unit_of(const ops_code *code, const ops_form *form) {
+  uint64_t unit = 0;
+  for (uint32_t i = 0; i < code->terms->variable_count; i++)
+    if (form->factor[i] != 0)
+      unit = common_divisor((uint64_t)(form->factor[i] < 0 ? -form->factor[i] : form->factor[i]) *
+                                unit_of_variable(code, i), unit);
+  return unit;
+}
+
+int ops_neighbours_fit(ops_code *code, uint32_t coordinate, uint32_t neighbours) {
+  code->displaced = coordinate, code->neighbours = neighbours;
+  int fit = 1;
+  for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) {
+    const ops_derived *derived = &code->terms->derived[i];
+    if (is_shifted(code, i) && (derived->kind == OPS_CLAMPED || derived->size == 0 || derived->of.constant < 0 ||
+                                ops_unit_of(code, &derived->of) % derived->size != 0))
+      fit = 0;
+  }
+  code->displaced = OPS_MAX_VARIABLES, code->neighbours = 0;
+  return fit;
+}
+
+/* What the writer's displacement adds to a variable, and with it to a form. */
+static int64_t shift_of(const ops_code *code, uint32_t i) {
+  if (i == code->displaced) return code->displacement;
+  if (!is_shifted(code, i)) return 0;
+  const ops_derived *derived = &code->terms->derived[i];
+  int64_t known = ops_known_of(code, &derived->of), size = (int64_t)derived->size;
+  return derived->kind == OPS_QUOTIENT ? known / size : known % size;
+}
+
+static int64_t displacement_of(const ops_code *code, const ops_form *form) {
+  int64_t sum = 0;
+  if (code->displaced >= OPS_MAX_VARIABLES) return 0;
+  for (uint32_t i = 0; i < code->terms->variable_count; i++)
+    if (form->factor[i] != 0) sum += form->factor[i] * shift_of(code, i);
+  return sum;
+}
+
+int64_t ops_known_of(const ops_code *code, const ops_form *form) {
+  return form->constant + displacement_of(code, form);
+}
+
+static atlas_operand sum_of(ops_code *code, const ops_form *form);
+
+/* The register of a variable; a derived one is computed on its first use. Of one that is shifted by what is known the
+ * rest: the quotient of a multiple of its size, as that of a remainder is 0. */
 static atlas_operand variable(ops_code *code, uint32_t i) {
   if (code->variable[i] != OPS_NO_REGISTER) return atlas_reg(code->variable[i]);
   const ops_derived *derived = &code->terms->derived[i];
-  atlas_operand of = ops_form_value(code, &derived->of);
+  atlas_operand of = is_shifted(code, i) ? sum_of(code, &derived->of) : ops_form_value(code, &derived->of);
   if (derived->kind == OPS_CLAMPED && code->is_inside) return of;
   uint16_t result = ops_register(code);
   int64_t size = (int64_t)derived->size;
@@ -251,16 +321,11 @@ static atlas_operand variable_value(ops_code *code, uint32_t i) {
   return atlas_reg(code->variable[i]);
 }
 
-/* What the writer's displacement adds to a form. */
-static int64_t displacement_of(const ops_code *code, const ops_form *form) {
-  return code->displaced < OPS_MAX_VARIABLES ? form->factor[code->displaced] * code->displacement : 0;
-}
-
-/* The sum of the multiples of variables, without the constant; OPERAND_NONE if there are none. */
+/* The sum of the multiples of variables, without what is known; OPERAND_NONE if there are none. */
 static atlas_operand sum_of(ops_code *code, const ops_form *form) {
   atlas_operand sum = {.kind = ATLAS_OPERAND_NONE};
   for (uint32_t i = 0; i < code->terms->variable_count; i++) {
-    if (form->factor[i] == 0) continue;
+    if (form->factor[i] == 0 || (is_shifted(code, i) && code->terms->derived[i].kind == OPS_REMAINDER)) continue;
     atlas_operand value = variable_value(code, i);
     if (sum.kind == ATLAS_OPERAND_NONE && form->factor[i] == 1) {
       sum = value;
@@ -279,6 +344,17 @@ static atlas_operand sum_of(ops_code *code, const ops_form *form) {
     sum = atlas_reg(result);
   }
   return sum;
+}
+
+uint16_t ops_unknown_of(ops_code *code, const ops_form *form) {
+  atlas_operand sum = sum_of(code, form);
+  uint16_t result = ops_register(code);
+  if (sum.kind == ATLAS_OPERAND_NONE)
+    atlas_emit(code->builder, ATLAS_OP_movi, ATLAS_u64, 2, atlas_reg(result), atlas_bits(0));
+  else
+    atlas_emit2(code->builder, code->index_type == ATLAS_i64 ? ATLAS_OP_bitcast : ATLAS_OP_cvt, ATLAS_u64,
+                code->index_type, atlas_reg(result), sum);
+  return result;
 }
 
 atlas_operand ops_form_value(ops_code *code, const ops_form *form) {
@@ -326,6 +402,7 @@ atlas_operand ops_memory(ops_code *code, uint32_t storage, const ops_form *form)
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 void ops_forget(ops_code *code, uint32_t coordinates) {
+  if (code->neighbours <= 1) code->drawn.is_there = 0;
   for (uint32_t id = 1; id <= code->terms->terms.count; id++)
     if ((ops_term_at(code->terms, id)->varies & coordinates) != 0) code->registers[id] = OPS_NO_REGISTER;
   for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++)
@@ -335,6 +412,7 @@ void ops_forget(ops_code *code, uint32_t coordinates) {
 }
 
 void ops_forget_all(ops_code *code) {
+  code->drawn.is_there = 0;
   for (uint32_t id = 1; id <= code->terms->terms.count; id++) code->registers[id] = OPS_NO_REGISTER;
   for (uint32_t i = code->terms->space.rank; i < code->terms->variable_count; i++) code->variable[i] = OPS_NO_REGISTER;
 }
@@ -459,55 +537,6 @@ static void gather(ops_code *code, const ops_term *term, uint16_t to, uint16_t n
   load(code, term, to, atlas_mem_reg(ops_buffer_of(code, term->storage), at, displacement));
 }
 
-/* Philox 4x32-10 (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): word number n for a key and a
- * first counter is word n mod 4 of the counter + n / 4. */
-static void philox(ops_code *code, const ops_term *term, uint16_t to, uint16_t key, uint16_t counter) {
-  enum { ROUNDS = 10 };
-  atlas_builder *b = code->builder;
-  uint16_t r[10];
-  for (int i = 0; i < 10; i++) r[i] = ops_register(code);
-  atlas_operand number = ops_form_value(code, &term->form);
-  atlas_operand p = atlas_pred(SCRATCH_PREDICATE);
-#define R(i) atlas_reg(r[i])
-#define U32(value) atlas_bits((uint64_t)(uint32_t)(value))
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u64, code->index_type, R(8), number);
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(7), R(8)); /* its low bits select the word */
-  atlas_emit(b, ATLAS_OP_shr, ATLAS_u64, 3, R(8), R(8), atlas_bits(2));
-  atlas_emit(b, ATLAS_OP_add, ATLAS_u64, 3, R(8), R(8), atlas_reg(counter));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(0), R(8));
-  atlas_emit(b, ATLAS_OP_shr, ATLAS_u64, 3, R(8), R(8), atlas_bits(32));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(1), R(8));
-  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(2), U32(0));
-  atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(3), U32(0));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(4), atlas_reg(key));
-  atlas_emit(b, ATLAS_OP_shr, ATLAS_u64, 3, R(8), atlas_reg(key), atlas_bits(32));
-  atlas_emit2(b, ATLAS_OP_cvt, ATLAS_u32, ATLAS_u64, R(5), R(8));
-  for (int round = 0; round < ROUNDS; round++) {
-    atlas_emit(b, ATLAS_OP_mulhi, ATLAS_u32, 3, R(6), R(0), U32(0xD2511F53u));
-    atlas_emit(b, ATLAS_OP_mul, ATLAS_u32, 3, R(0), R(0), U32(0xD2511F53u));
-    atlas_emit(b, ATLAS_OP_mulhi, ATLAS_u32, 3, R(9), R(2), U32(0xCD9E8D57u));
-    atlas_emit(b, ATLAS_OP_mul, ATLAS_u32, 3, R(2), R(2), U32(0xCD9E8D57u));
-    atlas_emit(b, ATLAS_OP_xor, ATLAS_u32, 3, R(9), R(9), R(1));
-    atlas_emit(b, ATLAS_OP_xor, ATLAS_u32, 3, R(9), R(9), R(4)); /* the next word 0 */
-    atlas_emit(b, ATLAS_OP_xor, ATLAS_u32, 3, R(6), R(6), R(3));
-    atlas_emit(b, ATLAS_OP_xor, ATLAS_u32, 3, R(6), R(6), R(5)); /* the next word 2 */
-    atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(1), R(2));
-    atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(3), R(0));
-    atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(0), R(9));
-    atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, R(2), R(6));
-    atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, R(4), R(4), U32(0x9E3779B9u));
-    atlas_emit(b, ATLAS_OP_add, ATLAS_u32, 3, R(5), R(5), U32(0xBB67AE85u));
-  }
-  for (int word = 0; word < 4; word++) { /* selected by r7's low bits */
-    atlas_emit(b, ATLAS_OP_and, ATLAS_u32, 3, R(6), R(7), U32(3));
-    atlas_emit(b, ATLAS_OP_set_eq, ATLAS_u32, 3, p, R(6), U32(word));
-    if (word == 0) atlas_emit(b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(to), R(0));
-    else atlas_emit(b, ATLAS_OP_sel, ATLAS_u32, 4, atlas_reg(to), p, R(word), atlas_reg(to));
-  }
-#undef R
-#undef U32
-}
-
 /* 1 if an input of a term can be part of the instruction: a constant, which needs no register. */
 static int is_immediate(const ops_term *user, const ops_term *input, uint32_t place) {
   if (input->kind != TERM_CONSTANT || user->kind != TERM_POINTWISE || input->type == ATLAS_bool) return 0;
@@ -560,7 +589,9 @@ static void compute(ops_code *code, const ops_term *term, uint16_t to, const atl
   case TERM_LOAD: load(code, term, to, ops_memory(code, term->storage, &term->form)); return;
   case TERM_GATHER: gather(code, term, to, atlas_register_of(&in[0])); return;
   case TERM_POINTWISE: pointwise(code, term, to, in); return;
-  case TERM_RANDOM: philox(code, term, to, atlas_register_of(&in[0]), atlas_register_of(&in[1])); return;
+  case TERM_RANDOM:
+    ops_draw(code, term, to, atlas_register_of(&in[0]), atlas_register_of(&in[1]));
+    return;
   case TERM_BOUND:
     failed(code, hg_fail(HG_UNSUPPORTED, "a reduction's result is asked for before it is there"));
     return;

@@ -6,7 +6,9 @@
  * once, in registers.
  *
  * The writer chooses the space's dimensions: a map has one lane for each element; a row program has a block for some
- * coordinates, and lanes and loops for the rest. It also says which registers hold the coordinates. */
+ * coordinates, and lanes and loops for the rest. It also says which registers hold the coordinates.
+ *
+ * Circle: expression random_words: which words a random value is made of is a form's value. */
 #ifndef HG_OPS_EXPRESSION_H
 #define HG_OPS_EXPRESSION_H
 
@@ -43,7 +45,8 @@ typedef enum ops_term_kind {
   TERM_GATHER,     /* the same, at form + stride * input 0, which ranges from 0 to extent - 1 */
   TERM_POINTWISE,  /* op of the inputs */
   TERM_RANGE,      /* bool: the form is at least 0 and below the extent */
-  TERM_RANDOM,     /* word number `form` of the random sequence given by inputs 0 and 1 */
+  TERM_RANDOM,     /* word number `form` of the random sequence given by inputs 0 and 1; of a float type a fraction made
+                      of it, and of the next one for f64: bits says which, as ops_node.reduce */
   TERM_BOUND       /* a reduction of the group, in a register of the writer; the form is the element's number in C
                       order */
 } ops_term_kind;
@@ -103,6 +106,14 @@ void ops_collapse(ops_terms *t, ops_form **more, uint32_t more_count, uint32_t *
 
 enum { OPS_NO_REGISTER = 0xffff };
 
+/* The four words of a counter, in registers. */
+typedef struct ops_drawn {
+  int is_there;
+  term_id input[2];
+  ops_form number; /* of the first one */
+  uint16_t at, word[4]; /* the register with its number, u64 */
+} ops_drawn;
+
 typedef struct ops_code {
   ops_terms *terms;
   ops_step *step;
@@ -113,6 +124,9 @@ typedef struct ops_code {
   const ops_form *lane_form; /* the lane's number as a form of coordinates, if each lane has one element; NULL */
   int64_t displacement;               /* a constant of the program that the writer adds to coordinate `displaced` */
   uint32_t displaced;
+  uint32_t neighbours; /* the register of coordinate `displaced` has multiples of this power of two, and what derived
+                          variables are along it is known; 0: nothing is */
+  ops_drawn drawn;
   uint64_t is_known, holds; /* by term up to 64: conditions that are known where code is written now, and which hold */
   int is_inside;                      /* 1: whatever is clamped is in its range there */
   uint16_t *registers;                /* by term: the register of its value; OPS_NO_REGISTER */
@@ -162,6 +176,16 @@ atlas_operand ops_scalar_of(ops_code *code, atlas_type type, uint64_t bits);
 uint16_t ops_buffer_of(ops_code *code, uint32_t storage);
 /* Computes a form into an operand: a register of the index type, which may be a coordinate's. */
 atlas_operand ops_form_value(ops_code *code, const ops_form *form);
+/* A form is the sum of what is known, its constant and what code->displacement adds, and of multiples of variables: a
+ * number that divides these, whatever the variables are (0: there are none); what is known; the rest, as a u64. */
+uint64_t ops_unit_of(const ops_code *code, const ops_form *form);
+int64_t ops_known_of(const ops_code *code, const ops_form *form);
+uint16_t ops_unknown_of(ops_code *code, const ops_form *form);
+/* 1 if lanes may have so many neighbours along a coordinate each: a power of two that quotients and remainders of what
+ * varies along it divide. */
+int ops_neighbours_fit(ops_code *code, uint32_t coordinate, uint32_t neighbours);
+/* random_words.c: a TERM_RANDOM. */
+void ops_draw(ops_code *code, const ops_term *term, uint16_t to, uint16_t key, uint16_t counter);
 /* 1 if the form is lane_form: the access is [x + lane]. */
 int ops_is_at_lane(const ops_code *code, const ops_form *form);
 /* An address of a storage. */

@@ -117,19 +117,20 @@ static void store_parts(ops_code *code, const term_id *roots, const ops_form *pl
 /* ---- neighbours on a GPU ----------------------------------------------------------------------------------------- */
 
 /* How many neighbours along the last coordinate a lane of a GPU computes: then it divides its number once for all of
- * them, and reads and writes them at once. More than one only if coordinates are divided at all, and if everything that
+ * them, and reads and writes them at once; of random words it computes four by one counter. More than one only if
+ * coordinates are divided at all, or words drawn, and if everything that
  * varies along the last one steps through memory one by one; not if something is read at the lane's own number, whose
  * place a result may take. */
-static uint32_t neighbours(const ops_code *code, const ops_form *places) {
+static uint32_t neighbours(ops_code *code, const ops_form *places) {
   const ops_terms *t = code->terms;
   const ops_group *group = t->group;
   uint32_t last = t->space.rank - 1, bytes = 1;
-  if (!group->plan->for_gpu || t->space.rank < 2) return 1;
-  for (uint32_t i = t->space.rank; i < t->variable_count; i++)
-    if ((ops_varies(t, &t->derived[i].of) >> last & 1) != 0) return 1;
+  int is_drawn = 0;
+  if (!group->plan->for_gpu || t->space.rank == 0) return 1;
+  for (uint32_t id = 1; id <= t->terms.count; id++) is_drawn |= ops_term_at(t, id)->kind == TERM_RANDOM;
+  if (t->space.rank < 2 && !is_drawn) return 1;
   for (uint32_t id = 1; id <= t->terms.count; id++) {
     const ops_term *term = ops_term_at(t, id);
-    if (term->kind == TERM_RANDOM) return 1;
     if (term->kind != TERM_LOAD && term->kind != TERM_GATHER) continue;
     if (term->form.factor[last] != 0 && term->form.factor[last] != 1) return 1;
     if (term->kind == TERM_LOAD && ops_is_at_lane(code, &term->form)) return 1;
@@ -143,7 +144,9 @@ static uint32_t neighbours(const ops_code *code, const ops_form *places) {
     if (own > bytes) bytes = own;
   }
   uint32_t wide = OPS_MAP_BYTES / bytes;
-  while (wide > 1 && (t->space.size[last] % wide != 0 || wide * t->terms.count > OPS_MAP_TERMS)) wide /= 2;
+  while (wide > 1 && (t->space.size[last] % wide != 0 || wide * t->terms.count > OPS_MAP_TERMS ||
+                      !ops_neighbours_fit(code, last, wide)))
+    wide /= 2;
   return wide;
 }
 
@@ -151,16 +154,19 @@ static uint32_t neighbours(const ops_code *code, const ops_form *places) {
 static void write_neighbours(ops_code *code, const term_id *roots, const ops_form *places, uint32_t wide) {
   const ops_shape *space = &code->terms->space;
   uint32_t last = space->rank - 1;
-  uint16_t column = ops_register(code), row = ops_register(code), lane = ops_lane_index(code);
-  atlas_operand size = ops_scalar_of(code, code->index_type, space->size[last] / wide);
-  atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(column), atlas_reg(lane), size);
-  atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(row), atlas_reg(lane), size);
-  atlas_emit(code->builder, ATLAS_OP_mul, code->index_type, 3, atlas_reg(column), atlas_reg(column),
+  uint16_t column = ops_register(code), row = ops_register(code), lane = ops_lane_index(code), number = lane;
+  if (last > 0) {
+    atlas_operand size = ops_scalar_of(code, code->index_type, space->size[last] / wide);
+    atlas_emit(code->builder, ATLAS_OP_rem, code->index_type, 3, atlas_reg(column), atlas_reg(lane), size);
+    atlas_emit(code->builder, ATLAS_OP_div, code->index_type, 3, atlas_reg(row), atlas_reg(lane), size);
+    number = column;
+  }
+  atlas_emit(code->builder, ATLAS_OP_mul, code->index_type, 3, atlas_reg(column), atlas_reg(number),
              atlas_int_const(code->index_type, wide));
   code->step->lanes = ops_count(space) / wide;
   code->variable[last] = column;
   ops_split_range(code, row, 0, last);
-  code->displaced = last;
+  code->displaced = last, code->neighbours = wide;
   for (uint32_t i = 0; i < wide; i++) {
     code->displacement = i;
     ops_forget(code, 1u << last);

@@ -453,8 +453,12 @@ static hg_status term_pointwise(ops_terms *t, const ops_node *node, const ops_fo
 }
 
 static hg_status term_random(ops_terms *t, const ops_node *node, const ops_form *index, ops_term *term, term_id *out) {
+  ops_form place = dense(&node->shape, index), rest;
   term->kind = TERM_RANDOM;
-  term->form = dense(&node->shape, index);
+  term->bits = node->reduce;
+  if (node->axis != 0) HG_TRY(divide(t, &place, UINT64_C(1) << node->axis, &place, &rest));
+  term->form.constant = (int64_t)node->bits;
+  add_multiple(&term->form, &place, node->axes);
   term->input_count = 2;
   for (uint32_t i = 0; i < 2; i++) HG_TRY(ops_term_of(t, node->input[i], nowhere, &term->input[i]));
   return add_term(t, term, out);
