@@ -19,6 +19,7 @@ MATRICES = ("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu
 RANDOM = "random_bits uniform normal integers uniform_open exponential gumbel laplace truncated_normal".split()
 WINDOWS = "window_places hann hamming blackman bartlett kaiser".split()
 INSIDE = "logit ndtri erfinv lgamma digamma trigamma tetragamma polygamma entr".split()  # from 0 to 0.9
+SCATTERS = "scatter scatter_add scatter_multiply scatter_mean scatter_min scatter_max scatter_reduce".split()
 LISTS = {"concatenate": 2, "stack": 2, "global_norm": 2}   # inputs of an operation of any number
 
 
@@ -50,7 +51,10 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
         ones, weights = Input((rows, 1), kind, "ones"), Input((1, columns), kind, "uniform")
         return [Input((rows, 1), "i64" if kind == "f64" else "i32", "below", 100), x, weights, ones]
     return {"take": [x, Input((rows,), "i64", "below", rows)], "take_along": [x, Input(x.shape, "i64", "below", columns)],
-            "scatter": [x, Input(x.shape, "i64", "below", columns), x], "scatter_add": [x, Input(x.shape, "i64", "below", columns), x],
+            **dict.fromkeys(SCATTERS, [x, Input(x.shape, "i64", "below", columns), x]),
+            **dict.fromkeys(("index_add", "index_copy", "index_reduce"), [x, Input((rows,), "i64", "below", rows), x]),
+            "index_fill": [x, Input((rows,), "i64", "below", rows), number],
+            "embedding_bag": [x, Input((rows,), "i64", "below", rows), Input((1,), "i64", "zeros")],
             "take_where": [x, Input(x.shape, "bool", "below", 2)], "mask_ends": [Input(x.shape, "bool", "below", 2)],
             "embedding": [x, Input((rows,), "i64", "below", rows)],
             "bincount": [Input(x.shape, "i64", "below", columns)],

@@ -320,7 +320,8 @@ class Draft:
         axis, bounds = self.r.randrange(len(v.shape)), self.r.choice(BOUNDS)
         length = v.shape[axis]
         found, w = self.some(lambda w: w.kind in INTEGERS and len(w.shape) < 3 and np.prod(w.shape) < 200)
-        names = ("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding", "sort_with_places", "take_where")
+        names = ("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding", "sort_with_places", "take_where",
+                 *(f"scatter_{name}" for name in self.r.choices(("multiply", "mean", "min", "max", "reduce"), k=2)))
         name = self.r.choice([name for name in names if name in TABLE])
         if name == "take":
             if found is None or bounds != "clamp" or self.r.random() < 0.5:

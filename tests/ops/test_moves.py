@@ -316,6 +316,7 @@ HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broad
         *(name for name in TABLE if name.startswith("cumulative_")),
         "window_places", "hann", "hamming", "blackman", "bartlett", "kaiser"}  # tests/ops/test_windows.py
 BY_NUMPY = {"allclose", "cross", "divmod", "euclid", "outer", "std_mean", "var_mean"}  # tests/python/test_mathematics.py
+BY_PLACES = {name for name in TABLE if name.startswith(("scatter_", "index_"))} - {"scatter_add"} | {"embedding_bag"}  # test_scatters.py
 BY_TORCH = {"cdist_slope"}  # tests/python/test_torch_names.py, as cdist's gradient
 MATRICES = {name for name, row in TABLE.items() if row["op"] >> 8 == 0x18}  # test_linear_algebra.py
 
@@ -332,7 +333,7 @@ def test_nextafter(kind):
 
 def test_every_operation_has_its_values():
     special = set(special_functions.EXACT) | set(special_functions.ELSEWHERE)
-    assert set(TABLE) == HERE | BY_RULES | BY_NUMPY | BY_TORCH | MATRICES | special | set(REFERENCE)
+    assert set(TABLE) == HERE | BY_RULES | BY_NUMPY | BY_TORCH | BY_PLACES | MATRICES | special | set(REFERENCE)
 
 
 @pytest.mark.parametrize("computed", [False, True])

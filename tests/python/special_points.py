@@ -33,6 +33,9 @@ ELSEWHERE = {
     "cross": "PyTorch fuses its products: test_mathematics.py, beside NumPy",
     "bce_of": "bce", "bce_logit_of": "bce_with_logits", "logit_nll": "cross_entropy", "cross_entropy_of_classes": "cross_entropy",
     "cross_entropy_of_shares": "cross_entropy", "floor_of_quotient": "floor_divide",
+    **dict.fromkeys("scatter_multiply scatter_mean scatter_min scatter_max scatter_reduce index_reduce embedding_bag".split(),
+                    "PyTorch's gradients are NaN at zeros, ties and NaNs: test_scatters.py"),
+    "index_copy": "PyTorch's gradient goes to those that are overwritten, too: scatter",
     "at_least": "cosine_similarity", "cdist_slope": "cdist", "cbrt": "PyTorch has none: test_cube_roots",
     **dict.fromkeys("lower_solve upper_solve triangular_solve cholesky_lower cholesky lu lu_solve solve lu_sign det log_abs_det "
                     "forward_solve forward_blocks cholesky_blocks lu_blocks inv qr_blocks eigh_blocks eigh_reduced "
@@ -393,7 +396,9 @@ def of_moves(kind, torch):
         numbers = np.resize(np.array([2, -1, 0.5, 1, -3], kind), tuple(shape))
         return hg.asarray(numbers) if isinstance(like, hg.Array) else torch.tensor(numbers)
 
-    two = "concatenate stack scatter scatter_add update".split()
+    calls["index_add"] = (lambda x, y: hg.index_add(x, own_index, y[:, :4], axis=1), lambda x, y: x.index_add(1, index, y[:, :4]))
+    calls["index_fill"] = (lambda x, y: hg.index_fill(x, own_index, 2.5, axis=1), lambda x, y: x.index_fill(1, index, 2.5))
+    two = ["concatenate", "stack", "scatter", "scatter_add", "update", "index_add", "index_fill"]
     return {name: Case(squared(f), squared(g), pairs if name in two else [rows]) for name, (f, g) in calls.items()}
 
 

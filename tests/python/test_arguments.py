@@ -17,7 +17,7 @@ INF, NAN = math.inf, math.nan
 NUMBERS = [(operation, name) for operation in gen_operations.load()
            for name, default in re.findall(r"(\w+)=(\S+?)(?:,|$)", operation.arguments) if re.fullmatch(r"\d*\.\d+|-?inf|nan", default)]
 # What fills or multiplies may be any number, as an element may.
-FACTORS = {("full", "value"), ("threshold", "value"), ("gemm", "alpha"), ("gemm", "beta")}
+FACTORS = {("full", "value"), ("threshold", "value"), ("gemm", "alpha"), ("gemm", "beta"), ("index_add", "alpha")}
 
 
 @pytest.mark.parametrize("operation, name", NUMBERS, ids=[f"{operation.name} {name}" for operation, name in NUMBERS])

@@ -332,6 +332,12 @@ static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
 
 static void flow_scatter(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
+  if (node->reduce > 1 + OPS_SUM) {
+    ops_node combined = *node;
+    combined.bits = ops_scatter_op(node);
+    flow_by_row(g, &combined, (ops_item[]){ops_integer_item(node->axis), ops_integer_item(node->bounds)}, amount);
+    return;
+  }
   value_id index = node->input[1], taken = gather(c, node, amount, index);
   ops_shape places = ops_at(c, index)->shape;
   if (node->reduce == 1) {

@@ -79,13 +79,22 @@ static value_id take_along(const ops_request *request) {
   return gather(request, values[0], values[1], axis);
 }
 
-static value_id scatter(const ops_request *request, int is_sum) {
+/* The type in which sources are combined: a float or a word. */
+static atlas_type wide_type(atlas_type type, uint8_t reduce) {
+  int is_extreme = reduce > 1 + OPS_PRODUCT, is_narrow = atlas_bytes(type) < 4;
+  if (reduce == 0 || !is_narrow) return type;
+  if (atlas_is_float(type)) return ATLAS_f32;
+  if (!is_extreme) return type;
+  return atlas_kind(type) == ATLAS_KIND_UINT ? ATLAS_u32 : ATLAS_i32;
+}
+
+static value_id scatter(const ops_request *request, uint8_t reduce) {
   hg_computation *c = request->c;
   value_id pair[2] = {request->inputs[0], request->inputs[2]};
   int axis = ops_axis_of(request, &request->arguments[0], ops_at(c, pair[0])->shape.rank);
   if (axis < 0 || !ops_agree_types(request, pair, 2)) return 0;
   atlas_type type = type_of(c, pair[0]);
-  atlas_type wide = is_sum && (type == ATLAS_f16 || type == ATLAS_bf16) ? ATLAS_f32 : type;
+  atlas_type wide = wide_type(type, reduce);
   ops_shape shape = ops_at(c, pair[0])->shape;
   value_id values[3] = {ops_cast(c, pair[0], wide), request->inputs[1], ops_cast(c, pair[1], wide)};
   if (values[0] == 0 || values[2] == 0 || !agree_around(request, values, 3, axis)) return 0;
@@ -101,7 +110,7 @@ static value_id scatter(const ops_request *request, int is_sum) {
                       OPS_TEXT(c, values[0]));
   ops_node node = {.kind = OPS_SCATTER,
                    .type = (uint8_t)wide,
-                   .reduce = (uint8_t)is_sum,
+                   .reduce = reduce,
                    .bounds = bounds_of(request, values[1]),
                    .axis = (uint8_t)axis,
                    .input = {values[0], values[1], values[2]},
@@ -113,6 +122,10 @@ value_id ops_make_gather(const ops_request *request) {
   switch (request->row->op) {
     case HG_OP_take: return take(request);
     case HG_OP_take_along: return take_along(request);
-    default: return scatter(request, request->row->op == HG_OP_scatter_add);
+    case HG_OP_scatter_add: return scatter(request, 1 + OPS_SUM);
+    case HG_OP_scatter_multiply: return scatter(request, 1 + OPS_PRODUCT);
+    case HG_OP_scatter_min: return scatter(request, 1 + OPS_MIN);
+    case HG_OP_scatter_max: return scatter(request, 1 + OPS_MAX);
+    default: return scatter(request, 0);
   }
 }

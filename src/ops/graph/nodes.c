@@ -4,6 +4,7 @@
 #include "atlas/tables.h"
 #include "atlas/value.h"
 #include "base/bytes.h"
+#include "ops/graph/table.h"
 
 #include <stdarg.h>
 
@@ -425,11 +426,21 @@ value_id ops_update_of(hg_computation *c, value_id x, value_id source, const ops
   return ops_add(c, &node);
 }
 
+hg_op ops_scatter_op(const ops_node *node) {
+  switch (node->reduce) {
+  case 0: return HG_OP_scatter;
+  case 1 + OPS_SUM: return HG_OP_scatter_add;
+  case 1 + OPS_PRODUCT: return HG_OP_scatter_multiply;
+  case 1 + OPS_MIN: return HG_OP_scatter_min;
+  default: return HG_OP_scatter_max;
+  }
+}
+
 /* Has one more axis than the tensor: the numbers of the sources. */
 value_id ops_scatter(hg_computation *c, const ops_node *node) {
   if (node->shape.rank == HG_MAX_RANK)
     return ops_failed(c, HG_UNSUPPORTED, "%s into a tensor of %d axes; it takes at most %d: join two by a reshape",
-                      node->reduce ? "scatter_add" : "scatter", HG_MAX_RANK, HG_MAX_RANK - 1);
+                      ops_row_of(ops_scatter_op(node))->name, HG_MAX_RANK, HG_MAX_RANK - 1);
   return ops_add(c, node);
 }
 

@@ -76,8 +76,8 @@ typedef struct ops_node {
   uint8_t kind; /* ops_kind */
   uint8_t type; /* atlas_type; for POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
   uint8_t input_count; /* as in kinds.def; for POINTWISE the maker decides */
-  uint8_t reduce; /* ops_reduce; for SCATTER: 1: it adds; for UPDATE: 1: see ops_is_fresh; for FACTOR:
-                   * 1: the diagonal is taken as 1; for RANDOM an ops_fraction */
+  uint8_t reduce; /* ops_reduce; for SCATTER: 1 + ops_reduce, 0: the last one stays; for UPDATE: 1: see ops_is_fresh;
+                   * for FACTOR: 1: the diagonal is taken as 1; for RANDOM an ops_fraction */
   uint16_t op;    /* atlas_op for POINTWISE: a comparison; pand, por, pxor, pnot on bool; sel (bool, a, b); cvt; ... */
   union {
     uint8_t bounds;   /* ops_bounds for GATHER, SCATTER */
@@ -235,6 +235,7 @@ ops_view ops_box_view(const ops_view *box, uint32_t rank);
 value_id ops_part_of(hg_computation *c, value_id value, const int64_t *low, const ops_shape *shape);
 /* A SCATTER node; refused if its launches could not number the sources along an axis. */
 value_id ops_scatter(hg_computation *c, const ops_node *node);
+hg_op ops_scatter_op(const ops_node *node); /* the row of the table that such a node is made for */
 
 /* Keeps the first error of a computation, with its sentence for hg_last_error; returns 0. */
 value_id ops_failed(hg_computation *c, hg_status status, const char *format, ...) HG_PRINTF(3, 4);

@@ -27,7 +27,6 @@ typedef uint16_t (*ops_leaf)(void *context, uint32_t number);
 
 /* The fold of `reduce` for values of the type: argmin and argmax fold their values as min and max. */
 ops_fold ops_fold_of(ops_code *code, ops_reduce reduce, atlas_type type);
-uint64_t ops_bits_of(atlas_type type, double value); /* of a small integer, 0 or inf */
 
 /* left op right. The result is in a register of its own, unless only one value is folded. */
 uint16_t ops_fold_two(const ops_fold *fold, uint16_t left, uint16_t right);

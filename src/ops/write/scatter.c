@@ -1,10 +1,10 @@
-/* scatter.c - tensors into which elements are put at indices, or added there.
+/* scatter.c - tensors into which elements are put at indices, or combined with what is there.
  *
  * Putting: if several sources have one destination the last one remains. Each source notes its number + 1 at its
  * destination, where the largest remains (atomically, so that any order gives the same result), and the source that
  * finds its own number writes.
  *
- * Adding: see scatter_add.c. */
+ * Adding and multiplying: see scatter_add.c; the smallest or largest: scatter_extremes.c. */
 #include "ops/write/row_moves.h"
 #include "ops/write/scatter.h"
 
@@ -281,6 +281,7 @@ hg_status ops_write_scatter(const ops_group *group) {
   s.from = ops_at(group->computation, s.node->input[1])->shape;
   s.sources = s.from.size[s.axis], s.places = s.to.size[s.axis];
   count_sources(&s);
+  if (s.node->reduce == 0) return put_in(&s);
   if (ops_scatter_is_counted(&s)) return ops_scatter_counts(&s);
-  return s.node->reduce ? ops_scatter_add(&s) : put_in(&s);
+  return s.node->reduce > 1 + OPS_PRODUCT ? ops_scatter_extremes(&s) : ops_scatter_add(&s);
 }

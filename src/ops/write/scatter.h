@@ -1,8 +1,8 @@
-/* scatter.h - what the launches of a scatter share: see scatter.c, scatter_add.c, scatter_counts.c and
- * scatter_lists.c.
+/* scatter.h - what the launches of a scatter share: see scatter.c, scatter_add.c, scatter_counts.c, scatter_extremes.c
+ * and scatter_lists.c.
  *
- * Circle: scatter scatter_add scatter_counts scatter_lists: the first chooses among the ways, which use what it
- * provides. */
+ * Circle: scatter scatter_add scatter_counts scatter_extremes scatter_lists: the first chooses among the ways, which
+ * use what it provides. */
 #ifndef HG_OPS_SCATTER_H
 #define HG_OPS_SCATTER_H
 
@@ -69,7 +69,8 @@ void ops_scatter_store(scatter_launch *l, uint32_t k, uint16_t at, uint16_t valu
 
 hg_status ops_scatter_base(const scatter *s); /* the result is the base */
 
-hg_status ops_scatter_add(scatter *s); /* the launches that add */
+hg_status ops_scatter_add(scatter *s);      /* the launches that add or multiply */
+hg_status ops_scatter_extremes(scatter *s); /* those that find the smallest or the largest */
 /* Makes lists of each destination's sources, with as many lanes as there are sources. */
 hg_status ops_scatter_lists(scatter *s);
 /* 1 if sums are the same in any order and no lists are needed; then they are added up by this. */

@@ -1,4 +1,4 @@
-/* scatter_add.c - adds at indices: old + F(the contributions in increasing order of their sources).
+/* scatter_add.c - adds at indices, or multiplies: old op F(the contributions in increasing order of their sources).
  *
  * A lane for each column of the index makes lists of each destination's sources, by two passes along the axis. A GPU
  * has too few columns for that, and makes them as scatter_lists.c says. Then a lane for each destination folds its list
@@ -95,6 +95,11 @@ static hg_status write_lists(const scatter *s) {
 
 /* ---- adding: sums ------------------------------------------------------------------------------------------------ */
 
+static ops_fold fold_of(scatter_launch *l) {
+  const ops_node *node = l->s->node;
+  return ops_fold_of(&l->code, (ops_reduce)(node->reduce - 1), (atlas_type)node->type);
+}
+
 /* A loop over the numbers 0 to count - 1 in bit-reversed order, and a binary counter of their values. */
 typedef struct counter {
   uint16_t memory;            /* i64: where the first level lies in the temporary LEVELS */
@@ -123,7 +128,7 @@ static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
   ops_scatter_emit(l, ATLAS_OP_and, ATLAS_u32, bit, atlas_reg(rest), atlas_bits(1));
   ops_branch_if(b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(bit), atlas_bits(0), put);
   atlas_emit(b, ATLAS_OP_ldg, type, 2, atlas_reg(kept), memory);
-  ops_scatter_emit(l, ATLAS_OP_add, type, c->sum, atlas_reg(kept), atlas_reg(c->sum));
+  ops_scatter_emit(l, fold_of(l).op, type, c->sum, atlas_reg(kept), atlas_reg(c->sum));
   ops_scatter_emit(l, ATLAS_OP_shr, ATLAS_u32, rest, atlas_reg(rest), atlas_bits(1));
   ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, level, atlas_reg(level), ops_scatter_scalar(l, level_stride(l->s)));
   atlas_emit_branch(b, -1, 0, carry);
@@ -136,8 +141,6 @@ static void end_turn(scatter_launch *l, counter *c, atlas_type type) {
   atlas_emit(b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_MORE), atlas_reg(c->turn), atlas_reg(rest));
   atlas_emit_branch(b, IS_MORE, 0, c->next);
 }
-
-static ops_fold fold_of(scatter_launch *l) { return ops_fold_of(&l->code, OPS_SUM, (atlas_type)l->s->node->type); }
 
 /* Loads the value of the source that stands in the list at `at` (i64). `along`: the coordinate that is a source's
  * number. */
@@ -218,8 +221,8 @@ static uint16_t converted(scatter_launch *l, atlas_type to, atlas_type from, uin
   return own;
 }
 
-/* Begins a loop over the numbers below the count. For one that is not below it, the sum is the identity (-0 for
- * floats), else what is computed up to the label `absent`. */
+/* Begins a loop over the numbers below the count. For one that is not below it, the sum is the identity (of sums
+ * of floats -0), else what is computed up to the label `absent`. */
 static counter begin_counter(scatter_launch *l, uint16_t memory, uint16_t count) {
   ops_code *code = &l->code;
   atlas_builder *b = code->builder;
@@ -322,7 +325,7 @@ static void add_to_base(scatter_launch *l) {
   uint32_t none = atlas_builder_label(code->builder, NULL);
   ops_branch_if(code->builder, ATLAS_OP_set_eq, s->number, atlas_reg(count), atlas_bits(0), none);
   sum_listed(l, s->rank, count, list, sum);
-  ops_scatter_emit(l, ATLAS_OP_add, type, result, atlas_reg(result), atlas_reg(sum));
+  ops_scatter_emit(l, fold_of(l).op, type, result, atlas_reg(result), atlas_reg(sum));
   atlas_builder_place(code->builder, none);
   ops_forget_all(code);
   ops_form target = ops_scatter_target(l, l->own);
@@ -336,6 +339,7 @@ static int adds_rows(const scatter_launch *l, hg_rows *out) {
   ops_added added = {.shape = &s->to, .axis = s->axis, .sources = s->sources, .base = l->base, .source = l->source,
                      .storage = s->out, .place = &place, .counted = s->kept[COUNTED], .begun = s->kept[BEGUN],
                      .listed = s->kept[LISTED]};
+  if (s->node->reduce != 1 + OPS_SUM) return 0;
   return s->columns == 1 && s->number == ATLAS_u32 && ops_find_added(&l->terms, &added, out);
 }
 
@@ -359,7 +363,7 @@ static void add_from_first(scatter_launch *l) {
   ops_scatter_load(l, COUNTED, count, at);
   ops_forget_all(code);
   sum_listed(l, s->axis, count, list, sum);
-  ops_scatter_emit(l, ATLAS_OP_add, type, sum, atlas_reg(ops_value(code, l->base)), atlas_reg(sum));
+  ops_scatter_emit(l, fold_of(l).op, type, sum, atlas_reg(ops_value(code, l->base)), atlas_reg(sum));
   ops_form target = ops_scatter_target(l, l->other);
   ops_store(code, s->out, &target, type, sum);
   atlas_builder_place(b, none);

@@ -174,7 +174,7 @@ static void count_at_once(scatter_launch *l) {
 
 int ops_scatter_is_counted(const scatter *s) {
   atlas_type type = (atlas_type)s->node->type;
-  if (!s->node->reduce || s->sources == 0 || !atlas_is_integer(type) || atlas_bytes(type) < 4) return 0;
+  if (s->node->reduce != 1 + OPS_SUM || s->sources == 0 || !atlas_is_integer(type) || atlas_bytes(type) < 4) return 0;
   return 1;
 }
 
