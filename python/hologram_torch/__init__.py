@@ -23,6 +23,7 @@ from hologram_torch.convert import as_array as as_array
 from hologram_torch.convert import as_tensor as as_tensor
 from hologram_torch.convert import buffer_to_tensor as buffer_to_tensor
 from hologram_torch.convert import tensor_to_buffer as tensor_to_buffer
+from hologram_torch.custom import custom_op as custom_op
 
-__all__ = ["as_array", "as_tensor", "buffer_to_tensor", "convert", "functional", "nn", "optim", "report", "tensor_to_buffer",
+__all__ = ["as_array", "as_tensor", "buffer_to_tensor", "convert", "custom_op", "functional", "nn", "optim", "report", "tensor_to_buffer",
            "training"]  # fmt: skip

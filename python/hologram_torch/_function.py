@@ -108,6 +108,8 @@ def _with(operation: Arrays, places: Sequence[Any], named: dict[str, Any]) -> Ar
 
 def _apply(function: Arrays, executor: hg.Executor | None, tensors: tuple[torch.Tensor, ...]) -> Any:
     """The function of the tensors' memory. Where a gradient is wanted torch's graph remembers it."""
+    if torch._C._are_functorch_transforms_active():
+        return _Transformed.apply(function, executor, *tensors)  # type: ignore[no-untyped-call]  # torch's
     if _is_followed(tensors):
         return _Function.apply(function, executor, *tensors)  # type: ignore[no-untyped-call]  # torch's
     return _run(function, executor, tensors)
@@ -144,6 +146,46 @@ class _Function(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
         wanted = ctx.needs_input_grad[2:]
         return None, None, *_gradients(ctx.function, ctx.numerics, ctx.executor, ctx.saved_tensors, wanted, cotangents)
+
+
+class _Transformed(torch.autograd.Function):
+    """The function where torch.func is at work: its transformations are those of arrays."""
+
+    @staticmethod
+    def forward(function: Arrays, executor: hg.Executor | None, *tensors: torch.Tensor) -> Any:
+        return _run(function, executor, tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.function, ctx.executor, *tensors = inputs
+        ctx.numerics = _core._numerics()
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    backward = staticmethod(_Function.backward)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        function, executor, *tensors = arguments
+        made = _apply(hg.vmap(function, in_dims[2:]), executor, tuple(tensors))
+        return made, tuple(0 for _ in made) if isinstance(made, tuple) else 0
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: torch.Tensor | None) -> Any:
+        tensors, function = ctx.saved_tensors, ctx.function
+        by = [place for place, tangent in enumerate(tangents[2:]) if tangent is not None]
+
+        def pushed(*arrays: hg.Array) -> Any:
+            own = list(arrays[: len(tensors)])
+
+            def of(*moved: hg.Array) -> Any:
+                for place, array in zip(by, moved):
+                    own[place] = array
+                return function(*own)
+
+            return hg.jvp(of, tuple(own[place] for place in by), arrays[len(tensors) :])[1]
+
+        return _apply(pushed, ctx.executor, (*tensors, *(tangents[2 + place] for place in by)))  # type: ignore[arg-type]
 
 
 class _Row(torch.autograd.Function):

@@ -616,7 +616,8 @@ PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type, hgpy_device
   hgpy_family *f = hgpy_family_of(type);
   const dl_exchange *table = f->table;
   dl_tensor t;
-  if (table == NULL || table->export_borrowed == NULL || table->export_borrowed(object, &t) != 0) return NULL;
+  if (table == NULL || table->export_borrowed == NULL) return NULL;
+  if (table->export_borrowed(object, &t) != 0) return PyErr_Clear(), NULL; /* it has no memory of its own */
   int is_other = has_other_sign(f, &t, object);
   hgpy_device *device = is_other == 0 && is_of_device(t.device, NULL) ? hgpy_device_beside(t.device, other) : NULL;
   if (device == NULL) return NULL;
@@ -626,7 +627,7 @@ PyObject *hgpy_borrow_by_table(PyObject *object, PyTypeObject *type, hgpy_device
 int hgpy_loan_take(PyObject *object, hgpy_family *f, hgpy_loan *loan) {
   dl_tensor t;
   if (f->table == NULL || f->table->export_borrowed == NULL || f->table->import_owned == NULL) return 0;
-  if (f->table->export_borrowed(object, &t) != 0) return -1;
+  if (f->table->export_borrowed(object, &t) != 0) return PyErr_Clear(), 0; /* it has no memory of its own */
   uint32_t type = type_of_dl(&t);
   bool is_known = type != ATLAS_NONE && t.rank >= 0 && t.rank <= HG_MAX_RANK && t.byte_offset == 0;
   if (!is_known || !(is_host(t.device) || t.device.type == DL_CUDA)) return 0; /* the slower way reports the reason */

@@ -640,9 +640,34 @@ def test_modes_around_calls():
     F.add(torch.ones(3, dtype=torch.int64), 2.5)
     with hg.strict(), pytest.raises(hg.StrictError, match="mix"):
         F.add(torch.ones(3, dtype=torch.int64), 2.5)
-    for transform in (torch.func.grad(lambda x: F.exp(x).sum()), torch.func.vmap(F.exp)):
-        with pytest.raises(RuntimeError):
-            transform(x)
+
+
+TRANSFORMED = {
+    "grad": (torch.func.grad, lambda f: lambda x, y: f(x, y).sin().sum()),
+    "vmap": (torch.func.vmap, lambda f: f),
+    "vmap along columns": (lambda f: torch.func.vmap(f, (1, None), 1), lambda f: lambda x, y: f(x, y.T)),
+    "vmap of grad": (lambda f: torch.func.vmap(torch.func.grad(f, (0, 1))), lambda f: lambda x, y: f(x, y).sin().sum()),
+    "vmap of vmap": (lambda f: torch.func.vmap(torch.func.vmap(f)), lambda f: f),
+    "jvp": (lambda f: lambda x, y: torch.func.jvp(f, (x, y), (y, x)), lambda f: f),
+    "jvp of one": (lambda f: lambda x, y: torch.func.jvp(lambda x: f(x, y), (x,), (y,)), lambda f: f),
+    "jacobian": (torch.func.jacrev, lambda f: f),
+    "jacobian forward": (torch.func.jacfwd, lambda f: f),
+    "hessian": (torch.func.hessian, lambda f: lambda x, y: f(x, y).sin().sum()),
+    "grad of grad": (lambda f: torch.func.grad(lambda x, y: torch.func.grad(f)(x, y).sum()), lambda f: lambda x, y: f(x, y).sin().sum()),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_what_torch_func_makes_of_functions(name):
+    transform, made = TRANSFORMED[name]
+    x, y = tensor(3, 3, follows=False), tensor(3, 3, seed=1, follows=False)
+    pairs = [(lambda x, y: F.mul(F.tanh(x), y), lambda x, y: torch.tanh(x) * y)]
+    if name not in ("vmap of vmap",):
+        pairs += [(lambda x, y: F.softmax(F.matmul(x, y), -1), lambda x, y: torch.softmax(x @ y, -1)),
+                  (lambda x, y: F.linear(x, y, y[0]), lambda x, y: torch.nn.functional.linear(x, y, y[0]))]  # fmt: skip
+    for own, other in pairs:
+        torch.testing.assert_close(transform(made(own))(x, y), transform(made(other))(x, y))
 
 
 def test_calls_of_several_threads():

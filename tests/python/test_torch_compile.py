@@ -201,6 +201,9 @@ CASES = {
     "spread": (lambda x: (x.std(), x.var(1), *torch.var_mean(x, 1), x.norm(), torch.linalg.vector_norm(x, 1, 1)), X),
     "moved": (lambda x: (F.pad(x, (1, 2)), F.pad(x, (-1, 2)), x.roll(1, 0), x.flip(0), x.tril(), x.masked_fill(x > 0, 2),
                          *x.split(2, 1)), X),
+    "nothing to attend to": (lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=x[:, :3] > 9), X),
+    "a part scattered": (lambda x: (x.scatter(1, torch.tensor([[3]]), 9.0), x.scatter_add(0, torch.tensor([[1, 1]]), x)), X),
+    "bools reduced": (lambda x: (*(x > 0).max(1), (x > 0).amin(0), (x > 0).cumsum(1), (x > 0).repeat(2, 1, 2)), X),
     "powers": (lambda x: (x**2, x**3, x.abs() ** 0.5, 2**x, x.abs() ** x, torch.arange(3) ** 2), X),
 }  # fmt: skip
 ACTIVATIONS = """relu gelu silu elu selu celu leaky_relu hardtanh hardswish hardsigmoid mish softplus softsign logsigmoid tanhshrink
@@ -332,3 +335,70 @@ def test_a_thousand_steps_keep_no_memory():
             function(x).sum().backward()
             model.zero_grad()
     assert resident() - before < 2 << 20
+
+
+def swish(x, b):
+    return x * hg.sigmoid(b * x)
+
+
+def test_functions_of_arrays_are_operations_of_torchs():
+    ours = hg_torch.custom_op(swish)
+
+    def theirs(x, b):
+        return x * torch.sigmoid(b * x)
+
+    x, b = X.double().requires_grad_(), torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(ours, (x, b)) and torch.autograd.gradgradcheck(ours, (x, b))
+    torch.testing.assert_close(torch.func.vmap(ours, (0, None))(x, b), theirs(x, b))
+    torch.testing.assert_close(torch.func.vmap(torch.func.grad(lambda x, b: ours(x, b).sum()), (1, None))(x, b),
+                               torch.func.grad(lambda x, b: theirs(x, b).sum())(x, b).T)  # fmt: skip
+    own = compiled(lambda x, b: ours(x * 2, b).exp(), strict=True)(x, b)
+    other = theirs(x * 2, b).exp()
+    torch.testing.assert_close(own, other)
+    for got, want in zip(torch.autograd.grad(own.sum(), (x, b)), torch.autograd.grad(other.sum(), (x, b)), strict=True):
+        torch.testing.assert_close(got, want)
+    assert [graph["computations"] for graph in hg_torch.report()] == [1, 1]
+    several = hg_torch.custom_op(lambda x: (hg.sort(x), hg.argmax(x, -1)), name="sorted and place")
+    for got, want in zip(several(X), (X.sort().values, X.argmax(-1)), strict=True):
+        assert torch.equal(got, want)
+
+
+class Swish(nn.Module):
+    def forward(self, x):
+        return torch.ops.hologram.exported.default([x, x])[0] + 1
+
+
+def test_operations_of_ones_own_are_exported():
+    hg_torch.custom_op(swish, name="exported")
+    program = torch.export.export(Swish(), (X,))
+    assert "hologram.exported.default" in program.graph_module.code
+    torch.testing.assert_close(program.module()(X), X * torch.sigmoid(X * X) + 1)
+
+
+SAXPY = """
+.program saxpy
+.buffer  x f32 in
+.buffer  y f32 inout
+.scalar  a f32
+    ldg.f32 r0, [x + lane]
+    ldg.f32 r1, [y + lane]
+    fma.f32 r1, a, r0, r1
+    stg.f32 [y + lane], r1
+    exit
+"""
+
+
+def test_programs_are_operations_of_torchs():
+    saxpy = hg_torch.custom_op(hg.Program(SAXPY), inputs=("x", "y"), outputs={"y": "y"}, scalars={"a": 2.0},
+                               gradient=lambda x, y, g: (g * 2, g))  # fmt: skip
+    x, y = X.clone().requires_grad_(), torch.ones(3, 4)
+    assert torch.equal(saxpy(x, y), 2 * X + 1) and torch.equal(y, torch.ones(3, 4))
+    own = compiled(lambda x, y: saxpy(x * 2, y).square())(x, y)
+    torch.testing.assert_close(own, (4 * x + 1).square())
+    torch.testing.assert_close(torch.autograd.grad(own.sum(), x)[0], 8 * (4 * X + 1))
+    torch.testing.assert_close(torch.func.vmap(saxpy, (1, 1))(X, y), 2 * X.T + 1)
+    assert left() == {"hologram.saxpy.default: no row"}
+    for options, words in (({"inputs": ("x", "y")}, "names the buffers"),
+                           ({"inputs": ("x",), "outputs": {"y": "z"}}, "arguments are x, not z")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            hg_torch.custom_op(hg.Program(SAXPY), **options)

@@ -12,7 +12,7 @@ from hologram_torch._compile.rows import Array, Function, cast, filled, pointwis
 POINTWISE = """
 abs acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh digamma erf erfc erfinv exp exp2 expm1 floor fmax fmin fmod
 hypot isinf isnan lgamma log log10 log1p log2 maximum minimum mul neg nextafter reciprocal remainder round.default rsqrt sigmoid
-sign sin sinh sqrt tan tanh trunc sgn=sign relu xlogy i0 special_ndtri=ndtri special_ndtr=ndtr special_entr=entr
+sign sin sinh sqrt tan tanh trunc sgn=sign xlogy i0 special_ndtri=ndtri special_ndtr=ndtr special_entr=entr
 special_i1=i1 special_log_ndtr=log_ndtr special_xlog1py=xlog1py sinc
 eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal
 bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift=shift_left bitwise_right_shift=shift_right
@@ -108,6 +108,11 @@ def _clamp_min(to: Any, x: Array, low: Any) -> Array:
 @pointwise("clamp_max")
 def _clamp_max(to: Any, x: Array, high: Any) -> Array:
     return _core.minimum(x, high)
+
+
+@pointwise("relu")
+def _relu(to: Any, x: Array) -> Array:
+    return _core.relu(x) if x.dtype.kind == "float" else _core.maximum(x, 0)
 
 
 @pointwise("gelu", of_integers=False)

@@ -14,7 +14,7 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 
 import hologram as hg
 from hologram_torch._compile import elements, shapes, sums  # noqa: F401  their rows
-from hologram_torch._compile.rows import ROWS, Row, cast, filled
+from hologram_torch._compile.rows import Row, cast, filled, row_of
 
 TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
 
@@ -39,7 +39,7 @@ def why_not(node: fx.Node) -> str:
         return "" if _is_of_numbers(node) else "it gives no tensor"
     if node.target is operator.getitem:
         return why_not(node.all_input_nodes[0])
-    row = ROWS.get(node.target)
+    row = row_of(node.target)
     if row is None:
         return "no row"
     for value in (*values_of(node), *(v for source in node.all_input_nodes for v in values_of(source))):
@@ -68,9 +68,12 @@ def _why_not_arguments(node: fx.Node) -> str:
     if node.target in (aten.index.Tensor, aten._unsafe_index.Tensor, aten.index_put.default, aten._unsafe_index_put.default):
         indices = [values_of(index)[0] for index in cast_type(list[fx.Node], node.args[1]) if index is not None]
         return "by a mask" if any(index.dtype in (torch.bool, torch.uint8) for index in indices) else ""
+    if node.target in POWERS and not values_of(node)[0].is_floating_point() and node.args[1] not in (1, 2, 3):
+        return "of integers"
     return "of a generator of its own" if node.kwargs.get("generator") is not None else ""
 
 
+POWERS = (torch.ops.aten.pow.Scalar, torch.ops.aten.pow.Tensor_Scalar, torch.ops.aten.pow.Tensor_Tensor)
 VIEWS = {getattr(torch.ops.aten, name).default for name in "view permute expand unsqueeze squeeze t alias detach".split()} | {
     torch.ops.aten.squeeze.dim, torch.ops.aten.squeeze.dims, torch.ops.aten.transpose.int, torch.ops.aten.slice.Tensor,
     torch.ops.aten.select.int, torch.ops.aten.split.Tensor, torch.ops.aten.split_with_sizes.default, operator.getitem}  # fmt: skip
@@ -94,7 +97,7 @@ class Step:
     __slots__ = ("arguments", "common", "function", "is_pointwise", "is_random", "named", "place", "to")
 
     def __init__(self, node: fx.Node, place: int, places: dict[fx.Node, int]) -> None:
-        row = ROWS.get(node.target) if node.op == "call_function" else None
+        row = row_of(node.target) if node.op == "call_function" else None
         self.place = place
         self.function: Any = node.target if row is None else row.function
         if node.target is torch.ops.aten.sym_size.int:
@@ -116,7 +119,8 @@ class Step:
         if self.is_pointwise:
             arguments = [cast(value, self.common) for value in arguments]
             return cast(_whole(self.function(self.to, *arguments, **named), self.common), self.to)
-        return self.function(key, self.to, *arguments, **named) if self.is_random else self.function(self.to, *arguments, **named)
+        made = self.function(key, self.to, *arguments, **named) if self.is_random else self.function(self.to, *arguments, **named)
+        return cast(made, self.to) if isinstance(self.to, str) else made
 
 
 class Place(int):

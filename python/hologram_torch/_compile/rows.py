@@ -12,6 +12,7 @@ import torch
 
 import hologram as hg
 from hologram import _core
+from hologram_torch.custom import FUNCTIONS, _listed
 
 Array = hg.Array
 Function = Callable[..., Any]
@@ -57,6 +58,14 @@ def row(*names: str, **settings: Any) -> Callable[[Function], Function]:
 def pointwise(*names: str, **settings: Any) -> Callable[[Function], Function]:
     """A row whose operands become of one type first, as torch promotes them."""
     return row(*names, is_pointwise=True, **settings)
+
+
+def row_of(operation: Any) -> Row | None:
+    """Its row; of a custom_op the function of arrays that it was made of."""
+    if operation not in ROWS and operation in FUNCTIONS:
+        function = FUNCTIONS[operation]
+        ROWS[operation] = Row(lambda to, arrays: _listed(function(*arrays)))
+    return ROWS.get(operation)
 
 
 def cast(x: Any, kind: str) -> Any:

@@ -127,6 +127,11 @@ def _unbind(to: Any, x: Array, axis: int = 0) -> list[Array]:
     return [_select(to, x, axis, i) for i in range(x.shape[axis])]
 
 
+@row("repeat")
+def _repeat(to: Any, x: Array, times: Any) -> Any:
+    return hg.tile(x, tuple(times))
+
+
 @row("flip")
 def _flip(to: Any, x: Array, axes: Any) -> Array:
     return _core.flip(x, [axis % x.ndim for axis in axes]) if axes else x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import hologram as hg
@@ -39,13 +39,18 @@ def _prod(to: Any, x: Array, axes: Any = None, keep: bool = False, *, dtype: Any
     return cast(_reduced(_core.prod, x if dtype is None else cast(x, to), axes, keep), to)
 
 
+def _of_numbers(operation: Function) -> Function:
+    """The operation, which bools go through as numbers."""
+    return lambda x, axes, keep: operation(cast(x, "uint8") if x.dtype.name == "bool" else x, axes, keep)
+
+
 for _name in ("max", "min"):
-    row(f"a{_name}")(lambda to, x, axes=(), keep=False, operation=getattr(_core, _name): _reduced(operation, x, list(axes), keep))
-    row(f"{_name}.default")(lambda to, x, operation=getattr(_core, _name): _reduced(operation, x, None, False))
-    row(f"{_name}.dim")(
-        lambda to, x, axis, keep=False, value=getattr(_core, _name), place=getattr(_core, f"arg{_name}"): (
-            _reduced(value, x, axis, keep), _reduced(place, x, axis, keep)))  # fmt: skip
-    row(f"arg{_name}")(lambda to, x, axis=None, keep=False, operation=getattr(_core, f"arg{_name}"): _reduced(operation, x, axis, keep))
+    _value, _place = _of_numbers(getattr(_core, _name)), _of_numbers(getattr(_core, f"arg{_name}"))
+    row(f"a{_name}")(lambda to, x, axes=(), keep=False, value=_value: cast(_reduced(value, x, list(axes), keep), to))
+    row(f"{_name}.default")(lambda to, x, value=_value: cast(_reduced(value, x, None, False), to))
+    row(f"{_name}.dim")(lambda to, x, axis, keep=False, value=_value, place=_place: (
+        cast(_reduced(value, x, axis, keep), to[0]), _reduced(place, x, axis, keep)))  # fmt: skip
+    row(f"arg{_name}")(lambda to, x, axis=None, keep=False, place=_place: _reduced(place, x, axis, keep))
 for _name in ("any", "all"):
     row(_name)(lambda to, x, axes=None, keep=False, operation=getattr(_core, _name): _reduced(operation, x, axes, keep))
 
@@ -83,9 +88,19 @@ for _name, _own in (("cumsum", "cumulative_sum"), ("cumprod", "cumulative_prod")
     row(_name)(lambda to, x, axis, dtype=None, operation=getattr(_core, _own): cast(_rows(operation, cast(x, to), axis), to))
 
 
-@row("_softmax", "_safe_softmax")
-def _softmax(to: Any, x: Array, axis: int, *rest: Any, **named: Any) -> Array:
+@row("_softmax")
+def _softmax(to: Any, x: Array, axis: int, *rest: Any) -> Array:
     return _rows(_core.softmax, cast(x, to), axis)
+
+
+@row("_safe_softmax")
+def _safe_softmax(to: Any, x: Array, axis: int, dtype: Any = None) -> Array:
+    """0 in rows of -inf: where nothing may be attended to."""
+
+    def safe(x: Array, axis: int) -> Array:
+        return _core.where(_core.equal(_core.max(x, axis, True), -inf), 0.0, _core.softmax(x, axis))
+
+    return _rows(safe, cast(x, to), axis)
 
 
 @row("_log_softmax")
@@ -117,6 +132,8 @@ def _mv(to: Any, a: Array, b: Array) -> Array:
 
 @row("addmm", "baddbmm")
 def _addmm(to: Any, c: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    if not c.dtype.kind == "float":
+        beta, alpha = int(beta), int(alpha)
     made = _core.matmul(a, b)
     made = made if alpha == 1 else _core.mul(made, alpha)
     return made if beta == 0 else _core.add(made, c if beta == 1 else _core.mul(c, beta))
@@ -204,15 +221,15 @@ def _index_put(to: Any, x: Array, indices: Any, values: Array, accumulate: bool 
 
 def _scattered(operation: Function) -> Function:
     def of(to: Any, x: Array, axis: int, index: Array, source: Any) -> Any:
-        if x.ndim == 0:
-            return _core.reshape(of(to, _core.reshape(x, [1]), 0, _core.reshape(index, [1]), _core.reshape(source, [1]) if isinstance(
-                source, Array) else source), [])  # fmt: skip
-        values = _cut(source, index, -1 - x.ndim) if isinstance(source, Array) else filled(index.shape, source, x.dtype.name)
-        values = _core.slice(values, axis, 0, index.shape[axis]) if values.shape[axis] > index.shape[axis] else values
+        if x.ndim == 0 or index.ndim == 0:
+            one = [_core.reshape(y, [y.size]) if isinstance(y, Array) else y for y in (x, index, source)]
+            return _core.reshape(of(to, one[0], 0, one[1], one[2]), list(x.shape))
+        values = filled(index.shape, source, x.dtype.name) if not isinstance(source, Array) else source
         for i, size in enumerate(index.shape):
-            if i != axis % x.ndim and values.shape[i] > size:
-                values = _core.slice(values, i, 0, size)
-        return operation(x, index, values, axis)
+            values = values if values.shape[i] == size else _core.slice(values, i, 0, size)
+        part = _cut(x, index, axis)
+        made = operation(part, index, values, axis)
+        return made if part is x else _core.update(x, made, [0] * x.ndim, list(made.shape), [1] * x.ndim)
 
     return of
 
