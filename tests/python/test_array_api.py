@@ -131,9 +131,8 @@ def test_sorting_of_a_million(name, descending):
 
 
 def test_sorting_takes_few_launches():
-    """The keys, and one block; of longer rows a launch for each digit, and three if a row has several blocks: a float32 has four digits
-    of 8 bits, an int8, whose keys are cheap, one."""
-    sizes = [(100, "float32", 2), (5000, "float32", 5), (5000, "int8", 1), (20000, "float32", 13), (20000, "int8", 3)]
+    """One of rows that a block holds; of longer ones a launch for each digit of 8 bits, three where a row has several blocks."""
+    sizes = [(100, "float32", 1), (2048, "int64", 1), (5000, "float32", 4), (5000, "int8", 1), (20000, "float64", 24), (20000, "int8", 3)]
     for size, name, launches in sizes:
         made = xp.sort(hg.asarray(np.random.default_rng(5).random(size, np.float32).astype(name)))
         assert len(hg.explain(made, json=True)["launches"]) == launches

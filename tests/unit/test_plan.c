@@ -345,7 +345,7 @@ static void test_kinds(void) {
 
 static hg_computation *sorted_rows(void) {
   hg_computation *c = begin();
-  hg_value x = input(c, 2, UINT64_C(2) << OPS_SORT_TILE_BITS), results[2];
+  hg_value x = input(c, 2, 256 * OPS_SORT_BLOCK_ROUNDS + 1), results[2];
   CHECK_EQ_U64(hg_compute_all(c, HG_OP_sort_with_places, &x, 1, NULL, 0, results, 2), HG_OK);
   for (uint32_t k = 0; k < 2; k++) put_out(c, results[k]);
   return c;
@@ -368,24 +368,24 @@ static void test_a_launch_for_each_factor(void) {
 
 /* ---- several results --------------------------------------------------------------------------------------------- */
 
-/* Keys, and a sort of rows that one block has, whichever of its results is wanted; of longer ones a launch for each of
- * four digits, three where a row has several blocks, four where these form groups. */
+/* Rows that one block sorts, whichever of the results is wanted; longer ones take a launch for each of four digits,
+ * three where a row has several blocks, four where these form groups. */
 static void test_results_of_one_launch(void) {
   static const ops_target *const targets[] = {&processor, &gpu};
-  const uint64_t tile = UINT64_C(1) << OPS_SORT_TILE_BITS;
-  for (uint32_t i = 0; i < 6; i++) {
+  const uint64_t size[] = {UINT64_C(1) << OPS_SORT_NETWORK_BITS, 256 * OPS_SORT_BLOCK_ROUNDS};
+  for (uint32_t i = 0; i < 12; i++) {
     hg_computation *c = begin();
-    hg_value x = input(c, 3, tile), results[2];
+    hg_value x = input(c, 3, size[i % 2]), results[2];
     CHECK_EQ_U64(hg_compute_all(c, HG_OP_sort_with_places, &x, 1, NULL, 0, results, 2), HG_OK);
     for (uint32_t k = 0; k < 2; k++)
-      if ((i % 3 + 1) >> k & 1) put_out(c, results[k]);
-    CHECK_EQ_U64(launches_of(c, targets[i / 3], NULL), 2);
+      if ((i / 2 % 3 + 1) >> k & 1) put_out(c, results[k]);
+    CHECK_EQ_U64(launches_of(c, targets[i / 6], NULL), 1);
   }
-  for (uint64_t bits = OPS_SORT_TILE_BITS_GPU + 1, of_digit = 1; bits <= 21; bits += 3, of_digit = bits < 21 ? 3 : 4) {
+  for (uint64_t bits = 12, of_digit = 1; bits <= 21; bits += 3, of_digit = bits < 21 ? 3 : 4) {
     hg_computation *c = begin();
     hg_value x = input(c, 1, UINT64_C(1) << bits);
     put_out(c, hg_compute(c, HG_OP_sort_with_places, &x, 1, NULL, 0));
-    CHECK_EQ_U64(launches_of(c, &gpu, NULL), 1 + 4 * of_digit);
+    CHECK_EQ_U64(launches_of(c, &gpu, NULL), 4 * of_digit);
   }
 }
 

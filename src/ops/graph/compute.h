@@ -101,8 +101,6 @@ value_id ops_compare_kinds(hg_computation *c, atlas_op op, value_id a, value_id 
 /* For makers: an operation, by its code, on values of one shape and type. */
 value_id ops_binary(hg_computation *c, atlas_op op, value_id a, value_id b);
 value_id ops_unary(hg_computation *c, atlas_op op, value_id a);
-/* Reinterprets the bits of numbers as another type of the same width. */
-value_id ops_read_as(hg_computation *c, value_id x, atlas_type type);
 /* For makers that widen by themselves: the f16 or bf16 value that was widened to this one, or this one. */
 value_id ops_before_widening(const hg_computation *c, value_id value);
 /* Of two random words the u64 with the first as its high half. */

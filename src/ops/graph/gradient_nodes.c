@@ -318,7 +318,7 @@ static void flow_gather(ops_gradient *g, const ops_node *node, value_id amount) 
  * since a scatter takes no tensor with the greatest number of axes. */
 static void flow_sort(ops_gradient *g, const ops_node *node, value_id amount) {
   hg_computation *c = g->c;
-  value_id x = node->input[node->input_count - 1u];
+  value_id x = node->input[0];
   ops_shape shape = ops_at(c, x)->shape, joined = {.rank = 3, .size = {1, node->shape.size[node->axis], 1}};
   for (uint32_t i = 0; i < shape.rank; i++)
     if (i != node->axis) joined.size[i < node->axis ? 0 : 2] *= shape.size[i];

@@ -55,7 +55,8 @@ static value_id cast(const ops_request *request) {
   return ops_cast(request->c, request->inputs[0], (atlas_type)request->arguments[0].integers[0]);
 }
 
-value_id ops_read_as(hg_computation *c, value_id x, atlas_type type) {
+/* Reinterprets the bits of numbers as another type of the same width. */
+static value_id read_as(hg_computation *c, value_id x, atlas_type type) {
   if (type_of(c, x) == type) return x;
   const ops_node *input = ops_at(c, x);
   if (input->kind == OPS_CONSTANT) return ops_constant(c, type, input->bits);
@@ -72,7 +73,7 @@ static value_id bitcast(const ops_request *request) {
     return ops_refuse(request, HG_INVALID_ARGUMENT,
                       "x is %s and cannot be read as %s: both must be numbers of one width", OPS_TEXT(c, x),
                       atlas_type_name(type));
-  return ops_read_as(c, x, type);
+  return read_as(c, x, type);
 }
 
 /* Applies the row's instruction to values of one type and shape. */
@@ -96,7 +97,7 @@ static value_id plain(const ops_request *request, atlas_op op) {
   if (atlas_op_lookup(op)->types != 0 && !atlas_op_has_type(op, type))
     return ops_refuse(request, HG_INVALID_ARGUMENT, "there is none of %s", atlas_type_name(type));
   for (uint32_t i = 0; i < count; i++) /* words of four bytes are u32, whatever the sum's type is */
-    if (atlas_op_lookup(op)->operands[1 + i] == 'c') values[i] = ops_read_as(c, values[i], ATLAS_u32);
+    if (atlas_op_lookup(op)->operands[1 + i] == 'c') values[i] = read_as(c, values[i], ATLAS_u32);
   return ops_pointwise(c, op, values, count);
 }
 

@@ -28,6 +28,7 @@ typedef struct top_block {
   sort_launch l;
   const top_level *t;
   uint16_t keys, indices, taken, bound_key, bound_index; /* symbols in shared memory */
+  uint16_t column;               /* i64: of the current element */
   uint16_t part, first, end;     /* i64: of the row; the lane's first column, and the end of the part */
   uint16_t best_key, best_index; /* the lane's, then the bound */
 } top_block;
@@ -36,49 +37,6 @@ static uint16_t numbered(sort_launch *l, uint32_t value) {
   uint16_t made = sort_fresh(l);
   atlas_emit(l->b, ATLAS_OP_movi, ATLAS_u32, 2, atlas_reg(made), atlas_bits(value));
   return made;
-}
-
-/* ---- keys -------------------------------------------------------------------------------------------------------- */
-
-/* Bits in the order of the floats: both zeros have the same, and all NaNs. */
-static uint16_t key_of_float(top_block *p, atlas_type type, uint16_t x) {
-  sort_launch *l = &p->l;
-  atlas_type wide = type == ATLAS_f64 ? ATLAS_f64 : ATLAS_f32;
-  uint16_t number = x, bits = sort_fresh(l), reversed = sort_fresh(l), key = sort_fresh(l);
-  uint64_t top = UINT64_C(1) << (atlas_type_bits(wide) - 1);
-  if (type != wide) sort_convert(l, wide, number = sort_fresh(l), type, x);
-  sort_emit(l, ATLAS_OP_add, wide, key, number, atlas_bits(0));
-  sort_convert(l, p->t->key, bits, wide, key);
-  sort_emit(l, ATLAS_OP_xor, p->t->key, reversed, bits, ops_scalar_of(&l->code, p->t->key, 2 * top - 1));
-  sort_emit(l, ATLAS_OP_or, p->t->key, key, bits, ops_scalar_of(&l->code, p->t->key, top));
-  atlas_emit(l->b, ATLAS_OP_set_ge, p->t->key, 3, atlas_pred(AHEAD), atlas_reg(bits),
-             ops_scalar_of(&l->code, p->t->key, top));
-  atlas_emit(l->b, ATLAS_OP_sel, p->t->key, 4, atlas_reg(key), atlas_pred(AHEAD), atlas_reg(reversed), atlas_reg(key));
-  return key;
-}
-
-static uint16_t key_of_integer(top_block *p, atlas_type type, uint16_t x) {
-  sort_launch *l = &p->l;
-  if (type == ATLAS_bool) return x;
-  int is_signed = atlas_kind(type) == ATLAS_KIND_SINT, is_long = p->t->key == ATLAS_u64;
-  atlas_type wide = is_signed ? (is_long ? ATLAS_i64 : ATLAS_i32) : p->t->key;
-  uint16_t number = x, key = sort_fresh(l);
-  if (type != wide) sort_convert(l, wide, number = sort_fresh(l), type, x);
-  if (!is_signed) return number;
-  sort_emit(l, ATLAS_OP_xor, p->t->key, key, number,
-            ops_scalar_of(&l->code, p->t->key, UINT64_C(1) << (atlas_type_bits(wide) - 1)));
-  return key;
-}
-
-/* What is wanted first has the greatest key. */
-static uint16_t key_of(top_block *p, uint16_t x) {
-  sort_launch *l = &p->l;
-  const ops_node *node = p->t->s->node;
-  atlas_type type = (atlas_type)node->type;
-  uint16_t key = atlas_is_float(type) ? key_of_float(p, type, x) : key_of_integer(p, type, x), turned;
-  if (node->bits != 0) return key;
-  atlas_emit(l->b, ATLAS_OP_not, p->t->key, 2, atlas_reg(turned = sort_fresh(l)), atlas_reg(key));
-  return turned;
 }
 
 /* ---- elements ---------------------------------------------------------------------------------------------------- */
@@ -96,11 +54,11 @@ static void read_element(top_block *p, uint16_t *key, uint16_t *index) {
   sort_launch *l = &p->l;
   const top_level *t = p->t;
   if (t->is_first) {
-    *key = key_of(p, ops_sort_key(l)), *index = sort_fresh(l);
-    sort_convert(l, ATLAS_u32, *index, ATLAS_i64, l->column);
+    *key = ops_sort_key(l, ops_sort_element(l, p->column)), *index = sort_fresh(l);
+    sort_convert(l, ATLAS_u32, *index, ATLAS_i64, p->column);
     return;
   }
-  uint16_t at = address_of(p, l->column);
+  uint16_t at = address_of(p, p->column);
   *key = sort_fresh(l), *index = sort_fresh(l);
   atlas_emit(l->b, ATLAS_OP_ldg, t->key, 2, atlas_reg(*key), atlas_mem_reg(ops_buffer_of(&l->code, t->keys), at, 0));
   atlas_emit(l->b, ATLAS_OP_ldg, ATLAS_u32, 2, atlas_reg(*index),
@@ -150,10 +108,9 @@ static void put_ranked(top_block *p, uint16_t key, uint16_t index, uint16_t rank
   atlas_emit(l->b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(IS_THERE), atlas_pred(IS_THERE), atlas_pred(AHEAD));
   sort_convert(l, ATLAS_i64, column, ATLAS_u32, rank);
   if (t->parts == 1) {
-    sort_convert(l, ATLAS_i64, at, ATLAS_u32, index);
-    sort_emit(l, ATLAS_OP_min, ATLAS_i64, at, at, sort_scalar(l, t->s->size - 1));
-    atlas_emit(l->b, ATLAS_OP_mov, ATLAS_i64, 2, atlas_reg(l->column), atlas_reg(column));
-    ops_sort_put(l, at);
+    sort_emit(l, ATLAS_OP_min, ATLAS_u32, at, index, ops_scalar_of(&l->code, ATLAS_u32, t->s->size - 1));
+    uint16_t element = t->s->values != 0 ? ops_sort_element(l, sort_widened(l, at)) : at;
+    ops_sort_put(l, element, at, column);
     return;
   }
   uint32_t absent = atlas_builder_label(l->b, NULL);
@@ -182,8 +139,8 @@ static void write_short_rows(top_block *p) {
   uint32_t rows = t->lanes / t->row_lanes;
   ops_launch_blocks(&l->code, (t->s->rows + rows - 1) / rows, 1, 1, t->lanes);
   uint16_t lane = ops_index_of(&l->code, ATLAS_REG_BLOCK_LANE), key, index, base = OPS_NO_REGISTER;
-  l->row = ops_launch_index(&l->code, ATLAS_COORD_BLOCK_X), l->column = sort_fresh(l);
-  sort_emit(l, ATLAS_OP_and, ATLAS_i64, l->column, lane, sort_scalar(l, t->row_lanes - 1));
+  l->row = ops_launch_index(&l->code, ATLAS_COORD_BLOCK_X), p->column = sort_fresh(l);
+  sort_emit(l, ATLAS_OP_and, ATLAS_i64, p->column, lane, sort_scalar(l, t->row_lanes - 1));
   if (rows > 1) {
     uint16_t first = l->row;
     l->row = sort_fresh(l), base = sort_fresh(l);
@@ -193,10 +150,10 @@ static void write_short_rows(top_block *p) {
     sort_emit(l, ATLAS_OP_and, ATLAS_u32, base, ATLAS_REG_BLOCK_LANE, atlas_bits(~(t->row_lanes - 1)));
   }
   atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_MORE), atlas_reg(l->row), sort_scalar(l, t->s->rows));
-  atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_THERE), atlas_reg(l->column), sort_scalar(l, t->count));
+  atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_THERE), atlas_reg(p->column), sort_scalar(l, t->count));
   atlas_emit(l->b, ATLAS_OP_pand, ATLAS_NONE, 3, atlas_pred(IS_THERE), atlas_pred(IS_THERE), atlas_pred(IS_MORE));
   sort_emit(l, ATLAS_OP_min, ATLAS_i64, l->row, l->row, sort_scalar(l, t->s->rows - 1));
-  sort_emit(l, ATLAS_OP_min, ATLAS_i64, l->column, l->column, sort_scalar(l, t->count - 1));
+  sort_emit(l, ATLAS_OP_min, ATLAS_i64, p->column, p->column, sort_scalar(l, t->count - 1));
   read_element(p, &key, &index);
   put_in_slot(p, ATLAS_REG_BLOCK_LANE, key, index);
   atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
@@ -211,7 +168,7 @@ static void begin_part(top_block *p) {
   const top_level *t = p->t;
   ops_launch_blocks(&l->code, t->s->rows * t->parts, 1, 1, t->lanes);
   uint16_t block = ops_launch_index(&l->code, ATLAS_COORD_BLOCK_X), lane = ops_index_of(&l->code, ATLAS_REG_BLOCK_LANE);
-  l->row = sort_fresh(l), l->column = sort_fresh(l);
+  l->row = sort_fresh(l), p->column = sort_fresh(l);
   p->part = sort_fresh(l), p->first = sort_fresh(l), p->end = sort_fresh(l);
   sort_emit(l, ATLAS_OP_div, ATLAS_i64, l->row, block, sort_scalar(l, t->parts));
   sort_emit(l, ATLAS_OP_rem, ATLAS_i64, p->part, block, sort_scalar(l, t->parts));
@@ -229,8 +186,8 @@ static void go_over(top_block *p, void (*visit)(top_block *)) {
   uint64_t least = t->count / t->parts, rounds = least / t->lanes;
   if (least % t->lanes != 0 || t->count % t->parts != 0) {
     uint32_t absent = atlas_builder_label(l->b, NULL);
-    sort_emit(l, ATLAS_OP_add, ATLAS_i64, l->column, p->first, sort_scalar(l, rounds * t->lanes));
-    ops_branch_unless(l->b, ATLAS_OP_set_lt, ATLAS_i64, atlas_reg(l->column), atlas_reg(p->end), absent);
+    sort_emit(l, ATLAS_OP_add, ATLAS_i64, p->column, p->first, sort_scalar(l, rounds * t->lanes));
+    ops_branch_unless(l->b, ATLAS_OP_set_lt, ATLAS_i64, atlas_reg(p->column), atlas_reg(p->end), absent);
     visit(p);
     atlas_builder_place(l->b, absent);
     ops_forget_all(&l->code);
@@ -238,10 +195,10 @@ static void go_over(top_block *p, void (*visit)(top_block *)) {
   if (rounds == 0) return;
   uint16_t left = numbered(l, (uint32_t)rounds);
   uint32_t again = atlas_builder_label(l->b, NULL);
-  sort_emit(l, ATLAS_OP_add, ATLAS_i64, l->column, p->first, sort_scalar(l, (rounds - 1) * t->lanes));
+  sort_emit(l, ATLAS_OP_add, ATLAS_i64, p->column, p->first, sort_scalar(l, (rounds - 1) * t->lanes));
   atlas_builder_place(l->b, again);
   visit(p);
-  sort_emit(l, ATLAS_OP_sub, ATLAS_i64, l->column, l->column, sort_scalar(l, t->lanes));
+  sort_emit(l, ATLAS_OP_sub, ATLAS_i64, p->column, p->column, sort_scalar(l, t->lanes));
   sort_emit(l, ATLAS_OP_sub, ATLAS_u32, left, left, atlas_bits(1));
   ops_branch_if(l->b, ATLAS_OP_set_ne, ATLAS_u32, atlas_reg(left), atlas_bits(0), again);
   ops_forget_all(&l->code);
@@ -357,8 +314,8 @@ static hg_status write_level(const top_level *t) {
   int is_last = t->parts == 1;
   top_block p = {.t = t};
   sort_launch *l = &p.l;
-  uint32_t uses = (t->is_first ? READS_KEYS : 0) | (is_last ? WRITES_RESULTS : 0);
-  hg_status status = ops_sort_begin(l, t->s, uses, t->is_first ? none : read, is_last ? none : written, "top");
+  int reads_input = t->is_first || (is_last && t->s->values != 0);
+  hg_status status = ops_sort_begin(l, t->s, reads_input, t->is_first ? none : read, is_last ? none : written, "top");
   if (status == HG_OK) {
     p.keys = atlas_builder_shared(l->b, "keys", t->key, t->slots);
     p.indices = atlas_builder_shared(l->b, "indices", ATLAS_u32, t->slots);
@@ -368,14 +325,9 @@ static hg_status write_level(const top_level *t) {
 }
 
 hg_status ops_write_top(const ops_group *group) {
-  const hg_computation *c = group->computation;
-  value_id first = ops_first_result(c, group->results[0]);
-  sort s = {.group = group, .node = ops_at(c, first)};
-  s.shape = ops_at(c, s.node->input[0])->shape, s.axis = s.node->axis;
-  s.size = s.shape.size[s.axis], s.rows = ops_count(&s.shape) / s.size;
-  s.values = ops_storage_of_result(group, first, 0);
-  s.places = ops_storage_of_result(group, first, 1);
-  top_level t = {.s = &s, .key = atlas_bytes((atlas_type)s.node->type) == 8 ? ATLAS_u64 : ATLAS_u32, .count = s.size,
+  sort s = ops_sort_of(group);
+  s.is_reversed = s.node->bits == 0; /* what is wanted first has the greatest key */
+  top_level t = {.s = &s, .key = sort_key_type(&s), .count = s.size,
                  .k = (uint32_t)s.node->shape.size[s.axis], .is_first = 1};
   for (;;) {
     choose(&t, group->plan->for_gpu);
