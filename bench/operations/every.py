@@ -37,6 +37,9 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
     if name in ("dot", "matvec", "matmul", "gemm", "linear"):
         matrix, vector = Input((side(x), side(x)), kind), Input((side(x),), kind)
         return {"dot": [Input((x.count,), kind)] * 2, "matvec": [matrix, vector]}.get(name, [matrix, matrix])
+    if name.startswith("conv"):  # images of 64 channels
+        image, weight = Input((max(1, x.count >> 16), 64, 32, 32), kind), Input((64, 64, 3, 3), kind, "normal", 0.1)
+        return [image, image if name == "convolution_weights" else weight]
     if name in MATRICES:
         fill = ("eye", 64) if name.startswith("cholesky") else ("normal", 0.1)  # positive definite; a determinant that f32 holds
         square = Input((max(1, x.count // 4096), 64, 64), kind, *fill)
@@ -95,6 +98,10 @@ def arguments_of(name: str, kind: str, defaults: dict, x: Input) -> dict:
         found["classes"] = 64
     if name in WINDOWS:
         found["size"] = x.count
+    if name in ("convolution_back", "conv_transposed"):
+        found |= {"shape": [max(1, x.count >> 16), 64, 32, 32], "low": [1, 1]}
+    elif name.startswith("conv"):
+        found |= {"low": [1, 1]} | ({"shape": [64, 64, 3, 3]} if name == "convolution_weights" else {"high": [1, 1]})
     if name == "arange":
         found |= {"stop": float(x.count), "type": kind}
     if name == "eye":

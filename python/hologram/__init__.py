@@ -20,6 +20,12 @@ from hologram._calculus import interp as interp
 from hologram._calculus import polyval as polyval
 from hologram._calculus import trapezoid as trapezoid
 from hologram._calculus import unwrap as unwrap
+from hologram._convolution import conv1d as conv1d
+from hologram._convolution import conv2d as conv2d
+from hologram._convolution import conv3d as conv3d
+from hologram._convolution import conv_transpose1d as conv_transpose1d
+from hologram._convolution import conv_transpose2d as conv_transpose2d
+from hologram._convolution import conv_transpose3d as conv_transpose3d
 from hologram._core import *  # noqa: F403  the types, errors and operations of the table
 from hologram._core import Array as Array
 from hologram._core import Buffer as Buffer

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram import _core
+from hologram import _convolution, _core
 from hologram_torch import _signatures
 from hologram_torch._function import on_tensors as _on_tensors
 
@@ -190,6 +190,41 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, executor: hg.Executor | None = None) -> Tensor:
     """input [..., in] times the transposed weight [out, in], and bias [out]."""
     return _call("linear", executor, input, weight, bias)
+
+
+def _conv(axes: int) -> Callable[..., Tensor]:
+    who = f"conv{axes}d"
+
+    @_executor_first
+    def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+             groups: int = 1, *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
+        x, is_alone = _convolution.began(who, axes, input, weight)
+        made = _call("conv", executor, x, weight, bias, *_convolution.steps(who, weight.shape[2:], stride, padding, dilation), groups)
+        return made[0] if is_alone else made
+
+    call.__name__ = call.__qualname__ = who
+    call.__doc__ = getattr(hg, who).__doc__
+    return call
+
+
+def _conv_transpose(axes: int) -> Callable[..., Tensor]:
+    who = f"conv_transpose{axes}d"
+
+    @_executor_first
+    def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+             groups: int = 1, dilation: Any = 1, *, executor: hg.Executor | None = None) -> Tensor:  # fmt: skip
+        x, is_alone = _convolution.began(who, axes, input, weight)
+        sizes, *steps = _convolution.steps_back(who, x.shape[2:], weight.shape[2:], stride, padding, output_padding, dilation)
+        made = _call("conv_transposed", executor, x, weight, bias, [x.shape[0], weight.shape[1] * groups, *sizes], *steps, groups)
+        return made[0] if is_alone else made
+
+    call.__name__ = call.__qualname__ = who
+    call.__doc__ = getattr(hg, who).__doc__
+    return call
+
+
+conv1d, conv2d, conv3d = map(_conv, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose, (1, 2, 3))
 
 
 @_executor_first

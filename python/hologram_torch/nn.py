@@ -42,6 +42,52 @@ class Linear(_Placed, torch.nn.Linear):
         return functional.linear(input, self.weight, self.bias, executor=self._executor)
 
 
+class _Conv(_Placed):
+    """What the layers of all axes share: padding of modes other than zeros is torch's."""
+
+    def _conv_forward(self: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        function, padding = getattr(functional, f"conv{weight.ndim - 2}d"), self.padding
+        if self.padding_mode != "zeros":
+            input = torch.nn.functional.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            padding = 0
+        made: Tensor = function(input, weight, bias, self.stride, padding, self.dilation, self.groups, executor=self._executor)
+        return made
+
+
+class Conv1d(_Conv, torch.nn.Conv1d):
+    """Windows of x [batch, channels, length] by a weight, and a bias."""
+
+
+class Conv2d(_Conv, torch.nn.Conv2d):
+    """The same of images."""
+
+
+class Conv3d(_Conv, torch.nn.Conv3d):
+    """The same of volumes."""
+
+
+class _ConvTranspose(_Placed):
+    def forward(self: Any, input: Tensor, output_size: Any = None) -> Tensor:
+        axes = self.weight.ndim - 2
+        more = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, axes, self.dilation)
+        function = getattr(functional, f"conv_transpose{axes}d")
+        made: Tensor = function(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation,
+                                executor=self._executor)  # fmt: skip
+        return made
+
+
+class ConvTranspose1d(_ConvTranspose, torch.nn.ConvTranspose1d):
+    """Conv1d's transpose: a larger x from a smaller one."""
+
+
+class ConvTranspose2d(_ConvTranspose, torch.nn.ConvTranspose2d):
+    """The same of images."""
+
+
+class ConvTranspose3d(_ConvTranspose, torch.nn.ConvTranspose3d):
+    """The same of volumes."""
+
+
 class Embedding(_Placed, torch.nn.Embedding):
     """Rows of a table by number. padding_idx is initialised to 0 but does learn; max_norm, scaling and sparse are refused."""
 

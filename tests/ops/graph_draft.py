@@ -99,7 +99,7 @@ class Draft:
         self.r.choice((self.simple,) * 6 + (self.reduce,) * 3 + (self.view,) * 3 + (
             self.join, self.join_many, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
             self.make_new, self.optimiser, self.neighbours, self.assign,
-            self.matrices) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
+            self.matrices, self.convolution) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
 
     def simple(self):
         n, v = self.some(lambda v: not v.kind.startswith("f8") or self.r.random() < 0.3)
@@ -483,6 +483,31 @@ class Draft:
                 return self.g.add(name, n, m, self.input(self.r.choice(((v.shape[-2], out), (out,))), v.kind), transpose_b=turned,
                                   alpha=self.r.choice((1.0, 0.5)), beta=self.r.choice((0.0, 1.0, -2.0)))
         self.g.add("matmul", n, m, transpose_b=turned)
+
+    def convolution(self):
+        """An image by windows, and back: of any rank that has them."""
+        n, v = self.some(lambda v: v.kind in FLOATS + INTEGERS and 3 <= len(v.shape) <= 5 and min(v.shape) > 0)
+        if n is None or "convolution" not in TABLE:
+            return
+        groups = self.r.choice([g for g in (1, 1, 2, 3) if v.shape[1] % g == 0])
+        window, channels = [self.r.choice((1, 2, 3)) for _ in v.shape[2:]], v.shape[1] // groups
+        outputs, sizes = self.r.choice((1, 2, 5)), v.shape[2:]
+        stride, low = ([self.r.choice(of) for _ in sizes] for of in ((1, 1, 2, 3), (0, 1, 2)))
+        dilation = [self.r.choice((1, 1, 2)) for _ in sizes]
+        settings = {"stride": stride, "low": low, "dilation": dilation, "groups": groups}
+        name = self.r.choice(("convolution", "conv", "convolution_back", "conv_transposed", "convolution_weights"))
+        bias = [self.input((groups * outputs,), v.kind)] if name in ("conv", "conv_transposed") and self.r.random() < 0.5 else []
+        if name in ("convolution", "conv"):
+            high = [max(k - 1, 0) * d for k, d in zip(window, dilation)]
+            w = self.input((groups * outputs, channels, *window), v.kind)
+            return self.g.add(name, n, w, *bias, high=high, **settings)
+        if name == "convolution_weights":
+            windows = [max(1, (s + p - (k - 1) * d) // t) for s, p, k, d, t in zip(sizes, low, window, dilation, stride)]
+            of = self.input((v.shape[0], groups * outputs, *windows), v.kind)
+            return self.g.add(name, n, of, shape=[groups * outputs, channels, *window], **settings)
+        w = self.input((v.shape[1], outputs, *window), v.kind)
+        sizes = [s * t + self.r.choice((0, 1)) for s, t in zip(sizes, stride)]
+        self.g.add(name, n, w, *bias, shape=[v.shape[0], groups * outputs, *sizes], **settings)
 
     def matrices(self):
         """Small ones: some of what is made is singular, or not positive definite, and NaN everywhere in the same places."""

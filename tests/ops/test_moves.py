@@ -317,7 +317,8 @@ HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broad
         "window_places", "hann", "hamming", "blackman", "bartlett", "kaiser"}  # tests/ops/test_windows.py
 BY_NUMPY = {"allclose", "cross", "divmod", "euclid", "outer", "std_mean", "var_mean"}  # tests/python/test_mathematics.py
 BY_PLACES = {name for name in TABLE if name.startswith(("scatter_", "index_"))} - {"scatter_add"} | {"embedding_bag"}  # test_scatters.py
-BY_TORCH = {"cdist_slope"}  # tests/python/test_torch_names.py, as cdist's gradient
+BY_TORCH = {"cdist_slope",  # tests/python/test_torch_names.py, as cdist's gradient
+            "convolution", "convolution_back", "convolution_weights", "conv", "conv_transposed"}  # tests/python/test_convolution.py
 MATRICES = {name for name, row in TABLE.items() if row["op"] >> 8 == 0x18}  # test_linear_algebra.py
 
 

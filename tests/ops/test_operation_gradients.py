@@ -14,7 +14,7 @@ INSIDE = {"asin": (-0.8, 0.8), "acos": (-0.8, 0.8), "log1p": (-0.5, 3), "bce": (
           "ndtri_of": (0.05, 0.35), "digamma": (0.5, 4), "lgamma": (-1.9, -1.1), "trigamma": (0.5, 4), "polygamma": (0.5, 4)}
 SHAPES = {"dot": [(4,), (4,)], "matvec": [(3, 4), (4,)], "matmul": [(3, 4), (4, 2)], "gemm": [(3, 4), (4, 2)],
           "linear": [(3, 4), (2, 4)], "prelu": [(3, 4), (4,)], "cosine_embedding": [(3, 4), (3, 4), (3,)], "cdist": [(3, 4), (2, 4)],
-          "cross": [(4, 3), (4, 3)]}
+          "cross": [(4, 3), (4, 3)], "convolution": [(2, 2, 4), (3, 2, 2)], "conv": [(2, 2, 4), (3, 2, 2)]}
 ALGEBRA = 0x18  # the section of rows of matrices, whose gradients are in test_more_gradients.py
 POSITIVE = "sqrt rsqrt log log2 log10 pow cbrt reciprocal div prod norm xlogy entr".split()
 OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwise", "reduce", "formula", "contract") and
@@ -27,7 +27,7 @@ OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwi
                               "less", "less_equal", "greater", "greater_equal", "count_nonzero", "clip_norm",
                               "batch_norm", "fmod", "remainder", "nextafter", "tetragamma", "isclose", "allclose", "isposinf", "isneginf",
                               "nanargmin", "nanargmax", "cumulative_argmin",
-                              "cumulative_argmax", "even_bins")]
+                              "cumulative_argmax", "even_bins", "convolution_back", "convolution_weights", "conv_transposed")]
 
 
 def values(name, arrays, cotangent=None):

@@ -31,6 +31,7 @@ ELSEWHERE = {
     "divmod": "floor_divide and remainder", "var_mean": "var and mean", "std_mean": "std and mean",
     **dict.fromkeys(["nanmin", "nanmax", "nanvar", "nanstd"], "PyTorch has none: test_mathematics.py"),
     "cross": "PyTorch fuses its products: test_mathematics.py, beside NumPy",
+    **dict.fromkeys("convolution convolution_back convolution_weights conv conv_transposed".split(), "of images: test_convolution.py"),
     "bce_of": "bce", "bce_logit_of": "bce_with_logits", "logit_nll": "cross_entropy", "cross_entropy_of_classes": "cross_entropy",
     "cross_entropy_of_shares": "cross_entropy", "floor_of_quotient": "floor_divide",
     **dict.fromkeys("scatter_multiply scatter_mean scatter_min scatter_max scatter_reduce index_reduce embedding_bag".split(),

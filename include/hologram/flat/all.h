@@ -937,6 +937,9 @@ typedef enum hg_op {
   HG_OP_dot = 0x0401,
   HG_OP_matvec = 0x0402,
   HG_OP_matmul = 0x0403,
+  HG_OP_convolution = 0x0404,
+  HG_OP_convolution_back = 0x0405,
+  HG_OP_convolution_weights = 0x0406,
   HG_OP_take = 0x0501,
   HG_OP_take_along = 0x0502,
   HG_OP_scatter = 0x0503,
@@ -1174,7 +1177,9 @@ typedef enum hg_op {
   HG_OP_bincount = 0x1966,
   HG_OP_confusion_matrix = 0x1967,
   HG_OP_even_edges = 0x1968,
-  HG_OP_even_bins = 0x1969
+  HG_OP_even_bins = 0x1969,
+  HG_OP_conv = 0x1a01,
+  HG_OP_conv_transposed = 0x1a02
 } hg_op;
 
 typedef struct hg_argument {

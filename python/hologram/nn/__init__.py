@@ -18,6 +18,12 @@ Parameters have the names and shapes of PyTorch's layers: `hg.nn.load_state_dict
 from hologram.nn import init as init
 from hologram.nn.attention import MultiHeadAttention as MultiHeadAttention
 from hologram.nn.attention import TransformerBlock as TransformerBlock
+from hologram.nn.convolution import Conv1d as Conv1d
+from hologram.nn.convolution import Conv2d as Conv2d
+from hologram.nn.convolution import Conv3d as Conv3d
+from hologram.nn.convolution import ConvTranspose1d as ConvTranspose1d
+from hologram.nn.convolution import ConvTranspose2d as ConvTranspose2d
+from hologram.nn.convolution import ConvTranspose3d as ConvTranspose3d
 from hologram.nn.dropout import AlphaDropout as AlphaDropout
 from hologram.nn.dropout import ChannelDropout as ChannelDropout
 from hologram.nn.dropout import Dropout as Dropout

@@ -144,11 +144,11 @@ static uint32_t make(const ops_request *request, value_id *results) {
   return results[0] != 0;
 }
 
-/* Remembers what the user called, and every call of a formula with a gradient of its own. */
+/* Remembers what the user called, and every call whose row has a gradient for all of it. */
 static int record(const ops_request *request, const value_id *results, uint32_t count, uint32_t first_node) {
   hg_computation *c = request->c;
   const ops_row *row = request->row;
-  if (request->depth > 0 && (row->kind != OPS_KIND_formula || row->gradient[0] == '\0')) return 1;
+  if (request->depth > 0 && !ops_has_rule(row)) return 1;
   ops_call call = {.op = row->op, .result_count = (uint8_t)count, .depth = request->depth, .first_node = first_node,
                    .numerics = c->numerics};
   call.end_node = (uint32_t)c->nodes.count;

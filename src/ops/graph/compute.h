@@ -77,6 +77,7 @@ value_id ops_make_view(const ops_request *request);
 value_id ops_make_reduce(const ops_request *request);
 value_id ops_make_scan(const ops_request *request);
 value_id ops_make_contract(const ops_request *request);
+value_id ops_make_convolution(const ops_request *request);
 value_id ops_make_gather(const ops_request *request);
 value_id ops_make_random(const ops_request *request);
 value_id ops_make_join(const ops_request *request);
@@ -86,6 +87,18 @@ value_id ops_make_select(const ops_request *request);
 uint32_t ops_make_sort(const ops_request *request, value_id *results);
 value_id ops_make_search(const ops_request *request);
 uint32_t ops_make_formula(const ops_request *request, value_id *results);
+
+/* A product of two values, by the types that they have. */
+typedef struct ops_product {
+  value_id a, b;     /* of one type, or both of f16 or bf16 */
+  atlas_type type;   /* of the sums */
+  atlas_type result; /* what they are rounded to at the end */
+} ops_product;
+
+/* Brings a and b to one type and sets the others; 0: refused. */
+int ops_settle_product(const ops_request *request, ops_product *p);
+/* [batch, m, k] x [batch, k, n]: of nothing zeros. */
+value_id ops_product_of(hg_computation *c, const ops_product *p, value_id a, value_id b);
 
 /* The axes of a list argument as bits; 0 and refused if one does not exist or stands twice. */
 int ops_axes_of(const ops_request *request, const ops_item *axes, uint32_t rank, uint32_t *bits);

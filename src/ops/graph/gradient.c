@@ -40,8 +40,8 @@ static void find_calls(ops_gradient *g) {
     const ops_call *call = (const ops_call *)g->c->calls.data + i;
     const ops_row *row = ops_row_of(call->op);
     value_id result = call->results[0];
-    int has_rule = row->kind == OPS_KIND_formula && row->gradient[0] != '\0' && strcmp(row->gradient, "none") != 0;
-    if (!has_rule || call->result_count != 1 || result > g->value || g->call[result] != 0) continue;
+    if (!ops_has_rule(row) || strcmp(row->gradient, "none") == 0) continue;
+    if (call->result_count != 1 || result > g->value || g->call[result] != 0) continue;
     if (is_input_of(call, result)) continue; /* the formula returns one of its inputs */
     g->call[result] = i + 1;
     const ops_item *arguments = g->c->arguments.data; /* NULL: no call has any */

@@ -2,9 +2,6 @@
  * summed in f32, i8 in i32. */
 #include "ops/graph/compute.h"
 
-static atlas_type type_of(const hg_computation *c, value_id value) { return (atlas_type)ops_at(c, value)->type; }
-static int is_narrow(atlas_type type) { return type == ATLAS_f16 || type == ATLAS_bf16; }
-
 /* The matrix with its last two axes exchanged. */
 static value_id transposed(hg_computation *c, value_id value) {
   uint32_t axes[HG_MAX_RANK], rank = ops_at(c, value)->shape.rank;
@@ -30,38 +27,8 @@ static value_id with_one_batch(hg_computation *c, value_id value, const ops_shap
   return ops_reshape(c, ops_broadcast(c, value, &wide), &flat);
 }
 
-typedef struct product {
-  value_id a, b;     /* matrices of one type, or both of f16 or bf16 */
-  atlas_type type;   /* of the sums */
-  atlas_type result; /* what they are rounded to at the end */
-} product;
-
-static int settle_types(const ops_request *request, product *p) {
-  hg_computation *c = request->c;
-  value_id a = ops_before_widening(c, p->a), b = ops_before_widening(c, p->b), both[2] = {p->a, p->b};
-  int were_widened = a != p->a || b != p->b;
-  if (type_of(c, a) == type_of(c, b) && is_narrow(type_of(c, a))) {
-    p->a = a, p->b = b, p->type = ATLAS_f32;
-    p->result = were_widened ? ATLAS_f32 : type_of(c, a);
-    return 1;
-  }
-  if (!ops_agree_types(request, both, 2)) return 0;
-  p->a = both[0], p->b = both[1];
-  p->type = type_of(c, p->a) == ATLAS_i8 ? ATLAS_i32 : is_narrow(type_of(c, p->a)) ? ATLAS_f32 : type_of(c, p->a);
-  p->result = is_narrow(type_of(c, p->a)) ? type_of(c, p->a) : p->type;
-  return 1;
-}
-
-static value_id contract(hg_computation *c, const product *p, value_id a, value_id b) {
-  if (a == 0 || b == 0) return 0;
-  const ops_shape *left = &ops_at(c, a)->shape, *right = &ops_at(c, b)->shape;
-  ops_shape shape = {.rank = 3, .size = {left->size[0], left->size[1], right->size[2]}};
-  if (left->size[2] == 0 || ops_count(&shape) == 0) return ops_full(c, p->result, 0, &shape);
-  return ops_cast(c, ops_contract(c, a, b, p->type), p->result);
-}
-
 /* Stacks the rows of all batches if b is the same for all of them. */
-static value_id contract_rows(const ops_request *request, const product *p) {
+static value_id contract_rows(const ops_request *request, const ops_product *p) {
   hg_computation *c = request->c;
   ops_shape shape = ops_at(c, p->a)->shape, one = {.rank = 0};
   uint64_t k = shape.size[shape.rank - 1];
@@ -69,12 +36,12 @@ static value_id contract_rows(const ops_request *request, const product *p) {
   for (uint32_t i = 0; i + 1 < shape.rank; i++) rows *= shape.size[i];
   ops_shape flat = {.rank = 3, .size = {1, rows, k}};
   value_id a = shape.rank == 2 ? ops_broadcast(c, p->a, &flat) : ops_reshape(c, p->a, &flat);
-  value_id result = contract(c, p, a, with_one_batch(c, p->b, &one));
+  value_id result = ops_product_of(c, p, a, with_one_batch(c, p->b, &one));
   shape.size[shape.rank - 1] = n;
   return ops_reshape(c, result, &shape);
 }
 
-static value_id contract_batches(const ops_request *request, const product *p) {
+static value_id contract_batches(const ops_request *request, const ops_product *p) {
   hg_computation *c = request->c;
   ops_shape a = ops_at(c, p->a)->shape, b = ops_at(c, p->b)->shape, batch;
   uint64_t m = a.size[a.rank - 2], n = b.size[b.rank - 1];
@@ -82,13 +49,13 @@ static value_id contract_batches(const ops_request *request, const product *p) {
   if (!ops_broadcast_shapes(&a, &b, &batch))
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%s and %s: what stands before the matrices does not broadcast",
                       OPS_TEXT(c, p->a), OPS_TEXT(c, p->b));
-  value_id result = contract(c, p, with_one_batch(c, p->a, &batch), with_one_batch(c, p->b, &batch));
+  value_id result = ops_product_of(c, p, with_one_batch(c, p->a, &batch), with_one_batch(c, p->b, &batch));
   batch.size[batch.rank++] = m;
   batch.size[batch.rank++] = n;
   return ops_reshape(c, result, &batch);
 }
 
-static value_id multiply(const ops_request *request, product *p) {
+static value_id multiply(const ops_request *request, ops_product *p) {
   hg_computation *c = request->c;
   if (p->a == 0 || p->b == 0) return 0;
   ops_shape a = ops_at(c, p->a)->shape, b = ops_at(c, p->b)->shape;
@@ -102,12 +69,12 @@ static value_id multiply(const ops_request *request, product *p) {
 
 static value_id matmul(const ops_request *request, int flip_a, int flip_b) {
   hg_computation *c = request->c;
-  product p = {.a = request->inputs[0], .b = request->inputs[1]};
+  ops_product p = {.a = request->inputs[0], .b = request->inputs[1]};
   uint32_t rank_a = ops_at(c, p.a)->shape.rank, rank_b = ops_at(c, p.b)->shape.rank;
   if (rank_a == 0 || rank_b == 0)
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%s and %s: it takes vectors and matrices", OPS_TEXT(c, p.a),
                       OPS_TEXT(c, p.b));
-  if (!settle_types(request, &p)) return 0;
+  if (!ops_settle_product(request, &p)) return 0;
   if (rank_a == 1) p.a = as_matrix(c, p.a, 0);
   else if (flip_a) p.a = transposed(c, p.a);
   if (rank_b == 1) p.b = as_matrix(c, p.b, 1);
@@ -126,12 +93,12 @@ static value_id matmul(const ops_request *request, int flip_a, int flip_b) {
 /* Products of matrices and vectors, both with any number of leading axes. */
 static value_id matvec(const ops_request *request) {
   hg_computation *c = request->c;
-  product p = {.a = request->inputs[0], .b = request->inputs[1]};
+  ops_product p = {.a = request->inputs[0], .b = request->inputs[1]};
   ops_shape shape = ops_at(c, p.b)->shape;
   if (shape.rank == 0 || shape.rank == HG_MAX_RANK || ops_at(c, p.a)->shape.rank < 2)
     return ops_refuse(request, HG_INVALID_ARGUMENT, "%s and %s: it takes matrices and vectors", OPS_TEXT(c, p.a),
                       OPS_TEXT(c, p.b));
-  if (!settle_types(request, &p)) return 0;
+  if (!ops_settle_product(request, &p)) return 0;
   shape.size[shape.rank++] = 1;
   p.b = ops_reshape(c, p.b, &shape);
   value_id result = multiply(request, &p);
@@ -153,6 +120,9 @@ value_id ops_make_contract(const ops_request *request) {
   switch (request->row->op) {
     case HG_OP_dot: return dot(request);
     case HG_OP_matvec: return matvec(request);
+    case HG_OP_convolution:
+    case HG_OP_convolution_back:
+    case HG_OP_convolution_weights: return ops_make_convolution(request);
     default:
       return matmul(request, request->arguments[0].integers[0] != 0, request->arguments[1].integers[0] != 0);
   }

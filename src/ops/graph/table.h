@@ -34,6 +34,11 @@ const ops_row *ops_row_at(size_t index);
 const ops_row *ops_row_of(uint32_t op); /* NULL: no such operation */
 const ops_row *ops_row_by_name(const char *name, size_t length);
 
+/* 1: cotangents flow by its gradient column, not through what it is made of; else that column, if any, is of a node. */
+static inline int ops_has_rule(const ops_row *row) {
+  return (row->kind == OPS_KIND_formula || row->kind == OPS_KIND_contract) && row->gradient[0] != '\0';
+}
+
 /* A part of a text. */
 typedef struct ops_word {
   const char *text;
