@@ -110,7 +110,9 @@ typedef enum vector_stride {
   VECTOR_STRIDE_0,
   VECTOR_STRIDE_1,
   VECTOR_STRIDE_OTHER,
-  VECTOR_STRIDE_BACK /* -1: only hg_native_guess says so */
+  /* Only hg_native_guess says so: -1; and 1 among the lanes that a store's mask leaves. */
+  VECTOR_STRIDE_BACK,
+  VECTOR_STRIDE_PACKED
 } vector_stride;
 
 static inline uint8_t vector_stride_sum(uint8_t a, uint8_t b) {

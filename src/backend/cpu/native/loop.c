@@ -105,6 +105,26 @@ static int counts_down(const native_build *b, const uint8_t *strides, const vect
   }
 }
 
+/* 1 if the result probably counts lanes: a place for each of some of them, one behind the other. */
+static int counts_lanes(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
+  uint8_t s[3];
+  find_source_strides(b, strides, insn, s);
+  switch (insn->op) {
+  case ATLAS_OP_scan_incl:
+  case ATLAS_OP_scan_excl: return 1;
+  case ATLAS_OP_cvt: return s[0] == VECTOR_STRIDE_PACKED;
+  case ATLAS_OP_add:
+    return (s[0] == VECTOR_STRIDE_PACKED && s[1] == VECTOR_STRIDE_0) ||
+           (s[0] == VECTOR_STRIDE_0 && s[1] == VECTOR_STRIDE_PACKED);
+  default: return 0;
+  }
+}
+
+static uint8_t guess_any(const native_build *b, const uint8_t *strides, const vector_insn *insn) {
+  if (counts_down(b, strides, insn)) return VECTOR_STRIDE_BACK;
+  return counts_lanes(b, strides, insn) ? (uint8_t)VECTOR_STRIDE_PACKED : guess_stride(b, strides, insn);
+}
+
 void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) {
   memset(strides, VECTOR_STRIDE_OTHER, b->vector->regs.count);
   for (uint32_t i = 0; i < b->vector->insns.count; i++) {
@@ -113,7 +133,7 @@ void hg_native_guess(const native_build *b, uint8_t *strides, uint8_t *guesses) 
     if (atlas_op_flags(insn->op) & (ATLAS_LOAD | ATLAS_STORE))
       guesses[i] = hg_native_stride_of(b, strides, insn->s[0]);
     if (insn->d < b->vector->regs.count && vector_is_wide_integer(insn->type))
-      strides[insn->d] = counts_down(b, strides, insn) ? VECTOR_STRIDE_BACK : guess_stride(b, strides, insn);
+      strides[insn->d] = guess_any(b, strides, insn);
   }
 }
 

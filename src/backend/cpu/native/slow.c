@@ -51,7 +51,7 @@ static void find_apart(slow_search *s) {
     int is_back = s->guesses[i] == VECTOR_STRIDE_BACK && /* x86 loads such neighbours at once */
                   (atlas_op_flags(insn->op) & ATLAS_STORE || !s->b->target->has_quick_loops);
     int is_far = is_indexed(insn) && !(insn->flags & VECTOR_CONTIGUOUS) &&
-                 (s->guesses[i] == VECTOR_STRIDE_OTHER || is_back);
+                 (s->guesses[i] == VECTOR_STRIDE_OTHER || s->guesses[i] == VECTOR_STRIDE_PACKED || is_back);
     s->is_apart[i] = is_far || is_local_by_lane(s->b, insn);
     if (s->is_apart[i]) note(s, &s->apart, i);
   }

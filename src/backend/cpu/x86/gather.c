@@ -56,7 +56,8 @@ static int takes_part_of_lanes(const x86_emit *e) {
 static int is_likely(x86_emit *e, const x86_access *m) {
   uint8_t stride = likely_stride(e);
   if (m->is_local) return 0;
-  if (stride == VECTOR_STRIDE_OTHER || hg_x86_is_uniform(e, m->index) || e->insn->symbol & SSA_LIBRARY) return 0;
+  if (stride == VECTOR_STRIDE_OTHER || stride == VECTOR_STRIDE_PACKED || e->insn->symbol & SSA_LIBRARY) return 0;
+  if (hg_x86_is_uniform(e, m->index)) return 0;
   if (atlas_bytes((atlas_type)hg_x86_type(e, m->index)) < 4) return 0;
   if (stride == VECTOR_STRIDE_BACK && (m->is_store || hg_x86_is_64(e, m->index))) return 0;
   if (m->is_store) return stride == VECTOR_STRIDE_1 && (!takes_part_of_lanes(e) || x86_can_mask(e, m));
@@ -299,6 +300,44 @@ static void scatter_evex(x86_emit *e, const x86_access *m, uint32_t copy, unsign
   hg_x86_vk(e, X86_vpscatterdq, value, 0, at, 0, 1, 0);
 }
 
+/* k1 = as many low bits as the lanes of a part that k2 has; ecx: how many. */
+static void count_lanes(x86_emit *e, uint32_t lanes) {
+  hg_x86_k(e, X86_kmovw_to_g, X86_RCX, 0, 2);
+  if (lanes < e->lanes) hg_x86_alu_imm(&e->a, X86_AND, 0, x86_reg(X86_RCX), (1 << lanes) - 1);
+  hg_x86_popcnt(&e->a, 0, X86_RCX, x86_reg(X86_RCX));
+  hg_x86_move_imm(&e->a, X86_RAX, UINT32_MAX);
+  hg_x86_bzhi(&e->a, 0, X86_RAX, x86_reg(X86_RAX), X86_RCX);
+  hg_x86_k(e, X86_kmovw_from_g, 1, 0, X86_RAX);
+}
+
+/* Stores the values of the lanes of k2 side by side, if their indices are consecutive: a scatter takes as long as ten
+ * such stores. Jumps to `otherwise` if they are not, with k2 as it was. */
+static void store_packed(x86_emit *e, const x86_access *m, uint32_t copy, unsigned base, uint32_t otherwise) {
+  enum { ARE_UNEQUAL = 4 };
+  unsigned index = vector_index(e, m, copy);
+  unsigned s0 = hg_x86_scratch(e, 0), s2 = hg_x86_scratch(e, 2), s3 = hg_x86_scratch(e, 3);
+  uint32_t parts = m->bytes == 8 ? 2 : 1;
+  count_lanes(e, e->lanes);
+  hg_x86_vk(e, X86_vpcompressd, index, 0, x86_reg(s2), 0, 2, 1);
+  hg_x86_v(e, X86_vpbroadcastd, s3, 0, x86_reg(s2));
+  hg_x86_v(e, X86_vpaddd, s3, s3, iota_of(e));
+  hg_x86_vk(e, X86_vpcmpud, 0, s2, x86_reg(s3), ARE_UNEQUAL, 1, 0);
+  hg_x86_k(e, X86_kortestw, 0, 0, 0);
+  hg_x86_jump_if(&e->a, X86_NOT_EQUAL, otherwise);
+  for (uint32_t p = 0; p < parts; p++) {
+    unsigned value = hg_x86_source_reg(e, m->value, copy, p, s0);
+    if (parts == 2) count_lanes(e, e->lanes / 2u);
+    hg_x86_vk(e, parts == 2 ? X86_vpcompressq : X86_vpcompressd, value, 0, x86_reg(s3), 0, 2, 1);
+    extract_index(e, m, X86_RAX, s2);
+    x86_rm at = x86_indexed(base, X86_RAX, m->log_bytes, m->offset);
+    hg_x86_vk(e, parts == 2 ? X86_vstore64 : X86_vstore, s3, 0, at, 0, 1, 0);
+    if (p + 1 == parts) break;
+    hg_x86_alu_rm(&e->a, X86_ADD, 0, X86_RAX, x86_reg(X86_RCX));
+    hg_x86_x(e, X86_vmovd_from_g, s2, 0, x86_reg(X86_RAX));
+    hg_x86_mask_part(e, 2, 1, 2);
+  }
+}
+
 /* A gather from a local array. */
 static void gather_local(x86_emit *e, const x86_access *m, uint32_t copy) {
   x86_access at = *m;
@@ -324,6 +363,12 @@ static void gather_copy(x86_emit *e, const x86_access *m, uint32_t copy, uint32_
     return;
   }
   unsigned base = hg_x86_base(e);
+  if (m->is_store && stride == VECTOR_STRIDE_PACKED) {
+    uint32_t plain = hg_x86_new_label(&e->a);
+    store_packed(e, m, copy, base, plain);
+    hg_x86_jump(&e->a, done);
+    hg_x86_place(&e->a, plain);
+  }
   if (m->is_store) {
     scatter_evex(e, m, copy, base);
     return;
