@@ -46,7 +46,7 @@ def test_every_type(kind):
                 layout = rng.choice(["dense", "strided"]) if x.ndim > 1 and x.size else "dense"
                 value = c.input(laid_out(x, layout, 3) if layout != "dense" else x)
                 ends = c.op("mask_ends", c.input(mask))
-                c.output(c.op("take_where", value, c.input(mask), *([ends] if rng.random() < 0.5 else []), size=size))
+                c.output(c.op("take_where", value, c.input(mask), *([ends] if size <= count else []), size=size))
                 c.output(ends)
                 own, own_ends = c.run()
                 assert own.tobytes() == selected(x, mask, size).tobytes(), f"{size} of {kind} {shape}, of which {count} hold"
@@ -95,10 +95,21 @@ def test_launches():
     assert [launch["kind"] for launch in launches].count("select") == 1 and len(launches) <= 4
 
 
+def test_fewer_than_the_ends_are_asked_for():
+    for shape in ((5,), (300,), (70001,)):
+        c = Computation()
+        mask = c.input(np.arange(shape[0]) % 3 == 0)
+        c.output(c.op("take_where", c.input(np.zeros(shape)), mask, c.op("mask_ends", mask), size=(shape[0] + 2) // 3 + 1))
+        with pytest.raises(Error, match="FAULT"):
+            c.run()
+
+
 def test_bad_calls():
     for call, says in ((lambda c, x, m: c.op("take_where", x, m, size=-1), "size is -1; a result has 0 elements or more"),
                        (lambda c, x, m: c.op("take_where", x, x, size=1), "cast(mask, bool)"),
                        (lambda c, x, m: c.op("take_where", x, m, size=1 << 41), "more than 2^40 elements"),
+                       (lambda c, x, m: c.op("take_where", x, m, c.op("mask_ends", m), size=301),
+                        "size is 301, and the mask has 300 elements"),
                        (lambda c, x, m: c.op("take_where", x, m, c.op("arange", start=0, stop=5), size=1),
                         "ends is i64[5] and not what mask_ends makes of a mask of 300 elements")):
         c = Computation()

@@ -337,7 +337,7 @@ static void test_selections(void) {
   IS(ends, "i64[3]");
   hg_value few = hg_compute(c, HG_OP_take_where, both, 2, &seven, 1);
   IS(few, "f16[7]");
-  CHECK(ops_at(c, few)->kind == OPS_SELECT);
+  CHECK(ops_at(c, ops_at(c, few)->input[1])->kind == OPS_SELECT);
   IS(hg_compute(c, HG_OP_take_where, both, 2, NULL, 0), "f16[0]");
   both[2] = ends;
   REFUSED(hg_compute(c, HG_OP_take_where, both, 3, &seven, 1),

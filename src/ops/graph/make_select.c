@@ -30,6 +30,17 @@ static value_id ends_of(hg_computation *c, value_id mask) {
                                 .bits = HG_OP_cumulative_sum, .input = {amid(c, counts, 1, parts + 1)}, .shape = ends});
 }
 
+/* A row, with zeros behind its first elements, whose number is the last of the ends. */
+static value_id then_zeros(hg_computation *c, value_id row, value_id ends) {
+  if (row == 0) return 0;
+  ops_shape shape = ops_at(c, row)->shape, one = {.rank = 1, .size = {1}};
+  int64_t last[HG_MAX_RANK] = {(int64_t)ops_at(c, ends)->shape.size[0] - 1};
+  value_id count = ops_broadcast(c, ops_part_of(c, ends, last, &one), &shape);
+  value_id is_there = ops_binary(c, ATLAS_OP_set_lt, ops_coordinate(c, &shape, 0), count);
+  value_id sides[3] = {is_there, row, ops_full(c, (atlas_type)ops_at(c, row)->type, 0, &shape)};
+  return ops_pointwise(c, ATLAS_OP_sel, sides, 3);
+}
+
 static value_id take_where(const ops_request *request) {
   hg_computation *c = request->c;
   value_id pair[2] = {request->inputs[0], request->inputs[1]}, ends = request->inputs[2];
@@ -49,12 +60,17 @@ static value_id take_where(const ops_request *request) {
     return ops_refuse(request, HG_INVALID_ARGUMENT,
                       "ends is %s and not what mask_ends makes of a mask of %llu elements", OPS_TEXT(c, ends),
                       (unsigned long long)count);
+  if (ends != 0 && size > count)
+    return ops_refuse(request, HG_INVALID_ARGUMENT, "size is %llu, and the mask has %llu elements",
+                      (unsigned long long)size, (unsigned long long)count);
   if (own == 0) return ops_full(c, type, 0, &result);
-  ends = ends != 0 ? ops_cast(c, ends, ATLAS_i64) : ends_of(c, mask);
+  int is_known = ends != 0;
+  ends = is_known ? ops_cast(c, ends, ATLAS_i64) : ends_of(c, mask);
   if (ends == 0) return 0;
   value_id made = ops_add(c, &(ops_node){.kind = OPS_SELECT, .type = (uint8_t)type, .bits = HG_OP_take_where,
-                                         .input = {x, mask, ends}, .shape = {.rank = 1, .size = {own}}});
-  return amid(c, made, 0, size);
+                                         .reduce = (uint8_t)is_known, .input = {x, mask, ends},
+                                         .shape = {.rank = 1, .size = {own}}});
+  return amid(c, is_known ? made : then_zeros(c, made, ends), 0, size);
 }
 
 value_id ops_make_select(const ops_request *request) {

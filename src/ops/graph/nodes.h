@@ -77,7 +77,8 @@ typedef struct ops_node {
   uint8_t type; /* atlas_type; for POINTWISE the result's (the operands' may differ: comparisons, cvt, select) */
   uint8_t input_count; /* as in kinds.def; for POINTWISE the maker decides */
   uint8_t reduce; /* ops_reduce; for SCATTER: 1 + ops_reduce, 0: the last one stays; for UPDATE: 1: see ops_is_fresh;
-                   * for FACTOR: 1: the diagonal is taken as 1; for RANDOM an ops_fraction */
+                   * for FACTOR: 1: the diagonal is taken as 1; for RANDOM an ops_fraction; for SELECT: 1: a
+                   * result that is too long is a fault */
   uint16_t op;    /* atlas_op for POINTWISE: a comparison; pand, por, pxor, pnot on bool; sel (bool, a, b); cvt; ... */
   union {
     uint8_t bounds;   /* ops_bounds for GATHER, SCATTER */
