@@ -152,6 +152,16 @@ def iterate(library, x):
     return x * total
 
 
+def group_mean(np, k, x):
+    places = np.unique(k, return_inverse=True)[1]
+    return np.bincount(places, x) / np.bincount(places)
+
+
+def group_mean_torch(torch, k, x):
+    keys, places = torch.unique(k, return_inverse=True)
+    return torch.zeros(keys.shape, device=x.device).scatter_reduce_(0, places, x, "mean", include_self=False)
+
+
 def gpt_step(hg, x, *weights):
     return hg.grad(lambda *w: hg.mean(gpt_block(hg, x, *w) ** 2), argnums=tuple(range(len(weights))))(*weights)
 
@@ -175,6 +185,11 @@ def rows(backend: str) -> dict[str, Row]:
 
     def vector(count: int) -> Input:
         return Input((count,))
+
+    counted = 1 << 24 if is_gpu else 1_000_000
+
+    def numbers(below: int) -> Input:
+        return Input((counted,), "i64", below)
 
     layer = {"x": Input((8192, 768), "bf16"), "w": Input((3072, 768), "bf16", spread=0.03), "b": Input((3072,), "bf16")}
     found = {
@@ -216,6 +231,14 @@ def rows(backend: str) -> dict[str, Row]:
                                 "torch.topk(x, 5)[1]", None, "np.argsort(-x)[:, :5]"),
         "unique": Row({"x": Input((many >> 8,), "i64", 1000)}, "hg.array_api.unique_values(x)", "torch.unique(x)", None, "np.unique(x)",
                       options={"size_by_values": True}),
+        "bincount": Row({"i": numbers(1000)}, "hg.bincount(i)", "torch.bincount(i)", None, "np.bincount(i)"),
+        "histogram": Row({"x": vector(counted)}, "hg.histogram(x, 100)[0]", "torch.histc(x, 100)", None, "np.histogram(x, 100)[0]",
+                         options={"tolerance": 1e-3}),  # torch's edges are rounded otherwise
+        "group-by mean": Row({"k": numbers(1000), "x": vector(counted)}, "hg.group(k).mean(x)", group_mean_torch, None, group_mean,
+                             options={"tolerance": 1e-3}),
+        "confusion matrix": Row({"i": numbers(100), "k": numbers(100)}, "hg.confusion_matrix(i, k, classes=100)",
+                                "torch.bincount(i * 100 + k, minlength=10000).view(100, 100)", None,
+                                "np.bincount(i * 100 + k, minlength=10000).reshape(100, 100)"),
         "chain of eleven": Row({"x": vector(half), "y": vector(half)}, CHAIN, CHAIN, None, CHAIN),
         **{f"permute, inner run of {4 * shape[-1]} bytes": Row({"x": Input(shape)}, f"x.permute({order}) + 0",
                                                                f"x.permute({order}).contiguous()")

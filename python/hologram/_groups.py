@@ -5,7 +5,8 @@ from __future__ import annotations
 from hologram import _core
 from hologram._axes import axis_of
 from hologram._core import Array
-from hologram._create import full, owned, zeros
+from hologram._create import owned, zeros
+from hologram._selection import Held, _begins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -34,14 +35,38 @@ class Group:
 
     def __init__(self, columns: list[Array]) -> None:
         self._rows = columns[0].shape[0]
-        found = _by_range(columns[0]) if len(columns) == 1 and columns[0].dtype.kind == "integer" else None
-        self.codes, self.size = _by_order(columns) if found is None else found
-        numbers, back = _core.arange(0, self._rows, 1, "int64"), _core.flip(self.codes)
-        none = zeros((self.size,), "int64", device=columns[0].device)
-        self._first = _core.scatter(none, back, _core.flip(numbers))
-        self._last = _core.scatter(none, self.codes, numbers)
-        made = tuple(_core.take(x, self._first) for x in columns)
-        self.keys: Any = made if len(made) > 1 else made[0]
+        is_one = len(columns) == 1 and columns[0].dtype.kind == "integer" and self._rows > 0
+        if not (is_one and self._by_range(columns[0])):
+            self._by_order(columns)
+
+    def _by_range(self, key: Array) -> bool:
+        """Finds the groups by counting each number from the least key to the greatest; False: these are too many."""
+        low, high = _core.stack([_core.min(key), _core.max(key)]).tolist()
+        count = high - low + 1
+        if count > _FEW * key.size:
+            return False
+        low = low - 2**64 if low >= 2**63 else low  # as int64 has it
+        place = key.astype("int64") - low
+        held = Held(_core.bincount(place, None, count) > 0)
+        self.codes = _core.take(_core.cumulative_sum(held.mask, 0), place) - 1
+        self.keys: Any = (held.places() + low).astype(key.dtype)
+        self.size = self.keys.size
+        return True
+
+    def _by_order(self, columns: list[Array]) -> None:
+        """The same by sorting."""
+        order = _core.arange(0, self._rows, 1, "int64")
+        for key in reversed(columns if self._rows else []):
+            order = _core.take(order, _core.sort_with_places(_core.take(key, order), 0, False)[1])
+        is_first = zeros((self._rows,), "bool", device=order.device)
+        for key in columns if self._rows else []:
+            is_first = _core.logical_or(is_first, _begins(_core.take(key, order), True))
+        held = Held(is_first)
+        first = held.of(order)
+        self.codes = _core.scatter(order, order, _core.cumulative_sum(is_first, 0) - 1) if self._rows else order
+        made = tuple(_core.take(x, first) if self._rows else x for x in columns)
+        self.keys = made if len(made) > 1 else made[0]
+        self.size = first.size
 
     def __len__(self) -> int:
         return self.size
@@ -85,12 +110,17 @@ class Group:
     def first(self, x: Any, axis: int = 0) -> Array:
         """The row of each group that stands first."""
         x, axis = self._of("first", x, axis)
-        return _core.take(x, self._first, axis)
+        numbers = _core.arange(0, self._rows, 1, "int64")
+        return _core.take(x, self._noted(_core.flip(self.codes), _core.flip(numbers)), axis)
 
     def last(self, x: Any, axis: int = 0) -> Array:
         """The row of each group that stands last."""
         x, axis = self._of("last", x, axis)
-        return _core.take(x, self._last, axis)
+        return _core.take(x, self._noted(self.codes, _core.arange(0, self._rows, 1, "int64")), axis)
+
+    def _noted(self, codes: Array, numbers: Array) -> Array:
+        """The last number of each group."""
+        return _core.scatter(zeros((self.size,), "int64", device=codes.device), codes, numbers)
 
     def any(self, x: Any, axis: int = 0) -> Array:
         """Whether one of a group's elements is not 0: bool."""
@@ -102,36 +132,3 @@ class Group:
         x, axis = self._of("all", x, axis)
         return _core.segment_sum(x if x.dtype.kind == "bool" else x != 0, self.codes, self.size, axis) == self.count().reshape(
             tuple(-1 if d == axis else 1 for d in range(x.ndim)))
-
-
-def _by_range(key: Array) -> tuple[Array, int] | None:
-    """Codes and how many groups there are, by counting each number from the least to the greatest; None: there are too many."""
-    if key.size == 0:
-        return None
-    low, high = _core.stack([_core.min(key), _core.max(key)]).tolist()
-    if high - low >= _FEW * key.size:
-        return None
-    place = (key.astype("int64") - (low - 2**64 if low >= 2**63 else low))
-    numbers = _core.cumulative_sum(_core.bincount(place, None, high - low + 1) > 0, 0)
-    return _core.take(numbers, place) - 1, int(numbers[-1])
-
-
-def _by_order(columns: list[Array]) -> tuple[Array, int]:
-    """The same by sorting."""
-    rows = columns[0].shape[0]
-    if rows == 0:
-        return zeros((0,), "int64", device=columns[0].device), 0
-    order = None
-    for key in reversed(columns):
-        own = _core.sort_with_places(key if order is None else _core.take(key, order), 0, False)[1]
-        order = own if order is None else _core.take(order, own)
-    is_new = _core._scalar(False, "bool")
-    for key in columns:
-        made = _core.take(key, order)
-        before, after = made[:-1], made[1:]
-        differs = before != after
-        if key.dtype.kind == "float":
-            differs = _core.logical_and(differs, _core.logical_not(_core.logical_and(before != before, after != after)))
-        is_new = _core.logical_or(is_new, differs)
-    number = _core.cumulative_sum(_core.concatenate([full((1,), False), is_new], 0), 0)
-    return _core.scatter(number, order, number), int(number[-1]) + 1
