@@ -50,14 +50,8 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     x = owned(x)
     bins = _bounds("digitize", bins, x)
     falls = bins[0] > bins[-1] if bins.size else _core._scalar(False, "bool")
-    place = _search(_core.where(falls, _core.flip(bins), bins), x, "left" if right else "right")
+    place = _core.searchsorted(_core.where(falls, _core.flip(bins), bins), x, None, "left" if right else "right")
     return _core.where(falls, bins.size - place, place)
-
-
-def _search(bounds: Any, x: Any, side: str) -> Any:
-    from hologram.array_api import searchsorted
-
-    return searchsorted(bounds, x, side=side)
 
 
 def _bounds(name: str, bounds: Any, x: Any) -> Any:
@@ -100,9 +94,7 @@ def _bins(name: str, x: Any, bins: Any, span: Any) -> tuple[Any, Any]:
         raise ValueError(f"{name}: of bins there are at least two edges, not {edges.size}")
     if isinstance(bins, (list, tuple)) and any(a > b for a, b in zip(bins, bins[1:], strict=False)):
         raise ValueError(f"{name}: the edges of bins stand in ascending order")
-    place = _search(edges, x, "right") - 1
-    place = _core.where(x == edges[-1], count - 1, place)
-    return edges, _core.where(_core.logical_or(place < 0, place > count), count, place)
+    return edges, _core.uneven_bins(x, edges)
 
 
 def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Any:

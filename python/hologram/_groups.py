@@ -55,9 +55,7 @@ class Group:
 
     def _by_order(self, columns: list[Array]) -> None:
         """The same by sorting."""
-        order = _core.arange(0, self._rows, 1, "int64")
-        for key in reversed(columns if self._rows else []):
-            order = _core.take(order, _core.sort_with_places(_core.take(key, order), 0, False)[1])
+        order = _core.lexsort(columns[::-1], 0)
         is_first = zeros((self._rows,), "bool", device=order.device)
         for key in columns if self._rows else []:
             is_first = _core.logical_or(is_first, _begins(_core.take(key, order), True))
@@ -90,6 +88,21 @@ class Group:
         x, axis = self._of("sum", x, axis)
         return _core.segment_sum(x, self.codes, self.size, axis)
 
+    def prod(self, x: Any, axis: int = 0) -> Array:
+        """The groups' products; types are hg.prod's."""
+        x, axis = self._of("prod", x, axis)
+        return _core.segment_prod(x, self.codes, self.size, axis)
+
+    def max(self, x: Any, axis: int = 0) -> Array:
+        """The largest element of each group; a NaN wins."""
+        x, axis = self._of("max", x, axis)
+        return _core.segment_max(x, self.codes, self.size, axis)
+
+    def min(self, x: Any, axis: int = 0) -> Array:
+        """The smallest element of each group; a NaN wins."""
+        x, axis = self._of("min", x, axis)
+        return _core.segment_min(x, self.codes, self.size, axis)
+
     def mean(self, x: Any, axis: int = 0) -> Array:
         """The groups' means; types are hg.mean's."""
         x, axis = self._of("mean", x, axis)
@@ -110,17 +123,15 @@ class Group:
     def first(self, x: Any, axis: int = 0) -> Array:
         """The row of each group that stands first."""
         x, axis = self._of("first", x, axis)
-        numbers = _core.arange(0, self._rows, 1, "int64")
-        return _core.take(x, self._noted(_core.flip(self.codes), _core.flip(numbers)), axis)
+        return _core.take(x, _core.segment_min(self._numbers(), self.codes, self.size), axis)
 
     def last(self, x: Any, axis: int = 0) -> Array:
         """The row of each group that stands last."""
         x, axis = self._of("last", x, axis)
-        return _core.take(x, self._noted(self.codes, _core.arange(0, self._rows, 1, "int64")), axis)
+        return _core.take(x, _core.segment_max(self._numbers(), self.codes, self.size), axis)
 
-    def _noted(self, codes: Array, numbers: Array) -> Array:
-        """The last number of each group."""
-        return _core.scatter(zeros((self.size,), "int64", device=codes.device), codes, numbers)
+    def _numbers(self) -> Array:
+        return _core.arange(0, self._rows, 1, "int64")
 
     def any(self, x: Any, axis: int = 0) -> Array:
         """Whether one of a group's elements is not 0: bool."""

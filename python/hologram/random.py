@@ -114,7 +114,7 @@ def permutation(key: Array, n: int) -> Array:
         raise ValueError(f"permutation: of 0 numbers or more, not {n}")
     if n == 0:
         return zeros((0,), "int64")
-    return _core.sort_with_places(_core.random_bits(key, None, (n,)), 0, False)[1]
+    return _core.argsort(_core.random_bits(key, None, (n,)))
 
 
 def shuffle(key: Array, x: Any, axis: int = 0) -> Array:
@@ -151,7 +151,7 @@ def choice(key: Array, x: Any, shape: Any = (), replace: bool = True, p: Any = N
     elif weights is None:
         index = permutation(key, n)[:count]
     else:
-        index = _core.sort_with_places(_core.log(weights) + _core.gumbel(key, None, (n,), 0.0, 1.0, "float64"), 0, True)[1][:count]
+        index = _core.argtop_k(_core.log(weights) + _core.gumbel(key, None, (n,), 0.0, 1.0, "float64"), count)
     index = index.reshape(sizes)
     return index if rows is None else _core.take(rows, index, axis)
 
@@ -168,11 +168,10 @@ def _weights(name: str, p: Any, n: int | None = None) -> Any:
 
 
 def _placed(key: Array, shape: tuple[int, ...], weights: Any) -> Any:
-    """Numbers of weights, as often as they weigh. The running sum of what weighs nothing is that before it, whatever was rounded."""
-    from hologram.array_api import searchsorted
-
-    ends = _core.cumulative_max(_core.where(weights > 0, _core.cumulative_sum(weights, 0), 0), 0)
-    return searchsorted(ends, _core.uniform(key, None, shape, 0.0, 1.0, "float64") * ends[-1], side="right")
+    """Numbers of weights along their last axis, as often as they weigh; the other axes are the shape's, which has one more. The running
+    sum of what weighs nothing is that before it, whatever was rounded."""
+    ends = _core.cumulative_max(_core.where(weights > 0, _core.cumulative_sum(weights, -1), 0), -1)
+    return _core.searchsorted(ends, _core.uniform(key, None, shape, 0.0, 1.0, "float64") * ends[..., -1:], None, "right")
 
 
 def categorical(key: Array, logits: Any, shape: Any = (), axis: int = -1) -> Array:
@@ -191,8 +190,7 @@ def categorical(key: Array, logits: Any, shape: Any = (), axis: int = -1) -> Arr
 
 def multinomial(key: Array, n: int, p: Any, shape: Any = ()) -> Array:
     """How often each class comes in n draws, by the weights p along its last axis, in any scale: int64, of the shape `shape` and then
-    p's. Of a vector p the draws are those of `choice`, of others those of `categorical`. numpy.random.Generator.multinomial; what
-    torch.multinomial gives is hg.random.choice.
+    p's, drawn as `choice` draws. numpy.random.Generator.multinomial; what torch.multinomial gives is hg.random.choice.
 
     hg.random.multinomial(hg.random.key(0), 100, [0.2, 0.3, 0.5])"""
     (n,), sizes = integers_of(n), integers_of(shape)
@@ -203,10 +201,7 @@ def multinomial(key: Array, n: int, p: Any, shape: Any = ()) -> Array:
     rows = _count(lead)
     if n == 0 or rows == 0:
         return zeros((*lead, classes), "int64")
-    if weights.ndim == 1:
-        drawn = _placed(key, (rows * n,), weights)
-    else:
-        drawn = categorical(key, _core.log(weights), (n, *sizes)).reshape((n, -1)).T
+    drawn = _placed(key, (*lead, n), weights.broadcast_to((*lead, classes)))
     place = _core.arange(0, rows, 1, "int64")[:, None] * classes + drawn.reshape((rows, n))
     return _core.bincount(place, None, rows * classes).reshape((*lead, classes))
 

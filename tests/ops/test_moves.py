@@ -311,7 +311,7 @@ BY_RULES = {"random_bits", "uniform", "normal", "integers", "dropout", "uniform_
 ORDERS = "top_k argsort lexsort searchsorted argtop_k sort_by_key kth_value quantile median bucketize merge".split()  # test_top.py
 HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broadcast", "expand", "squeeze", "axis_numbers", "take",
         "take_along", "scatter", "scatter_add", "concatenate", "stack", "pad", "update", "full", "arange", "eye", "one_hot", "embedding",
-        "segment_sum", "segment_mean", "bincount", "confusion_matrix", "even_edges", "even_bins",  # tests/ops/test_segments.py
+        *(name for name in TABLE if name.startswith("segment_")), "bincount", "confusion_matrix", "even_edges", "even_bins", "uneven_bins",
         "triu", "tril", "nextafter", "sort_with_places", *ORDERS, "take_where", "mask_ends",
         *(name for name in TABLE if name.startswith("cumulative_")),
         "window_places", "hann", "hamming", "blackman", "bartlett", "kaiser"}  # tests/ops/test_windows.py

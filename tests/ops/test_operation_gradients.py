@@ -27,7 +27,8 @@ OF_ONE_OR_TWO = [name for name, row in TABLE.items() if row["kind"] in ("pointwi
                               "less", "less_equal", "greater", "greater_equal", "count_nonzero", "clip_norm",
                               "batch_norm", "fmod", "remainder", "nextafter", "tetragamma", "isclose", "allclose", "isposinf", "isneginf",
                               "nanargmin", "nanargmax", "cumulative_argmin",
-                              "cumulative_argmax", "even_bins", "convolution_back", "convolution_weights", "conv_transposed")]
+                              "cumulative_argmax", "even_bins", "uneven_bins", "convolution_back", "convolution_weights",
+                              "conv_transposed")]
 
 
 def values(name, arrays, cotangent=None):

@@ -104,7 +104,27 @@ def test_segments(kind, shape, axis):
     assert np.array_equal(means, right.astype(means.dtype), equal_nan=True)
 
 
+@pytest.mark.parametrize("kind", INTEGERS + FLOATS)
+@pytest.mark.parametrize("shape, axis", [((40,), 0), ((6, 5000), 1), ((300, 7), 0), ((4, 9, 5), -2), ((0, 3), 0)])
+def test_segments_of_one_element(kind, shape, axis):
+    """Products, and the largest and the smallest."""
+    random, own = np.random.default_rng(len(kind)), TYPES[kind]
+    x = random.integers(-2 if kind[0] != "u" else 0, 3, shape).astype(own)
+    numbers = random.integers(0, 5, shape[axis]).astype(np.int16)
+    is_float = kind in FLOATS
+    ends = (-np.inf, np.inf) if is_float else (np.iinfo(own).min, np.iinfo(own).max)
+    for of, ufunc, none in (("prod", np.multiply, 1), ("max", np.maximum, ends[0]), ("min", np.minimum, ends[1])):
+        kept = own if of != "prod" or is_float else np.uint64 if kind[0] == "u" else np.int64
+        right = np.full((7, *np.delete(shape, axis)), none, np.float32 if kind in ("f16", "bf16") else kept)
+        with np.errstate(over="ignore"):
+            ufunc.at(right, numbers, np.moveaxis(x, axis, 0).astype(right.dtype))
+            result = hgops.apply(f"segment_{of}", x, numbers, num_segments=7, axis=axis)
+            assert result.dtype == kept and np.array_equal(result, np.moveaxis(right, 0, axis).astype(kept)), of
+
+
 def test_segments_of_special_values():
+    nan = hgops.apply("segment_max", np.array([1, np.nan, -0.0, 0, 2]), np.array([0, 0, 1, 1, 0]), num_segments=2)
+    assert np.isnan(nan[0]) and nan[1] == 0 and not np.signbit(nan[1])
     x = np.array([np.inf, 1, -np.inf, np.nan, -0.0, 2, -np.inf], np.float32)
     own = hgops.apply("segment_sum", x, np.array([0, 0, 1, 2, 3, 0, 0]), num_segments=5)
     assert np.array_equal(own, np.array([np.nan, -np.inf, np.nan, 0, 0], np.float32), equal_nan=True)

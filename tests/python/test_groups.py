@@ -133,6 +133,10 @@ def test_digitize(kind):
     for right in (False, True):
         for b in (bounds, bounds[::-1].copy(), bounds[:1], np.repeat(bounds, 2)):
             assert np.array_equal(hg.digitize(x, b, right).numpy(), np.digitize(x, b, right))
+        for other in ("float32", "float64", "int64", "uint8"):  # types of both
+            b = np.abs(bounds).astype(other)
+            b.sort()
+            assert np.array_equal(hg.searchsorted(b, x).numpy(), np.searchsorted(b.astype("f8"), x.astype("f8")))
     if kind != "int32":
         assert hg.digitize(np.array([np.nan], kind), bounds).tolist() == [9]
 
@@ -177,6 +181,10 @@ def test_groups(names, n):
             own = getattr(g, name)(hg.asarray(x))
             assert own.shape == right.shape
             np.testing.assert_allclose(wide(own), right, rtol=2e-6, atol=1e-6)
+        for name in ("prod", "max", "min"):
+            if x.dtype != bool or name == "prod":
+                right = np.array([getattr(x[own] % 3, name)(axis=0) for own in rows]).reshape(len(rows), *x.shape[1:])
+                np.testing.assert_allclose(wide(getattr(g, name)(x % 3 if x.dtype != bool else x)), right, rtol=2e-6)
         assert np.array_equal(g.first(x).numpy(), x[[own[0] for own in rows]])
         assert np.array_equal(g.last(x).numpy(), x[[own[-1] for own in rows]])
     assert g.sum(np.ones((2, n), "f4"), axis=-1).shape == (2, len(rows))

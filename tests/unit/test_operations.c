@@ -490,7 +490,9 @@ static const formula_case formula_cases[] = {
     {HG_OP_lcm, "ii", "i32[6]"}, {HG_OP_gcd, "xx", ""}, {HG_OP_round_to, "x", "?[6, 5]"},
     {HG_OP_round_to, "i", "i32[6]"}, {HG_OP_outer, "xv", "?[30, 5]"}, {HG_OP_cross, "xx", ""},
     {HG_OP_truncated_normal, "k", "f32[]"}, {HG_OP_kaiser, "", "f32[0]"},
-    {HG_OP_segment_sum, "xi", ""}, {HG_OP_segment_mean, "xi", ""}, {HG_OP_bincount, "i", ""},
+    {HG_OP_segment_sum, "xi", ""}, {HG_OP_segment_prod, "xi", ""}, {HG_OP_segment_max, "xi", ""},
+    {HG_OP_segment_min, "xi", ""}, {HG_OP_uneven_bins, "xv", "i64[6, 5]"},
+    {HG_OP_segment_mean, "xi", ""}, {HG_OP_bincount, "i", ""},
     {HG_OP_confusion_matrix, "ii", ""}, {HG_OP_even_edges, "x", "?[11]"},
     {HG_OP_even_bins, "xv", "i64[6, 5]"},
 };

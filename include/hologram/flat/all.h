@@ -1173,11 +1173,15 @@ typedef enum hg_op {
   HG_OP_index_reduce = 0x1946,
   HG_OP_embedding_bag = 0x1947,
   HG_OP_segment_sum = 0x1961,
+  HG_OP_segment_prod = 0x1962,
+  HG_OP_segment_max = 0x1963,
+  HG_OP_segment_min = 0x1964,
   HG_OP_segment_mean = 0x1965,
   HG_OP_bincount = 0x1966,
   HG_OP_confusion_matrix = 0x1967,
   HG_OP_even_edges = 0x1968,
   HG_OP_even_bins = 0x1969,
+  HG_OP_uneven_bins = 0x196a,
   HG_OP_conv = 0x1a01,
   HG_OP_conv_transposed = 0x1a02
 } hg_op;

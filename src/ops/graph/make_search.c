@@ -72,8 +72,10 @@ value_id ops_make_search(const ops_request *request) {
   if (s.size == 0 || ops_count(&given) == 0) return ops_full(c, ATLAS_i64, 0, &given);
   if (request->inputs[2] != 0) x = by_sorter(request, x, request->inputs[2]);
   if (x == 0) return 0;
-  s.sorted = numbers(c, x);
-  s.values = ops_reshape(c, numbers(c, values), &s.shape);
+  value_id both[2] = {numbers(c, x), numbers(c, values)};
+  if (both[0] == 0 || both[1] == 0 || !ops_agree_types(request, both, 2)) return 0;
+  s.sorted = both[0];
+  s.values = ops_reshape(c, both[1], &s.shape);
   value_id position = ops_full(c, s.index, 0, &s.shape);
   if (s.sorted == 0 || s.values == 0) return 0;
   uint64_t step = 1;
