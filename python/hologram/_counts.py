@@ -87,7 +87,8 @@ def _bins(name: str, x: Any, bins: Any, span: Any) -> tuple[Any, Any]:
         if count < 1:
             raise ValueError(f"{name}: there is at least 1 bin, not {count}")
         edges = _core.even_edges(x, count, *_span(name, span))
-        return edges, _core.even_bins(x, edges)
+        is_narrow = x.dtype.kind == "float" and x.dtype.itemsize == 2  # edges of few bits are not at equal distances
+        return edges, (_core.uneven_bins if is_narrow else _core.even_bins)(x, edges)
     edges = _bounds(name, bins, x)
     count = edges.size - 1
     if count < 1:
