@@ -20,6 +20,8 @@ MATHEMATICS = [name for name in "isclose nan_to_num isposinf isneginf degrees ra
 SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast") and row["output_count"] == 1 and
           (row["kind"] == "pointwise" or row["op"] >> 8 in (0x12, 0x17) or name in ("bce_of", "bce_logit_of"))] + MATHEMATICS
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
+ORDERS = "top_k argsort lexsort searchsorted argtop_k sort_by_key kth_value quantile median bucketize merge".split()
+METHODS = TABLE["quantile"]["defaults"]["method"].split("|") if "quantile" in TABLE else ()
 YOUNGER_ROWS = "group_norm instance_norm normalize softmin glu prelu".split()
 REDUCTIONS = ("sum sum prod min max any all argmin argmax mean var std norm logsumexp count_nonzero total cumulative_sum "
               "cumulative_prod cumulative_max cumulative_min cumulative_argmax cumulative_argmin cumulative_logsumexp nansum "
@@ -313,6 +315,20 @@ class Draft:
         limit = np.iinfo(TYPES[kind])
         return self.input(shape, kind, low=max(limit.min, wild[0]), high=min(limit.max, wild[1]))
 
+    def order(self, n, v, axis, length):
+        """What is sorted already or not has an answer, which is the same everywhere."""
+        name, result = self.r.choice([name for name in ORDERS if name in TABLE]), self.r.randint(0, 1)
+        if v.kind not in types_of("argsort" if name != "merge" else name, 0):
+            return None
+        k = self.r.choice((1, min(3, length), length))
+        both = {} if TABLE[name]["output_count"] == 1 else {"result": result}
+        arguments = {"top_k": {"k": k, "axis": axis, "largest": result}, "argtop_k": {"k": k, "axis": axis},
+                     "kth_value": {"k": k, "axis": axis}, "argsort": {"axis": axis, "descending": result}, "quantile": {"axis": axis, "method": self.r.choice(METHODS)},
+                     "bucketize": {"right": result}, "searchsorted": {"side": ("left", "right")[result]}}.get(name, {"axis": axis})
+        others = {"quantile": lambda: [self.input((2,), "f64")], "bucketize": lambda: [self.input((5,), v.kind)],
+                  **dict.fromkeys(("searchsorted", "merge", "sort_by_key", "lexsort"), lambda: [n])}.get(name, list)()
+        return None if None in others else self.g.add(name, n, *others, **arguments, **both)
+
     def gather(self):
         n, v = self.some(lambda v: v.shape and 0 not in v.shape)
         if n is None:
@@ -322,7 +338,9 @@ class Draft:
         found, w = self.some(lambda w: w.kind in INTEGERS and len(w.shape) < 3 and np.prod(w.shape) < 200)
         names = ("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding", "sort_with_places", "take_where",
                  *(f"scatter_{name}" for name in self.r.choices(("multiply", "mean", "min", "max", "reduce"), k=2)))
-        name = self.r.choice([name for name in names if name in TABLE])
+        name = self.r.choice([name for name in (*names, *ORDERS[:1]) if name in TABLE])
+        if name in ORDERS:
+            return self.order(n, v, axis, length)
         if name == "take":
             if found is None or bounds != "clamp" or self.r.random() < 0.5:
                 found = self.numbers(self.shape_of_index(), length, bounds)
