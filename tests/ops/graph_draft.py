@@ -323,7 +323,8 @@ class Draft:
         k = self.r.choice((1, min(3, length), length))
         both = {} if TABLE[name]["output_count"] == 1 else {"result": result}
         arguments = {"top_k": {"k": k, "axis": axis, "largest": result}, "argtop_k": {"k": k, "axis": axis},
-                     "kth_value": {"k": k, "axis": axis}, "argsort": {"axis": axis, "descending": result}, "quantile": {"axis": axis, "method": self.r.choice(METHODS)},
+                     "kth_value": {"k": k, "axis": axis}, "argsort": {"axis": axis, "descending": result},
+                     "quantile": {"axis": axis, "method": self.r.choice(METHODS)},
                      "bucketize": {"right": result}, "searchsorted": {"side": ("left", "right")[result]}}.get(name, {"axis": axis})
         others = {"quantile": lambda: [self.input((2,), "f64")], "bucketize": lambda: [self.input((5,), v.kind)],
                   **dict.fromkeys(("searchsorted", "merge", "sort_by_key", "lexsort"), lambda: [n])}.get(name, list)()

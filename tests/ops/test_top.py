@@ -50,12 +50,21 @@ def test_first_of_long_rows(kind, size, k):
 @pytest.mark.parametrize("way", ["equal", "up", "down", "periods of 64", "periods of 256", "one of many"])
 def test_rows_whose_best_lie_together(way):
     """All that is better than the bound is in few lanes, however many there are."""
-    at = np.arange(6000)
+    at = np.arange(60000 if way == "one of many" else 6000)
     x = {"equal": at * 0, "up": at, "down": -at, "periods of 64": at % 64, "periods of 256": (at % 256 == 3) * 1000 + at // 256,
-         "one of many": (at % 64 == 5) * (9000 - at)}[way].astype(np.float32)
+         "one of many": (at % 64 == 5) * (at * 7919 % 60000)}[way].astype(np.float32)
     for k in (1, 5, 64, 128):
         check(x, 0, k, 1)
         check(x, 0, k, 0)
+
+
+def test_more_that_reach_the_bound_than_there_are_slots():
+    """A few lanes have all the best: several bounds, of many rows, so that none is in parts."""
+    at, best = np.arange(20000), np.random.default_rng(4).permutation(20000)
+    for k, some in ((64, at % 128 < 66), (128, at % 256 < 130), (5, at % 64 < 5), (5, at % 256 < 6)):
+        for order in (at, best):
+            x = np.where(some, order, -20001).astype(np.float32)
+            check(np.stack([x, x[::-1]] * 8), 1, k, 1)
 
 
 def test_what_reads_it_and_what_it_is_made_of():

@@ -5,9 +5,9 @@
  * Programming", volume 3, 5.2), and the elements of rank below k are the results in their order.
  *
  * Of a longer row each lane first keeps the best of its own elements. The k-th best of these is a bound: k elements are
- * at least that good, and better ones are in k lanes only. So those that reach it are few, whatever the row holds; they
- * come together in shared memory, and their ranks are counted. A row with more elements than that holds for is in
- * parts, whose first k are the elements of another such launch. */
+ * at least that good. Those that reach it come together in slots of shared memory, and their ranks are counted. They
+ * are in k lanes; if these have more of them than there are slots, the k-th best of those in slots is a better bound,
+ * with which the row is read again. A long row is in parts, whose first k are the elements of another such launch. */
 #include "ops/write/sort.h"
 
 enum { AHEAD = IS_MORE + 1, SAME, EARLIER /* predicates, behind those of sort.h */ };
@@ -215,7 +215,12 @@ static void keep_best(top_block *p) {
              atlas_reg(p->best_index));
 }
 
-/* Puts the element into a slot if it reaches the bound. Which slot does not matter. */
+/* 1: more elements may reach a bound than there are slots. */
+static int may_overflow(const top_level *t) {
+  return (t->count / t->parts / t->lanes + 1) * t->k > t->slots;
+}
+
+/* Puts the element into a slot if it reaches the bound and there is one. Which slot does not matter. */
 static void take_if_good(top_block *p) {
   sort_launch *l = &p->l;
   uint16_t key, index, slot = sort_fresh(l);
@@ -225,48 +230,79 @@ static void take_if_good(top_block *p) {
   compare(p, p->best_key, p->best_index, key, index);
   atlas_emit_branch(l->b, AHEAD, 0, worse);
   atlas_emit(l->b, ATLAS_OP_atom_add, ATLAS_u32, 3, atlas_reg(slot), atlas_mem(p->taken, 0), atlas_bits(1));
+  if (may_overflow(p->t))
+    ops_branch_if(l->b, ATLAS_OP_set_ge, ATLAS_u32, atlas_reg(slot), atlas_bits(p->t->slots), worse);
   put_in_slot(p, slot, key, index);
   atlas_builder_place(l->b, worse);
+}
+
+/* The element of rank k - 1 is the bound. */
+static void put_bound(top_block *p, uint16_t key, uint16_t index, uint16_t rank) {
+  sort_launch *l = &p->l;
+  uint32_t other = atlas_builder_label(l->b, NULL);
+  ops_branch_unless(l->b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(rank), atlas_bits(p->t->k - 1), other);
+  atlas_emit(l->b, ATLAS_OP_sts, p->t->key, 2, atlas_mem(p->bound_key, 0), atlas_reg(key));
+  atlas_emit(l->b, ATLAS_OP_sts, ATLAS_u32, 2, atlas_mem(p->bound_index, 0), atlas_reg(index));
+  atlas_builder_place(l->b, other);
+}
+
+static void read_bound(top_block *p) {
+  sort_launch *l = &p->l;
+  atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
+  atlas_emit(l->b, ATLAS_OP_lds, p->t->key, 2, atlas_reg(p->best_key), atlas_mem(p->bound_key, 0));
+  atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u32, 2, atlas_reg(p->best_index), atlas_mem(p->bound_index, 0));
 }
 
 /* The k-th best of what the lanes have. One that has nothing comes behind all others. */
 static void find_bound(top_block *p) {
   sort_launch *l = &p->l;
-  atlas_type key = p->t->key;
-  uint32_t other = atlas_builder_label(l->b, NULL);
   p->best_key = sort_fresh(l);
-  atlas_emit(l->b, ATLAS_OP_movi, key, 2, atlas_reg(p->best_key), atlas_bits(0));
+  atlas_emit(l->b, ATLAS_OP_movi, p->t->key, 2, atlas_reg(p->best_key), atlas_bits(0));
   p->best_index = numbered(l, UINT32_MAX);
   go_over(p, keep_best);
   put_in_slot(p, ATLAS_REG_BLOCK_LANE, p->best_key, p->best_index);
   atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
   uint16_t rank = rank_of(p, p->best_key, p->best_index, OPS_NO_REGISTER, atlas_bits(p->t->lanes));
-  ops_branch_unless(l->b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(rank), atlas_bits(p->t->k - 1), other);
-  atlas_emit(l->b, ATLAS_OP_sts, key, 2, atlas_mem(p->bound_key, 0), atlas_reg(p->best_key));
-  atlas_emit(l->b, ATLAS_OP_sts, ATLAS_u32, 2, atlas_mem(p->bound_index, 0), atlas_reg(p->best_index));
-  atlas_builder_place(l->b, other);
-  atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
-  atlas_emit(l->b, ATLAS_OP_lds, key, 2, atlas_reg(p->best_key), atlas_mem(p->bound_key, 0));
-  atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u32, 2, atlas_reg(p->best_index), atlas_mem(p->bound_index, 0));
+  put_bound(p, p->best_key, p->best_index, rank);
+  read_bound(p);
 }
 
-/* The ranks of what is in the slots, as many at a time as there are lanes. */
-static void rank_slots(top_block *p) {
+/* Puts what is in the first `count` slots where its rank says, as many at a time as there are lanes. */
+static void rank_slots(top_block *p, uint16_t count, void (*put)(top_block *, uint16_t, uint16_t, uint16_t)) {
   sort_launch *l = &p->l;
-  uint16_t count = sort_fresh(l), slot = sort_fresh(l), begun = numbered(l, 0);
-  uint16_t key = sort_fresh(l), index = sort_fresh(l);
+  uint16_t slot = sort_fresh(l), begun = numbered(l, 0), key = sort_fresh(l), index = sort_fresh(l);
   uint32_t again = atlas_builder_label(l->b, NULL);
-  atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u32, 2, atlas_reg(count), atlas_mem(p->taken, 0));
   atlas_builder_place(l->b, again);
   sort_emit(l, ATLAS_OP_add, ATLAS_u32, slot, begun, atlas_reg(ATLAS_REG_BLOCK_LANE));
   atlas_emit(l->b, ATLAS_OP_lds, p->t->key, 2, atlas_reg(key), atlas_mem_reg(p->keys, slot, 0));
   atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u32, 2, atlas_reg(index), atlas_mem_reg(p->indices, slot, 0));
   uint16_t rank = rank_of(p, key, index, OPS_NO_REGISTER, atlas_reg(count));
   atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_u32, 3, atlas_pred(IS_THERE), atlas_reg(slot), atlas_reg(count));
-  put_ranked(p, key, index, rank);
+  put(p, key, index, rank);
   sort_emit(l, ATLAS_OP_add, ATLAS_u32, begun, begun, atlas_bits(p->t->lanes));
   ops_branch_if(l->b, ATLAS_OP_set_lt, ATLAS_u32, atlas_reg(begun), atlas_reg(count), again);
   ops_forget_all(&l->code);
+}
+
+/* Fills the slots; returns how many. While there are too few of them, with better and better bounds. */
+static uint16_t fill_slots(top_block *p) {
+  sort_launch *l = &p->l;
+  uint16_t count = sort_fresh(l);
+  uint32_t again = atlas_builder_label(l->b, NULL);
+  atlas_builder_place(l->b, again);
+  go_over(p, take_if_good);
+  atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
+  atlas_emit(l->b, ATLAS_OP_lds, ATLAS_u32, 2, atlas_reg(count), atlas_mem(p->taken, 0));
+  if (!may_overflow(p->t)) return count;
+  uint32_t fit = atlas_builder_label(l->b, NULL);
+  atlas_emit(l->b, ATLAS_OP_reduce_max, ATLAS_u32, 2, atlas_reg(count), atlas_reg(count));
+  ops_branch_unless(l->b, ATLAS_OP_set_gt, ATLAS_u32, atlas_reg(count), atlas_bits(p->t->slots), fit);
+  rank_slots(p, numbered(l, p->t->slots), put_bound);
+  atlas_emit(l->b, ATLAS_OP_sts, ATLAS_u32, 2, atlas_mem(p->taken, 0), atlas_reg(numbered(l, 0)));
+  read_bound(p);
+  ops_branch_if(l->b, ATLAS_OP_set_gt, ATLAS_u32, atlas_reg(count), atlas_bits(p->t->slots), again);
+  atlas_builder_place(l->b, fit);
+  return count;
 }
 
 static void write_long_rows(top_block *p) {
@@ -276,9 +312,7 @@ static void write_long_rows(top_block *p) {
   p->bound_index = atlas_builder_shared(l->b, "bound_index", ATLAS_u32, 1);
   begin_part(p);
   find_bound(p);
-  go_over(p, take_if_good);
-  atlas_emit(l->b, ATLAS_OP_bar_sync, ATLAS_NONE, 0);
-  rank_slots(p);
+  rank_slots(p, fill_slots(p), put_ranked);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -289,7 +323,6 @@ static uint32_t power_from(uint64_t least) {
   return power;
 }
 
-/* A part's better elements are in k lanes, so there is a slot for each element of these. */
 static void choose(top_level *t, int for_gpu) {
   uint32_t least = for_gpu ? OPS_TOPK_LANES_GPU : OPS_TOPK_LANES;
   t->parts = 1;
@@ -301,10 +334,9 @@ static void choose(top_level *t, int for_gpu) {
   t->lanes = power_from(2 * (uint64_t)t->k);
   if (t->lanes < least) t->lanes = least;
   t->slots = t->lanes > OPS_TOPK_SLOTS ? t->lanes : OPS_TOPK_SLOTS;
-  uint64_t rounds = t->slots / t->k, blocks = for_gpu ? OPS_TOPK_BLOCKS_GPU : OPS_TOPK_BLOCKS;
-  uint64_t wanted = t->s->rows * t->count / (blocks * t->lanes);
-  if (wanted < OPS_TOPK_LEAST_ROUNDS) wanted = OPS_TOPK_LEAST_ROUNDS;
-  if (wanted < rounds) rounds = wanted;
+  uint64_t blocks = for_gpu ? OPS_TOPK_BLOCKS_GPU : OPS_TOPK_BLOCKS;
+  uint64_t rounds = t->s->rows * t->count / (blocks * t->lanes);
+  if (rounds < OPS_TOPK_LEAST_ROUNDS) rounds = OPS_TOPK_LEAST_ROUNDS;
   t->parts = (t->count + rounds * t->lanes - 1) / (rounds * t->lanes);
 }
 
