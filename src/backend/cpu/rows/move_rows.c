@@ -155,6 +155,10 @@ static int finds_added(job *j, const atlas_launch *launch) {
 
 /* Reads numbers from `index` on. 0 if there is no loop for the type. */
 static int read_numbers(const uint8_t *index, atlas_type type, uint64_t step, uint32_t count, int64_t *to) {
+  if (type == ATLAS_i64 && step == 1) {
+    memcpy(to, index, count * sizeof *to);
+    return 1;
+  }
   switch (type) {
     NUMBERS(i8, int8_t)
     NUMBERS(i16, int16_t)
@@ -168,17 +172,22 @@ static int read_numbers(const uint8_t *index, atlas_type type, uint64_t step, ui
   return 1;
 }
 
+static int are_numbers(const int64_t *numbers, uint32_t count, int64_t extent) {
+  uint64_t wrong = 0; /* its sign bit is set if a number is below 0 or past the end */
+  for (uint32_t i = 0; i < count; i++) wrong |= (uint64_t)numbers[i] | ((uint64_t)extent - 1 - (uint64_t)numbers[i]);
+  return wrong >> 63 == 0;
+}
+
 /* Resolves negative numbers. 0 if one is out of range. */
 static int settle_numbers(const hg_rows *r, int64_t *numbers, uint32_t count) {
   const int64_t extent = (int64_t)r->extent;
+  if (are_numbers(numbers, count, extent)) return 1;
   for (uint32_t i = 0; i < count && r->wraps; i++) numbers[i] += numbers[i] < 0 ? extent : 0;
   for (uint32_t i = 0; i < count && r->clamps; i++) {
     int64_t below = numbers[i] < extent ? numbers[i] : extent - 1;
     numbers[i] = below > 0 ? below : 0;
   }
-  uint64_t wrong = 0; /* its sign bit is set if a number is below 0 or past the end */
-  for (uint32_t i = 0; i < count; i++) wrong |= (uint64_t)numbers[i] | ((uint64_t)extent - 1 - (uint64_t)numbers[i]);
-  return wrong >> 63 == 0;
+  return are_numbers(numbers, count, extent);
 }
 
 /* The numbers of a group's rows from `first` on; 0 if one is out of range. */
@@ -241,36 +250,32 @@ static void count_piece(const job *j, const int64_t *numbers, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) j->counted[numbers[i]]++;
 }
 
-/* Each place gets its part of the list when it is first met; `next` is the start of the next part, from 1 on. 0 if the
- * numbers are not those that were counted, because another thread has changed them. */
-static uint32_t list_piece(const job *j, uint64_t first, const int64_t *numbers, uint32_t count, uint32_t next) {
+/* Lists lie in the order of places; `begun` becomes the seat of each one's next source, from 1 on. 0 if the numbers are
+ * not those that were counted, because another thread has changed them. */
+static int list_piece(const job *j, uint64_t first, const int64_t *numbers, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
-    uint32_t *counted = &j->counted[numbers[i]], *begun = &j->begun[numbers[i]];
-    if (*begun == 0) {
-      *begun = next;
-      next += *counted;
-      *counted = 0;
-    }
-    uint32_t seat = *begun - 1 + (*counted)++;
+    uint32_t seat = j->begun[numbers[i]]++ - 1;
     if (seat >= j->of->count) return 0;
     j->listed[seat] = (uint32_t)(first + i);
   }
-  return next;
+  return 1;
 }
 
 static int list_all(const job *j) {
   int64_t numbers[CPU_ROWS_CHECKED];
-  uint64_t end = j->of->count;
+  uint64_t end = j->of->count, places = j->of->extent;
   uint32_t next = 1;
+  int is_well = 1;
   for (uint64_t first = 0; first < end; first += CPU_ROWS_CHECKED) {
     if (!find_numbers(j, 0, first, piece(first, end), numbers)) return 0;
     count_piece(j, numbers, piece(first, end));
   }
-  for (uint64_t first = 0; first < end && next != 0; first += CPU_ROWS_CHECKED)
-    next = find_numbers(j, 0, first, piece(first, end), numbers)
-               ? list_piece(j, first, numbers, piece(first, end), next)
-               : 0;
-  return next != 0;
+  for (uint64_t p = 0; p < places; next += j->counted[p++]) j->begun[p] = next;
+  for (uint64_t first = 0; first < end && is_well; first += CPU_ROWS_CHECKED)
+    is_well = find_numbers(j, 0, first, piece(first, end), numbers) &&
+              list_piece(j, first, numbers, piece(first, end));
+  for (uint64_t p = 0; p < places; p++) j->begun[p] -= j->counted[p];
+  return is_well;
 }
 
 static int list(const job *j) {
@@ -319,6 +324,13 @@ static int add(const job *j, uint64_t first, uint64_t end) {
                   .base_step = j->is_constant ? 0 : CPU_STRIP_BYTES,
                   .x_step = r->x.stride * j->size,
                   .length = r->length};
+  if (r->length == 1) {
+    rows_each each = {.y = j->y[0], .base = j->base, .x = j->x[0], .y_step = r->y.stride * j->size,
+                      .base_step = j->is_constant ? 0 : r->base.stride * j->size, .x_step = sum.x_step,
+                      .counted = j->counted, .begun = j->begun, .listed = j->listed,
+                      .first = first, .end = end, .sources = r->extent};
+    return j->kernels->add_each[j->sum](&each);
+  }
   for (uint64_t p = first; p < end; p++) {
     uint64_t empty = p;
     while (p < end && j->counted[p] == 0) p++;

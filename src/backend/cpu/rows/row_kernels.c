@@ -158,4 +158,5 @@ static inline uint32_t reversed(uint32_t n, uint32_t bits) {
 #define TABLE(isa) TABLE_OF(isa)
 const row_kernels TABLE(KERNELS) = {.copy = copy, .copy_past_caches = copy_past_caches, .spread = spread,
                                     .greatest = greatest, .least = least,
-                                    .add = {sum_f32, sum_f64, sum_i8, sum_i16, sum_i32, sum_i64}};
+                                    .add = {sum_f32, sum_f64, sum_i8, sum_i16, sum_i32, sum_i64},
+                                    .add_each = {each_f32, each_f64, each_i8, each_i16, each_i32, each_i64}};

@@ -31,6 +31,17 @@ typedef struct rows_sum {
 
 typedef void rows_add(const rows_sum *sum);
 
+/* The same of single elements, for places from `first` to before `end`; a place without a list keeps its base. */
+typedef struct rows_each {
+  uint8_t *y;
+  const uint8_t *base, *x;
+  size_t y_step, base_step, x_step; /* bytes from element to element; base_step 0: all are equal */
+  const uint32_t *counted, *begun, *listed; /* of a place; lists begin at begun - 1 */
+  uint64_t first, end, sources;
+} rows_each;
+
+typedef int rows_add_each(const rows_each *each); /* 0: the lists are none */
+
 /* The type of sums. Integers wrap. */
 typedef enum rows_type { ROWS_F32, ROWS_F64, ROWS_I8, ROWS_I16, ROWS_I32, ROWS_I64, ROWS_TYPES } rows_type;
 
@@ -46,6 +57,7 @@ typedef struct row_kernels {
   rows_spread *spread;
   rows_extreme *greatest, *least;
   rows_add *add[ROWS_TYPES];
+  rows_add_each *add_each[ROWS_TYPES];
 } row_kernels;
 
 extern const row_kernels hg_rows_baseline, hg_rows_avx2, hg_rows_avx512;

@@ -99,6 +99,66 @@ static void NAME_OF(sum_)(const rows_sum *r) {
   }
 }
 
+/* F of numbers in a line, which is used up. */
+static T NAME_OF(line_)(T *v, uint32_t count) {
+  for (uint32_t half = count > 1 ? 1u << (log2_up(count) - 1) : 0; half > 0; count = half, half /= 2) {
+    uint32_t pairs = count - half, i = 0;
+    for (; i + LANES <= pairs; i += LANES)
+      NAME_OF(store_)(v + i, NAME_OF(load_)(v + i) + NAME_OF(load_)(v + half + i));
+    for (; i < pairs; i++) v[i] = (T)(v[i] + v[half + i]);
+  }
+  return v[0];
+}
+
+static inline int NAME_OF(differ_)(T a, T b) { return a != b; }
+
+static inline T NAME_OF(canon_of_)(T value) {
+  T lanes[LANES] = {value};
+  if (!NAME_OF(differ_)(value, value)) return value;
+  NAME_OF(store_)(lanes, CANON(NAME_OF(load_)(lanes)));
+  return lanes[0];
+}
+
+/* F of a list's elements; *is_wrong: there is no such one. */
+static T NAME_OF(list_)(const rows_each *r, const uint32_t *listed, uint32_t count, int *is_wrong) {
+  T values[CHUNK], sums[CHUNK];
+  uint32_t chunks = 0;
+  for (uint32_t done = 0; done < count; done += CHUNK) {
+    uint32_t own = count - done < CHUNK ? count - done : CHUNK, wrong = 0;
+    for (uint32_t i = 0; i < own; i++) wrong |= listed[done + i] >= r->sources;
+    if ((*is_wrong |= (int)wrong) != 0) return 0;
+    for (uint32_t i = 0; i < own; i++) memcpy(&values[i], r->x + listed[done + i] * r->x_step, sizeof(T));
+    sums[chunks++] = NAME_OF(line_)(values, own);
+  }
+  return NAME_OF(line_)(sums, chunks);
+}
+
+/* Up to two elements are added without a branch, which nobody could foresee: those of a place that has fewer are the
+ * next one's. */
+static int NAME_OF(each_)(const rows_each *r) {
+  enum { AHEAD = 16 };
+  int is_wrong = 0;
+  for (uint64_t p = r->first; p < r->end && !is_wrong; p++) {
+    uint32_t count = r->counted[p], begun = r->begun[p] - 1;
+    const uint32_t *listed = r->listed + begun;
+    T result[2], sum, next[2] = {-(T)0};
+    memcpy(&result[0], r->base + p * r->base_step, sizeof sum);
+    if (count <= 2 && begun < r->sources && begun + AHEAD < r->sources) {
+      if (listed[0] >= r->sources || listed[1] >= r->sources) return 0;
+      __builtin_prefetch(r->x + listed[AHEAD] * r->x_step);
+      memcpy(&sum, r->x + listed[0] * r->x_step, sizeof sum);
+      memcpy(&next[1], r->x + listed[1] * r->x_step, sizeof sum);
+      sum = (T)(sum + next[count == 2]);
+    } else if (count != 0) {
+      if (begun > r->sources || count > r->sources - begun) return 0;
+      sum = NAME_OF(list_)(r, listed, count, &is_wrong);
+    } else sum = 0;
+    result[1] = NAME_OF(canon_of_)((T)(result[0] + sum));
+    memcpy(r->y + p * r->y_step, &result[count != 0], sizeof sum);
+  }
+  return !is_wrong;
+}
+
 #undef NAME3
 #undef NAME2
 #undef NAME_OF
