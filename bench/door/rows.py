@@ -57,6 +57,23 @@ def layer_norm_step_torch(torch, x, w, b):
     return [v.grad for v in leaves]
 
 
+def deterministic(torch, function, *arguments):
+    was = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        return function(*arguments)
+    finally:
+        torch.use_deterministic_algorithms(was)
+
+
+def index_add_deterministic(torch, t, i, x):
+    return deterministic(torch, torch.index_add, t, 0, i, x)
+
+
+def scatter_add_deterministic(torch, t, i, x):
+    return deterministic(torch, torch.scatter_add, t, 0, i, x)
+
+
 def adam_by_hand(_, w, g, m, v, t):
     m, v = 0.9 * m + 0.1 * g, 0.999 * (v * v) + 0.001 * (g * g)
     return [w - 0.01 * 0.999**t * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8), m, v]
@@ -264,6 +281,18 @@ def rows(backend: str) -> dict[str, Row]:
                                    None, conjugate_gradients, options={"tolerance": 1e-3}),
         "index_add": Row({"t": Input((50000, 256)), "i": Input((half // 256,), "i64", 50000), "x": Input((half // 256, 256))},
                          "t.at[i].add(x)", "torch.index_add(t, 0, i, x)", options={"tolerance": 1e-3}),
+        **{f"index_add, rows of 64 to {n} of 65536 places{how}": Row(
+            {"t": Input((1 << 16, 64)), "i": Input((1 << 18,), "i64", n), "x": Input((1 << 18, 64))},
+            "hg.index_add(t, i, x)", work, options={"tolerance": 1e-3})
+           for n in (1 << 16, 1) for how, work in (("", "torch.index_add(t, 0, i, x)"), (", deterministic", index_add_deterministic))},
+        **{f"scatter_add of 1M to {below} of {n} places{how}": Row(
+            {"t": vector(n), "i": Input((1 << 20,), "i64", below), "x": vector(1 << 20)},
+            "hg.scatter_add(t, i, x)", work, None, np_work, options={"tolerance": 1e-3})
+           for n, below in ((1 << 20, 1 << 20), (1000, 1000), (1000, 1)) for how, work, np_work in (
+               ("", "torch.scatter_add(t, 0, i, x)", "t + np.bincount(i, x, len(t)).astype(t.dtype)"),
+               (", deterministic", scatter_add_deterministic, None))},
+        "scatter_reduce amax of 1M to 1M places": Row({"t": vector(1 << 20), "i": Input((1 << 20,), "i64", 1 << 20), "x": vector(1 << 20)},
+                                                      "hg.scatter_max(t, i, x)", "torch.scatter_reduce(t, 0, i, x, 'amax')"),
         "matvec": Row({"x": Input((side, side)), "y": vector(side)}, "x @ y", "x @ y", "F.matvec(x, y)", "x @ y",
                       options={"tolerance": 1e-3}),
         **{f"matvec {kind} {n}": Row({"x": Input((n, n), kind), "y": Input((n,), kind)}, "x @ y", "x @ y", "F.matvec(x, y)", "x @ y",

@@ -54,6 +54,11 @@ triplet_margin_loss = triplet_margin(anchor, positive, negative, margin=1.0, p=2
 cosine_similarity(x1, x2, dim=1, eps=1e-8)
 pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim!False)
 cdist(x1, x2, p=2.0)
+index_add(input, dim, index, source, alpha=1.0)
+index_copy(input, dim, index, source)
+index_reduce(input, dim, index, source, reduce, include_self=True)
+embedding_bag(input:index, weight, offsets=None, max_norm!None, norm_type!2.0, scale_grad_by_freq!False, mode='mean', sparse!False, \
+per_sample_weights=None, include_last_offset!False, padding_idx!None)
 """
 LAYERS = {"BCELoss": "binary_cross_entropy", "BCEWithLogitsLoss": "binary_cross_entropy_with_logits"}  # of other names
 OWN = {"input": "x", "input1": "a", "input2": "b", "x1": "a", "x2": "b", "dim": "axis"}

@@ -186,6 +186,39 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
     return quantile(input, q, dim, keepdim, interpolation=interpolation, executor=executor, _ignore_nan=1)
 
 
+def _corner(index: Tensor, dim: int) -> tuple[slice, ...]:
+    """What an index of fewer elements along other dimensions is about: those in front."""
+    return tuple(slice(None) if d == dim % index.ndim else slice(n) for d, n in enumerate(index.shape))
+
+
+@_executor_first
+def gather(input: Tensor, dim: int, index: Tensor, *, executor: hg.Executor | None = None) -> Tensor:
+    """The elements whose number along a dimension is the index at that place. The index may have fewer elements along the others."""
+    return _call("take_along", executor, input[_corner(index, dim)], index, dim)
+
+
+def _scattered(name: str) -> Callable[..., Tensor]:
+    function = _one(name)
+
+    @_executor_first
+    def call(input: Tensor, dim: int, index: Tensor, src: Tensor, *more: Any, executor: hg.Executor | None = None, **named: Any) -> Tensor:
+        corner = _corner(index, dim)
+        source = src[tuple(slice(n) for n in index.shape)]
+        made = function(input[corner], index, source, dim, *more, **named, executor=executor)
+        if made.shape == input.shape:
+            return made
+        whole = input.clone()
+        whole[corner] = made
+        return whole
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{function.__doc__}\n\nThe index may have fewer elements than the input and the source: those in front."
+    return call
+
+
+scatter, scatter_add, scatter_reduce = map(_scattered, ("scatter", "scatter_add", "scatter_reduce"))
+
+
 @_executor_first
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, executor: hg.Executor | None = None) -> Tensor:
     """input [..., in] times the transposed weight [out, in], and bias [out]."""

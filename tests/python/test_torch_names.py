@@ -66,7 +66,8 @@ def followed(*values):
 
 
 def test_every_row_is_called():
-    assert set(CALLS) == set(ROWS) and set(ROWS) <= set(dir(F))
+    scatters = {"index_add", "index_copy", "index_reduce", "embedding_bag"}  # test_torch_scatters.py
+    assert set(CALLS) | scatters == set(ROWS) and set(ROWS) <= set(dir(F))
 
 
 def each(names, check):

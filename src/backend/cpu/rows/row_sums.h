@@ -136,16 +136,15 @@ static T NAME_OF(list_)(const rows_each *r, const uint32_t *listed, uint32_t cou
 /* Up to two elements are added without a branch, which nobody could foresee: those of a place that has fewer are the
  * next one's. */
 static int NAME_OF(each_)(const rows_each *r) {
-  enum { AHEAD = 16 };
   int is_wrong = 0;
   for (uint64_t p = r->first; p < r->end && !is_wrong; p++) {
     uint32_t count = r->counted[p], begun = r->begun[p] - 1;
     const uint32_t *listed = r->listed + begun;
     T result[2], sum, next[2] = {-(T)0};
     memcpy(&result[0], r->base + p * r->base_step, sizeof sum);
-    if (count <= 2 && begun < r->sources && begun + AHEAD < r->sources) {
+    if (count <= 2 && begun < r->sources && begun + CPU_SINGLES_AHEAD < r->sources) {
       if (listed[0] >= r->sources || listed[1] >= r->sources) return 0;
-      __builtin_prefetch(r->x + listed[AHEAD] * r->x_step);
+      __builtin_prefetch(r->x + listed[CPU_SINGLES_AHEAD] * r->x_step);
       memcpy(&sum, r->x + listed[0] * r->x_step, sizeof sum);
       memcpy(&next[1], r->x + listed[1] * r->x_step, sizeof sum);
       sum = (T)(sum + next[count == 2]);
