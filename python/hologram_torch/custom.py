@@ -42,7 +42,7 @@ def custom_op(what: Callable[..., Any] | hg.Program, *, name: str | None = None,
         raise TypeError(f"custom_op takes a function of arrays or an hg.Program, not {type(what).__name__}")
     if inputs or outputs or scalars or lanes or gradient:
         raise TypeError("custom_op: inputs, outputs, scalars, lanes and gradient are a program's; a function of arrays has its own")
-    made = _public(_of_function(what, _unused(name or getattr(what, "__name__", "function"))), what)
+    made = _public(_of_function(what, _unused(str(name or getattr(what, "__name__", "function")))), what)
     made.__doc__ = what.__doc__
     return made
 

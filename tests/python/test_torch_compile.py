@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: `./dev te
 import double_of_cuda  # noqa: E402
 import hologram as hg  # noqa: E402
 import hologram_torch as hg_torch  # noqa: E402
+from test_programs import SAXPY  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
@@ -91,7 +92,7 @@ class Sentences(nn.Module):
 
 
 class Images(nn.Module):
-    """ResNet's form; convolutions and pooling are PyTorch's."""
+    """ResNet's form; pooling is PyTorch's."""
 
     def __init__(self, width=4):
         super().__init__()
@@ -107,14 +108,13 @@ def mlp():
     return nn.Sequential(nn.Linear(7, 16), nn.GELU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3))
 
 
-CONVOLUTIONS = {f"aten.{name}.default: no row" for name in ("convolution", "convolution_backward", "max_pool2d_with_indices",
-                                                           "max_pool2d_with_indices_backward")}  # fmt: skip
+POOLING = {"aten.max_pool2d_with_indices.default: no row", "aten.max_pool2d_with_indices_backward.default: no row"}
 MODELS = {
     "mlp": (mlp, lambda: (torch.randn(5, 7),), set()),
     "characters": (Characters, lambda: (torch.randint(0, 11, (2, 6)),), set()),
     "patches": (Patches, lambda: (torch.randn(2, 3, 8, 8),), set()),
     "sentences": (Sentences, lambda: (torch.randint(0, 11, (2, 6)), torch.arange(6)[None] >= torch.tensor([[4], [6]])), set()),
-    "images": (Images, lambda: (torch.randn(2, 3, 6, 6),), CONVOLUTIONS),
+    "images": (Images, lambda: (torch.randn(2, 3, 6, 6),), POOLING),
 }
 
 
@@ -172,6 +172,13 @@ def put(x):
     return y
 
 
+def masked(x):
+    x = x.clone()
+    x[x > 0.5] = 2.0
+    x[:, torch.tensor([True, False, True, False])] = -1.0
+    return x
+
+
 CASES = {
     "transposed": (lambda x: (x * 2).t(), X),
     "of a transposed input": (lambda x: x * 2, X.t()),
@@ -204,6 +211,13 @@ CASES = {
     "nothing to attend to": (lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=x[:, :3] > 9), X),
     "a part scattered": (lambda x: (x.scatter(1, torch.tensor([[3]]), 9.0), x.scatter_add(0, torch.tensor([[1, 1]]), x)), X),
     "bools reduced": (lambda x: (*(x > 0).max(1), (x > 0).amin(0), (x > 0).cumsum(1), (x > 0).repeat(2, 1, 2)), X),
+    "windows": (lambda x: (F.conv1d(x[None], x.reshape(2, 3, 2), padding=1), F.conv_transpose1d(x[None], x.reshape(3, 2, 2), stride=2),
+                           F.conv2d(x.reshape(1, 2, 2, 3), x.reshape(4, 1, 1, 3), x[0], padding=(0, 2), dilation=(1, 2), groups=2)), X),
+    "by a mask": (masked, X),
+    "in order": (lambda x: (*x.topk(2, 1), *x.topk(1, 0, largest=False), torch.searchsorted(x[1], x), torch.bucketize(x, x[2], right=True),
+                            *x.cummax(1), *x.cummin(0), x.logcumsumexp(1)), X),
+    "scattered and reduced": (lambda x: [x.scatter_reduce(0, torch.tensor([[0, 1, 1, 0], [1, 1, 2, 0]]), x[:2], kind, include_self=own)
+                                         for kind in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)], X),
     "powers": (lambda x: (x**2, x**3, x.abs() ** 0.5, 2**x, x.abs() ** x, torch.arange(3) ** 2), X),
 }  # fmt: skip
 ACTIVATIONS = """relu gelu silu elu selu celu leaky_relu hardtanh hardswish hardsigmoid mish softplus softsign logsigmoid tanhshrink
@@ -373,19 +387,6 @@ def test_operations_of_ones_own_are_exported():
     program = torch.export.export(Swish(), (X,))
     assert "hologram.exported.default" in program.graph_module.code
     torch.testing.assert_close(program.module()(X), X * torch.sigmoid(X * X) + 1)
-
-
-SAXPY = """
-.program saxpy
-.buffer  x f32 in
-.buffer  y f32 inout
-.scalar  a f32
-    ldg.f32 r0, [x + lane]
-    ldg.f32 r1, [y + lane]
-    fma.f32 r1, a, r0, r1
-    stg.f32 [y + lane], r1
-    exit
-"""
 
 
 def test_programs_are_operations_of_torchs():

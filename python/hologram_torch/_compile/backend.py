@@ -15,6 +15,7 @@ from torch import fx
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import hologram as hg
@@ -63,6 +64,12 @@ def backend(module: fx.GraphModule, inputs: Sequence[Any], *, options: dict[str,
     return made
 
 
+def seen_outputs(kind: str) -> int | None:
+    """How many outputs of a graph come before what it keeps for the backward graph."""
+    context = TracingContext.try_get() if kind == "forward" else None
+    return None if context is None or context.fw_metadata is None else int(context.fw_metadata.num_forward)
+
+
 def compile_graph(kind: str, how: How, module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
     """One graph, as a function of a list that it empties."""
     left = left_to_torch(module.graph)
@@ -70,6 +77,6 @@ def compile_graph(kind: str, how: How, module: fx.GraphModule, inputs: Sequence[
         names = ", ".join(f"{count} of {name}" for name, count in left.items())
         raise NotImplementedError(f"backend='hologram' with strict=True: the {kind} graph has operations that stay PyTorch's: {names}")
     total = sum(node.op == "call_function" and node.target is not getitem for node in module.graph.nodes)
-    made, count = parts.divided(module, how) if left else (boxed(module, how), 1)
+    made, count = parts.divided(module, how) if left else (boxed(module, how._replace(seen=seen_outputs(kind))), 1)
     report.note(kind, total - sum(left.values()), left, count)
     return made

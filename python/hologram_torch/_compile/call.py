@@ -38,6 +38,10 @@ def layout_of(value: Any) -> Layout | None:
     return Layout(order, expanded, tuple(strides) if is_known else None, not _agree(strides, _strides(sizes, order, expanded), sizes))
 
 
+def _without_gaps(layout: Layout | None) -> Layout | None:
+    return layout._replace(strides=None, has_gaps=False) if layout is not None and layout.has_gaps else layout
+
+
 def _hint(number: Any) -> int:
     return number if isinstance(number, int) else int(number.node.hint)
 
@@ -61,6 +65,7 @@ class How(NamedTuple):
     numerics: int
     executor: hg.Executor | None
     is_strict: bool
+    seen: int | None = None  # how many outputs somebody sees: what else is kept for a backward graph needs no gaps. None: all
 
 
 class Recorder:
@@ -72,7 +77,9 @@ class Recorder:
         self.numerics = how.numerics
         (result,) = graph.find_nodes(op="output")
         outputs = [result.args[0]] if self.function.is_single else result.args[0]
-        self.layouts = [layout_of(values_of(value)[0]) if isinstance(value, fx.Node) else None for value in outputs]
+        layouts = [layout_of(values_of(value)[0]) if isinstance(value, fx.Node) else None for value in outputs]
+        seen = len(layouts) if how.seen is None else how.seen
+        self.layouts = layouts[:seen] + [_without_gaps(layout) for layout in layouts[seen:]]
         inputs = [node for node in graph.nodes if node.op == "placeholder"]
         self.given = {i: inputs.index(value) for i, value in enumerate(outputs) if isinstance(value, fx.Node) and value.op == "placeholder"}
 
@@ -82,9 +89,11 @@ class Recorder:
         count = len(self.function.inputs)
         keys = _core.cast(values[-1], "uint64") if self.function.keys else None
         before = _core._set_numerics(self.numerics)
+        trace, _, _ = _core._begin_trace([], None)  # so that nothing is computed meanwhile, and views are nodes
         try:
             results = self.function(values[:count], values[count:], keys)
         finally:
+            _core._end_trace(trace)
             _core._set_numerics(before)
         arrays: list[hg.Array] = []
         views: list[Any] = []

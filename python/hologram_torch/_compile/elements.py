@@ -141,6 +141,21 @@ def _lerp(to: Any, a: Array, b: Array, t: Any) -> Array:
     return _core.lerp(a, b, t)
 
 
+@pointwise("polygamma", of_integers=False)
+def _polygamma(to: Any, n: int, x: Array) -> Array:
+    return _core.polygamma(x, n)
+
+
+@pointwise("round.decimals", of_integers=False)
+def _round(to: Any, x: Array, *, decimals: int) -> Array:
+    return _core.round_to(x, decimals)
+
+
+@pointwise("ldexp", of_integers=False)
+def _ldexp(to: Any, x: Array, power: Any) -> Array:
+    return _core.mul(x, _core.exp2(power))
+
+
 @row("_to_copy")
 def _to_copy(to: Any, x: Array, **named: Any) -> Any:
     return cast(x, to)

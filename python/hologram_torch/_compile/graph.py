@@ -66,10 +66,12 @@ def _why_not_tensor(value: Any) -> str:
 def _why_not_arguments(node: fx.Node) -> str:
     aten = torch.ops.aten
     if node.target in (aten.index.Tensor, aten._unsafe_index.Tensor, aten.index_put.default, aten._unsafe_index_put.default):
-        indices = [values_of(index)[0] for index in cast_type(list[fx.Node], node.args[1]) if index is not None]
-        return "by a mask" if any(index.dtype in (torch.bool, torch.uint8) for index in indices) else ""
+        indices = [values_of(index)[0].dtype for index in cast_type(list[fx.Node], node.args[1]) if index is not None]
+        return "by a mask" if not {torch.bool, torch.uint8}.isdisjoint(indices) and not _puts_one_value(node, indices) else ""
     if node.target in POWERS and not values_of(node)[0].is_floating_point() and node.args[1] not in (1, 2, 3):
         return "of integers"
+    if node.target is aten.polygamma.default and cast_type(int, node.args[0]) > 2:
+        return "of an order above 2"
     return "of a generator of its own" if node.kwargs.get("generator") is not None else ""
 
 
@@ -77,6 +79,15 @@ POWERS = (torch.ops.aten.pow.Scalar, torch.ops.aten.pow.Tensor_Scalar, torch.ops
 VIEWS = {getattr(torch.ops.aten, name).default for name in "view permute expand unsqueeze squeeze t alias detach".split()} | {
     torch.ops.aten.squeeze.dim, torch.ops.aten.squeeze.dims, torch.ops.aten.transpose.int, torch.ops.aten.slice.Tensor,
     torch.ops.aten.select.int, torch.ops.aten.split.Tensor, torch.ops.aten.split_with_sizes.default, operator.getitem}  # fmt: skip
+
+
+def _puts_one_value(node: fx.Node, indices: list[torch.dtype]) -> bool:
+    """x[mask] = value"""
+    is_put = node.target in (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default)
+    if not is_put or indices != [torch.bool] or (len(node.args) > 3 and node.args[3]):
+        return False
+    value = cast_type(list[fx.Node], list(node.args))[2]
+    return bool(values_of(value)[0].ndim == 0)
 
 
 def is_view(node: fx.Node) -> bool:

@@ -86,6 +86,16 @@ def _rows(operation: Function, x: Array, axis: int) -> Array:
 
 for _name, _own in (("cumsum", "cumulative_sum"), ("cumprod", "cumulative_prod")):
     row(_name)(lambda to, x, axis, dtype=None, operation=getattr(_core, _own): cast(_rows(operation, cast(x, to), axis), to))
+for _name in ("max", "min"):
+    row(f"cum{_name}")(
+        lambda to, x, axis, value=getattr(_core, f"cumulative_{_name}"), place=getattr(_core, f"cumulative_arg{_name}"): (
+            cast(_rows(value, cast(x, "uint8") if to[0] == "bool" else x, axis), to[0]),
+            _rows(place, cast(x, "uint8") if to[0] == "bool" else x, axis)))  # fmt: skip
+
+
+@row("logcumsumexp", of_integers=False)
+def _logcumsumexp(to: Any, x: Array, axis: int) -> Array:
+    return _rows(_core.cumulative_logsumexp, x, axis)
 
 
 @row("_softmax")
@@ -130,13 +140,69 @@ def _mv(to: Any, a: Array, b: Array) -> Array:
     return _core.matvec(a, b)
 
 
+def _combined(c: Array, product: Array, beta: Any, alpha: Any) -> Array:
+    """beta c + alpha product; a c that counts for nothing may be anything."""
+    if c.dtype.kind != "float":
+        beta, alpha = int(beta), int(alpha)
+    product = product if alpha == 1 else _core.mul(product, alpha)
+    return product if beta == 0 else _core.add(product, c if beta == 1 else _core.mul(c, beta))
+
+
 @row("addmm", "baddbmm")
 def _addmm(to: Any, c: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    if not c.dtype.kind == "float":
-        beta, alpha = int(beta), int(alpha)
-    made = _core.matmul(a, b)
-    made = made if alpha == 1 else _core.mul(made, alpha)
-    return made if beta == 0 else _core.add(made, c if beta == 1 else _core.mul(c, beta))
+    return _combined(c, _core.matmul(a, b), beta, alpha)
+
+
+@row("addmv")
+def _addmv(to: Any, c: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    return _combined(c, _core.matvec(a, b), beta, alpha)
+
+
+@row("addbmm")
+def _addbmm(to: Any, c: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    return _combined(c, _core.sum(_core.matmul(a, b), 0), beta, alpha)
+
+
+@row("linalg_solve_triangular")
+def _solve_triangular(to: Any, a: Array, b: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
+    if left:
+        return _core.triangular_solve(a, b, int(upper), 0, int(unitriangular))
+    made = _core.triangular_solve(_core.swap(a), _core.swap(b), int(not upper), 0, int(unitriangular))
+    return _core.swap(made)
+
+
+def _window(x: Array, stride: Any, padding: Any, dilation: Any) -> tuple[list[int], list[int], list[int]]:
+    """With a number for each axis."""
+    axes = x.ndim - 2
+    stride, padding, dilation = (list(one) * axes if len(one) == 1 else list(one) for one in (stride, padding, dilation))
+    return stride, padding, dilation
+
+
+@row("convolution")
+def _convolution(to: Any, x: Array, w: Array, bias: Any, stride: Any, padding: Any, dilation: Any, is_transposed: bool, more: Any,
+                 groups: int) -> Array:  # fmt: skip
+    stride, low, dilation = _window(x, stride, padding, dilation)
+    if not is_transposed:
+        return _core.conv(x, w, bias, stride, low, low, dilation, groups)
+    more = list(more) * (x.ndim - 2) if len(more) == 1 else more
+    sizes = [(size - 1) * step - 2 * pad + wide * (window - 1) + extra + 1
+             for size, window, step, pad, wide, extra in zip(x.shape[2:], w.shape[2:], stride, low, dilation, more)]  # fmt: skip
+    return _core.conv_transposed(x, w, bias, [x.shape[0], w.shape[1] * groups, *sizes], stride, low, dilation, groups)
+
+
+@row("convolution_backward")
+def _convolution_backward(to: Any, g: Array, x: Array, w: Array, bias: Any, stride: Any, padding: Any, dilation: Any, is_transposed: bool,
+                          more: Any, groups: int, wanted: Any) -> list[Any]:  # fmt: skip
+    stride, low, dilation = _window(x, stride, padding, dilation)
+    by_x = by_w = None
+    if wanted[0] and is_transposed:
+        by_x = _core.convolution(g, w, stride, low, low, dilation, groups, 0, list(x.shape))
+    elif wanted[0]:
+        by_x = _core.convolution_back(g, w, list(x.shape), stride, low, dilation, groups)
+    if wanted[1]:
+        a, b = (g, x) if is_transposed else (x, g)
+        by_w = _core.convolution_weights(a, b, list(w.shape), stride, low, dilation, groups)
+    return [by_x, by_w, _core.sum(g, [0, *range(2, g.ndim)]) if wanted[2] else None]
 
 
 # ---- by number -------------------------------------------------------------------------------------------------------
@@ -203,6 +269,11 @@ def _index(to: Any, x: Array, indices: Any) -> Array:
 
 @row("index_put", "_unsafe_index_put")
 def _index_put(to: Any, x: Array, indices: Any, values: Array, accumulate: bool = False, unsafe: bool = False) -> Array:
+    masks = [axis for axis, index in enumerate(indices) if index is not None and index.dtype.name == "bool"]
+    if masks:  # one of them, and one value: graph.py
+        mask = indices[masks[0]]
+        shape = [1] * masks[0] + list(mask.shape)
+        return _core.where(_core.reshape(mask, shape + [1] * (x.ndim - len(shape))), _core.reshape(values, []), x)
     axes, own = _indices(x, indices)
     flat, place, others = _flat(x, axes, own)
     shape = [*place.shape, *(x.shape[axis] for axis in others)]
@@ -236,6 +307,39 @@ def _scattered(operation: Function) -> Function:
 
 row("scatter_add")(_scattered(_core.scatter_add))
 row("scatter.src", "scatter.value")(_scattered(_core.scatter))
+
+
+@row("scatter_reduce.two")
+def _scatter_reduce(to: Any, x: Array, axis: int, index: Array, source: Array, reduce: str, *, include_self: bool = True) -> Any:
+    def reduced(x: Array, index: Array, source: Array, axis: int) -> Array:
+        return _core.scatter_reduce(x, index, source, axis, reduce, int(include_self))
+
+    return _scattered(reduced)(to, x, axis, index, source)
+
+
+@row("index_reduce")
+def _index_reduce(to: Any, x: Array, axis: int, index: Array, source: Array, reduce: str, *, include_self: bool = True) -> Array:
+    if x.ndim == 0:
+        one = [_core.reshape(y, [1]) for y in (x, index, source)]
+        return _core.reshape(_index_reduce(to, one[0], 0, one[1], one[2], reduce, include_self=include_self), [])
+    return _core.index_reduce(x, index, source, axis, reduce, int(include_self))
+
+
+@row("topk")
+def _top_k(to: Any, x: Array, k: int, axis: int = -1, largest: bool = True, is_sorted: bool = True) -> tuple[Array, Array]:
+    values, places = _core.top_k(x if x.ndim else _core.reshape(x, [1]), k, axis, int(largest))
+    return (values, places) if x.ndim else (_core.reshape(values, []), _core.reshape(places, []))
+
+
+@row("searchsorted.Tensor")
+def _searchsorted(to: Any, x: Array, values: Array, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+                  sorter: Array | None = None) -> Array:  # fmt: skip
+    return _core.searchsorted(x, values, sorter, side or ("right" if right else "left"))
+
+
+@row("bucketize.Tensor")
+def _bucketize(to: Any, x: Array, boundaries: Array, *, out_int32: bool = False, right: bool = False) -> Array:
+    return _core.searchsorted(boundaries, x, None, "right" if right else "left")
 
 
 @row("sort.default", "sort.stable")
