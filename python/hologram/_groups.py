@@ -35,6 +35,8 @@ class Group:
 
     def __init__(self, columns: list[Array]) -> None:
         self._rows = columns[0].shape[0]
+        self.keys: Any
+        self.size: int
         is_one = len(columns) == 1 and columns[0].dtype.kind == "integer" and self._rows > 0
         if not (is_one and self._by_range(columns[0])):
             self._by_order(columns)
@@ -49,7 +51,7 @@ class Group:
         place = key.astype("int64") - low
         held = Held(_core.bincount(place, None, count) > 0)
         self.codes = _core.take(_core.cumulative_sum(held.mask, 0), place) - 1
-        self.keys: Any = (held.places() + low).astype(key.dtype)
+        self.keys = (held.places() + low).astype(key.dtype)
         self.size = self.keys.size
         return True
 
@@ -62,8 +64,8 @@ class Group:
         held = Held(is_first)
         first = held.of(order)
         self.codes = _core.scatter(order, order, _core.cumulative_sum(is_first, 0) - 1) if self._rows else order
-        made = tuple(_core.take(x, first) if self._rows else x for x in columns)
-        self.keys = made if len(made) > 1 else made[0]
+        made = [_core.take(x, first) if self._rows else x for x in columns]
+        self.keys = tuple(made) if len(made) > 1 else made[0]
         self.size = first.size
 
     def __len__(self) -> int:
