@@ -2,14 +2,14 @@
  * once.
  *
  * No bit changes: a collective's result depends on its arguments and on which lanes of the block have not ended, and no
- * lane ends within straight-line code; it neither faults nor orders memory. */
+ * lane ends within straight-line code; it does not fault. Ranks order memory, which nothing between them accesses. */
 #include "compiler/collectives.h"
 #include "compiler/compiler_tuning.h"
 
 #include "base/error.h"
 #include "compiler/analysis/effects.h"
 
-typedef enum collective_kind { NO_COLLECTIVE, REDUCTION, SCAN, VOTE } collective_kind;
+typedef enum collective_kind { NO_COLLECTIVE, REDUCTION, SCAN, VOTE, RANK } collective_kind;
 
 static collective_kind kind_of(const ssa_insn *insn) {
   switch (insn->op) {
@@ -21,6 +21,7 @@ static collective_kind kind_of(const ssa_insn *insn) {
   case ATLAS_OP_scan_excl: return SCAN;
   case ATLAS_OP_vote_any:
   case ATLAS_OP_vote_all: return VOTE;
+  case ATLAS_OP_rank: return RANK;
   default: return NO_COLLECTIVE;
   }
 }

@@ -58,7 +58,9 @@ static hg_status order_instructions(gpu_plan *g) {
   if (g->info.observes_block) HG_TRY(hg_gpu_find_extremes(g));
   HG_TRY(hg_gpu_order(g));
   HG_TRY(hg_gather_collectives(g->unit));
-  return hg_gpu_find_exchanges(g);
+  HG_TRY(hg_gpu_find_exchanges(g));
+  hg_gpu_lay_out_ranks(g);
+  return HG_OK;
 }
 
 /* Work that several values of a lane share is done once: a row that a block holds in registers has many such values,

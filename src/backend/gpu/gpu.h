@@ -184,6 +184,7 @@ typedef struct hg_gpu_target {
   uint32_t sub_blocks;     /* the most device blocks that a block is spread over; 0: none, and warps are lanes with
                               neighbouring numbers (warp_transpose.c) */
   uint32_t registers;      /* of a multiprocessor; 0: not known */
+  uint32_t ranks;          /* the most ranks that share barriers; 0: each is for itself (ranks.c) */
   uint8_t registers_all, registers_most; /* the most registers of a thread at full occupancy of a multiprocessor, and at
                                             three quarters of it; 0: no limit, or unknown */
   uint8_t branches;        /* 1: a check is a branch, and its fault is noted at once; 0: accesses are predicated */

@@ -192,6 +192,7 @@ enum gpu_lut { /* the table variant */
 typedef struct gpu_memory {    /* shared and local memory: layout.c, exchange.c */
   int uses_scratch;            /* 1: reductions or scans meet in shared memory */
   int windows_in_places;       /* of scans: 1: there is no room for both */
+  uint32_t rank_counts;        /* of ranks that share barriers: counts of warps (ranks.c); 0: there are none */
   uint32_t half_bytes;         /* the size of one half of the places of exchanges by each warp, which alternate between
                                   two halves; 0: there are no such exchanges */
   uint32_t shared_offset[ATLAS_MAX_SYMBOLS], local_offset[ATLAS_MAX_SYMBOLS];

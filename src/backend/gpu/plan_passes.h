@@ -25,6 +25,10 @@ void hg_gpu_lay_out_shared(gpu_plan *g);
 void hg_gpu_lay_out_local(gpu_plan *g);
 /* Also gives exchanges their places in shared memory, behind everything else. */
 hg_status hg_gpu_find_exchanges(gpu_plan *g);
+/* How many adjacent ranks, from this one on, are done at once (ranks.c). */
+uint32_t hg_gpu_ranks_at(const gpu_plan *g, uint32_t value);
+/* The same for them: counts of a rank's warps, behind all else. */
+void hg_gpu_lay_out_ranks(gpu_plan *g);
 hg_status hg_gpu_find_nans(gpu_plan *g); /* also which NaN bits are observable */
 /* `instructions`, here and below: the length of the shortest path. */
 void hg_gpu_plan_vectors(gpu_plan *g, uint32_t instructions);

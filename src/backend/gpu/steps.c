@@ -12,6 +12,7 @@ typedef struct step_builder {
   hg_array *steps;
   uint8_t pending;     /* skipped accesses whose faults are not noted yet */
   uint8_t must_clear;  /* 1: shared memory has not been cleared yet */
+  uint32_t ranks;      /* of the last step of ranks: how many follow */
   uint32_t group;      /* 1 + the number of the last group; 0: there is none */
 } step_builder;
 
@@ -114,12 +115,18 @@ static hg_status add_accesses(step_builder *m, gpu_access_group *group) {
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
-static hg_status add_block_effect(const step_builder *m, uint32_t value) {
+static hg_status add_ranks(step_builder *m, uint32_t value) {
+  if (m->ranks == 0) HG_TRY(add(m, GPU_RANK, value, m->ranks = hg_gpu_ranks_at(m->g, value)));
+  m->ranks--;
+  return HG_OK;
+}
+
+static hg_status add_block_effect(step_builder *m, uint32_t value) {
   switch ((machine_block)hg_machine_op(gpu_insn(m->g, value)->op)) {
   case BLOCK_bar_sync: return add(m, GPU_SYNC, SSA_NONE, 0);
   case BLOCK_vote_any:
   case BLOCK_vote_all: return add(m, GPU_VOTE, value, value);
-  case BLOCK_rank: return add(m, GPU_RANK, value, value);
+  case BLOCK_rank: return add_ranks(m, value);
   case BLOCK_pool_alloc: return add(m, GPU_POOL_ALLOCATE, value, value);
   case BLOCK_pool_free: return add(m, GPU_POOL_FREE, value, value);
   case BLOCK_reduce_add:

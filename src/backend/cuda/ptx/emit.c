@@ -109,6 +109,7 @@ hg_gpu_target hg_ptx_target(uint32_t capability, uint32_t shared_bytes) {
                          .declared_shared = HG_PTX_DECLARED_SHARED,
                          .sub_blocks = capability >= 90 ? HG_PTX_MOST_SUB_BLOCKS : 0,
                          .registers = 65536,
+                         .ranks = HG_PTX_MOST_RANKS,
                          .registers_all = is_large ? 32 : 0,
                          .registers_most = capability >= 80 ? 40 : 0,
                          .positive_nan = 1,

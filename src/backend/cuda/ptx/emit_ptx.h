@@ -34,6 +34,7 @@ typedef struct hg_ptx_options {
 } hg_ptx_options;
 
 enum {
+  HG_PTX_MOST_RANKS = 8,            /* ranks that share barriers */
   HG_PTX_MOST_SUB_BLOCKS = 8,       /* blocks of a cluster, on every device that has clusters */
   HG_PTX_DECLARED_SHARED = 48 << 10 /* bytes of shared memory that a text may declare */
 };

@@ -142,7 +142,7 @@ static void emit_step(ptx *p, const gpu_step *step) {
   case GPU_CLEAR_SHARED: hg_ptx_clear_shared(p, step->number); break;
   case GPU_SYNC: hg_ptx_put(p, "\tbar.sync 0;\n"); break;
   case GPU_VOTE: vote(p, step->value); break;
-  case GPU_RANK: hg_ptx_rank(p, step->value); break;
+  case GPU_RANK: hg_ptx_ranks(p, step->value, step->number); break;
   case GPU_POOL_ALLOCATE: hg_ptx_pool_allocate(p, step->value); break;
   case GPU_POOL_FREE: hg_ptx_pool_free(p, step->value); break;
   case GPU_FENCE: hg_ptx_put(p, "\tmembar.cta;\n"); break;

@@ -238,7 +238,7 @@ void hg_ptx_steps(ptx *p, uint32_t first, uint32_t count); /* of the version */
 
 /* Prints the steps of an exchange, which begins at `steps`; returns how many steps it has. */
 uint32_t hg_ptx_exchange(ptx *p, const gpu_step *steps);
-void hg_ptx_rank(ptx *p, uint32_t value);
+void hg_ptx_ranks(ptx *p, uint32_t value, uint32_t count);
 
 /* ---- kernels: kernel.c, of their steps those of blocks.c and lut.c --------------------------------------------- */
 

@@ -1,8 +1,14 @@
 /* rank.c - rank: how many lanes of the block before this one have the same low bits.
  *
- * A ballot for each bit leaves the lanes of the warp that agree with this one in all of them. The lowest of them adds
- * their number to the count of their value, warp after warp, and tells the others what it found there. So the counts
- * themselves are all the memory that this takes, and a lane that has ended is missed by none: it votes no longer. */
+ * A ballot for each bit leaves the lanes of the warp that agree with this one in all of them.
+ *
+ * Ranks that are done at once (gpu/ranks.c): the lowest of these lanes stores their number, a byte for each warp of a
+ * word of 64 bits that the value has. A lane for each value turns the bytes into sums of those before, which a product
+ * does, and stores their total.
+ *
+ * Where lanes may have ended, or the block is larger: the lowest of the lanes adds their number to the count of their
+ * value, warp after warp, and tells the others what it found there. So the counts themselves are all the memory that
+ * this takes, and a lane that has ended is missed by none: it votes no longer. */
 #include "backend/cuda/ptx/exchange.h"
 
 typedef struct ranking {
@@ -86,12 +92,17 @@ static ptx_name count_warps(const ranking *r) {
   return before;
 }
 
-void hg_ptx_rank(ptx *p, uint32_t value) {
+static ranking ranking_of(ptx *p, uint32_t value) {
   const ssa_insn *insn = ptx_insn(p, value);
   ranking r = {.p = p, .bits = ssa_window_bits(insn)};
   r.counts = p->plan->memory.shared_offset[insn->symbol] + ssa_window_first(insn) * (uint32_t)sizeof(uint32_t);
   r.a = hg_ptx_value(p, ptx_arg(p, value, 0));
   find_alike(&r);
+  return r;
+}
+
+static void rank_alone(ptx *p, uint32_t value) {
+  ranking r = ranking_of(p, value);
   hg_ptx_put(p, "\tbar.sync 0;\n");
   clear_counts(&r);
   hg_ptx_put(p, "\tbar.sync 0;\n");
@@ -101,4 +112,88 @@ void hg_ptx_rank(ptx *p, uint32_t value) {
   hg_ptx_put(p, "\tshfl.sync.idx.b32 %s, %s, %s, 31, 0xffffffff;\n", before.text, before.text, leader.text);
   PTX(p, "popc.b32", rank, r.below);
   PTX(p, "add.s32", hg_ptx_register(p, value), before, rank);
+}
+
+/* ---- at once ----------------------------------------------------------------------------------------------------- */
+
+enum { WORD_BYTES = 8 /* a byte for each warp */, VECTOR_BYTES = 16 };
+
+static void clear_words(ptx *p, uint32_t offset, uint32_t bytes, uint32_t lanes) {
+  ptx_name at = hg_ptx_new(p, PTX_32), is_there = hg_ptx_new(p, PTX_PREDICATE);
+  PTX(p, "mad.lo.u32", at, p->block_lane, number(VECTOR_BYTES), hg_ptx_shared_at(p, offset));
+  for (uint32_t first = 0; first < bytes; first += lanes * VECTOR_BYTES) {
+    uint32_t left = (bytes - first) / VECTOR_BYTES;
+    if (left < lanes) PTX(p, "setp.lt.u32", is_there, p->block_lane, number(left));
+    if (left < lanes) hg_ptx_put(p, "\t@%s", is_there.text);
+    hg_ptx_put(p, "\tst.shared.v4.b32 [%s+%u], {0, 0, 0, 0};\n", at.text, (unsigned)first);
+  }
+}
+
+/* The lane's value, and those `lanes` further on: bytes become the sums of those before; their total is the count. */
+static void add_warps(const ranking *r, uint32_t words, uint32_t lanes) {
+  ptx *p = r->p;
+  ptx_name low = hg_ptx_new(p, PTX_32), high = hg_ptx_new(p, PTX_32), to = hg_ptx_new(p, PTX_32);
+  ptx_name low_sums = hg_ptx_new(p, PTX_32), high_sums = hg_ptx_new(p, PTX_32), is_there = hg_ptx_new(p, PTX_PREDICATE);
+  ptx_name at = hg_ptx_new(p, PTX_32);
+  PTX(p, "mad.lo.u32", at, p->block_lane, number(WORD_BYTES), hg_ptx_shared_at(p, words));
+  PTX(p, "mad.lo.u32", to, p->block_lane, number(sizeof(uint32_t)), hg_ptx_shared_at(p, r->counts));
+  for (uint32_t first = 0; first < 1u << r->bits; first += lanes) {
+    uint32_t left = (1u << r->bits) - first;
+    if (left < lanes) PTX(p, "setp.lt.u32", is_there, p->block_lane, number(left));
+    const char *at_sign = left < lanes ? "@" : "", *guard = left < lanes ? is_there.text : "";
+    unsigned word = first * WORD_BYTES;
+    hg_ptx_put(p, "\t%s%s ld.shared.v2.b32 {%s, %s}, [%s+%u];\n", at_sign, guard, low.text, high.text, at.text, word);
+    PTX(p, "mul.lo.u32", low_sums, low, number(0x01010100));
+    PTX(p, "mul.lo.u32", high_sums, high, number(0x01010100));
+    PTX(p, "mul.lo.u32", low, low, number(0x01010101));
+    PTX(p, "shr.u32", low, low, number(24)); /* of four warps: it fits */
+    PTX(p, "mad.lo.u32", high_sums, low, number(0x01010101), high_sums);
+    hg_ptx_put(p, "\t%s%s st.shared.v2.b32 [%s+%u], {%s, %s};\n", at_sign, guard, at.text, word, low_sums.text,
+               high_sums.text);
+    PTX(p, "shr.u32", high, high, number(24));
+    PTX(p, "shr.u32", high_sums, high_sums, number(24));
+    PTX(p, "add.s32", high, high, high_sums);
+    hg_ptx_put(p, "\t%s%s st.shared.b32 [%s+%u], %s;\n", at_sign, guard, to.text,
+               (unsigned)(first * sizeof(uint32_t)), high.text);
+  }
+}
+
+static void rank_at_once(ptx *p, const uint32_t *values, uint32_t count) {
+  ranking r[HG_PTX_MOST_RANKS];
+  ptx_name own[HG_PTX_MOST_RANKS], warp = hg_ptx_new(p, PTX_32), sum = hg_ptx_new(p, PTX_32);
+  uint32_t lanes = gpu_block_lanes(p->plan), words[HG_PTX_MOST_RANKS], all = p->plan->memory.rank_counts;
+  PTX(p, "shr.u32", warp, p->block_lane, number(5));
+  for (uint32_t i = 0; i < count; i++) {
+    r[i] = ranking_of(p, values[i]), own[i] = hg_ptx_new(p, PTX_32);
+    words[i] = all + (i * WORD_BYTES << r[i].bits);
+    PTX(p, "and.b32", own[i], r[i].a, number((1u << r[i].bits) - 1));
+    PTX(p, "mad.lo.u32", own[i], own[i], number(WORD_BYTES), hg_ptx_shared_at(p, words[i]));
+    PTX(p, "add.s32", own[i], own[i], warp);
+  }
+  hg_ptx_put(p, "\tbar.sync 0;\n");
+  clear_words(p, all, count * WORD_BYTES << r[0].bits, lanes);
+  hg_ptx_put(p, "\tbar.sync 0;\n");
+  for (uint32_t i = 0; i < count; i++) {
+    PTX(p, "popc.b32", sum, r[i].alike);
+    hg_ptx_put(p, "\t@%s st.shared.b8 [%s], %s;\n", r[i].leads.text, own[i].text, sum.text);
+  }
+  hg_ptx_put(p, "\tbar.sync 0;\n");
+  for (uint32_t i = 0; i < count; i++) add_warps(&r[i], words[i], lanes);
+  hg_ptx_put(p, "\tbar.sync 0;\n");
+  for (uint32_t i = 0; i < count; i++) {
+    ptx_name rank = hg_ptx_register(p, values[i]);
+    hg_ptx_put(p, "\tld.shared.u8 %s, [%s];\n", sum.text, own[i].text);
+    PTX(p, "popc.b32", rank, r[i].below);
+    PTX(p, "add.s32", rank, rank, sum);
+  }
+}
+
+void hg_ptx_ranks(ptx *p, uint32_t value, uint32_t count) {
+  uint32_t values[HG_PTX_MOST_RANKS];
+  if (p->plan->memory.rank_counts == 0) {
+    rank_alone(p, value);
+    return;
+  }
+  for (uint32_t i = 0; i < count; i++, value = ptx_insn(p, value)->next) values[i] = value;
+  rank_at_once(p, values, count);
 }
