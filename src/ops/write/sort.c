@@ -9,10 +9,8 @@ static uint32_t bits_for(uint64_t count) {
 
 hg_status ops_write_sort(const ops_group *group) {
   sort s = ops_sort_of(group);
-  int for_gpu = group->plan->for_gpu;
   s.is_reversed = s.node->bits != 0;
   uint32_t row_bits = bits_for(s.size);
-  if (row_bits <= (for_gpu ? OPS_SORT_NETWORK_BITS_GPU : OPS_SORT_NETWORK_BITS))
-    return ops_write_sort_network(&s, row_bits);
+  if (row_bits <= OPS_SORT_NETWORK_BITS) return ops_write_sort_network(&s, row_bits);
   return s.size <= OPS_SORT_BLOCK_ROUNDS * SORT_DIGITS ? ops_write_sort_block(&s) : ops_write_radix(&s);
 }
