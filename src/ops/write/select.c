@@ -1,15 +1,17 @@
 /* select.c - elements where a mask holds, in their order.
  *
- * A block has OPS_SELECT_PART neighbouring elements of a row, one a lane. How many hold in the parts before it has been
- * summed (the node's input 2), so that a lane's element goes to that sum plus the number of lanes before it whose
- * elements hold. What is left of the result is not written.
+ * A block has a few parts of OPS_SELECT_PART neighbouring elements of a row, one of each a lane. How many hold in the
+ * parts before each has been summed (the node's input 2), so that a lane's element goes to that sum plus the number of
+ * lanes before it whose elements hold in its part. One scan counts those of all parts: each has 8 bits, which hold 255
+ * lanes. What is left of the result is not written.
  *
  * All conditions are those of lanes: on a processor a block is straight-line code. */
+#include "ops/graph/ops_tuning.h"
 #include "ops/write/expression.h"
 
 #include <string.h>
 
-enum { ROW, PART, LANE, IS_THERE = 0 /* a predicate */ };
+enum { ROW, PART, LANE, COUNT_BITS = 8, MOST_PARTS = 4 };
 
 typedef struct selection {
   const ops_node *node;
@@ -17,6 +19,8 @@ typedef struct selection {
   ops_code code;
   atlas_builder *b;
   uint64_t elements, size; /* of a row; of a row of the result */
+  uint64_t blocks;         /* of a row */
+  uint32_t parts;          /* of a block */
   uint32_t storage;
   atlas_type index; /* of places */
   term_id value, mask, before, count; /* before: how many hold in the parts before; count: in the row */
@@ -47,12 +51,15 @@ static hg_status begin(selection *s, const ops_group *group) {
   HG_TRY(ops_term_of(&s->terms, s->node->input[2], last + first, &s->count));
   HG_TRY(ops_code_begin_step(&s->code, &s->terms, "select", "select"));
   s->b = s->code.builder;
+  uint64_t most = group->plan->for_gpu ? OPS_SELECT_PARTS_GPU : OPS_SELECT_PARTS;
+  s->parts = (uint32_t)(parts < most ? parts : most);
+  s->blocks = (parts + s->parts - 1) / s->parts;
   s->index = is_large(s, &space) ? ATLAS_i64 : ATLAS_u32;
   s->code.index_type = s->index;
-  if (space.size[0] * parts > INT32_MAX)
+  if (space.size[0] * s->blocks > INT32_MAX)
     return hg_fail(HG_UNSUPPORTED, "a selection of %llu elements takes more than %d blocks of a launch; select parts",
                    (unsigned long long)(space.size[0] * s->elements), INT32_MAX);
-  ops_launch_blocks(&s->code, space.size[0] * parts, 1, 1, OPS_SELECT_PART);
+  ops_launch_blocks(&s->code, space.size[0] * s->blocks, 1, 1, OPS_SELECT_PART);
   return HG_OK;
 }
 
@@ -78,12 +85,23 @@ static uint16_t zero_of(selection *s, atlas_type type) {
   return to;
 }
 
-static void find_place(selection *s) {
-  uint16_t *at = s->code.variable, block = ops_launch_index(&s->code, ATLAS_COORD_BLOCK_X);
-  uint64_t rows = s->terms.space.size[0], parts = s->terms.space.size[1];
-  at[PART] = block, at[LANE] = ops_index_of(&s->code, ATLAS_REG_BLOCK_LANE);
-  at[ROW] = rows == 1 ? zero_of(s, s->index) : emit(s, ATLAS_OP_div, s->index, atlas_reg(block), scalar(s, parts));
-  if (rows > 1) at[PART] = emit(s, ATLAS_OP_rem, s->index, atlas_reg(block), scalar(s, parts));
+/* The block's row, and its first part. */
+static uint16_t find_place(selection *s) {
+  uint16_t *at = s->code.variable, block = ops_launch_index(&s->code, ATLAS_COORD_BLOCK_X), first = block;
+  uint64_t rows = s->terms.space.size[0];
+  at[LANE] = ops_index_of(&s->code, ATLAS_REG_BLOCK_LANE);
+  at[ROW] = rows == 1 ? zero_of(s, s->index) : emit(s, ATLAS_OP_div, s->index, atlas_reg(block), scalar(s, s->blocks));
+  if (rows > 1) first = emit(s, ATLAS_OP_rem, s->index, atlas_reg(block), scalar(s, s->blocks));
+  return s->parts == 1 ? first : emit(s, ATLAS_OP_mul, s->index, atlas_reg(first), scalar(s, s->parts));
+}
+
+/* Part k, or the end of the row. */
+static void find_part(selection *s, uint16_t first, uint32_t k) {
+  uint64_t parts = s->terms.space.size[1];
+  uint16_t part = k == 0 ? first : emit(s, ATLAS_OP_add, s->index, atlas_reg(first), scalar(s, k));
+  if (parts % s->parts != 0) part = emit(s, ATLAS_OP_min, s->index, atlas_reg(part), scalar(s, parts));
+  ops_forget_all(&s->code);
+  s->code.variable[PART] = part;
 }
 
 /* The lane's element, and whether it is to be taken: u32. */
@@ -93,7 +111,7 @@ static uint16_t read_element(selection *s, uint16_t value, atlas_type type) {
   uint16_t holds = zero_of(s, ATLAS_u32), place = ops_register(&s->code);
   atlas_emit(s->b, ATLAS_OP_mad, s->index, 4, atlas_reg(place), atlas_reg(at[PART]), scalar(s, OPS_SELECT_PART),
              atlas_reg(at[LANE]));
-  if (s->elements % OPS_SELECT_PART != 0)
+  if (s->elements % (s->parts * OPS_SELECT_PART) != 0)
     ops_branch_unless(s->b, ATLAS_OP_set_lt, s->index, atlas_reg(place), scalar(s, s->elements), absent);
   atlas_emit(s->b, ATLAS_OP_mov, ATLAS_u32, 2, atlas_reg(holds), atlas_reg(ops_value(&s->code, s->mask)));
   atlas_emit(s->b, ATLAS_OP_mov, type, 2, atlas_reg(value), atlas_reg(ops_value(&s->code, s->value)));
@@ -114,15 +132,29 @@ static void put(selection *s, uint16_t place, uint16_t value) {
   ops_forget(&s->code, 1u << LANE);
 }
 
-static void put_elements(selection *s, uint16_t value, uint16_t holds) {
+/* How many lanes before this one have an element that holds, of each part. */
+static void rank_elements(selection *s, const uint16_t *holds, uint16_t *rank) {
+  uint16_t all = holds[0], before = ops_register(&s->code);
+  for (uint32_t k = 1; k < s->parts; k++) {
+    uint16_t own = emit(s, ATLAS_OP_shl, ATLAS_u32, atlas_reg(holds[k]), atlas_bits(k * COUNT_BITS));
+    all = emit(s, ATLAS_OP_or, ATLAS_u32, atlas_reg(all), atlas_reg(own));
+  }
+  atlas_emit(s->b, ATLAS_OP_scan_excl, ATLAS_u32, 2, atlas_reg(before), atlas_reg(all));
+  rank[0] = before;
+  for (uint32_t k = 0; k < s->parts && s->parts > 1; k++) {
+    uint16_t own = emit(s, ATLAS_OP_shr, ATLAS_u32, atlas_reg(before), atlas_bits(k * COUNT_BITS));
+    rank[k] = emit(s, ATLAS_OP_and, ATLAS_u32, atlas_reg(own), atlas_bits((1u << COUNT_BITS) - 1));
+  }
+}
+
+static void put_element(selection *s, uint16_t value, uint16_t holds, uint16_t rank) {
   uint32_t done = atlas_builder_label(s->b, NULL);
-  uint16_t rank = ops_register(&s->code), before = ops_value(&s->code, s->before);
+  uint16_t before = ops_value(&s->code, s->before);
   atlas_operand size = ops_scalar_of(&s->code, ATLAS_i64, s->size);
   uint16_t room = emit(s, ATLAS_OP_sub, ATLAS_i64, size, atlas_reg(before));
   room = emit(s, ATLAS_OP_max, ATLAS_i64, atlas_reg(room), atlas_int_const(ATLAS_i64, 0));
   room = emit(s, ATLAS_OP_min, ATLAS_i64, atlas_reg(room), atlas_int_const(ATLAS_i64, OPS_SELECT_PART));
   room = converted(s, ATLAS_u32, ATLAS_i64, room);
-  atlas_emit(s->b, ATLAS_OP_scan_excl, ATLAS_u32, 2, atlas_reg(rank), atlas_reg(holds));
   uint16_t to = emit(s, ATLAS_OP_add, s->index, atlas_reg(converted(s, s->index, ATLAS_u32, rank)),
                      atlas_reg(converted(s, s->index, ATLAS_i64, before)));
   ops_branch_if(s->b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(holds), atlas_bits(0), done);
@@ -150,11 +182,18 @@ hg_status ops_write_select(const ops_group *group) {
   hg_status status = begin(&s, group);
   if (status == HG_OK) {
     atlas_type type = s.node->type == ATLAS_bool ? ATLAS_u32 : (atlas_type)s.node->type;
-    uint16_t value = zero_of(&s, type);
-    find_place(&s);
-    uint16_t holds = read_element(&s, value, type);
-    put_elements(&s, value, holds);
-    if (s.node->reduce != 0) check_count(&s, value);
+    uint16_t first = find_place(&s), value[MOST_PARTS], holds[MOST_PARTS], rank[MOST_PARTS];
+    for (uint32_t k = 0; k < s.parts; k++) {
+      find_part(&s, first, k);
+      value[k] = zero_of(&s, type);
+      holds[k] = read_element(&s, value[k], type);
+    }
+    rank_elements(&s, holds, rank);
+    for (uint32_t k = 0; k < s.parts; k++) {
+      find_part(&s, first, k);
+      put_element(&s, value[k], holds[k], rank[k]);
+    }
+    if (s.node->reduce != 0) check_count(&s, value[0]);
   }
   return ops_code_end_all(&s.code, &s.terms, status);
 }
