@@ -81,34 +81,34 @@ class Group:
             raise ValueError(f"{name}: along axis {axis} there are {x.shape[axis]} rows, not one for each of {self._rows} keys")
         return x, axis
 
+    def _segments(self, name: str, x: Any, axis: int) -> Array:
+        x, axis = self._of(name, x, axis)
+        made: Array = getattr(_core, f"segment_{name}")(x, self.codes, self.size, axis)
+        return made
+
     def count(self) -> Array:
         """How many rows each group has: int64."""
         return _core.bincount(self.codes, None, self.size)
 
     def sum(self, x: Any, axis: int = 0) -> Array:
         """The groups' sums; types are hg.sum's."""
-        x, axis = self._of("sum", x, axis)
-        return _core.segment_sum(x, self.codes, self.size, axis)
+        return self._segments("sum", x, axis)
 
     def prod(self, x: Any, axis: int = 0) -> Array:
         """The groups' products; types are hg.prod's."""
-        x, axis = self._of("prod", x, axis)
-        return _core.segment_prod(x, self.codes, self.size, axis)
+        return self._segments("prod", x, axis)
 
     def max(self, x: Any, axis: int = 0) -> Array:
         """The largest element of each group; a NaN wins."""
-        x, axis = self._of("max", x, axis)
-        return _core.segment_max(x, self.codes, self.size, axis)
+        return self._segments("max", x, axis)
 
     def min(self, x: Any, axis: int = 0) -> Array:
         """The smallest element of each group; a NaN wins."""
-        x, axis = self._of("min", x, axis)
-        return _core.segment_min(x, self.codes, self.size, axis)
+        return self._segments("min", x, axis)
 
     def mean(self, x: Any, axis: int = 0) -> Array:
         """The groups' means; types are hg.mean's."""
-        x, axis = self._of("mean", x, axis)
-        return _core.segment_mean(x, self.codes, self.size, axis)
+        return self._segments("mean", x, axis)
 
     def var(self, x: Any, axis: int = 0, ddof: float = 0.0) -> Array:
         """Mean squares of the differences from the groups' means, over n - ddof; NaN where that is not above 0."""
