@@ -107,6 +107,11 @@ from hologram._products import trace as trace
 from hologram._products import tri as tri
 from hologram._ranges import geomspace as geomspace
 from hologram._ranges import logspace as logspace
+from hologram._scans import cumulative_logsumexp as cumulative_logsumexp  # type: ignore[assignment]
+from hologram._scans import cumulative_max as cumulative_max  # type: ignore[assignment]
+from hologram._scans import cumulative_min as cumulative_min  # type: ignore[assignment]
+from hologram._scans import cumulative_prod as cumulative_prod  # type: ignore[assignment]
+from hologram._scans import cumulative_sum as cumulative_sum  # type: ignore[assignment]
 from hologram._selection import argwhere as argwhere
 from hologram._selection import compress as compress
 from hologram._selection import extract as extract
@@ -139,7 +144,6 @@ from hologram.array_api import broadcast_to as broadcast_to
 from hologram.array_api import concat as concat
 from hologram.array_api import conj as conj
 from hologram.array_api import count_nonzero as count_nonzero
-from hologram.array_api import cumulative_prod as cumulative_prod
 from hologram.array_api import divide as divide
 from hologram.array_api import e as e
 from hologram.array_api import empty_like as empty_like

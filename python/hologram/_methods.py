@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hologram import _core, _order, _sorting, _words
+from hologram import _core, _order, _scans, _words
 from hologram._axes import axis_of
 from hologram._core import Array
 from hologram._create import _count
@@ -56,7 +56,7 @@ def argsort(x: Array, axis: Any = -1, *, descending: Any = False, stable: Any = 
 
 def cumsum(x: Array, axis: Any = None, dtype: Any = None) -> Any:
     x, axis = _along(x, axis)
-    return _sorting.cumulative_sum(x, axis=axis, dtype=dtype)
+    return _scans.cumulative_sum(x, axis, dtype=dtype)
 
 
 def listed(x: Array) -> list[str]:

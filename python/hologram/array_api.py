@@ -10,7 +10,7 @@ from builtins import slice as _slice
 from operator import index as _index
 from builtins import sum as _sum
 
-from hologram import _core
+from hologram import _core, _scans
 from hologram._core import *  # noqa: F403  # pyright: ignore[reportAssignmentType]
 from hologram._axes import axes_of as _axes_of
 from hologram._axes import axis_of as _axis_of
@@ -42,19 +42,21 @@ from hologram._elementwise import bitwise_left_shift as bitwise_left_shift
 from hologram._elementwise import bitwise_right_shift as bitwise_right_shift
 from hologram._elementwise import clip as clip  # type: ignore[assignment]
 from hologram._elementwise import pow as pow  # type: ignore[assignment]
+from hologram._order import _axis
 from hologram._order import argsort as argsort  # type: ignore[assignment]
 from hologram._order import lexsort as lexsort  # type: ignore[assignment]
 from hologram._order import median as median  # type: ignore[assignment]
 from hologram._order import quantile as quantile  # type: ignore[assignment]
 from hologram._order import searchsorted as searchsorted  # type: ignore[assignment]
 from hologram._order import sort as sort
+from hologram._scans import cumulative_logsumexp as cumulative_logsumexp  # type: ignore[assignment]
+from hologram._scans import cumulative_max as cumulative_max  # type: ignore[assignment]
+from hologram._scans import cumulative_min as cumulative_min  # type: ignore[assignment]
 from hologram._selection import nonzero as nonzero
 from hologram._selection import unique_all as unique_all
 from hologram._selection import unique_counts as unique_counts
 from hologram._selection import unique_inverse as unique_inverse
 from hologram._selection import unique_values as unique_values
-from hologram._sorting import cumulative_prod as cumulative_prod  # type: ignore[assignment]
-from hologram._sorting import cumulative_sum as cumulative_sum  # type: ignore[assignment]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import
@@ -466,3 +468,25 @@ def __array_namespace_info__() -> Any:
 
 
 from hologram import linalg as linalg  # noqa: E402  it is made of what stands above
+
+
+# ---- running results --------------------------------------------------------------------------------------------------
+
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False, exclusive: Any = False,
+                   reverse: Any = False, segments: Any = None) -> Any:  # fmt: skip
+    """hg.cumulative_sum along an axis, which has to be given if there are several.
+
+    hg.array_api.cumulative_sum(hg.asarray([1, 2, 3]))  # [1, 3, 6]"""
+    x = _own(x)
+    return _scans.cumulative_sum(x, _axis("cumulative_sum", x, axis), dtype=dtype, include_initial=include_initial, exclusive=exclusive,
+                                 reverse=reverse, segments=segments)  # fmt: skip
+
+
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False, exclusive: Any = False,
+                    reverse: Any = False, segments: Any = None) -> Any:  # fmt: skip
+    """hg.cumulative_prod along an axis, which has to be given if there are several.
+
+    hg.array_api.cumulative_prod(hg.asarray([1, 2, 3])) # [1, 2, 6]"""
+    x = _own(x)
+    return _scans.cumulative_prod(x, _axis("cumulative_prod", x, axis), dtype=dtype, include_initial=include_initial, exclusive=exclusive,
+                                  reverse=reverse, segments=segments)  # fmt: skip

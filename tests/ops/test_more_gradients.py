@@ -56,6 +56,7 @@ def call(name, **arguments):
 
 
 X, INDEX = random(1, 3, 4), np.array([[2, 0, 2, 1], [1, 1, 0, 2]], np.int32)
+BEFORE = np.maximum(np.arange(X.shape[0])[:, None] - np.arange(X.shape[1]) % 3, 0)  # of segments along axis 0: from row 0, 1 or 2 on
 PLACES = np.array([2, 0, 2, 2, 1], np.int64)
 MOVES = {
     "reshape": (call("reshape", shape=[2, 6]), [X]),
@@ -91,6 +92,10 @@ MOVES = {
     "cumulative_min of rows": (call("cumulative_min", reverse=1), [X]),
     "cumulative_logsumexp": (call("cumulative_logsumexp"), [X]),
     "cumulative_logsumexp of columns": (call("cumulative_logsumexp", axis=0, reverse=1), [X]),
+    **{f"segmented_scan {by}": (lambda c, x, p, by=by: c.op("segmented_scan", x, p, axis=0, by=by, reverse=by % 2), [X, BEFORE])
+       for by in range(5)},
+    "segmented_scan of columns": (lambda c, x: c.op("segmented_scan", x, c.op("segment_places", c.op("greater", x, c.number("f64", 0))),
+                                                    exclusive=1), [X]),  # fmt: skip
     "scatter": (call("scatter", axis=0), [X, np.array([[2, 0, 1, 1], [0, 1, 2, 0]], np.int32), random(6, 2, 4)]),
     "scatter_add": (call("scatter_add", axis=0), [X, INDEX, random(6, 2, 4)]),
     "scatter_multiply": (call("scatter_multiply", axis=0), [X, INDEX, random(6, 2, 4)]),

@@ -31,6 +31,7 @@ ELSEWHERE = {
     **dict.fromkeys("sort_by_key median merge".split(), "PyTorch has none: tests/ops/test_top.py"),
     "kth_value": "PyTorch's index of equal ones is any of theirs: tests/ops/test_top.py",
     "quantile": "PyTorch's is NaN beside infinities: tests/ops/test_top.py",
+    "segmented_scan": "of parts of an axis: test_scans.py",
     "divmod": "floor_divide and remainder", "var_mean": "var and mean", "std_mean": "std and mean",
     **dict.fromkeys(["nanmin", "nanmax", "nanvar", "nanstd"], "PyTorch has none: test_mathematics.py"),
     "cross": "PyTorch fuses its products: test_mathematics.py, beside NumPy",

@@ -177,7 +177,7 @@ def test_examples_of_docstrings(name, monkeypatch, tmp_path):
     doc = inspect.getdoc(getattr(hg, name))
     lines = [line for line in doc.split("\n") if re.search(r"\bhg\.(array_api\.)?" + name + r"\b", line)]
     assert lines, doc
-    if not getattr(hg, name).__module__.endswith(("array_api", "_sorting", "_order", "_elementwise", "_create", "_dtypes")):
+    if not getattr(hg, name).__module__.endswith(("array_api", "_scans", "_order", "_elementwise", "_create", "_dtypes")):
         return
     names, code = {"hg": hg}, doc[doc.rindex("\n\n") :]
     exec(textwrap.dedent(code), names)  # noqa: S102

@@ -934,6 +934,7 @@ typedef enum hg_op {
   HG_OP_cumulative_max = 0x030b,
   HG_OP_cumulative_min = 0x030c,
   HG_OP_cumulative_logsumexp = 0x030d,
+  HG_OP_segmented_scan = 0x030e,
   HG_OP_dot = 0x0401,
   HG_OP_matvec = 0x0402,
   HG_OP_matmul = 0x0403,
@@ -1182,6 +1183,8 @@ typedef enum hg_op {
   HG_OP_even_edges = 0x1968,
   HG_OP_even_bins = 0x1969,
   HG_OP_uneven_bins = 0x196a,
+  HG_OP_segment_places = 0x1981,
+  HG_OP_places_from_end = 0x1982,
   HG_OP_conv = 0x1a01,
   HG_OP_conv_transposed = 0x1a02
 } hg_op;

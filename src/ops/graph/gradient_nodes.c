@@ -84,8 +84,11 @@ static void flow_factor(ops_gradient *g, const ops_node *node, value_id amount) 
 }
 
 static void flow_scan(ops_gradient *g, const ops_node *node, value_id amount) {
-  ops_item own[] = {ops_integer_item(node->axis), ops_integer_item(0), ops_integer_item(node->index)};
-  flow_by_row(g, node, own, amount);
+  static const int64_t words[] = {[OPS_PRODUCT] = 1, [OPS_MAX] = 2, [OPS_MIN] = 3, [OPS_LOGSUMEXP] = 4};
+  ops_item own[] = {ops_integer_item(node->axis), ops_integer_item(words[node->reduce]), ops_integer_item(0),
+                    ops_integer_item(node->index)};
+  if (node->input_count == 1) own[1] = own[0];
+  flow_by_row(g, node, own + (node->input_count == 1), amount);
 }
 
 static void flow_select(ops_gradient *g, const ops_node *node, value_id amount) {

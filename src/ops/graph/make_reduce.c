@@ -109,15 +109,24 @@ value_id ops_make_reduce(const ops_request *request) {
 
 /* ---- scans ------------------------------------------------------------------------------------------------------- */
 
-/* The operator of a row, and its identity: infinities stand for a type's least and greatest number. */
-static double scan_by(uint16_t op, ops_reduce *reduce) {
-  switch (op) {
-  case HG_OP_cumulative_sum: return *reduce = OPS_SUM, 0;
-  case HG_OP_cumulative_prod: return *reduce = OPS_PRODUCT, 1;
-  case HG_OP_cumulative_min: return *reduce = OPS_MIN, HUGE_VAL;
-  case HG_OP_cumulative_max: return *reduce = OPS_MAX, -HUGE_VAL;
-  default: return *reduce = OPS_LOGSUMEXP, -HUGE_VAL;
+/* The operator of a row. */
+static ops_reduce scan_by(const ops_request *request) {
+  static const ops_reduce words[] = {OPS_SUM, OPS_PRODUCT, OPS_MAX, OPS_MIN, OPS_LOGSUMEXP};
+  switch (request->row->op) {
+  case HG_OP_segmented_scan: return words[request->arguments[1].integers[0]];
+  case HG_OP_cumulative_sum: return OPS_SUM;
+  case HG_OP_cumulative_prod: return OPS_PRODUCT;
+  case HG_OP_cumulative_min: return OPS_MIN;
+  case HG_OP_cumulative_max: return OPS_MAX;
+  default: return OPS_LOGSUMEXP;
   }
+}
+
+/* The identity: infinities stand for a type's least and greatest number. */
+static double identity_of(ops_reduce reduce) {
+  if (reduce == OPS_SUM) return 0;
+  if (reduce == OPS_PRODUCT) return 1;
+  return reduce == OPS_MIN ? HUGE_VAL : -HUGE_VAL;
 }
 
 /* The identity and all elements but the last along the axis; or all but the first and the identity. */
@@ -133,20 +142,44 @@ static value_id pushed(hg_computation *c, value_id x, uint32_t axis, int is_reve
   return ops_add(c, &node);
 }
 
+/* x, but the identity where a segment begins. */
+static value_id begun_anew(hg_computation *c, value_id x, value_id places, double identity) {
+  if (x == 0) return 0;
+  atlas_type type = type_of(c, x);
+  ops_shape shape = ops_at(c, x)->shape;
+  value_id begins = ops_binary(c, ATLAS_OP_set_eq, places, ops_full(c, ATLAS_i64, 0, &shape));
+  value_id first = ops_full(c, type, number_of(type, identity), &shape);
+  return ops_pointwise(c, ATLAS_OP_sel, (value_id[]){begins, first, x}, 3);
+}
+
 value_id ops_make_scan(const ops_request *request) {
   hg_computation *c = request->c;
-  value_id x = request->inputs[0];
+  value_id x = request->inputs[0], places = 0;
+  int has_segments = request->row->op == HG_OP_segmented_scan;
+  const ops_item *how = request->arguments + 1 + has_segments;
+  ops_reduce reduce = scan_by(request);
+  double identity = identity_of(reduce);
+  if (has_segments) {
+    int is_float = atlas_is_float(type_of(c, x)), is_bool = type_of(c, x) == ATLAS_bool;
+    if (!is_float && (reduce == OPS_LOGSUMEXP || (is_bool && reduce > OPS_PRODUCT)))
+      return ops_refuse(request, HG_INVALID_ARGUMENT, "%s has no such scan: cast it", OPS_TEXT(c, x));
+    value_id pair[2] = {x, ops_cast(c, request->inputs[1], ATLAS_i64)};
+    if (pair[1] == 0 || !ops_agree_shapes(request, pair, 2)) return 0;
+    x = pair[0], places = pair[1];
+  }
   ops_node node = {.kind = OPS_SCAN, .bits = request->row->op, .shape = ops_at(c, x)->shape};
   int axis = ops_axis_of(request, &request->arguments[0], node.shape.rank);
-  ops_reduce reduce;
-  double identity = scan_by(request->row->op, &reduce);
   if (axis < 0) return 0;
   int is_wide = !atlas_is_float(type_of(c, x)) && (reduce == OPS_SUM || reduce == OPS_PRODUCT);
   if (is_wide) x = ops_cast(c, x, wide_type(type_of(c, x)));
   if (x == 0 || ops_count(&node.shape) == 0) return x;
-  node.index = request->arguments[2].integers[0] != 0;
-  if (request->arguments[1].integers[0] != 0) x = pushed(c, x, (uint32_t)axis, (int)node.index, identity);
+  node.index = how[1].integers[0] != 0;
+  if (how[0].integers[0] != 0) {
+    x = pushed(c, x, (uint32_t)axis, (int)node.index, identity);
+    if (has_segments) x = begun_anew(c, x, places, identity);
+  }
   if (x == 0 || (node.shape.size[axis] == 1 && reduce != OPS_LOGSUMEXP)) return x == 0 ? 0 : canonical(c, x);
   node.reduce = (uint8_t)reduce, node.type = (uint8_t)type_of(c, x), node.axis = (uint8_t)axis, node.input[0] = x;
+  node.input[1] = places, node.input_count = (uint8_t)(1 + has_segments);
   return ops_add(c, &node);
 }

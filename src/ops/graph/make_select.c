@@ -26,7 +26,7 @@ static value_id ends_of(hg_computation *c, value_id mask) {
   if (count == 0) return ops_full(c, ATLAS_i64, 0, &ends);
   value_id held = ops_cast(c, ops_reshape(c, amid(c, mask, 0, parts * OPS_SELECT_PART), &each), ATLAS_u32);
   value_id counts = ops_cast(c, ops_reduce_over(c, OPS_SUM, held, 1u << 1, 0), ATLAS_i64);
-  return ops_add(c, &(ops_node){.kind = OPS_SCAN, .type = ATLAS_i64, .reduce = OPS_SUM,
+  return ops_add(c, &(ops_node){.kind = OPS_SCAN, .type = ATLAS_i64, .input_count = 1, .reduce = OPS_SUM,
                                 .bits = HG_OP_cumulative_sum, .input = {amid(c, counts, 1, parts + 1)}, .shape = ends});
 }
 

@@ -19,6 +19,10 @@
  * Other operators on a CPU have a block for each unit, so that the engines see lanes side by side. From a line's end on
  * the lanes of a unit read and write memory in its own order there, and exchange what they have.
  *
+ * With segments an element is combined with what is before it only as far as its segment begins before it: a stride
+ * that is longer than what its segment has before it leaves it as it is, and so it is of chunks' totals. That is the
+ * operator of pairs of a flag and a value (Blelloch, "Prefix sums and their applications", 1990) with known flags.
+ *
  * A line that a block has as a whole takes one launch. Otherwise a launch writes the totals, others scan these, and a
  * last one scans the elements again, starting from what came before their chunks: an element is read twice and written
  * once. */
@@ -28,26 +32,30 @@
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-static hg_status begin(scan_launch *l, const scan_level *v, uint32_t totals, int what) {
+static hg_status begin(scan_launch *l, const scan_level *v, const uint32_t *totals, int what) {
   static const char *const names[] = {"scan", "scan_on", "scan_totals"};
   const scan *s = v->s;
   memset(l, 0, sizeof *l);
-  l->s = s, l->level = v, l->totals = totals;
+  l->s = s, l->level = v, l->totals = totals[0], l->total_places = totals[1];
   ops_terms_begin(&l->terms, s->group, &s->shape);
   ops_identity(&s->shape, l->own);
   if (scan_is_input(v)) HG_TRY(ops_term_of(&l->terms, s->node->input[0], l->own, &l->value));
   else HG_TRY(ops_reads(&l->terms, v->elements));
-  if (what == SCANS_ON) HG_TRY(ops_reads(&l->terms, totals));
+  if (s->has_segments && scan_is_input(v)) HG_TRY(ops_term_of(&l->terms, s->node->input[1], l->own, &l->place));
+  else if (s->has_segments) HG_TRY(ops_reads(&l->terms, v->places));
+  if (what == SCANS_ON) HG_TRY(ops_reads(&l->terms, l->totals));
   HG_TRY(ops_code_begin_step(&l->code, &l->terms, names[what], "scan"));
   l->b = l->code.builder;
   l->code.index_type = ATLAS_i64;
-  if (what == TOTALS) l->code.partials[l->code.partial_count++] = totals;
-  else if (!scan_is_input(v)) l->code.partials[l->code.partial_count++] = v->elements;
+  if (what == TOTALS) {
+    l->code.partials[l->code.partial_count++] = l->totals;
+    if (s->has_segments) l->code.partials[l->code.partial_count++] = l->total_places;
+  } else if (!scan_is_input(v)) l->code.partials[l->code.partial_count++] = v->elements;
   l->fold = ops_fold_of(&l->code, (ops_reduce)s->node->reduce, s->type);
   return HG_OK;
 }
 
-static hg_status write_launch(const scan_level *v, uint32_t totals, int what) {
+static hg_status write_launch(const scan_level *v, const uint32_t *totals, int what) {
   scan_launch l;
   hg_status status = begin(&l, v, totals, what);
   if (status == HG_OK && scan_has_columns(v)) ops_scan_columns(&l, what);
@@ -120,14 +128,16 @@ static void choose_lanes(scan_level *v) {
 }
 
 /* The totals of lines are lines themselves. */
-static hg_status write_level(const scan *s, uint32_t elements, uint64_t size) {
-  scan_level v = {.s = s, .size = size, .chunks = (size + CHUNK - 1) >> CHUNK_BITS, .elements = elements};
-  uint32_t totals;
+static hg_status write_level(const scan *s, const uint32_t *elements, uint64_t size) {
+  scan_level v = {.s = s, .size = size, .chunks = (size + CHUNK - 1) >> CHUNK_BITS, .elements = elements[0],
+                  .places = elements[1]};
+  uint32_t totals[2] = {(uint32_t)NO_STORAGE, (uint32_t)NO_STORAGE};
   if (s->has_chunks) choose_chunks(&v);
   else if (scan_has_columns(&v)) choose_columns(&v);
   else choose_lanes(&v);
-  if (v.is_whole) return write_launch(&v, (uint32_t)NO_STORAGE, SCANS);
-  HG_TRY(ops_add_temporary(s->group->plan, (uint8_t)s->type, v.units, &totals));
+  if (v.is_whole) return write_launch(&v, totals, SCANS);
+  HG_TRY(ops_add_temporary(s->group->plan, (uint8_t)s->type, v.units, &totals[0]));
+  if (s->has_segments) HG_TRY(ops_add_temporary(s->group->plan, ATLAS_i64, v.units, &totals[1]));
   HG_TRY(write_launch(&v, totals, TOTALS));
   HG_TRY(write_level(s, totals, v.chunks));
   return write_launch(&v, totals, SCANS_ON);
@@ -142,8 +152,9 @@ hg_status ops_write_scan(const ops_group *group) {
   for (uint32_t i = s.axis + 1; i < s.shape.rank; i++) s.inner *= s.shape.size[i];
   int is_short = s.shape.size[s.axis] <= STEP;
   s.is_inner = s.inner < OPS_SCAN_INNER && (group->plan->for_gpu || !is_short);
-  s.has_chunks = !group->plan->for_gpu && s.is_inner && s.node->reduce == OPS_SUM;
-  s.has_columns = !group->plan->for_gpu && !s.is_inner && !is_short;
+  s.has_segments = s.node->input_count > 1;
+  s.has_chunks = !group->plan->for_gpu && s.is_inner && s.node->reduce == OPS_SUM && !s.has_segments;
+  s.has_columns = !group->plan->for_gpu && !s.is_inner && !is_short && !s.has_segments;
   s.lines = ops_count(&s.shape) / s.shape.size[s.axis];
-  return write_level(&s, (uint32_t)NO_STORAGE, s.shape.size[s.axis]);
+  return write_level(&s, (const uint32_t[]){(uint32_t)NO_STORAGE, (uint32_t)NO_STORAGE}, s.shape.size[s.axis]);
 }

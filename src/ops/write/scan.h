@@ -6,7 +6,7 @@
 #include "ops/write/fold.h"
 
 enum {
-  IS_THERE = 0, IS_STORED = 1, /* predicates */
+  IS_THERE = 0, IS_STORED = 1, IS_BEGUN = 2, /* predicates */
   CHUNK_BITS = 8,
   CHUNK = 1 << CHUNK_BITS,
   STEP = 1 << OPS_SCAN_OWN_BITS, /* the most elements of a lane that goes across memory */
@@ -25,6 +25,7 @@ typedef struct scan {
   int is_inner;    /* 1: neighbouring elements of a line are neighbours in memory, 0: neighbouring lines are */
   int has_chunks;  /* 1: a block's lanes are a chunk's elements, which scan.incl scans */
   int has_columns; /* 1: a lane has a chunk in shared memory */
+  int has_segments; /* 1: input 1 says how many elements of its segment are before each */
 } scan;
 
 /* Lines of elements: the node's input, or the totals of the lines of another level. */
@@ -32,6 +33,7 @@ typedef struct scan_level {
   const scan *s;
   uint64_t size, chunks;
   uint32_t elements;                            /* a storage that is scanned in place; UINT32_MAX: the input */
+  uint32_t places;                              /* a storage: of each element how many of its segment are before it */
   uint32_t bits, lane_bits, unit_bits;          /* log2 of a unit's elements, of its lanes, of a block's units */
   uint32_t own;                                 /* elements of a lane */
   uint32_t line_bits;                           /* a line has 2^line_bits units, all in one block */
@@ -44,11 +46,12 @@ typedef struct scan_launch {
   const scan *s;
   const scan_level *level;
   uint32_t totals; /* a storage: the totals that are written, or read: of all chunks before; UINT32_MAX: none */
+  uint32_t total_places; /* a storage: of each total that is written */
   ops_terms terms;
   ops_code code;
   atlas_builder *b;
   ops_fold fold;
-  term_id value;
+  term_id value, place;
   ops_form own[HG_MAX_RANK];
   uint16_t tile;            /* symbol */
   uint16_t at;              /* u32: the position of the lane's element 0 in the tile */
@@ -59,7 +62,7 @@ typedef struct scan_launch {
                                behind */
   uint16_t first, left;     /* i64: the lane's element 0 along the axis, the elements from there to the line's end */
   uint16_t turned, back;    /* of lanes that read backwards (scan_is_turned): a symbol; i64: see ops_scan_turn */
-  uint16_t element[MOST_OWN];
+  uint16_t element[MOST_OWN], before[MOST_OWN]; /* before: i64, elements of its segment in front of each */
 } scan_launch;
 
 static inline uint32_t scan_lanes_of(const scan_level *v) { return 1u << v->lane_bits; }
@@ -104,6 +107,21 @@ static inline void scan_combine(scan_launch *l, atlas_operand left, uint16_t val
   l->fold.combine(&l->fold, value, left, atlas_reg(value));
 }
 
+/* The same of the lane's element w, unless fewer elements of its segment are before it than `least` (i64). */
+static inline void scan_combine_at(scan_launch *l, atlas_operand left, uint32_t w, atlas_operand least) {
+  if (!l->s->has_segments) {
+    scan_combine(l, left, l->element[w]);
+    return;
+  }
+  uint16_t both = scan_fresh(l);
+  l->fold.combine(&l->fold, both, left, atlas_reg(l->element[w]));
+  atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_BEGUN), atlas_reg(l->before[w]), least);
+  atlas_emit(l->b, ATLAS_OP_sel, l->s->type, 4, atlas_reg(l->element[w]), atlas_pred(IS_BEGUN),
+             atlas_reg(l->element[w]), atlas_reg(both));
+}
+
+static inline atlas_operand scan_number(int64_t value) { return atlas_int_const(ATLAS_i64, value); }
+
 static inline atlas_operand scan_identity(const scan_launch *l) { return atlas_bits(l->fold.identity); }
 
 static inline int scan_is_input(const scan_level *v) { return v->elements == (uint32_t)NO_STORAGE; }
@@ -111,7 +129,8 @@ static inline int scan_is_input(const scan_level *v) { return v->elements == (ui
 /* 1 if lanes read and write what lies the other way round in memory, and exchange it: of a line from its end on a
  * processor, which accesses neighbours at once if they ascend. */
 static inline int scan_is_turned(const scan_level *v) {
-  return scan_is_input(v) && v->s->node->index != 0 && v->s->is_inner && !v->s->group->plan->for_gpu;
+  return scan_is_input(v) && v->s->node->index != 0 && v->s->is_inner && !v->s->group->plan->for_gpu &&
+         !v->s->has_segments;
 }
 
 /* scan_places.c: the shape of the block, the position of each lane, the tile; the coordinates of its line; its element

@@ -235,12 +235,17 @@ void ops_scan_read(scan_launch *l, uint32_t w) {
   if (scan_is_input(l->level)) {
     set_coordinates(l, w);
     scan_convert(l, s->type, l->element[w], (atlas_type)s->node->type, ops_value(&l->code, l->value));
+    if (s->has_segments) l->before[w] = ops_value(&l->code, l->place);
     return;
   }
   uint16_t address = scan_fresh(l);
   int64_t more = address_of(l, w, address);
   atlas_emit(l->b, ATLAS_OP_ldg, s->type, 2, atlas_reg(l->element[w]),
              atlas_mem_reg(ops_buffer_of(&l->code, l->level->elements), address, more));
+  if (!s->has_segments) return;
+  l->before[w] = scan_fresh(l);
+  atlas_emit(l->b, ATLAS_OP_ldg, ATLAS_i64, 2, atlas_reg(l->before[w]),
+             atlas_mem_reg(ops_buffer_of(&l->code, l->level->places), address, more));
 }
 
 /* Exchanges the elements of each unit's lanes: the first one's with the last one's, and so on. */

@@ -8,6 +8,8 @@ void ops_scan_unit(scan_launch *l) {
   const scan_level *v = l->level;
   uint32_t count = v->own, lanes = scan_lanes_of(v), step = scan_step_of(v);
   uint16_t left = scan_fresh(l);
+  for (uint32_t w = 0; w < (l->s->has_segments ? count : lanes == 1); w++)
+    scan_combine(l, scan_identity(l), l->element[w]); /* so that a single NaN is made canonical, too */
   for (uint32_t stride = 1; stride < lanes; stride *= 2) {
     if (stride > 1) scan_barrier(l);
     for (uint32_t w = 0; w < count; w++)
@@ -17,12 +19,12 @@ void ops_scan_unit(scan_launch *l) {
     for (uint32_t w = 0; w < count; w++) {
       int64_t from = ((int64_t)w * lanes - stride) * step;
       atlas_emit(l->b, ATLAS_OP_lds, l->s->type, 2, atlas_reg(left), atlas_mem_reg(l->tile, l->at, from));
-      scan_combine(l, atlas_reg(left), l->element[w]);
+      scan_combine_at(l, atlas_reg(left), w, scan_number(stride));
     }
   }
-  if (lanes == 1) scan_combine(l, scan_identity(l), l->element[0]); /* so that a single NaN is made canonical, too */
   for (uint32_t apart = 1; apart < count; apart *= 2)
-    for (uint32_t w = count; w-- > apart;) scan_combine(l, atlas_reg(l->element[w - apart]), l->element[w]);
+    for (uint32_t w = count; w-- > apart;)
+      scan_combine_at(l, atlas_reg(l->element[w - apart]), w, scan_number((int64_t)apart * lanes));
 }
 
 /* For lanes that have an element of each chunk. */
@@ -58,8 +60,39 @@ static uint32_t skip_but_last(scan_launch *l) {
   return others;
 }
 
+/* The number of the lane's element w in its chunk. */
+static uint16_t number_of(scan_launch *l, uint32_t w) {
+  uint16_t number = scan_fresh(l);
+  scan_convert(l, ATLAS_i64, number, ATLAS_u32, l->in_unit);
+  scan_emit(l, ATLAS_OP_add, ATLAS_i64, number, number, scan_number((int64_t)w << l->level->lane_bits));
+  return number;
+}
+
 static void carry_on(scan_launch *l, atlas_operand carry) {
-  for (uint32_t w = 0; w < l->level->own; w++) scan_combine(l, carry, l->element[w]);
+  for (uint32_t w = 0; w < l->level->own; w++) {
+    uint16_t least = l->s->has_segments ? number_of(l, w) : 0;
+    if (least != 0) scan_emit(l, ATLAS_OP_add, ATLAS_i64, least, least, scan_number(1));
+    scan_combine_at(l, carry, w, atlas_reg(least));
+  }
+}
+
+/* Of a chunk's total: how many chunks before it its segment has elements of. */
+static uint16_t places_of_total(scan_launch *l) {
+  uint32_t last = l->level->own - 1;
+  uint16_t number = number_of(l, last), before = scan_fresh(l);
+  scan_emit(l, ATLAS_OP_sub, ATLAS_i64, before, l->before[last], atlas_reg(number));
+  scan_emit(l, ATLAS_OP_add, ATLAS_i64, before, before, scan_number(CHUNK - 1));
+  scan_emit(l, ATLAS_OP_shr, ATLAS_i64, before, before, atlas_bits(CHUNK_BITS));
+  return before;
+}
+
+static void combine_total(scan_launch *l, uint16_t left, uint16_t total, uint16_t before, uint32_t stride) {
+  uint16_t both = l->s->has_segments ? scan_fresh(l) : total;
+  l->fold.combine(&l->fold, both, atlas_reg(left), atlas_reg(total));
+  if (both == total) return;
+  atlas_emit(l->b, ATLAS_OP_set_lt, ATLAS_i64, 3, atlas_pred(IS_BEGUN), atlas_reg(before), scan_number(stride));
+  atlas_emit(l->b, ATLAS_OP_sel, l->s->type, 4, atlas_reg(total), atlas_pred(IS_BEGUN), atlas_reg(total),
+             atlas_reg(both));
 }
 
 /* Scans the totals of a line whose units are all in the block, by strides; before each line's totals stand as many
@@ -70,10 +103,11 @@ void ops_scan_carry_in_block(scan_launch *l) {
   if (of_line == 1) return; /* or each lane has elements of all of them */
   uint16_t totals = atlas_builder_shared(l->b, "totals", l->s->type, 2u << v->unit_bits);
   uint16_t at = scan_fresh(l), total = scan_fresh(l), left = scan_fresh(l), line = scan_fresh(l);
+  uint16_t last = l->element[v->own - 1], before = l->s->has_segments ? places_of_total(l) : 0;
   scan_emit(l, ATLAS_OP_shr, ATLAS_u32, at, ATLAS_REG_BLOCK_LANE, atlas_bits(v->lane_bits));
   scan_emit(l, ATLAS_OP_and, ATLAS_u32, line, at, atlas_bits(~(of_line - 1)));
   scan_emit(l, ATLAS_OP_add, ATLAS_u32, at, at, atlas_reg(line));
-  atlas_emit(l->b, ATLAS_OP_mov, l->s->type, 2, atlas_reg(total), atlas_reg(l->element[v->own - 1]));
+  atlas_emit(l->b, ATLAS_OP_mov, l->s->type, 2, atlas_reg(total), atlas_reg(last));
   atlas_emit(l->b, ATLAS_OP_movi, l->s->type, 2, atlas_reg(left), scan_identity(l));
   for (uint32_t stride = 1; stride <= of_line; stride *= 2) {
     uint32_t others = skip_but_last(l);
@@ -84,7 +118,7 @@ void ops_scan_carry_in_block(scan_launch *l) {
     int64_t from = stride < of_line ? (int64_t)of_line - stride : (int64_t)of_line - 1;
     atlas_emit(l->b, ATLAS_OP_lds, l->s->type, 2, atlas_reg(left), atlas_mem_reg(totals, at, from));
     if (stride == of_line) break;
-    scan_combine(l, atlas_reg(left), total);
+    combine_total(l, left, total, before, stride);
     scan_barrier(l);
   }
   carry_on(l, atlas_reg(left));
@@ -114,6 +148,9 @@ void ops_scan_write_total(scan_launch *l) {
   if (scan_has_rest(l->level)) atlas_emit_branch(l->b, IS_THERE, 1, absent);
   atlas_emit(l->b, ATLAS_OP_stg, l->s->type, 2, atlas_mem_reg(ops_buffer_of(&l->code, l->totals), l->unit, 0),
              atlas_reg(l->element[l->level->own - 1]));
+  if (l->s->has_segments)
+    atlas_emit(l->b, ATLAS_OP_stg, ATLAS_i64, 2, atlas_mem_reg(ops_buffer_of(&l->code, l->total_places), l->unit, 0),
+               atlas_reg(places_of_total(l)));
   atlas_builder_place(l->b, absent);
   atlas_builder_place(l->b, others);
 }
