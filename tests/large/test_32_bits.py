@@ -98,6 +98,20 @@ def test_of_one_number(size, x):
     same(hg.logsumexp(hg.broadcast(one * 0, (size,))), host(hg.log(hg.asarray(np.float32(size)))))
 
 
+def test_of_a_view_of_many():
+    """2^33 elements along one axis: numbers of elements need more than 32 bits, and so do those of chunks of 4096, in bytes."""
+    from conftest import DEVICE
+    one = hg.asarray(np.array([3], "u1"))
+    one = one if DEVICE == "cpu" else one.to_device(hg.Executor(backend=DEVICE))
+    x = hg.broadcast(one, (1 << 33,))
+    same(x.sum(), np.uint64(3 << 33))
+    same(x.max(), np.uint8(3))
+    same(x.argmax(), np.int64(0))
+    last = hg.arange(1 << 33).to_device(one.device) == (1 << 33) - 2
+    same(last.astype("uint8").argmax(), np.int64((1 << 33) - 2))
+    same((x == 3).all(), np.bool_(True))
+
+
 def test_of_few_long_rows(size, given, x):
     third = size // 3
     y = x[: 3 * third].reshape((3, third))
