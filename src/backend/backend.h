@@ -53,6 +53,15 @@ static inline void hg_add_remark(hg_device_info *info, const char *about, const 
 
 enum { HG_WITH_BIAS = 1, HG_WITH_RELU = 2, HG_WITH_GELU_TANH = 4 };
 
+/* Elements along an axis that is a list of axes, in C order: parts[0] is the fastest. An element is at the sum of its
+ * parts' numbers times their strides. */
+enum { HG_AXIS_PARTS = 4 };
+typedef struct hg_axis {
+  uint64_t count; /* of the parts; 0: the axis has a stride of its own */
+  uint64_t size[HG_AXIS_PARTS];
+  int64_t stride[HG_AXIS_PARTS]; /* in elements */
+} hg_axis;
+
 /* c[i, r, j] = the sum over l < k of a[i, r, l] * b[i, l, j], for i < batch, r < m, j < n, in the one order that
  * contractions have: K in chunks of 256, each one chain of fused multiply-adds from +0 in increasing l; chunks by the
  * aligned binary tree over their number. Sums of f16, bf16 and f32 are f32, those of f64 f64, integers wrap at `type`;
@@ -69,6 +78,8 @@ typedef struct hg_contraction {
   const uint8_t *a, *b; /* addresses of elements (0, 0, 0) */
   uint8_t *c;
   int64_t a_stride[3], b_stride[3], c_stride[3]; /* in elements: of the batch, rows, columns; c has no stride 0 */
+  hg_axis a_axis[3], b_axis[3]; /* lists in place of these strides, of windows of an image; an axis' stride is then that
+                                   of its first part */
   uint8_t *scratch; /* scratch of as many bytes as contract_scratch says, with any contents, aligned to 64 */
   uint64_t first[4]; /* in a kernel, which has no addresses: bytes from what is bound to a, b, c and the bias */
 } hg_contraction;

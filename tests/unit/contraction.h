@@ -51,6 +51,16 @@ static uint64_t tree(uint8_t type, const uint64_t *chunks, uint64_t count) {
   return add(type, tree(type, chunks, left), tree(type, chunks + left, count - left));
 }
 
+static int64_t place(const hg_axis *axis, int64_t stride, uint64_t number) {
+  int64_t sum = 0;
+  if (axis->count == 0) return (int64_t)number * stride;
+  for (uint64_t i = 0; i < axis->count; i++) {
+    sum += (int64_t)(number % axis->size[i]) * axis->stride[i];
+    number /= axis->size[i];
+  }
+  return sum;
+}
+
 static uint64_t defined(const hg_contraction *c, uint64_t item, uint64_t row, uint64_t column) {
   uint64_t chunks[256], count = 0;
   uint8_t type = sum_type(c);
@@ -58,8 +68,11 @@ static uint64_t defined(const hg_contraction *c, uint64_t item, uint64_t row, ui
   for (uint64_t first = 0; first < c->k; first += 256, count++) {
     chunks[count] = 0;
     for (uint64_t l = first; l < c->k && l < first + 256; l++) {
-      int64_t at_a = (int64_t)item * c->a_stride[0] + (int64_t)row * c->a_stride[1] + (int64_t)l * c->a_stride[2];
-      int64_t at_b = (int64_t)item * c->b_stride[0] + (int64_t)l * c->b_stride[1] + (int64_t)column * c->b_stride[2];
+      int64_t at_a = 0, at_b = 0;
+      for (int i = 0; i < 3; i++) {
+        at_a += place(&c->a_axis[i], c->a_stride[i], i == 0 ? item : i == 1 ? row : l);
+        at_b += place(&c->b_axis[i], c->b_stride[i], i == 0 ? item : i == 1 ? l : column);
+      }
       uint64_t a = atlas_convert(type, c->a_type, element(c->a, c->a_type, at_a));
       uint64_t b = atlas_convert(type, c->b_type, element(c->b, c->b_type, at_b));
       chunks[count] = multiply_add(type, a, b, chunks[count]);

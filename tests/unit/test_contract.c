@@ -35,6 +35,26 @@ static void run_on(cpu_isa isa, hg_contraction *c, const memory *m, const uint8_
   free(room);
 }
 
+/* Makes a list of two axes of an axis, whose elements stay within its own: windows, or turned. */
+static void split(hg_axis *axis, uint64_t size, int64_t *stride) {
+  uint64_t inner = 2 + next_random() % 6;
+  if (size % inner != 0 || size == inner || size == 0) return;
+  int is_turned = next_random() % 2 == 0;
+  *axis = (hg_axis){.count = 2, .size = {inner, size / inner}, .stride = {*stride, *stride}};
+  if (is_turned) axis->stride[0] *= (int64_t)(size / inner);
+  *stride = axis->stride[0];
+}
+
+static int with_lists; /* 1: axes of factors may be lists */
+
+static void split_axes(hg_contraction *c) {
+  const uint64_t a[3] = {c->batch, c->m, c->k}, b[3] = {c->batch, c->k, c->n};
+  for (int i = 0; i < 3; i++) {
+    if (next_random() % 2 == 0) split(&c->a_axis[i], a[i], &c->a_stride[i]);
+    if (next_random() % 2 == 0) split(&c->b_axis[i], b[i], &c->b_stride[i]);
+  }
+}
+
 static void check_case(uint8_t a_type, uint8_t b_type, uint8_t type, uint64_t batch, uint64_t m, uint64_t n,
                        uint64_t k) {
   if (!in_shard()) return;
@@ -45,6 +65,7 @@ static void check_case(uint8_t a_type, uint8_t b_type, uint8_t type, uint64_t ba
   c.a = a.first;
   c.b = b.first;
   c.c = out.first;
+  if (with_lists) split_axes(&c);
   uint8_t *wanted = expected(&c, &out);
   for (int isa = 0; isa <= (int)hg_cpu_isa_best(); isa++) run_on((cpu_isa)isa, &c, &out, wanted);
   free(wanted);
@@ -122,5 +143,7 @@ int main(int argc, char **argv) {
   check_vectors();
   check_small();
   check_cases(argc > 1 ? 3000 : 200);
+  with_lists = 1;
+  check_cases(argc > 1 ? 3000 : 100);
   return check_report();
 }

@@ -100,6 +100,8 @@ static uint32_t bytes_of(uint8_t type) { return type == ATLAS_f32 ? 4 : 2; }
 
 static int is_possible(const hg_contraction *c) {
   if (type_of(c->a_type) < 0 || c->a_type != c->b_type || (c->type != ATLAS_f32 && c->type != c->a_type)) return 0;
+  for (int i = 0; i < 3; i++)
+    if (c->a_axis[i].count + c->b_axis[i].count != 0) return 0;
   return c->batch > 0 && c->m > 0 && c->n > 0 && c->k > 0 && c->batch <= INT32_MAX && c->m <= INT32_MAX &&
          c->n <= INT32_MAX && c->k <= INT32_MAX;
 }
@@ -107,7 +109,7 @@ static int is_possible(const hg_contraction *c) {
 /* The reason; NULL: the library supports the types and sizes. */
 static const char *refusal_of(const hg_contraction *c) {
   if (type_of(c->a_type) < 0) return "cuBLASLt is asked for f16, bf16 and f32 alone";
-  return is_possible(c) ? NULL : "these types and sizes together are not cuBLASLt's";
+  return is_possible(c) ? NULL : "these types, sizes and strides together are not cuBLASLt's";
 }
 
 static uint64_t workspace_of(const hg_contraction *c) {

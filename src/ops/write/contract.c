@@ -24,21 +24,20 @@ static uint8_t sum_type_of(uint8_t type) {
   return type;
 }
 
-/* The input at (batch, outer, k) must be an element of a storage. */
+/* The input at (batch, outer, k) must be an element of a storage, and each axis a list of axes with strides. */
 static hg_status find_side(contract *c, value_id value, uint32_t outer, const ops_form index[3], contract_side *side) {
   HG_TRY(ops_term_of(&c->terms, value, index, &side->term));
   const ops_term *term = ops_term_at(&c->terms, side->term);
   if (term->kind != TERM_LOAD) return hg_fail(HG_UNSUPPORTED, "a contraction of what is not in memory");
-  for (uint32_t i = c->terms.space.rank; i < c->terms.variable_count; i++)
-    if (term->form.factor[i] != 0) return hg_fail(HG_UNSUPPORTED, "a contraction of what has no strides");
-  *side = (contract_side){.term = side->term,
-                          .storage = term->storage,
-                          .type = term->type,
-                          .outer = outer,
-                          .constant = term->form.constant,
-                          .batch_stride = term->form.factor[AT_BATCH],
-                          .stride = term->form.factor[outer],
-                          .k_stride = term->form.factor[AT_K]};
+  *side = (contract_side){.term = side->term, .storage = term->storage, .type = term->type, .outer = outer,
+                          .constant = term->form.constant};
+  if (!ops_contract_axis(&c->terms, &term->form, AT_BATCH, &side->batch_axis) ||
+      !ops_contract_axis(&c->terms, &term->form, outer, &side->axis) ||
+      !ops_contract_axis(&c->terms, &term->form, AT_K, &side->k_axis))
+    return hg_fail(HG_UNSUPPORTED, "a contraction of what has no strides");
+  side->batch_stride = side->batch_axis.stride[0];
+  side->stride = side->axis.stride[0];
+  side->k_stride = side->k_axis.stride[0];
   return HG_OK;
 }
 

@@ -396,6 +396,7 @@ static int are_chains(const contract *c) {
 
 int ops_contract_is_matvec(const contract *c) {
   uint64_t chains = chains_of(c);
+  if (!contract_is_plain(&c->a) || !contract_is_plain(&c->b)) return 0;
   if (are_chains(c)) return 1;
   return are_few(c) && c->m * c->n >= OPS_MATVEC_LANES * vectors_of(c) &&
          chains <= OPS_CONTRACT_MOST_PARTS * OPS_CONTRACT_MOST_PARTS && c->batch < 65536;

@@ -24,10 +24,13 @@ static void describe(const contract *c, hg_contraction *out) {
   out->is_tf32 = (numerics & HG_NUMERICS_TF32) != 0;
   out->a_type = c->a.type, out->b_type = c->b.type, out->type = c->type;
   out->batch = c->batch, out->m = c->m, out->n = c->n, out->k = c->k;
-  const int64_t a[3] = {c->a.batch_stride, c->a.stride, c->a.k_stride};
-  const int64_t b[3] = {c->b.batch_stride, c->b.k_stride, c->b.stride};
-  memcpy(out->a_stride, a, sizeof a);
-  memcpy(out->b_stride, b, sizeof b);
+  const hg_axis *a[3] = {&c->a.batch_axis, &c->a.axis, &c->a.k_axis};
+  const hg_axis *b[3] = {&c->b.batch_axis, &c->b.k_axis, &c->b.axis};
+  for (int i = 0; i < 3; i++) {
+    out->a_stride[i] = a[i]->stride[0], out->b_stride[i] = b[i]->stride[0];
+    if (a[i]->count > 1) out->a_axis[i] = *a[i];
+    if (b[i]->count > 1) out->b_axis[i] = *b[i];
+  }
   out->first[SLOT_A] = bytes_of(c->a.constant, c->a.type);
   out->first[SLOT_B] = bytes_of(c->b.constant, c->b.type);
 }
@@ -55,6 +58,8 @@ static void place_result(const contract *c, const contract_results *results, nat
   uint32_t *storage = &o->storages[SLOT_C];
   value_id result = group->results[0];
   o->is_result = group->result_count == 1 && results->roots[0] == o->reach.term;
+  for (uint32_t i = c->terms.space.rank; i < c->terms.variable_count; i++)
+    if (results->places[0].factor[i] != 0) o->is_result = 0; /* an axis of it has no stride */
   if (o->is_result) {
     const ops_form *form = &results->places[0];
     out->type = ops_at(c->group->computation, result)->type;

@@ -28,6 +28,7 @@ hg_status ops_contract_results(contract *c, contract_results *results) {
     HG_TRY(ops_reshaped(&c->terms, own, shape, identity, index));
     HG_TRY(ops_term_of(&c->terms, group->results[i], index, &results->roots[i]));
     results->places[i] = ops_address((const ops_storage *)group->plan->storages.data + storage, index);
+    ops_rejoin(&c->terms, &results->places[i]);
   }
   for (uint32_t id = 1; id <= c->terms.terms.count; id++) {
     const ops_term *term = ops_term_at(&c->terms, id);

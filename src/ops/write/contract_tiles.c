@@ -24,6 +24,7 @@ typedef struct bringing {
   uint16_t shared;               /* symbol */
   uint16_t address[8], value[8]; /* registers */
   uint16_t k;                    /* of its first element, if it is tested */
+  uint16_t digit[HG_AXIS_PARTS]; /* that k as numbers along the parts of K, if these are several */
   atlas_operand step;            /* the distance from one step of K to the next: known to be a multiple of 8, and so of
                                     an access */
   uint16_t place;                /* the position in the tile in shared memory */
@@ -72,18 +73,27 @@ static uint16_t bits_of(tiles *t, uint32_t shift, uint32_t mask, uint32_t times)
 
 static uint64_t size_of(const contract *c, uint32_t outer) { return outer == AT_M ? c->m : c->n; }
 
-/* Chooses the shape of the copies, before any code is written. */
+static int has_list(const hg_axis *axis) { return axis->count > 1; }
+
+/* 1 if `count` neighbours along the rows or columns, from a multiple of that on, lie side by side. */
+static int is_run(const hg_axis *axis, uint32_t count) {
+  return !has_list(axis) || (axis->stride[0] == 1 && axis->size[0] % count == 0);
+}
+
+/* Chooses the shape of the copies, before any code is written. Windows have neighbours along a row of the image. */
 static void plan_bringing(tiles *t, bringing *g, const contract_side *side, uint32_t tile) {
   const contract *c = t->c;
   g->side = side;
   g->tile = tile;
   g->count = tile * OPS_CONTRACT_STEP / contract_lanes(c);
-  g->along_k = side->stride != 1 || side->k_stride == 1;
+  g->along_k = !has_list(&side->k_axis) && !has_list(&side->axis) && (side->stride != 1 || side->k_stride == 1);
   g->pitch = tile + (g->along_k ? 4 : 0);
   g->is_guarded = c->k % (2 * OPS_CONTRACT_STEP) != 0;
   if (g->along_k) g->is_split = side->k_stride != 1 && !g->is_guarded; /* otherwise each element's address is
                                                                           computed */
-  else g->is_split = size_of(c, side->outer) % tile != 0 && size_of(c, side->outer) % g->count != 0;
+  else
+    g->is_split = (size_of(c, side->outer) % tile != 0 && size_of(c, side->outer) % g->count != 0) ||
+                  side->stride != 1 || !is_run(&side->axis, g->count);
   int is_float = atlas_is_float((atlas_type)side->type);
   g->padding = is_float && side->outer == AT_N ? UINT64_C(1) << (8 * atlas_bytes((atlas_type)side->type) - 1) : 0;
   g->first_predicate = side->outer == AT_M ? P_A : P_B;
@@ -101,6 +111,52 @@ static uint16_t outer_index(tiles *t, const bringing *g, uint16_t own, uint32_t 
   return index;
 }
 
+/* to = base + the place of a number along an axis; `from` is used up if the axis has several parts. Or those numbers
+ * along its parts, in `digits`. */
+static void add_place(tiles *t, const hg_axis *axis, uint16_t from, uint16_t base, uint16_t to, uint16_t *digits) {
+  for (uint64_t i = 0; i < axis->count; i++) {
+    uint16_t digit = from;
+    if (i + 1 < axis->count) {
+      digit = fresh(t);
+      emit3(t, ATLAS_OP_rem, t->index, digit, atlas_reg(from), number(t, axis->size[i]));
+      emit3(t, ATLAS_OP_div, t->index, from, atlas_reg(from), number(t, axis->size[i]));
+    }
+    if (digits != NULL) digits[i] = digit;
+    else
+      atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(to), atlas_reg(digit),
+                 number(t, (uint64_t)axis->stride[i]), atlas_reg(i == 0 ? base : to));
+  }
+}
+
+/* The place along K of the digits, which go on by a step; beyond K, of an existing element. */
+static uint16_t next_place(tiles *t, const bringing *g) {
+  const hg_axis *axis = &g->side->k_axis;
+  uint16_t place = fresh(t), carry = OPS_NO_REGISTER, digit = fresh(t);
+  uint64_t step = OPS_CONTRACT_STEP;
+  atlas_operand p = atlas_pred(P_DONE), zero = atlas_int_const(t->index, 0);
+  for (uint64_t i = 0; i < axis->count; i++) {
+    atlas_operand own = atlas_reg(g->digit[i]), size = number(t, axis->size[i]);
+    atlas_operand stride = number(t, (uint64_t)axis->stride[i]);
+    int is_top = i + 1 == axis->count;
+    if (is_top && g->is_guarded) emit3(t, ATLAS_OP_min, t->index, digit, own, number(t, axis->size[i] - 1));
+    atlas_operand used = is_top && g->is_guarded ? atlas_reg(digit) : own;
+    if (i == 0) emit3(t, ATLAS_OP_mul, t->index, place, used, stride);
+    else atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(place), used, stride, atlas_reg(place));
+    uint64_t own_step = is_top ? step : step % axis->size[i];
+    if (own_step != 0) emit3(t, ATLAS_OP_add, t->index, g->digit[i], own, number(t, own_step));
+    if (carry != OPS_NO_REGISTER) emit3(t, ATLAS_OP_add, t->index, g->digit[i], own, atlas_reg(carry));
+    step /= axis->size[i];
+    if (is_top) break;
+    if (carry == OPS_NO_REGISTER) carry = fresh(t);
+    uint16_t less = fresh(t);
+    atlas_emit(t->builder, ATLAS_OP_set_ge, t->index, 3, p, own, size);
+    atlas_emit(t->builder, ATLAS_OP_sel, t->index, 4, atlas_reg(carry), p, atlas_int_const(t->index, 1), zero);
+    emit3(t, ATLAS_OP_sub, t->index, less, own, size);
+    atlas_emit(t->builder, ATLAS_OP_sel, t->index, 4, own, p, atlas_reg(less), own);
+  }
+  return place;
+}
+
 static void begin_bringing(tiles *t, bringing *g) {
   const contract_side *side = g->side;
   uint32_t groups = g->along_k ? OPS_CONTRACT_STEP / g->count : g->tile / g->count;
@@ -113,22 +169,32 @@ static void begin_bringing(tiles *t, bringing *g) {
   uint16_t k = ops_index_of(&t->c->code, own_k);
   emit3(t, ATLAS_OP_add, t->index, k, atlas_reg(k), atlas_reg(t->first_k));
   uint16_t base = fresh(t);
-  emit3(t, ATLAS_OP_mul, t->index, base, atlas_reg(t->batch), number(t, (uint64_t)side->batch_stride));
-  emit3(t, ATLAS_OP_add, t->index, base, atlas_reg(base), number(t, (uint64_t)side->constant));
+  if (has_list(&side->batch_axis)) {
+    uint16_t batch = fresh(t);
+    atlas_emit(t->builder, ATLAS_OP_mov, t->index, 2, atlas_reg(batch), atlas_reg(t->batch));
+    atlas_emit(t->builder, ATLAS_OP_mov, t->index, 2, atlas_reg(base), number(t, (uint64_t)side->constant));
+    add_place(t, &side->batch_axis, batch, base, base, NULL);
+  } else {
+    emit3(t, ATLAS_OP_mul, t->index, base, atlas_reg(t->batch), number(t, (uint64_t)side->batch_stride));
+    emit3(t, ATLAS_OP_add, t->index, base, atlas_reg(base), number(t, (uint64_t)side->constant));
+  }
   g->step = atlas_int_const(t->index, OPS_CONTRACT_STEP);
-  if (side->k_stride != 1 && !g->is_guarded) {
+  if (side->k_stride != 1 && !g->is_guarded && !has_list(&side->k_axis)) {
     uint16_t step = fresh(t);
     emit3(t, ATLAS_OP_shl, t->index, step, number(t, (uint64_t)side->k_stride), constant(log2_of(OPS_CONTRACT_STEP)));
     g->step = atlas_reg(step);
   }
-  if (!g->is_guarded)
+  if (has_list(&side->k_axis)) {
+    uint16_t rest = fresh(t);
+    atlas_emit(t->builder, ATLAS_OP_mov, t->index, 2, atlas_reg(rest), atlas_reg(k));
+    add_place(t, &side->k_axis, rest, base, base, g->digit);
+  } else if (!g->is_guarded)
     atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(base), atlas_reg(k),
                number(t, (uint64_t)side->k_stride), atlas_reg(base));
   for (uint32_t i = 0; i < (g->is_split ? g->count : 1); i++) {
     uint16_t at = outer_index(t, g, own, g->along_k ? 0 : i);
     g->address[i] = fresh(t);
-    atlas_emit(t->builder, ATLAS_OP_mad, t->index, 4, atlas_reg(g->address[i]), atlas_reg(at),
-               number(t, (uint64_t)side->stride), atlas_reg(base));
+    add_place(t, &side->axis, at, base, g->address[i], NULL);
     if (g->along_k && i > 0 && !g->is_guarded)
       emit3(t, ATLAS_OP_add, t->index, g->address[i], atlas_reg(g->address[i]),
             number(t, (uint64_t)side->k_stride * i));
@@ -160,7 +226,26 @@ static void fetch_guarded(tiles *t, const bringing *g) {
   }
 }
 
+/* Of windows: element i has its own address, or lies behind the first. */
+static void fetch_windows(tiles *t, const bringing *g) {
+  uint16_t place = next_place(t, g), address = fresh(t);
+  if (g->is_guarded)
+    atlas_emit(t->builder, ATLAS_OP_set_lt, t->index, 3, atlas_pred(g->first_predicate), atlas_reg(g->k),
+               number(t, t->c->k));
+  for (uint32_t i = 0; i < g->count; i++) {
+    if (i == 0 || g->is_split)
+      emit3(t, ATLAS_OP_add, t->index, address, atlas_reg(g->address[g->is_split ? i : 0]), atlas_reg(place));
+    load(t, g, i, address, g->is_split ? 0 : i);
+  }
+  if (g->is_guarded)
+    emit3(t, ATLAS_OP_add, t->index, g->k, atlas_reg(g->k), atlas_int_const(t->index, OPS_CONTRACT_STEP));
+}
+
 static void fetch_one(tiles *t, bringing *g) {
+  if (has_list(&g->side->k_axis)) {
+    fetch_windows(t, g);
+    return;
+  }
   if (g->is_guarded) {
     fetch_guarded(t, g);
     emit3(t, ATLAS_OP_add, t->index, g->k, atlas_reg(g->k), atlas_int_const(t->index, OPS_CONTRACT_STEP));

@@ -16,8 +16,14 @@ typedef struct contract_side {
   uint32_t storage;
   uint8_t type;
   uint32_t outer; /* AT_M or AT_N */
-  int64_t constant, batch_stride, stride, k_stride;
+  int64_t constant, batch_stride, stride, k_stride; /* strides: of an axis' fastest part */
+  hg_axis batch_axis, axis, k_axis;                 /* one part at least */
 } contract_side;
+
+/* 1 if each axis has one stride. */
+static inline int contract_is_plain(const contract_side *side) {
+  return side->batch_axis.count == 1 && side->axis.count == 1 && side->k_axis.count == 1;
+}
 
 typedef struct contract {
   const ops_group *group;
@@ -44,6 +50,9 @@ static inline int contract_fits_grid(const contract *c) {
   enum { MOST = 65535 }; /* of blocks along y and z */
   return c->tiles_m <= MOST && c->batch * c->parts <= MOST;
 }
+
+/* The parts of the axis that a coordinate of the space is, to an address; 0: there are none, or too many. */
+int ops_contract_axis(const ops_terms *t, const ops_form *form, uint32_t coordinate, hg_axis *axis);
 
 /* The group's results as terms of the space, and where they are stored; the contraction's value is *bound.
  * HG_UNSUPPORTED if a result reads another element of the contraction than its own. */

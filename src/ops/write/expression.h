@@ -94,6 +94,8 @@ int ops_is_constant(const ops_form *form);
 uint32_t ops_varies(const ops_terms *t, const ops_form *form);
 /* The index in `from` of the element with `index` in `to`; both shapes have the same number of elements. */
 hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to, const ops_form *index, ops_form *out);
+/* What was divided, in place of the quotient times the divisor plus the remainder. */
+void ops_rejoin(const ops_terms *t, ops_form *form);
 int ops_is_dense(const ops_storage *storage); /* in C order */
 /* The form of an element's address in a storage, whose lowest element is number 0. */
 ops_form ops_address(const ops_storage *storage, const ops_form *index);

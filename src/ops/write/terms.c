@@ -136,6 +136,25 @@ static hg_status divide(ops_terms *t, const ops_form *form, uint64_t divisor, op
   return derive(t, OPS_REMAINDER, form, divisor, remainder);
 }
 
+/* Derived variables come behind those that they are of. */
+void ops_rejoin(const ops_terms *t, ops_form *form) {
+  for (uint32_t v = t->variable_count; v-- > t->space.rank;) {
+    const ops_derived *quotient = &t->derived[v];
+    if (form->factor[v] == 0 || quotient->kind != OPS_QUOTIENT) continue;
+    for (uint32_t u = t->space.rank; u < t->variable_count; u++) {
+      const ops_derived *rest = &t->derived[u];
+      int64_t times = form->factor[u];
+      if (rest->kind != OPS_REMAINDER || rest->size != quotient->size ||
+          times * (int64_t)rest->size != form->factor[v] ||
+          memcmp(&rest->of, &quotient->of, sizeof rest->of) != 0)
+        continue;
+      form->factor[u] = form->factor[v] = 0;
+      add_multiple(form, &quotient->of, times);
+      break;
+    }
+  }
+}
+
 /* Clamps a form to 0 .. size - 1. */
 static hg_status clamp(ops_terms *t, ops_form *form, uint64_t size) {
   int is_positive = form->constant >= 0;
@@ -170,6 +189,7 @@ hg_status ops_reshaped(ops_terms *t, const ops_shape *from, const ops_shape *to,
         sum *= to->size[first_to];
       }
     }
+    ops_rejoin(t, &number);
     for (uint32_t d = i; d-- > first;) {
       if (d == first || ops_is_constant(&number)) out[d] = number;
       else {

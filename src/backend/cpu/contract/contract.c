@@ -15,7 +15,7 @@
 #include "backend/cpu/engine/cpu_tuning.h"
 
 #include "atlas/tables.h"
-#include "backend/cpu/contract/contract_kernels.h"
+#include "backend/cpu/contract/contract_pack.h"
 #include "base/threads.h"
 
 #include <stdalign.h>
@@ -30,6 +30,7 @@ typedef struct job {
   const atlas_launch *launch; /* may be cancelled; NULL: no launch */
   hg_contraction of; /* with the roles of rows and columns exchanged, if `turn` has done so */
   uint32_t most_rows;
+  uint8_t has_lists; /* a factor has windows of an image, or another list of axes: it is packed */
   uint8_t is_direct; /* A is read in place */
   uint8_t is_matvec;   /* and B is a vector */
   uint8_t is_strips;   /* few rows, which are read in place, as B is */
@@ -76,7 +77,7 @@ static contract_sum sum_of(const hg_contraction *c) {
 }
 
 static void exchange(void *a, void *b, size_t size) {
-  uint8_t kept[sizeof(int64_t[3])];
+  uint8_t kept[sizeof(hg_axis[3])];
   memcpy(kept, a, size);
   memcpy(a, b, size);
   memcpy(b, kept, size);
@@ -91,11 +92,15 @@ static void turn(hg_contraction *c) {
   exchange(&c->a_stride[1], &c->a_stride[2], sizeof(int64_t));
   exchange(&c->b_stride[1], &c->b_stride[2], sizeof(int64_t));
   exchange(&c->c_stride[1], &c->c_stride[2], sizeof(int64_t));
+  exchange(c->a_axis, c->b_axis, sizeof c->a_axis);
+  exchange(&c->a_axis[1], &c->a_axis[2], sizeof(hg_axis));
+  exchange(&c->b_axis[1], &c->b_axis[2], sizeof(hg_axis));
 }
 
 /* 1 if A may be read in place: its elements need no conversion, lie along K, and meet few columns, which fill some of a
  * vector. */
 static int can_be_direct(const job *j, uint64_t columns, uint8_t a_type, int64_t k_stride) {
+  if (j->has_lists) return 0;
   return k_stride == 1 && atlas_bytes(a_type) == j->size && 4 * columns >= j->loops->lanes &&
          columns <= CPU_FEW_PANELS * (uint64_t)j->loops->columns;
 }
@@ -103,12 +108,13 @@ static int can_be_direct(const job *j, uint64_t columns, uint8_t a_type, int64_t
 /* B is one column, and A's rows lie along K. A few rows pay only if they are long. */
 static int can_be_matvec(const job *j, uint64_t m, uint64_t n, uint8_t a_type, int64_t k_stride) {
   uint32_t group = j->kernels->matvec[j->sum].group;
-  return n == 1 && group != 0 && k_stride == 1 && atlas_bytes(a_type) == j->size &&
+  return !j->has_lists && n == 1 && group != 0 && k_stride == 1 && atlas_bytes(a_type) == j->size &&
          (m >= group || j->of.k >= CPU_LEAST_DOT);
 }
 
 /* Few rows, whose elements need no conversion, and many columns, as B's do, which lie side by side. */
 static int can_be_strips(const job *j, uint64_t m, uint64_t n, int64_t column_stride) {
+  if (j->has_lists) return 0;
   return m <= CPU_STRIP_ROWS && n >= CPU_LEAST_STRIP * (uint64_t)j->loops->lanes && column_stride == 1 &&
          atlas_bytes(j->of.a_type) == j->size && atlas_bytes(j->of.b_type) == j->size;
 }
@@ -187,7 +193,8 @@ static int prepare(job *j, cpu_isa isa, const hg_contraction *contraction) {
   if (j->loops->count == 0) return 0;
   j->size = j->sum == CONTRACT_F64 || j->sum == CONTRACT_I64 ? 8 : 4;
   j->of = *contraction;
-  join_batch(&j->of);
+  j->has_lists = (uint8_t)hg_contract_has_lists(contraction);
+  if (!j->has_lists) join_batch(&j->of);
   if (should_turn(j)) turn(&j->of);
   j->is_strips = (uint8_t)can_be_strips(j, j->of.m, j->of.n, j->of.b_stride[2]);
   j->is_matvec = (uint8_t)can_be_matvec(j, j->of.m, j->of.n, j->of.a_type, j->of.a_stride[2]);
@@ -258,32 +265,32 @@ static uint32_t micro_for(const contract_loops *loops, uint64_t rows) {
 
 /* Packs part of a panel of A among those packed now: `count` k from from_k on. */
 static void pack_rows(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, uint8_t *to) {
-  const hg_contraction *c = &j->of;
-  uint64_t first = (j->first_row + panel) * j->most_rows;
-  uint32_t used = (uint32_t)least(c->m - first, j->most_rows), width = j->loops->rows[micro_for(j->loops, used)];
-  int64_t at = (int64_t)j->item * c->a_stride[0] + (int64_t)first * c->a_stride[1] + (int64_t)from_k * c->a_stride[2];
-  contract_source source = {c->a + at * (int64_t)atlas_bytes(c->a_type), c->a_stride[1], c->a_stride[2], c->a_type};
-  j->kernels->pack[j->sum](to + from_k * width * j->size, width, used, count, &source);
+  contract_factor a = contract_factor_a(&j->of);
+  contract_part part = {.item = j->item, .first = (j->first_row + panel) * j->most_rows, .from_k = from_k,
+                        .count = count};
+  part.used = (uint32_t)least(j->of.m - part.first, j->most_rows);
+  part.width = j->loops->rows[micro_for(j->loops, part.used)];
+  hg_contract_pack(j->kernels->pack[j->sum], j->size, &a, &part, to + from_k * part.width * j->size);
 }
 
 /* Packs part of a panel of B; `to` is for element from_k. */
 static void pack_columns(const job *j, uint64_t panel, uint64_t from_k, uint64_t count, uint8_t *to) {
-  const hg_contraction *c = &j->of;
-  uint64_t first = (j->first_column + panel) * j->loops->columns;
-  uint32_t used = (uint32_t)least(c->n - first, j->loops->columns);
-  int64_t at = (int64_t)j->item * c->b_stride[0] + (int64_t)first * c->b_stride[2] + (int64_t)from_k * c->b_stride[1];
-  contract_source source = {c->b + at * (int64_t)atlas_bytes(c->b_type), c->b_stride[2], c->b_stride[1], c->b_type};
-  j->kernels->pack[j->sum](to, j->loops->columns, used, count, &source);
+  contract_factor b = contract_factor_b(&j->of);
+  contract_part part = {.item = j->item, .first = (j->first_column + panel) * j->loops->columns, .from_k = from_k,
+                        .count = count, .width = j->loops->columns};
+  part.used = (uint32_t)least(j->of.n - part.first, j->loops->columns);
+  hg_contract_pack(j->kernels->pack[j->sum], j->size, &b, &part, to);
 }
 
 /* Memory is fastest read in long runs. If lanes are consecutive, a group of panels is packed a few k at a time. */
-static uint64_t depth_of(int64_t lane_stride, uint64_t count) {
+static uint64_t depth_of(const job *j, int64_t lane_stride, uint64_t count) {
+  if (j->has_lists) return CHUNK;
   return lane_stride == 1 ? CPU_PANEL_GROUP_DEPTH : count > 0 ? count : 1;
 }
 
 static void pack_a(const job *j, uint64_t group) {
   uint64_t first = group * j->group, end = least(first + j->group, j->rows_now), k = j->of.k;
-  uint64_t depth = depth_of(j->of.a_stride[1], k);
+  uint64_t depth = depth_of(j, j->of.a_stride[1], k);
   for (uint64_t from_k = 0; from_k < k; from_k += depth)
     for (uint64_t panel = first; panel < end; panel++)
       pack_rows(j, panel, from_k, least(depth, k - from_k), j->packed_a + panel * j->a_panel_bytes);
@@ -291,7 +298,7 @@ static void pack_a(const job *j, uint64_t group) {
 
 static void pack_group(const job *j, uint64_t panel, uint64_t panels, uint64_t from_k, uint64_t count, uint8_t *to,
                        uint64_t panel_bytes) {
-  uint64_t depth = depth_of(j->of.b_stride[2], count), row_bytes = (uint64_t)j->loops->columns * j->size;
+  uint64_t depth = depth_of(j, j->of.b_stride[2], count), row_bytes = (uint64_t)j->loops->columns * j->size;
   for (uint64_t k = 0; k < count; k += depth)
     for (uint64_t i = 0; i < panels; i++)
       pack_columns(j, panel + i, from_k + k, least(depth, count - k), to + i * panel_bytes + k * row_bytes);
@@ -411,7 +418,7 @@ static int is_followed(const hg_contraction *c, uint64_t item, uint64_t elements
 static const uint8_t *columns_in_place(const job *j, uint64_t column, uint64_t chunk) {
   const hg_contraction *c = &j->of;
   uint64_t first = (j->first_column + column) * j->loops->columns;
-  if (j->b_bytes != 0 || j->row_panels > CPU_FEW_PANELS || c->b_stride[2] != 1) return NULL;
+  if (j->has_lists || j->b_bytes != 0 || j->row_panels > CPU_FEW_PANELS || c->b_stride[2] != 1) return NULL;
   if (atlas_bytes(c->b_type) != j->size) return NULL;
   if (first + j->loops->columns > c->n && !j->loops->masks &&
       !is_followed(c, j->item, first + j->loops->columns - c->n))
@@ -595,8 +602,8 @@ static void do_matvec(job *j, uint8_t *scratch) {
   if (vector_bytes(j) != 0) {
     t.vectors = scratch, t.vector_step = (int64_t)(c->k * j->size);
     for (uint64_t i = 0; i < c->batch; i++) {
-      contract_source from = {c->b + (int64_t)i * c->b_stride[0] * (int64_t)atlas_bytes(c->b_type), 1, c->b_stride[1],
-                              c->b_type};
+      contract_source from = {.from = c->b + (int64_t)i * c->b_stride[0] * (int64_t)atlas_bytes(c->b_type),
+                              .lane_stride = 1, .k_stride = c->b_stride[1], .type = c->b_type};
       j->kernels->pack[j->sum](scratch + i * c->k * j->size, 1, 1, c->k, &from);
     }
   }

@@ -237,6 +237,24 @@ TURN(double, f64)
 TURN(uint32_t, i32)
 TURN(uint64_t, i64)
 
+/* So many elements of 4 bytes. */
+static inline void copy_4(uint32_t *to, const uint32_t *from, uint32_t count) {
+  enum { LANES = VECTOR_BYTES / 4 };
+#if MASKS
+  for (uint32_t i = 0; i < count; i += LANES) {
+    part_mask part = PART_OF(count - i, LANES);
+    _mm512_mask_storeu_epi32(to + i, part, _mm512_maskz_loadu_epi32(part, from + i));
+  }
+#else
+  uint32_t i = 0;
+  for (; i + LANES <= count; i += LANES) memcpy(to + i, from + i, VECTOR_BYTES);
+  if (i == count) return;
+  if (count >= LANES) memcpy(to + count - LANES, from + count - LANES, VECTOR_BYTES);
+  else
+    for (; i < count; i++) to[i] = from[i];
+#endif
+}
+
 /* Nearly all panels have one of two widths, and code that knows the width copies them. Elements as wide as a sum are
  * copied as such. */
 #define PACK_WIDTH(n, WIDEN)                                              \
@@ -253,6 +271,20 @@ TURN(uint64_t, i64)
                              const contract_source *source) {                                       \
     const T_##t *from = (const T_##t *)(const void *)source->from;                                  \
     int64_t lane = source->lane_stride, step = source->k_stride;                                    \
+    if (source->runs != NULL) {                                                                     \
+      for (size_t k = 0; k < count; k++, panel += width) {                                          \
+        for (const contract_run *r = source->runs; r < source->runs + source->run_count; r++) {     \
+          const T_##t *at = from + r->at + source->places[k];                                       \
+          T *to = panel + r->lane;                                                                  \
+          if (lane == 1 && sizeof(T_##t) == 4 && sizeof(T) == 4)                                    \
+            copy_4((void *)to, (const void *)at, r->count);                                         \
+          else                                                                                      \
+            for (uint32_t i = 0; i < r->count; i++) to[i] = (T)WIDEN(at[i * lane]);                 \
+        }                                                                                           \
+        for (uint32_t i = used; i < width; i++) panel[i] = 0;                                       \
+      }                                                                                             \
+      return;                                                                                       \
+    }                                                                                               \
     if (lane == 1 && used == width) {                                                               \
       PACK_WIDTH(VECTORS * VECTOR_BYTES / sizeof(T), (T)WIDEN)                                      \
       PACK_WIDTH(MOST_ROWS, (T)WIDEN)                                                               \

@@ -45,12 +45,25 @@ typedef struct contract_loops {
   contract_micro *strip[CONTRACT_STRIPS];
 } contract_loops;
 
-/* Elements of a matrix: the k-th of lane i is from + (i * lane_stride + k * k_stride) elements of `type`. */
+/* Lanes with one stride, from `lane` on; the first one's elements are displaced by `at`. */
+typedef struct contract_run {
+  uint32_t lane, count;
+  int64_t at;
+} contract_run;
+
+/* Elements of a matrix: the k-th of lane i is from + (i * lane_stride + k * k_stride) elements of `type`. With runs:
+ * from + at + (i - lane) * lane_stride + places[k], for a lane i of a run. */
 typedef struct contract_source {
   const uint8_t *from;
   int64_t lane_stride, k_stride;
   uint8_t type; /* atlas_type */
+  uint32_t run_count;
+  const contract_run *runs; /* NULL: none */
+  const int64_t *places;
 } contract_source;
+
+/* Makes a panel of `width` lanes with `count` elements each; the first `used` lanes exist, the others are 0. */
+typedef void contract_pack(void *panel, uint32_t width, uint32_t used, size_t count, const contract_source *source);
 
 /* A matrix whose rows lie along K times a vector. */
 typedef struct contract_matvec {
@@ -69,8 +82,7 @@ typedef struct contract_matvec_loops {
 
 typedef struct contract_kernels {
   contract_loops loops[CONTRACT_SUMS];
-  /* Makes a panel of `width` lanes with `count` elements each; the first `used` lanes exist, the others are 0. */
-  void (*pack[CONTRACT_SUMS])(void *panel, uint32_t width, uint32_t used, size_t count, const contract_source *source);
+  contract_pack *pack[CONTRACT_SUMS];
   /* Stores a tile of sums as elements of `type`, rounded once or wrapped. Strides are in elements. */
   void (*finish[CONTRACT_SUMS])(const void *tile, size_t pitch, uint32_t rows, uint32_t columns, uint8_t *to,
                                 int64_t row_stride, int64_t column_stride, uint8_t type);
