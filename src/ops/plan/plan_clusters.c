@@ -201,6 +201,17 @@ static int same_but_ones(const ops_shape *a, const ops_shape *b) {
   }
 }
 
+/* 1 if each axis of `whole` is the product of neighbouring axes of the other shape. */
+static int is_cut(const ops_shape *shape, const ops_shape *whole) {
+  uint32_t i = 0;
+  for (uint32_t j = 0; j < whole->rank; j++) {
+    uint64_t product = 1;
+    while (product != whole->size[j] && i < shape->rank) product *= shape->size[i++];
+    if (product != whole->size[j]) return 0;
+  }
+  return ops_count(shape) == ops_count(whole);
+}
+
 /* 1 for a view that only adds or drops axes of one element. */
 static int is_in_order(const ops_node *node) {
   int last = -1;
@@ -252,7 +263,7 @@ static int fits(const planner *p, const cluster *to, uint32_t index, cluster *wa
     if ((!is_element_wise(own) && own->kind != OPS_REDUCE) || !same_but_ones(&own->shape, &node->shape))
       return 0;
   } else if (!is_element_wise(node) && (to->kind != CONTRACTION || !is_renaming(p, index))) return 0;
-  if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space);
+  if (to->kind == CONTRACTION) return same_but_ones(&node->shape, &to->space) || is_cut(&node->shape, &to->space);
   if (same(&node->shape, &to->space)) return to->kind == MAP || (p->ends[index] & UPDATES) == 0;
   if (to->kind != ROWS) return 0;
   ops_shape outer = {.rank = 0}; /* values of a row: without the reduced axes, or with 1 in their place */

@@ -220,6 +220,7 @@ static int equal_terms(const ops_term *a, const ops_term *b) {
 }
 
 static hg_status add_term(ops_terms *t, ops_term *term, term_id *out) {
+  ops_rejoin(t, &term->form);
   term->varies = ops_varies(t, &term->form);
   for (uint32_t i = 0; i < term->input_count; i++) term->varies |= ops_term_at(t, term->input[i])->varies;
   for (uint32_t id = (uint32_t)t->terms.count; id > 0; id--)
