@@ -326,7 +326,8 @@ static hg_status choose(radix *r) {
   r->passes = s->key_bits / SORT_DIGIT_BITS;
   r->is_ordered = plan->for_gpu;
   r->at_once = plan->for_gpu ? OPS_RADIX_AT_ONCE_GPU : OPS_RADIX_AT_ONCE;
-  choose_blocks(r, plan->for_gpu ? OPS_RADIX_ROUNDS_GPU : OPS_RADIX_ROUNDS);
+  uint64_t on_gpu = sort_is_wide(s) && s->places != 0 ? OPS_RADIX_ROUNDS_WIDE_GPU : OPS_RADIX_ROUNDS_GPU;
+  choose_blocks(r, plan->for_gpu ? on_gpu : OPS_RADIX_ROUNDS);
   for (uint32_t k = 1; k < r->passes && k < 3; k++) {
     HG_TRY(ops_add_temporary(plan, s->moved, words, &r->words[k % 2][ELEMENTS]));
     if (s->places != 0) HG_TRY(ops_add_temporary(plan, ATLAS_u32, words, &r->words[k % 2][PLACES]));
