@@ -132,7 +132,7 @@ typedef struct ops_code {
   uint64_t is_known, holds; /* by term up to 64: conditions that are known where code is written now, and which hold */
   int is_inside;                      /* 1: whatever is clamped is in its range there */
   uint16_t *registers;                /* by term: the register of its value; OPS_NO_REGISTER */
-  uint32_t partials[4], partial_count; /* storages that the launch writes in addition to those of the group's results */
+  uint32_t partials[5], partial_count; /* storages that the launch writes in addition to those of the group's results */
   uint32_t next_register;
   hg_status status;                   /* the first failure: parameters ran out, ... */
 } ops_code;

@@ -104,7 +104,7 @@ static hg_status add_terms(scatter_launch *l, const scatter_work *w) {
   const scatter *s = l->s;
   term_id *terms[] = {&l->base, &l->index, &l->source};
   for (uint32_t i = 0; i < 3; i++) {
-    int is_own = (i == 0) == (w->shape == &s->to);
+    int is_own = w->shape == (i == 0 ? &s->to : &s->from);
     if (w->inputs >> i & 1) HG_TRY(ops_term_of(&l->terms, s->node->input[i], is_own ? l->own : l->other, terms[i]));
   }
   for (uint32_t k = 0; k < MOST_KEPT; k++)

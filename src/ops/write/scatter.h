@@ -9,7 +9,7 @@
 #include "ops/write/expression.h"
 
 enum { CHUNK_BITS = 12, MOST_DEPTH = 4, IS_THERE = 1, IS_MORE = 2 };
-enum { COUNTED, BEGUN, LISTED, LEVELS, PART_COUNTED, PART_BEGUN, UNORDERED, RESULT, MOST_KEPT };
+enum { COUNTED, BEGUN, LISTED, LEVELS, PART_COUNTED, PART_BEGUN, UNORDERED, CHUNKS, RESULT, MOST_KEPT };
 
 typedef struct scatter {
   const ops_group *group;
@@ -23,6 +23,7 @@ typedef struct scatter {
   uint64_t columns;          /* the number of places along them together */
   uint32_t kept[MOST_KEPT];  /* temporaries: what is noted; or lists, see scatter_add.c and scatter_lists.c */
   uint32_t part_bits, parts; /* see scatter_lists.c */
+  uint64_t windows; /* of a chunk of sources each, in which a whole chunk of a list may begin; 0: nobody looks */
 } scatter;
 
 /* One launch. Coordinates: those of the shape, then one for the other number along the axis. */

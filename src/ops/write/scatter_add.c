@@ -1,7 +1,8 @@
 /* scatter_add.c - adds at indices, or multiplies: old op F(the contributions in increasing order of their sources).
  *
  * A lane for each column of the index makes lists of each destination's sources, by two passes along the axis. A GPU
- * has too few columns for that, and makes them as scatter_lists.c says. Then a lane for each destination folds its list
+ * has too few columns for that, and makes them as scatter_lists.c says; there whole chunks of long lists are folded
+ * first, with lanes of their own. Then a lane for each destination folds its list
  * by a binary counter: in chunks of 4096, values in bit-reversed order of their numbers, and chunks in the same way, in
  * chunks of chunks. If there are fewer sources than destinations, the result is set to the base first, and the lanes
  * belong to sources: the first source of a list folds it; but not if a CPU itself adds up whole rows. Columns are
@@ -262,6 +263,51 @@ static counter count_parts(scatter_launch *l, uint16_t memory, uint32_t bits, ui
   return c;
 }
 
+/* Of a whole chunk of a list, whose counter leaves its sum in the level above its own. */
+static void sum_chunk(scatter_launch *l) {
+  const scatter *s = l->s;
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  ops_form window = ops_scatter_in_column(s, s->windows, s->axis);
+  ops_form column = ops_scatter_in_column(s, s->sources, OPS_MAX_VARIABLES);
+  uint16_t first = ops_register(code), count = ops_register(code), memory[MOST_DEPTH] = {0};
+  uint32_t none = atlas_builder_label(b, NULL);
+  column.constant = -1;
+  ops_scatter_load(l, CHUNKS, first, ops_scatter_number(l, &window));
+  ops_branch_if(b, ATLAS_OP_set_eq, s->number, atlas_reg(first), atlas_bits(0), none);
+  uint16_t list = in_list(l, ops_scatter_number(l, &column), first);
+  atlas_emit(b, ATLAS_OP_movi, s->number, 2, atlas_reg(count), atlas_bits(OPS_CHUNK));
+  find_levels(l, count, list, memory);
+  counter c = begin_counter(l, memory[0], converted(l, ATLAS_u32, s->number, count));
+  listed_value(l, s->rank, in_list(l, list, converted(l, s->number, ATLAS_u32, c.number)), c.sum);
+  atlas_builder_place(b, c.absent);
+  end_turn(l, &c, (atlas_type)s->node->type);
+  atlas_builder_place(b, none);
+}
+
+/* A lane for each column of each window. */
+static hg_status sum_chunks(const scatter *s) {
+  if (s->windows == 0) return HG_OK;
+  ops_shape windows = s->from;
+  windows.size[s->axis] = s->windows;
+  return ops_scatter_launch(s, &(scatter_work){.name = "scatter_chunks", .shape = &windows, .other = s->sources,
+                                               .inputs = OF_SOURCE,
+                                               .reads = 1u << CHUNKS | 1u << LISTED | 1u << LEVELS,
+                                               .writes = 1u << LEVELS, .axes = ALL_AXES, .by_rows = 1,
+                                               .write = sum_chunk});
+}
+
+/* The sum of the list's chunk that begins with the value number `start`. */
+static void load_chunk(scatter_launch *l, uint16_t memory, uint16_t start, uint16_t sum) {
+  uint16_t at = ops_register(&l->code);
+  atlas_emit2(l->code.builder, ATLAS_OP_cvt, ATLAS_i64, l->s->number, atlas_reg(at), atlas_reg(start));
+  ops_scatter_emit(l, ATLAS_OP_add, ATLAS_i64, at, atlas_reg(at), atlas_int_const(ATLAS_i64, CHUNK_BITS));
+  atlas_emit(l->code.builder, ATLAS_OP_mad, ATLAS_i64, 4, atlas_reg(at), atlas_reg(at),
+             ops_scatter_scalar(l, level_stride(l->s)), atlas_reg(memory));
+  atlas_emit(l->code.builder, ATLAS_OP_ldg, (atlas_type)l->s->node->type, 2, atlas_reg(sum),
+             atlas_mem_reg(ops_buffer_of(&l->code, l->s->kept[LEVELS]), at, 0));
+}
+
 /* Counters within counters: of values in a chunk, of chunks in a chunk of chunks, and so on. */
 static void sum_many(scatter_launch *l, uint32_t along, uint16_t count, uint16_t list, uint16_t sum) {
   const scatter *s = l->s;
@@ -270,10 +316,20 @@ static void sum_many(scatter_launch *l, uint32_t along, uint16_t count, uint16_t
   uint16_t memory[MOST_DEPTH] = {0}, start = OPS_NO_REGISTER, span = count;
   counter c[MOST_DEPTH] = {{.memory = 0}};
   find_levels(l, count, list, memory);
-  for (uint32_t k = s->depth; k-- > 0;) c[k] = count_parts(l, memory[k], k * CHUNK_BITS, &start, &span);
+  for (uint32_t k = s->depth; k-- > 1;) c[k] = count_parts(l, memory[k], k * CHUNK_BITS, &start, &span);
+  uint32_t is_known = atlas_builder_label(b, NULL);
+  if (s->windows != 0) {
+    uint32_t is_part = atlas_builder_label(b, NULL);
+    ops_branch_if(b, ATLAS_OP_set_ne, s->number, atlas_reg(span), atlas_bits(OPS_CHUNK), is_part);
+    load_chunk(l, memory[0], start, c[1].sum);
+    atlas_emit_branch(b, -1, 0, is_known);
+    atlas_builder_place(b, is_part);
+  }
+  c[0] = count_parts(l, memory[0], 0, &start, &span);
   listed_value(l, along, in_list(l, list, start), c[0].sum);
   for (uint32_t k = 0; k < s->depth; k++) {
     if (k > 0) atlas_emit(b, ATLAS_OP_mov, type, 2, atlas_reg(c[k].sum), atlas_reg(c[k - 1].sum));
+    if (k == 1) atlas_builder_place(b, is_known);
     atlas_builder_place(b, c[k].absent);
     end_turn(l, &c[k], type);
   }
@@ -398,6 +454,7 @@ hg_status ops_scatter_add(scatter *s) {
   HG_TRY(ops_scatter_keep(s, LISTED, s->number, s->columns * s->sources));
   HG_TRY(ops_scatter_keep(s, LEVELS, (atlas_type)s->node->type, ops_count(&s->from)));
   HG_TRY(has_few_columns(s) ? ops_scatter_lists(s) : write_lists(s));
+  HG_TRY(sum_chunks(s));
   scatter_work sums = {.name = "scatter_sums", .shape = &s->to, .other = s->sources, .inputs = OF_BASE | OF_SOURCE,
                        .reads = 1u << COUNTED | 1u << BEGUN | 1u << LISTED | 1u << LEVELS, .writes = 1u << LEVELS,
                        .axes = ALL_AXES, .by_rows = 1, .write = add_to_base, .find_rows = adds_rows};

@@ -5,7 +5,8 @@
  * counted. Then a lane for each destination gives it a piece of the list, wherever there is room, and each of its parts
  * a piece of that. Sources take seats in their part's piece as they come, and then each finds its rank there by
  * counting the lower numbers. So the result depends on no order, except for where a destination's list begins, which
- * nobody sees. An index out of range is a fault when it is counted, and in no list. */
+ * nobody sees. Where whole chunks of a list begin is noted, so that they are folded side by side (scatter_add.c). An
+ * index out of range is a fault when it is counted, and in no list. */
 #include "ops/write/scatter.h"
 #include "ops/graph/ops_tuning.h"
 
@@ -133,6 +134,28 @@ static void end_parts(scatter_launch *l, uint32_t next, uint16_t at, uint16_t tu
   ops_branch_if(b, ATLAS_OP_set_ne, ATLAS_u32, atlas_reg(turn), atlas_bits(0), next);
 }
 
+/* Notes where the list's whole chunks begin, from 1 on: in a window of a chunk's length there is at most one. */
+static void note_chunks(scatter_launch *l, uint16_t first, uint16_t left) {
+  const scatter *s = l->s;
+  ops_code *code = &l->code;
+  atlas_builder *b = code->builder;
+  ops_form column = ops_scatter_in_column(s, s->windows, OPS_MAX_VARIABLES);
+  uint16_t windows = ops_scatter_number(l, &column), begins = ops_register(code), window = ops_register(code);
+  uint16_t at = ops_register(code);
+  uint32_t next = atlas_builder_label(b, NULL), done = atlas_builder_label(b, NULL);
+  atlas_emit(b, ATLAS_OP_mov, s->number, 2, atlas_reg(begins), atlas_reg(first));
+  atlas_builder_place(b, next);
+  ops_branch_if(b, ATLAS_OP_set_lt, s->number, atlas_reg(left), atlas_bits(1u << CHUNK_BITS), done);
+  ops_scatter_emit(l, ATLAS_OP_sub, s->number, window, atlas_reg(begins), atlas_bits(1));
+  ops_scatter_emit(l, ATLAS_OP_shr, s->number, window, atlas_reg(window), atlas_bits(CHUNK_BITS));
+  seat(l, at, windows, window);
+  ops_scatter_store(l, CHUNKS, at, begins);
+  ops_scatter_emit(l, ATLAS_OP_add, s->number, begins, atlas_reg(begins), atlas_bits(1u << CHUNK_BITS));
+  ops_scatter_emit(l, ATLAS_OP_sub, s->number, left, atlas_reg(left), atlas_bits(1u << CHUNK_BITS));
+  atlas_emit_branch(b, -1, 0, next);
+  atlas_builder_place(b, done);
+}
+
 static void give_pieces(scatter_launch *l) {
   const scatter *s = l->s;
   ops_code *code = &l->code;
@@ -154,6 +177,7 @@ static void give_pieces(scatter_launch *l) {
              atlas_mem_reg(ops_buffer_of(code, s->kept[PART_COUNTED]), taken, 0), atlas_reg(all));
   ops_scatter_emit(l, ATLAS_OP_add, s->number, first, atlas_reg(first), atlas_bits(1));
   ops_scatter_store(l, BEGUN, own, first);
+  if (s->windows != 0) note_chunks(l, first, all);
   ops_scatter_emit(l, ATLAS_OP_mul, ATLAS_i64, begins, atlas_reg(own),
                    ops_scatter_scalar(l, s->parts + UINT64_C(1)));
   next = begin_parts(l, at, turn, own, counted);
@@ -180,9 +204,15 @@ hg_status ops_scatter_lists(scatter *s) {
   HG_TRY(ops_scatter_keep(s, UNORDERED, s->number, s->columns * s->sources));
   HG_TRY(ops_scatter_zeros(s, COUNTS, counters(s) + s->columns));
   HG_TRY(write_sources(s, "scatter_count", count, COUNTS, COUNTS));
+  if (s->sources >> CHUNK_BITS != 0) {
+    s->windows = (s->sources >> CHUNK_BITS) + 1;
+    HG_TRY(ops_scatter_keep(s, CHUNKS, s->number, s->columns * s->windows));
+    HG_TRY(ops_scatter_zeros(s, 1u << CHUNKS, s->columns * s->windows));
+  }
   scatter_work pieces = {.name = "scatter_pieces", .shape = &s->to, .other = 1, .reads = COUNTS,
                          .writes = 1u << COUNTED | 1u << BEGUN | COUNTS | BEGINS, .axes = s->key | 1u << s->axis,
                          .write = give_pieces};
+  if (s->windows != 0) pieces.writes |= 1u << CHUNKS;
   HG_TRY(ops_scatter_launch(s, &pieces));
   HG_TRY(write_sources(s, "scatter_seats", take_seat, COUNTS | BEGINS, COUNTS | SEATS));
   return write_sources(s, "scatter_ranks", find_rank, BEGINS | SEATS, 1u << LISTED);
