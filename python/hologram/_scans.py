@@ -38,13 +38,14 @@ def _places(name: str, x: Any, axis: int, segments: Any, reverse: bool) -> Any:
     return _core.segment_places(segments, 0, reverse).reshape(along)
 
 
-def _running(what: str, x: Any, axis: Any, dtype: Any, include_initial: Any, exclusive: Any, reverse: Any, segments: Any) -> Any:
+def _running(what: str, x: Any, axis: Any, dtype: Any, include_initial: Any, exclusive: Any, reverse: Any,
+             segments: Any) -> Array:  # fmt: skip
     name = f"cumulative_{what}"
     x = owned(x) if dtype is None else owned(x).astype(dtype)
     axis = axis_of(name, x.ndim, axis)
     exclusive, reverse = bool(exclusive), bool(reverse)
     if segments is None:
-        made = getattr(_core, name)(x, axis, exclusive, reverse)
+        made: Array = getattr(_core, name)(x, axis, exclusive, reverse)
     elif include_initial:
         raise ValueError(f"{name}: include_initial=True is of whole lines; exclusive=True begins each segment with that value")
     else:

@@ -472,7 +472,8 @@ from hologram import linalg as linalg  # noqa: E402  it is made of what stands a
 
 # ---- running results --------------------------------------------------------------------------------------------------
 
-def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False, exclusive: Any = False,
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,  # type: ignore[no-redef]
+                   include_initial: Any = False, exclusive: Any = False,
                    reverse: Any = False, segments: Any = None) -> Any:  # fmt: skip
     """hg.cumulative_sum along an axis, which has to be given if there are several.
 
@@ -482,7 +483,8 @@ def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_in
                                  reverse=reverse, segments=segments)  # fmt: skip
 
 
-def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False, exclusive: Any = False,
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None,  # type: ignore[no-redef]
+                    include_initial: Any = False, exclusive: Any = False,
                     reverse: Any = False, segments: Any = None) -> Any:  # fmt: skip
     """hg.cumulative_prod along an axis, which has to be given if there are several.
 
