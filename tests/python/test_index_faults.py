@@ -93,7 +93,8 @@ KEYS = {  # what names elements of an array of shape (3, 4, 5): the index that i
 USES = {  # the operation that the sentence names, and how the key is used
     "get": ("take", lambda x, key: x[key]), "set": ("scatter", lambda x, key: assigned(x, key)),
     "at.set": ("scatter", lambda x, key: x.at[key].set(1.0)), "at.add": ("scatter_add", lambda x, key: x.at[key].add(1.0)),
-    "at.max": ("scatter", lambda x, key: x.at[key].max(1.0)), "at.multiply": ("scatter", lambda x, key: x.at[key].multiply(1.0)),
+    "at.max": ("scatter_max", lambda x, key: x.at[key].max(1.0)),
+    "at.multiply": ("scatter_multiply", lambda x, key: x.at[key].multiply(1.0)),
 }  # fmt: skip
 
 
