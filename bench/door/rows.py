@@ -309,6 +309,12 @@ def rows(backend: str) -> dict[str, Row]:
         "1000 products of 16 x 16": Row({"x": Input((1000, 16, 16)), "y": Input((1000, 16, 16))}, "x @ y", "x @ y", None, "x @ y"),
         **{f"matmul {n}": Row({"x": Input((n, n)), "y": Input((n, n))}, "x @ y", "x @ y", "F.matmul(x, y)", "x @ y",
                               options={"tolerance": 1e-3}, flop=2 * n**3) for n in ((2048, 4096, 8192) if is_gpu else (1024,))},
+        **{f"conv {k}x{k}, {c} channels, {n}": Row(
+            {"x": Input((32 if is_gpu else 8, c, n, n)), "w": Input((c, c, k, k), spread=0.1)},
+            f"hg.conv2d(x, w, padding={k // 2})", f"torch.nn.functional.conv2d(x, w, padding={k // 2})",
+            f"F.conv2d(x, w, padding={k // 2})",
+            options={"tolerance": 1e-3}, flop=2 * (32 if is_gpu else 8) * (c * n * k) ** 2)
+           for k, c, n in ((3, 64, 56), (3, 128, 28), (3, 256, 28), (1, 64, 56))},
         "linear, gelu bf16": Row(layer, "hg.gelu(hg.linear(x, w, b))",
                                  "torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))",
                                  "F.gelu(F.linear(x, w, b))", backends=("cuda",), options={"tolerance": 2e-2}),
