@@ -58,6 +58,7 @@ def special(name: str, kind: str, x: Input) -> list[Input] | None:
             **dict.fromkeys(("index_add", "index_copy", "index_reduce"), [x, Input((rows,), "i64", "below", rows), x]),
             "index_fill": [x, Input((rows,), "i64", "below", rows), number],
             "embedding_bag": [x, Input((rows,), "i64", "below", rows), Input((1,), "i64", "zeros")],
+            "segmented_scan": [x, Input(x.shape, "i64", "below", 100)],
             "take_where": [x, Input(x.shape, "bool", "below", 2)], "mask_ends": [Input(x.shape, "bool", "below", 2)],
             "embedding": [x, Input((rows,), "i64", "below", rows)],
             "bincount": [Input(x.shape, "i64", "below", columns)],
@@ -91,7 +92,7 @@ def arguments_of(name: str, kind: str, defaults: dict, x: Input) -> dict:
         found["shape"] = list(x.shape)
     if "type" in defaults and name in (*RANDOM, *WINDOWS, "full") and name != "integers":
         found["type"] = "f32" if kind == "i32" else kind
-    if name.startswith("segment"):
+    if name.startswith("segment_") and "num_segments" in defaults:
         found["num_segments"] = 4
     if name == "bincount":
         found["length"] = x.shape[1]
