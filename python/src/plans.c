@@ -354,9 +354,9 @@ static bool run_begin(run *r, hgpy_plan *plan, const hgpy_question *q, PyTypeObj
   r->q = q;
   r->table = hgpy_family_of(type)->table;
   r->type = type;
-  memset(r->lent, 0, plan->loan_count * sizeof *r->lent);
-  memset(r->made, 0, plan->output_count * sizeof *r->made);
-  memset(r->tensors, 0, plan->output_count * sizeof *r->tensors);
+  memset(r->lent, 0, plan->loan_count * sizeof(void *));
+  memset(r->made, 0, plan->output_count * sizeof(void *));
+  memset(r->tensors, 0, plan->output_count * sizeof(void *));
   return true;
 }
 

@@ -16,7 +16,7 @@ ROWS = [(where, name, "".join(re.findall(r'"([^"]*)"', what))) for where, name, 
 X = hg.asarray([[1.0, 2.0], [3.0, 4.0]])
 GIVEN = {"hg": hg, "x": X, "y": X + 1, "i": 0, "value": 5.0, "index": hg.asarray([[0, 1]]), "mask": X > 1,
          "executor": hg.default_executor(), "f": lambda x: (x * x).sum(),
-         "bias": X, "values": hg.asarray([1.0]), "n": [1.0], "memory": b"1234"}  # fmt: skip
+         "bias": X, "source": X[:1], "values": hg.asarray([1.0]), "n": [1.0], "memory": b"1234"}  # fmt: skip
 
 
 def test_the_table_is_read():

@@ -93,7 +93,7 @@ def function_is_torch_s(name):
 
 @pytest.mark.filterwarnings("ignore:reduction")  # PyTorch's of kl_div's mean
 def test_functions():
-    each(ROWS, function_is_torch_s)
+    each(CALLS, function_is_torch_s)
 
 
 def defaults_are_torch_s(name):
@@ -114,7 +114,7 @@ def defaults_are_torch_s(name):
 
 
 def test_defaults():
-    each(ROWS, defaults_are_torch_s)
+    each(CALLS, defaults_are_torch_s)
 
 
 LAYERS = {

@@ -117,7 +117,7 @@ value_id ops_unary(hg_computation *c, atlas_op op, value_id a);
 /* For makers that widen by themselves: the f16 or bf16 value that was widened to this one, or this one. */
 value_id ops_before_widening(const hg_computation *c, value_id value);
 /* Of two random words the u64 with the first as its high half. */
-value_id ops_long_word(hg_computation *c, value_id high, value_id low);
+value_id ops_long_word(hg_computation *c, value_id a, value_id b);
 /* A constant of a shape. */
 value_id ops_full(hg_computation *c, atlas_type type, uint64_t bits, const ops_shape *shape);
 

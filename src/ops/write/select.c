@@ -52,7 +52,8 @@ static hg_status begin(selection *s, const ops_group *group) {
   HG_TRY(ops_code_begin_step(&s->code, &s->terms, "select", "select"));
   s->b = s->code.builder;
   uint64_t most = group->plan->for_gpu ? OPS_SELECT_PARTS_GPU : OPS_SELECT_PARTS;
-  s->parts = (uint32_t)(parts < most ? parts : most);
+  s->parts = 1;
+  while (s->parts < most && s->parts < parts) s->parts++;
   s->blocks = (parts + s->parts - 1) / s->parts;
   s->index = is_large(s, &space) ? ATLAS_i64 : ATLAS_u32;
   s->code.index_type = s->index;
@@ -182,7 +183,7 @@ hg_status ops_write_select(const ops_group *group) {
   hg_status status = begin(&s, group);
   if (status == HG_OK) {
     atlas_type type = s.node->type == ATLAS_bool ? ATLAS_u32 : (atlas_type)s.node->type;
-    uint16_t first = find_place(&s), value[MOST_PARTS], holds[MOST_PARTS], rank[MOST_PARTS];
+    uint16_t first = find_place(&s), value[MOST_PARTS] = {0}, holds[MOST_PARTS] = {0}, rank[MOST_PARTS] = {0};
     for (uint32_t k = 0; k < s.parts; k++) {
       find_part(&s, first, k);
       value[k] = zero_of(&s, type);
