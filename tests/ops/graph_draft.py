@@ -20,6 +20,8 @@ MATHEMATICS = [name for name in "isclose nan_to_num isposinf isneginf degrees ra
 SIMPLE = [name for name, row in TABLE.items() if name not in ("cast", "bitcast") and row["output_count"] == 1 and
           (row["kind"] == "pointwise" or row["op"] >> 8 in (0x12, 0x17) or name in ("bce_of", "bce_logit_of"))] + MATHEMATICS
 OFTEN = "add sub mul div neg abs exp where maximum less".split()
+COUNTS = ("segment_sum segment_prod segment_max segment_min segment_mean bincount confusion_matrix even_edges even_bins uneven_bins "
+          "segment_places places_from_end segmented_scan index_add index_copy index_fill index_reduce embedding_bag").split()
 ORDERS = "top_k argsort lexsort searchsorted argtop_k sort_by_key kth_value quantile median bucketize merge".split()
 METHODS = TABLE["quantile"]["defaults"]["method"].split("|") if "quantile" in TABLE else ()
 YOUNGER_ROWS = "group_norm instance_norm normalize softmin glu prelu".split()
@@ -101,7 +103,8 @@ class Draft:
         self.r.choice((self.simple,) * 6 + (self.reduce,) * 3 + (self.view,) * 3 + (
             self.join, self.join_many, self.gather, self.gather, self.row, self.loss, self.product, self.product, self.cast, self.make_new,
             self.make_new, self.optimiser, self.neighbours, self.assign,
-            self.matrices, self.convolution) + ((self.gradient,) if self.r.random() < 0.4 else ()))()
+            self.matrices, self.convolution) + ((self.gradient,) if self.r.random() < 0.4 else ()) + (
+            self.matrices, self.counts, self.counts))()
 
     def simple(self):
         n, v = self.some(lambda v: not v.kind.startswith("f8") or self.r.random() < 0.3)
@@ -339,7 +342,7 @@ class Draft:
         found, w = self.some(lambda w: w.kind in INTEGERS and len(w.shape) < 3 and np.prod(w.shape) < 200)
         names = ("take", "take", "take_along", "scatter", "scatter_add", "one_hot", "embedding", "sort_with_places", "take_where",
                  *(f"scatter_{name}" for name in self.r.choices(("multiply", "mean", "min", "max", "reduce"), k=2)))
-        name = self.r.choice([name for name in (*names, *ORDERS[:1]) if name in TABLE])
+        name = self.r.choice([name for name in (*names, *ORDERS[:1] * 3) if name in TABLE])
         if name in ORDERS:
             return self.order(n, v, axis, length)
         if name == "take":
@@ -370,6 +373,61 @@ class Draft:
         index = self.numbers(around, length, bounds)
         matching, _ = self.some(lambda w: w.kind == v.kind and list(w.shape) == around)
         self.g.add(name, n, index, matching or self.input(around, v.kind), axis=axis, bounds=bounds)
+
+    def counts(self):
+        """What numbers of a vector name: segments, bins, slices and bags; and scans that begin anew."""
+        n, v = self.some(lambda v: v.shape and 0 not in v.shape)
+        name = self.r.choice([name for name in COUNTS if name in TABLE] or [""])
+        if n is None or not name:
+            return
+        if name == "embedding_bag":
+            return self.bags(n, v)
+        axis, bounds, size = self.r.randrange(len(v.shape)), self.r.choice(BOUNDS), self.r.choice((1, 2, 5, 40))
+        result, length = self.r.randint(0, 1), v.shape[axis]
+        along = {"axis": axis, "reverse": result}
+        around = [size if i == axis else s for i, s in enumerate(v.shape)]
+        def numbers(shape):
+            return self.numbers(shape, size, "fault")
+        def slices(*parts):
+            return [n, self.numbers((size,), length, bounds), *parts]
+        def begins():
+            return self.input(v.shape, "bool")
+        def places():
+            return self.g.add("segment_places", begins() if self.r.random() < 0.5 else numbers(v.shape), **along)
+        def edges():
+            made = self.g.add("even_edges", n, bins=size, **self.r.choice(({}, {"low": -2.0}, {"low": -1.0, "high": 2.0})))
+            return made if self.r.random() < 0.7 else self.input((size + 1,), v.kind)
+        weights, at = [n] if self.r.random() < 0.7 else [], {"axis": axis, "bounds": bounds}
+        given, arguments = {
+            **dict.fromkeys([name for name in COUNTS if name.startswith("segment_") and name != "segment_places"],
+                            (lambda: [n, numbers((length,))], {"num_segments": size, "axis": axis})),
+            "bincount": (lambda: [numbers(v.shape), *weights], {"length": size}),
+            "confusion_matrix": (lambda: [numbers(v.shape), numbers(v.shape), *weights], {"classes": size}),
+            "even_edges": (lambda: [n], {"bins": size}),
+            **dict.fromkeys(("even_bins", "uneven_bins"), (lambda: [n, edges()], {})),
+            "segment_places": (lambda: [n], along), "places_from_end": (lambda: [begins()], along),
+            "segmented_scan": (lambda: [n, places()], along | {"by": self.r.choice(("sum", "prod", "max", "min", "logsumexp")),
+                                                              "exclusive": self.r.randint(0, 1)}),
+            "index_add": (lambda: slices(self.input(around, v.kind)), at | {"alpha": self.r.choice((1.0, 2.0))}),
+            "index_copy": (lambda: slices(self.input(around, v.kind)), at),
+            "index_fill": (lambda: slices(self.input((), v.kind)), at),
+            "index_reduce": (lambda: slices(self.input(around, v.kind)),
+                             at | {"reduce": self.r.choice(("prod", "mean", "amax", "amin")), "include_self": result})}[name]
+        if v.kind in types_of(name, 0) or name in ("bincount", "confusion_matrix", "places_from_end"):
+            made = given()
+            return None if None in made else self.g.add(name, *made, **arguments)
+
+    def bags(self, n, v):
+        """Rows of a table: those that each row of an index names, or a vector's parts."""
+        if len(v.shape) != 2 or v.kind not in FLOATS:
+            n = self.input((self.r.choice((1, 7, 40)), self.r.choice((1, 3, 16))), self.r.choice(FLOATS))
+        v = self.g.values[n]
+        count, parts = self.r.choice((1, 5, 20)), None
+        shape = (self.r.choice((1, 3)), count)
+        if self.r.random() < 0.5:
+            shape, parts = (count,), self.g.add("arange", start=0.0, stop=float(count), step=self.r.choice((1.0, 2.0)), type="i64")
+        weights = self.input(shape, v.kind) if self.r.random() < 0.4 else None
+        self.g.add("embedding_bag", n, self.numbers(shape, v.shape[0], "fault"), parts, weights, mode=self.r.choice(("mean", "sum", "max")))
 
     def shape_of_index(self):
         return tuple(self.r.choice((1, 2, 3, 7)) for _ in range(self.r.randint(0, 2)))

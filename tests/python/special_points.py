@@ -28,6 +28,7 @@ ELSEWHERE = {
                     "isneginf".split(), "gives bools"),
     **dict.fromkeys("argmin argmax count_nonzero bitcast nanargmin nanargmax".split(), "gives integers"),
     **dict.fromkeys("cumulative_argmin cumulative_argmax argsort lexsort searchsorted argtop_k bucketize".split(), "gives integers"),
+    **dict.fromkeys("even_bins uneven_bins".split(), "gives integers"),
     **dict.fromkeys("sort_by_key median merge".split(), "PyTorch has none: tests/ops/test_top.py"),
     "kth_value": "PyTorch's index of equal ones is any of theirs: tests/ops/test_top.py",
     "quantile": "PyTorch's is NaN beside infinities: tests/ops/test_top.py",
@@ -231,6 +232,10 @@ def of_rows(kind, torch):
         "nansum": (lambda x: hg.nansum(x, 1), lambda x: torch.nansum(x, 1)),
         "nanmean": (lambda x: hg.nanmean(x, 1), lambda x: torch.nanmean(x, 1)),
     }
+    for name in ("sum", "prod", "max", "min", "mean"):
+        calls[f"segment_{name}"] = (lambda x, f=getattr(hg, f"segment_{name}"): f(x, hg.asarray([1, 0, 1]), 2, 1),
+                                    lambda x, g=getattr(torch, {"max": "amax", "min": "amin"}.get(name, name)):
+                                    torch.stack([g(x[:, 1:2], 1), g(x[:, ::2], 1)], 1))
     for order in (0.0, 0.5, 1.0, 2.0, 3.0, -1.0, INF, -INF):
         calls[f"norm {order:g}"] = (lambda x, o=order: hg.norm(x, 1, ord=o), lambda x, o=order: torch.linalg.vector_norm(x, o, 1))
     return {name: Case(*both, [rows]) for name, both in calls.items()}
@@ -271,6 +276,10 @@ def of_batches(kind, torch):
     calls["rms_norm by weight"] = (lambda i, x, w: hg.rms_norm(x, w), lambda i, x, w: functional.rms_norm(x, (3,), w, 1e-5), weights)
     calls["prelu"] = (lambda i, x, w: hg.prelu(x, w[:1]), lambda i, x, w: functional.prelu(x, w[:1]), pairs)
     calls["total"] = (lambda i, x: hg.total(x), lambda i, x: x.mean(), [rows])
+    weighted = {"bincount": (lambda x: hg.bincount([2, 0, 2], x, length=4), [2, 0, 2]),
+                "confusion_matrix": (lambda x: hg.confusion_matrix([1, 0, 1], [1, 1, 1], x, classes=2).reshape((4,)), [3, 1, 3])}
+    for name, (f, places) in weighted.items():
+        calls[name] = (lambda i, x, f=f: f(x), lambda i, x, p=torch.tensor(places): x.new_zeros(4).index_add(0, p, x), [rows])
     calls["dot"] = (lambda i, a, b: hg.dot(a, b), lambda i, a, b: torch.dot(a, b), pairs)
     calls["outer"] = (lambda i, a, b: hg.outer(a, b), lambda i, a, b: torch.outer(a, b), pairs)
     calls["global_norm"] = (lambda i, x: hg.global_norm(x[:1], x[1:]), lambda i, x: torch.linalg.vector_norm(x).to(torch.float32), [rows])
