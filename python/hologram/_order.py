@@ -82,7 +82,7 @@ def partition(x: Any, kth: Any, axis: Any = -1) -> Any:
 
     hg.partition(hg.asarray([3, 1, 2]), 1)              # [1, 2, 3]"""
     x, axis = (owned(x).ravel(), 0) if axis is None else (owned(x), axis)
-    _kth("partition", x.shape[axis], kth)
+    _kth("partition", x.shape[_axis("partition", x, axis)], kth)
     return sort(x, axis=axis)
 
 
@@ -91,7 +91,7 @@ def argpartition(x: Any, kth: Any, axis: Any = -1) -> Any:
 
     hg.argpartition(hg.asarray([3, 1, 2]), 1)           # [1, 2, 0]"""
     x, axis = (owned(x).ravel(), 0) if axis is None else (owned(x), axis)
-    _kth("argpartition", x.shape[axis], kth)
+    _kth("argpartition", x.shape[_axis("argpartition", x, axis)], kth)
     return argsort(x, axis=axis)
 
 

@@ -313,7 +313,7 @@ HERE = {"cast", "bitcast", "reshape", "permute", "swap", "slice", "flip", "broad
         "take_along", "scatter", "scatter_add", "concatenate", "stack", "pad", "update", "full", "arange", "eye", "one_hot", "embedding",
         *(name for name in TABLE if name.startswith("segment_")), "bincount", "confusion_matrix", "even_edges", "even_bins", "uneven_bins",
         "triu", "tril", "nextafter", "sort_with_places", *ORDERS, "take_where", "mask_ends",
-        *(name for name in TABLE if name.startswith("cumulative_")),
+        *(name for name in TABLE if name.startswith("cumulative_")), "segmented_scan", "places_from_end",  # test_segmented_scan.py
         "window_places", "hann", "hamming", "blackman", "bartlett", "kaiser"}  # tests/ops/test_windows.py
 BY_NUMPY = {"allclose", "cross", "divmod", "euclid", "outer", "std_mean", "var_mean"}  # tests/python/test_mathematics.py
 BY_PLACES = {name for name in TABLE if name.startswith(("scatter_", "index_"))} - {"scatter_add"} | {"embedding_bag"}  # test_scatters.py

@@ -11,12 +11,20 @@ import pytest
 
 X = np.arange(24, dtype="f4").reshape(2, 3, 4)
 INDEX = np.zeros((2, 3, 4), "i8")
+SEGMENTS = ("sum", "prod", "mean", "min", "max")
 MORE = {  # what a function takes besides x
     "repeat": (2,), "take": (np.array([0]),), "take_along_axis": (INDEX,), "take_along": (INDEX,), "scatter": (INDEX, X),
     "scatter_add": (INDEX, X), "roll": (1,), "nll": (INDEX[..., 0],), "logit_nll": (INDEX[..., :1],), "cross_entropy": (INDEX[..., 0],),
     "cross_entropy_of_classes": (INDEX[..., 0],), "cross_entropy_of_shares": (X,), "vecdot": (X,), "cross": (X,), "slice": (), "expand": (),
-    "multi_margin": (INDEX[..., 0],), "cosine_similarity": (X,), "split": (2,), "array_split": (2,),
+    "multi_margin": (INDEX[..., 0],), "cosine_similarity": (X,), "split": (2,), "array_split": (2,), "merge": (X,), "sort_by_key": (X,),
+    "segmented_scan": (INDEX,), "partition": (1,), "argpartition": (1,), "compress": (X,),
+    **dict.fromkeys(("quantile", "nanquantile", "percentile", "nanpercentile"), (0.5,)),
+    **{f"scatter_{name}": (INDEX, X) for name in ("multiply", "mean", "min", "max", "reduce")},
+    **{f"index_{name}": (INDEX[0, 0, :2], X) for name in ("add", "copy", "reduce")}, "index_fill": (INDEX[0, 0, :2], 1.0),
+    **{f"segment_{name}": (INDEX[0, 0, :2],) for name in SEGMENTS},
 }  # fmt: skip
+NAMED = {f"segment_{name}": {"num_segments": 2} for name in SEGMENTS}
+FIRST = {"segment_places": INDEX, "places_from_end": INDEX == 0, "compress": np.array([True, False])}
 
 
 def same(ours, theirs):
@@ -43,9 +51,10 @@ def functions_of_axes():
 def test_what_no_axis_is(function, axis):
     name = function.__name__
     takes_list = name in ("concat", "concatenate", "stack")
-    inputs = [[hg.asarray(X)] * 2] if takes_list else [hg.asarray(X)]
+    x = hg.asarray(FIRST.get(name, X))
+    inputs = [[x] * 2] if takes_list else [x]
     with pytest.raises((IndexError, ValueError)) as caught:
-        np.asarray(function(*inputs, *map(hg.asarray, MORE.get(name, ())), axis=axis))
+        np.asarray(function(*inputs, *map(hg.asarray, MORE.get(name, ())), **NAMED.get(name, {}), axis=axis))
     assert "axis" in str(caught.value) and str(axis) in str(caught.value), caught.value
 
 
