@@ -58,6 +58,7 @@ static uint32_t find_row(gatherer *m, uint32_t start) {
     const ssa_insn *insn = ssa_insn_at(m->unit, list[i]);
     collective_kind other = kind_of(insn);
     if (other == NO_COLLECTIVE && !hg_is_pure(insn)) break;
+    if (kind == RANK && other == RANK && depends(m, list[i])) break; /* later ones write behind it */
     if (depends(m, list[i]) || (other != NO_COLLECTIVE && other != kind)) m->mark[list[i]] = 3 * m->stamp + BEHIND;
     else if (other == kind) {
       m->mark[list[i]] = 3 * m->stamp + MEMBER;

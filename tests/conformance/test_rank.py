@@ -115,6 +115,33 @@ go:"""
     assert list(map(int, result.buffers["counts"])) == [7] * AROUND + model.rank(present, bits)[1] + [7] * AROUND
 
 
+def test_later_ones_write_last(executor):
+    """The second rank needs the first one's result, the third does not: it still writes its counts over the second one's."""
+    program = """.program rows
+.shared s u32 16
+.buffer x u32 in
+.buffer f f32 in
+.buffer counts u32 out
+.buffer g f32 out
+    ldg.u32 r0, [x + lane]
+    ldg.f32 r8, [f + lane]
+    exp.f32 r8, r8
+    rank.u32 r1, r0, [s + #8], #3
+    and.u32 r2, r1, #3
+    rank.u32 r3, r2, [s + #0], #3
+    rank.u32 r4, r0, [s + #0], #3
+    and.u32 r5, blane, #7
+    lds.u32 r6, [s + r5]
+    stg.u32 [counts + lane], r6
+    stg.f32 [g + lane], r8
+    exit
+"""
+    x = np.array(values(64, 3), np.uint32)
+    result = executor.run(program, grid=(1,), block=(64,), buffers={
+        "x": x, "f": np.zeros(64, np.float32), "counts": np.zeros(64, np.uint32), "g": np.zeros(64, np.float32)})
+    assert result.fault is None
+    assert np.array_equal(result.buffers["counts"], np.tile(np.bincount(x & 7, minlength=8), 8))
+
 
 def test_in_a_row(executor):
     """Counts of one rank are read and changed before the next writes there; the running sums of a radix sort."""

@@ -104,6 +104,16 @@ def test_fewer_than_the_ends_are_asked_for():
             c.run()
 
 
+@pytest.mark.parametrize("ends", [[0, 0, 0, 0, 450], [0, 450, 450, 450, 450], [2**32] * 4 + [2**32 + 450], [-450, 0, 100, 200, 450]])
+def test_ends_of_another_mask(ends):
+    """Elements would stay unwritten, or be written twice."""
+    c = Computation()
+    mask = c.input(np.arange(1000) % 2 == 0)
+    c.output(c.op("take_where", c.input(np.ones(1000, np.float32)), mask, c.input(np.array(ends)), size=450))
+    with pytest.raises(Error, match="FAULT"):
+        c.run()
+
+
 def test_bad_calls():
     for call, says in ((lambda c, x, m: c.op("take_where", x, m, size=-1), "size is -1; a result has 0 elements or more"),
                        (lambda c, x, m: c.op("take_where", x, x, size=1), "cast(mask, bool)"),

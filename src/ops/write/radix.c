@@ -329,7 +329,7 @@ static hg_status choose(radix *r) {
   uint64_t on_gpu = sort_is_wide(s) && s->places != 0 ? OPS_RADIX_ROUNDS_WIDE_GPU : OPS_RADIX_ROUNDS_GPU;
   choose_blocks(r, plan->for_gpu ? on_gpu : OPS_RADIX_ROUNDS);
   for (uint32_t k = 1; k < r->passes && k < 3; k++) {
-    HG_TRY(ops_add_temporary(plan, s->moved, words, &r->words[k % 2][ELEMENTS]));
+    HG_TRY(ops_add_temporary(plan, (uint8_t)s->moved, words, &r->words[k % 2][ELEMENTS]));
     if (s->places != 0) HG_TRY(ops_add_temporary(plan, ATLAS_u32, words, &r->words[k % 2][PLACES]));
   }
   if (r->blocks == 1) return HG_OK; /* the block has its counts by itself */

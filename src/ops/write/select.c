@@ -23,7 +23,8 @@ typedef struct selection {
   uint32_t parts;          /* of a block */
   uint32_t storage;
   atlas_type index; /* of places */
-  term_id value, mask, before, count; /* before: how many hold in the parts before; count: in the row */
+  term_id value, mask, before; /* before: how many hold in the parts before */
+  term_id start, count;        /* the same of the first part, and of all */
 } selection;
 
 /* 1 if 32 bits do not hold all places. */
@@ -43,12 +44,14 @@ static hg_status begin(selection *s, const ops_group *group) {
   ops_shape space = {.rank = 3, .size = {rank == 2 ? s->node->shape.size[0] : 1, parts, OPS_SELECT_PART}};
   ops_form own[2] = {{.factor = {[ROW] = 1}}, {.factor = {[PART] = OPS_SELECT_PART, [LANE] = 1}}};
   ops_form part[2] = {own[0], {.factor = {[PART] = 1}}}, last[2] = {own[0], {.constant = (int64_t)parts}};
+  ops_form none[2] = {own[0], {.constant = 0}};
   uint32_t first = 2 - rank; /* of a vector there is no row */
   ops_terms_begin(&s->terms, group, &space);
   HG_TRY(ops_term_of(&s->terms, s->node->input[0], own + first, &s->value));
   HG_TRY(ops_term_of(&s->terms, s->node->input[1], own + first, &s->mask));
   HG_TRY(ops_term_of(&s->terms, s->node->input[2], part + first, &s->before));
   HG_TRY(ops_term_of(&s->terms, s->node->input[2], last + first, &s->count));
+  HG_TRY(ops_term_of(&s->terms, s->node->input[2], none + first, &s->start));
   HG_TRY(ops_code_begin_step(&s->code, &s->terms, "select", "select"));
   s->b = s->code.builder;
   uint64_t most = group->plan->for_gpu ? OPS_SELECT_PARTS_GPU : OPS_SELECT_PARTS;
@@ -164,16 +167,44 @@ static void put_element(selection *s, uint16_t value, uint16_t holds, uint16_t r
   atlas_builder_place(s->b, done);
 }
 
-/* If fewer elements hold than the caller says, a block's first lane stores beyond the end, which is a fault. */
-static void check_count(selection *s, uint16_t value) {
+/* Stores beyond the end, which is a fault. */
+static void put_beyond(selection *s, uint16_t value) {
+  uint16_t end = ops_register(&s->code);
+  atlas_emit(s->b, ATLAS_OP_mov, s->index, 2, atlas_reg(end), scalar(s, ops_count(&s->node->shape)));
+  put(s, end, value);
+}
+
+/* A fault if a part does not have as many elements that hold as the caller says: its last lane finds out. A part that
+ * does not exist stands at the end of the row. */
+static void check_part(selection *s, uint16_t value, uint16_t holds, uint16_t rank) {
   uint32_t done = atlas_builder_label(s->b, NULL);
-  uint16_t count = ops_value(&s->code, s->count), end = ops_register(&s->code);
-  uint64_t all = ops_count(&s->node->shape);
-  atlas_emit(s->b, ATLAS_OP_mov, s->index, 2, atlas_reg(end), scalar(s, all));
+  uint16_t part = s->code.variable[PART], before = ops_value(&s->code, s->before);
+  uint16_t own = emit(s, ATLAS_OP_add, ATLAS_u32, atlas_reg(rank), atlas_reg(holds));
+  uint16_t end = emit(s, ATLAS_OP_add, ATLAS_i64, atlas_reg(before), atlas_reg(converted(s, ATLAS_i64, ATLAS_u32, own)));
+  uint16_t next = emit(s, ATLAS_OP_add, s->index, atlas_reg(part), atlas_int_const(s->index, 1));
+  next = emit(s, ATLAS_OP_min, s->index, atlas_reg(next), scalar(s, s->terms.space.size[1]));
+  s->code.variable[PART] = next;
+  ops_forget(&s->code, 1u << PART);
+  uint16_t said = ops_value(&s->code, s->before);
+  ops_branch_unless(s->b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(OPS_SELECT_PART - 1),
+                    done);
+  ops_branch_if(s->b, ATLAS_OP_set_eq, ATLAS_i64, atlas_reg(end), atlas_reg(said), done);
+  put_beyond(s, value);
+  atlas_builder_place(s->b, done);
+  ops_forget_all(&s->code);
+}
+
+/* A fault if fewer elements hold than the caller says, or the first part is not said to begin at 0: a block's first
+ * lane finds out. */
+static void check_count(selection *s, uint16_t value) {
+  uint32_t done = atlas_builder_label(s->b, NULL), wrong = atlas_builder_label(s->b, NULL);
+  uint16_t count = ops_value(&s->code, s->count), start = ops_value(&s->code, s->start);
   ops_branch_unless(s->b, ATLAS_OP_set_eq, ATLAS_u32, atlas_reg(ATLAS_REG_BLOCK_LANE), atlas_bits(0), done);
+  ops_branch_if(s->b, ATLAS_OP_set_ne, ATLAS_i64, atlas_reg(start), atlas_int_const(ATLAS_i64, 0), wrong);
   ops_branch_unless(s->b, ATLAS_OP_set_lt, ATLAS_i64, atlas_reg(count), ops_scalar_of(&s->code, ATLAS_i64, s->size),
                     done);
-  put(s, end, value);
+  atlas_builder_place(s->b, wrong);
+  put_beyond(s, value);
   atlas_builder_place(s->b, done);
 }
 
@@ -193,6 +224,7 @@ hg_status ops_write_select(const ops_group *group) {
     for (uint32_t k = 0; k < s.parts; k++) {
       find_part(&s, first, k);
       put_element(&s, value[k], holds[k], rank[k]);
+      if (s.node->reduce != 0) check_part(&s, value[k], holds[k], rank[k]);
     }
     if (s.node->reduce != 0) check_count(&s, value[0]);
   }

@@ -364,7 +364,7 @@ hg_status ops_write_top(const ops_group *group) {
   for (;;) {
     choose(&t, group->plan->for_gpu);
     uint64_t kept = s.rows * t.parts * t.k;
-    if (t.parts > 1) HG_TRY(ops_add_temporary(group->plan, t.key, kept, &t.next_keys));
+    if (t.parts > 1) HG_TRY(ops_add_temporary(group->plan, (uint8_t)t.key, kept, &t.next_keys));
     if (t.parts > 1) HG_TRY(ops_add_temporary(group->plan, ATLAS_u32, kept, &t.next_indices));
     HG_TRY(write_level(&t));
     if (t.parts == 1) return HG_OK;
