@@ -157,21 +157,26 @@ def choice(key: Array, x: Any, shape: Any = (), replace: bool = True, p: Any = N
 
 
 def _weights(name: str, p: Any, n: int | None = None) -> Any:
-    """Weights as float64: 0 for what is not above 0. What Python holds is looked at."""
-    wrong = [v for v in _leaves(p) if isinstance(v, (int, float)) and not v >= 0]
+    """Weights as float64, the largest of a row 1: 0 for what is not above 0. What Python holds is looked at."""
+    numbers = [v for v in _leaves(p) if isinstance(v, (int, float))]
+    wrong = [v for v in numbers if not 0 <= v < float("inf")]
     if wrong:
-        raise ValueError(f"{name}: a weight is 0 or more, not {wrong[0]}")
+        raise ValueError(f"{name}: a weight is 0 or more and finite, not {wrong[0]}")
+    if numbers and not any(numbers):
+        raise ValueError(f"{name}: all weights are 0; one at least is above it")
     made = owned(p).astype("float64")
     if made.ndim == 0 or (n is not None and made.shape != (n,)):
         raise ValueError(f"{name}: p has a weight for each of {'some' if n is None else n} rows, not shape {made.shape}")
-    return _core.where(made > 0, made, 0)
+    made = _core.where(made > 0, made, 0)
+    return made / _core.max(made, -1, 1) if made.size else made
 
 
 def _placed(key: Array, shape: tuple[int, ...], weights: Any) -> Any:
     """Numbers of weights along their last axis, as often as they weigh; the other axes are the shape's, which has one more. The running
-    sum of what weighs nothing is that before it, whatever was rounded."""
+    sum of what weighs nothing is that before it, whatever was rounded. A row that weighs nothing is a fault."""
     ends = _core.cumulative_max(_core.where(weights > 0, _core.cumulative_sum(weights, -1), 0), -1)
-    return _core.searchsorted(ends, _core.uniform(key, None, shape, 0.0, 1.0, "float64") * ends[..., -1:], None, "right")
+    found = _core.searchsorted(ends, _core.uniform(key, None, shape, 0.0, 1.0, "float64") * ends[..., -1:], None, "right")
+    return _core.take(_core.arange(0, weights.shape[-1], 1, "int64"), found)
 
 
 def categorical(key: Array, logits: Any, shape: Any = (), axis: int = -1) -> Array:

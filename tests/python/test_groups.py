@@ -59,7 +59,7 @@ def test_wrong_counts():
         (lambda: hg.random.choice(hg.random.key(0), 3, (4,), replace=False), ValueError, "4 cannot be drawn of 3, each once at most"),
         (lambda: hg.random.choice(hg.random.key(0), 0, (4,)), ValueError, "4 cannot be drawn of 0"),
         (lambda: hg.random.choice(hg.random.key(0), 3, (1,), p=[1, 2]), ValueError, r"p has a weight for each of 3 rows, not shape \(2,\)"),
-        (lambda: hg.random.choice(hg.random.key(0), 2, (1,), p=[1, -2]), ValueError, "a weight is 0 or more, not -2"),
+        (lambda: hg.random.choice(hg.random.key(0), 2, (1,), p=[1, -2]), ValueError, "a weight is 0 or more and finite, not -2"),
         (lambda: hg.random.multinomial(hg.random.key(0), -1, [1.0]), ValueError, "of 0 draws or more, not -1"),
     ):
         with pytest.raises(error, match=words):

@@ -82,3 +82,15 @@ def digest():
 @double_of_cuda.needed
 def test_on_the_double_of_cuda():
     assert double_of_cuda.digest_of("test_random") == digest()
+
+
+def test_weights_of_nothing():
+    """No number beyond the last class, and no count in another row."""
+    key = hg.random.key(0)
+    for p in ([0, 0, 0], [1.0, float("inf"), 1.0]):
+        with pytest.raises(ValueError, match="^choice: "):
+            hg.random.choice(key, 3, (4,), p=p)
+    with pytest.raises(hg.IndexFault):
+        np.asarray(hg.random.choice(key, 3, (4,), p=hg.zeros(3)))
+    with pytest.raises(hg.IndexFault):
+        np.asarray(hg.random.multinomial(key, 10, [[0, 0, 0], [1, 1, 1]]))
