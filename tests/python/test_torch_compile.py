@@ -263,6 +263,39 @@ def test_sizes_that_change_while_training():
     assert [graph["graph"] for graph in hg_torch.report()] == ["forward", "backward"]
 
 
+def several(x):
+    y = x * 2
+    return y, y[y.shape[0] // 2 :], y.split(y.shape[0] // 2)[1]
+
+
+VIEWS = {
+    "chunks": (lambda x: x.chunk(2), None),
+    "a half": (lambda x: x[x.shape[0] // 2 :], True),
+    "of a result": (several, True),
+    "of what is changed": (lambda x: (x.add_(1), x[x.shape[0] // 2 :])[1], True),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_that_are_returned_begin_where_torchs_do_when_sizes_change(name):
+    function, dynamic = VIEWS[name]
+    own = compiled(function, dynamic, strict=True)
+    for size in (4, 6, 10):
+        given, other = torch.arange(2.0 * size).reshape(size, 2), torch.arange(2.0 * size).reshape(size, 2)
+        made, wanted = own(given), function(other)
+        is_one = isinstance(wanted, torch.Tensor)
+        for got, want in zip([made] if is_one else made, [wanted] if is_one else wanted, strict=True):
+            assert torch.equal(got, want) and got.storage_offset() == want.storage_offset()
+        assert torch.equal(given, other)
+
+
+def test_sizes_that_depend_on_what_a_tensor_holds():
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        function = compiled(lambda x: x[x > 0] * 2 + 1)
+        for x in (X, -X, X[:0]):
+            assert torch.equal(function(x), x[x > 0] * 2 + 1)
+
+
 def test_dropout_draws_its_keys_from_torchs_generator():
     function = compiled(lambda x: F.dropout(F.dropout(x, 0.5) + 1, 0.25), strict=True)
     x = torch.randn(40, 50, requires_grad=True)

@@ -22,7 +22,7 @@ import hologram as hg
 from hologram import _core
 from hologram_torch._compile import parts, report
 from hologram_torch._compile.call import How, boxed
-from hologram_torch._compile.graph import left_to_torch
+from hologram_torch._compile.graph import RETURNED, left_to_torch, returned_views
 from hologram_torch._compile.rows import ROWS
 
 OPTIONS = {"strict": (False, True), "numerics": ("canonical", "fast"), "executor": ()}
@@ -72,11 +72,13 @@ def seen_outputs(kind: str) -> int | None:
 
 def compile_graph(kind: str, how: How, module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
     """One graph, as a function of a list that it empties."""
-    left = left_to_torch(module.graph)
-    if left and how.is_strict:
-        names = ", ".join(f"{count} of {name}" for name, count in left.items())
+    seen = seen_outputs(kind)
+    views = returned_views(module.graph, 0 if kind == "backward" else seen)
+    left = left_to_torch(module.graph, views)
+    if how.is_strict and any(not name.endswith(RETURNED) for name in left):  # those compute nothing
+        names = ", ".join(f"{count} of {name}" for name, count in left.items() if not name.endswith(RETURNED))
         raise NotImplementedError(f"backend='hologram' with strict=True: the {kind} graph has operations that stay PyTorch's: {names}")
     total = sum(node.op == "call_function" and node.target is not getitem for node in module.graph.nodes)
-    made, count = parts.divided(module, how) if left else (boxed(module, how._replace(seen=seen_outputs(kind))), 1)
+    made, count = parts.divided(module, how, views) if left else (boxed(module, how._replace(seen=seen)), 1)
     report.note(kind, total - sum(left.values()), left, count)
     return made

@@ -26,11 +26,12 @@ class Layout(NamedTuple):
 
 
 def layout_of(value: Any) -> Layout | None:
-    """None: C order, or no tensor."""
+    """None: C order, or no tensor, or sizes of which nothing is known."""
     if not isinstance(value, torch.Tensor) or value.ndim == 0:
         return None
-    strides, sizes = [_hint(n) for n in value.stride()], [_hint(n) for n in value.shape]
-    if 0 in sizes or _agree(strides, _strides(sizes, range(value.ndim), ()), sizes):
+    known = [n for n in map(_hint, (*value.stride(), *value.shape)) if n is not None]
+    strides, sizes = known[: value.ndim], known[value.ndim :]
+    if len(known) < 2 * value.ndim or 0 in sizes or _agree(strides, _strides(sizes, range(value.ndim), ()), sizes):
         return None
     order = tuple(sorted(range(value.ndim), key=lambda axis: -strides[axis]))
     expanded = tuple(axis for axis, stride in enumerate(strides) if stride == 0 and sizes[axis] > 1)
@@ -42,8 +43,11 @@ def _without_gaps(layout: Layout | None) -> Layout | None:
     return layout._replace(strides=None, has_gaps=False) if layout is not None and layout.has_gaps else layout
 
 
-def _hint(number: Any) -> int:
-    return number if isinstance(number, int) else int(number.node.hint)
+def _hint(number: Any) -> int | None:
+    """None: it depends on what a tensor holds."""
+    if isinstance(number, int):
+        return number
+    return int(number.node.hint) if number.node.has_hint() else None
 
 
 def _agree(a: Sequence[int], b: Sequence[int], sizes: Sequence[int]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 from typing import cast as cast_type
 
@@ -29,8 +29,8 @@ def values_of(node: fx.Node) -> list[Any]:
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
-def why_not(node: fx.Node) -> str:
-    """Why a node is left to torch; nothing: it is not."""
+def why_not(node: fx.Node, views: Container[fx.Node] = ()) -> str:
+    """Why a node is left to torch; nothing: it is not. Of the views, torch expects the memory."""
     if node.op == "get_attr" or node.op == "placeholder":
         return ""
     if node.op != "call_function":
@@ -38,7 +38,9 @@ def why_not(node: fx.Node) -> str:
     if not any(isinstance(value, torch.Tensor) for value in values_of(node)):
         return "" if _is_of_numbers(node) else "it gives no tensor"
     if node.target is operator.getitem:
-        return why_not(node.all_input_nodes[0])
+        return why_not(node.all_input_nodes[0], views)
+    if node in views:
+        return RETURNED
     row = row_of(node.target)
     if row is None:
         return "no row"
@@ -51,6 +53,40 @@ def why_not(node: fx.Node) -> str:
         if not any(v.dtype.is_floating_point for v in inputs):
             return "of integers"
     return _why_not_arguments(node)
+
+
+RETURNED = "a view that is returned"
+
+
+def returned_views(graph: fx.Graph, seen: int | None) -> set[fx.Node]:
+    """The views of inputs and of other results among the outputs that somebody sees, and what they are views of: where sizes are
+    symbols, AOTAutograd makes them again of the strides and the offset in memory that the graph's outputs have."""
+    if not any(_has_symbols(value) for node in graph.nodes for value in values_of(node)):
+        return set()
+    (result,) = graph.find_nodes(op="output")
+    outputs: Any = result.args[0] if isinstance(result.args[0], (tuple, list)) else [result.args[0]]
+    returned = {node for node in outputs[:seen] if isinstance(node, fx.Node)}
+    times = Counter(key for node in returned for key in _storages(node))
+    made = {key for node in returned if node.op != "placeholder" for key in _storages(node)}
+    lent = {key for node in graph.nodes if node.op == "placeholder" for key in _storages(node)}
+    several = {key for key in made if times[key] > 1}
+
+    def is_left(node: fx.Node) -> bool:
+        own = _storages(node)
+        return bool(own & made & lent) or any(own & several & _storages(source) for source in node.all_input_nodes)
+
+    return {node for node in graph.nodes if node.op == "call_function" and is_left(node)}
+
+
+def _has_symbols(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.layout == torch.strided and any(isinstance(n, torch.SymInt) for n in (*value.shape, *value.stride()))
+    return isinstance(value, torch.SymInt)
+
+
+def _storages(node: fx.Node) -> set[int]:
+    tensors = [value for value in values_of(node) if isinstance(value, torch.Tensor) and value.layout == torch.strided]
+    return {int(value.untyped_storage()._cdata) for value in tensors}
 
 
 def _why_not_tensor(value: Any) -> str:
@@ -211,10 +247,10 @@ class Function:
         return [_filled(value, values) for value in self.outputs]
 
 
-def left_to_torch(graph: fx.Graph) -> Counter[str]:
+def left_to_torch(graph: fx.Graph, views: Container[fx.Node] = ()) -> Counter[str]:
     """The nodes without a row, by name and reason."""
     reasons: Counter[str] = Counter()
     for node in graph.nodes:
-        if node.op not in ("placeholder", "output") and node.target is not operator.getitem and (reason := why_not(node)):
+        if node.op not in ("placeholder", "output") and node.target is not operator.getitem and (reason := why_not(node, views)):
             reasons[f"{node.target}: {reason}"] += 1
     return reasons

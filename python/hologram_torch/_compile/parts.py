@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import torch
@@ -16,13 +16,17 @@ from hologram_torch._compile.graph import is_view, why_not
 
 
 class _HasRow(OperatorSupportBase):
+    def __init__(self, views: Container[fx.Node]) -> None:
+        self.views = views
+
     def is_node_supported(self, submodules: Any, node: fx.Node) -> bool:
-        return node.op == "call_function" and not why_not(node) and isinstance(node.meta.get("val"), (torch.Tensor, tuple, list))
+        is_ours = node.op == "call_function" and not why_not(node, self.views)
+        return is_ours and isinstance(node.meta.get("val"), (torch.Tensor, tuple, list))
 
 
-def divided(module: fx.GraphModule, how: How) -> tuple[Callable[..., Any], int]:
+def divided(module: fx.GraphModule, how: How, views: Container[fx.Node] = ()) -> tuple[Callable[..., Any], int]:
     """The module with its parts as computations, as a function of a list; and how many they are."""
-    partitioner = CapabilityBasedPartitioner(module, _HasRow(), allows_single_node_partition=True)
+    partitioner = CapabilityBasedPartitioner(module, _HasRow(views), allows_single_node_partition=True)
     own = [part for part in partitioner.propose_partitions() if not all(is_view(node) for node in part.nodes)]
     whole = partitioner.fuse_partitions(own, prefix="computation_")
     for node in list(whole.graph.nodes):
