@@ -180,7 +180,8 @@ static void check_part(selection *s, uint16_t value, uint16_t holds, uint16_t ra
   uint32_t done = atlas_builder_label(s->b, NULL);
   uint16_t part = s->code.variable[PART], before = ops_value(&s->code, s->before);
   uint16_t own = emit(s, ATLAS_OP_add, ATLAS_u32, atlas_reg(rank), atlas_reg(holds));
-  uint16_t end = emit(s, ATLAS_OP_add, ATLAS_i64, atlas_reg(before), atlas_reg(converted(s, ATLAS_i64, ATLAS_u32, own)));
+  uint16_t end = emit(s, ATLAS_OP_add, ATLAS_i64, atlas_reg(before),
+                      atlas_reg(converted(s, ATLAS_i64, ATLAS_u32, own)));
   uint16_t next = emit(s, ATLAS_OP_add, s->index, atlas_reg(part), atlas_int_const(s->index, 1));
   next = emit(s, ATLAS_OP_min, s->index, atlas_reg(next), scalar(s, s->terms.space.size[1]));
   s->code.variable[PART] = next;
