@@ -435,3 +435,87 @@ def test_programs_are_operations_of_torchs():
                            ({"inputs": ("x",), "outputs": {"y": "z"}}, "arguments are x, not z")):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             hg_torch.custom_op(hg.Program(SAXPY), **options)
+
+
+INDEX = torch.arange(24.0).reshape(4, 6)
+OUT_OF_RANGE = {
+    "two axes": lambda x, one: x[one + 1, one + 10],
+    "two axes below": lambda x, one: x[one, one - 6],
+    "two axes put": lambda x, one: x.index_put((one + 1, one + 10), torch.tensor(1.0)),
+    "one axis": lambda x, one: x[one - 4],
+    "one axis put": lambda x, one: x.index_put((one - 4,), torch.tensor(1.0)),
+    "one axis added": lambda x, one: x.index_put((one - 4,), torch.tensor(1.0), accumulate=True),
+    "take": lambda x, one: x.take(one - 24),
+    "cross_entropy": lambda x, one: F.cross_entropy(x[:1], one),
+    "nll_loss": lambda x, one: F.nll_loss(x[:1], one),
+    "gather": lambda x, one: x.gather(1, one[None]),
+    "gather a number": lambda x, one: x[0, 0].gather(0, one[0]),
+    "scatter": lambda x, one: x.scatter(1, one[None], 5.0),
+    "scatter_add": lambda x, one: x.scatter_add(1, one[None], x),
+    "scatter_reduce": lambda x, one: x.scatter_reduce(1, one[None], x, "amax"),
+    "index_select": lambda x, one: x.index_select(1, one),
+    "index_add": lambda x, one: x.index_add(1, one, x[:, :1]),
+    "index_copy": lambda x, one: x.index_copy(1, one, x[:, :1]),
+    "index_reduce": lambda x, one: x.index_reduce(1, one, x[:, :1], "amax"),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_indices_out_of_range_are_faults(name):
+    one = torch.tensor([-1])
+    with pytest.raises((IndexError, RuntimeError)):
+        OUT_OF_RANGE[name](INDEX, one)
+    with pytest.raises(hg.IndexFault, match="is out of range of axis"):
+        compiled(OUT_OF_RANGE[name], strict=True)(INDEX, one)
+
+
+def test_indices_in_range_are_torchs():
+    def of(x, at, one):
+        return [x[at], x[at, at[:, None]], x[:, at], x.index_put((at, one), torch.tensor(7.0)), x.take(at), x.index_fill(1, one, 2.0),
+                x.index_fill(0, at, x[1, 1]), x.index_add(1, at.abs(), x[:, :2], alpha=2), x.index_copy(0, at.abs() - 1, x[:2]),
+                x[1, 2].index_add(0, one + 1, x[1, 1]), x[1, 2].index_fill(0, one, 3.0), x[1, 2].index_select(0, one + 1),
+                x[1, 2].gather(0, torch.zeros(3, dtype=torch.int64)), x[2].gather(0, at[1])]  # fmt: skip
+
+    at, one = torch.tensor([-4, 3]), torch.tensor([-1])
+    for got, want in zip(compiled(of, strict=True)(INDEX, at, one), of(INDEX, at, one), strict=True):
+        assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_16_bit_floats_are_multiplied_by_numbers_in_float32(kind):
+    def of(x, n):
+        return [x * 65536.0, x / 65536.0, x * 0.1, x / 0.3, 0.3 / x, x * n, x / n, n / x, x + 0.1, x - n, 0.1 - x,
+                torch.div(x, 0.3, rounding_mode="floor"), x[0] * 0.1]  # fmt: skip
+
+    x, n = torch.randn(1000).to(kind), torch.tensor(0.1)
+    for got, want in zip(compiled(of, strict=True)(x, n), of(x, n), strict=True):
+        assert got.dtype == want.dtype and torch.equal(got, want)
+    assert torch.equal(*compiled(lambda x, n: (x * n, n * x), strict=True)(x, n))
+    assert compiled(lambda x: x * 65536.0)(torch.tensor([0.5], dtype=torch.float16)).item() == 32768
+
+
+def test_stable_sorts_have_an_axis():
+    def of(x):
+        return [*torch.sort(x, stable=True, dim=0), *torch.sort(x, stable=True, dim=0, descending=True),
+                torch.argsort(x, stable=True, dim=0), torch.argsort(x, stable=True), *torch.sort(x[0, 0], stable=True)]  # fmt: skip
+
+    x = INDEX.fmod(5)
+    for got, want in zip(compiled(of, strict=True)(x), of(x), strict=True):
+        assert torch.equal(got, want)
+
+
+def test_bools_are_in_order_and_have_signs():
+    def of(a, b):
+        return [f(a, b) for f in (torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge, torch.maximum, torch.minimum, torch.fmax,
+                                  torch.fmin)] + [a.sign(), a.sgn(), a < True, a >= False, a < 1.5]  # fmt: skip
+
+    a, b = torch.tensor([True, False, True, False]), torch.tensor([True, True, False, False])
+    for got, want in zip(compiled(of, strict=True)(a, b), of(a, b), strict=True):
+        assert got.dtype == want.dtype and torch.equal(got, want)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])
+def test_the_sign_of_nan_is_0(kind):
+    x = torch.tensor([float("nan"), -2.0, 0.0, 3.0, -float("inf")], dtype=kind)
+    for function in (torch.sign, torch.sgn):
+        assert torch.equal(compiled(function, strict=True)(x), function(x))

@@ -12,20 +12,33 @@ from hologram_torch._compile.rows import Array, Function, cast, filled, pointwis
 POINTWISE = """
 abs acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh digamma erf erfc erfinv exp exp2 expm1 floor fmax fmin fmod
 hypot isinf isnan lgamma log log10 log1p log2 maximum minimum mul neg nextafter reciprocal remainder round.default rsqrt sigmoid
-sign sin sinh sqrt tan tanh trunc sgn=sign xlogy i0 special_ndtri=ndtri special_ndtr=ndtr special_entr=entr
+sin sinh sqrt tan tanh trunc xlogy i0 special_ndtri=ndtri special_ndtr=ndtr special_entr=entr
 special_i1=i1 special_log_ndtr=log_ndtr special_xlog1py=xlog1py sinc
 eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal
 bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift=shift_left bitwise_right_shift=shift_right
 __and__=bitwise_and __or__=bitwise_or __xor__=bitwise_xor __lshift__=shift_left __rshift__=shift_right
 silu mish hardswish hardsigmoid log_sigmoid=logsigmoid softsign
 """
-OF_INTEGERS = """abs ceil floor trunc round sign mul neg maximum minimum fmod remainder fmax fmin bitwise_and bitwise_or bitwise_xor
+OF_INTEGERS = """abs ceil floor trunc round mul neg maximum minimum fmod remainder fmax fmin bitwise_and bitwise_or bitwise_xor
 bitwise_not shift_left shift_right equal not_equal less less_equal greater greater_equal""".split()
+
+OF_BOOLS = "maximum minimum fmax fmin less less_equal greater greater_equal".split()  # as numbers
+
+
+def _as_numbers(operation: Function) -> Function:
+    """The operation, which bools go through as numbers."""
+
+    def of(to: Any, *operands: Any) -> Any:
+        if any(isinstance(one, Array) and one.dtype.name == "bool" for one in operands):
+            operands = tuple(cast(one, "uint8") if isinstance(one, Array) else int(one) for one in operands)
+        return operation(*operands)
+
+    return of
 
 
 def _of_table(name: str) -> Function:
     operation = getattr(_core, name)
-    return lambda to, *operands: operation(*operands)
+    return _as_numbers(operation) if name in OF_BOOLS else lambda to, *operands: operation(*operands)
 
 
 for _word in POINTWISE.split():
@@ -33,6 +46,14 @@ for _word in POINTWISE.split():
     _own = _own if "=" in _word else _name.partition(".")[0]
     if _own:
         pointwise(_name, of_integers=_own in OF_INTEGERS)(_of_table(_own))
+
+
+def _sign_of_numbers(x: Array) -> Array:
+    """0 of NaN."""
+    return _core.where(_core.isnan(x), 0, _core.sign(x)) if x.dtype.kind == "float" else _core.sign(x)
+
+
+pointwise("sign", "sgn")(_as_numbers(_sign_of_numbers))
 
 
 @pointwise("add")

@@ -198,15 +198,31 @@ def _type_of(node: fx.Node) -> Any:
 
 
 def _common(node: fx.Node, row: Row | None) -> str:
-    """The type that operands become before they meet: the result's, but of what gives bools torch's common one."""
+    """The type that operands become before they meet: the result's, but of what gives bools torch's common one, and float32 where
+    16-bit floats meet a number, which they need not hold."""
     if row is None or not row.is_pointwise:
         return ""
     kind = name_of(values_of(node)[0].dtype)
+    if kind in ("float16", "bfloat16") and _meets_number(node):
+        return "float32"
     if kind != "bool":
         return kind
     operands = [values_of(value)[0] if isinstance(value, fx.Node) else value for value in node.args]
     numbers = [value for value in operands if isinstance(value, (torch.Tensor, int, float, torch.SymInt, torch.SymFloat))]
     return name_of(elementwise_dtypes(*numbers, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[1])
+
+
+def _meets_number(node: fx.Node) -> bool:
+    """It is a product of a tensor of its own type and a number, which a tensor without axes is as well, or such a quotient by one. Sums
+    are none: torch rounds the number first."""
+    packet, aten = getattr(node.target, "overloadpacket", None), torch.ops.aten
+    if packet not in (aten.mul, aten.div, aten.true_divide):
+        return False
+    operands: list[Any] = [values_of(value)[0] if isinstance(value, fx.Node) else value for value in (*node.args, *node.kwargs.values())]
+    is_number = [not isinstance(value, torch.Tensor) or value.ndim == 0 for value in operands]
+    kind = values_of(node)[0].dtype
+    is_of_kind = all(value.dtype == kind for value, is_one in zip(operands, is_number) if not is_one)
+    return is_of_kind and (any(is_number) if packet == aten.mul else is_number[1])
 
 
 class Function:

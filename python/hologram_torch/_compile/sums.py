@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf, prod
 from typing import Any
 
-import hologram as hg
 from hologram import _core
+from hologram._index import _joined
 from hologram_torch._compile.rows import Array, Function, cast, filled, row
 
 # ---- reductions ------------------------------------------------------------------------------------------------------
@@ -208,10 +208,10 @@ def _convolution_backward(to: Any, g: Array, x: Array, w: Array, bias: Any, stri
 # ---- by number -------------------------------------------------------------------------------------------------------
 
 
-def _counted(index: Array, length: int) -> Array:
-    """Numbers from the front: below 0 they count from the end."""
+def _from_front(index: Array, x: Array, axis: int) -> Array:
+    """Numbers along the axis, of which those below 0, which else count from the end, are out of range."""
     index = cast(index, "int64")
-    return _core.where(_core.less(index, 0), _core.add(index, length), index)
+    return _core.where(_core.less(index, 0), x.shape[axis], index)
 
 
 @row("embedding")
@@ -221,12 +221,17 @@ def _embedding(to: Any, weight: Array, index: Array, *rest: Any) -> Array:
 
 @row("index_select")
 def _index_select(to: Any, x: Array, axis: int, index: Array) -> Array:
-    return _core.take(x, _core.reshape(index, [index.size]), axis) if x.ndim else x
+    if x.ndim == 0:
+        return _core.reshape(_index_select(to, _core.reshape(x, [1]), 0, index), [])
+    return _core.take(x, _from_front(_core.reshape(index, [index.size]), x, axis), axis)
 
 
 @row("gather")
 def _gather(to: Any, x: Array, axis: int, index: Array, *, sparse_grad: bool = False) -> Array:
-    return _core.take_along(_cut(x, index, axis), index, axis) if x.ndim and index.ndim else _core.broadcast(x, list(index.shape))
+    if x.ndim == 0 or index.ndim == 0:
+        one = [_core.reshape(y, [y.size]) for y in (x, index)]
+        return _core.reshape(_gather(to, one[0], 0, one[1]), list(index.shape))
+    return _core.take_along(_cut(x, index, axis), _from_front(index, x, axis), axis)
 
 
 def _cut(x: Array, index: Array, axis: int) -> Array:
@@ -237,26 +242,26 @@ def _cut(x: Array, index: Array, axis: int) -> Array:
     return x
 
 
-def _indices(x: Array, indices: Any) -> tuple[list[int], list[Array]]:
-    """The axes that are indexed, and the numbers, broadcast together."""
+def _indices(indices: Any) -> tuple[list[int], list[Array]]:
+    """The axes that are indexed, and the numbers, which below 0 count from the end."""
     axes = [axis for axis, index in enumerate(indices) if index is not None]
-    own = [_counted(indices[axis], x.shape[axis]) for axis in axes]
-    return axes, hg.broadcast_arrays(*own) if len(own) > 1 else own
+    return axes, [cast(indices[axis], "int64") for axis in axes]
 
 
 def _flat(x: Array, axes: list[int], own: list[Array]) -> tuple[Array, Array, list[int]]:
     """x with the indexed axes in front as one, the numbers of places in it, and the other axes."""
     others = [axis for axis in range(x.ndim) if axis not in axes]
     place = own[0]
-    for axis, index in zip(axes[1:], own[1:]):
-        place = place * x.shape[axis] + index
+    if len(own) > 1:
+        named = [_core.axis_numbers(index, axis, x.shape[axis]) for axis, index in zip(axes, own)]  # what a fault is to say of them
+        place = _joined([(index, x.shape[axis], False) for axis, index in zip(axes, named)])
     moved = _core.permute(x, axes + others) if axes + others != list(range(x.ndim)) else x
     return _core.reshape(moved, [prod(x.shape[axis] for axis in axes), *(x.shape[axis] for axis in others)]), place, others
 
 
 @row("index.Tensor", "_unsafe_index.Tensor")
 def _index(to: Any, x: Array, indices: Any) -> Array:
-    axes, own = _indices(x, indices)
+    axes, own = _indices(indices)
     if len(axes) == 1:
         return _core.take(x, own[0], axes[0])
     flat, place, others = _flat(x, axes, own)
@@ -274,7 +279,7 @@ def _index_put(to: Any, x: Array, indices: Any, values: Array, accumulate: bool 
         mask = indices[masks[0]]
         shape = [1] * masks[0] + list(mask.shape)
         return _core.where(_core.reshape(mask, shape + [1] * (x.ndim - len(shape))), _core.reshape(values, []), x)
-    axes, own = _indices(x, indices)
+    axes, own = _indices(indices)
     flat, place, others = _flat(x, axes, own)
     shape = [*place.shape, *(x.shape[axis] for axis in others)]
     front = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0
@@ -290,6 +295,28 @@ def _index_put(to: Any, x: Array, indices: Any, values: Array, accumulate: bool 
     return made if order == list(range(x.ndim)) else _core.permute(made, [order.index(axis) for axis in range(x.ndim)])
 
 
+@row("index_copy")
+def _index_copy(to: Any, x: Array, axis: int, index: Array, source: Array, accumulate: bool = False) -> Any:
+    if x.ndim == 0:
+        one = [_core.reshape(y, [1]) for y in (x, index, source)]
+        return _core.reshape(_index_copy(to, one[0], 0, one[1], one[2], accumulate), [])
+    axis, index = axis % x.ndim, _from_front(_core.reshape(index, [index.size]), x, axis)
+    return _index_put(to, x, [None] * axis + [index], source, accumulate)
+
+
+@row("index_fill.int_Scalar", "index_fill.int_Tensor")
+def _index_fill(to: Any, x: Array, axis: int, index: Array, value: Any) -> Any:
+    if x.ndim == 0:
+        return _core.reshape(_index_fill(to, _core.reshape(x, [1]), 0, index, value), [])
+    index = _core.reshape(index, [index.size])  # below 0 it counts from the end
+    return _index_put(to, x, [None] * (axis % x.ndim) + [index], filled((), value, x.dtype.name))
+
+
+@row("index_add")
+def _index_add(to: Any, x: Array, axis: int, index: Array, source: Array, *, alpha: Any = 1) -> Any:
+    return _index_copy(to, x, axis, index, source if alpha == 1 else _core.mul(source, alpha), True)
+
+
 def _scattered(operation: Function) -> Function:
     def of(to: Any, x: Array, axis: int, index: Array, source: Any) -> Any:
         if x.ndim == 0 or index.ndim == 0:
@@ -299,7 +326,7 @@ def _scattered(operation: Function) -> Function:
         for i, size in enumerate(index.shape):
             values = values if values.shape[i] == size else _core.slice(values, i, 0, size)
         part = _cut(x, index, axis)
-        made = operation(part, index, values, axis)
+        made = operation(part, _from_front(index, x, axis), values, axis)
         return made if part is x else _core.update(x, made, [0] * x.ndim, list(made.shape), [1] * x.ndim)
 
     return of
@@ -322,7 +349,7 @@ def _index_reduce(to: Any, x: Array, axis: int, index: Array, source: Array, red
     if x.ndim == 0:
         one = [_core.reshape(y, [1]) for y in (x, index, source)]
         return _core.reshape(_index_reduce(to, one[0], 0, one[1], one[2], reduce, include_self=include_self), [])
-    return _core.index_reduce(x, index, source, axis, reduce, int(include_self))
+    return _core.index_reduce(x, _from_front(index, x, axis), source, axis, reduce, int(include_self))
 
 
 @row("topk")
@@ -342,12 +369,17 @@ def _bucketize(to: Any, x: Array, boundaries: Array, *, out_int32: bool = False,
     return _core.searchsorted(boundaries, x, None, "right" if right else "left")
 
 
-@row("sort.default", "sort.stable")
-def _sort(to: Any, x: Array, axis: int = -1, descending: bool = False, *, stable: Any = None) -> tuple[Array, Array]:
+@row("sort.default")
+def _sort(to: Any, x: Array, axis: int = -1, descending: bool = False) -> tuple[Array, Array]:
     if x.ndim == 0:
         return x, filled((), 0, "int64")
     values, places = _core.sort_with_places(x, axis, int(descending))
     return values, places
+
+
+@row("sort.stable")
+def _sort_stable(to: Any, x: Array, *, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
+    return _sort(to, x, dim, descending)
 
 
 @row("tril")
